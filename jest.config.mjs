@@ -1,5 +1,5 @@
 export default {
-  testMatch: ['<rootDir>/{apps,libs,infra,tools}/**/*.spec.ts'],
+  testMatch: ['<rootDir>/{apps,libs,tools}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironment: '<rootDir>/tools/jest/environment.mjs',
   testRunner: '<rootDir>/tools/jest/runner.mjs', // loads what specs import once in each worker

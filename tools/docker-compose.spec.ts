@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { eventStoreDbAddress } from '#eventstore';
-import { SETTINGS } from '#infra';
+import { SETTINGS } from '#foundation';
 
 interface Service {
   readonly image: string;

@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
-import { createLog, openFoundation, readSettings } from '#infra';
+import { createLog, openFoundation, readSettings } from '#foundation';
 import { storeName, storeSettings } from '../stores.ts';
 import { benchChallenges } from './challenges.ts';
 import { benchData } from './data.ts';

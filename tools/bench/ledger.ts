@@ -4,9 +4,9 @@ import pg from 'pg';
 import { type Accounts, keyIdOf, openStreams, Payers, type PriceLists, SystemClock } from '#application';
 import { readCatalogue } from '#catalogue';
 import { PostgresSnapshots } from '#eventstore';
-import type { Foundation } from '#infra';
+import type { Foundation } from '#foundation';
 import { type PicoUsd, startedBy, usd } from '#kernel';
-import { charge, query } from '../sample-facts.ts';
+import { charge, query } from '../sample-events.ts';
 
 const WARM_UP_MS = 1_000;
 const MEASURE_MS = 5_000;

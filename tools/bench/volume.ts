@@ -4,10 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { openStreams, Payers, SystemClock } from '#application';
 import { PostgresSnapshots } from '#eventstore';
-import { createLog, type Foundation, openFoundation, readSettings } from '#infra';
+import { createLog, type Foundation, openFoundation, readSettings } from '#foundation';
 import { accountNamed } from '../../apps/ledger/src/account.ts';
 import { Cluster, type Customer } from '../cluster.ts';
-import { charge, HELD, HOLD_MS, query, useManyAccounts } from '../sample-facts.ts';
+import { charge, HELD, HOLD_MS, query, useManyAccounts } from '../sample-events.ts';
 import { inParallel, median, oneByOne, type Target } from './load.ts';
 
 const HOT_EVENTS = 1_000_000;

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { SETTINGS } from '#infra';
+import { SETTINGS } from '#foundation';
 import { World } from '#testing';
-import { ERROR_KINDS } from '../../apps/gateway/src/edge/errors.ts';
+import { ERROR_KINDS } from '../../apps/gateway/src/edge/errors/errors.ts';
 import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts';
 import { PROXY_SETTINGS } from '../../apps/private-proxy/src/settings.ts';
 import { welcome } from '../../apps/standalone/src/welcome.ts';

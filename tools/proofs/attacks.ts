@@ -8,19 +8,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Attack, Finding } from './attacks/attack.ts';
 import { busyLog } from './attacks/busy-log.ts';
+import { warmStreams } from './attacks/cached-streams.ts';
 import { catchingUp } from './attacks/catching-up.ts';
 import { clockSkew } from './attacks/clock-skew.ts';
 import { fullDisk } from './attacks/full-disk.ts';
 import { heldConnections } from './attacks/held-connections.ts';
 import { history } from './attacks/history.ts';
-import { largeFacts } from './attacks/large-facts.ts';
+import { largeFacts } from './attacks/large-events.ts';
 import { pooler } from './attacks/pooler.ts';
 import { rollback } from './attacks/rollback.ts';
 import { rollingRestart } from './attacks/rolling-restart.ts';
 import { spam } from './attacks/spam.ts';
 import { standby } from './attacks/standby.ts';
 import { storedConversations } from './attacks/stored-conversations.ts';
-import { warmStreams } from './attacks/warm-streams.ts';
 
 const ATTACKS: readonly Attack[] = [
   busyLog,

@@ -12,9 +12,9 @@ import { charged } from './clients/charged.ts';
 import type { Client } from './clients/client.ts';
 import { install, PLACE, versionOf } from './clients/install.ts';
 import { CLIENTS } from './clients/list.ts';
+import { isPaid, Wire } from './clients/recording-wire.ts';
 import { run } from './clients/run.ts';
 import { faultsOf, type Run, summaryOf } from './clients/verdict.ts';
-import { isPaid, Wire } from './clients/wire.ts';
 
 const CREDIT_USD = 20;
 const RUN_WITHIN_MS = 180_000;

@@ -9,15 +9,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Transport } from 'ehbp';
 import OpenAI from 'openai';
-import { createLog, openFoundation, readSettings } from '#infra';
+import { createLog, openFoundation, readSettings } from '#foundation';
 import { Cluster, type Customer } from '../cluster.ts';
 import { root, start, startApp } from '../processes.ts';
 import { install } from './clients/install.ts';
 import { run } from './clients/run.ts';
 import { type Front, listening, startFront } from './ehbp/front.ts';
-import { USAGE, vendorBehind } from './ehbp/vendor.ts';
+import { USAGE, vendorBehind } from './ehbp/provider.ts';
 import { build } from './money/go.ts';
-import { compared } from './private/books.ts';
+import { compared } from './private/ledger.ts';
 
 const MODULE = 'github.com/tinfoilsh/encrypted-http-body-protocol';
 const VERSION = 'v0.3.1';

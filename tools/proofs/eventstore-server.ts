@@ -9,7 +9,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { EventStoreDbEventStore } from '#eventstore';
-import { StartError } from '#infra';
+import { StartError } from '#foundation';
 
 /** A cluster has started when it has chosen a leader. */
 const STARTED_WITHIN_MS = 120_000;

@@ -9,7 +9,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { createLog, openFoundation, readSettings } from '#infra';
+import { createLog, openFoundation, readSettings } from '#foundation';
 import { Cluster } from '../cluster.ts';
 import { type Blow, hastyCatalogue, Kills } from './jobs/kills.ts';
 import { askFor, fundedFor, notTakenUp, shareOf, untilAllAre } from './jobs/load.ts';

@@ -11,8 +11,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { post } from '../cluster.ts';
 import { chargesOf } from './clients/charged.ts';
-import type { Answered } from './private/asking.ts';
-import { billOf, compared } from './private/books.ts';
+import { billOf, compared } from './private/ledger.ts';
 import {
   AT_ONCE,
   BETRAYING,
@@ -25,7 +24,8 @@ import {
   SLOW,
   wrongIn,
 } from './private/load.ts';
-import { Planted } from './private/planted.ts';
+import { Planted } from './private/markers.ts';
+import type { Answered } from './private/probes.ts';
 import { Scene } from './private/scene.ts';
 import {
   type Searched,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { wantedLookUp } from '#application';
 import { type DataEndpoint, modelsFromOpenRouter, modelsIn, readCatalogue } from '#catalogue';
-import { StartError } from '#infra';
+import { StartError } from '#foundation';
 
 const USAGE =
   'Usage: npm run catalogue -- check [directory] | import --from openrouter [--margin 1.055] <file>, which prints entries';

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import { Paying } from '#application';
-import { Connections } from '#infra';
+import { Connections } from '#foundation';
 import { Readiness, Role } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { AutoTopupModule } from './autotopup/auto-topup.module.ts';

@@ -4,19 +4,19 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AbuseLimits } from '#application';
-import { Connections, SERVER_TIMEOUTS, type Settings, StartError } from '#infra';
+import { Connections, SERVER_TIMEOUTS, type Settings, StartError } from '#foundation';
 import { type Role, rootOf } from '#modules';
-import { Bodies } from './edge/bodies.ts';
-import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
-import { Doors } from './edge/challenges/doors.ts';
-import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors.ts';
-import { watchMethods } from './edge/methods.ts';
-import { refuseBroken, refuseOddities } from './edge/no-request.ts';
-import { PublicAddress } from './edge/public-address.ts';
-import { recordSent } from './edge/recording.ts';
+import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/authentication/authenticator.ts';
+import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors/errors.ts';
+import { refuseBroken, refuseOddities } from './edge/errors/malformed-requests.ts';
+import { watchMethods } from './edge/errors/methods.ts';
+import { PublicAddress } from './edge/network/public-address.ts';
+import { Doors } from './edge/pay-per-request/pay-per-request-gate.ts';
+import { recordSent } from './edge/responses/response-recording.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
+import { Bodies } from './edge/validation/body-parser.ts';
 import { GatewayModule } from './gateway.module.ts';
-import { AudioListener } from './media/sound/audio-listener.ts';
+import { AudioListener } from './media/audio/audio-listener.ts';
 
 const CORS = {
   origin: '*',

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BeforeApplicationShutdown } from '@nestjs/common';
 import type { HttpAdapterHost } from '@nestjs/core';
 import type { Paying } from '#application';
-import type { Connections, Settings } from '#infra';
+import type { Connections, Settings } from '#foundation';
 import type { Readiness } from '#modules';
 
 /** How long clients may keep a connection open after the last answer. */

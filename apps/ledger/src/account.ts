@@ -1,6 +1,6 @@
 import { accountIdsOf, keyIdOf, openStreams, Secrets } from '#application';
 import { ACCOUNT } from '#domain';
-import { assertHas, type Foundation, masterKeysThere, StartError } from '#infra';
+import { assertHas, type Foundation, masterKeysThere, StartError } from '#foundation';
 import { formatUsd, NO_SNAPSHOTS, streamName } from '#kernel';
 import { inDatabase } from './keys.ts';
 

@@ -1,5 +1,5 @@
 import { AUTO_TOPUP, type AutoTopupEvent } from '#domain';
-import { StartError } from '#infra';
+import { StartError } from '#foundation';
 import { type FactReader, formatUsd, money, NO_STREAM, streamName } from '#kernel';
 
 /** Prints the journal of an account's automatic top-ups: every step, one in a line, with its time. */

@@ -1,4 +1,4 @@
-import type { Foundation } from '#infra';
+import type { Foundation } from '#foundation';
 import { formatUsd, money, type PicoUsd } from '#kernel';
 import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, type ChallengeView, readChallenges } from '#projections';

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { readPayments } from '#catalogue';
-import { createLog, type Foundation, openFoundation, readSettings, StartError } from '#infra';
+import { createLog, type Foundation, openFoundation, readSettings, StartError } from '#foundation';
 import { accountNamed, account as showAccount } from './account.ts';
 import { autoTopup } from './auto-topup.ts';
 import { challenges } from './challenges.ts';

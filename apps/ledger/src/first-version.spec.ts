@@ -10,7 +10,7 @@ import pg from 'pg';
 import { openStreams } from '#application';
 import { type DomainEvent, type KeyCreated, type TopupEvent, topupDecider, topupWorkflow } from '#domain';
 import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
-import { migrate } from '#infra';
+import { migrate } from '#foundation';
 import { fold, formatUsd, picoUsd, type Recorded, startedBy } from '#kernel';
 import { BOOKS_OPTIONS, projections } from '#projections';
 import { createTestDatabase, type TestDatabase, World } from '#testing';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { openStreams } from '#application';
-import { type Foundation, StartError } from '#infra';
+import { type Foundation, StartError } from '#foundation';
 import { formatUsd, money, NO_SNAPSHOTS, type PicoUsd, Rejection, startedBy, usd, ZERO } from '#kernel';
 import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, readVideoJobs, type VideoJobView } from '#projections';

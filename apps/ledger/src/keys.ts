@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { keyIdOf } from '#application';
-import { type Foundation, forgetKey, knownKeys, masterKeysThere, StartError } from '#infra';
+import { type Foundation, forgetKey, knownKeys, masterKeysThere, StartError } from '#foundation';
 import { openPool } from '#postgres';
 
 type Print = (line: string) => void;

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { Streams } from '#application';
 import { type ChallengeCommand, postings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
-import { drawToken } from '#infra';
+import { drawToken } from '#foundation';
 import { formatUsd, type Head, NO_STREAM, type PicoUsd, usd } from '#kernel';
 import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
 import { type Answer, BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';

@@ -1,6 +1,6 @@
 import { type DomainEvent, postings } from '#domain';
 import { type FactReader, formatUsd, money, type PicoUsd, type Recorded, START, ZERO } from '#kernel';
-import { columns, Extent, momentIn } from './moment.ts';
+import { columns, Extent, momentIn } from './point-in-time.ts';
 
 /** Prints the balance of every account and the trial balance as they were at a position or a booking time. */
 export async function replay(

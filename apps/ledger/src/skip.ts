@@ -1,5 +1,5 @@
 import { hostname, userInfo } from 'node:os';
-import { type Foundation, StartError } from '#infra';
+import { type Foundation, StartError } from '#foundation';
 import { openPool } from '#postgres';
 import { readStopped, skipFact } from '#projections';
 

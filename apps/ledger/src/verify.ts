@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type DomainEvent, KNOWN_FACTS } from '#domain';
-import type { Foundation } from '#infra';
+import type { Foundation } from '#foundation';
 import { isKnown, type Recorded, START, upcast } from '#kernel';
 import { newClient, openPool } from '#postgres';
 import { BOOKS_OPTIONS, Progress, projections, readSkipped, readStopped, type SkippedFact } from '#projections';

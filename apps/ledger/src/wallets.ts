@@ -9,7 +9,7 @@ import {
   wholeCoins,
 } from '#domain';
 import { type FactReader, formatUsd, money, type PicoUsd, type Recorded, START, ZERO } from '#kernel';
-import { columns, Extent, momentIn } from './moment.ts';
+import { columns, Extent, momentIn } from './point-in-time.ts';
 
 /**
  * Prints what each back end should hold in each coin, and by payment method what exchange rates have won and lost and what

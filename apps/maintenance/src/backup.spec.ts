@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createLog, openFoundation, readSettings } from '#infra';
+import { createLog, openFoundation, readSettings } from '#foundation';
 import { projections } from '#projections';
 import { createTestDatabase, type TestAccount, type TestDatabase, World } from '#testing';
 import { verify } from '../../ledger/src/verify.ts';

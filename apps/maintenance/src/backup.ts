@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { readSettings, type Settings, StartError } from '#infra';
+import { readSettings, type Settings, StartError } from '#foundation';
 import { checkBackup } from './check.ts';
 import { createBackup } from './create.ts';
 import { withDatabases } from './databases.ts';

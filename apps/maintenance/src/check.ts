@@ -4,7 +4,7 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { StartError } from '#infra';
+import { StartError } from '#foundation';
 import { type Manifest, readManifest, type SavedTable } from './manifest.ts';
 
 /**

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { knownKeys, StartError } from '#infra';
+import { knownKeys, StartError } from '#foundation';
 import { newClient } from '#postgres';
 import { type Database, type KeptTable, LASTS } from './databases.ts';
 import { fileOf, MANIFEST, type Manifest, newManifest, type SavedTable } from './manifest.ts';

@@ -1,5 +1,5 @@
 import { abuseLimitMigrations, contentMigrations } from '#connectors';
-import { foundationMigrations, type Migration, type Settings, startEmbeddedPostgres } from '#infra';
+import { foundationMigrations, type Migration, type Settings, startEmbeddedPostgres } from '#foundation';
 
 /** A database of the product, and which of it cannot be made again. */
 export interface Database {

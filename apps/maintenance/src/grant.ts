@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventStoreDbAddress, grantEventStoreDb } from '#eventstore';
-import { SETTINGS } from '#infra';
-import { SettingError, secret } from '#infra/program';
+import { SETTINGS } from '#foundation';
+import { SettingError, secret } from '#foundation/program';
 import { StoreUnavailable } from '#kernel';
 
 /** The administrator that every EventStoreDB has. */

@@ -1,7 +1,7 @@
 /** A backup is a directory: a manifest, and for each table its rows as PostgreSQL copies them, packed. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { StartError } from '#infra';
+import { StartError } from '#foundation';
 
 export const MANIFEST = 'manifest.json';
 const FORMAT = 1;

@@ -1,4 +1,4 @@
-import { migrate, readSettings } from '#infra';
+import { migrate, readSettings } from '#foundation';
 import { withDatabases } from './databases.ts';
 
 /** Changes the tables of the databases as this version of the program needs them, beside running roles. */

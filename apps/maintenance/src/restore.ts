@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { dropCaches, migrate, StartError } from '#infra';
+import { dropCaches, migrate, StartError } from '#foundation';
 import { newClient } from '#postgres';
 import { checkBackup } from './check.ts';
 import { type Database, KEPT, LASTS } from './databases.ts';

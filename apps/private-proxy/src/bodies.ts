@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Gathered } from '#application/messages';
-import { Failure } from './failure.ts';
+import { Failure } from './proxy-error.ts';
 
 /** The gateway takes 25 MiB, encrypted. */
 export const MAX_BODY_BYTES = 24 * 1024 * 1024;

@@ -3,7 +3,7 @@
  * fetch, not under a name that it makes the browser take for this machine. Programs of this machine may.
  */
 import type { FastifyRequest } from 'fastify';
-import { Failure } from './failure.ts';
+import { Failure } from './proxy-error.ts';
 
 /** What browsers say of a request that no page made: an address that was typed, or a page of the proxy's own. */
 const OF_NO_PAGE: readonly unknown[] = [undefined, 'none', 'same-origin'];

@@ -1,9 +1,9 @@
 /** The enclaves that were attested, so that not every request begins with it. */
-import type { Log } from '#infra/program';
+import type { Log } from '#foundation/program';
 import { type AttestationVerifier, NotAttested, type VerifiedEnclave } from './attestation/attestation-verifier.ts';
-import { Failure } from './failure.ts';
 import type { Gateway, PrivateModel } from './gateway.ts';
 import { PREFIX } from './gateway.ts';
+import { Failure } from './proxy-error.ts';
 
 /** A key that was attested is used for so long without a new look: releases are revoked, and processors' firmware turns out to be unsafe. */
 const KEPT_MS = 60 * 60_000;

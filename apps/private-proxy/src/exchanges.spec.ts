@@ -2,9 +2,9 @@ import { EventEmitter } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { bodyOf, Exchanges } from './exchanges.ts';
-import { OPENAI } from './faces/openai.ts';
 import type { ModelNames } from './model-names.ts';
 import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
+import { OPENAI } from './protocols/openai.ts';
 
 const whole = async () => 'an answer';
 const events = async function* () {};

@@ -3,12 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isObject, isParsable, type Thing } from '#application/messages';
 import { MAX_BODY_BYTES, TOO_LONG } from './bodies.ts';
-import type { Face } from './faces/face.ts';
-import { Failure } from './failure.ts';
 import { jsonIn, PREFIX } from './gateway.ts';
 import type { MeantModel, ModelNames } from './model-names.ts';
 import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
-import { identify, sendEvents } from './served.ts';
+import type { Face } from './protocols/client-protocol.ts';
+import { Failure } from './proxy-error.ts';
+import { identify, sendEvents } from './send-response.ts';
 
 const STOPPED = new Failure(503, 'The proxy is stopping', { code: 'stopped', final: true });
 /** How long callers may take to read the end of what was stopped. */

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import { Gathered, isObject, type Thing } from '#application/messages';
 import { ENCAPSULATED_KEY, RESPONSE_NONCE, type SealedRequest } from '#ehbp';
-import { errorIn, Failure, moneyIn, shown } from './failure.ts';
+import { errorIn, Failure, moneyIn, shown } from './proxy-error.ts';
 
 export const PREFIX = 'private/';
 /** Of a model, without the prefix: what can stand in a header, and in a log. */

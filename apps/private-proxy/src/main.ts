@@ -1,4 +1,4 @@
-import { runProcess } from '#infra/program';
+import { runProcess } from '#foundation/program';
 import { enclaveVerifier } from './attestation/verify-enclaves.ts';
 import { startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';

@@ -1,7 +1,7 @@
 /** Which private model a caller means. */
 import type { Enclaves } from './enclaves.ts';
-import { Failure } from './failure.ts';
 import { MODEL_ID, PREFIX } from './gateway.ts';
+import { Failure } from './proxy-error.ts';
 
 /** A private model. */
 export interface MeantModel {

@@ -3,8 +3,8 @@ import { isObject } from '#application/messages';
 import { EhbpError, KEY_CONFIG_PROBLEM, type SealedRequest, sealRequest } from '#ehbp';
 import type { VerifiedEnclave } from './attestation/attestation-verifier.ts';
 import type { Enclaves } from './enclaves.ts';
-import { BROKEN, errorIn, Failure } from './failure.ts';
 import { type Gateway, jsonIn, refusalOf, type SealedAnswer, wholeOf } from './gateway.ts';
+import { BROKEN, errorIn, Failure } from './proxy-error.ts';
 
 const ENCLAVE_ERROR = 'enclave_error';
 const MAX_ERROR_BYTES = 256 * 1024;

@@ -1,20 +1,20 @@
 /** The proxy as a server of this machine: two faces for programs, and a page for people. */
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
-import { Connections, type Log, SERVER_TIMEOUTS, StartError } from '#infra/program';
+import { Connections, type Log, SERVER_TIMEOUTS, StartError } from '#foundation/program';
 import type { AttestationVerifier } from './attestation/attestation-verifier.ts';
 import { MAX_BODY_BYTES, readBodies } from './bodies.ts';
 import { refusalOfCaller } from './callers.ts';
 import { Enclaves } from './enclaves.ts';
 import { bodyOf, Exchanges } from './exchanges.ts';
-import { ANTHROPIC, messageExchange, messagesBody, tokensOf } from './faces/anthropic.ts';
-import type { Face } from './faces/face.ts';
-import { chatExchange, OPENAI } from './faces/openai.ts';
-import { Failure } from './failure.ts';
 import { Gateway, PREFIX, type PrivateModel } from './gateway.ts';
 import { ModelNames } from './model-names.ts';
 import { PrivateChats } from './private-chats.ts';
-import { type Note, refuse } from './served.ts';
+import { ANTHROPIC, messageExchange, messagesBody, tokensOf } from './protocols/anthropic.ts';
+import type { Face } from './protocols/client-protocol.ts';
+import { chatExchange, OPENAI } from './protocols/openai.ts';
+import { Failure } from './proxy-error.ts';
+import { type Note, refuse } from './send-response.ts';
 import type { ProxySettings } from './settings.ts';
 import { PAGE_HEADERS, statusPage } from './status-page.ts';
 

@@ -9,7 +9,7 @@ import {
   secret,
   text,
   url,
-} from '#infra/program';
+} from '#foundation/program';
 import { MODEL_ID } from './gateway.ts';
 
 const REPOSITORIES = /^[\w.-]+\/[\w.-]+(\s*,\s*[\w.-]+\/[\w.-]+){0,31}$/;

@@ -1,9 +1,9 @@
 /** What a person sees at the proxy's address. */
 import { createHash } from 'node:crypto';
 import { type EnclaveState, type Enclaves } from './enclaves.ts';
-import { Failure, shown } from './failure.ts';
 import { PREFIX, type PrivateModel } from './gateway.ts';
 import { withoutPrefix, wrongDefault } from './model-names.ts';
+import { Failure, shown } from './proxy-error.ts';
 
 const STYLE = `
 :root { color-scheme: light dark; }

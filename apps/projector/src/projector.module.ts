@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import pg from 'pg';
-import { Foundation, type Running, Turns } from '#infra';
+import { Foundation, type Running, Turns } from '#foundation';
 import { Readiness, StoresModule } from '#modules';
 import { Progress, ProjectorLag, projections } from '#projections';
 import { startProjector } from './projector.ts';

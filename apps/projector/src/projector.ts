@@ -1,4 +1,4 @@
-import { type Foundation, type Running, Turns, whileLeading } from '#infra';
+import { type Foundation, type Running, Turns, whileLeading } from '#foundation';
 import { type Batch, type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, listenForWanted, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';

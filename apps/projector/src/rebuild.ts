@@ -1,4 +1,4 @@
-import { createLog, drawToken, openFoundation, readSettings, StartError } from '#infra';
+import { createLog, drawToken, openFoundation, readSettings, StartError } from '#foundation';
 import { projections, rebuild } from '#projections';
 import { PROJECTOR } from './projector.ts';
 

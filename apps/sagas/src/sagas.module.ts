@@ -16,7 +16,7 @@ import {
 } from '#application';
 import { mediaTypeOf } from '#connectors';
 import { PostgresDueTable } from '#eventstore';
-import { type Running, Turns } from '#infra';
+import { type Running, Turns } from '#foundation';
 import {
   FilesModule,
   PaymentsModule,

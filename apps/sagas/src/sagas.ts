@@ -18,7 +18,7 @@ import {
 } from '#application';
 import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
-import { Foundation, type Running, seeminglyDead, type Turns, whileLeading } from '#infra';
+import { Foundation, type Running, seeminglyDead, type Turns, whileLeading } from '#foundation';
 import { formatUsd, type Lease } from '#kernel';
 import {
   Progress,

@@ -1,4 +1,4 @@
-import { readSettings, runProcess } from '#infra';
+import { readSettings, runProcess } from '#foundation';
 import { startSandbox } from './sandbox.ts';
 
 await runProcess('sandbox', readSettings, async ({ sandboxPort, sandboxUrl, host }, log, opened) => {

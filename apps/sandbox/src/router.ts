@@ -1,6 +1,6 @@
 /** HTTP for the sandbox: a table of routes over `node:http`. It stands in for fast providers, so it does next to nothing. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { Log } from '#infra';
+import type { Log } from '#foundation';
 import { MisunderstoodDirective } from './provider/directive.ts';
 
 /** Requests with more than this are refused with 413. The largest that the product accepts is 25 MiB. */

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { StartError } from '#infra';
+import { StartError } from '#foundation';
 import { startSandbox } from './sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;

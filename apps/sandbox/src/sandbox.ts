@@ -6,7 +6,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Log, type Running, StartError } from '#infra';
+import { type Log, type Running, StartError } from '#foundation';
 import { messagesRoutes } from './anthropic/messages.ts';
 import { modelRoutes as anthropicModelRoutes } from './anthropic/models.ts';
 import { Bill, billRoutes } from './bill.ts';

@@ -15,7 +15,7 @@ import { APICallError, embed, embedMany, generateText, isStepCount, streamText, 
 import OpenAI, { APIError } from 'openai';
 import pg from 'pg';
 import { z } from 'zod';
-import { startEmbeddedPostgres } from '#infra';
+import { startEmbeddedPostgres } from '#foundation';
 import { money } from '#kernel';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { readProviders } from '#catalogue';
-import { readSettings, runProcess, unsafeSettings } from '#infra';
+import { readSettings, runProcess, unsafeSettings } from '#foundation';
 import { Role } from '#modules';
 import { openGateway } from '../../gateway/src/gateway.ts';
 import { ProjectorModule } from '../../projector/src/projector.module.ts';

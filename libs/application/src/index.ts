@@ -1,4 +1,3 @@
-export { AbuseLimits, type Counted, TooManyRequests } from './abuse-limits.ts';
 export { accountIdsOf } from './accounts/credit-id.ts';
 export {
   CreateKey,
@@ -10,7 +9,6 @@ export {
   UpdateKeyHandler,
 } from './accounts/keys.ts';
 export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/open-account.ts';
-export { AutoTopupInvoices, InvoiceRefused } from './autotopup/auto-topup-invoices.ts';
 export {
   AutoTopupLimits,
   ConnectWallet,
@@ -20,9 +18,38 @@ export {
   MIN_THRESHOLD_USD,
   WalletAgreements,
 } from './autotopup/connect-wallet.ts';
+export { AutoTopupInvoices, InvoiceRefused } from './autotopup/invoices.ts';
 export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from './autotopup/wallets.ts';
-export { Catalogues, served, type Vendors } from './catalogues.ts';
-
+export { type Audience, CallLimits, Paying } from './billing/billing-engine.ts';
+export type { ProvenChallenge } from './billing/challenge-payer.ts';
+export { costDetails } from './billing/cost-details.ts';
+export { FreeUse } from './billing/free-model-limits.ts';
+export { EXPIRY_MARGIN_MS, expireHoldsBy, HeldFunds } from './billing/hold-commands.ts';
+export {
+  CONFLICTING_KEYS,
+  Idempotency,
+  IdempotencyConflict,
+  type KeyedRequest,
+  leaseOf,
+  type Served,
+} from './billing/idempotency.ts';
+export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './billing/idempotency-store.ts';
+export {
+  actorOf,
+  type Caller,
+  type Hold,
+  type HoldRequest,
+  HoldTaken,
+  type Payer,
+  type Release,
+} from './billing/payer.ts';
+export { Payers } from './billing/payer-factory.ts';
+export type { Receipt } from './billing/purchase.ts';
+export { AskingPayer, PaymentWanted } from './billing/quote-only-payer.ts';
+export { Refusals } from './billing/refused-request-recorder.ts';
+export type { BytesClient } from './billing/relay-bytes.ts';
+export { Gathered } from './byte-accumulator.ts';
+export { Catalogues, served, type Vendors } from './catalogue-service.ts';
 export { ChallengeTokens } from './challenges/challenge-tokens.ts';
 export {
   IssueChallenge,
@@ -32,27 +59,31 @@ export {
 } from './challenges/issue-challenge.ts';
 export { type Proof, type ProofFault, Proofs, type ShownProof } from './challenges/proofs.ts';
 export { Clock, SystemClock } from './clock.ts';
-export { LookUp, type LookUpClient, LookUpHandler } from './data/look-up.ts';
-export { wantedLookUp } from './data/wanted-lookup.ts';
-export { asFailure, type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
-export { Gathered } from './gathered.ts';
-export { AnswerLengths } from './inference/chat/answer-lengths.ts';
-export { ChatQuotes } from './inference/chat/chat-quotes.ts';
-export { CompleteChat, CompleteChatHandler } from './inference/chat/complete-chat.ts';
+export { wantedLookUp } from './data/parse-data-lookup.ts';
+export { LookUp, type LookUpClient, LookUpHandler } from './data/run-data-lookup.ts';
+export { asFailure, type FailureCode, UnservableRequest, UpstreamFailure } from './errors.ts';
+export type { ChatBody, Reasoning } from './inference/chat/chat-body.ts';
+export { LEAST_OUTPUT } from './inference/chat/chat-quote.ts';
+export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/chat/completion-writer.ts';
+export { boundInputTokens, countInputTokens, countTokens } from './inference/chat/count-tokens.ts';
+export type { ChatDelta, TypedEvent } from './inference/chat/translating-writer.ts';
+export { ChatQuotes } from './inference/chat-execution/chat-quoter.ts';
+export { CompleteChat, CompleteChatHandler } from './inference/chat-execution/complete-chat.ts';
+export { AnswerLengths } from './inference/chat-execution/output-length-stats.ts';
+export { type CompletionBody, chatFor } from './inference/completions/completions.ts';
+export { withTools } from './inference/completions/functions.ts';
+export { type Retelling, retold } from './inference/completions/translate.ts';
 export {
   CreateEmbeddings,
   CreateEmbeddingsHandler,
   type EmbeddingAnswer,
   type EmbeddingBody,
 } from './inference/embeddings/create-embeddings.ts';
-export { type CompletionBody, chatFor } from './inference/legacy/completions.ts';
-export { withTools } from './inference/legacy/functions.ts';
-export { type Retelling, retold } from './inference/legacy/retold.ts';
 export type { MessagesBody } from './inference/messages/body.ts';
 export { CountMessageTokens, CountMessageTokensHandler } from './inference/messages/count-tokens.ts';
 export { CreateMessage, CreateMessageHandler } from './inference/messages/create-message.ts';
-export type { MessageOutlet } from './inference/messages/message-client.ts';
-export { MessageDraft } from './inference/messages/message-draft.ts';
+export { MessageDraft } from './inference/messages/message-builder.ts';
+export type { MessageOutlet } from './inference/messages/message-writer.ts';
 export { type MessagesRequest, readMessagesRequest } from './inference/messages/request.ts';
 export { privateModel } from './inference/private/private-order.ts';
 export {
@@ -61,7 +92,7 @@ export {
   type SealedClient,
 } from './inference/private/relay-private-chat.ts';
 export type { ResponsesBody } from './inference/responses/body.ts';
-export { type ChatRequest, Chats } from './inference/responses/chats.ts';
+export { type ChatRequest, Chats } from './inference/responses/chat-service.ts';
 export {
   Conversations,
   PreviousRemoved,
@@ -79,18 +110,77 @@ export { LOGPROBS, wantsEncrypted } from './inference/responses/native-request.t
 export { ResponseOutput } from './inference/responses/output.ts';
 export type { OutputItem } from './inference/responses/output-items.ts';
 export type { ChatMessage } from './inference/responses/parts.ts';
-export { ResponseReading } from './inference/responses/reading.ts';
 export { type ResponsesRequest, readResponsesRequest } from './inference/responses/request.ts';
-export type { ResponseOutlet } from './inference/responses/response-client.ts';
-export type { ResponseError } from './inference/responses/response-draft.ts';
+export { ResponseReading } from './inference/responses/request-loader.ts';
+export type { ResponseError } from './inference/responses/response-builder.ts';
+export type { ResponseOutlet } from './inference/responses/response-writer.ts';
 export { type ItemPage, inputOf, pageOf } from './inference/responses/stored-items.ts';
 export type { Conversation } from './inference/responses/stored-parts.ts';
 export { Toolset } from './inference/responses/toolset.ts';
-export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
-export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
-export { costDetails } from './inference/vocabulary/cost-details.ts';
-export type { DataAnswer, DataCall, FoundData, FoundFile } from './inference/vocabulary/data-calls.ts';
-export type { ChatDelta, TypedEvent } from './inference/vocabulary/event-client.ts';
+export { isParsable, MAX_PARTS } from './json-limits.ts';
+export { type Recording, RecordingLength } from './media/audio/audio-duration.ts';
+export { DEFAULT_SPEAKER, Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
+export {
+  DEFAULT_TRANSCRIBER,
+  Transcribe,
+  TranscribeHandler,
+  type Transcription,
+  type TranscriptionBody,
+} from './media/audio/transcribe.ts';
+export { languagesOf, speaks } from './media/audio/voices.ts';
+export { type DataUri, dataUri, isDataUri } from './media/data-uri.ts';
+export { type Download, DownloadFailure, type DownloadLimits, Downloads } from './media/downloads.ts';
+export {
+  type ByteRange,
+  type FileName,
+  type FilePurpose,
+  FileStore,
+  FilesUnavailable,
+  type FileToKeep,
+  type KeptFile,
+  newFileId,
+  readFileId,
+} from './media/file-store.ts';
+export {
+  type DeliveredImage,
+  type ImageAnswer,
+  MakeImages,
+  MakeImagesHandler,
+} from './media/images/generate-images.ts';
+export { ImageFiles, type UploadedImages } from './media/images/image-files.ts';
+export { ImageMaker } from './media/images/image-generator.ts';
+export { ImageQuotes } from './media/images/image-quoter.ts';
+export type { ImageBody } from './media/images/image-request.ts';
+export { LINK_LASTS_MS, MediaLinks } from './media/media-links.ts';
+export { RefusedPrompts } from './media/rejected-prompts.ts';
+export {
+  filePath,
+  type LinkCheck,
+  type LinkPurpose,
+  LinkSigner,
+  type Signed,
+  SignedLinks,
+  statusPath,
+} from './media/signed-links.ts';
+export {
+  RefusedVideos,
+  RequestVideo,
+  RequestVideoHandler,
+  type VideoPreparations,
+  type VideoRequest,
+  videoIdOf,
+} from './media/videos/request-video.ts';
+export { type VideoBody, type VideoQuote, VideoQuotes } from './media/videos/video-quoter.ts';
+export { type KeptRequest, KeptRequests, RequestLost } from './media/videos/video-request-store.ts';
+export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
+export {
+  evidenceOf,
+  type HookedSubmission,
+  VideoHints,
+  VideoHookReceiver,
+  VideoHooks,
+} from './media/videos/video-webhooks.ts';
+export type { DataAnswer, DataCall, FoundData, FoundFile } from './providers/data-calls.ts';
 export type {
   ImageCall,
   MadeFile,
@@ -110,14 +200,14 @@ export type {
   VideoMaker,
   VideoOrder,
   Wire,
-} from './inference/vocabulary/media-calls.ts';
+} from './providers/media-calls.ts';
 export {
   type PrivateChatCall,
   type SealedAnswer,
   type SealedHead,
   type SealedPiece,
   SealedRefusal,
-} from './inference/vocabulary/private-calls.ts';
+} from './providers/private-calls.ts';
 export {
   type AnswerIdentity,
   type Capability,
@@ -131,11 +221,7 @@ export {
   type Sampling,
   type StreamedAnswer,
   type WholeAnswer,
-} from './inference/vocabulary/providers.ts';
-export { LEAST_OUTPUT } from './inference/vocabulary/quote.ts';
-export { DONE, MAX_EVENT_CHARACTERS, SseReader, sseComment, sseData, sseEvent } from './inference/vocabulary/sse.ts';
-export type { Thing } from './inference/vocabulary/things.ts';
-export { boundInputTokens, countInputTokens, countTokens } from './inference/vocabulary/tokens.ts';
+} from './providers/provider.ts';
 export {
   type Found,
   MAX_RESULT_CHARACTERS,
@@ -143,101 +229,12 @@ export {
   type SearchNote,
   type SearchQuery,
   type SearchResult,
-} from './inference/vocabulary/web-search.ts';
-export { type DataUri, dataUri, isDataUri } from './media/data-uri.ts';
-export { type Download, DownloadFailure, type DownloadLimits, Downloads } from './media/downloads.ts';
-export {
-  type ByteRange,
-  type FileName,
-  type FilePurpose,
-  FileStore,
-  FilesUnavailable,
-  type FileToKeep,
-  type KeptFile,
-  newFileId,
-  readFileId,
-} from './media/file-store.ts';
-export { ImageFiles, type UploadedImages } from './media/images/image-files.ts';
-export { ImageMaker } from './media/images/image-maker.ts';
-export { ImageQuotes } from './media/images/image-quotes.ts';
-export type { ImageBody } from './media/images/image-request.ts';
-export {
-  type DeliveredImage,
-  type ImageAnswer,
-  MakeImages,
-  MakeImagesHandler,
-} from './media/images/make-images.ts';
-export { LINK_LASTS_MS, MediaLinks } from './media/media-links.ts';
-export { RefusedPrompts } from './media/refused-prompts.ts';
-export {
-  filePath,
-  type LinkCheck,
-  type LinkPurpose,
-  LinkSigner,
-  type Signed,
-  SignedLinks,
-  statusPath,
-} from './media/signed-links.ts';
-export { type Recording, RecordingLength } from './media/sound/recording-length.ts';
-export { DEFAULT_SPEAKER, Speak, SpeakHandler, type SpeechBody } from './media/sound/speak.ts';
-export {
-  DEFAULT_TRANSCRIBER,
-  Transcribe,
-  TranscribeHandler,
-  type Transcription,
-  type TranscriptionBody,
-} from './media/sound/transcribe.ts';
-export { languagesOf, speaks } from './media/sound/voices.ts';
-export { type KeptRequest, KeptRequests, RequestLost } from './media/videos/kept-requests.ts';
-export {
-  RefusedVideos,
-  RequestVideo,
-  RequestVideoHandler,
-  type VideoPreparations,
-  type VideoRequest,
-  videoIdOf,
-} from './media/videos/request-video.ts';
-export {
-  evidenceOf,
-  type HookedSubmission,
-  VideoHints,
-  VideoHookReceiver,
-  VideoHooks,
-} from './media/videos/video-hooks.ts';
-export { type VideoBody, type VideoQuote, VideoQuotes } from './media/videos/video-quotes.ts';
-export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
-export { isParsable, MAX_PARTS } from './parsable.ts';
-export { AskingPayer, PaymentWanted } from './paying/asking-payer.ts';
-export type { ProvenChallenge } from './paying/challenge-payer.ts';
-export { FreeUse } from './paying/free-use.ts';
-export { EXPIRY_MARGIN_MS, expireHoldsBy, HeldFunds } from './paying/held-funds.ts';
-export {
-  CONFLICTING_KEYS,
-  Idempotency,
-  IdempotencyConflict,
-  type KeyedRequest,
-  leaseOf,
-  type Served,
-} from './paying/idempotency.ts';
-export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './paying/kept-answers.ts';
-export {
-  actorOf,
-  type Caller,
-  type Hold,
-  type HoldRequest,
-  HoldTaken,
-  type Payer,
-  type Release,
-} from './paying/payer.ts';
-export { Payers } from './paying/payers.ts';
-export { type Audience, CallLimits, Paying } from './paying/paying.ts';
-export type { Receipt } from './paying/purchase.ts';
-export { Refusals } from './paying/refusals.ts';
-export type { BytesClient } from './paying/relay.ts';
+} from './providers/web-search.ts';
+export { AbuseLimits, type Counted, TooManyRequests } from './rate-limiter.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { keyIdOf, type Sealed, Secrets } from './secrets.ts';
-export { StorageRoom } from './storage-room.ts';
+export { StorageRoom } from './storage-quota.ts';
 export {
   Accounts,
   AutoTopups,
@@ -249,6 +246,7 @@ export {
   Topups,
   Videos,
 } from './streams.ts';
+export { cut, scrubbed } from './third-party-text.ts';
 export {
   type CreatedTopup,
   CreateTopup,
@@ -258,7 +256,6 @@ export {
   TOPUP_ID_LENGTH,
 } from './topups/create-topup.ts';
 export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
-export { CARD, type OfferedMethod, OfferedPayments } from './topups/offered-payments.ts';
 export {
   type BackendPayment,
   type PaymentBackend,
@@ -267,7 +264,9 @@ export {
   type RequestedPayment,
   type WebHook,
 } from './topups/payment-backend.ts';
-export { receivedIn } from './topups/received.ts';
-export { TopupHints } from './topups/topup-hints.ts';
+export { CARD, type OfferedMethod, OfferedPayments } from './topups/payment-methods.ts';
+export { receivedIn } from './topups/received-amount.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
-export { cut, scrubbed } from './words.ts';
+export { TopupHints } from './topups/topup-poll-trigger.ts';
+export type { Thing } from './wire/json-object.ts';
+export { DONE, MAX_EVENT_CHARACTERS, SseReader, sseComment, sseData, sseEvent } from './wire/sse.ts';

@@ -5,10 +5,10 @@ import type { PaymentTerms } from '#domain';
 import { Catalogue } from './catalogue.ts';
 import { type DataEndpointFile, dataEndpointsIn, reached } from './data-endpoint-file.ts';
 import { feesIn, modelsIn, parameterListsIn } from './data-files.ts';
-import { lineOf, lineOfMistake } from './lines.ts';
+import { lineOf, lineOfMistake } from './json-lines.ts';
 import { paymentsIn } from './payments-file.ts';
 import { connected, type ProviderFile, providersIn } from './provider-file.ts';
-import { DataFileError, type Path } from './rules.ts';
+import { DataFileError, type Path } from './validation-rules.ts';
 import { voicesIn } from './voices-file.ts';
 
 /**

@@ -22,7 +22,7 @@ import {
   repeated,
   text,
   within,
-} from './rules.ts';
+} from './validation-rules.ts';
 
 /**
  * The classes of vendors, as paths and the books name them. The specification leaves their names open: this is the one

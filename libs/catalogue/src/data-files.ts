@@ -35,7 +35,7 @@ import {
   text,
   texts,
   within,
-} from './rules.ts';
+} from './validation-rules.ts';
 
 export type AnyModelFile = ModelFile | MediaModelFile;
 

@@ -10,7 +10,6 @@ export {
 export { catalogueStamp, readCatalogue, readPayments, readProviders, shippedCatalogue } from './catalogue-files.ts';
 export { type Cap, DATA_PROVIDERS, dataPathOf, SOCIAL } from './data-endpoint-file.ts';
 export { isMedia, modelsIn } from './data-files.ts';
-export { type Capability, type Demand, demandsOf, mediaCapability } from './demands.ts';
 export {
   CAPABILITIES,
   type Choice,
@@ -33,5 +32,6 @@ export {
 export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
 export { isPrivate, PRIVATE_PREFIX } from './private-models.ts';
 export type { CredentialFile, ProviderFile } from './provider-file.ts';
+export { type Capability, type Demand, demandsOf, mediaCapability } from './requirements.ts';
 export { LISTED_TOKENS, LISTED_UNITS, listPriceOf, tierPriceOf, tiersOf } from './tariffs.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

@@ -14,7 +14,7 @@ import {
   text,
   texts,
   within,
-} from './rules.ts';
+} from './validation-rules.ts';
 
 /** What a price is for. A clip is a whole video, whatever its length. */
 export const MEDIA_UNITS = ['image', 'second', 'clip', 'minute', '1k_characters'] as const;

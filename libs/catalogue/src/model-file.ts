@@ -19,7 +19,7 @@ import {
   text,
   texts,
   within,
-} from './rules.ts';
+} from './validation-rules.ts';
 
 export type PrivacyLevel = 'anon' | 'zdr' | 'e2e';
 

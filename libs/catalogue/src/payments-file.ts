@@ -21,7 +21,7 @@ import {
   repeated,
   text,
   within,
-} from './rules.ts';
+} from './validation-rules.ts';
 
 const MAX_DECIMALS = 18;
 /** A week: an invoice at a locked rate is a free option. */

@@ -4,7 +4,7 @@
  */
 import type { MediaModelFile } from './media-file.ts';
 import { type EndpointFile, type ModelFile, ownerOf, type PrivacyLevel } from './model-file.ts';
-import { mistakeAt, type Place, placeOf, within } from './rules.ts';
+import { mistakeAt, type Place, placeOf, within } from './validation-rules.ts';
 
 type AnyModelFile = ModelFile | MediaModelFile;
 

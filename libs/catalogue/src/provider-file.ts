@@ -15,7 +15,7 @@ import {
   repeated,
   text,
   within,
-} from './rules.ts';
+} from './validation-rules.ts';
 
 export interface CredentialFile {
   readonly in: 'header' | 'query';

@@ -5,7 +5,7 @@ import type { DataEndpointFile } from './data-endpoint-file.ts';
 import type { FeeFile } from './data-files.ts';
 import { BILLED_TOKENS, type MediaEndpointFile, type MediaUnit } from './media-file.ts';
 import { type EndpointFile, type OfferFile, slugOf } from './model-file.ts';
-import { marginOf } from './rules.ts';
+import { marginOf } from './validation-rules.ts';
 
 /** Prices of tokens are listed for so many. */
 export const LISTED_TOKENS = 1_000_000;

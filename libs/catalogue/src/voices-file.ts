@@ -1,5 +1,5 @@
 /** The voices of models that speak, as they stand in a data file. */
-import { DataFileError, isText, object, oneOf, placeOf, repeated, text, texts } from './rules.ts';
+import { DataFileError, isText, object, oneOf, placeOf, repeated, text, texts } from './validation-rules.ts';
 
 /** The language of a voice that speaks all languages of its models. */
 export const ANY_LANGUAGE = 'multi';

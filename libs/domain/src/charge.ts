@@ -1,7 +1,7 @@
 /** What was sold, and what it came to: one item for each call, one charge for each request. */
 import { money, type PicoUsd, ZERO } from '#kernel';
 import { type Price, type PriceJson, priceOf, type Terms, type Usage, usageToJson } from './tariff.ts';
-import type { Amount } from './values.ts';
+import type { Amount } from './value-types.ts';
 
 /** What is sold, and the creditor of its cost. */
 export interface Sold {

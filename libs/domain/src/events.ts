@@ -10,14 +10,14 @@ import type { ChallengeFact } from './challenge/events.ts';
 import type { Attempt, Charge, PriceLine } from './charge.ts';
 import type { Query } from './query.ts';
 import type { InvoiceAllowed, PaymentFeeCharged, TopupEvent } from './topup/events.ts';
-import type { Amount, Instant, SealedSecret } from './values.ts';
+import type { Amount, Instant, SealedSecret } from './value-types.ts';
 import type { VideoEvent } from './video/events.ts';
 
 export * from './autotopup/events.ts';
 export * from './challenge/events.ts';
 export type { Query, QueryType } from './query.ts';
 export * from './topup/events.ts';
-export type { Amount, Instant, SealedSecret } from './values.ts';
+export type { Amount, Instant, SealedSecret } from './value-types.ts';
 export * from './video/events.ts';
 
 export type ResetPeriod = 'daily' | 'weekly' | 'monthly';

@@ -7,7 +7,7 @@ import type { Attempt, Charge } from './charge.ts';
 import type { HoldEvent, HoldKept, HoldSettled } from './events.ts';
 import type { Query } from './query.ts';
 import { reject } from './rejections.ts';
-import type { Instant } from './values.ts';
+import type { Instant } from './value-types.ts';
 
 /** A job's hold ends with the job, however long that takes: its money is never free while its vendor may still invoice. */
 const NEVER = '9999-12-31T23:59:59.999Z';

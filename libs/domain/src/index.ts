@@ -2,7 +2,7 @@ export type { AccountCommand, HoldPart, HoldTerms } from './account/commands.ts'
 export { accountDecider } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
 export { type Account, bytesOfAccount, reachable, spendable } from './account/state.ts';
-export { PAID } from './autotopup/back-off.ts';
+export { PAID } from './autotopup/backoff.ts';
 export { type AutoTopupCommand, autoTopupDecider, type DailyLimits, type RequestMade } from './autotopup/decide.ts';
 export type { AutoTopup } from './autotopup/state.ts';
 export {
@@ -12,7 +12,6 @@ export {
   autoTopupWorkflow,
   type PaymentWish,
 } from './autotopup/workflow.ts';
-export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './cap-window.ts';
 export { type ChallengeClaim, type ChallengeCommand, challengeDecider } from './challenge/decide.ts';
 export { type Challenge, type ChallengePhase, phaseOf } from './challenge/state.ts';
 export { type ChallengeStep, challengeWorkflow } from './challenge/workflow.ts';
@@ -32,9 +31,10 @@ export * from './events.ts';
 export { AT_FAULT, type HoldCommand, type Holds, howEnded, type OpenHold } from './holds.ts';
 export { instantIn } from './instant.ts';
 export { type Key, type KeyRecord, MAX_KEY_NAME, MIN_KEY_LIMIT, recordOf } from './keys.ts';
+export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './limit-window.ts';
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
 export { bytesOfPriceList, type PublishPriceList, priceListDecider } from './price-list.ts';
-export { MAX_REFUSALS_PER_DAY, type NoteRefusal, refusalsDecider, refusalsOf } from './refusals.ts';
+export { MAX_REFUSALS_PER_DAY, type NoteRefusal, refusalsDecider, refusalsOf } from './refused-requests.ts';
 export type { RejectionCode } from './rejections.ts';
 export {
   ALL_UNITS,

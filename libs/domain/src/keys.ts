@@ -1,7 +1,7 @@
 /** An API key's spending rules: its cap, and the window of time the cap is for. */
 import { money, type PicoUsd, ZERO } from '#kernel';
-import { type CapWindow, movedTo, newWindow, nextReset } from './cap-window.ts';
 import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
+import { type CapWindow, movedTo, newWindow, nextReset } from './limit-window.ts';
 import { reject } from './rejections.ts';
 
 export const MAX_KEY_NAME = 25;

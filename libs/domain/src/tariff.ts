@@ -5,7 +5,7 @@
  */
 import type { PicoUsd } from '#kernel';
 import { type Fraction, plus, roundedUp, ZERO } from './fraction.ts';
-import type { Amount } from './values.ts';
+import type { Amount } from './value-types.ts';
 
 /**
  * What is counted. A unit `of` another falls back to that one's price where it has none of its own, and is covered by

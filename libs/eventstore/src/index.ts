@@ -10,6 +10,6 @@ export {
   openEventStore,
 } from './open-event-store.ts';
 export { PostgresCheckpoints, PostgresSnapshots } from './postgres/caches.ts';
-export { PostgresDueTable } from './postgres/due-table.ts';
 export { PostgresEventStore } from './postgres/postgres-event-store.ts';
 export { eventStoreMigrations } from './postgres/schema.ts';
+export { PostgresDueTable } from './postgres/workflow-schedule.ts';

@@ -1,6 +1,6 @@
 import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START } from '#kernel';
-import { assertListed } from './listed.ts';
-import { written } from './written.ts';
+import { assertListed } from './known-categories.ts';
+import { written } from './serialize-events.ts';
 
 /** Facts per batch. */
 const PAGE = 1_000;

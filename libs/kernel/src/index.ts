@@ -1,10 +1,10 @@
 export { type Cause, followingFrom, metadataOf, startedBy } from './cause.ts';
+export { createRunner, type Outcome, type Runner, type StateReader, streamName } from './command-runner.ts';
 export { type Decider, fold, type StateCodec } from './decider.ts';
 export { plainNumber, usdNumber, withNumbersAsText } from './json-number.ts';
 export type { Message, Metadata, NewEvent, Recorded } from './message.ts';
 export * as money from './money.ts';
 export { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from './money.ts';
-export { outlasting } from './outlasting.ts';
 export { PersistentMap } from './persistent-map.ts';
 export {
   AppendTooLarge,
@@ -29,7 +29,9 @@ export {
 } from './ports.ts';
 export { pump, type Sink } from './pump.ts';
 export { Rejection } from './rejection.ts';
-export { createRunner, type Outcome, type Runner, type StateReader, streamName } from './run.ts';
+export { outlasting } from './retry-while-unavailable.ts';
+export { within } from './store-timeout.ts';
+export { type WarmStream, WarmStreams } from './stream-state-cache.ts';
 export {
   type DecodedEventStore,
   decoded,
@@ -41,9 +43,7 @@ export {
   unknownFact,
   upcast,
   versionOf,
-} from './versions.ts';
-export { type WarmStream, WarmStreams } from './warm-streams.ts';
-export { within } from './within.ts';
+} from './upcasting.ts';
 export {
   type Ask,
   type Do,

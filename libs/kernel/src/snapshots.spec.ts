@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { type AccountCommand, accountCodec, accountDecider } from '#domain';
 import { eventStoreMigrations, PostgresEventStore, PostgresSnapshots } from '#eventstore';
-import { migrate } from '#infra';
+import { migrate } from '#foundation';
 import {
   createRunner,
   formatUsd,

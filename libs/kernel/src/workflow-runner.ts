@@ -3,15 +3,15 @@
  * that is due is folded, asked what is next, and its steps are done. What they change comes back as facts.
  */
 import type { Cause } from './cause.ts';
-import { FoldedStreams } from './folded-streams.ts';
+import { type Runner, streamName } from './command-runner.ts';
 import type { Message, Recorded } from './message.ts';
-import { outlasting } from './outlasting.ts';
 import { type CheckpointStore, type FactReader, type Lease, type Runtime, TurnLost } from './ports.ts';
 import { pump, type Sink } from './pump.ts';
 import { Rejection } from './rejection.ts';
-import { type Runner, streamName } from './run.ts';
-import { WaitingStreams } from './waiting-streams.ts';
+import { outlasting } from './retry-while-unavailable.ts';
+import { WaitingStreams } from './waiting-stream-index.ts';
 import { type Due, type DueTable, type Next, type PutOff, type Step, TURN_LOST, type Workflow } from './workflow.ts';
+import { FoldedStreams } from './workflow-state-cache.ts';
 
 /** How long something that is due waits at most before it is found, unless this process has made it due. */
 const LOOK_EVERY_MS = 250;

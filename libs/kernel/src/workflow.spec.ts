@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import { type Lease, StoreUnavailable, TurnLost } from '#kernel';
-import { decisions, nextSteps } from '../../testing/src/given.ts';
-import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
-import { Died, ParcelWorld } from '../../testing/src/parcel-world.ts';
-import { type ParcelEvent, parcels } from '../../testing/src/parcels.ts';
+import { decisions, nextSteps } from '../../testing/src/given-when-then.ts';
+import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { Died, ParcelWorld } from '../../testing/src/scenarios/parcel-world.ts';
+import { type ParcelEvent, parcels } from '../../testing/src/scenarios/parcels.ts';
 
 const at = '2026-11-20T12:00:00.000Z';
 const ordered: ParcelEvent = { type: 'ParcelOrdered', data: { at } };

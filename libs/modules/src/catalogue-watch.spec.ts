@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Catalogues } from '#application';
 import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
-import type { Log } from '#infra';
+import type { Log } from '#foundation';
 import { CatalogueWatch } from './catalogue-watch.ts';
 
 let directory: string;

@@ -1,6 +1,6 @@
 import type { Catalogues } from '#application';
 import { type Catalogue, catalogueStamp } from '#catalogue';
-import type { Log } from '#infra';
+import type { Log } from '#foundation';
 
 const LOOK_EVERY_MS = 2_000;
 

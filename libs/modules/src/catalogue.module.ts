@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { Catalogues, Clock, PriceLists, served } from '#application';
 import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
 import { OpenedProviders } from '#connectors';
-import { StartError } from '#infra';
+import { StartError } from '#foundation';
 import { type CatalogueSource, CatalogueWatch } from './catalogue-watch.ts';
 import { ProvidersModule } from './providers.module.ts';
 import { Role } from './role.ts';

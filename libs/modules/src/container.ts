@@ -1,6 +1,6 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { Where } from '#infra';
+import type { Where } from '#foundation';
 import { HealthListener } from './health-listener.ts';
 import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { Module } from '@nestjs/common';
 import { Clock, Downloads, FileStore, FilesUnavailable, LinkSigner, Secrets } from '#application';
 import { HttpDownloads, LocalFiles, S3Files } from '#connectors';
-import { Foundation, StartError } from '#infra';
+import { Foundation, StartError } from '#foundation';
 import { Role } from './role.ts';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';

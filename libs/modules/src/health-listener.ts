@@ -1,7 +1,7 @@
 /** Where a role that serves nothing else over HTTP says how it is: `/health/live` and `/health/ready`, as a gateway does. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Settings, StartError } from '#infra';
+import { type Settings, StartError } from '#foundation';
 import type { Readiness } from './readiness.ts';
 
 const MAX_CONNECTIONS = 100;

@@ -1,7 +1,7 @@
+export { PayingModule } from './billing.module.ts';
 export { CatalogueModule } from './catalogue.module.ts';
 export { openContext, rootOf } from './container.ts';
 export { FilesModule } from './files.module.ts';
-export { PayingModule } from './paying.module.ts';
 export { PaymentsModule } from './payments.module.ts';
 export { ProvidersModule } from './providers.module.ts';
 export { type Check, type Found, Readiness, type ReadinessReport } from './readiness.ts';

@@ -3,7 +3,7 @@ import { CARD, Clock, ExchangeRates, OfferedPayments, PaymentBackends } from '#a
 import { readPayments } from '#catalogue';
 import { coinbase, coinGecko, kraken, MarketRates, openPaymentBackends } from '#connectors';
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
-import { Foundation, StartError } from '#infra';
+import { Foundation, StartError } from '#foundation';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 

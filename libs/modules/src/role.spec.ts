@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { expect, test } from '@jest/globals';
 import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { createLog, readSettings } from '#infra';
+import { createLog, readSettings } from '#foundation';
 import { openContext } from './container.ts';
 import { openRole, Role } from './role.ts';
 

@@ -1,5 +1,13 @@
 import { readProviders } from '#catalogue';
-import { type Log, openTogether, readSettings, runProcess, type Settings, unsafeSettings, type Where } from '#infra';
+import {
+  type Log,
+  openTogether,
+  readSettings,
+  runProcess,
+  type Settings,
+  unsafeSettings,
+  type Where,
+} from '#foundation';
 
 interface Closable {
   close(): unknown;

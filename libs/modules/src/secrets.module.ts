@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { keyIdOf, Secrets } from '#application';
 import type { DomainEvent } from '#domain';
-import { admitKeys, assertFirst, Foundation, readMasterKeys } from '#infra';
+import { admitKeys, assertFirst, Foundation, readMasterKeys } from '#foundation';
 import { type FactReader, START } from '#kernel';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';

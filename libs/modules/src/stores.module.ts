@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { Clock } from '#application';
 import { StoreClock, timeOf } from '#connectors';
-import { Foundation, openFoundation } from '#infra';
+import { Foundation, openFoundation } from '#foundation';
 import { openPool as connect } from '#postgres';
 import { countIncomplete, ProjectorLag, readStopped } from '#projections';
 import { Readiness } from './readiness.ts';

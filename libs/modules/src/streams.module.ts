@@ -3,7 +3,7 @@ import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Secrets, Streams, Topups } from '#application';
 import { PostgresSnapshots } from '#eventstore';
-import { Foundation } from '#infra';
+import { Foundation } from '#foundation';
 import { WarmStreams } from '#kernel';
 import { ProjectorLag } from '#projections';
 import { SecretsModule } from './secrets.module.ts';

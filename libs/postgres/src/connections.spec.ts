@@ -7,10 +7,11 @@ import { createTestDatabase } from '#testing';
 
 const root = path.resolve(import.meta.dirname, '../../..');
 /** Beside this lib: what starts the embedded server, and what only reads an address. */
-const OWN = /^libs\/(postgres|testing)\/|^infra\/(embedded-postgres\/server|unsafe-settings)\.ts$|\.spec\.ts$/;
+const OWN =
+  /^libs\/(postgres|testing)\/|^libs\/foundation\/src\/(embedded-postgres\/server|unsafe-settings)\.ts$|\.spec\.ts$/;
 
 test('no other connection is opened anywhere', () => {
-  const files = ['apps', 'libs', 'infra'].flatMap((folder) =>
+  const files = ['apps', 'libs'].flatMap((folder) =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
   );
   const opening = files

@@ -10,7 +10,7 @@ import { expect, test } from '@jest/globals';
 import { KNOWN_FACTS } from '#domain';
 import { type Recorded, upcast } from '#kernel';
 import { type Fact, projections } from '#projections';
-import { tableOf } from '../../testing/src/books.ts';
+import { tableOf } from '../../testing/src/world/read-model-tables.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../testing/src/fixtures/first-version');
 

@@ -6,14 +6,14 @@ import { journal } from './journal.ts';
 import { keys } from './keys.ts';
 import { checkpointMigrations, type Projection } from './projection.ts';
 import { queries } from './queries.ts';
-import { skipMigrations } from './skips.ts';
+import { skipMigrations } from './skipped-events.ts';
 import { topups } from './topups.ts';
 import { videoJobs } from './video-jobs.ts';
 
 export { type AutoTopupView, autoTopupOf, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
-export { CatchUp } from './catch-up.ts';
 export { type ChallengeView, readChallenges, unclaimedChallenges } from './challenges.ts';
+export { UpToDate } from './freshness-check.ts';
 export {
   COUNTED_BEHIND,
   HISTORY_REACH,
@@ -37,6 +37,7 @@ export {
   type Row,
   sinkOf,
 } from './projection.ts';
+export { listenForWanted, Wanted } from './projector-wakeup.ts';
 export {
   countRefusedVideos,
   type MedianCost,
@@ -50,12 +51,11 @@ export {
   type SkippedFact,
   type StoppedProjection,
   skipFact,
-} from './skips.ts';
+} from './skipped-events.ts';
+export { CatchUp } from './startup-catch-up.ts';
 export { findTopups, type TopupStatus, type TopupView, topupOf } from './topups.ts';
 export { type FoundTopups, TopupsByReference } from './topups-by-reference.ts';
-export { UpToDate } from './up-to-date.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
-export { listenForWanted, Wanted } from './wanted.ts';
 
 /** Every read model. The order is that of their migrations. */
 export const projections = [

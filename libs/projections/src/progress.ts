@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { START } from '#kernel';
-import type { Wanted } from './wanted.ts';
+import type { Wanted } from './projector-wakeup.ts';
 
 /** Between two looks, however many wait. */
 const LOOK_EVERY_MS = 3;

@@ -20,7 +20,7 @@ import {
   noteStop,
   reasonOf,
   Unfit,
-} from './skips.ts';
+} from './skipped-events.ts';
 
 export type Fact = Recorded<DomainEvent>;
 

@@ -12,8 +12,8 @@ import {
   sinkOf,
   skipFact,
 } from '#projections';
-import { Books, batchesOf, tableOf, tablesOf } from '../../testing/src/books.ts';
-import { asNew, type Fact, histories, someHistory } from '../../testing/src/histories.ts';
+import { asNew, type Fact, histories, someHistory } from '../../testing/src/scenarios/histories.ts';
+import { Books, batchesOf, tableOf, tablesOf } from '../../testing/src/world/read-model-tables.ts';
 
 let books: Books;
 beforeAll(async () => {

@@ -19,8 +19,8 @@ import {
   topupOf,
   unclaimedChallenges,
 } from '#projections';
-import { Books, batchesOf } from '../../testing/src/books.ts';
-import { type Fact, type History, histories } from '../../testing/src/histories.ts';
+import { type Fact, type History, histories } from '../../testing/src/scenarios/histories.ts';
+import { Books, batchesOf } from '../../testing/src/world/read-model-tables.ts';
 
 const RUNS = 5;
 const TIME_LIMIT_MS = 3_000;

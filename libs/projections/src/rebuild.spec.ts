@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { MemoryEventStore } from '#eventstore';
 import { type Batch, pump, START, TurnLost } from '#kernel';
 import { Progress, type Projection, projections, rebuild, rebuildIfOutdated, sinkOf } from '#projections';
-import { Books, tableOf } from '../../testing/src/books.ts';
-import { asNew, type Fact, someHistory } from '../../testing/src/histories.ts';
+import { asNew, type Fact, someHistory } from '../../testing/src/scenarios/histories.ts';
+import { Books, tableOf } from '../../testing/src/world/read-model-tables.ts';
 
 const { facts } = someHistory();
 

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { type FactReader, type Sink, StoppedAtFact, TurnLost } from '#kernel';
 import { newClient, openPool } from '#postgres';
 import { BOOKS_OPTIONS, type Projection, sinkOf } from './projection.ts';
-import { hasCaughtUpWithFacts, noteMended, noteStop } from './skips.ts';
+import { hasCaughtUpWithFacts, noteMended, noteStop } from './skipped-events.ts';
 
 export interface RebuildOptions {
   readonly store: Pick<FactReader, 'history'>;

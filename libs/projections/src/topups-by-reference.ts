@@ -1,6 +1,6 @@
 import type pg from 'pg';
+import type { UpToDate } from './freshness-check.ts';
 import { findTopups } from './topups.ts';
-import type { UpToDate } from './up-to-date.ts';
 
 /** The ids of top-ups, by their references. */
 export interface FoundTopups {

@@ -38,8 +38,8 @@ import {
 } from '#kernel';
 import { runAutoTopups, watchTopups } from '#sagas';
 import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
-import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
-import { VirtualTime } from '../../testing/src/virtual-time.ts';
+import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
 const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';

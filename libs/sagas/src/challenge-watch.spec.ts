@@ -5,10 +5,10 @@ import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type CheckpointStore, type EventStore, NO_SNAPSHOTS, type Recorded, type Runtime, START, usd } from '#kernel';
 import { watchChallenges } from '#sagas';
-import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
-import { issuedChallenge } from '../../testing/src/issued-challenge.ts';
-import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
-import { VirtualTime } from '../../testing/src/virtual-time.ts';
+import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { BY_A_TEST } from '../../testing/src/test-cause.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -9,7 +9,7 @@ import {
   type Runtime,
   startWorkflow,
 } from '#kernel';
-import { type PacedLooks, pacedLooks } from './paced-looks.ts';
+import { type PacedLooks, pacedLooks } from './payment-poller.ts';
 
 export interface ChallengeWatchPorts {
   readonly facts: FactReader;

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { FileStore } from '#application';
 import { expireFiles } from '#sagas';
-import { replacePauses } from '../../testing/src/pauses.ts';
-import { VirtualTime } from '../../testing/src/virtual-time.ts';
+import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { replacePauses } from '../../testing/src/replace-delays.ts';
 
 const MINUTE = 60_000;
 const time = new VirtualTime('2026-11-22T12:10:00.000Z');

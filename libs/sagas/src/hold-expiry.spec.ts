@@ -5,11 +5,11 @@ import type { ChallengeCommand, DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, type Recorded, Rejection, START, usd } from '#kernel';
 import { expireHolds } from '#sagas';
-import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
-import { someCharge } from '../../testing/src/charges.ts';
-import { issuedChallenge } from '../../testing/src/issued-challenge.ts';
-import { replacePauses } from '../../testing/src/pauses.ts';
-import { VirtualTime } from '../../testing/src/virtual-time.ts';
+import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { replacePauses } from '../../testing/src/replace-delays.ts';
+import { someCharge } from '../../testing/src/scenarios/charges.ts';
+import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { BY_A_TEST } from '../../testing/src/test-cause.ts';
 
 const time = new VirtualTime('2026-11-20T12:00:00.000Z');
 afterAll(replacePauses(time.delay));

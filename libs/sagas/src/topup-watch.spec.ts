@@ -25,9 +25,9 @@ import {
   usd,
 } from '#kernel';
 import { watchTopups } from '#sagas';
-import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
-import { issuedInvoice } from '../../testing/src/top-ups.ts';
-import { VirtualTime } from '../../testing/src/virtual-time.ts';
+import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { issuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -10,7 +10,7 @@ import {
   startWorkflow,
   type WorkflowPorts,
 } from '#kernel';
-import { type PacedLooks, pacedLooks } from './paced-looks.ts';
+import { type PacedLooks, pacedLooks } from './payment-poller.ts';
 
 /** A back end whose hints break off is asked for them again after this long, which doubles each time up to a minute. */
 const RESUBSCRIBE_MS = 1_000;

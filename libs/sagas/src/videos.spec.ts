@@ -42,10 +42,10 @@ import {
 } from '#kernel';
 import { runVideos } from '#sagas';
 import { Auditor } from '../../../apps/ledger/src/audit/auditor.ts';
-import { film } from '../../../apps/sandbox/src/media/files/films.ts';
-import { issuedChallenge } from '../../testing/src/issued-challenge.ts';
-import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
-import { VirtualTime } from '../../testing/src/virtual-time.ts';
+import { film } from '../../../apps/sandbox/src/media/files/videos.ts';
+import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
 const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';

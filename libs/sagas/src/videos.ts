@@ -40,7 +40,7 @@ import {
   streamName,
   type WorkflowPorts,
 } from '#kernel';
-import { LookPace } from './look-pace.ts';
+import { LookPace } from './poll-rate-limiter.ts';
 
 /** Handing over a picture takes a while; who has not answered by then may have taken it. */
 const SUBMIT_MS = 60_000;

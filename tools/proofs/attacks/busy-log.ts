@@ -4,13 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { DomainEvent } from '#domain';
 import { EventStoreDbEventStore, PostgresEventStore } from '#eventstore';
-import { startEmbeddedPostgres } from '#infra';
+import { startEmbeddedPostgres } from '#foundation';
 import { type EventStore, NO_STREAM } from '#kernel';
 import { Progress, projections } from '#projections';
-import { EventStoreDbDouble } from '../../../libs/testing/src/eventstoredb-double/eventstoredb-double.ts';
+import { EventStoreDbDouble } from '../../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
 import { Cluster } from '../../cluster.ts';
 import { useOf } from '../../processes.ts';
-import { opening, pair, type SampleAccount } from '../../sample-facts.ts';
+import { opening, pair, type SampleAccount } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const FACTS_PER_SECOND = 3_000;

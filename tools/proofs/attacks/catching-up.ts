@@ -4,9 +4,9 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CATEGORIES, KNOWN_FACTS } from '#domain';
 import { openEventStore } from '#eventstore';
-import { EventStoreDbDouble } from '../../../libs/testing/src/eventstoredb-double/eventstoredb-double.ts';
+import { EventStoreDbDouble } from '../../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
 import { Cluster, type Customer, post } from '../../cluster.ts';
-import { useManyAccounts } from '../../sample-facts.ts';
+import { useManyAccounts } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
 
 /** Facts between the first customers and the last: 100,000 unless the environment says otherwise. */

@@ -7,7 +7,7 @@ import { Agent, request } from 'undici';
 import { Cluster, type Customer } from '../../cluster.ts';
 import { useOf } from '../../processes.ts';
 import type { Attack, Finding } from './attack.ts';
-import type { Held } from './holder.ts';
+import type { Held } from './hold-connections.ts';
 
 const SILENT = 8_000;
 const STALLED = 40;
@@ -93,7 +93,7 @@ function holds(port: number, attacker: Customer, filler: Customer): readonly Hel
 }
 
 async function holding(workerData: Held): Promise<Worker> {
-  const worker = new Worker(path.join(import.meta.dirname, 'holder.js'), { workerData });
+  const worker = new Worker(path.join(import.meta.dirname, 'hold-connections.js'), { workerData });
   await once(worker, 'message');
   return worker;
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import pg from 'pg';
-import { startEmbeddedPostgres } from '#infra';
+import { startEmbeddedPostgres } from '#foundation';
 import { Cluster, type Customer } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 import type { PagesRead, Readers } from './history-readers.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
-import { startEmbeddedPostgres } from '#infra';
+import { startEmbeddedPostgres } from '#foundation';
 import { root } from '../../processes.ts';
 import { run } from '../clients/run.ts';
 import { type Unpacked, unpack } from '../money/debian.ts';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { startEmbeddedPostgres } from '#infra';
+import { startEmbeddedPostgres } from '#foundation';
 import { Cluster, type Customer } from '../../cluster.ts';
 import { root } from '../../processes.ts';
 import type { Attack, Finding } from './attack.ts';

@@ -1,6 +1,6 @@
 import { Agent, request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { startEmbeddedPostgres } from '#infra';
+import { startEmbeddedPostgres } from '#foundation';
 import { newClient } from '#postgres';
 import { Cluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { startEmbeddedPostgres } from '#infra';
+import { startEmbeddedPostgres } from '#foundation';
 import { Cluster, type Customer } from '../../cluster.ts';
 import { type Started, start } from '../../processes.ts';
 import { measured, until, type Work, worksOf } from '../works.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { createLog, openFoundation, readSettings } from '#infra';
+import { createLog, openFoundation, readSettings } from '#foundation';
 import { Cluster, type Customer } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { usd, ZERO } from '#kernel';
+import type { Exchange } from './recording-wire.ts';
 import { faultsOf, type Run, summaryOf } from './verdict.ts';
-import type { Exchange } from './wire.ts';
 
 const exchange = (more: Partial<Exchange>): Exchange => ({
   method: 'POST',

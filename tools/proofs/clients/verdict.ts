@@ -2,8 +2,8 @@
 import { formatUsd } from '#kernel';
 import type { Charged } from './charged.ts';
 import { TOOL_SAYS } from './client.ts';
+import { type Exchange, isComplete, isPaid, toolResults } from './recording-wire.ts';
 import type { Outcome } from './run.ts';
-import { type Exchange, isComplete, isPaid, toolResults } from './wire.ts';
 
 /** How much of what went wrong is printed. */
 const MOST_SAID = 400;

@@ -1,5 +1,5 @@
 /** The requests of the proof: what is sent, how it must end, and how many at once. */
-import { type Answered, type Asked, ask, type Face, type Words } from './asking.ts';
+import { type Answered, type Asked, ask, type Face, type Words } from './probes.ts';
 
 export const AT_ONCE = 16;
 const FACES: readonly Face[] = ['openai', 'anthropic'];

@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { createLog, openFoundation, readSettings } from '#infra';
+import { createLog, openFoundation, readSettings } from '#foundation';
 import { Cluster, type Customer } from '../../cluster.ts';
 import { type Started, startApp } from '../../processes.ts';
 import { type Recorder, startRecorder } from './recorder.ts';

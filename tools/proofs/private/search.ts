@@ -3,9 +3,9 @@ import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { root } from '../../processes.ts';
+import { changedSince, dumpOf, filesBelow } from './locations.ts';
+import type { Find, Planted } from './markers.ts';
 import { memoryOf } from './memory.ts';
-import { changedSince, dumpOf, filesBelow } from './places.ts';
-import type { Find, Planted } from './planted.ts';
 import type { Scene } from './scene.ts';
 
 const PIECE_BYTES = 8 * 1024 * 1024;

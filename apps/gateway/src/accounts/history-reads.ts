@@ -1,10 +1,10 @@
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
-import { Foundation } from '#infra';
+import { Foundation } from '#foundation';
 import { asUnavailable, Role } from '#modules';
 import { openPool } from '#postgres';
 import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
-import { Busy } from '../edge/errors.ts';
+import { Busy } from '../edge/errors/errors.ts';
 
 /** Accounts whose history is read at a time. */
 const CONNECTIONS = 2;

@@ -2,7 +2,7 @@ import { IsIn, IsNumber, IsOptional, IsString, Length, Max, Min, ValidateIf } fr
 import type { KeyFields } from '#application';
 import { instantIn, MAX_KEY_NAME, type ResetPeriod } from '#domain';
 import { money } from '#kernel';
-import { Flag, isText, Satisfies } from '../edge/validation.ts';
+import { Flag, isText, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { dateOrTime, text } from '../openapi/schemas.ts';
 

@@ -1,7 +1,7 @@
 import { IsOptional, IsString } from 'class-validator';
 import { instantIn } from '#domain';
-import { InvalidRequest } from '../edge/errors.ts';
-import { Flag, Satisfies } from '../edge/validation.ts';
+import { InvalidRequest } from '../edge/errors/errors.ts';
+import { Flag, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, dateOrTime } from '../openapi/schemas.ts';
 

@@ -1,6 +1,6 @@
 import { IsNumber, IsOptional, IsString, Max, Min } from 'class-validator';
 import { MIN_THRESHOLD_USD } from '#application';
-import { Satisfies } from '../edge/validation.ts';
+import { Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
 

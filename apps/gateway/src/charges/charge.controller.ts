@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Clock, OfferedPayments, type Proof, Streams } from '#application';
 import { type Challenge, type ChallengePhase, phaseOf } from '#domain';
 import { money, usdNumber as usd, ZERO } from '#kernel';
-import { Unauthorized } from '../edge/errors.ts';
+import { Unauthorized } from '../edge/errors/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { Charge } from './charge.schemas.ts';
 

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { LookUpClient, Receipt } from '#application';
 import { formatUsd, type PicoUsd, ZERO } from '#kernel';
-import { ReplyStream } from '../edge/reply-stream.ts';
+import { ReplyStream } from '../edge/responses/http-stream-writer.ts';
 
 /** A client that receives a file as its vendor sends it. */
 export class DataClient extends ReplyStream implements LookUpClient {

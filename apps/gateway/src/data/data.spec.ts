@@ -2,7 +2,7 @@ import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readCatalogue, readProviders } from '#catalogue';
 import { billed, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
-import { type Answering, AnsweringServer, json } from '../../../../libs/testing/src/answering-server.ts';
+import { type Answering, AnsweringServer, json } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { verify } from '../../../ledger/src/verify.ts';
 import { dataEndpointRows } from './data-wire.ts';
 

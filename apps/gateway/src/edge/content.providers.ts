@@ -3,9 +3,9 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { StorageRoom } from '#application';
 import { contentMigrations } from '#connectors';
-import { Foundation, prepareDatabase, StartError } from '#infra';
+import { Foundation, prepareDatabase, StartError } from '#foundation';
 import { openPool, Role } from '#modules';
-import { IS_FUNDED, type IsFunded } from './budget.ts';
+import { IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 
 export class ContentDatabase {
   constructor(readonly pool: pg.Pool) {}

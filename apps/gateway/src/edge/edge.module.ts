@@ -19,25 +19,25 @@ import {
   Streams,
 } from '#application';
 import { PostgresKeptAnswers } from '#connectors';
-import { Connections, Foundation } from '#infra';
+import { Connections, Foundation } from '#foundation';
 import type { Runtime } from '#kernel';
 import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
 import { Wanted } from '#projections';
-import { placesBehind } from './addresses.ts';
-import { Bodies } from './bodies.ts';
-import { BooksReader } from './books-reader.ts';
-import { fundedIn, IS_FUNDED, type IsFunded } from './budget.ts';
-import { Authenticator } from './caller.ts';
-import { challengeProviders } from './challenges/challenges.providers.ts';
-import { Doors } from './challenges/doors.ts';
+import { Authenticator } from './authentication/authenticator.ts';
 import { ContentDatabase, contentProviders } from './content.providers.ts';
-import { ErrorFilter } from './errors.ts';
-import { limitProviders } from './limits.providers.ts';
-import { LookUps } from './look-ups.ts';
-import { type PaidRequestPorts, PaidRequests } from './paid-requests.ts';
-import { PublicAddress } from './public-address.ts';
+import { ErrorFilter } from './errors/errors.ts';
+import { type PaidRequestPorts, PaidRequests } from './idempotency/paid-request-handler.ts';
+import { LookUps } from './limits/credential-lookups.ts';
+import { limitProviders } from './limits/limits.providers.ts';
+import { fundedIn, IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
+import { placesBehind } from './network/client-addresses.ts';
+import { PublicAddress } from './network/public-address.ts';
+import { challengeProviders } from './pay-per-request/challenges.providers.ts';
+import { Doors } from './pay-per-request/pay-per-request-gate.ts';
+import { BooksReader } from './reading/read-model-reader.ts';
 import { Uploads } from './uploads/uploads.ts';
-import { ValidationPipe } from './validation.ts';
+import { Bodies } from './validation/body-parser.ts';
+import { ValidationPipe } from './validation/validation.ts';
 
 const SWEEP_EVERY_MS = 60_000;
 /** Payers whose refusals are noted. */

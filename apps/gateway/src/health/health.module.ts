@@ -1,9 +1,9 @@
 import { Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { Foundation } from '#infra';
+import { Foundation } from '#foundation';
 import { Readiness } from '#modules';
 import { CatchUp, type Place, Progress, ProjectorLag, projections } from '#projections';
-import { BooksReader } from '../edge/books-reader.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
+import { BooksReader } from '../edge/reading/read-model-reader.ts';
 import { HealthController } from './health.controller.ts';
 
 const NAMES = projections.map(({ name }) => name);

@@ -2,12 +2,12 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CompleteChat, withTools } from '#application';
-import { Authenticated } from '../edge/caller.ts';
-import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
+import { Authenticated } from '../edge/authentication/authenticator.ts';
+import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
 import { ChatRequest } from './chat.requests.ts';
 import { ChatCompletion, ChatCompletionChunk } from './chat.schemas.ts';
-import { ChatStream, completion } from './chat-answer.ts';
+import { ChatStream, completion } from './chat-response.ts';
 
 @Controller()
 export class ChatController {

@@ -1,7 +1,7 @@
 import { IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { ChatBody } from '#application';
-import { Shaped, ShapedIfGiven } from '../edge/shapes.ts';
-import { Count, Fraction, ModelId } from '../edge/validation.ts';
+import { Shaped, ShapedIfGiven } from '../edge/validation/schema-rules.ts';
+import { Count, Fraction, ModelId } from '../edge/validation/validation.ts';
 import { array, STRING } from '../openapi/schemas.ts';
 import { MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } from './chat.schemas.ts';
 

@@ -1,6 +1,6 @@
 import { Allow, IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { CompletionBody } from '#application';
-import { Count, Fraction } from '../edge/validation.ts';
+import { Count, Fraction } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { MAX_CHOICES } from './chat.requests.ts';
 

@@ -1,6 +1,6 @@
 import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { EmbeddingBody } from '#application';
-import { Count, ModelId } from '../edge/validation.ts';
+import { Count, ModelId } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 

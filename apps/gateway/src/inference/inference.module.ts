@@ -19,12 +19,12 @@ import {
   StorageRoom,
   StoredResponses,
 } from '#application';
-import { Foundation } from '#infra';
+import { Foundation } from '#foundation';
 import { CatalogueModule, ProvidersModule, Role } from '#modules';
-import { BooksReader } from '../edge/books-reader.ts';
 import { ContentDatabase } from '../edge/content.providers.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
-import { MedianCosts } from '../edge/median-costs.ts';
+import { MedianCosts } from '../edge/reading/median-costs.ts';
+import { BooksReader } from '../edge/reading/read-model-reader.ts';
 import { ChatController } from './chat.controller.ts';
 import { CompletionsController } from './completions.controller.ts';
 import { EmbeddingsController } from './embeddings.controller.ts';

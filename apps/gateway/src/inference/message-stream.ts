@@ -1,7 +1,7 @@
 import { type MessageOutlet, sseEvent } from '#application';
-import { shapeFor } from '../edge/error-shapes.ts';
-import { answerTo, UNEXPECTED } from '../edge/errors.ts';
-import { SseClient } from '../edge/sse.ts';
+import { shapeFor } from '../edge/errors/error-formats.ts';
+import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
+import { SseClient } from '../edge/responses/sse.ts';
 
 const PING = sseEvent(JSON.stringify({ type: 'ping' }), 'ping');
 

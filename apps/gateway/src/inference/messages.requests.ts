@@ -1,6 +1,6 @@
 import { IsArray, IsBoolean, IsObject, IsOptional } from 'class-validator';
 import type { MessagesBody, Thing } from '#application';
-import { Count, Fraction, ModelId, Satisfies } from '../edge/validation.ts';
+import { Count, Fraction, ModelId, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
 import { TurnSchema } from './messages.schemas.ts';

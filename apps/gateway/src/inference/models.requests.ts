@@ -1,6 +1,6 @@
 import { IsOptional, IsString } from 'class-validator';
 import { MODEL_TYPES } from '#catalogue';
-import { Flag } from '../edge/validation.ts';
+import { Flag } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
 export class ModelsQuery {

@@ -1,6 +1,6 @@
 import type { ResponseError, ResponseOutlet } from '#application';
-import { answerTo, UNEXPECTED } from '../edge/errors.ts';
-import { SseClient } from '../edge/sse.ts';
+import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
+import { SseClient } from '../edge/responses/sse.ts';
 
 /** OpenAI's codes for a response that failed, by the word of an error, or else by its kind. */
 const ERROR_CODES: ReadonlyMap<string, string> = new Map([

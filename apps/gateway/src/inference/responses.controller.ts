@@ -10,11 +10,11 @@ import {
   pageOf,
   type StoredReader,
 } from '#application';
-import { Bodies } from '../edge/bodies.ts';
-import { Authenticated } from '../edge/caller.ts';
-import { InvalidRequest } from '../edge/errors.ts';
-import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
-import { isTrue } from '../edge/validation.ts';
+import { Authenticated } from '../edge/authentication/authenticator.ts';
+import { InvalidRequest } from '../edge/errors/errors.ts';
+import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
+import { Bodies } from '../edge/validation/body-parser.ts';
+import { isTrue } from '../edge/validation/validation.ts';
 import { Operation } from '../openapi/operation.ts';
 import { ResponseStream } from './response-stream.ts';
 import * as operations from './responses.operations.ts';

@@ -1,6 +1,6 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { ResponsesBody, Thing } from '#application';
-import { Count, Fraction, ModelId, Satisfies } from '../edge/validation.ts';
+import { Count, Fraction, ModelId, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
 /** Of a page of input items. */

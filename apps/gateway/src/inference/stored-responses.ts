@@ -1,6 +1,6 @@
 import type { Clock, StoredResponses } from '#application';
 import { PostgresStoredResponses } from '#connectors';
-import type { Foundation } from '#infra';
+import type { Foundation } from '#foundation';
 import type { Role } from '#modules';
 import type { ContentDatabase } from '../edge/content.providers.ts';
 

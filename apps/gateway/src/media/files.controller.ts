@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ByteRange, FileStore, filePath, type KeptFile, LinkSigner } from '#application';
-import { Forbidden, NoSuchRange, NotFound } from '../edge/errors.ts';
+import { Forbidden, NoSuchRange, NotFound } from '../edge/errors/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { wantedOf } from './ranges.ts';

@@ -2,13 +2,13 @@ import { Module } from '@nestjs/common';
 import { LinkSigner, MediaLinks, SignedLinks } from '#application';
 import { CatalogueModule, FilesModule, ProvidersModule, SecretsModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
-import { PublicAddress } from '../edge/public-address.ts';
+import { PublicAddress } from '../edge/network/public-address.ts';
+import { SoundController } from './audio/audio.controller.ts';
+import { soundProviders } from './audio/audio.providers.ts';
 import { FilesController } from './files.controller.ts';
 import { ImagesController } from './images/images.controller.ts';
 import { imageProviders } from './images/images.providers.ts';
-import { SoundController } from './sound/sound.controller.ts';
-import { soundProviders } from './sound/sound.providers.ts';
-import { VideoHooksController } from './videos/video-hooks.controller.ts';
+import { VideoHooksController } from './videos/video-webhooks.controller.ts';
 import { VideosController } from './videos/videos.controller.ts';
 import { videoProviders } from './videos/videos.providers.ts';
 

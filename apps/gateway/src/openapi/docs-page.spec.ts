@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { IsIn, IsOptional, Min } from 'class-validator';
 import { type Answer, World } from '#testing';
-import { html } from '../edge/html.ts';
+import { html } from '../edge/pages/html.ts';
 import { docsPage } from './docs-page.ts';
 import { type OpenApiDocument, openApiDocument } from './document.ts';
 import { json, named, type OperationNotes } from './operation.ts';

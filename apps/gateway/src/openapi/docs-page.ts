@@ -1,6 +1,6 @@
 /** The document as one page for people, without scripts or external resources. */
 import { createHash } from 'node:crypto';
-import { Html, html } from '../edge/html.ts';
+import { Html, html } from '../edge/pages/html.ts';
 import type { DocumentedResponse, OpenApiDocument, Parameter, PathOperation } from './document.ts';
 import type { Schema } from './operation.ts';
 

@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Res } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { FastifyReply } from 'fastify';
-import { PublicAddress } from '../edge/public-address.ts';
+import { PublicAddress } from '../edge/network/public-address.ts';
 import { OpenApi, Page } from './docs.schemas.ts';
 import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.ts';
 import { openApiDocument } from './document.ts';

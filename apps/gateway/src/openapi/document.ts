@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
 import { STATUS_CODES } from 'node:http';
-import type { ErrorShapeName } from '../edge/error-shapes.ts';
+import type { ErrorShapeName } from '../edge/errors/error-formats.ts';
 import type { UploadNotes } from '../edge/uploads/upload.ts';
 import { HEADERS, headersOf, IDEMPOTENCY_KEY, type Kind, QUERY_SOURCE } from './headers.ts';
 import {

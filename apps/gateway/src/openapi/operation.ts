@@ -4,8 +4,8 @@
  */
 import { applyDecorators } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
-import type { ErrorShapeName } from '../edge/error-shapes.ts';
-import type { Given } from '../edge/given.ts';
+import type { ErrorShapeName } from '../edge/errors/error-formats.ts';
+import type { Given } from '../edge/limits/rate-limited-actions.ts';
 import type { UploadNotes } from '../edge/uploads/upload.ts';
 
 /** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */

@@ -1,6 +1,6 @@
 /** Building blocks of schemas. */
-import { anthropicType } from '../edge/error-shapes.ts';
-import { ERROR_KINDS } from '../edge/errors.ts';
+import { anthropicType } from '../edge/errors/error-formats.ts';
+import { ERROR_KINDS } from '../edge/errors/errors.ts';
 import { named, type Schema } from './operation.ts';
 
 /** An object with these fields, all of which are there except the optional ones. Further fields may come later. */

@@ -1,4 +1,4 @@
-import { MAX_BODY_BYTES } from '../edge/caller.ts';
+import { MAX_BODY_BYTES } from '../edge/authentication/authenticator.ts';
 import type { OperationNotes } from '../openapi/operation.ts';
 
 const SEALED = {

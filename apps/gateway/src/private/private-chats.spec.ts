@@ -12,7 +12,7 @@ import {
   type PrivateAnswer,
   TestEnclave,
   USAGE,
-} from '../../../../libs/testing/src/test-enclave.ts';
+} from '../../../../libs/testing/src/servers/test-enclave.ts';
 import { verify } from '../../../ledger/src/verify.ts';
 
 const CHEAP = 'private/gpt-oss-120b';

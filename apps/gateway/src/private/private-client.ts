@@ -1,7 +1,7 @@
 import type { Receipt, SealedClient, SealedHead } from '#application';
 import { RESPONSE_NONCE } from '#ehbp';
 import { formatUsd } from '#kernel';
-import { ReplyStream } from '../edge/reply-stream.ts';
+import { ReplyStream } from '../edge/responses/http-stream-writer.ts';
 
 const USAGE = 'x-tinfoil-usage-metrics';
 const COST = 'x-cost-usd';

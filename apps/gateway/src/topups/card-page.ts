@@ -2,8 +2,8 @@
  * The page on which a payment by card begins. Its script sends the key in a header, so that it is in no address, no history
  * and no log; it needs scripts as the page of the card processor does.
  */
-import { html } from '../edge/html.ts';
-import { page, pageHeaders } from '../edge/page.ts';
+import { html } from '../edge/pages/html.ts';
+import { page, pageHeaders } from '../edge/pages/page.ts';
 
 const SCRIPT = `
 (() => {

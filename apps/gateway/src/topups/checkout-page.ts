@@ -2,8 +2,8 @@
 import { encodeQR } from 'qr';
 import { type CoinTerms, wholeCoins } from '#domain';
 import type { TopupView } from '#projections';
-import { Html, html } from '../edge/html.ts';
-import { page, pageHeaders } from '../edge/page.ts';
+import { Html, html } from '../edge/pages/html.ts';
+import { page, pageHeaders } from '../edge/pages/page.ts';
 import { CHECKOUT_SCRIPT } from './checkout-script.ts';
 import { paymentUri } from './topups-wire.ts';
 

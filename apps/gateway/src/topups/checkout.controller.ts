@@ -1,8 +1,8 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Clock, OfferedPayments } from '#application';
-import { BooksReader } from '../edge/books-reader.ts';
-import { NotFound } from '../edge/errors.ts';
+import { NotFound } from '../edge/errors/errors.ts';
+import { BooksReader } from '../edge/reading/read-model-reader.ts';
 import { Operation } from '../openapi/operation.ts';
 import { CHECKOUT_HEADERS, checkoutPage } from './checkout-page.ts';
 import * as operations from './topups.operations.ts';

@@ -4,13 +4,13 @@ import { topupWorkflow } from '#domain';
 import { PostgresDueTable } from '#eventstore';
 import { PaymentsModule } from '#modules';
 import { TopupsByReference } from '#projections';
-import { BooksReader, WAIT_MS } from '../edge/books-reader.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
-import { BooksBehind } from '../edge/errors.ts';
+import { BooksBehind } from '../edge/errors/errors.ts';
+import { BooksReader, WAIT_MS } from '../edge/reading/read-model-reader.ts';
 import { CardController } from './card.controller.ts';
 import { CheckoutController } from './checkout.controller.ts';
-import { HooksController } from './hooks.controller.ts';
 import { TopupsController } from './topups.controller.ts';
+import { HooksController } from './webhooks.controller.ts';
 
 /** Funding an account. */
 @Module({

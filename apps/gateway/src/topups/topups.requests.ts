@@ -1,5 +1,5 @@
 import { IsOptional, IsString } from 'class-validator';
-import { Satisfies } from '../edge/validation.ts';
+import { Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
 

@@ -1,7 +1,7 @@
 import { type DomainEvent, postings } from '#domain';
 import { formatUsd, type PicoUsd, type Recorded } from '#kernel';
 import { ChallengeAudit } from './challenge-audit.ts';
-import { type Listed, type Reading, readStored, readUpcast, type Sale } from './readings.ts';
+import { type Listed, type Reading, readStored, readUpcast, type Sale } from './event-readings.ts';
 import { recomputed } from './recomputed.ts';
 
 interface OpenHold {

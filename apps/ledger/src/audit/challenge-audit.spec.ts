@@ -10,7 +10,11 @@ import {
 } from '#domain';
 import { fold, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
 import { issuedChallenge, someCharge } from '#testing';
-import { type ChallengeLife, challengeLives, liveChallenge } from '../../../../libs/testing/src/challenge-lives.ts';
+import {
+  type ChallengeLife,
+  challengeLives,
+  liveChallenge,
+} from '../../../../libs/testing/src/scenarios/challenge-scenarios.ts';
 import { Auditor } from './auditor.ts';
 
 const at = '2026-11-22T12:00:00.000Z';

@@ -1,6 +1,7 @@
 /** The auditor's judgement of payment challenges: each pays for one request, with what was paid for it and nothing more. */
+
+import type { Offer, Reading } from './event-readings.ts';
 import { reduced } from './fraction.ts';
-import type { Offer, Reading } from './readings.ts';
 
 /** What payments over Lightning are made in: a satoshi, in millisatoshis. */
 const SATOSHI = 1_000n;

@@ -1,6 +1,7 @@
 /** The auditor's own arithmetic: what was used, at the prices that were published. */
+
+import type { Line, Part } from './event-readings.ts';
 import { type Fraction, sumOf, wholeUp } from './fraction.ts';
-import type { Line, Part } from './readings.ts';
 
 /** Units without a price of their own are priced as these. */
 const AS: Readonly<Record<string, string>> = {

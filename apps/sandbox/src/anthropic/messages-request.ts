@@ -1,5 +1,5 @@
 /** A Messages request as Anthropic would understand it, or refuse it. */
-import type { Format } from '../provider/answer.ts';
+import type { Format } from '../provider/model-output.ts';
 import type { Question } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
 import type { Tool, Toolbox } from '../provider/tools.ts';

@@ -2,9 +2,9 @@
 import type { Bill } from '../bill.ts';
 import { serve } from '../provider/serve.ts';
 import type { Routes } from '../router.ts';
-import { eventsOf, identityHeaders, message, messageId } from './answer.ts';
 import { assertHeaders, invalid, refusalAsTold } from './errors.ts';
 import { readMessagesRequest } from './messages-request.ts';
+import { eventsOf, identityHeaders, message, messageId } from './response.ts';
 
 export function messagesRoutes(bill: Bill): Routes {
   const handle = serve('anthropic', bill, {

@@ -1,5 +1,5 @@
 /** Searches that the simulated Anthropic makes by itself, as they stand in its answers. */
-import type { Answer, OwnSearch } from '../provider/answer.ts';
+import type { Answer, OwnSearch } from '../provider/model-output.ts';
 
 const RESULTS = 3;
 /** Looks encrypted, and is not. */

@@ -10,7 +10,7 @@ import { type Call, type Handler, parseObject, type Routes } from '../router.ts'
 import { invalid, refusal } from './greenfield-errors.ts';
 import { termsIn } from './invoice-terms.ts';
 import { type Happening, type Invoice, Invoices, type Payment, sums } from './invoices.ts';
-import { type Delivery, type WebHook, WebHooks } from './web-hooks.ts';
+import { type Delivery, type WebHook, WebHooks } from './webhooks.ts';
 
 const STORE = 'sandbox';
 const ROOT = '/btcpay/api/v1/';

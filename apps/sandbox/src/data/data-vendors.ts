@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bill } from '../bill.ts';
-import { isBilled, loseAnswer, type MadeFile, sendFile } from '../media/made-file.ts';
+import { isBilled, loseAnswer, type MadeFile, sendFile } from '../media/sandbox-file.ts';
 import { DATA_REFUSALS, type Directive, type Fault, readDirective } from '../provider/directive.ts';
 import { FaultCounter, failedOutright } from '../provider/faults.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';

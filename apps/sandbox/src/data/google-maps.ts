@@ -1,7 +1,7 @@
 /** Google's Places (New), Solar and Aerial View: https://developers.google.com/maps/documentation */
 import { refusal } from '../google/errors.ts';
 import type { Refusal } from '../router.ts';
-import { aerialPicture } from './aerial-picture.ts';
+import { aerialPicture } from './aerial-image.ts';
 import { companyOf, placeOf, proseOf, Seed, timeOf } from './invented.ts';
 import { type Asked, type DataVendor, each, type Fields, type Found, numberIn, textIn } from './vendor.ts';
 

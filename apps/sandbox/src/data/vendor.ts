@@ -1,6 +1,6 @@
 /** What one vendor of data is: where its key must stand, how it words a refusal, and a table of what it looks up. */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { MadeFile } from '../media/made-file.ts';
+import type { MadeFile } from '../media/sandbox-file.ts';
 import type { Refusal } from '../router.ts';
 import type { Seed } from './invented.ts';
 

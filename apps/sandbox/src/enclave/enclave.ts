@@ -13,14 +13,14 @@ import {
 } from '#ehbp';
 import type { Bill } from '../bill.ts';
 import { readChatRequest } from '../openai/chat-request.ts';
+import { completion } from '../openai/completion.ts';
 import { assertKey, refusal, refusalAsTold } from '../openai/errors.ts';
 import { identityHeaders, requestId } from '../openai/identity.ts';
 import type { OpenAiProvider } from '../openai/models.ts';
 import { eventsOf } from '../openai/stream.ts';
-import { completion } from '../openai/whole.ts';
 import { serve } from '../provider/serve.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
-import { type Replayed, refuseSealed, sealedOutlet } from './sealed-answer.ts';
+import { type Replayed, refuseSealed, sealedOutlet } from './encrypted-response.ts';
 
 const UNREADABLE = 'failed to decrypt request';
 

@@ -1,5 +1,5 @@
 /** What a model that draws is asked for, read as strictly as Google reads it. */
-import { isPicture } from '../media/files/pictures.ts';
+import { isPicture } from '../media/files/images.ts';
 import { parseObject } from '../router.ts';
 import { refusal, unknownName } from './errors.ts';
 import type { ImageOffer } from './google-offers.ts';

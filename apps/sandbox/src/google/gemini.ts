@@ -1,9 +1,9 @@
 /** `:generateContent` of Gemini's models that draw, billed by tokens: https://ai.google.dev/api/generate-content */
 import { randomUUID } from 'node:crypto';
 import type { Bill, PricedUnits } from '../bill.ts';
-import { picture } from '../media/files/pictures.ts';
+import { picture } from '../media/files/images.ts';
 import type { Instructed, Instructions } from '../media/instructions.ts';
-import { isBilled, sendAnswer, spoilt } from '../media/made-file.ts';
+import { isBilled, sendAnswer, spoilt } from '../media/sandbox-file.ts';
 import { ratioOf } from '../media/sizes.ts';
 import type { Call } from '../router.ts';
 import { type DrawingRequest, drawingIn } from './gemini-request.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { ApiError, type GenerateContentConfig, GoogleGenAI, type Part } from '@google/genai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { picture } from '../media/files/pictures.ts';
+import { picture } from '../media/files/images.ts';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bill } from '../bill.ts';
-import { film } from '../media/files/films.ts';
-import { isPicture } from '../media/files/pictures.ts';
-import { loseAnswer, sendFile } from '../media/made-file.ts';
+import { isPicture } from '../media/files/images.ts';
+import { film } from '../media/files/videos.ts';
+import { loseAnswer, sendFile } from '../media/sandbox-file.ts';
 import { type Fault, readDirective } from '../provider/directive.ts';
 import { FaultCounter, failedOutright } from '../provider/faults.ts';
 import { type Call, parseObject } from '../router.ts';

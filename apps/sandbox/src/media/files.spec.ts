@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { SOUND_FORMATS, soundFile } from '#testing';
-import { film } from './files/films.ts';
-import { colourOf, isPicture, picture } from './files/pictures.ts';
-import { aac, flac, mp3, oggOpus } from './files/sounds.ts';
-import { millisecondsOf, soundIn } from './length/recording.ts';
+import { millisecondsOf, soundIn } from './duration/recording.ts';
+import { aac, flac, mp3, oggOpus } from './files/audio.ts';
+import { colourOf, isPicture, picture } from './files/images.ts';
+import { film } from './files/videos.ts';
 
 describe('a picture', () => {
   const SIZES = [

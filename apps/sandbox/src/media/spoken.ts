@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
 import type { Instructed } from './instructions.ts';
-import { loseAnswer, type MadeFile, sendFile, spoilt } from './made-file.ts';
+import { loseAnswer, type MadeFile, sendFile, spoilt } from './sandbox-file.ts';
 
 const PIECES = 8;
 

@@ -1,5 +1,5 @@
 /** The formats that vendors speak in. Whatever rate is asked for, MP3 has 44.1 kHz and 128 kbit/s. */
-import { aac, flac, mp3, oggOpus, pcm, wav } from './files/sounds.ts';
+import { aac, flac, mp3, oggOpus, pcm, wav } from './files/audio.ts';
 
 export type VoiceFormat = 'mp3' | 'opus' | 'aac' | 'flac' | 'wav' | 'pcm' | 'mulaw' | 'alaw';
 

@@ -1,5 +1,5 @@
 /** A chat completion request as OpenAI would understand it, or refuse it. */
-import { ANY_OBJECT, type Format } from '../provider/answer.ts';
+import { ANY_OBJECT, type Format } from '../provider/model-output.ts';
 import type { Question } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
 import type { Tool, Toolbox } from '../provider/tools.ts';

@@ -3,11 +3,11 @@ import type { Bill } from '../bill.ts';
 import { serve } from '../provider/serve.ts';
 import type { Call, Routes } from '../router.ts';
 import { readChatRequest } from './chat-request.ts';
+import { completion } from './completion.ts';
 import { assertKey, refusal, refusalAsTold } from './errors.ts';
 import { answerId, identityHeaders } from './identity.ts';
 import type { OpenAiProvider } from './models.ts';
 import { eventsOf } from './stream.ts';
-import { completion } from './whole.ts';
 
 export function chatRoutes(provider: OpenAiProvider, bill: Bill): Routes {
   const handle = serve(provider.name, bill, {

@@ -1,4 +1,4 @@
-import type { Answer } from '../provider/answer.ts';
+import type { Answer } from '../provider/model-output.ts';
 
 /** Headers that OpenAI's answers carry. */
 export function identityHeaders(answer: Answer): Readonly<Record<string, string>> {

@@ -1,4 +1,4 @@
-import type { Answer } from '../provider/answer.ts';
+import type { Answer } from '../provider/model-output.ts';
 import { tokenStarts } from '../provider/tokens.ts';
 
 /** Each token is taken as all but sure; its alternatives are made up. */

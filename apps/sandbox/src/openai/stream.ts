@@ -1,12 +1,13 @@
 /** OpenAI's answer as server-sent events. */
-import type { Answer } from '../provider/answer.ts';
+
 import type { Events } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
+import type { Answer } from '../provider/model-output.ts';
 import type { ChatRequest } from './chat-request.ts';
 import { answerId, callId, finishReason } from './identity.ts';
 import { chatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
-import { thoughtsOf } from './thoughts.ts';
+import { thoughtsOf } from './reasoning.ts';
 import { usageOf } from './usage.ts';
 
 /** OpenAI pads chunks with this many random characters at most, so that their size does not reveal the word. */

@@ -1,5 +1,5 @@
-import type { Answer } from '../provider/answer.ts';
 import type { Fault } from '../provider/directive.ts';
+import type { Answer } from '../provider/model-output.ts';
 
 /** Usage as OpenAI reports it: cached tokens are part of the prompt's, reasoning tokens of the completion's. */
 export function usageOf({ n, input, cached, reasoning, visible }: Answer, fault: Fault | undefined) {

@@ -1,7 +1,7 @@
 import { usd } from '#kernel';
 import { type Bill, NO_TOKENS } from '../bill.ts';
-import type { Answer } from './answer.ts';
 import type { Fault } from './directive.ts';
+import type { Answer } from './model-output.ts';
 
 /** The price of a search, of Anthropic as of OpenAI: 10 USD for 1,000. */
 const OWN_SEARCH = { input: 0n, cachedInput: 0n, output: 0n, request: usd('0.01') as bigint };

@@ -2,12 +2,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bill } from '../bill.ts';
 import type { Call, Refusal } from '../router.ts';
-import { type Answer, type Asked, compose } from './answer.ts';
 import { charge } from './charge.ts';
 import { type Delivery, type Events, type Outlet, PLAIN, type Usage } from './delivery.ts';
 import { type Fault, MisunderstoodDirective, readDirective } from './directive.ts';
 import { FaultCounter, failedOutright, type Refused } from './faults.ts';
 import type { Model } from './model.ts';
+import { type Answer, type Asked, compose } from './model-output.ts';
 
 export interface Question<M extends Model> extends Asked<M> {
   readonly stream: boolean;

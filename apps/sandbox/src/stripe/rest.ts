@@ -7,7 +7,7 @@ import { reportIn } from '../report.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
 import { type Options, StripeAccount, type StripeObject } from './account.ts';
 import { listIn, paramsIn, refusal, textIn } from './form.ts';
-import { WebHooks } from './web-hooks.ts';
+import { WebHooks } from './webhooks.ts';
 
 const PAGES = '/stripe/pay';
 const DEFAULT_LIMIT = 10;

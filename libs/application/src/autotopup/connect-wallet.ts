@@ -3,11 +3,11 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DailyLimits } from '#domain';
 import { type Cause, formatUsd, money, type PicoUsd, usd } from '#kernel';
 import { Clock } from '../clock.ts';
-import { UnservableRequest } from '../failures.ts';
+import { UnservableRequest } from '../errors.ts';
 import { Secrets } from '../secrets.ts';
 import { AutoTopups } from '../streams.ts';
-import type { OfferedPayments } from '../topups/offered-payments.ts';
-import { AUTO_TOPUP_METHOD } from './auto-topup-invoices.ts';
+import type { OfferedPayments } from '../topups/payment-methods.ts';
+import { AUTO_TOPUP_METHOD } from './invoices.ts';
 import type { WalletConnection, Wallets } from './wallets.ts';
 
 export const MIN_THRESHOLD_USD = 5;

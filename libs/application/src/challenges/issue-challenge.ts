@@ -4,13 +4,13 @@ import canonicalize from 'canonicalize';
 import { type ChallengeIssued, type Query, unitsFor, worth } from '#domain';
 import { type Cause, money, type PicoUsd } from '#kernel';
 import type { Clock } from '../clock.ts';
-import { UpstreamFailure } from '../failures.ts';
+import { UpstreamFailure } from '../errors.ts';
 import { randomBase62, type Secrets } from '../secrets.ts';
 import type { Streams } from '../streams.ts';
-import { assertRequested } from '../topups/believable-payment.ts';
 import type { ExchangeRates } from '../topups/exchange-rates.ts';
 import { type CheckedInvoice, checkedInvoice } from '../topups/lightning-invoice.ts';
-import type { OfferedMethod, OfferedPayments } from '../topups/offered-payments.ts';
+import type { OfferedMethod, OfferedPayments } from '../topups/payment-methods.ts';
+import { assertRequested } from '../topups/plausibility.ts';
 import {
   CHALLENGE_INTENT,
   CHALLENGE_METHOD,

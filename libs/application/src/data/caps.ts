@@ -1,7 +1,7 @@
 /** Fields that multiply what a vendor invoices are bounded, so that a lookup never costs more than it is sold for. */
 import type { Cap, DataEndpoint } from '#catalogue';
-import { UnservableRequest } from '../failures.ts';
-import { type Fields, isFields, spelling, valueAt } from './fields.ts';
+import { UnservableRequest } from '../errors.ts';
+import { type Fields, isFields, spelling, valueAt } from './field-paths.ts';
 
 /** In a query a number is a text. */
 const DIGITS = /^[1-9]\d{0,15}$/;

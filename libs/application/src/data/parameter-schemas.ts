@@ -1,8 +1,8 @@
 /** Requests for data are checked by the schemas of the catalogue, each of which is compiled once. */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { DataEndpoint } from '#catalogue';
-import { UnservableRequest } from '../failures.ts';
-import type { Fields } from './fields.ts';
+import { UnservableRequest } from '../errors.ts';
+import type { Fields } from './field-paths.ts';
 
 const OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
 const ofBodies = new Ajv2020(OPTIONS);

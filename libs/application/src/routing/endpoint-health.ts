@@ -1,6 +1,6 @@
 import type { AnyModel, Endpoint } from '#catalogue';
 import { Clock } from '../clock.ts';
-import type { FailureCode, UpstreamFailure } from '../failures.ts';
+import type { FailureCode, UpstreamFailure } from '../errors.ts';
 import type { Health } from './route.ts';
 
 /** Weight of the newest measurement. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Model, type ModelFile } from '#catalogue';
-import { testModel } from '../../../testing/src/test-catalogue.ts';
-import { upstreamBody } from '../inference/vocabulary/chat-body.ts';
+import { testModel } from '../../../testing/src/world/test-catalogue.ts';
+import { upstreamBody } from '../inference/chat/chat-body.ts';
 import { modelNamed, type NamedModel, withEnforcedRouting } from './preferences.ts';
 
 const endpoint = (provider: string, more: object = {}): ModelFile['endpoints'][number] => ({

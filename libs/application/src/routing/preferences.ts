@@ -11,7 +11,7 @@ import {
   QUANTIZATIONS,
   slugOf,
 } from '#catalogue';
-import { UnservableRequest, UpstreamFailure } from '../failures.ts';
+import { UnservableRequest, UpstreamFailure } from '../errors.ts';
 
 const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
 export type Sort = (typeof SORTS)[number];

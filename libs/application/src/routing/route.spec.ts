@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Endpoint, type Model, type ModelFile } from '#catalogue';
-import { testModel } from '../../../testing/src/test-catalogue.ts';
-import { UnservableRequest } from '../failures.ts';
+import { testModel } from '../../../testing/src/world/test-catalogue.ts';
+import { UnservableRequest } from '../errors.ts';
 import { modelNamed, NO_PREFERENCES, routingPreferences } from './preferences.ts';
 import { type Health, routeFor } from './route.ts';
 

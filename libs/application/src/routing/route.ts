@@ -1,7 +1,7 @@
 /** Which endpoints of a model are asked, and in which order: a pure choice that can say why. */
 import { type AnyModel, type Endpoint, LISTED_TOKENS, listPriceOf, type Model } from '#catalogue';
 import { UnpricedUnit, type Usage } from '#domain';
-import { UnservableRequest } from '../failures.ts';
+import { UnservableRequest } from '../errors.ts';
 import { impliesZdr, NO_PREFERENCES, type RoutingPreferences, type Sort } from './preferences.ts';
 
 /** The present performance of an endpoint. */

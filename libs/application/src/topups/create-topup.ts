@@ -12,14 +12,14 @@ import {
 } from '#domain';
 import { type Cause, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
-import { UnservableRequest, UpstreamFailure } from '../failures.ts';
+import { UnservableRequest, UpstreamFailure } from '../errors.ts';
 import { randomBase62 } from '../secrets.ts';
 import { Streams } from '../streams.ts';
-import { assertRequested } from './believable-payment.ts';
 import { ExchangeRates } from './exchange-rates.ts';
 import { checkedInvoice } from './lightning-invoice.ts';
-import { type OfferedMethod, OfferedPayments } from './offered-payments.ts';
 import type { PaymentRequest, RequestedPayment } from './payment-backend.ts';
+import { type OfferedMethod, OfferedPayments } from './payment-methods.ts';
+import { assertRequested } from './plausibility.ts';
 
 /** 22 base62 characters: a top-up can be asked after by its id alone, so it must not be guessable. */
 export const TOPUP_ID_LENGTH = 22;

@@ -1,5 +1,5 @@
 import { decode } from 'light-bolt11-decoder';
-import { UpstreamFailure } from '../failures.ts';
+import { UpstreamFailure } from '../errors.ts';
 
 /** The default of BOLT 11. */
 const DEFAULT_EXPIRY_SECONDS = 3600;

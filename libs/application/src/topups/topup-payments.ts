@@ -1,9 +1,9 @@
 import { isLate, type Payment, type PaymentsWanted, type TopupCommand, worth } from '#domain';
 import type { Clock } from '../clock.ts';
-import { assertBelievable, believableWorth, isOfNothing } from './believable-payment.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
-import type { OfferedPayments } from './offered-payments.ts';
 import type { BackendPayment } from './payment-backend.ts';
+import type { OfferedPayments } from './payment-methods.ts';
+import { assertBelievable, believableWorth, isOfNothing } from './plausibility.ts';
 
 /** What back ends say about payments, as commands for their top-ups. */
 export class TopupPayments {

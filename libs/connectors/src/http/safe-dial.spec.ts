@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { selfSigned } from '../../../testing/src/self-signed.ts';
+import { selfSigned } from '../../../testing/src/servers/self-signed.ts';
 import { agentTo } from './safe-dial.ts';
 
 const NAME = 'pictures.example.com';

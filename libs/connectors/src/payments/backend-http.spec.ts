@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PaymentBackend } from '#application';
 import { ClnNode, LndNode, MoneroWallet, Phoenixd } from '#connectors';
-import { type Answering, AnsweringServer, json } from '../../../testing/src/answering-server.ts';
+import { type Answering, AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
 import { BackendHttp } from './backend-http.ts';
 
 const HASH = 'fb'.repeat(32);

@@ -1,4 +1,4 @@
-import { answerMigrations } from './kept-answers.ts';
+import { answerMigrations } from './idempotency-store.ts';
 import { storedBytesMigrations } from './stored-bytes.ts';
 import { storedResponseMigrations } from './stored-responses.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ImageCall, MadeImages, UpstreamFailure } from '#application';
 import { PIXEL } from '#testing';
-import { type Answering, AnsweringServer, json } from '../../../testing/src/answering-server.ts';
-import { VendorHttp } from '../http/vendor-http.ts';
+import { type Answering, AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
+import { VendorHttp } from '../http/provider-http.ts';
 import { fal } from './fal/index.ts';
 import { google } from './google/index.ts';
 import { openAi } from './openai/index.ts';

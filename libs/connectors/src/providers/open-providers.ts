@@ -1,6 +1,6 @@
 /** The one registry of vendors: each has the code of its protocol, its address and its credential. */
 import { type Capability, type Hold, type Provider, Providers, UpstreamFailure, type Vendors } from '#application';
-import { type Timeouts, VendorHttp } from '../http/vendor-http.ts';
+import { type Timeouts, VendorHttp } from '../http/provider-http.ts';
 import { anthropic } from './anthropic/index.ts';
 import { data } from './data/index.ts';
 import { deepgram } from './deepgram/index.ts';

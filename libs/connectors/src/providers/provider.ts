@@ -1,6 +1,6 @@
 /** What the code of a vendor is given to make a `Provider` of it. */
 import type { Provider } from '#application';
-import type { VendorHttp } from '../http/vendor-http.ts';
+import type { VendorHttp } from '../http/provider-http.ts';
 import type { Dialect } from './openai/dialect.ts';
 
 export interface At {

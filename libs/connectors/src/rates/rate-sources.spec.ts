@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
 import { coinbase, coinGecko, kraken } from '#connectors';
 import { formatUsd } from '#kernel';
-import { type Answering, AnsweringServer } from '../../../testing/src/answering-server.ts';
+import { type Answering, AnsweringServer } from '../../../testing/src/servers/stub-server.ts';
 import type { RateSource } from './rate-sources.ts';
 
 const NOON = Date.parse('2026-11-20T12:00:00.000Z');

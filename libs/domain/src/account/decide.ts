@@ -5,8 +5,8 @@ import { decideHold, howEnded, type OpenHold } from '../holds.ts';
 import { allowance, assertValidKey, counterOf, type Key, rolled, updated } from '../keys.ts';
 import { assertBalanced, postings } from '../postings.ts';
 import { reject } from '../rejections.ts';
+import { assertBearable } from './absorbed-losses.ts';
 import type { AccountCommand, HoldTerms } from './commands.ts';
-import { assertBearable } from './losses.ts';
 import { type Account, emptyAccount, evolve, spendable } from './state.ts';
 
 // decide ------------------------------------------------------------------------------------------------------------

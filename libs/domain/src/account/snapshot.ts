@@ -3,7 +3,7 @@ import { money, PersistentMap, type StateCodec, versionOf } from '#kernel';
 import type { Memory, OpenHold } from '../holds.ts';
 import type { Key } from '../keys.ts';
 import { KNOWN_FACTS } from '../upcasters/index.ts';
-import type { Losses } from './losses.ts';
+import type { Losses } from './absorbed-losses.ts';
 import type { Account } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];

@@ -17,7 +17,7 @@ import {
   type OpenHold,
 } from '../holds.ts';
 import { allowance, counterOf, created, type Key, rolled, updated } from '../keys.ts';
-import { afterCharge, afterLoss, type Losses } from './losses.ts';
+import { afterCharge, afterLoss, type Losses } from './absorbed-losses.ts';
 
 export interface Account extends Holds {
   readonly status: 'none' | 'open';

@@ -3,8 +3,8 @@
  * invoice; so whatever a wallet answers, or does not, here it is only decided whether it is asked (again).
  */
 import { type Decider, type EffectOutcome, money, type PicoUsd, refuseLowerToken } from '#kernel';
-import type { Instant } from '../values.ts';
-import { laterBy, PAUSE_MS, pauses } from './back-off.ts';
+import type { Instant } from '../value-types.ts';
+import { laterBy, PAUSE_MS, pauses } from './backoff.ts';
 import type {
   AutoTopupBegun,
   AutoTopupEnded,

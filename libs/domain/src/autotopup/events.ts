@@ -3,7 +3,7 @@
  * to pay, perhaps more than once: an invoice can be paid only once.
  */
 import type { Message } from '#kernel';
-import type { Amount, Instant, SealedSecret } from '../values.ts';
+import type { Amount, Instant, SealedSecret } from '../value-types.ts';
 
 /** How a wallet is reached: by its public key on its relays (NIP-47). */
 export interface WalletAddress {

@@ -1,7 +1,7 @@
 /** What an account's automatic top-up is at: its wallet, the attempt that is open, and what keeps it from another one. */
 import { money, type PicoUsd, unknownFact, ZERO } from '#kernel';
-import type { Instant } from '../values.ts';
-import { afterAnswer, afterFailures, afterRequest, laterBy, mayYetPay } from './back-off.ts';
+import type { Instant } from '../value-types.ts';
+import { afterAnswer, afterFailures, afterRequest, laterBy, mayYetPay } from './backoff.ts';
 import type { AutoTopupEvent, AutoTopupPaused, WalletConnected } from './events.ts';
 
 export interface AutoTopup {

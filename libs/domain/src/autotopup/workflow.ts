@@ -1,8 +1,8 @@
 /** What is to be done for an account's automatic top-up. */
 import { type Ask, type Do, money, type Next, type PicoUsd, type Recorded, type Send, type Workflow } from '#kernel';
 import { ACCOUNT, AUTO_TOPUP, idOf } from '../events.ts';
-import type { Instant } from '../values.ts';
-import { laterBy } from './back-off.ts';
+import type { Instant } from '../value-types.ts';
+import { laterBy } from './backoff.ts';
 import { type AutoTopupCommand, autoTopupDecider, heldBackUntil, mayAsk } from './decide.ts';
 import type { AutoTopupEvent } from './events.ts';
 import type { AutoTopup, OpenAttempt } from './state.ts';

@@ -6,7 +6,7 @@ import type { Message } from '#kernel';
 import type { Query } from '../query.ts';
 import type { Coin } from '../topup/coins.ts';
 import type { RateUsed } from '../topup/events.ts';
-import type { Amount, Instant } from '../values.ts';
+import type { Amount, Instant } from '../value-types.ts';
 
 /** All that issuing one leaves behind. Nothing is booked: it may never be paid. */
 export type ChallengeIssued = Message<

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { CHALLENGE, type CoinPosting, coinPostings, type DomainEvent, type Topup } from '#domain';
 import type { Recorded } from '#kernel';
-import { histories } from '../../../testing/src/histories.ts';
+import { histories } from '../../../testing/src/scenarios/histories.ts';
 
 const sum = (all: Iterable<bigint>) => [...all].reduce((total, each) => total + each, 0n);
 const unitsOf = (lines: readonly CoinPosting[]) => sum(lines.map(({ units }) => units));

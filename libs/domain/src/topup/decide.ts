@@ -5,7 +5,7 @@
  */
 import { type Decider, money, PersistentMap, type PicoUsd, unknownFact } from '#kernel';
 import { reject } from '../rejections.ts';
-import type { Instant } from '../values.ts';
+import type { Instant } from '../value-types.ts';
 import type {
   Destination,
   InvoiceIssued,

@@ -1,6 +1,6 @@
 /** The facts of a top-up. */
 import type { Message } from '#kernel';
-import type { Amount, Instant } from '../values.ts';
+import type { Amount, Instant } from '../value-types.ts';
 import type { Coin } from './coins.ts';
 
 /** The identity of a payment: its back end, and the back end's id. One payment is credited once. */

@@ -4,7 +4,7 @@
  */
 import { type Decider, PersistentMap, unknownFact } from '#kernel';
 import { reject } from '../rejections.ts';
-import type { Instant } from '../values.ts';
+import type { Instant } from '../value-types.ts';
 import type { InvoiceAllowed } from './events.ts';
 
 export interface AllowInvoice {

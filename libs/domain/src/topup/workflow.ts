@@ -2,7 +2,7 @@
 import { type Ask, money, type Next, type Send, type Workflow } from '#kernel';
 import type { AccountCommand } from '../account/commands.ts';
 import { TOPUP } from '../events.ts';
-import type { Instant } from '../values.ts';
+import type { Instant } from '../value-types.ts';
 import type { Coin } from './coins.ts';
 import { paymentKey, type Topup, type TopupCommand, topupDecider } from './decide.ts';
 import type { Destination, InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';

@@ -5,7 +5,7 @@
 import type { Attempt, Charge, Item } from '../charge.ts';
 import type { ChargeAbsorbed, HoldReleased, HoldSettled } from '../events.ts';
 import { type Usage, usageToJson } from '../tariff.ts';
-import type { Amount } from '../values.ts';
+import type { Amount } from '../value-types.ts';
 
 interface AttemptV1 {
   readonly provider: string;

@@ -2,7 +2,7 @@
 import type { PriceLine } from '../charge.ts';
 import type { PriceListPublished } from '../events.ts';
 import type { PriceJson, Unit } from '../tariff.ts';
-import type { Amount } from '../values.ts';
+import type { Amount } from '../value-types.ts';
 import type { FeeV1 } from './charges-v1.ts';
 
 interface OfferV1 {

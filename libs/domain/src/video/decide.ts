@@ -7,7 +7,7 @@ import { type Decider, type EffectOutcome, money, type PicoUsd, refuseLowerToken
 import { type Charge, chargeOf, type Item, itemOf, type Tariff, type Use } from '../charge.ts';
 import { reject } from '../rejections.ts';
 import { priceFromJson } from '../tariff.ts';
-import type { Instant } from '../values.ts';
+import type { Instant } from '../value-types.ts';
 import type {
   Invoiced,
   OpenCost,

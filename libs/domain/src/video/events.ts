@@ -6,7 +6,7 @@ import type { Message } from '#kernel';
 import type { Charge, Sold } from '../charge.ts';
 import type { Query } from '../query.ts';
 import type { PriceJson, Terms, Usage } from '../tariff.ts';
-import type { Amount, Instant } from '../values.ts';
+import type { Amount, Instant } from '../value-types.ts';
 
 /** Where a video can be made, and what it comes to there: as it was quoted, whatever the catalogue says later. */
 export interface VideoEndpoint extends Sold {

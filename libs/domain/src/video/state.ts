@@ -1,7 +1,7 @@
 /** How far a video has come. */
 import { unknownFact } from '#kernel';
 import type { Attempt } from '../charge.ts';
-import type { Amount, Instant } from '../values.ts';
+import type { Amount, Instant } from '../value-types.ts';
 import type {
   VideoEndpoint,
   VideoEvent,

@@ -2,10 +2,10 @@
 import type { Ask, Do, Next, Send, Workflow } from '#kernel';
 import type { Attempt, Charge } from '../charge.ts';
 import { VIDEO } from '../events.ts';
-import type { Instant } from '../values.ts';
+import type { Instant } from '../value-types.ts';
 import { maySubmit, nextSubmission, type VideoCommand, videoDecider } from './decide.ts';
 import type { VideoEndpoint, VideoEvent, VideoFailed, VideoRequested } from './events.ts';
-import { nextFetch, nextLook, OVERTIME_MS } from './paces.ts';
+import { nextFetch, nextLook, OVERTIME_MS } from './poll-schedule.ts';
 import { endpointOf, type Submission, type Video } from './state.ts';
 
 /** How soon what was sent is sent again, where nothing has come of it. */

@@ -19,16 +19,16 @@ import {
   START,
   StoreUnavailable,
 } from '#kernel';
-import { assertListed, isListed } from '../listed.ts';
+import { soon } from '../caller-timeout.ts';
+import { assertListed, isListed } from '../known-categories.ts';
 import { type Page, pagesBehind } from '../pages.ts';
-import { SharedLog } from '../shared-log.ts';
-import { soon } from '../soon.ts';
-import { written } from '../written.ts';
+import { written } from '../serialize-events.ts';
+import { SharedLog } from '../shared-log-reader.ts';
 import { Calls } from './calls.ts';
 import { askedAgain, assertMay, connect, failed } from './connection.ts';
 import { recordedIn, toEventData } from './events.ts';
 import { readLog } from './log-pages.ts';
-import { Pace } from './pace.ts';
+import { Pace } from './poll-interval.ts';
 
 /** Events per call: of one stream, of all. */
 const STREAM_PAGE = 2_000;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { eventStoreMigrations, PostgresCheckpoints, PostgresSnapshots } from '#eventstore';
-import { migrate } from '#infra';
+import { migrate } from '#foundation';
 import { START } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
 

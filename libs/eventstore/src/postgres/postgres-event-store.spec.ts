@@ -3,7 +3,7 @@ import { type AddressInfo, connect as connectTo, createServer, type Socket } fro
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { eventStoreMigrations, PostgresEventStore } from '#eventstore';
-import { migrate } from '#infra';
+import { migrate } from '#foundation';
 import { type Head, type NewEvent, NO_STREAM, pump, START, StoreUnavailable } from '#kernel';
 import { createTestDatabase, eventStoreContract, type TestDatabase } from '#testing';
 

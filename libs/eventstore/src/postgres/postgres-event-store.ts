@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START, StoreUnavailable } from '#kernel';
 import { Listener, notification, openPool } from '#postgres';
-import { assertListed } from '../listed.ts';
+import { soon } from '../caller-timeout.ts';
+import { assertListed } from '../known-categories.ts';
 import { type Page, pagesBehind } from '../pages.ts';
-import { SharedLog } from '../shared-log.ts';
-import { soon } from '../soon.ts';
-import { AppendLane, MAX_APPEND_BYTES } from './append-lane.ts';
-import { Tail } from './tail.ts';
+import { SharedLog } from '../shared-log-reader.ts';
+import { AppendLane, MAX_APPEND_BYTES } from './append-batcher.ts';
+import { Tail } from './log-tail.ts';
 
 const CHANNEL = 'countinghouse_events';
 /** Events per round trip: of one stream, of all. */

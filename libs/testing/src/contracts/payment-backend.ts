@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { BackendPayment, PaymentBackend, RequestedPayment } from '#application';
 import type { CoinTerms, Destination } from '#domain';
-import type { HowToPay } from '../sandbox-wallet.ts';
+import type { HowToPay } from '../world/sandbox-wallet.ts';
 
 const EXPIRY_SECONDS = 900;
 const CONFIRMATIONS = 2;

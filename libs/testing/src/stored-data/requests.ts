@@ -1,5 +1,5 @@
 /** Requests whose responses are stored, or that are counted. Bodies are text: the order of their properties counts. */
-import { PIXEL } from '../forms.ts';
+import { PIXEL } from '../inputs/forms.ts';
 import type { Exchange } from './fixture.ts';
 
 export type Request = Pick<Exchange, 'name' | 'method' | 'path' | 'headers' | 'body'>;

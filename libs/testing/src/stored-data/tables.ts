@@ -6,9 +6,9 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
-import { migrate } from '#infra';
+import { migrate } from '#foundation';
 import { databasesOf } from '../../../../apps/maintenance/src/databases.ts';
-import type { TestDatabase } from '../test-database.ts';
+import type { TestDatabase } from '../world/test-database.ts';
 import { STORED_DATA } from './fixture.ts';
 
 const MIGRATIONS = 'public.migrations';

@@ -13,9 +13,9 @@ import { fold } from '#kernel';
 import { closeJob } from '../../../../apps/ledger/src/jobs.ts';
 import { createBackup } from '../../../../apps/maintenance/src/create.ts';
 import { databasesOf } from '../../../../apps/maintenance/src/databases.ts';
-import { createTestDatabase } from '../test-database.ts';
-import { type Received, Wiretap } from '../wiretap.ts';
-import { type TestAccount, World } from '../world.ts';
+import { createTestDatabase } from '../world/test-database.ts';
+import { type Received, Wiretap } from '../world/wiretap.ts';
+import { type TestAccount, World } from '../world/world.ts';
 import {
   type ClientData,
   type Continuation,

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
-import { InvalidRequest, TooLarge, TooSlow } from '../errors.ts';
+import { InvalidRequest, TooLarge, TooSlow } from '../errors/errors.ts';
 import type { UploadFields, UploadNotes } from './upload.ts';
 
 /** Fields and the heads of parts, beside the files. */

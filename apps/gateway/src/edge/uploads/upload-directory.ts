@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import { StartError } from '#infra';
+import { StartError } from '#foundation';
 
 const SIGN_OF_LIFE_MS = 60_000;
 /** A directory without a sign of life for so long is nobody's, on whatever machine its process was. */

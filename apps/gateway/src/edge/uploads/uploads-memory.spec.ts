@@ -6,7 +6,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import fastify from 'fastify';
-import { Bodies } from '../bodies.ts';
+import { Bodies } from '../validation/body-parser.ts';
 import { Upload } from './upload.ts';
 import { Uploads } from './uploads.ts';
 

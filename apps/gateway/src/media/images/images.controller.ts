@@ -11,8 +11,8 @@ import {
   type UploadedImages,
 } from '#application';
 import { usdNumber } from '#kernel';
-import { Authenticated } from '../../edge/caller.ts';
-import { PaidRequests, sourceOf } from '../../edge/paid-requests.ts';
+import { Authenticated } from '../../edge/authentication/authenticator.ts';
+import { PaidRequests, sourceOf } from '../../edge/idempotency/paid-request-handler.ts';
 import { Upload, type UploadedFile } from '../../edge/uploads/upload.ts';
 import { events, json, Operation } from '../../openapi/operation.ts';
 import { ImageEditRequest, ImageGenerationRequest } from './images.requests.ts';

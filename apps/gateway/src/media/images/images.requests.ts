@@ -1,6 +1,6 @@
 import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { ImageBody } from '#application';
-import { Count, ModelId } from '../../edge/validation.ts';
+import { Count, ModelId } from '../../edge/validation/validation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 
 const MAX_IMAGES = 4;

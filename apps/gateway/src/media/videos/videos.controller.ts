@@ -14,10 +14,10 @@ import {
 } from '#application';
 import { CHALLENGE, type Video, type VideoRequested } from '#domain';
 import { streamName } from '#kernel';
-import { Authenticated } from '../../edge/caller.ts';
-import type { Visitor } from '../../edge/challenges/doors.ts';
-import { Forbidden, NotFound, Unauthorized } from '../../edge/errors.ts';
-import { PaidRequests, sourceOf } from '../../edge/paid-requests.ts';
+import { Authenticated } from '../../edge/authentication/authenticator.ts';
+import { Forbidden, NotFound, Unauthorized } from '../../edge/errors/errors.ts';
+import { PaidRequests, sourceOf } from '../../edge/idempotency/paid-request-handler.ts';
+import type { Visitor } from '../../edge/pay-per-request/pay-per-request-gate.ts';
 import { Operation } from '../../openapi/operation.ts';
 import { LOOK_AGAIN_SECONDS, statusOf, submitted } from './video-wire.ts';
 import * as operations from './videos.operations.ts';

@@ -23,7 +23,7 @@ import {
 import { videoWorkflow } from '#domain';
 import { PostgresDueTable } from '#eventstore';
 import { Role } from '#modules';
-import { RefusedInHistory } from './refused-videos.ts';
+import { RefusedInHistory } from './refused-video-limit.ts';
 import { VideoSurroundings } from './videos.controller.ts';
 
 export const videoProviders: readonly Provider[] = [

@@ -1,6 +1,6 @@
 import { Allow, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
 import type { VideoBody } from '#application';
-import { ModelId } from '../../edge/validation.ts';
+import { ModelId } from '../../edge/validation/validation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 
 const LONGEST_WORD = 32;

@@ -2,10 +2,10 @@
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Answer, type TestAccount, World } from '#testing';
-import { AnsweringServer } from '../../../../../libs/testing/src/answering-server.ts';
+import { AnsweringServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 import { closeJob, jobs } from '../../../../ledger/src/jobs.ts';
 import { verify } from '../../../../ledger/src/verify.ts';
-import { picture } from '../../../../sandbox/src/media/files/pictures.ts';
+import { picture } from '../../../../sandbox/src/media/files/images.ts';
 
 const KLING = 'kling/kling-2.5-turbo';
 const PICTURE = picture({ words: 'a', width: 16, height: 16 });

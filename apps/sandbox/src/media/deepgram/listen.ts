@@ -5,9 +5,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Bill } from '../../bill.ts';
 import { type Call, parseObject, type Routes } from '../../router.ts';
+import { soundIn } from '../duration/recording.ts';
 import { Instructions, isForbidden, wordsAmong } from '../instructions.ts';
-import { soundIn } from '../length/recording.ts';
-import { isBilled, sendAnswer } from '../made-file.ts';
+import { isBilled, sendAnswer } from '../sandbox-file.ts';
 import { transcriptOf } from '../transcript.ts';
 import { assertKey, refusalAsTold, refused } from './errors.ts';
 import { type ListenOptions, resultsOf } from './results.ts';

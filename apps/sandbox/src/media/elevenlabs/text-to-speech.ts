@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Bill } from '../../bill.ts';
 import { type Call, parseObject, type Routes } from '../../router.ts';
-import { secondsToSay } from '../files/sounds.ts';
+import { secondsToSay } from '../files/audio.ts';
 import { Instructions, isForbidden } from '../instructions.ts';
-import { isBilled } from '../made-file.ts';
+import { isBilled } from '../sandbox-file.ts';
 import { sendSpoken } from '../spoken.ts';
 import { spokenAs, type VoiceFormat } from '../voice-formats.ts';
 import { assertKey, invalid, refusalAsTold, refused } from './errors.ts';

@@ -2,7 +2,7 @@ import { createFalClient, type FalClient } from '@fal-ai/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { startSandbox } from '../../sandbox.ts';
-import { picture } from '../files/pictures.ts';
+import { picture } from '../files/images.ts';
 
 const KEY = { authorization: 'Key k' };
 const KLING = 'fal-ai/kling-video/v2.5-turbo/pro/text-to-video';

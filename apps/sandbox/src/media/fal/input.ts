@@ -1,7 +1,7 @@
 /** What a model of fal's is asked for: read, judged, and turned into sizes and numbers. */
 
 import { parseObject, Refusal } from '../../router.ts';
-import { isPicture } from '../files/pictures.ts';
+import { isPicture } from '../files/images.ts';
 import { wordsAmong } from '../instructions.ts';
 import { filmSize, ratioOf } from '../sizes.ts';
 import type { FalOffer } from './offers.ts';

@@ -2,9 +2,9 @@
 import type { Bill } from '../../bill.ts';
 import type { Fault } from '../../provider/directive.ts';
 import { Refusal } from '../../router.ts';
-import { film } from '../files/films.ts';
-import { type PictureFormat, picture } from '../files/pictures.ts';
-import { type MadeFile, spoilt } from '../made-file.ts';
+import { type PictureFormat, picture } from '../files/images.ts';
+import { film } from '../files/videos.ts';
+import { type MadeFile, spoilt } from '../sandbox-file.ts';
 import { type Input, wrong } from './input.ts';
 import type { FalOffer } from './offers.ts';
 

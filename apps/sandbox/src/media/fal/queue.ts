@@ -8,12 +8,12 @@ import type { Bill } from '../../bill.ts';
 import { readDirective } from '../../provider/directive.ts';
 import { FaultCounter, failedOutright } from '../../provider/faults.ts';
 import { type Call, Refusal, type Routes } from '../../router.ts';
-import { loseAnswer, sendFile } from '../made-file.ts';
+import { loseAnswer, sendFile } from '../sandbox-file.ts';
 import { inputIn } from './input.ts';
 import { chargeFor, failureOf, fileOf, type Job, resultOf } from './job.ts';
 import { FAL } from './offers.ts';
 import { FalStorage } from './storage.ts';
-import { WebHooks } from './web-hooks.ts';
+import { WebHooks } from './webhooks.ts';
 
 /** The oldest is forgotten first. */
 const MOST_JOBS = 100_000;

@@ -1,7 +1,7 @@
 /** fal's storage, to which its clients upload pictures that a request brings: `rest.fal.ai`, and what it hands out. */
 import { randomUUID } from 'node:crypto';
 import { type Call, parseObject, Refusal, type Routes } from '../../router.ts';
-import type { MadeFile } from '../made-file.ts';
+import type { MadeFile } from '../sandbox-file.ts';
 
 /** The oldest is forgotten first. */
 const MOST_FILES = 100;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
 import { SOUND_FORMATS, type SoundFormat, soundFile } from '#testing';
-import { soundIn } from '../../media/length/recording.ts';
+import { soundIn } from '../../media/duration/recording.ts';
 import { startSandbox } from '../../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;

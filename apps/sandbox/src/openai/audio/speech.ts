@@ -1,7 +1,7 @@
 /** `POST /openai/v1/audio/speech`: sound as it is made, billed by the character. */
 import { randomUUID } from 'node:crypto';
 import type { Bill } from '../../bill.ts';
-import { secondsToSay } from '../../media/files/sounds.ts';
+import { secondsToSay } from '../../media/files/audio.ts';
 import { Instructions, isForbidden } from '../../media/instructions.ts';
 import { sendSpoken } from '../../media/spoken.ts';
 import { spokenAs } from '../../media/voice-formats.ts';

@@ -1,9 +1,9 @@
 /** `POST /openai/v1/audio/transcriptions`, billed by whole seconds. A directive may stand among the bytes of the recording, or in the prompt. */
 import { randomUUID } from 'node:crypto';
 import type { Bill } from '../../bill.ts';
+import { soundIn } from '../../media/duration/recording.ts';
 import { Instructions, isForbidden, wordsAmong } from '../../media/instructions.ts';
-import { soundIn } from '../../media/length/recording.ts';
-import { loseAnswer } from '../../media/made-file.ts';
+import { loseAnswer } from '../../media/sandbox-file.ts';
 import { bare, type Transcript, transcriptOf } from '../../media/transcript.ts';
 import type { Routes } from '../../router.ts';
 import { assertKey, refusal, refusalAsTold, refusalOf } from '../errors.ts';

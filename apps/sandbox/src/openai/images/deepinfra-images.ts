@@ -1,9 +1,9 @@
 /** `POST /deepinfra/v1/images/generations`: OpenAI's words, with what DeepInfra thinks of them. Billed by the picture. */
 import { randomUUID } from 'node:crypto';
 import type { Bill } from '../../bill.ts';
-import { picture } from '../../media/files/pictures.ts';
+import { picture } from '../../media/files/images.ts';
 import { Instructions, isForbidden } from '../../media/instructions.ts';
-import { isBilled, sendAnswer, spoilt } from '../../media/made-file.ts';
+import { isBilled, sendAnswer, spoilt } from '../../media/sandbox-file.ts';
 import { parseObject, Refusal, type Routes } from '../../router.ts';
 import { assertKey, refusalAsTold } from '../errors.ts';
 import { FLAT_IMAGES } from './image-offers.ts';

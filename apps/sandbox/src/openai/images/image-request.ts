@@ -1,5 +1,5 @@
 /** A request for OpenAI's images, as JSON or as a form, judged as OpenAI judges it. */
-import { isPicture } from '../../media/files/pictures.ts';
+import { isPicture } from '../../media/files/images.ts';
 import { type Call, parseObject } from '../../router.ts';
 import { refusal } from '../errors.ts';
 import { formIn } from '../forms.ts';

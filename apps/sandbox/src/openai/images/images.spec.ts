@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
 import sharp from 'sharp';
-import { picture } from '../../media/files/pictures.ts';
+import { picture } from '../../media/files/images.ts';
 import { startSandbox } from '../../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;

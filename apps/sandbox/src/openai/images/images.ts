@@ -1,9 +1,9 @@
 /** OpenAI's `POST /images/generations` and `/images/edits`, billed by tokens, as the usage says. */
 import { randomUUID } from 'node:crypto';
 import type { Bill } from '../../bill.ts';
-import { picture } from '../../media/files/pictures.ts';
+import { picture } from '../../media/files/images.ts';
 import { type Instructed, Instructions, isForbidden } from '../../media/instructions.ts';
-import { isBilled, sendAnswer, spoilt } from '../../media/made-file.ts';
+import { isBilled, sendAnswer, spoilt } from '../../media/sandbox-file.ts';
 import type { Call, Routes } from '../../router.ts';
 import { assertKey, refusalAsTold, refusalOf } from '../errors.ts';
 import { type ImageTokens, pricedBy } from './image-offers.ts';

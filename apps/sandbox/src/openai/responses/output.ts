@@ -1,6 +1,7 @@
 /** The output of a response, and the response object. */
-import type { Answer } from '../../provider/answer.ts';
+
 import type { Fault } from '../../provider/directive.ts';
+import type { Answer } from '../../provider/model-output.ts';
 import type { Part } from '../chat-request.ts';
 import { callId } from '../identity.ts';
 import { logprobsOf } from '../logprobs.ts';

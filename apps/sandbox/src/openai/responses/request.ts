@@ -1,5 +1,5 @@
 /** A request for a response as OpenAI would understand it, or refuse it. */
-import { ANY_OBJECT, type Format } from '../../provider/answer.ts';
+import { ANY_OBJECT, type Format } from '../../provider/model-output.ts';
 import type { Question } from '../../provider/serve.ts';
 import type { Tool, Toolbox } from '../../provider/tools.ts';
 import { parseObject } from '../../router.ts';

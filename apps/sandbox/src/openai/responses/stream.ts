@@ -1,7 +1,8 @@
 /** OpenAI's response as server-sent events, numbered from 0. */
-import type { Piece } from '../../provider/answer.ts';
+
 import type { Events, Frame } from '../../provider/delivery.ts';
 import type { Fault } from '../../provider/directive.ts';
+import type { Piece } from '../../provider/model-output.ts';
 import type { Part } from '../chat-request.ts';
 import { logprobsOf } from '../logprobs.ts';
 import {

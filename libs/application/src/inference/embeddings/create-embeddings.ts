@@ -3,17 +3,17 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Catalogue, Endpoint, Model } from '#catalogue';
 import type { Query } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { Catalogues } from '../../catalogues.ts';
-import { UnservableRequest } from '../../failures.ts';
-import type { Payer } from '../../paying/payer.ts';
-import { type Audience, Paying } from '../../paying/paying.ts';
-import type { Purchase, Receipt, Sale } from '../../paying/purchase.ts';
-import type { UpstreamCall } from '../../paying/upstream-call.ts';
+import { type Audience, Paying } from '../../billing/billing-engine.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Purchase, Receipt, Sale } from '../../billing/purchase.ts';
+import type { UpstreamCall } from '../../billing/upstream-call.ts';
+import { Catalogues } from '../../catalogue-service.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { type Embeddings, Providers } from '../../providers/provider.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { answerOfAsked, modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
-import { type Embeddings, Providers } from '../vocabulary/providers.ts';
-import { dearest } from '../vocabulary/quote.ts';
+import { dearest } from '../chat/chat-quote.ts';
 import { assertWithin, boundTokens, countInputs, type EmbeddingInput, inputsIn } from './inputs.ts';
 
 /** A request in OpenAI's shape, as far as the gateway reads it. */

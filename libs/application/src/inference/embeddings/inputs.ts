@@ -1,5 +1,5 @@
 /** What is to be embedded: texts, or tokens that the caller has made of them; how many tokens they are, at most and exactly. */
-import { UnservableRequest } from '../../failures.ts';
+import { UnservableRequest } from '../../errors.ts';
 import { boundText, isBetweenTokens, partsOf } from '../../tokenizer.ts';
 
 export type EmbeddingInput = string | readonly number[];

@@ -1,4 +1,4 @@
-import type { Thing } from '../vocabulary/things.ts';
+import type { Thing } from '../../wire/json-object.ts';
 
 /**
  * A request in the shape of Anthropic's Messages: https://docs.claude.com/en/api/messages. The edge has checked the types;

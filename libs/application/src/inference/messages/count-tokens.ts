@@ -1,8 +1,8 @@
 /** How many tokens a message would have as its input: an estimate, since each vendor counts in its own way. It costs nothing. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import { Catalogues } from '../../catalogues.ts';
-import { chatModel } from '../chat/quoted-chat.ts';
-import { estimatedInputTokens } from '../vocabulary/tokens.ts';
+import { Catalogues } from '../../catalogue-service.ts';
+import { estimatedInputTokens } from '../chat/count-tokens.ts';
+import { chatModel } from '../chat-execution/quote-chat.ts';
 import type { MessagesBody } from './body.ts';
 import { readMessagesRequest } from './request.ts';
 

@@ -1,11 +1,11 @@
 /** One message of Anthropic's: the chat that it means → the message that is answered. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { Payer } from '../../paying/payer.ts';
-import type { Audience } from '../../paying/paying.ts';
-import { Chats } from '../responses/chats.ts';
+import type { Audience } from '../../billing/billing-engine.ts';
+import type { Payer } from '../../billing/payer.ts';
+import { Chats } from '../responses/chat-service.ts';
 import type { MessagesBody } from './body.ts';
-import { MessageClient, type MessageOutlet } from './message-client.ts';
-import { MessageDraft } from './message-draft.ts';
+import { MessageDraft } from './message-builder.ts';
+import { MessageClient, type MessageOutlet } from './message-writer.ts';
 import { readMessagesRequest } from './request.ts';
 import { usageWire } from './usage.ts';
 

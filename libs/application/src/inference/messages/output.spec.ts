@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
+import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import { MessageOutput } from './output.ts';
 import type { Thoughts } from './request.ts';
 

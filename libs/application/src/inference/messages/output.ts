@@ -5,11 +5,12 @@
  * Chats may fill several calls by turns; here one block is open at a time. What comes for a later one waits until the one
  * that is open is complete: a text when something else begins, a call when its arguments are JSON.
  */
-import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
-import type { SearchNote } from '../vocabulary/web-search.ts';
+
+import type { SearchNote } from '../../providers/web-search.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
+import { type Thought, thoughtsIn } from './reasoning.ts';
 import type { Thoughts } from './request.ts';
-import { type Thought, thoughtsIn } from './thoughts.ts';
 
 interface TextBlock {
   readonly type: 'text';

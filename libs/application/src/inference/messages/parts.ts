@@ -1,6 +1,6 @@
 /** Anthropic's blocks of content as content parts of a chat. */
-import { UnservableRequest } from '../../failures.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
 
 /**
  * The parts that a block of content means: none for a text without characters, which some vendors refuse.

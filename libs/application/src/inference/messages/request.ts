@@ -1,7 +1,7 @@
 /** A request in the shape of Anthropic's Messages, and the chat request that it means. */
-import { UnservableRequest } from '../../failures.ts';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
 import type { MessagesBody } from './body.ts';
 import { declaredTools, toolChoice } from './tools.ts';
 import { messagesOf, systemOf } from './turns.ts';

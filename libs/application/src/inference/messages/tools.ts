@@ -1,6 +1,6 @@
 /** Anthropic's tools and the choice between them, as a chat has them. */
-import { UnservableRequest } from '../../failures.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
 
 /** Anthropic's search of the web, in every version. Of its other tools none has a price here. */
 const WEB_SEARCH = /^web_search_\d{8}$/;

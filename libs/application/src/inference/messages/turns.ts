@@ -1,9 +1,9 @@
 /** The turns of Anthropic's Messages as messages of a chat. */
-import { UnservableRequest } from '../../failures.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
 import type { ChatMessage } from '../responses/parts.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
 import { partOf } from './parts.ts';
-import { detailOf } from './thoughts.ts';
+import { detailOf } from './reasoning.ts';
 
 /** What Anthropic has done by itself: its text says what came of it, and no chat takes it. */
 const LEFT_OUT = /^server_tool_use$|^(?!tool_result$).*_tool_result$/;

@@ -1,8 +1,8 @@
 import { quantityOf } from '#domain';
 import { usdNumber } from '#kernel';
-import type { Receipt } from '../../paying/purchase.ts';
-import { costDetails } from '../vocabulary/cost-details.ts';
-import type { MessageUsage } from './message-draft.ts';
+import { costDetails } from '../../billing/cost-details.ts';
+import type { Receipt } from '../../billing/purchase.ts';
+import type { MessageUsage } from './message-builder.ts';
 
 /** Usage with its cost, as Messages count it: the parts of the input stand beside each other. */
 export function usageWire(receipt: Receipt): MessageUsage {

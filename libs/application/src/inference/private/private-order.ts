@@ -1,11 +1,11 @@
 /** Which enclave a private chat is for, and what it may cost. */
 import { type Catalogue, type Endpoint, isPrivate, type Model } from '#catalogue';
 import { money } from '#kernel';
-import { UnservableRequest } from '../../failures.ts';
-import type { Payer } from '../../paying/payer.ts';
-import type { Sale } from '../../paying/purchase.ts';
-import type { AnswerLengths } from '../chat/answer-lengths.ts';
-import { dearest, SHARE_IF_GROWING } from '../vocabulary/quote.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Sale } from '../../billing/purchase.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { dearest, SHARE_IF_GROWING } from '../chat/chat-quote.ts';
+import type { AnswerLengths } from '../chat-execution/output-length-stats.ts';
 import type { EnclaveTerms } from './ciphertext-usage.ts';
 
 /** The body of a request for a stream is taken to be this long where it is not said, until it is longer. */

@@ -3,18 +3,18 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { LRUCache } from 'lru-cache';
 import type { Endpoint } from '#catalogue';
 import { quantityOf } from '#domain';
-import { Catalogues } from '../../catalogues.ts';
-import { asFailure, UpstreamFailure } from '../../failures.ts';
-import type { Payer } from '../../paying/payer.ts';
-import { Paying, type StreamClient } from '../../paying/paying.ts';
-import type { Purchase } from '../../paying/purchase.ts';
-import type { UpstreamCall } from '../../paying/upstream-call.ts';
-import { AnswerLengths } from '../chat/answer-lengths.ts';
-import { type SealedAnswer, type SealedHead, SealedRefusal } from '../vocabulary/private-calls.ts';
-import { Providers } from '../vocabulary/providers.ts';
+import { Paying, type StreamClient } from '../../billing/billing-engine.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Purchase } from '../../billing/purchase.ts';
+import type { UpstreamCall } from '../../billing/upstream-call.ts';
+import { Catalogues } from '../../catalogue-service.ts';
+import { asFailure, UpstreamFailure } from '../../errors.ts';
+import { type SealedAnswer, type SealedHead, SealedRefusal } from '../../providers/private-calls.ts';
+import { Providers } from '../../providers/provider.ts';
+import { AnswerLengths } from '../chat-execution/output-length-stats.ts';
+import { SealedMeter } from './ciphertext-meter.ts';
 import { CiphertextUsage } from './ciphertext-usage.ts';
 import { type PrivateOrder, privateOrder } from './private-order.ts';
-import { SealedMeter } from './sealed-meter.ts';
 
 /**
  * A client that leaves may have had the answer and not its report, or not have read what had come: so long it is read on, for

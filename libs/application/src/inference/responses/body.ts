@@ -1,4 +1,4 @@
-import type { Thing } from '../vocabulary/things.ts';
+import type { Thing } from '../../wire/json-object.ts';
 import type { Toolset } from './toolset.ts';
 
 /** A request in the shape of OpenAI's Responses. The edge has checked the types; everything else is checked here. */

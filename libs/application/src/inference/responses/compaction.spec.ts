@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { type ResponsesBody, readResponsesRequest, UpstreamFailure } from '#application';
-import { ResponseDraft } from './response-draft.ts';
+import { ResponseDraft } from './response-builder.ts';
 
 const input = [{ role: 'user', content: 'Do it' }, { type: 'compaction_trigger' }];
 const request = readResponsesRequest({ model: 'm', input } as ResponsesBody);

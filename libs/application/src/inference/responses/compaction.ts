@@ -2,9 +2,9 @@
  * A conversation in fewer words: the model writes down what it needs to go on, and an item stands for all that was said.
  * No secret: it is encoded as OpenAI's is, which clients keep as it is.
  */
-import { UnservableRequest } from '../../failures.ts';
-import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import type { ChatMessage } from './parts.ts';
 
 /** What vendors encrypt by themselves begins otherwise. */

@@ -2,10 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Instant } from '#domain';
 import type { Clock } from '../../clock.ts';
-import { UnservableRequest } from '../../failures.ts';
+import { UnservableRequest } from '../../errors.ts';
 import type { Sealed, Secrets } from '../../secrets.ts';
-import type { StorageRoom } from '../../storage-room.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import type { StorageRoom } from '../../storage-quota.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
 import { type Conversation, conversationOf, partOf, type StoredPart } from './stored-parts.ts';
 
 /** As long as OpenAI keeps them. */

@@ -1,9 +1,9 @@
 /** How many tokens a response would have as its input: an estimate, since each vendor counts in its own way. It costs nothing. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import { estimatedInputTokens } from '../vocabulary/tokens.ts';
+import { estimatedInputTokens } from '../chat/count-tokens.ts';
 import type { ResponsesBody } from './body.ts';
 import type { StoredReader } from './conversations.ts';
-import { ResponseReading } from './reading.ts';
+import { ResponseReading } from './request-loader.ts';
 
 export class CountResponseTokens extends Command<number> {
   constructor(

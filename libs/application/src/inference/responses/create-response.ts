@@ -1,14 +1,14 @@
 /** One response: the conversation it continues → the chat that it means → the response that is kept. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { Payer } from '../../paying/payer.ts';
-import type { Audience } from '../../paying/paying.ts';
+import type { Audience } from '../../billing/billing-engine.ts';
+import type { Payer } from '../../billing/payer.ts';
 import type { ResponsesBody } from './body.ts';
-import { Chats } from './chats.ts';
+import { Chats } from './chat-service.ts';
 import { goesOn } from './compaction.ts';
 import { Conversations, type StoredReader } from './conversations.ts';
-import { type ReadResponse, ResponseReading } from './reading.ts';
-import { ResponseClient, type ResponseOutlet } from './response-client.ts';
-import { ResponseDraft, type ResponseWire } from './response-draft.ts';
+import { type ReadResponse, ResponseReading } from './request-loader.ts';
+import { ResponseDraft, type ResponseWire } from './response-builder.ts';
+import { ResponseClient, type ResponseOutlet } from './response-writer.ts';
 
 export interface ResponseRequest {
   readonly requestId: string;

@@ -1,9 +1,9 @@
 /** The input of a response as messages of a chat. */
-import { UnservableRequest } from '../../failures.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
 import { summaryMessage } from './compaction.ts';
 import { agentMessage, type ChatMessage, messageOf, outputOf } from './parts.ts';
-import { thoughtsIn } from './thoughts.ts';
+import { thoughtsIn } from './reasoning.ts';
 import { argumentsFor, type ToolName, type Toolset } from './toolset.ts';
 
 /**

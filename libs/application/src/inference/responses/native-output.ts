@@ -3,10 +3,10 @@
  * are, and folded, so that there is something to show when the answer breaks off.
  */
 
-import { UpstreamFailure } from '../../failures.ts';
-import type { TypedEvent } from '../vocabulary/event-client.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
-import { withoutEncrypted } from './thoughts.ts';
+import { UpstreamFailure } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { TypedEvent } from '../chat/translating-writer.ts';
+import { withoutEncrypted } from './reasoning.ts';
 import { Toolset } from './toolset.ts';
 
 /** Fields that are filled by the deltas of an event. */

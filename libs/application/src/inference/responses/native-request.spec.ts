@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ResponsesBody, readResponsesRequest, type Thing } from '#application';
-import { requestedReasoning } from '../vocabulary/chat-body.ts';
+import { requestedReasoning } from '../chat/chat-body.ts';
 import { boundCarried, isAskedNatively, responsesBody } from './native-request.ts';
 
 const ALL = ['temperature', 'top_p', 'user', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format'];

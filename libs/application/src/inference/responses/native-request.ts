@@ -1,14 +1,14 @@
 /** A request in the protocol of Responses, for endpoints that speak it: the fields that the endpoint knows. */
 import type { Endpoint } from '#catalogue';
 import { boundText } from '../../tokenizer.ts';
-import type { Reasoning } from '../vocabulary/chat-body.ts';
-import { LEAST_OUTPUT } from '../vocabulary/quote.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { Reasoning } from '../chat/chat-body.ts';
+import { LEAST_OUTPUT } from '../chat/chat-quote.ts';
 import type { ResponsesBody, Understood } from './body.ts';
 import { summaryMessage } from './compaction.ts';
 import { LEFT_OUT, SETTINGS } from './items.ts';
 import { agentMessage, isText, readable, urlOf } from './parts.ts';
-import { isOfChat } from './thoughts.ts';
+import { isOfChat } from './reasoning.ts';
 import type { ToolName, Toolset } from './toolset.ts';
 
 const ENCRYPTED = 'reasoning.encrypted_content';

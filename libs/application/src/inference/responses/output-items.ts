@@ -1,5 +1,5 @@
 /** The items of an answer while it is made. */
-import type { Thing } from '../vocabulary/things.ts';
+import type { Thing } from '../../wire/json-object.ts';
 import type { ToolName } from './toolset.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';

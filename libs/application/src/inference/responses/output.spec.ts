@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ChatDelta, ResponseOutput, readResponsesRequest, type Thing, type TypedEvent } from '#application';
-import { CollectedChat } from '../vocabulary/collected-chat.ts';
-import { thoughtsIn } from './thoughts.ts';
+import { CollectedChat } from '../chat/chat-chunk-collector.ts';
+import { thoughtsIn } from './reasoning.ts';
 
 /** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
 function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {

@@ -3,9 +3,9 @@
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
 
-import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
-import type { SearchNote } from '../vocabulary/web-search.ts';
+import type { SearchNote } from '../../providers/web-search.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import {
   type CallItem,
   ID_PREFIX,
@@ -16,7 +16,7 @@ import {
   type SearchItem,
   type TextPart,
 } from './output-items.ts';
-import { sealed, Thoughts, withoutEncrypted } from './thoughts.ts';
+import { sealed, Thoughts, withoutEncrypted } from './reasoning.ts';
 import { inputIn, Toolset } from './toolset.ts';
 
 /** A call while it is made: models write the plain text of a tool as the arguments of a function. */

@@ -1,6 +1,6 @@
 /** What an item of the input says, as the content of a chat's messages. */
-import { UnservableRequest } from '../../failures.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
 
 /** A message of a chat, in OpenAI's shape. */
 export type ChatMessage = Thing & { readonly role: string };

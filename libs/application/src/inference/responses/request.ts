@@ -1,8 +1,8 @@
 /** A request in the shape of OpenAI's Responses, and the chat request that it means. */
 
-import { UnservableRequest } from '../../failures.ts';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
-import { isObject, type Thing } from '../vocabulary/things.ts';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
 import type { ResponsesBody, Understood } from './body.ts';
 import { COMPACT, isCompacted } from './compaction.ts';
 import { itemsOf, messagesOf } from './items.ts';

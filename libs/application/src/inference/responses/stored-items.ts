@@ -1,8 +1,8 @@
 /** The items of a conversation as they are listed: each complete, with an id. */
-import { UnservableRequest } from '../../failures.ts';
-import type { Thing } from '../vocabulary/things.ts';
+import { UnservableRequest } from '../../errors.ts';
+import type { Thing } from '../../wire/json-object.ts';
+import { withoutEncrypted } from './reasoning.ts';
 import type { Conversation } from './stored-parts.ts';
-import { withoutEncrypted } from './thoughts.ts';
 
 /** A part of a list. */
 export interface ItemPage {

@@ -1,9 +1,9 @@
 /** What a search has found: as the model reads it, and as the client sees it. */
 
-import { chunkEvent } from '../vocabulary/answers.ts';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
-import type { AnswerIdentity } from '../vocabulary/providers.ts';
-import { MAX_RESULT_CHARACTERS, type SearchResult } from '../vocabulary/web-search.ts';
+import type { AnswerIdentity } from '../../providers/provider.ts';
+import { MAX_RESULT_CHARACTERS, type SearchResult } from '../../providers/web-search.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
+import { chunkEvent } from '../chat/completion-writer.ts';
 import type { SearchBefore, SearchTerms } from './search-plan.ts';
 
 /** Title and address of a result, in tokens at most. */

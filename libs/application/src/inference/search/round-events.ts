@@ -3,10 +3,10 @@
  * rounds and further roles are held back.
  */
 
-import { chunkEvent } from '../vocabulary/answers.ts';
-import type { AnswerIdentity } from '../vocabulary/providers.ts';
-import { parsedEvent, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
-import type { Thing } from '../vocabulary/things.ts';
+import type { AnswerIdentity } from '../../providers/provider.ts';
+import type { Thing } from '../../wire/json-object.ts';
+import { parsedEvent, sseDataIn, sseEvent } from '../../wire/sse.ts';
+import { chunkEvent } from '../chat/completion-writer.ts';
 import type { Said, SearchCall } from './search-tool.ts';
 
 interface Chunk extends Thing {

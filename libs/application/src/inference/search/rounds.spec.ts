@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { UpstreamFailure } from '#application';
+import { WholeRounds } from './buffered-rounds.ts';
 import { RoundEvents } from './round-events.ts';
 import { saidMessage } from './search-tool.ts';
-import { WholeRounds } from './whole-rounds.ts';
 
 const identity = { id: 'gen-1', model: 'v/m', provider: 'V', created: 7 };
 const chunk = (delta: object, finish_reason: string | null = null) =>

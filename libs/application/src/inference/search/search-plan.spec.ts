@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { UnservableRequest } from '#application';
 import { Catalogue, type Model, type ModelFile } from '#catalogue';
-import { testModel } from '../../../../testing/src/test-catalogue.ts';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
+import { testModel } from '../../../../testing/src/world/test-catalogue.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
 import { searchPlan } from './search-plan.ts';
 import { searchQuote } from './search-quote.ts';
 import { type SearchRequest, searchRequest, withoutSearch } from './search-request.ts';

@@ -1,9 +1,9 @@
 /** How the web is searched for an answer: by which side, when, and for how much. */
 import type { Catalogue, Endpoint, Model } from '#catalogue';
 import type { Tariff } from '#domain';
-import { UnservableRequest } from '../../failures.ts';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
-import type { NativeSearch, SearchLocation } from '../vocabulary/web-search.ts';
+import { UnservableRequest } from '../../errors.ts';
+import type { NativeSearch, SearchLocation } from '../../providers/web-search.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
 import type { SearchRequest } from './search-request.ts';
 
 /** The fee's name in price lists and books. */

@@ -2,9 +2,9 @@
 import type { Endpoint, Model } from '#catalogue';
 import { soldFor, type Tariff } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
-import { beside, dearest, type Quote, quoteFor } from '../vocabulary/quote.ts';
-import { boundInputTokens } from '../vocabulary/tokens.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
+import { beside, dearest, type Quote, quoteFor } from '../chat/chat-quote.ts';
+import { boundInputTokens } from '../chat/count-tokens.ts';
 import { boundResultTokens, boundTokensBefore } from './results.ts';
 import type { SearchByTool, SearchByUpstream, SearchPlan } from './search-plan.ts';
 

@@ -1,9 +1,9 @@
 /** What a request says about searching the web: by plugin, by tool, by OpenAI's option, or by `:online` behind the model's name. */
 import type { Model } from '#catalogue';
-import { UnservableRequest } from '../../failures.ts';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
-import { dearest } from '../vocabulary/quote.ts';
-import type { SearchLocation } from '../vocabulary/web-search.ts';
+import { UnservableRequest } from '../../errors.ts';
+import type { SearchLocation } from '../../providers/web-search.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
+import { dearest } from '../chat/chat-quote.ts';
 
 export type Engine = 'exa' | 'native' | 'auto';
 

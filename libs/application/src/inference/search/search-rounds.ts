@@ -5,12 +5,12 @@
 import type { Endpoint, Model } from '#catalogue';
 import { quantityOf } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { asFailure } from '../../failures.ts';
-import type { Purchase } from '../../paying/purchase.ts';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
-import { affordableOutput, leastOutput } from '../vocabulary/quote.ts';
-import { boundInputTokens } from '../vocabulary/tokens.ts';
-import type { Found, SearchNote, SearchQuery, SearchResult } from '../vocabulary/web-search.ts';
+import type { Purchase } from '../../billing/purchase.ts';
+import { asFailure } from '../../errors.ts';
+import type { Found, SearchNote, SearchQuery, SearchResult } from '../../providers/web-search.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
+import { affordableOutput, leastOutput } from '../chat/chat-quote.ts';
+import { boundInputTokens } from '../chat/count-tokens.ts';
 import { resultsText } from './results.ts';
 import type { SearchByTool } from './search-plan.ts';
 import { answerAfter, priceOfSearches, searchAndAnswer } from './search-quote.ts';

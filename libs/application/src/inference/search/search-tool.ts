@@ -1,8 +1,8 @@
 /** The tool by which a model searches: how it is offered, and how the model's calls of it are read and answered. */
 import type { Endpoint } from '#catalogue';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
-import type { Thing } from '../vocabulary/things.ts';
-import type { SearchNote, SearchResult } from '../vocabulary/web-search.ts';
+import type { SearchNote, SearchResult } from '../../providers/web-search.ts';
+import type { Thing } from '../../wire/json-object.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
 import { hasFunction, WEB_SEARCH } from './search-plan.ts';
 
 /** A call of the tool, as the model made it. */

@@ -1,6 +1,6 @@
-import type { AnswerClient } from '../vocabulary/answers.ts';
-import type { AnswerIdentity, StreamedAnswer } from '../vocabulary/providers.ts';
-import type { SearchNote, SearchResult } from '../vocabulary/web-search.ts';
+import type { AnswerIdentity, StreamedAnswer } from '../../providers/provider.ts';
+import type { SearchNote, SearchResult } from '../../providers/web-search.ts';
+import type { AnswerClient } from '../chat/completion-writer.ts';
 import { citationEvent } from './results.ts';
 import { RoundEvents } from './round-events.ts';
 import type { Rounds, Said } from './search-tool.ts';

@@ -2,13 +2,13 @@
 import { openAsBlob } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
-import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
-import type { MadeFile, SourceImage } from '../../inference/vocabulary/media-calls.ts';
+import { asFailure, UnservableRequest, UpstreamFailure } from '../../errors.ts';
+import type { MadeFile, SourceImage } from '../../providers/media-calls.ts';
 import { dataUri, isDataUri } from '../data-uri.ts';
 import { type Download, DownloadFailure, type Downloads } from '../downloads.ts';
 import { type FileStore, newFileId } from '../file-store.ts';
 import { LINK_LASTS_MS, type MediaLinks } from '../media-links.ts';
-import { isWhole } from './whole-picture.ts';
+import { isWhole } from './complete-image.ts';
 
 /** A picture of 4,096 × 4,096 pixels as a PNG has some 30 MiB; an upscaled one more. */
 const MAX_MADE_BYTES = 64 * 1024 * 1024;

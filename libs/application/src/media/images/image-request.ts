@@ -1,8 +1,8 @@
 /** What a request for images wants of a model: read once, the same for every endpoint that may serve it. */
 import type { Choices, MediaModel } from '#catalogue';
-import { UnservableRequest } from '../../failures.ts';
-import type { MediaParameters } from '../../inference/vocabulary/media-calls.ts';
-import { type ChoiceFields, choicesIn, parametersIn, promptIn } from '../wanted.ts';
+import { UnservableRequest } from '../../errors.ts';
+import type { MediaParameters } from '../../providers/media-calls.ts';
+import { type ChoiceFields, choicesIn, parametersIn, promptIn } from '../parse-media-request.ts';
 
 /** A request in OpenAI's shape with the aliases that clients have for it, as far as the gateway reads it. */
 export interface ImageBody {

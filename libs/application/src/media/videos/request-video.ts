@@ -2,16 +2,16 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type Video, type VideoRequested } from '#domain';
 import { money, OutcomeUnknown, Rejection, StoreUnavailable, startedBy } from '#kernel';
+import { Paying } from '../../billing/billing-engine.ts';
+import { actorOf, type Caller, type Hold, type Payer } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
-import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
-import { actorOf, type Caller, type Hold, type Payer } from '../../paying/payer.ts';
-import { Paying } from '../../paying/paying.ts';
+import { asFailure, UnservableRequest, UpstreamFailure } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
 import { Videos } from '../../streams.ts';
 import { newFileId } from '../file-store.ts';
 import type { ImageFiles, Sources } from '../images/image-files.ts';
-import type { KeptRequests } from './kept-requests.ts';
-import { type VideoBody, type VideoQuote, VideoQuotes } from './video-quotes.ts';
+import { type VideoBody, type VideoQuote, VideoQuotes } from './video-quoter.ts';
+import type { KeptRequests } from './video-request-store.ts';
 
 const HOUR_MS = 60 * 60_000;
 /** A request is kept for a day after it may have been handed over. */

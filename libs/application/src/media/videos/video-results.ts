@@ -1,5 +1,5 @@
 /** What a vendor has made: fetched, checked and kept. */
-import type { MadeFile } from '../../inference/vocabulary/media-calls.ts';
+import type { MadeFile } from '../../providers/media-calls.ts';
 import { DownloadFailure, type DownloadLimits, type Downloads } from '../downloads.ts';
 import type { FileStore } from '../file-store.ts';
 

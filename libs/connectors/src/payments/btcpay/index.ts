@@ -19,6 +19,7 @@ import { type Asked, BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { jsonIn } from '../exact-json.ts';
 import { noHints } from '../no-hints.ts';
+import { isId, mostConfirmations, type Reference, referenceIn, referenceOf, settlementOf } from './reference.ts';
 import {
   assertAsAsked,
   destinationIn,
@@ -27,8 +28,7 @@ import {
   listedIn,
   paymentsIn,
   Unbelievable,
-} from './answers.ts';
-import { isId, mostConfirmations, type Reference, referenceIn, referenceOf, settlementOf } from './reference.ts';
+} from './responses.ts';
 
 /** A list is asked for by the order ids in its address, and Kestrel takes addresses of 8 KiB. */
 const BATCH = 100;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ClnNode } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
+import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
 
 const HASH = 'fb'.repeat(32);
 const RUNE = 'hush-rune=';

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
 import { LndNode } from '#connectors';
 import type { CoinTerms } from '#domain';
-import { selfSigned } from '../../../../testing/src/self-signed.ts';
+import { selfSigned } from '../../../../testing/src/servers/self-signed.ts';
 import { linesOf } from '../lines.ts';
 
 const tooLong = (): never => {

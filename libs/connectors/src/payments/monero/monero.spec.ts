@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MoneroWallet } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
+import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
 
 const TXID = 'ab'.repeat(32);
 const NOW = Date.parse('2026-11-22T12:00:00Z');

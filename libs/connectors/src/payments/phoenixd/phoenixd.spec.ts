@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Phoenixd } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
+import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
 
 const HASH = 'fb'.repeat(32);
 

@@ -15,9 +15,9 @@ import {
   type WebHook,
 } from '#application';
 import type { BackendKind } from '../backend-kind.ts';
-import { assertAsAsked, isUnderWay, type Paid, paymentIn, Unbelievable } from './answers.ts';
-import { BoundedHttp } from './bounded-http.ts';
 import { EVENT_TYPES, type Reported, reportedIn } from './events.ts';
+import { BoundedHttp } from './limited-http.ts';
+import { assertAsAsked, isUnderWay, type Paid, paymentIn, Unbelievable } from './responses.ts';
 
 const TIMEOUT_MS = 10_000;
 /** Stripe takes sessions of half an hour to a day. A top-up that expires sooner is credited all the same. */

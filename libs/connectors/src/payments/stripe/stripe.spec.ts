@@ -4,8 +4,8 @@ import { readPayments } from '#catalogue';
 import { StripeAccount } from '#connectors';
 import { coinOf } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { type Answering, AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
-import { BoundedHttp } from './bounded-http.ts';
+import { type Answering, AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { BoundedHttp } from './limited-http.ts';
 
 const KEY = 'sk_test_planted77ab';
 const SECRET = 'whsec_planted';

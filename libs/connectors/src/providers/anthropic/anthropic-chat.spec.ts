@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ChatCall, StreamedAnswer, WholeAnswer } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { VendorHttp } from '../../http/vendor-http.ts';
+import { VendorHttp } from '../../http/provider-http.ts';
 import { anthropic } from './index.ts';
 
 const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };

@@ -1,10 +1,10 @@
 import { type ChatCall, type Sampling, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
-import { type HttpEndpoint, refusal } from '../../http/http-endpoint.ts';
-import type { Headers } from '../../http/relay.ts';
-import { wholeAnswer } from './answer.ts';
+import { type HttpEndpoint, refusal } from '../../http/json-http-client.ts';
+import type { Headers } from '../../http/stream-relay.ts';
 import type { Fields } from './body.ts';
 import { MessageEvents } from './message-events.ts';
 import { messagesRequest } from './request.ts';
+import { wholeAnswer } from './response.ts';
 import { SearchEvents } from './search-events.ts';
 
 /** The last version that takes `temperature`, `top_p` and `top_k`, which OpenAI's clients send. */

@@ -1,7 +1,7 @@
 import type { Provider } from '#application';
 import type { At } from '../provider.ts';
-import { allowedMessages } from './allowed.ts';
 import { AnthropicChat, HEADERS, refusalOf } from './anthropic-chat.ts';
+import { allowedMessages } from './field-filter.ts';
 
 /** A vendor that speaks Anthropic's Messages, at an address without `/v1`. */
 export function anthropic({ http, credential }: At) {

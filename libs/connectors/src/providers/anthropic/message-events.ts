@@ -4,9 +4,9 @@
  */
 import { type AnswerIdentity, type FailureCode, sseEvent, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { LIMITING, TOOK_TOO_LONG } from '../../http/http-endpoint.ts';
-import { EventTranslator } from '../../http/relay.ts';
-import { vendorIdIn } from '../../http/reported.ts';
+import { LIMITING, TOOK_TOO_LONG } from '../../http/json-http-client.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
+import { EventTranslator } from '../../http/stream-relay.ts';
 import { type Block, type Citation, finishReason, reasoningDetail } from './blocks.ts';
 import { mergedUsage, usageFrom } from './usage.ts';
 

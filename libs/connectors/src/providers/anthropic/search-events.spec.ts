@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SearchNote } from '#application';
-import { wholeAnswer } from './answer.ts';
+import { wholeAnswer } from './response.ts';
 import { SearchEvents } from './search-events.ts';
 
 const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic', created: 7 };

@@ -1,5 +1,5 @@
 import type { SearchNote } from '#application';
-import { NO_EVENTS, type Pass } from '../../http/relay.ts';
+import { NO_EVENTS, type Pass } from '../../http/stream-relay.ts';
 import { annotationsOf, type Block, type Citation } from './blocks.ts';
 import { type Event, type Kind, MessageEvents } from './message-events.ts';
 import { Searches, WEB_SEARCH } from './searches.ts';

@@ -1,6 +1,6 @@
 /** Searches that Anthropic makes by itself: as they stand in an answer, and as they are reported. */
 import type { SearchNote } from '#application';
-import { tokenCount } from '../../http/reported.ts';
+import { tokenCount } from '../../http/parse-reported.ts';
 import type { SearchResultBlock } from './blocks.ts';
 
 /** The name of Anthropic's tool; no other tool of a request may have it. */

@@ -1,5 +1,5 @@
 import type { Usage } from '#domain';
-import { tokenCount } from '../../http/reported.ts';
+import { tokenCount } from '../../http/parse-reported.ts';
 
 interface AnthropicUsage {
   readonly input_tokens?: unknown;

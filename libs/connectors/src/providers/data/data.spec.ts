@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DataAnswer, DataCall, UpstreamFailure } from '#application';
-import { type Answering, AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
+import { type Answering, AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { VendorHttp } from '../../http/provider-http.ts';
 import { Redaction } from '../../http/redaction.ts';
-import { VendorHttp } from '../../http/vendor-http.ts';
 import { exa } from '../exa/index.ts';
 import type { CredentialPlace } from '../provider.ts';
 import { data } from './index.ts';

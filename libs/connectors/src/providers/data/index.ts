@@ -1,11 +1,11 @@
 /** Vendors that sell data: what each is asked, and where, is said by the entries of the catalogue. */
 import { type DataAnswer, type DataCall, type Provider, UpstreamFailure } from '#application';
+import { textIn, vendorIdIn } from '../../http/parse-reported.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import type { AnswerHeaders, VendorAnswer } from '../../http/provider-request.ts';
 import type { Redaction } from '../../http/redaction.ts';
-import { textIn, vendorIdIn } from '../../http/reported.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
-import type { AnswerHeaders, VendorAnswer } from '../../http/vendor-request.ts';
 import type { At, CredentialPlace, Vendor } from '../provider.ts';
-import { complaint } from './complaint.ts';
+import { complaint } from './error-message.ts';
 
 /** Answers are parsed and may be kept: a hundred pages of text are less. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;

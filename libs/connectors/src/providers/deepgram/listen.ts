@@ -1,9 +1,9 @@
 /** Deepgram's transcriptions: https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded */
 import { createReadStream } from 'node:fs';
 import { type SpokenWord, type Transcript, type TranscriptionCall, UpstreamFailure } from '#application';
-import { millisecondsIn, secondsIn, textIn, vendorIdIn } from '../../http/reported.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
-import { deepgramRefusal, requestIdIn } from './refusal.ts';
+import { millisecondsIn, secondsIn, textIn, vendorIdIn } from '../../http/parse-reported.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import { deepgramRefusal, requestIdIn } from './errors.ts';
 
 /** All that the price depends on is said, so that no default of the vendor's, or of the account's, can change it. */
 const PRICED = { multichannel: 'false', diarize: 'false', mip_opt_out: 'false' };

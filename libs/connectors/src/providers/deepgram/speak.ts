@@ -1,9 +1,9 @@
 /** Deepgram's speech: https://developers.deepgram.com/reference/text-to-speech/speak-request */
 import type { Speech, SpeechCall } from '#application';
-import { headerCount } from '../../http/reported.ts';
-import { soundOf } from '../../http/sound-answer.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
-import { deepgramRefusal, requestIdIn } from './refusal.ts';
+import { headerCount } from '../../http/parse-reported.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import { soundOf } from '../../http/speech-response.ts';
+import { deepgramRefusal, requestIdIn } from './errors.ts';
 
 /** By OpenAI's names of formats. */
 const FORMATS: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -1,7 +1,7 @@
 /** The evidence of an enclave, as it gives it: whoever encrypts for it judges it. */
 import { UpstreamFailure } from '#application';
-import { refusalWith } from '../../http/http-endpoint.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
+import { refusalWith } from '../../http/json-http-client.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
 
 const MAX_BYTES = 1024 * 1024;
 

@@ -9,10 +9,10 @@ import {
 } from '#application';
 import type { Usage } from '#domain';
 import { ENCAPSULATED_KEY, FrameSizes, isHeaderValue, KEY_CONFIG_PROBLEM, RESPONSE_NONCE, TAG_BYTES } from '#ehbp';
-import { refusalWith } from '../../http/http-endpoint.ts';
-import { tokenCount } from '../../http/reported.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
-import type { AnswerHeaders } from '../../http/vendor-request.ts';
+import { refusalWith } from '../../http/json-http-client.ts';
+import { tokenCount } from '../../http/parse-reported.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import type { AnswerHeaders } from '../../http/provider-request.ts';
 
 const USAGE = 'x-tinfoil-usage-metrics';
 /** Such as `prompt=67,completion=42,total=109`. */

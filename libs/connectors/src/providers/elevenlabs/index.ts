@@ -1,10 +1,10 @@
 /** ElevenLabs' text to speech: https://elevenlabs.io/docs/api-reference/text-to-speech/stream */
 import type { Provider, Speech, SpeechCall } from '#application';
-import { headerCount } from '../../http/reported.ts';
-import { soundOf } from '../../http/sound-answer.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
+import { headerCount } from '../../http/parse-reported.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import { soundOf } from '../../http/speech-response.ts';
 import type { At } from '../provider.ts';
-import { elevenLabsRefusal, requestIdIn } from './refusal.ts';
+import { elevenLabsRefusal, requestIdIn } from './errors.ts';
 
 /** It says at its beginning how long it is, so it comes in one piece. */
 const WAV = 'wav_24000';

@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { UpstreamFailure } from '#application';
-import { VendorHttp } from '../../http/vendor-http.ts';
+import { VendorHttp } from '../../http/provider-http.ts';
 import { ExaSearch, SEARCH_REQUEST } from './exa-search.ts';
 
 /** For answers that do not come. The others have as much time as in service, however busy the machine is. */

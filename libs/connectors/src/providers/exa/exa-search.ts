@@ -1,7 +1,7 @@
 import { type Found, MAX_RESULT_CHARACTERS, type SearchQuery, type SearchResult, UpstreamFailure } from '#application';
-import { anything, fields } from '../../http/allowed.ts';
-import type { HttpEndpoint } from '../../http/http-endpoint.ts';
-import { vendorIdIn } from '../../http/reported.ts';
+import { anything, fields } from '../../http/field-filter.ts';
+import type { HttpEndpoint } from '../../http/json-http-client.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
 
 /** A search takes a second or two; an answer waits for it. */
 const TIMEOUT_MS = 15_000;

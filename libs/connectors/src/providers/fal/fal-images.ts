@@ -1,7 +1,7 @@
 /** Images of fal's queue: https://docs.fal.ai/model-apis */
 import { type ImageCall, type MadeFile, type MadeImages, UpstreamFailure } from '#application';
 import { Base64 } from '../../http/json-with-files.ts';
-import { inVendorsWords } from '../wire.ts';
+import { inVendorsWords } from '../provider-parameters.ts';
 import type { FalQueue } from './queue.ts';
 
 const USUAL = { size: 'aspect_ratio' };

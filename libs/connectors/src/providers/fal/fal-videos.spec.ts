@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { VendorHook, VideoMaker } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
-import { VendorHttp } from '../../http/vendor-http.ts';
-import { FalHooks } from './hooks.ts';
+import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { VendorHttp } from '../../http/provider-http.ts';
 import { fal } from './index.ts';
+import { FalHooks } from './webhooks.ts';
 
 const MODEL = 'fal-ai/kling-video/v2.5-turbo/pro/text-to-video';
 const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };

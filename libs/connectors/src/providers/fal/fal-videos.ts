@@ -7,9 +7,9 @@ import {
   type VideoMaker,
   type VideoOrder,
 } from '#application';
-import { inVendorsWords } from '../wire.ts';
-import type { FalHooks } from './hooks.ts';
+import { inVendorsWords } from '../provider-parameters.ts';
 import type { FalQueue } from './queue.ts';
+import type { FalHooks } from './webhooks.ts';
 
 const USUAL = { size: 'aspect_ratio', quality: 'resolution' };
 /** What became of a request, rather than of asking for it. */

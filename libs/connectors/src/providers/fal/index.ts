@@ -2,8 +2,8 @@ import type { Provider } from '#application';
 import type { At, Vendor } from '../provider.ts';
 import { FalImages } from './fal-images.ts';
 import { FalVideos } from './fal-videos.ts';
-import { FalHooks } from './hooks.ts';
 import { FalQueue } from './queue.ts';
+import { FalHooks } from './webhooks.ts';
 
 const KEYS = '/.well-known/jwks.json';
 /** Where fal publishes what its web hooks are signed with; anybody else's queue has its keys below itself. */

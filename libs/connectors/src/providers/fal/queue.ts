@@ -4,9 +4,9 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { asFailure, UpstreamFailure } from '#application';
-import { vendorIdIn } from '../../http/reported.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
-import { falRefusal } from './refusal.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import { falRefusal } from './errors.ts';
 
 const FIRST_LOOK_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;

@@ -1,12 +1,12 @@
 /** Images of Gemini's models, one a call: https://ai.google.dev/gemini-api/docs/image-generation */
 import { type ImageCall, type MadeImages, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { AGAINST_RULES } from '../../http/http-endpoint.ts';
+import { AGAINST_RULES } from '../../http/json-http-client.ts';
 import { Base64 } from '../../http/json-with-files.ts';
-import { tokenCount, vendorIdIn } from '../../http/reported.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
-import { inVendorsWords } from '../wire.ts';
-import { googleRefusal } from './refusal.ts';
+import { tokenCount, vendorIdIn } from '../../http/parse-reported.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import { inVendorsWords } from '../provider-parameters.ts';
+import { googleRefusal } from './errors.ts';
 
 const USUAL = { size: 'aspectRatio', resolution: 'imageSize' };
 

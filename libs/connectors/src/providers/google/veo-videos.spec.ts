@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { VideoMaker } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { VendorHttp } from '../../http/vendor-http.ts';
+import { VendorHttp } from '../../http/provider-http.ts';
 import { google } from './index.ts';
 
 const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };

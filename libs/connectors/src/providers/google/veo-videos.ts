@@ -1,9 +1,9 @@
 /** Google's Veo: https://ai.google.dev/gemini-api/docs/video */
 import { type SubmittedVideo, UpstreamFailure, type VideoLook, type VideoMaker, type VideoOrder } from '#application';
-import { AGAINST_RULES, REFUSED } from '../../http/http-endpoint.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
-import { inVendorsWords } from '../wire.ts';
-import { googleRefusal } from './refusal.ts';
+import { AGAINST_RULES, REFUSED } from '../../http/json-http-client.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import { inVendorsWords } from '../provider-parameters.ts';
+import { googleRefusal } from './errors.ts';
 
 const USUAL = {
   size: 'aspectRatio',

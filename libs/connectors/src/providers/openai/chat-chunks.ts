@@ -5,8 +5,8 @@
  */
 import { type AnswerIdentity, sseEvent, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { EventTranslator, latin1 } from '../../http/relay.ts';
-import { vendorIdIn } from '../../http/reported.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
+import { EventTranslator, latin1 } from '../../http/stream-relay.ts';
 import { usageFrom } from './usage.ts';
 
 /** Characters of passed-on chunks that are kept as they are, for counting tokens if no usage comes. */

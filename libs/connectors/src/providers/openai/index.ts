@@ -1,10 +1,10 @@
 import type { Provider } from '#application';
 import type { At, Vendor } from '../provider.ts';
-import { allowedChat, allowedEmbeddings, allowedResponses } from './allowed.ts';
+import { allowedChat, allowedEmbeddings, allowedResponses } from './field-filter.ts';
+import { openAiSpeech, openAiTranscription } from './openai-audio.ts';
 import { OpenAiChat } from './openai-chat.ts';
 import { OpenAiEmbeddings } from './openai-embeddings.ts';
 import { OpenAiImages } from './openai-images.ts';
-import { openAiSpeech, openAiTranscription } from './openai-sound.ts';
 
 /** A vendor that speaks OpenAI's protocol, at an address up to and including `/v1`. */
 export function openAi({ http, credential }: At, { dialect = {} }: Pick<Vendor, 'dialect'>) {

@@ -2,7 +2,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { UpstreamFailure } from '#application';
-import { VendorHttp } from '../../http/vendor-http.ts';
+import { VendorHttp } from '../../http/provider-http.ts';
 import { openAi } from './index.ts';
 
 /** What the upstream answers, whatever it is asked. */

@@ -1,7 +1,7 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
-import type { HttpEndpoint } from '../../http/http-endpoint.ts';
-import { vendorIdIn } from '../../http/reported.ts';
-import { wordsIn } from '../chat/broken-answer.ts';
+import type { HttpEndpoint } from '../../http/json-http-client.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
+import { wordsIn } from '../chat/partial-text.ts';
 import {
   BROKEN_OFF,
   ChatChunks,

@@ -1,6 +1,6 @@
 import { type EmbeddingCall, type Embeddings, UpstreamFailure } from '#application';
-import type { HttpEndpoint } from '../../http/http-endpoint.ts';
-import { vendorIdIn } from '../../http/reported.ts';
+import type { HttpEndpoint } from '../../http/json-http-client.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
 import { usageFrom } from './usage.ts';
 
 /** Everything in a text of JSON that opens, closes or hides something. */

@@ -2,11 +2,11 @@
 import { FormData } from 'undici';
 import { type ImageCall, type MadeFile, type MadeImages, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { AGAINST_RULES, refusal } from '../../http/http-endpoint.ts';
-import { tokenCount, vendorIdIn } from '../../http/reported.ts';
-import type { VendorHttp } from '../../http/vendor-http.ts';
-import type { AnswerHeaders, VendorAnswer } from '../../http/vendor-request.ts';
-import { inVendorsWords } from '../wire.ts';
+import { AGAINST_RULES, refusal } from '../../http/json-http-client.ts';
+import { tokenCount, vendorIdIn } from '../../http/parse-reported.ts';
+import type { VendorHttp } from '../../http/provider-http.ts';
+import type { AnswerHeaders, VendorAnswer } from '../../http/provider-request.ts';
+import { inVendorsWords } from '../provider-parameters.ts';
 
 /** The request's words are against the vendor's rules, or what was made of them is. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['moderation_blocked', 'content_policy_violation']);

@@ -1,6 +1,6 @@
 /** Answers of an endpoint that speaks Responses and nothing else, as those of a chat. */
 import type { AnswerIdentity, SearchNote, WholeAnswer } from '#application';
-import type { Pass } from '../../http/relay.ts';
+import type { Pass } from '../../http/stream-relay.ts';
 import { event, noteOf, ResponseEvents, type Thing } from './responses.ts';
 
 const FINISH: Readonly<Record<string, string>> = { max_output_tokens: 'length', content_filter: 'content_filter' };

@@ -4,10 +4,10 @@
  */
 import { type SearchNote, sseEvent, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Usage } from '#domain';
-import { LIMITING } from '../../http/http-endpoint.ts';
-import { EventTranslator, latin1 } from '../../http/relay.ts';
-import { vendorIdIn } from '../../http/reported.ts';
-import { wordsIn } from '../chat/broken-answer.ts';
+import { LIMITING } from '../../http/json-http-client.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
+import { EventTranslator, latin1 } from '../../http/stream-relay.ts';
+import { wordsIn } from '../chat/partial-text.ts';
 import { BROKEN_OFF } from './chat-chunks.ts';
 import { usageFrom } from './usage.ts';
 

@@ -1,5 +1,5 @@
 import type { Usage } from '#domain';
-import { tokenCount } from '../../http/reported.ts';
+import { tokenCount } from '../../http/parse-reported.ts';
 
 interface OpenAiUsage {
   readonly prompt_tokens?: unknown;

@@ -1,7 +1,7 @@
 /** Connection strings of Nostr Wallet Connect: `nostr+walletconnect://<public key>?relay=<address>&secret=<key>` (NIP-47). */
 import { createECDH, ECDH } from 'node:crypto';
 import { UnservableRequest } from '#application';
-import { isAdmitted } from './dialling.ts';
+import { isAdmitted } from './relay-connect.ts';
 
 export const MAX_URL_LENGTH = 2_048;
 const MAX_RELAYS = 4;

@@ -1,7 +1,7 @@
 /** Conversations with a wallet that answers at once: for what can be asked as often as one likes. */
 import { type WalletConnection, WalletUnreached } from '#application';
-import type { Dialling } from './dialling.ts';
 import { resultOf } from './nip47.ts';
+import type { Dialling } from './relay-connect.ts';
 
 const ANSWERED_WITHIN_MS = 15_000;
 

@@ -7,9 +7,9 @@ import { NDKEvent, NDKPrivateKeySigner, NDKUser } from '@nostr-dev-kit/ndk';
 import { type EventTemplate, type NostrEvent, verifyEvent } from 'nostr-tools/pure';
 import { type WalletConnection, WalletUnreached } from '#application';
 import { PrivateAddress } from '../../http/public-address.ts';
-import type { Dialling } from './dialling.ts';
 import type { Nip47Response } from './nip47.ts';
 import { type Filter, Relay } from './relay.ts';
+import type { Dialling } from './relay-connect.ts';
 
 const INFO = 13_194;
 const REQUEST = 23_194;

@@ -13,9 +13,9 @@ import {
 } from '#application';
 import { type Resolve, resolveByDns } from '../../http/public-address.ts';
 import { readConnectionString } from './connection-string.ts';
-import type { Dialling } from './dialling.ts';
 import { answerOf } from './nip47.ts';
 import type { NostrSession, WalletInfo } from './nostr-session.ts';
+import type { Dialling } from './relay-connect.ts';
 
 /** A wallet may take this long to find a route. */
 const HEARD_FOR_MS = 120_000;

@@ -3,7 +3,7 @@ import type { ClientRequest } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
 import { isPublic, PrivateAddress, publicAddresses } from '../../http/public-address.ts';
-import { type Dialling, isAdmitted } from './dialling.ts';
+import { type Dialling, isAdmitted } from './relay-connect.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
 /** In how many pieces a message may come. */

@@ -1,7 +1,7 @@
 /** A relay, by NIP-01 and NIP-42. Whatever it says, nothing is thrown, and what makes no sense is not heard. */
 import { randomUUID } from 'node:crypto';
 import type { EventTemplate, NostrEvent } from 'nostr-tools/pure';
-import type { Dialling } from './dialling.ts';
+import type { Dialling } from './relay-connect.ts';
 import { RelaySocket } from './relay-socket.ts';
 
 const AUTH = 22_242;

@@ -1,0 +1,89 @@
+/** The one place that writes an error, in the shape that its reader looks for. */
+import type { FastifyRequest } from 'fastify';
+import { messageErrorType } from '#application/messages';
+import { errorPage, pageHeaders } from '../pages/page.ts';
+
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly message: string;
+  readonly type: string;
+  /** OpenRouter's word for the kind of error. */
+  readonly kind: string;
+  /** OpenAI's word for what went wrong. */
+  readonly code: string;
+  readonly param?: string | null;
+  readonly details?: Readonly<Record<string, string>>;
+  readonly retryAfterSeconds?: number;
+  /** The same request would get the same answer: a header says so to OpenAI's clients, which repeat a 409 by themselves. */
+  readonly final?: boolean;
+}
+
+interface ErrorObject {
+  readonly message: string;
+  readonly type: string;
+  readonly code: string | number;
+  readonly param?: string | null;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** How an error is written: alone as a body, and inside an event of a stream. */
+interface ErrorShape {
+  /** What goes with it, where it is not JSON. */
+  readonly headers?: Readonly<Record<string, string>>;
+  body(error: ErrorAnswer, requestId?: string): object | string;
+  inEvent(error: ErrorAnswer, requestId?: string): object;
+}
+
+const OPENAI = shapeOf(({ status, message, type, kind, code, param = null, details = {} }) => {
+  return inSpecification(status, { message, type, code, param, metadata: { error_type: kind, ...details } });
+});
+
+/** Its schemas demand an integer, and no field that is null. */
+const OPENROUTER = shapeOf(({ status, message, type, kind, param, details = {} }) => {
+  const metadata = { error_type: kind, ...details };
+  return inSpecification(status, { message, type, code: status, ...(param ? { param } : {}), metadata });
+});
+
+/** What stands behind `upstream_unavailable` is what Anthropic calls overloaded. */
+export function anthropicType({ status, type }: Pick<ErrorAnswer, 'status' | 'type'>): string {
+  if (type === 'upstream_unavailable') return 'overloaded_error';
+  return messageErrorType(status);
+}
+
+/** The same in an event of a stream. Our own word is where its clients look for a narrower one. */
+function inAnthropic(error: ErrorAnswer, request_id: string | null = null) {
+  const { message, code, param, details: more } = error;
+  const details = { error_code: code, ...(param ? { param } : {}), ...more };
+  return { type: 'error', error: { type: anthropicType(error), message, details }, request_id };
+}
+
+const ANTHROPIC: ErrorShape = { body: inAnthropic, inEvent: inAnthropic };
+
+/** For people. */
+const PAGE: ErrorShape = { headers: pageHeaders(), body: errorPage, inEvent: OPENAI.inEvent };
+
+const SHAPES = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHROPIC, page: PAGE } as const;
+
+export type ErrorShapeName = keyof typeof SHAPES;
+
+/** OpenRouter's client for TypeScript names itself so: `speakeasy-sdk/typescript … @openrouter/sdk`. */
+const OPENROUTER_SDK = /@openrouter\/sdk/;
+
+/** For who is not known, because what came was no request. */
+export const DEFAULT_SHAPE: ErrorShape = OPENAI;
+
+/** The shape for the client of a request: that of the protocol of its route, where it has one of its own. */
+export function shapeFor({ headers, routeOptions }: FastifyRequest): ErrorShape {
+  const ofRoute = routeOptions?.config?.operation?.errorShape;
+  if (ofRoute) return SHAPES[ofRoute];
+  return OPENROUTER_SDK.test(headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_SHAPE;
+}
+
+/** The specification's fields around the object that clients read. */
+function inSpecification(status: number, error: ErrorObject) {
+  return { status: 'error', statusCode: status, message: error.message, error };
+}
+
+function shapeOf(body: (error: ErrorAnswer) => { readonly error: ErrorObject }): ErrorShape {
+  return { body, inEvent: (error) => body(error).error };
+}

@@ -1,0 +1,306 @@
+/** The one place that turns what went wrong into a status and words. How they are written is in error-shapes. */
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  CONFLICTING_KEYS,
+  type FailureCode,
+  FilesUnavailable,
+  HoldTaken,
+  IdempotencyConflict,
+  TooManyRequests,
+  UnservableRequest,
+  UpstreamFailure,
+} from '#application';
+import type { RejectionCode } from '#domain';
+import type { Log } from '#foundation';
+import { Rejection, StoreUnavailable, UnknownFact } from '#kernel';
+import { type ErrorAnswer, shapeFor } from './error-formats.ts';
+
+/** No valid credential came with a request. */
+export class Unauthorized extends Error {
+  override readonly name = 'Unauthorized';
+}
+
+/** There is nothing of this id that the caller may see. */
+export class NotFound extends Error {
+  override readonly name = 'NotFound';
+}
+
+/** A request is invalid for its endpoint. */
+export class InvalidRequest extends Error {
+  override readonly name = 'InvalidRequest';
+  readonly param: string | null;
+
+  constructor(message: string, param: string | null = null) {
+    super(message);
+    this.param = param;
+  }
+}
+
+/** A body is of a type or an encoding that is not read here. */
+export class UnsupportedMedia extends Error {
+  override readonly name = 'UnsupportedMedia';
+  readonly statusCode = 415;
+}
+
+/** A body is larger than its route takes. */
+export class TooLarge extends Error {
+  override readonly name = 'TooLarge';
+  readonly statusCode = 413;
+}
+
+/** A body does not come. */
+export class TooSlow extends Error {
+  override readonly name = 'TooSlow';
+  readonly statusCode = 408;
+}
+
+/** Who asks may not have it, whoever it is. */
+export class Forbidden extends Error {
+  override readonly name = 'Forbidden';
+  readonly statusCode = 403;
+}
+
+/** A range that a file does not have. */
+export class NoSuchRange extends Error {
+  override readonly name = 'NoSuchRange';
+  readonly statusCode = 416;
+}
+
+/** There is no room for it at the moment. */
+export class Busy extends Error {
+  override readonly name = 'Busy';
+}
+
+/** The resource exists, but its read model is too far behind to show it. */
+export class BooksBehind extends Error {
+  override readonly name = 'BooksBehind';
+
+  constructor() {
+    super('The books are being brought up to date; ask again in a moment');
+  }
+}
+
+/** The read models lack a fact of what is asked for, so what they show of it would be wrong. */
+export class BooksIncomplete extends Error {
+  override readonly name = 'BooksIncomplete';
+
+  constructor() {
+    super('The books of this account are incomplete until they have been mended');
+  }
+}
+
+/** `code` is OpenAI's word, which its clients look for; where it has none, the type again. */
+type Kind = readonly [status: number, type: string, kind: string, code?: string];
+
+const INVALID: Kind = [400, 'invalid_request_error', 'invalid_request', 'invalid_request'];
+const TOO_LONG: Kind = [400, 'invalid_request_error', 'invalid_request', 'context_length_exceeded'];
+/** Each field is right, but not beside another. */
+const UNFIT: Kind = [422, 'invalid_request_error', 'unprocessable'];
+const CONFLICT: Kind = [409, 'conflict', 'invalid_request'];
+const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
+const NOT_FOUND: Kind = [404, 'not_found', 'not_found'];
+/** A payment was shown that does not pay for this request. */
+const UNPAID: Kind = [402, 'payment_required', 'payment_required'];
+const BEHIND: Kind = [503, 'unavailable', 'server'];
+
+const nothingToServe = (code: string): Kind => [404, 'invalid_request_error', 'not_found', code];
+const NOTHING_TO_SERVE = nothingToServe('not_found');
+/** By the field that names what is not there. */
+const NOT_THERE: ReadonlyMap<string | null, Kind> = new Map([
+  ['model', nothingToServe('model_not_found')],
+  ['provider', nothingToServe('no_endpoints_found')],
+  ['previous_response_id', nothingToServe('previous_response_not_found')],
+]);
+
+const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
+  account_exists: CONFLICT,
+  account_not_found: UNAUTHORIZED,
+  // Not 402: there is no use in paying for it once more, as clients then do by themselves.
+  challenge_exhausted: [403, 'payment_exhausted', 'permission_denied'],
+  challenge_expired: UNPAID,
+  challenge_mismatch: UNPAID,
+  challenge_not_found: UNPAID,
+  challenge_running: [409, 'payment_in_progress', 'invalid_request'],
+  challenge_used: UNPAID,
+  credit_conflict: CONFLICT,
+  hold_conflict: CONFLICT,
+  hold_not_found: CONFLICT,
+  hold_resolved: CONFLICT,
+  insufficient_balance: [402, 'insufficient_balance', 'payment_required', 'insufficient_quota'],
+  invalid_key_settings: INVALID,
+  key_exists: CONFLICT,
+  key_expired: UNAUTHORIZED,
+  key_limit_exceeded: [402, 'key_limit_exceeded', 'payment_required', 'insufficient_quota'],
+  key_name_taken: CONFLICT,
+  key_not_found: NOT_FOUND,
+  key_revoked: UNAUTHORIZED,
+  payment_conflict: CONFLICT,
+  price_list_conflict: CONFLICT,
+  topup_exists: CONFLICT,
+  too_many_invoices: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
+  too_much_borne: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
+  topup_not_found: NOT_FOUND,
+  video_not_found: NOT_FOUND,
+  no_open_cost: NOT_FOUND,
+};
+
+const FAILURES: Readonly<Record<FailureCode, Kind>> = {
+  invalid_request: INVALID,
+  content_policy_violation: [400, 'content_policy_violation', 'content_policy_violation'],
+  rate_limited: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
+  timeout: [504, 'timeout', 'timeout'],
+  upstream_error: [502, 'upstream_error', 'provider_unavailable'],
+  answer_too_long: [502, 'upstream_error', 'provider_unavailable'],
+  upstream_unavailable: [503, 'upstream_unavailable', 'provider_unavailable'],
+  client_disconnected: [499, 'client_disconnected', 'server'],
+  shutdown: [503, 'shutdown', 'server'],
+  not_served: [503, 'unavailable', 'server'],
+  hold_used_up: [402, 'insufficient_balance', 'payment_required'],
+  hold_ended: [503, 'unavailable', 'server'],
+};
+
+const STATUSES: Readonly<Record<number, Kind>> = {
+  400: INVALID,
+  401: UNAUTHORIZED,
+  403: [403, 'permission_error', 'permission_denied'],
+  404: NOT_FOUND,
+  405: [405, 'method_not_allowed', 'invalid_request'],
+  408: [408, 'request_timeout', 'invalid_request'],
+  413: [413, 'payload_too_large', 'payload_too_large'],
+  414: [414, 'address_too_long', 'invalid_request'],
+  415: [415, 'unsupported_media_type', 'invalid_request'],
+  416: [416, 'range_not_satisfiable', 'invalid_request'],
+  417: [417, 'expectation_failed', 'invalid_request'],
+  426: [426, 'upgrade_required', 'invalid_request'],
+  431: [431, 'headers_too_large', 'invalid_request'],
+  503: [503, 'unavailable', 'server'],
+};
+
+export const UNEXPECTED: ErrorAnswer = {
+  status: 500,
+  message: 'Internal server error',
+  type: 'server_error',
+  kind: 'server',
+  code: 'server_error',
+};
+
+/** Every kind of error that is answered, for the documentation. A client that has gone is sent nothing. */
+export const ERROR_KINDS: readonly Kind[] = [
+  ...Object.values(REJECTIONS),
+  ...Object.values(FAILURES),
+  ...Object.values(STATUSES),
+  TOO_LONG,
+  UNFIT,
+  NOTHING_TO_SERVE,
+  ...NOT_THERE.values(),
+  ...CONFLICTING_KEYS.map((type): Kind => [409, type, 'invalid_request']),
+  [UNEXPECTED.status, UNEXPECTED.type, UNEXPECTED.kind] as const,
+].filter(([status, type, , code], i, all) => {
+  const first = all.findIndex((other) => other[0] === status && other[1] === type && other[3] === code);
+  return first === i && type !== 'client_disconnected';
+});
+
+/** After which who was refused for want of room may ask again. */
+const BUSY_SECONDS = 5;
+
+/** After which the same payment may be shown again while its request runs. */
+const RUNNING_SECONDS = 2;
+
+function retryAfter({ code, details }: Rejection): Pick<ErrorAnswer, 'retryAfterSeconds'> {
+  if (code === 'challenge_running') return { retryAfterSeconds: RUNNING_SECONDS };
+  return details?.until === undefined ? {} : { retryAfterSeconds: secondsTo(details.until) };
+}
+
+function secondsTo(instant: string): number {
+  return Math.max(1, Math.ceil((Date.parse(instant) - Date.now()) / 1000));
+}
+
+/** The answer to an error; undefined when it is unexpected. */
+export function answerTo(error: unknown): ErrorAnswer | undefined {
+  if (error instanceof Rejection) {
+    const { code, message, details } = error;
+    return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfter(error) });
+  }
+  if (error instanceof UpstreamFailure) {
+    const { code, status, retryAfterSeconds, param = null, word, told } = error;
+    if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', told);
+    const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return answer(FAILURES[code], told, { param, ...more, ...(word ? { code: word } : {}) });
+  }
+  if (error instanceof TooManyRequests) {
+    const { message, retryAfterSeconds } = error;
+    return answer(FAILURES.rate_limited, message, { retryAfterSeconds });
+  }
+  if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
+  if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
+  if (error instanceof NotFound) return answer(NOT_FOUND, error.message);
+  if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
+  if (error instanceof IdempotencyConflict) {
+    const { retryAfterSeconds } = error;
+    const more = retryAfterSeconds === undefined ? { final: true } : { retryAfterSeconds };
+    return answer([409, error.type, 'invalid_request'], error.message, { param: error.of, ...more });
+  }
+  if (error instanceof UnservableRequest) {
+    const { status, message, param, tooLong } = error;
+    if (status === 404) return notThere(param, message);
+    if (status === 422) return answer(UNFIT, message, { param });
+    return answer(tooLong ? TOO_LONG : INVALID, message, { param });
+  }
+  if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
+  if (error instanceof BooksIncomplete) return answer(BEHIND, error.message);
+  if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
+  if (error instanceof FilesUnavailable) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
+  if (error instanceof StoreUnavailable) {
+    return answer([503, 'unavailable', 'server'], 'The books cannot be reached at the moment', {
+      retryAfterSeconds: 1,
+    });
+  }
+  if (error instanceof UnknownFact) {
+    return answer([503, 'unavailable', 'server'], 'The books were written by a newer version of this service');
+  }
+  const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: unknown })?.statusCode;
+  const known = typeof status === 'number' ? STATUSES[status] : undefined;
+  if (known === undefined) return undefined;
+  const { message } = error as Error;
+  // Fastify's own words do not say what would be taken.
+  const text = status === 415 && !(error instanceof UnsupportedMedia) ? 'The body must be application/json' : message;
+  return answer(known, text);
+}
+
+/** Longer messages quote what they are about: a name, an address, a whole conversation. */
+const MAX_MESSAGE = 1_000;
+
+function answer(kind: Kind, text: string, more: Partial<ErrorAnswer> = {}): ErrorAnswer {
+  const [status, type, word, code = type] = kind;
+  const message = text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE).toWellFormed()}…` : text;
+  return { status, message, type, kind: word, code, ...more };
+}
+
+function notThere(param: string | null, message: string): ErrorAnswer {
+  return answer(NOT_THERE.get(param) ?? NOTHING_TO_SERVE, message, { param });
+}
+
+export function sendError(reply: FastifyReply, error: ErrorAnswer): void {
+  if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
+  if (error.final) reply.header('x-should-retry', 'false');
+  const { headers = {}, ...shape } = shapeFor(reply.request);
+  reply.headers(headers).status(error.status).send(shape.body(error, reply.request.id));
+}
+
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  constructor(private readonly log: Log) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<FastifyRequest>();
+    const reply = host.switchToHttp().getResponse<FastifyReply>();
+    const expected = answerTo(error);
+    const about = { request: request.id, method: request.method, path: request.url.split('?')[0] };
+    if (!expected) this.log.error({ ...about, err: error }, 'a request failed unexpectedly');
+    else if (expected.status >= 500 && !(error instanceof BooksBehind))
+      // For as long as the read models are late, whoever tries keys would write a line with each.
+      this.log.warn({ ...about, err: error }, 'a request failed');
+    if (!reply.sent) sendError(reply, expected ?? UNEXPECTED);
+  }
+}

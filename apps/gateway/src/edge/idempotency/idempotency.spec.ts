@@ -1,0 +1,352 @@
+/** A request with an Idempotency-Key is served and charged once, however often it comes. */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import OpenAI, { APIError } from 'openai';
+import { type Answer, KeyedRequests } from '#testing';
+import { MAX_KEPT_BYTES } from '../responses/response-recording.ts';
+
+const DRAIN_MS = 600;
+const GPT = 'openai/gpt-5-mini';
+const HOUR_MS = 3_600_000;
+
+let requests: KeyedRequests;
+beforeAll(async () => {
+  requests = await KeyedRequests.open({ DISCONNECT_DRAIN_MS: String(DRAIN_MS) });
+});
+beforeEach(() => requests.begin());
+afterAll(() => requests.close());
+
+const ask: KeyedRequests['ask'] = (...asked) => requests.ask(...asked);
+const same = ({ status, text, headers }: Answer) => ({
+  status,
+  text,
+  type: headers.get('content-type'),
+  ids: [headers.get('x-request-id'), headers.get('x-generation-id')],
+});
+const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed');
+const refused = ({ status, body }: Answer) => [status, body.error.type];
+const REUSED = [409, 'idempotency_key_reused'];
+const IN_PROGRESS = [409, 'idempotency_in_progress'];
+const LOST = [409, 'idempotency_answer_lost'];
+
+async function chargedOnce(): Promise<void> {
+  expect(await requests.facts()).toEqual(['FundsHeld', 'HoldSettled']);
+  expect(await requests.billed()).toBe(1);
+}
+
+/** A key of the account beside its first. */
+async function otherKey() {
+  const owner = { 'x-credit-id': requests.account.creditId };
+  const { data } = (await requests.world.send('POST', '/keys', { headers: owner, body: { name: 'other' } })).body;
+  const revoke = () => requests.world.send('DELETE', `/keys/${data._id}`, { headers: owner });
+  return { headers: { authorization: `Bearer ${data.api_key}` }, revoke };
+}
+
+const chat = (directive: string, more: object) => ({
+  model: GPT,
+  messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }],
+  ...more,
+});
+const response = (directive: string, more: object) => ({ model: GPT, input: `[[sandbox ${directive}]]`, ...more });
+
+describe.each([
+  ['a chat', '/chat/completions', chat, { stream: false }],
+  ['a streamed chat', '/chat/completions', chat, { stream: true }],
+  ['a response', '/responses', response, { stream: false }],
+  ['a streamed response', '/responses', response, { stream: true }],
+] as const)('%s that comes again', (_, path, bodyOf, more) => {
+  const send = (directive: string, sent: { api?: string; headers?: Record<string, string>; route?: string } = {}) =>
+    ask('', { route: `/v1${path}`, body: bodyOf(directive, more), ...sent });
+
+  test('gets the same answer, is charged once, and is not sent upstream again', async () => {
+    const first = await send('tokens=8');
+    const second = await send('tokens=8');
+    expect(first.status).toBe(200);
+    expect(same(second)).toEqual(same(first));
+    expect([replayed(first), replayed(second)]).toEqual([null, 'true']);
+    await chargedOnce();
+  });
+
+  test('gets it from another gateway, by another key of the account, and at the other path', async () => {
+    const first = await send('tokens=3');
+    const { headers } = await otherKey();
+    expect(same(await send('tokens=3', { headers, api: requests.apis[1], route: path }))).toEqual(same(first));
+    expect(await requests.billed()).toBe(1);
+  });
+
+  test('is refused while it is in progress, on any gateway, with the time to wait', async () => {
+    const slow = 'tokens=3 latency=800';
+    const first = send(slow);
+    await requests.held();
+    for (const api of requests.apis) {
+      const second = await send(slow, { api });
+      expect(refused(second)).toEqual(IN_PROGRESS);
+      expect([second.headers.get('retry-after'), second.headers.get('x-should-retry')]).toEqual(['2', null]);
+    }
+    expect(same(await first)).toEqual(same(await send(slow)));
+    await chargedOnce();
+  });
+
+  test('is served once of twenty at once over two gateways', async () => {
+    const asked = Array.from({ length: 20 }, (_, i) =>
+      send('tokens=3 latency=100', { api: requests.apis[i % 2] ?? '' }),
+    );
+    const answers = await Promise.all(asked);
+    const served = answers.filter(({ status }) => status === 200);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(20 - served.length);
+    expect(served.filter((each) => replayed(each) === null)).toHaveLength(1);
+    expect(new Set(served.map(({ text }) => text)).size).toBe(1);
+    await chargedOnce();
+  });
+
+  test('is served again where it cost nothing, because nothing was delivered', async () => {
+    const directive = `id=${requests.key} fault=refuse fault_times=3 tokens=3`;
+    expect((await send(directive)).status).toBe(503);
+    expect(await requests.kept()).toEqual([]);
+    const retry = await send(directive);
+    expect([retry.status, replayed(retry)]).toEqual([200, null]);
+    expect(await requests.facts()).toEqual(['FundsHeld', 'HoldReleased', 'FundsHeld', 'HoldSettled']);
+  });
+});
+
+describe('a stream', () => {
+  const stream = { more: { stream: true } };
+  const CUT = { error: { code: 'upstream_error' } };
+  const GONE = { error: { code: 'client_disconnected' } };
+
+  test('that broke off and was charged is replayed as it was', async () => {
+    const first = await ask('tokens=8 fault=cut', stream);
+    expect(first.events.at(-3)).toMatchObject(CUT);
+    expect(same(await ask('tokens=8 fault=cut', stream))).toEqual(same(first));
+    await chargedOnce();
+  });
+
+  test('that broke off before its first token cost nothing, and is served again', async () => {
+    const directive = `id=${requests.key} fault=cut fault_times=1 tokens=1`;
+    expect((await ask(directive, stream)).events.at(-3)).toHaveProperty('error');
+    const retry = await ask(directive, stream);
+    expect([retry.events.at(-2).usage.completion_tokens, replayed(retry)]).toEqual([1, null]);
+  });
+
+  test.each([
+    ['in the middle is replayed in full', 'tokens=8 chunk_delay=40', '"coin ', {}],
+    ['at once is replayed in full', 'tokens=8 latency=150', '', {}],
+    ['and that takes too long to drain is replayed as far as it came', 'tokens=64 chunk_delay=30', '"coin ', GONE],
+  ])('whose client left %s', async (_, directive, enough, third) => {
+    await requests.leave(directive, enough);
+    await requests.world.until(async () => (await ask(directive, stream)).status === 200);
+    const { events, text } = await ask(directive, stream);
+    expect(text).toContain('"coin ');
+    expect(events.at(-3)).toMatchObject(third);
+    if (third !== GONE) expect(events.at(-2).usage).toMatchObject({ completion_tokens: 8 });
+    expect(events.at(-1)).toBe('[DONE]');
+    await requests.world.until(async () => (await requests.billed()) === 1); // a provider finishes what is not read
+    await chargedOnce();
+  });
+
+  test('of a response whose client left is replayed in full, and can be continued', async () => {
+    const sent = { route: '/v1/responses', body: response('tokens=8 chunk_delay=40', { stream: true }) };
+    await requests.leave('', 'coin ', sent);
+    await requests.world.until(async () => (await ask('', sent)).status === 200);
+    const { text } = await ask('', sent);
+    expect(text).toMatch(/event: response\.completed\n.*\n\ndata: \[DONE\]\n\n$/);
+    await chargedOnce();
+    const [, id] = /"id":"(resp[^"]+)"/.exec(text) ?? [];
+    expect((await requests.world.get(`/v1/responses/${id}`, requests.account)).status).toBe(200);
+  });
+
+  test('whose client left is kept by a gateway that ends in order', async () => {
+    const gateway = await requests.world.gateway();
+    await requests.leave('tokens=8 chunk_delay=40', '"coin ', { api: gateway.api });
+    await gateway.close();
+    const retry = await ask('tokens=8 chunk_delay=40', stream);
+    expect([retry.status, replayed(retry)]).toEqual([200, 'true']);
+    await chargedOnce();
+  });
+});
+
+describe('a key', () => {
+  test.each([
+    ['another body', 'tokens=4', {}],
+    ['another field', 'tokens=3', { more: { stream: true } }],
+    ['another path', '', { route: '/v1/responses', body: response('tokens=3', {}) }],
+  ])('that came with %s is refused, for good, and costs nothing', async (_, directive, more) => {
+    await ask('tokens=3');
+    const second = await ask(directive, more);
+    expect(refused(second)).toEqual(REUSED);
+    expect(second.body.message).toBe('This Idempotency-Key was used with another request');
+    expect([second.headers.get('retry-after'), second.headers.get('x-should-retry')]).toEqual([null, 'false']);
+    await chargedOnce();
+  });
+
+  test('is an account\u2019s own', async () => {
+    const first = await ask();
+    const other = await requests.world.account(1.05);
+    const second = await ask('tokens=3', { headers: { authorization: `Bearer ${other.apiKey}` } });
+    expect([second.status, replayed(second)]).toEqual([200, null]);
+    expect(second.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
+    expect(await requests.billed()).toBe(2);
+  });
+
+  test.each([
+    ['empty', '', 400],
+    ['of 256 characters', 'k'.repeat(256), 400],
+    ['with a tab in it', 'a\tb', 400],
+    ['with a letter beyond ASCII', 'schl\u00fcssel', 400],
+    ['of one character', '!', 200],
+    ['of 255 characters with spaces', `k ${'~'.repeat(253)}`, 200],
+  ])('%s is answered with %3$i', async (_, key, status) => {
+    const headers = { 'idempotency-key': key };
+    const [first, second] = [await ask('tokens=3', { headers }), await ask('tokens=3', { headers })];
+    expect(first.status).toBe(status);
+    if (status === 200) expect(same(second)).toEqual(same(first));
+    else expect([first.body.error.param, await requests.facts()]).toEqual(['Idempotency-Key', []]);
+  });
+
+  test('of a request that is refused is free again', async () => {
+    const poor = await requests.world.account();
+    const headers = { authorization: `Bearer ${poor.apiKey}` };
+    expect((await ask('tokens=3', { headers })).status).toBe(402);
+    expect((await ask('tokens=3', { more: { model: 'nope' } })).status).toBe(404);
+    expect((await ask('tokens=3', { more: { messages: [] } })).status).toBe(400);
+    await requests.world.fund(poor, 1);
+    expect((await ask('tokens=3', { headers })).status).toBe(200);
+    expect((await ask('tokens=3')).status).toBe(200);
+  });
+
+  test('of an account that does not exist is not remembered', async () => {
+    const nobody = randomUUID();
+    const byCreditId = await requests.world.gateway({ creditIdInference: true });
+    const headers = { 'idempotency-key': requests.key, 'x-credit-id': nobody };
+    const sent = { body: chat('tokens=3', {}), headers, api: byCreditId.api };
+    expect((await requests.world.send('POST', '/v1/chat/completions', sent)).status).toBe(401);
+    const sql = 'select from gateway.answers where payer_id = $1';
+    expect((await requests.database.query(sql, [nobody])).rowCount).toBe(0);
+    await byCreditId.close();
+  });
+
+  test('replays nothing to an API key that was revoked', async () => {
+    const { headers, revoke } = await otherKey();
+    expect((await ask('tokens=3', { headers })).status).toBe(200);
+    await revoke();
+    expect((await ask('tokens=3', { headers })).status).toBe(401);
+    expect(replayed(await ask('tokens=3'))).toBe('true');
+  });
+
+  test.each([
+    ['a key', '/keys', { name: 'once' }, 'KeyCreated'],
+    ['a top-up', '/topup/create/btc-lightning', { amount: 5, currency: 'USD' }, 'InvoiceIssued'],
+  ])('of a request that creates %s creates it once, and its answer is sealed', async (_, route, body, type) => {
+    const own = { 'x-credit-id': requests.account.creditId, 'idempotency-key': requests.key };
+    const create = (more: object = {}) =>
+      requests.world.send('POST', route, { headers: own, body: { ...body, ...more } });
+    const count = async () => (await requests.world.facts()).filter((fact) => fact.type === type).length;
+    const before = await count();
+    const [first, again] = [await create(), await create()];
+    expect([first.status, replayed(first), again.status, replayed(again)]).toEqual([201, null, 201, 'true']);
+    expect(again.body).toEqual(first.body);
+    expect(await count()).toBe(before + 1);
+    expect((await create({ more: 1 })).body.error.type).toBe('idempotency_key_reused');
+    const [row] = await requests.kept();
+    expect(row.answer.toString('latin1')).not.toMatch(/sk-|lnbc|once/);
+  });
+
+  test('of a creation that was refused is free for the next one', async () => {
+    const own = { 'x-credit-id': requests.account.creditId, 'idempotency-key': requests.key };
+    const create = (name: string) => requests.world.send('POST', '/keys', { headers: own, body: { name } });
+    expect((await create('Default')).status).toBe(409);
+    expect((await create('mine')).status).toBe(201);
+  });
+
+  test('that was not sent leaves nothing behind', async () => {
+    expect((await requests.world.chat(requests.account)).status).toBe(200);
+    expect(await requests.kept()).toEqual([]);
+  });
+});
+
+describe('an answer', () => {
+  test('is kept for a day, and then the key is as good as new', async () => {
+    const first = await ask();
+    const [{ expires_at }] = await requests.kept();
+    expect(expires_at.getTime() - Date.now()).toBeGreaterThan(23.9 * HOUR_MS);
+    expect(expires_at.getTime() - Date.now()).toBeLessThanOrEqual(24 * HOUR_MS);
+    await requests.change('expires_at = now()');
+    const second = await ask('tokens=4');
+    expect([second.status, replayed(second)]).toEqual([200, null]);
+    expect(second.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
+    expect(same(await ask('tokens=4'))).toEqual(same(second));
+    expect(await requests.billed()).toBe(2);
+  });
+
+  test('is not legible in the database, and neither is its key', async () => {
+    await ask('text="a private matter"');
+    const [row] = await requests.kept();
+    const text = JSON.stringify(row) + row.answer.toString('latin1');
+    for (const secret of ['private matter', 'choices', requests.key]) expect(text).not.toContain(secret);
+  });
+
+  test('that is too large to be kept is delivered, and not served a second time', async () => {
+    const more = { model: 'countinghouse/flat', n: 100, stream: true };
+    const first = await ask('tokens=500 chunks=500', { more });
+    expect(first.events.at(-1)).toBe('[DONE]');
+    expect(first.text.length).toBeGreaterThan(MAX_KEPT_BYTES);
+    const second = await ask('tokens=500 chunks=500', { more });
+    expect(refused(second)).toEqual(LOST);
+    expect(second.headers.get('x-should-retry')).toBe('false');
+    await chargedOnce();
+  });
+
+  test('that cannot be kept is delivered all the same', async () => {
+    await requests.withFullDisk('answer', async () => expect((await ask()).status).toBe(200));
+    expect(refused(await ask())).toEqual(IN_PROGRESS);
+    await requests.change('leased_until = now()');
+    expect(refused(await ask())).toEqual(LOST);
+    await chargedOnce();
+  });
+});
+
+/** The client has the option `idempotencyKey`, and leaves the header's name to the service. */
+class Client extends OpenAI {
+  protected override idempotencyHeader = 'Idempotency-Key';
+}
+
+describe("OpenAI's client", () => {
+  const clientOf = () => new Client({ apiKey: requests.account.apiKey, baseURL: `${requests.world.api}/v1` });
+  const hello = { model: GPT, messages: [{ role: 'user' as const, content: '[[sandbox tokens=3]]' }] };
+  const options = () => ({ idempotencyKey: requests.key });
+
+  test('gets the same completion for the same idempotencyKey', async () => {
+    const create = () => clientOf().chat.completions.create(hello, options()).withResponse();
+    const [first, second] = [await create(), await create()];
+    expect(second.data).toEqual(first.data);
+    expect(second.request_id).toBe(first.request_id);
+    await chargedOnce();
+  });
+
+  test('gets the same stream, to the usage and the end', async () => {
+    const params = { ...hello, stream_options: { include_usage: true } };
+    for (let i = 0; i < 2; i++) {
+      const stream = clientOf().chat.completions.stream(params, options());
+      expect(await stream.finalContent()).toBe('every coin that');
+      expect((await stream.totalUsage()).total_tokens).toBe(18);
+    }
+    await chargedOnce();
+  });
+
+  test('waits by itself for a request in progress, and gets its answer', async () => {
+    const messages = [{ role: 'user' as const, content: '[[sandbox tokens=3 latency=300]]' }];
+    const create = () => clientOf().chat.completions.create({ ...hello, messages }, options());
+    const [first, second] = await Promise.all([create(), create()]);
+    expect(second).toEqual(first);
+    await chargedOnce();
+  });
+
+  test('does not try again what would be refused again', async () => {
+    await clientOf().chat.completions.create(hello, options());
+    const error = await clientOf()
+      .chat.completions.create({ ...hello, n: 2 }, options())
+      .catch((refusal) => refusal);
+    expect(error).toBeInstanceOf(APIError);
+    expect(error).toMatchObject({ status: 409, type: 'idempotency_key_reused' });
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from '@jest/globals';
+import { InvalidRequest } from '../errors/errors.ts';
+import { assertBounded, assertParsable, assertShort } from './body-limits.ts';
+
+const long = 'x'.repeat(24_000_000);
+
+/** So many lists in one another. */
+const nested = (levels: number): unknown => (levels === 0 ? [] : [nested(levels - 1)]);
+
+const refused = (body: unknown) => {
+  try {
+    assertBounded(body);
+    return undefined;
+  } catch (error) {
+    if (error instanceof InvalidRequest) return error.param ?? error.message;
+    throw error;
+  }
+};
+
+describe('is refused before it is parsed:', () => {
+  const fields = Array.from({ length: 600_001 }, (_, i) => `"${i}":1`).join();
+  test.each<[string, string]>([
+    ['objects without end', `[${'{},'.repeat(600_000)}{}]`],
+    ['lists in lists without end', `${'['.repeat(600_001)}${']'.repeat(600_001)}`],
+    ['fields without end', `{${fields}}`],
+  ])('%s', (_, json) => expect(() => assertParsable(json)).toThrow(InvalidRequest));
+
+  test('but not the longest body that is read', () => {
+    const messages = [{ role: 'user', content: 'x: {y}, '.repeat(150_000) }];
+    const input = Array.from({ length: 300 }, () => Array(1_000).fill(7));
+    expect(() => assertParsable(JSON.stringify({ messages, input }))).not.toThrow();
+    expect(() => assertParsable(JSON.stringify({ image: long }))).not.toThrow();
+  });
+});
+
+test('the id of a call has room for the signature of a thought', () => {
+  const id = 'x'.repeat(32_768);
+  const call = (of: string) => ({ messages: [{ role: 'assistant', tool_calls: [{ id: of }] }] });
+  expect([refused(call(id)), refused(call(`${id}x`))]).toEqual([undefined, 'id']);
+});
+
+test('what a tool was called with may be as long as a file, whatever the fields are called', () => {
+  const use = { type: 'tool_use', id: 'a', name: 'write', input: { name: long, old_string: long } };
+  expect(refused({ messages: [{ role: 'assistant', content: [use] }] })).toBe(undefined);
+  expect(refused({ input: [{ name: long }] })).toBe('name');
+});
+
+describe('has a limit of its length:', () => {
+  test.each<[string, unknown, string]>([
+    ['the name of a model', { model: long }, 'model'],
+    ['the name of a model with a suffix', { model: `openai/gpt-5-mini:${long}` }, 'model'],
+    ['the id of a model that is an object', { model: { id: long } }, 'id'],
+    ['a role', { messages: [{ role: long, content: 'Hello' }] }, 'role'],
+    ['the type of a part', { messages: [{ role: 'user', content: [{ type: long }] }] }, 'type'],
+    ['the id of a call', { messages: [{ role: 'tool', tool_call_id: long, content: '' }] }, 'tool_call_id'],
+    ['the name of a tool', { tools: [{ type: 'function', function: { name: long } }] }, 'name'],
+    ['the name of a chosen tool', { tool_choice: { type: 'function', name: long } }, 'name'],
+    ['a tag', { metadata: { tag: long } }, 'tag'],
+    ['a provider', { provider: { order: [long] } }, 'order'],
+    ['the earlier response', { previous_response_id: long }, 'previous_response_id'],
+    ['an unknown field', { mystery: { inside: [long] } }, 'inside'],
+  ])('%s', (_, body, param) => expect(refused(body)).toBe(param));
+
+  test('the name of a field', () => {
+    expect(refused({ metadata: { [long]: 'x' } })).toContain('Names of fields');
+  });
+
+  test('a part of an address', () => {
+    expect(() => assertShort(long, 'id')).toThrow(InvalidRequest);
+    expect(() => assertShort({ model: ['gpt', long] }, '')).toThrow(InvalidRequest);
+    expect(() => assertShort({ model: 'gpt', page: undefined }, '')).not.toThrow();
+  });
+});
+
+test.each<[string, unknown]>([
+  ['a message', { messages: [{ role: 'user', content: long }] }],
+  ['a part of a message', { messages: [{ role: 'user', content: [{ type: 'text', text: long }] }] }],
+  ['an image', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: long } }] }] }],
+  ['a file', { input: [{ role: 'user', content: [{ type: 'input_file', file_data: long }] }] }],
+  ['instructions', { instructions: long, input: long }],
+  ['texts to embed', { input: [long, 'x'] }],
+  ['the arguments of a call', { messages: [{ role: 'assistant', tool_calls: [{ function: { arguments: long } }] }] }],
+  ['the result of a call', { input: [{ type: 'function_call_output', call_id: 'x', output: long }] }],
+  ['reasoning that is sealed', { input: [{ type: 'reasoning', encrypted_content: long }] }],
+  ['a JSON Schema', { tools: [{ function: { name: 'x', parameters: { properties: { id: { const: long } } } } }] }],
+  ['tokens to embed', { input: Array.from({ length: 300 }, () => Array(1_000).fill(7)) }],
+])('is only limited with the whole body: %s', (_, body) => expect(refused(body)).toBeUndefined());
+
+test('a body has a depth and a number of values', () => {
+  expect(refused({ messages: nested(60) })).toBeUndefined();
+  expect(refused({ messages: nested(64) })).toContain('nested deeper');
+  expect(refused(JSON.parse('['.repeat(1_000_000) + ']'.repeat(1_000_000)))).toContain('nested deeper');
+  expect(refused({ input: Array(500_000).fill(1) })).toBeUndefined();
+  expect(refused({ input: Array(500_001).fill(1) })).toContain('elements');
+  expect(refused({ messages: Array(50_000).fill({ role: 'user', content: '' }) })).toContain('fields');
+});

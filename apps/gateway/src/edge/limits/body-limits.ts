@@ -1,0 +1,134 @@
+/**
+ * Limits of everything in a request but its content: names, ids, roles, tags. They are checked before anything looks
+ * into it, so that no request makes us look up a name of 24 MB. What a model reads is only limited with the whole body.
+ */
+import { isParsable, MAX_PARTS } from '#application';
+import { InvalidRequest } from '../errors/errors.ts';
+
+/** Nesting of objects and lists. */
+const MAX_DEPTH = 64;
+/** Elements of all lists of a body. The longest legitimate one is the input of embeddings: 300,000 tokens as numbers. */
+const MAX_ELEMENTS = 500_000;
+/** Fields of all objects of a body. A conversation has a few in each of its parts; every new name costs us time. */
+const MAX_FIELDS = 100_000;
+const MAX_FIELD_NAME = 256;
+/** For fields without a limit of their own. */
+const MAX_TEXT = 4_096;
+const MAX_NAME = 256;
+/** Of calls of tools: some clients keep in them what a vendor wants back with the call, such as the signature of a thought. */
+const MAX_CALL_ID = 32_768;
+
+/** Names and ids, by the fields that carry them. */
+const NAMES: ReadonlySet<string> = new Set([
+  'model',
+  'models',
+  'role',
+  'type',
+  'name',
+  'item_id',
+  'file_id',
+  'previous_response_id',
+  'credit_id',
+  'currency',
+]);
+
+const CALL_IDS: ReadonlySet<string> = new Set(['id', 'call_id', 'tool_call_id']);
+
+/** Content: what a model reads or has generated, by the fields that carry it. */
+const CONTENT: ReadonlySet<string> = new Set([
+  'arguments',
+  'code',
+  'content',
+  'data',
+  'definition',
+  'description',
+  'encrypted_content',
+  'file_data',
+  'file_url',
+  'image_url',
+  'input',
+  'instructions',
+  'output',
+  'prompt',
+  'query',
+  'reasoning',
+  'reasoning_content',
+  'refusal',
+  'result',
+  'signature',
+  'summary',
+  'text',
+  'thinking',
+  'transcript',
+  'url',
+]);
+
+/** Fields below which everything is content: JSON Schemas, and the arguments of calls. */
+const ALL_CONTENT: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
+
+/** @throws InvalidRequest for JSON with more objects, lists and fields than a body may have, before it is parsed */
+export function assertParsable(json: string): void {
+  if (!isParsable(json)) throw tooMany('objects, lists and fields', MAX_PARTS);
+}
+
+/** @throws InvalidRequest that names the field */
+export function assertBounded(body: unknown): void {
+  if (typeof body === 'object' && body !== null) new Bounds().check(body, '', 1, false);
+}
+
+/** Checks parts of an address: one of them, or all parameters of a query. */
+export function assertShort(value: unknown, name: string): void {
+  if (typeof value === 'string' && value.length > MAX_NAME) throw tooLong(name, MAX_NAME);
+  if (typeof value === 'object' && value !== null) {
+    for (const [key, each] of Object.entries(value)) assertShort(each, key);
+  }
+}
+
+class Bounds {
+  private elements = 0;
+  private fields = 0;
+
+  check(value: object, field: string, depth: number, content: boolean): void {
+    if (depth > MAX_DEPTH) throw new InvalidRequest(`The body must not be nested deeper than ${MAX_DEPTH} levels`);
+    if (Array.isArray(value)) {
+      this.elements += value.length;
+      if (this.elements > MAX_ELEMENTS) throw tooMany('elements of lists', MAX_ELEMENTS);
+      for (const each of value) this.look(each, field, depth, content);
+    } else {
+      for (const name in value) {
+        if (++this.fields > MAX_FIELDS) throw tooMany('fields', MAX_FIELDS);
+        if (name.length > MAX_FIELD_NAME)
+          throw new InvalidRequest(`Names of fields must have at most ${MAX_FIELD_NAME} characters`);
+        const inside = (value as Record<string, unknown>)[name];
+        this.look(inside, name, depth, content || isContent(inside, name));
+      }
+    }
+  }
+
+  private look(value: unknown, field: string, depth: number, content: boolean): void {
+    if (typeof value === 'object' && value !== null) {
+      this.check(value, field, depth + 1, content);
+    } else if (typeof value === 'string' && value.length > MAX_NAME && !content && !CONTENT.has(field)) {
+      const most = mostOf(field);
+      if (value.length > most) throw tooLong(field, most);
+    }
+  }
+}
+
+/** The input of a call is an object, that of a request text or a list. */
+function isContent(value: unknown, field: string): boolean {
+  return typeof value === 'object' && (ALL_CONTENT.has(field) || (field === 'input' && !Array.isArray(value)));
+}
+
+function mostOf(field: string): number {
+  if (NAMES.has(field)) return MAX_NAME;
+  return CALL_IDS.has(field) ? MAX_CALL_ID : MAX_TEXT;
+}
+
+function tooMany(what: string, most: number): InvalidRequest {
+  return new InvalidRequest(`The body must have at most ${most} ${what}`);
+}
+
+function tooLong(name: string, most: number): InvalidRequest {
+  return new InvalidRequest(`${name} must have at most ${most} characters`, name);
+}

@@ -1,0 +1,59 @@
+import { expect, test } from '@jest/globals';
+import { type AbuseLimits, TooManyRequests } from '#application';
+import { StoreUnavailable } from '#kernel';
+import { BooksBehind, BooksIncomplete, Unauthorized } from '../errors/errors.ts';
+import { LookUps } from './credential-lookups.ts';
+
+const IP = '192.0.2.1';
+
+/** Limits of so many wrong credentials of an address. */
+function limitsOf(most: number, mostMs?: number) {
+  let counted = 0;
+  const limits = {
+    count: async () => {
+      if (++counted > most) throw new TooManyRequests('Too many', 1);
+    },
+    isOver: () => counted > most,
+  };
+  return new LookUps(limits as Pick<AbuseLimits, 'count' | 'isOver'> as AbuseLimits, mostMs);
+}
+
+const failing = (error: Error) => () => Promise.reject(error);
+
+test.each([new BooksBehind(), new BooksIncomplete()])(
+  'a credential that may be good (%s) counts as a wrong one, and is never said to be one too many',
+  async (error) => {
+    const lookUps = limitsOf(1);
+    for (let n = 0; n < 3; n++) await expect(lookUps.make(IP, false, failing(error))).rejects.toBe(error);
+    await expect(lookUps.make(IP, false, failing(new Unauthorized('wrong')))).rejects.toThrow('Too many');
+  },
+);
+
+test('who has shown many wrong ones has the read models waited for, but not for long', async () => {
+  const lookUps = limitsOf(1);
+  const waits: number[] = [];
+  const look = async (withinMs: number) => {
+    waits.push(withinMs);
+    throw new BooksBehind();
+  };
+  for (let n = 0; n < 3; n++) await expect(lookUps.make(IP, false, look)).rejects.toThrow(BooksBehind);
+  await lookUps.make(IP, true, async (withinMs) => void waits.push(withinMs)); // it is known here
+  expect(waits).toEqual([2_000, 2_000, 200, 2_000]);
+});
+
+test('who has waited for a turn for too long is told so, and is not looked up when it comes', async () => {
+  const lookUps = limitsOf(0, 20);
+  await expect(lookUps.make(IP, false, failing(new Unauthorized('wrong')))).rejects.toThrow('Too many');
+  const looked: string[] = [];
+  const frozen = Promise.withResolvers<void>();
+  const look = (name: string, answer: Promise<void>) =>
+    lookUps.make(IP, false, () => {
+      looked.push(name);
+      return answer;
+    });
+  const waiting = [look('first', frozen.promise), look('behind it', Promise.resolve())];
+  await Promise.all(waiting.map((each) => expect(each).rejects.toThrow(StoreUnavailable)));
+  frozen.resolve();
+  await look('later', Promise.resolve());
+  expect(looked).toEqual(['first', 'later']);
+});

@@ -1,0 +1,62 @@
+import { type AbuseLimits, TooManyRequests } from '#application';
+import { StoreUnavailable, within } from '#kernel';
+import { BooksBehind, BooksIncomplete, Unauthorized } from '../errors/errors.ts';
+import { networkOf } from '../network/client-addresses.ts';
+import { WAIT_MS } from '../reading/read-model-reader.ts';
+
+/** Look-ups that wait for their turn. */
+const MOST_WAITING = 100;
+const NEXT_TRY_SECONDS = 1;
+/** How long the read models are waited for by whose turn it is: while facts are appended they are a little late at every moment. */
+const IN_TURN_WAIT_MS = 200;
+/** Longer nobody waits for a turn and for what is looked up in it: whoever asks is to be told within five seconds. */
+const MOST_MS = 4_500;
+
+/**
+ * Look-ups of credentials. Wrong ones are counted by the address that they come from. One that has shown too many still has
+ * good ones found, since others may share it: but those that are not known here wait for their turn, one at a time of all
+ * such addresses together, and so a flood has one connection to the database and leaves the others to everybody else.
+ */
+export class LookUps {
+  private last: Promise<unknown> = Promise.resolve();
+  private waiting = 0;
+
+  constructor(
+    private readonly limits: AbuseLimits,
+    private readonly mostMs = MOST_MS,
+  ) {}
+
+  /**
+   * @param known the credential was good here before
+   * @param look is told for how many milliseconds it may wait for the read models
+   * @throws what the look-up throws; TooManyRequests where that is one wrong credential too many, or too many wait;
+   *   StoreUnavailable to who has waited for too long
+   */
+  async make<T>(ip: string, known: boolean, look: (withinMs: number) => Promise<T>): Promise<T> {
+    const address = networkOf(ip);
+    try {
+      const waits = !known && this.limits.isOver('wrong credentials of an address', address);
+      return await (waits ? this.inTurn(() => look(IN_TURN_WAIT_MS)) : look(WAIT_MS));
+    } catch (error) {
+      const count = () => this.limits.count('wrong credentials of an address', address);
+      if (error instanceof Unauthorized) await count();
+      // It may be good, so it is not said that it is one too many; but whoever tries many has them wait for their turn.
+      if (error instanceof BooksBehind || error instanceof BooksIncomplete) await count().catch(() => {});
+      throw error;
+    }
+  }
+
+  private inTurn<T>(look: () => Promise<T>): Promise<T> {
+    if (this.waiting >= MOST_WAITING)
+      throw new TooManyRequests('Too many wrong credentials come from your address', NEXT_TRY_SECONDS);
+    this.waiting++;
+    const came = performance.now();
+    const turn = () => {
+      if (performance.now() - came < this.mostMs) return look();
+      throw new StoreUnavailable('others were looked up for too long');
+    };
+    const made = this.last.then(turn).finally(() => this.waiting--);
+    this.last = made.catch(() => {});
+    return within(this.mostMs, made);
+  }
+}

@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals';
+import { networkOf } from './client-addresses.ts';
+
+test.each([
+  ['192.0.2.7', '192.0.2.7'],
+  ['::ffff:192.0.2.7', '192.0.2.7'],
+  ['::FFFF:192.0.2.7', '192.0.2.7'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:DB8:1:2::', '2001:db8:1:2::/64'],
+  ['2001:0db8:0001:0002:ffff::1', '2001:db8:1:2::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+  ['2001:db8:0:0:1::', '2001:db8:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['::1.2.3.4', '0:0:0:0::/64'],
+  ['unknown', 'elsewhere'],
+  ["'; drop table", 'elsewhere'],
+  ['1.2.3.4.5', 'elsewhere'],
+  ['', 'elsewhere'],
+  [undefined, 'elsewhere'],
+])('%s counts as %s', (address, network) => {
+  expect(networkOf(address)).toBe(network);
+});

@@ -1,0 +1,186 @@
+/**
+ * The door for callers without an account: operations with `challenge` are sold to them by the request. What they show is found
+ * before the body is read; what they are asked for is the price at which the same request is quoted to everybody.
+ */
+import type { CommandBus } from '@nestjs/cqrs';
+import canonicalize from 'canonicalize';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  type AbuseLimits,
+  AskingPayer,
+  IssueChallenge,
+  type OfferedPayments,
+  type Payer,
+  PaymentWanted,
+  type Proof,
+  type ProofFault,
+  type Proofs,
+  type Secrets,
+  takesChallenges,
+  UpstreamFailure,
+} from '#application';
+import type { RejectionCode } from '#domain';
+import { Rejection, startedBy } from '#kernel';
+import { InvalidRequest, Unauthorized } from '../errors/errors.ts';
+import type { LookUps } from '../limits/credential-lookups.ts';
+import { networkOf } from '../network/client-addresses.ts';
+import type { PublicAddress } from '../network/public-address.ts';
+import { sendChallenge, type WhyAsked } from './challenge-response.ts';
+import { shownBy } from './credentials.ts';
+
+/** A caller without an account: one that has paid for its request, or one to be asked for a payment, and why. */
+export type Visitor = { readonly proof: Proof } | { readonly why: WhyAsked };
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before the body of a request is read that comes without an account's credential. */
+    visitor: Visitor | undefined;
+  }
+}
+
+/** Of a proof that is right, and pays for nothing (any more). */
+const FAULTS: Partial<Record<RejectionCode, ProofFault>> = {
+  challenge_expired: 'expired',
+  challenge_mismatch: 'other request',
+  challenge_used: 'used',
+};
+const RETRY_AFTER_SECONDS = 5;
+
+/** Nothing of the kind was asked for, or it was not paid. */
+class WrongProof extends Unauthorized {
+  constructor(readonly fault: ProofFault) {
+    super('The proof of payment is not valid');
+  }
+}
+
+interface Ports {
+  readonly lookUps: LookUps;
+  readonly commands: CommandBus;
+  readonly offered: OfferedPayments;
+  readonly proofs: Proofs;
+  readonly limits: AbuseLimits;
+  readonly secrets: Secrets;
+  readonly address: PublicAddress;
+}
+
+export class Doors {
+  constructor(private readonly ports: Ports) {}
+
+  /**
+   * Who sends a request without an account's credential, by its headers alone; undefined where it has one, or nothing can be
+   * paid for by the request here.
+   * @throws TooManyRequests, StoreUnavailable
+   */
+  async visitor(request: FastifyRequest): Promise<Visitor | undefined> {
+    const shown = shownBy(request);
+    if (shown === 'account') return undefined;
+    const checked =
+      typeof shown === 'object' ? await this.looked(request, () => this.ports.proofs.check(shown, this.realm)) : shown;
+    if (typeof checked === 'object') return { proof: checked };
+    if (!takesChallenges(this.ports.offered)) return undefined;
+    await this.count(request);
+    return { why: checked === 'nothing' ? 'no proof' : checked };
+  }
+
+  /**
+   * Who sends a request with a proof of payment, whatever that was used for; undefined where it has none.
+   * @throws Unauthorized when the proof is not right; TooManyRequests
+   */
+  async prover(request: FastifyRequest): Promise<Visitor | undefined> {
+    const shown = shownBy(request);
+    if (shown === 'account' || shown === 'nothing') return undefined;
+    const known =
+      shown === 'malformed' ? shown : await this.looked(request, () => this.ports.proofs.known(shown, this.realm));
+    if (typeof known === 'object') return { proof: known };
+    throw new Unauthorized('The proof of payment is not valid');
+  }
+
+  /**
+   * Asks for the payment of a request that is known to be well-formed.
+   * @param quote serves the request up to where its money is held
+   */
+  async ask(reply: FastifyReply, why: WhyAsked, quote: (payer: Payer) => Promise<unknown>): Promise<void> {
+    const { request } = reply;
+    const wanted = await wantedBy(quote);
+    // What costs nothing is bounded by the account that asks for it.
+    if (wanted.query.free)
+      throw new Unauthorized('This costs nothing, and is for accounts: send "Authorization: Bearer <API key>"');
+    await this.ports.limits.count('challenges');
+    const { query, price, priceList } = wanted;
+    const terms = { query, price, priceList, request: this.digestOf(request), realm: this.realm };
+    const command = new IssueChallenge(terms, startedBy('anybody', request.id));
+    sendChallenge(reply, await this.ports.commands.execute(command).catch(unavailable), why);
+  }
+
+  /** The same, for a proof that is right and does not pay for this: it was let in without being counted. */
+  async askAgain(reply: FastifyReply, why: ProofFault, quote: (payer: Payer) => Promise<unknown>): Promise<void> {
+    await this.count(reply.request);
+    reply.removeHeader('x-generation-id');
+    await this.ask(reply, why, quote);
+  }
+
+  /** What became of a request whose proof was right: why its payer is asked again; undefined for what is no fault of the proof. */
+  faultIn(error: unknown): ProofFault | undefined {
+    return error instanceof Rejection ? FAULTS[error.code as RejectionCode] : undefined;
+  }
+
+  /**
+   * What a payment is bound to: the same for the same request, also where a client writes its JSON anew or its multipart with
+   * another boundary. Keyed, so that nobody finds out by it what was asked.
+   */
+  digestOf({ method, url, body }: FastifyRequest): string {
+    return this.ports.secrets.digest(`request of a payment ${method} ${pathOf(url)}\n${canonical(body)}`);
+  }
+
+  /** A proof is a credential: who tries many that pay for nothing has them looked up as other wrong ones are. */
+  private async looked({ ip }: FastifyRequest, look: () => Promise<Proof | ProofFault>): Promise<Proof | ProofFault> {
+    try {
+      return await this.ports.lookUps.make(ip, false, async () => {
+        const found = await look();
+        if (found === 'unknown' || found === 'unpaid') throw new WrongProof(found);
+        return found;
+      });
+    } catch (error) {
+      if (error instanceof WrongProof) return error.fault;
+      throw error;
+    }
+  }
+
+  private count({ ip }: FastifyRequest): Promise<void> {
+    return this.ports.limits.count('requests without payment of an address', networkOf(ip));
+  }
+
+  private get realm(): string {
+    return new URL(this.ports.address.url).host;
+  }
+}
+
+/** All paths of an endpoint are one, with and without a slash at the end; what the query says stays as it is. */
+export function pathOf(url: string): string {
+  return url.replace(/^\/v1(?=\/)/, '').replace(/^([^?]*)\/(?=\?|$)/, '$1');
+}
+
+async function wantedBy(quote: (payer: Payer) => Promise<unknown>): Promise<PaymentWanted> {
+  try {
+    await quote(new AskingPayer());
+  } catch (error) {
+    if (error instanceof PaymentWanted) return error;
+    throw error;
+  }
+  throw new Error('a request was served that nobody has paid for');
+}
+
+function canonical(body: unknown): string {
+  try {
+    return canonicalize(body) ?? '';
+  } catch {
+    throw new InvalidRequest('The body has numbers or text in it that no JSON can have');
+  }
+}
+
+/** The node or the rates are away: nothing of it is the caller's fault. */
+function unavailable(cause: unknown): never {
+  if (!(cause instanceof UpstreamFailure)) throw cause;
+  const message = 'Payments cannot be asked for at the moment';
+  throw new UpstreamFailure('upstream_unavailable', message, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS });
+}

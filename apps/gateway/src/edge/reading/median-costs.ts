@@ -1,0 +1,23 @@
+import { type MedianCost, readMedianCosts } from '#projections';
+import type { BooksReader } from './read-model-reader.ts';
+
+/** Medians move slowly, and the list of models is requested often. */
+const KEPT_MS = 30_000;
+
+/** The median cost of a query of each model, from the history of all accounts. */
+export class MedianCosts {
+  private known: Promise<ReadonlyMap<string, MedianCost>> | undefined;
+  private readAt = 0;
+
+  constructor(private readonly books: BooksReader) {}
+
+  /** Empty when the history cannot be read: the list of models does not fail because of it. */
+  byModel(): Promise<ReadonlyMap<string, MedianCost>> {
+    const now = performance.now();
+    if (!this.known || now - this.readAt > KEPT_MS) {
+      this.readAt = now;
+      this.known = readMedianCosts(this.books.pool).catch(() => new Map());
+    }
+    return this.known;
+  }
+}

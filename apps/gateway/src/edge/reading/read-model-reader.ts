@@ -1,0 +1,153 @@
+import type { FastifyReply } from 'fastify';
+import type pg from 'pg';
+import type { Clock } from '#application';
+import { ACCOUNT, AUTO_TOPUP, REFUSALS, refusalsOf, TOPUP } from '#domain';
+import { type FactReader, NO_STREAM, START, streamName } from '#kernel';
+import {
+  type AutoTopupView,
+  autoTopupOf,
+  type Fact,
+  findKey,
+  type KeyOwner,
+  type KeyView,
+  Progress,
+  readAutoTopup,
+  readKey,
+  readKeys,
+  type TopupView,
+  topupOf,
+  UpToDate,
+  type Wanted,
+} from '#projections';
+import { BooksBehind, BooksIncomplete } from '../errors/errors.ts';
+
+/** How long an answer waits for the read model it is read from; after that it shows what there is, and a header says so. */
+export const WAIT_MS = 2_000;
+
+const BEHIND = 'x-books-behind';
+
+/** A stream, and where it ends. */
+type Ending = readonly [stream: string, position: bigint];
+
+/** Reads that see what was written: a read model is asked only once it has applied what is to be seen. */
+export class BooksReader {
+  private readonly progress: Progress;
+  readonly upToDate: UpToDate;
+
+  constructor(
+    readonly pool: pg.Pool,
+    private readonly store: FactReader,
+    private readonly clock: Clock,
+    wanted?: Wanted,
+  ) {
+    this.progress = new Progress(pool, wanted);
+    this.upToDate = new UpToDate(store, this.progress);
+  }
+
+  /**
+   * Waits until read models show a fact at `position`, so that the next reader sees it, on any replica.
+   * @returns false when they do not show it in time
+   */
+  show(position: bigint, ...projections: string[]): Promise<boolean> {
+    return this.progress.reached(projections, position, WAIT_MS);
+  }
+
+  /**
+   * The owner of a key, by what the keyed hash of its secret may be; undefined when there is no such key. Only for one that is
+   * not found it is asked whether the read model shows all there is.
+   * @param withinMs how long a read model that is behind is waited for
+   * @throws StoreUnavailable; BooksBehind, BooksIncomplete when the read model may lack it: who shows a key that exists is never told that it does not
+   */
+  async ownerOf(hashes: readonly string[], withinMs = WAIT_MS): Promise<KeyOwner | undefined> {
+    const found = await findKey(this.pool, hashes);
+    if (found) return found;
+    const shown = await this.upToDate.are(['keys'], withinMs);
+    const owner = await findKey(this.pool, hashes);
+    if (owner) return owner;
+    if (!shown) throw new BooksBehind();
+    if (await this.progress.lacks('keys', 'KeyCreated')) throw new BooksIncomplete();
+    return undefined;
+  }
+
+  /** A top-up, with everything that has happened to it so far; undefined when there is none. */
+  async topup(topupId: string): Promise<TopupView | undefined> {
+    return topupOf(await this.factsOf(streamName(TOPUP, topupId)), this.clock.now());
+  }
+
+  /** The automatic top-up of an account, with everything that has happened to it; undefined where no wallet was ever connected. */
+  async autoTopup(accountId: string): Promise<AutoTopupView | undefined> {
+    const stream = streamName(AUTO_TOPUP, accountId);
+    const head = await this.store.head(stream);
+    if (!head) return undefined;
+    if (await this.shows([[stream, head.position]], 'autotopups')) return readAutoTopup(this.pool, accountId);
+    return autoTopupOf(await this.factsOf(stream));
+  }
+
+  /** All keys of an account, revoked ones too. */
+  async keys(accountId: string, reply: FastifyReply): Promise<readonly KeyView[]> {
+    await this.showAccount(accountId, reply, 'keys');
+    return readKeys(this.pool, accountId, this.clock.now());
+  }
+
+  /**
+   * A key of an account; undefined when it has no such key.
+   * @throws BooksBehind when the read model may not know it yet
+   */
+  async key(accountId: string, keyId: string, reply: FastifyReply): Promise<KeyView | undefined> {
+    const current = await this.showAccount(accountId, reply, 'keys');
+    const read = () => readKey(this.pool, accountId, keyId, this.clock.now());
+    const key = await read();
+    if (key) return key;
+    if (!current || !(await this.upToDate.are(['keys'], WAIT_MS))) throw new BooksBehind();
+    return read();
+  }
+
+  /** Whether an account exists: by its facts, so that a late read model refuses nothing. */
+  async knows(accountId: string): Promise<boolean> {
+    return (await this.store.head(streamName(ACCOUNT, accountId))) !== undefined;
+  }
+
+  /**
+   * Waits until read models show everything that has happened to an account so far, whichever replica wrote it. Where they
+   * do not in time, the answer says in a header that it may be older.
+   * @returns whether they show it
+   */
+  async showAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
+    const stream = streamName(ACCOUNT, accountId);
+    const head = await this.store.head(stream);
+    return head === undefined || this.follow([[stream, head.position]], reply, ...projections);
+  }
+
+  /** The same for the query history, which also has what was refused today. */
+  async showHistory(accountId: string, reply: FastifyReply): Promise<void> {
+    const refusals = streamName(REFUSALS, refusalsOf(accountId, this.clock.now()));
+    const heads = await Promise.all(
+      [streamName(ACCOUNT, accountId), refusals].map(async (stream) => {
+        const head = await this.store.head(stream);
+        return head ? [[stream, head.position] as const] : [];
+      }),
+    );
+    if (heads.flat().length > 0) await this.follow(heads.flat(), reply, 'queries');
+  }
+
+  private async follow(heads: readonly Ending[], reply: FastifyReply, ...projections: string[]): Promise<boolean> {
+    const shown = await this.shows(heads, ...projections);
+    if (!shown) reply.header(BEHIND, 'true');
+    return shown;
+  }
+
+  /** @param heads of the streams that are to be shown. @throws BooksIncomplete */
+  private async shows(heads: readonly Ending[], ...projections: string[]): Promise<boolean> {
+    const last = heads.reduce((most, [, position]) => (position > most ? position : most), START);
+    const shown = await this.show(last, ...projections);
+    const streams = heads.map(([stream]) => stream);
+    if (await this.progress.skips(projections, streams)) throw new BooksIncomplete();
+    return shown;
+  }
+
+  private async factsOf(stream: string): Promise<readonly Fact[]> {
+    const facts: Fact[] = [];
+    for await (const page of this.store.read(stream, NO_STREAM)) facts.push(...(page as readonly Fact[]));
+    return facts;
+  }
+}

@@ -1,0 +1,94 @@
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { addReceipt } from '../pay-per-request/receipts.ts';
+import { departure, isKept, type Recording, recordingOf } from './response-recording.ts';
+
+/**
+ * A client that receives its answer piece by piece. Nothing is sent before it begins: a failure until then has a status of
+ * its own. Bytes go out as they come; a slow reader is waited for, until `Connections` ends the connection of one that reads nothing.
+ */
+export class ReplyStream {
+  started = false;
+  /** Resolves when the client has gone before the end. */
+  readonly left: Promise<void>;
+  protected readonly response: ServerResponse;
+  private recording: Recording | undefined;
+
+  /** @param closed called when the connection has ended or the answer has */
+  constructor(
+    protected readonly reply: FastifyReply,
+    closed?: () => void,
+  ) {
+    this.response = reply.raw;
+    this.left = departure(reply, closed);
+  }
+
+  get request(): FastifyRequest {
+    return this.reply.request;
+  }
+
+  get requestId(): string {
+    return this.request.id;
+  }
+
+  /** Takes the reply over and sends its head. */
+  protected open(headers: Readonly<Record<string, string>>): void {
+    const { reply, response } = this;
+    this.started = true;
+    reply.hijack();
+    this.recording = recordingOf(reply);
+    response.on('error', () => {}); // shows in `gone`
+    reply.headers({ ...headers, 'x-accel-buffering': 'no' });
+    addReceipt(reply);
+    response.writeHead(200, reply.getHeaders() as Record<string, string>);
+  }
+
+  /** Whether the answer can be had later. */
+  get keeps(): boolean {
+    return isKept(this.reply);
+  }
+
+  /** Whether anyone receives what is written: the client, or what it can still ask for later. */
+  get listening(): boolean {
+    return !this.gone || this.keeps;
+  }
+
+  /** Returns a promise when there is no room for more until that resolves. */
+  write(piece: Uint8Array): Promise<void> | undefined {
+    this.recording?.add(piece);
+    return this.gone || this.response.write(piece) ? undefined : this.room();
+  }
+
+  /** Sends the last piece and ends. An answer that is recorded can be replayed before its end is seen. */
+  finish(last: string): void {
+    const end = () => {
+      if (!this.gone) this.response.end(last);
+    };
+    if (!this.recording) end();
+    else void this.recording.end(last).then(end);
+  }
+
+  /** Ends so that the client sees that something is missing; there is nothing to replay. */
+  breakOff(): void {
+    const end = () => void this.response.destroy();
+    if (!this.recording) end();
+    else void this.recording.end(undefined).then(end);
+  }
+
+  protected get gone(): boolean {
+    return this.response.destroyed || this.response.writableEnded;
+  }
+
+  private room(): Promise<void> {
+    return new Promise((resolve) => {
+      const { response } = this;
+      const done = () => {
+        response.off('drain', done);
+        response.off('close', done);
+        resolve();
+      };
+      response.on('drain', done);
+      response.on('close', done);
+    });
+  }
+}

@@ -1,0 +1,61 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, jest, test } from '@jest/globals';
+import type { FastifyReply } from 'fastify';
+import type { KeptAnswer } from '#application';
+import { Recording, record, recordSent } from './response-recording.ts';
+import { SseClient } from './sse.ts';
+
+/** A reply whose record is done when the test says so. */
+function recorded() {
+  const raw = { on: () => {}, writeHead: () => {}, write: () => true, end: jest.fn(), destroyed: false };
+  const headers = { 'content-type': 'text/plain' };
+  const fake = { raw, statusCode: 200, hijack: () => {}, headers: () => {}, getHeaders: () => headers, request: {} };
+  const reply = fake as unknown as FastifyReply;
+  const kept = Promise.withResolvers<void>();
+  const answers: (KeptAnswer | undefined)[] = [];
+  const recording = new Recording(reply, (answer) => {
+    answers.push(answer);
+    return kept.promise;
+  });
+  record(reply, recording);
+  return { reply, raw, headers, kept, answers };
+}
+
+test('a stream ends once it is recorded, so that a client that saw its end never gets 409', async () => {
+  const { reply, raw, headers, kept, answers } = recorded();
+  const client = new SseClient(reply);
+  client.begin();
+  void client.write(Buffer.from('data: 1\n\n'));
+  client.finish('data: [DONE]\n\n');
+  await turn();
+  expect(answers).toEqual([{ status: 200, headers, body: Buffer.from('data: 1\n\ndata: [DONE]\n\n') }]);
+  expect(raw.end).not.toHaveBeenCalled();
+  kept.resolve();
+  await turn();
+  expect(raw.end).toHaveBeenCalledWith('data: [DONE]\n\n');
+});
+
+test('a whole answer is sent once it is recorded', async () => {
+  const { reply, headers, kept, answers } = recorded();
+  const sent = jest.fn();
+  recordSent(undefined, reply, '{}', sent);
+  await turn();
+  expect(answers).toEqual([{ status: 200, headers, body: Buffer.from('{}') }]);
+  expect(sent).not.toHaveBeenCalled();
+  kept.resolve();
+  await turn();
+  expect(sent).toHaveBeenCalledWith(null, '{}');
+});
+
+test('an answer that is not recorded is sent at once', () => {
+  const sent = jest.fn();
+  recordSent(undefined, { request: {} } as FastifyReply, '{}', sent);
+  expect(sent).toHaveBeenCalledWith(null, '{}');
+});
+
+test('an answer that is neither text nor bytes cannot be replayed', async () => {
+  const { reply, answers } = recorded();
+  recordSent(undefined, reply, { pipe: () => {} }, () => {});
+  await turn();
+  expect(answers).toEqual([undefined]);
+});

@@ -1,0 +1,96 @@
+import type { FastifyReply } from 'fastify';
+import type { Audience, KeptAnswer } from '#application';
+import { addReceipt } from '../pay-per-request/receipts.ts';
+
+/** A longer answer is delivered, but not kept. */
+export const MAX_KEPT_BYTES = 8 * 1024 * 1024;
+
+/** What is kept of an answer, to be replayed. */
+export class Recording {
+  private pieces: Uint8Array[] = [];
+  private size = 0;
+  private ended: Promise<void> | undefined;
+
+  /** @param done what is done with the answer; it is undefined when there is nothing that could be replayed */
+  constructor(
+    private readonly reply: FastifyReply,
+    private readonly done: (answer: KeptAnswer | undefined) => Promise<void>,
+  ) {}
+
+  add(piece: Uint8Array): void {
+    this.size += piece.byteLength;
+    if (this.size <= MAX_KEPT_BYTES) this.pieces.push(piece);
+    else this.pieces = [];
+  }
+
+  /** Resolves when the answer may be seen to have ended: from then on, the next request is answered from the record. */
+  end(last: unknown): Promise<void> {
+    this.ended ??= this.done(this.answer(last));
+    return this.ended;
+  }
+
+  private answer(last: unknown): KeptAnswer | undefined {
+    if (typeof last !== 'string' && !(last instanceof Uint8Array)) return undefined;
+    this.add(Buffer.from(last));
+    if (this.size > MAX_KEPT_BYTES) return undefined;
+    const { reply } = this;
+    return { status: reply.statusCode, headers: reply.getHeaders(), body: Buffer.concat(this.pieces) };
+  }
+}
+
+const recordings = new WeakMap<FastifyReply, Recording>();
+
+export function record(reply: FastifyReply, recording: Recording): void {
+  recordings.set(reply, recording);
+}
+
+/** For code that writes an answer past Fastify; undefined for almost all answers. */
+export function recordingOf(reply: FastifyReply): Recording | undefined {
+  return recordings.get(reply);
+}
+
+/** Whether the answer can be had later, by a repeat of the request or by its id: then it is made though nobody waits. */
+export function isKept(reply: FastifyReply): boolean {
+  const { store } = (reply.request.body ?? {}) as { readonly store?: unknown };
+  return store === true || recordings.has(reply);
+}
+
+/**
+ * Resolves when the client has gone before the end of its answer.
+ * @param closed called when the connection has ended or the answer has
+ */
+export function departure({ raw }: FastifyReply, closed?: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    if (raw.destroyed) resolve();
+    raw.on('close', () => {
+      closed?.();
+      if (!raw.writableEnded) resolve();
+    });
+  });
+}
+
+/** Who waits for an answer in one piece. Streams have a client of their own: nothing is listened for that nobody asks. */
+export class WholeAudience implements Audience {
+  constructor(private readonly reply: FastifyReply) {}
+
+  get left(): Promise<void> {
+    return departure(this.reply);
+  }
+
+  get keeps(): boolean {
+    return isKept(this.reply);
+  }
+}
+
+/** Fastify's `onSend`: an answer that is recorded is sent once that is done, with the receipt of its payment. */
+export function recordSent(
+  _: unknown,
+  reply: FastifyReply,
+  payload: unknown,
+  done: (error: null, payload: unknown) => void,
+): void {
+  addReceipt(reply);
+  const recording = recordings.get(reply);
+  if (!recording) done(null, payload);
+  else void recording.end(payload).then(() => done(null, payload));
+}

@@ -1,0 +1,42 @@
+import type { FastifyReply } from 'fastify';
+import { sseComment } from '#application';
+import { ReplyStream } from './http-stream-writer.ts';
+
+/** A stream that is silent for longer gets a comment, so that no proxy between takes it for dead. */
+const KEEP_ALIVE_MS = 10_000;
+const KEEP_ALIVE = sseComment('COUNTINGHOUSE PROCESSING');
+
+/** A client that receives server-sent events. What has waited for too long begins with a comment. */
+export class SseClient extends ReplyStream {
+  private silence: NodeJS.Timeout | undefined;
+  /** An event that says nothing. */
+  protected readonly keepAlive: string = KEEP_ALIVE;
+
+  constructor(
+    reply: FastifyReply,
+    private readonly keepAliveMs = KEEP_ALIVE_MS,
+  ) {
+    super(reply, () => clearInterval(this.silence));
+  }
+
+  begin(): void {
+    if (!this.started) this.openEvents();
+  }
+
+  stillWaiting(): void {
+    if (this.started || this.gone) return;
+    this.openEvents();
+    this.response.write(this.keepAlive);
+  }
+
+  private openEvents(): void {
+    this.open({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
+    this.silence = setInterval(() => this.gone || this.response.write(this.keepAlive), this.keepAliveMs).unref();
+    if (this.gone) clearInterval(this.silence);
+  }
+
+  override write(events: Uint8Array): Promise<void> | undefined {
+    this.silence?.refresh();
+    return super.write(events);
+  }
+}

@@ -1,0 +1,267 @@
+/** How a body becomes JSON: its encoding, and what it may be. */
+import type { Readable } from 'node:stream';
+import { Transform } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Gathered } from '#application';
+import { MAX_VISITOR_BYTES, MAX_VISITOR_UPLOAD_BYTES } from '../authentication/authenticator.ts';
+import { InvalidRequest, TooLarge, UnsupportedMedia } from '../errors/errors.ts';
+import { assertBounded, assertParsable } from '../limits/body-limits.ts';
+import { Budget, Share, sharersOf } from '../limits/memory-budget.ts';
+
+/** From here on a body that is packed more densely is no request, but an attempt to keep us busy. */
+const DENSE_FROM_BYTES = 1024 * 1024;
+const MAX_RATIO = 100;
+
+/** Bodies up to this size are taken without a look at how many there are: there are as many as connections. */
+const SMALL_BYTES = 16 * 1024;
+/** A client that is still sending when it is refused may not read the answer if its connection ends at once. */
+const LINGER_MS = 3_000;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What its body has of the memory for bodies; undefined for one that is small, or goes on as it comes. */
+    inMemory: Share | undefined;
+  }
+}
+
+export interface BodyOptions {
+  /** Bytes of all bodies that are in memory at a time, as they came or unpacked. */
+  readonly maxBytes: number;
+  /** Whether an account has ever been credited. */
+  isFunded(accountId: string): Promise<boolean>;
+}
+
+/**
+ * Bodies are JSON. One may be empty: clients send the header with every POST. A property `__proto__` is data as any other:
+ * nothing here assigns what a body has field by field.
+ */
+export class Bodies {
+  private readonly budget: Budget;
+
+  constructor(private readonly options: BodyOptions) {
+    this.budget = new Budget(options.maxBytes, 'Too much is being sent at the moment; try again soon');
+  }
+
+  /** Bytes of bodies that are in memory now, small ones left out. */
+  get bytes(): number {
+    return this.budget.taken;
+  }
+
+  /** For routes that are declared from now on. */
+  readAt(fastify: FastifyInstance): void {
+    fastify.decorateRequest('inMemory', undefined);
+    fastify.removeAllContentTypeParsers();
+    fastify.addContentTypeParser('application/json', (request, payload: Readable, done) => {
+      gather(request, payload, (error, body) => {
+        if (error) return done(error);
+        try {
+          done(null, parsed((body as Buffer).toString()));
+        } catch (error) {
+          done(error as Error);
+        }
+      });
+    });
+    fastify.addContentTypeParser(RAW, (request, payload: Readable, done) => {
+      if (request.routeOptions.config?.operation?.raw) gather(request, payload, done);
+      else done(new UnsupportedMedia('The body must be application/json'));
+    });
+    fastify.addContentTypeParser(STREAM, ({ routeOptions }, body, done) => {
+      if (routeOptions.config?.operation?.streamed) done(null, body);
+      else done(new UnsupportedMedia('The body must be application/json'));
+    });
+    fastify.addHook('onRoute', (route) => {
+      const { raw, streamed } = route.config?.operation ?? {};
+      if (!raw && !streamed) return;
+      const asItComes = ({ headers }: FastifyRequest, _: unknown, done: () => void) => {
+        headers['content-type'] = raw ? RAW : STREAM;
+        done();
+      };
+      route.onRequest = [route.onRequest ?? [], asItComes].flat() as never;
+    });
+  }
+
+  /**
+   * Takes of the same memory what is read for a request, whose body may be small, until it is answered.
+   * @throws Busy
+   */
+  async take(reply: FastifyReply, bytes: number): Promise<void> {
+    const share = reply.request.inMemory ?? (await this.shareOf(reply));
+    if (!reply.raw.closed) share.take(bytes);
+  }
+
+  private async shareOf(reply: FastifyReply): Promise<Share> {
+    const { request, raw } = reply;
+    const share = new Share(this.budget, await sharersOf(request, this.options.isFunded));
+    request.inMemory ??= share;
+    if (request.inMemory === share) raw.once('close', () => share.giveBack());
+    return request.inMemory;
+  }
+
+  /**
+   * Adds a hook to every operation that is declared from now on, behind that which finds the caller: it refuses what says that it is
+   * too large, before anything is looked up for it, finds the body's share of the memory, and unpacks it.
+   */
+  unpackAt(fastify: FastifyInstance): void {
+    fastify.addHook('onRoute', (route) => {
+      const { config, bodyLimit } = route;
+      if (!config?.operation || bodyLimit === undefined) return;
+      const { streamed } = config.operation;
+      const admit = (request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done) => {
+        const limit = limitOf(request);
+        if (Number(request.headers['content-length']) > limit) done(tooLarge(limit));
+        else if (isSmall(request)) done(null, payload);
+        else if (streamed) unpack(request, reply, payload, done);
+        else this.shareOf(reply).then(() => unpack(request, reply, payload, done), done);
+      };
+      route.preParsing = [route.preParsing ?? [], admit].flat() as never;
+      route.onSend = [route.onSend ?? [], linger].flat() as never;
+    });
+  }
+}
+
+/** Bodies that are not read as anything, whatever their senders call them: in one piece, and as they come. */
+const RAW = 'application/octet-stream';
+const STREAM = 'application/x-stream';
+
+type Done = (error: Error | null, payload?: Readable) => void;
+
+/** It is as long as it says, and as it is. */
+function isSmall({ headers }: FastifyRequest): boolean {
+  const length = Number(headers['content-length'] ?? 0);
+  return length <= SMALL_BYTES && !headers['transfer-encoding'] && !headers['content-encoding'];
+}
+
+function unpack(request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done): void {
+  try {
+    done(null, plainOf(request, reply, payload));
+  } catch (error) {
+    done(error as Error);
+  }
+}
+
+/** The body without its encoding. @throws UnsupportedMedia */
+function plainOf(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
+  const { headers, routeOptions } = request;
+  const limit = limitOf(request);
+  const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
+  if (routeOptions.config.operation?.streamed) {
+    if (encoding !== 'identity') throw new UnsupportedMedia('The body may not be compressed');
+    return bounded(payload, limit);
+  }
+  if (encoding === 'identity') return payload;
+  if (encoding === 'gzip' || encoding === 'x-gzip') return unpacked(payload, limit);
+  reply.header('accept-encoding', 'gzip');
+  throw new UnsupportedMedia('The body may be compressed with gzip only');
+}
+
+/** What still comes is taken and thrown away for a while. */
+function linger({ raw }: FastifyRequest, reply: FastifyReply, payload: unknown, done: (_: null, p: unknown) => void) {
+  if (!raw.complete) {
+    reply.removeHeader('connection');
+    const end = () => void (raw.complete || raw.socket.destroy());
+    reply.raw.once('finish', () => setTimeout(end, LINGER_MS).unref());
+  }
+  done(null, payload);
+}
+
+/** Puts the pieces of a body together. */
+function gather(request: FastifyRequest, payload: Readable, done: (error: Error | null, body?: Buffer) => void): void {
+  const limit = limitOf(request);
+  const body = new Gathered();
+  const end = (error: Error | null) => {
+    payload.off('data', take).off('end', finish).off('error', fail);
+    if (!error) return done(null, body.bytes);
+    payload.on('error', () => {}).resume();
+    done(error);
+  };
+  const take = (piece: Buffer) => {
+    if (body.size + piece.length > limit) return end(tooLarge(limit));
+    try {
+      request.inMemory?.take(piece.length);
+      body.add(piece);
+    } catch (error) {
+      end(error as Error);
+    }
+  };
+  const finish = () => end(null);
+  const fail = (error: Error & { readonly statusCode?: number }) =>
+    end(error.statusCode ? error : new InvalidRequest('The body broke off'));
+  payload.on('data', take).on('end', finish).on('error', fail);
+}
+
+/** Of a body, which is lower before anything is paid. */
+function limitOf({ visitor, routeOptions }: FastifyRequest): number {
+  const limit = routeOptions.bodyLimit as number;
+  if (!visitor) return limit;
+  const most = routeOptions.config.operation?.upload ? MAX_VISITOR_UPLOAD_BYTES : MAX_VISITOR_BYTES;
+  return Math.min(limit, most);
+}
+
+function tooLarge(limit: number): TooLarge {
+  return new TooLarge(`The body must have at most ${limit} bytes`);
+}
+
+/** The same body, up to so many bytes. */
+function bounded(payload: Readable, limit: number): Readable {
+  let size = 0;
+  const counted = new Transform({
+    transform(piece: Buffer, _, done) {
+      size += piece.length;
+      if (size <= limit) return done(null, piece);
+      payload.unpipe(counted);
+      payload.resume();
+      done(tooLarge(limit));
+    },
+  });
+  payload.once('error', (error) => counted.destroy(error));
+  return payload.pipe(counted);
+}
+
+/** @throws InvalidRequest where it is no JSON, or goes beyond the bounds of any body, whether anybody looks into it or not */
+function parsed(text: string): unknown {
+  if (text === '') return undefined;
+  assertParsable(text);
+  const body = jsonIn(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
+  assertBounded(body);
+  return body;
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidRequest('The body is not valid JSON');
+  }
+}
+
+const BYTE_ORDER_MARK = 0xfeff;
+
+/** What is packed in a body, up to so many bytes. It stops where there is more, and reads no further. */
+function unpacked(payload: Readable, limit: number): Readable {
+  const unzip = createGunzip();
+  let size = 0;
+  const bounded = new Transform({
+    transform(piece: Buffer, _, done) {
+      size += piece.length;
+      const dense = size > DENSE_FROM_BYTES && size > unzip.bytesWritten * MAX_RATIO;
+      if (size <= limit && !dense) return done(null, piece);
+      stop();
+      done(
+        new TooLarge(dense ? 'The body is packed too densely' : `The body must have at most ${limit} bytes, unpacked`),
+      );
+    },
+  });
+  const stop = () => {
+    payload.unpipe(unzip);
+    unzip.destroy();
+    payload.resume();
+  };
+  bounded.on('error', () => {}); // nobody listens yet, or any more
+  payload.once('error', (error) => bounded.destroy(error));
+  unzip.once('error', () => {
+    stop();
+    bounded.destroy(new InvalidRequest('The body is not valid gzip'));
+  });
+  return payload.pipe(unzip).pipe(bounded);
+}

@@ -1,0 +1,42 @@
+import { describe, expect, test } from '@jest/globals';
+import { validateSync } from 'class-validator';
+import fc from 'fast-check';
+import { NewKey } from '../../accounts/keys.requests.ts';
+import { ChatRequest } from '../../inference/chat.requests.ts';
+import { EmbeddingRequest } from '../../inference/embeddings.requests.ts';
+import { MessageRequest } from '../../inference/messages.requests.ts';
+import { ResponsesInput } from '../../inference/responses.requests.ts';
+import { requestSchema } from '../../openapi/request-schema.ts';
+import { NewTopup } from '../../topups/topups.requests.ts';
+import { quickLook } from './fast-validator.ts';
+
+const VALUES = fc.oneof(
+  fc.constantFrom(undefined, null, '', 'text', 'float', 'USD', 'auto', true, false, [], {}, ['a'], Number.NaN),
+  fc.integer({ min: -2, max: 200 }),
+  fc.double(),
+  fc.string(),
+);
+
+describe.each([ChatRequest, MessageRequest, ResponsesInput, EmbeddingRequest, NewKey, NewTopup])('%p', (type) => {
+  const names = Object.keys(requestSchema(type).properties as object);
+
+  test('a quick look finds right just what class-validator finds right', () => {
+    const look = quickLook(type);
+    fc.assert(
+      fc.property(fc.record(Object.fromEntries(names.map((name) => [name, VALUES]))), (fields) => {
+        const object = Object.assign(new type(), fields);
+        expect(look?.(object)).toBe(validateSync(object).length === 0);
+      }),
+    );
+  });
+
+  test('a quick look sees each field that is wrong alone', () => {
+    const look = quickLook(type);
+    const valid = { model: 'a/b', messages: [], input: 'a', max_tokens: 1, amount: 1, currency: 'USD', name: 'a' };
+    for (const name of names)
+      for (const value of fc.sample(VALUES, 50)) {
+        const object = Object.assign(new type(), valid, { [name]: value });
+        expect([name, value, look?.(object)]).toEqual([name, value, validateSync(object).length === 0]);
+      }
+  });
+});

@@ -1,0 +1,92 @@
+/** How the answer to a chat is written, whole or as a stream: in OpenAI's shapes, with the additions that OpenRouter's clients expect. */
+import type { FastifyReply } from 'fastify';
+import {
+  type AnswerClient,
+  type ChatBody,
+  costDetails,
+  DONE,
+  type Receipt,
+  type Retelling,
+  retold,
+  type Source,
+  sseEvent,
+} from '#application';
+import { quantityOf } from '#domain';
+import { usdNumber } from '#kernel';
+import { shapeFor } from '../edge/errors/error-formats.ts';
+import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
+import { SseClient } from '../edge/responses/sse.ts';
+
+/** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
+function usageWire(receipt: Receipt) {
+  const { usage, charged } = receipt;
+  const prompt = quantityOf('input', usage);
+  const generated = quantityOf('output', usage);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: generated,
+    total_tokens: prompt + generated,
+    cost: usdNumber(charged),
+    prompt_tokens_details: {
+      cached_tokens: quantityOf('cacheRead', usage),
+      cache_write_tokens: quantityOf('cacheWrite', usage),
+    },
+    completion_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
+    // OpenRouter's strict clients refuse usage without the two parts.
+    cost_details: costDetails(receipt, 'completions'),
+  };
+}
+
+export function completion(body: Readonly<Record<string, unknown>>, receipt: Receipt) {
+  return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: usageWire(receipt) };
+}
+
+/** A client of a chat. Once events have been sent, an error can only be another event. */
+export class ChatStream extends SseClient implements AnswerClient {
+  /** Unix seconds: of all chunks. */
+  readonly created = Math.floor(Date.now() / 1000);
+  private model: string;
+
+  /**
+   * @param body the request, by which the last chunk has no choice, or an empty one
+   * @param retell the other shape that its client knows, if it does
+   */
+  constructor(
+    reply: FastifyReply,
+    private readonly body: ChatBody,
+    private readonly retell?: Retelling,
+  ) {
+    super(reply);
+    this.model = body.model;
+  }
+
+  override begin(source?: Source): void {
+    this.model = source?.model ?? this.model;
+    super.begin();
+  }
+
+  override write(events: Uint8Array): Promise<void> | undefined {
+    return super.write(this.retell ? retold(events, this.retell) : events);
+  }
+
+  end(receipt: Receipt | undefined, failure?: unknown): void {
+    const { requestId, created, model, retell = same } = this;
+    const head = { id: `gen-${requestId}`, object: 'chat.completion.chunk', created, model };
+    const usage = receipt ? [{ ...head, choices: this.lastChoices, usage: usageWire(receipt) }] : [];
+    const error = failure ? shapeFor(this.request).inEvent(answerTo(failure) ?? UNEXPECTED) : undefined;
+    const events = error ? [{ ...head, ...brokenOff(error) }, ...usage] : usage;
+    this.finish([...events.map((event) => JSON.stringify(retell(event))), DONE].map((data) => sseEvent(data)).join(''));
+  }
+
+  /** Who has not asked for the chunk with the usage, as OpenAI's clients must, may look into the choice of every chunk. */
+  private get lastChoices(): readonly object[] {
+    const asked = this.body.stream_options as { readonly include_usage?: unknown } | null | undefined;
+    return asked?.include_usage === true ? [] : [{ index: 0, delta: {}, finish_reason: null }];
+  }
+}
+
+const same: Retelling = (answer) => answer;
+
+function brokenOff(error: object) {
+  return { error, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] };
+}

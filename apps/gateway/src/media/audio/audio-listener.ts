@@ -1,0 +1,64 @@
+/** The address of sound alone: a port of its own, at which the paths below `/api/v1/audio` are served, and nothing else. */
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { NotFoundException } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
+import { type Connections, SERVER_TIMEOUTS, StartError } from '#foundation';
+import { refuseBroken, refuseOddities } from '../../edge/errors/malformed-requests.ts';
+
+const PATHS = '/api/v1/audio/';
+
+interface Where {
+  readonly host: string;
+  readonly connections: Connections;
+}
+
+export class AudioListener {
+  private server: Server | undefined;
+  private readonly received = new WeakSet<IncomingMessage>();
+
+  /** Refuses what comes there and is not about sound, and ends with the main listener. For routes that are declared from now on. */
+  guard(fastify: FastifyInstance): void {
+    fastify.addHook('onRequest', ({ raw, url }, _, done) => {
+      const isElsewhere = this.received.has(raw) && !url.startsWith(PATHS);
+      done(isElsewhere ? (new NotFoundException(`Only ${PATHS} is served at this address`) as Error) : undefined);
+    });
+    // With the main listener: what runs goes on until it has ended or is cut short.
+    fastify.addHook('preClose', (done) => {
+      this.server?.close();
+      done();
+    });
+  }
+
+  /**
+   * Serves with all that the main listener has: the same limits, hooks and routes.
+   * @returns its address up to and including `/api/v1`
+   * @throws StartError
+   */
+  async listen(fastify: FastifyInstance, port: number, { host, connections }: Where): Promise<string> {
+    const { requestTimeout, keepAliveTimeout } = fastify.server;
+    const server = createServer({ requestTimeout, keepAliveTimeout, ...SERVER_TIMEOUTS, requireHostHeader: false });
+    server.on('request', (request, response) => {
+      this.received.add(request);
+      fastify.routing(request, response);
+    });
+    connections.guard(server);
+    server.on('clientError', refuseBroken as never);
+    refuseOddities(server);
+    this.server = server;
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
+        const busy = `Port ${port} is already in use; stop what listens there or set AUDIO_PORT.`;
+        reject(new StartError(code === 'EADDRINUSE' ? busy : `The API cannot listen for sound: ${message}.`));
+      });
+      server.listen(port, host, resolve);
+    });
+    const { address, port: bound, family } = server.address() as AddressInfo;
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}/api/v1`;
+  }
+
+  async close(): Promise<void> {
+    this.server?.close();
+    this.server?.closeAllConnections();
+  }
+}

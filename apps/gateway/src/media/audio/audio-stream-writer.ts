@@ -1,0 +1,19 @@
+import type { FastifyReply } from 'fastify';
+import type { BytesClient, Receipt } from '#application';
+import { ReplyStream } from '../../edge/responses/http-stream-writer.ts';
+
+/** A client that receives sound as it is made. */
+export class SoundClient extends ReplyStream implements BytesClient {
+  constructor(reply: FastifyReply) {
+    super(reply);
+  }
+
+  begin(mediaType: string): void {
+    if (!this.started) this.open({ 'content-type': mediaType, 'cache-control': 'no-store' });
+  }
+
+  end(_receipt: Receipt | undefined, failure?: unknown): void {
+    if (failure === undefined) this.finish('');
+    else this.breakOff();
+  }
+}

@@ -1,0 +1,47 @@
+/** What a vendor says of the length of a recording is on its invoice, as far as it can be true. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { HoldSettled } from '#domain';
+import { formOf, type TestAccount, World } from '#testing';
+import { AnsweringServer, json } from '../../../../../libs/testing/src/servers/stub-server.ts';
+
+const vendor = new AnsweringServer();
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open({ DEEPGRAM_BASE_URL: await vendor.listen() });
+  account = await world.account(10.5);
+});
+afterAll(async () => {
+  await world.close();
+  await vendor.close();
+});
+
+/** A second of sound. @returns what was settled */
+async function settledAt(duration: unknown) {
+  const results = { channels: [{ alternatives: [{ transcript: 'x', words: [] }] }] };
+  vendor.answer = json({ metadata: { duration }, results });
+  const headers = { authorization: `Bearer ${account.apiKey}` };
+  const body = formOf({ file: '@file' });
+  expect((await world.send('POST', '/v1/audio/transcriptions', { body, headers })).status).toBe(200);
+  return ((await world.facts(account)).at(-1) as unknown as HoldSettled).data;
+}
+
+test('a longer one is owed to it, and no more than is held is taken from the customer', async () => {
+  const { held, charged, charge } = await settledAt(60);
+  expect(charged).toBe(held);
+  expect(charge).toMatchObject({
+    cost: '4300000000',
+    items: [{ usage: { audioMillisecond: 60_000 }, estimated: false }],
+  });
+  expect(BigInt(charge.price)).toBeGreaterThan(BigInt(charged));
+});
+
+test.each([undefined, -1, 'long', 1e12])(
+  'one of %s seconds is not believed: what was counted is charged, as an estimate',
+  async (duration) => {
+    const { held, charged, charge } = await settledAt(duration);
+    expect(BigInt(charged)).toBeLessThanOrEqual(BigInt(held));
+    expect(charge.items[0]).toMatchObject({ usage: { audioMillisecond: expect.any(Number) }, estimated: true });
+    expect(charge.items[0]?.usage.audioMillisecond).toBeLessThan(1_100);
+  },
+);

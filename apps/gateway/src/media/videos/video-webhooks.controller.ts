@@ -1,0 +1,27 @@
+import { Controller, HttpCode, Param, Post, Req } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { VideoHookReceiver } from '#application';
+import { NotFound, Unauthorized } from '../../edge/errors/errors.ts';
+import { Operation } from '../../openapi/operation.ts';
+import * as operations from './videos.operations.ts';
+
+/** Web hooks of vendors that make videos. They are believed no more than that a video is worth a look. */
+@Controller()
+export class VideoHooksController {
+  constructor(private readonly receiver: VideoHookReceiver) {}
+
+  @Post('v1/videos/webhooks/:vendor/:token')
+  @HttpCode(200)
+  @Operation(operations.receiveVideoHook)
+  async receive(
+    @Param('vendor') vendor: string,
+    @Param('token') token: string,
+    @Req() { id, headers, body }: FastifyRequest,
+  ) {
+    const hook = { headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) };
+    const taken = await this.receiver.receive(vendor, token, hook, id);
+    if (taken === 'unknown') throw new NotFound('There is no such web hook');
+    if (taken === 'unsigned') throw new Unauthorized('The web hook is not signed as it must be');
+    return { status: 'success' };
+  }
+}

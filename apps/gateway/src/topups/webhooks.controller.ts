@@ -1,0 +1,30 @@
+import { Controller, HttpCode, Param, Post, Req } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { PaymentBackends, TopupHints } from '#application';
+import { NotFound, Unauthorized } from '../edge/errors/errors.ts';
+import { Operation } from '../openapi/operation.ts';
+import * as operations from './topups.operations.ts';
+
+/**
+ * Web hooks of the back ends that take payments. They are believed no more than that a top-up is worth a look, so one that
+ * is repeated, late, reordered or replayed changes nothing.
+ */
+@Controller('topup')
+export class HooksController {
+  constructor(
+    private readonly backends: PaymentBackends,
+    private readonly hints: TopupHints,
+  ) {}
+
+  @Post('webhooks/:backend')
+  @HttpCode(200)
+  @Operation(operations.receivePaymentHook)
+  async receive(@Param('backend') name: string, @Req() { headers, body }: FastifyRequest) {
+    const backend = this.backends.named(name);
+    if (!backend?.notified) throw new NotFound('There are no web hooks of such a back end');
+    const references = await backend.notified({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
+    if (!references) throw new Unauthorized('The web hook is not signed as it must be');
+    if (references.length > 0) await this.hints.wake(name, references);
+    return { status: 'success' };
+  }
+}

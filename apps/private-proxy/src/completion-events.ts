@@ -1,0 +1,120 @@
+/** The answers of a chat, whole or not at all: that an answer ends is proven by what it says. */
+import {
+  CollectedChat,
+  DONE,
+  isObject,
+  MAX_EVENT_CHARACTERS,
+  SseReader,
+  sseData,
+  type Thing,
+} from '#application/messages';
+import { jsonIn } from './gateway.ts';
+import { BROKEN, errorIn, Failure } from './proxy-error.ts';
+
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** For what the gateway still has to say after the answer is complete. */
+const REST_MS = 5_000;
+
+/**
+ * The answer in one piece that a stream comes to.
+ * @throws Failure when the stream is not whole
+ */
+export async function collected(pieces: AsyncIterable<Uint8Array>): Promise<Thing> {
+  const chat = new CollectedChat();
+  for await (const chunk of chunksOf(bounded(pieces))) {
+    try {
+      chat.accept(chunk);
+    } catch {
+      throw broken('The answer is no chat');
+    }
+  }
+  return chat.body;
+}
+
+/** What the events of a stream carry. @throws Failure also where one of them is an error of the enclave's, or none has a choice */
+export async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Thing> {
+  let isChat = false;
+  for await (const events of eventsOf(pieces)) {
+    for (const { chunk } of events) {
+      if (!chunk) continue;
+      const { error, choices } = chunk;
+      if (error)
+        throw new Failure(502, errorIn(chunk)?.message ?? 'The enclave failed', { code: 'enclave_error', final: true });
+      if (!areChoices(choices ?? [])) throw broken('The answer is no chat');
+      isChat ||= choices !== undefined;
+      yield chunk;
+    }
+  }
+  if (!isChat) throw broken('The answer is no chat');
+}
+
+function areChoices(choices: unknown): boolean {
+  return Array.isArray(choices) && choices.every((each) => isObject(each) && isObject(each.delta ?? {}));
+}
+
+/** @throws Failure when nobody would want to keep it until its end */
+export async function* bounded(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let left = MAX_ANSWER_BYTES;
+  for await (const piece of pieces) {
+    left -= piece.length;
+    if (left < 0) throw new Failure(502, 'The answer is too long', { code: 'answer_too_long', final: true });
+    yield piece;
+  }
+}
+
+/** An event of a streamed answer. */
+export interface AnswerEvent {
+  /** Without its end. */
+  readonly text: string;
+  /** What it carries, unless it is a comment or `[DONE]`. */
+  readonly chunk?: Thing;
+}
+
+/**
+ * The events of a streamed answer, several at a time. The last one is `[DONE]`.
+ * @throws Failure when there is none, or one that cannot be read, after the events that came
+ */
+export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<readonly AnswerEvent[]> {
+  const reader = new SseReader();
+  const decoder = new TextDecoder();
+  const source = pieces[Symbol.asyncIterator]();
+  let isDone = false;
+  try {
+    while (!isDone) {
+      const { done, value } = await source.next();
+      if (done) throw broken('The answer ended before it was complete');
+      const events = reader.read(decoder.decode(value, { stream: true }));
+      if (reader.waiting > MAX_EVENT_CHARACTERS) throw broken('An event of the answer is too long');
+      const end = events.findIndex((event) => sseData(event) === DONE);
+      isDone = end >= 0;
+      if (events.length > 0) yield (isDone ? events.slice(0, end + 1) : events).map(eventIn);
+    }
+    await rest(source);
+  } finally {
+    // Not awaited: it may wait for bytes that never come, and whoever left has aborted the request.
+    void source.return?.().catch(() => {});
+  }
+}
+
+function eventIn(text: string): AnswerEvent {
+  const data = sseData(text);
+  if (data === undefined || data === DONE) return { text };
+  const chunk = jsonIn(data);
+  if (!isObject(chunk)) throw broken('The answer has an event that is not JSON');
+  return { text, chunk };
+}
+
+/** Lets the gateway end in order. The answer is complete whatever comes. */
+async function rest(source: AsyncIterator<Uint8Array>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, REST_MS);
+  const drained = (async () => {
+    while (!(await source.next()).done);
+  })().catch(() => {});
+  await Promise.race([drained, late]);
+  clearTimeout(timer);
+}
+
+function broken(message: string): Failure {
+  return new Failure(502, message, { code: BROKEN, final: true });
+}

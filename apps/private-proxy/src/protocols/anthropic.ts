@@ -1,0 +1,162 @@
+/** Anthropic's face: a message becomes a chat, and the chat's answer a message, in the words that the gateway has for both. */
+
+import { randomUUID } from 'node:crypto';
+import {
+  estimatedInputTokens,
+  isObject,
+  MessageDraft,
+  type MessagesBody,
+  type MessagesRequest,
+  type MessageUsage,
+  messageErrorType,
+  readMessagesRequest,
+  sseEvent,
+  type Thing,
+  type TypedEvent,
+  UnservableRequest,
+} from '#application/messages';
+import { bounded, chunksOf } from '../completion-events.ts';
+import type { Exchange } from '../exchanges.ts';
+import { PREFIX } from '../gateway.ts';
+import type { MeantModel } from '../model-names.ts';
+import type { EnclaveAnswer } from '../private-chats.ts';
+import { Failure } from '../proxy-error.ts';
+import type { Face } from './client-protocol.ts';
+import { enclaveChat } from './enclave-chat.ts';
+
+function error({ status, message, code, param, money }: Failure, request_id: string | null = null) {
+  const details = { error_code: code, ...(param ? { param } : {}), ...money };
+  return { type: 'error', error: { type: messageErrorType(status), message, details }, request_id };
+}
+
+export const ANTHROPIC: Face = {
+  name: 'anthropic',
+  idHeaders: ['x-request-id', 'request-id'],
+  error,
+  errorEvent: (failure, requestId) => printed(error(failure, requestId)),
+  keepAlive: printed({ type: 'ping' }),
+};
+
+/** What the edge of the gateway checks as well; what is in the fields is checked where they are read. */
+const FIELDS: readonly (readonly [
+  field: keyof MessagesBody & string,
+  is: (value: unknown) => boolean,
+  must: string,
+])[] = [
+  ['system', (value) => typeof value === 'string' || Array.isArray(value), 'text or an array of text blocks'],
+  ['max_tokens', (value) => Number.isSafeInteger(value) && (value as number) > 0, 'a whole number from 1'],
+  ['stream', (value) => typeof value === 'boolean', 'a boolean'],
+  ['tools', Array.isArray, 'an array'],
+  ['tool_choice', isObject, 'an object'],
+  ['thinking', isObject, 'an object'],
+  ['output_config', isObject, 'an object'],
+  ['metadata', isObject, 'an object'],
+  ['cache_control', isObject, 'an object'],
+  ['stop_sequences', areTexts, 'an array of strings that are not empty'],
+  ['temperature', isFraction, 'a number from 0 to 1'],
+  ['top_p', isFraction, 'a number from 0 to 1'],
+  ['top_k', (value) => Number.isSafeInteger(value), 'a whole number'],
+];
+
+/** @throws Failure that names the field that is wrong */
+export function messagesBody(body: Thing): MessagesBody {
+  if (!Array.isArray(body.messages) || body.messages.length === 0) {
+    throw new Failure(400, 'messages must be a non-empty array', { param: 'messages' });
+  }
+  for (const [field, is, must] of FIELDS) {
+    const value = body[field] ?? undefined;
+    if (value !== undefined && !is(value)) throw new Failure(400, `${field} must be ${must}`, { param: field });
+  }
+  return body as unknown as MessagesBody;
+}
+
+/** @throws Failure for what no enclave serves */
+export function messageExchange(body: Thing, model: MeantModel): Exchange {
+  const asked = messagesBody(body);
+  if (asked.max_tokens === undefined) throw new Failure(400, 'max_tokens is required', { param: 'max_tokens' });
+  const { chat, thoughts } = understood(asked);
+  const draft = () => new MessageDraft(randomUUID().replaceAll('-', ''), PREFIX + model.id, thoughts);
+  return {
+    streams: chat.stream === true,
+    chat: enclaveChat(chat, model),
+    whole: (answer) => wholeMessage(answer, draft()),
+    events: (answer) => streamedMessage(answer, draft()),
+  };
+}
+
+/** An estimate: it is made here, and nobody hears of it. */
+export async function tokensOf(body: MessagesBody): Promise<number> {
+  const { chat } = understood(body);
+  return estimatedInputTokens(chat).catch((error) => {
+    throw refusalIn(error);
+  });
+}
+
+function understood(body: MessagesBody): MessagesRequest {
+  try {
+    return readMessagesRequest(body);
+  } catch (error) {
+    throw refusalIn(error);
+  }
+}
+
+function refusalIn(error: unknown): unknown {
+  // Of the stack, by what is nested as deep as no request is.
+  if (error instanceof RangeError) return new Failure(400, 'The body is nested too deeply');
+  if (!(error instanceof UnservableRequest)) return error;
+  return new Failure(error.status, error.message, error.param ? { param: error.param } : {});
+}
+
+async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageDraft): Promise<string> {
+  let usage: MessageUsage | undefined;
+  for await (const chunk of chunksOf(bounded(pieces))) {
+    usage = usageIn(chunk.usage) ?? usage;
+    draft.accept(chunk);
+  }
+  return JSON.stringify(draft.finished(usage));
+}
+
+/** @throws Failure when the chat breaks off, after the events that it became: then there is no end */
+async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageDraft): AsyncGenerator<string> {
+  let usage: MessageUsage | undefined;
+  let said = printed(draft.started());
+  for await (const chunk of chunksOf(pieces)) {
+    usage = usageIn(chunk.usage) ?? usage;
+    said += draft.accept(chunk).map(printed).join('');
+    if (said !== '') yield said;
+    said = '';
+  }
+  yield draft.ended(usage).map(printed).join('');
+}
+
+/** Usage as chats count it, in Anthropic's words: what came from a cache stands beside the rest of the input. */
+function usageIn(usage: unknown): MessageUsage | undefined {
+  if (!isObject(usage)) return undefined;
+  const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = usage;
+  const cached = countIn(isObject(prompt_tokens_details) ? prompt_tokens_details.cached_tokens : 0);
+  const thought = countIn(isObject(completion_tokens_details) ? completion_tokens_details.reasoning_tokens : 0);
+  return {
+    input_tokens: Math.max(0, countIn(prompt_tokens) - cached),
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cached,
+    output_tokens: countIn(completion_tokens),
+    output_tokens_details: { thinking_tokens: thought },
+    service_tier: 'standard',
+  };
+}
+
+function countIn(value: unknown): number {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
+}
+
+function printed(event: TypedEvent): string {
+  return sseEvent(JSON.stringify(event), event.type);
+}
+
+function areTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== '');
+}
+
+function isFraction(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value <= 1;
+}

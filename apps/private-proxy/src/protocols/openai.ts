@@ -1,0 +1,56 @@
+/**
+ * OpenAI's face: a chat goes to the enclave as it came but for the name of its model, and always as one that is streamed; its events
+ * come back as they are, or as the answer in one piece that they come to.
+ */
+
+import { isObject, sseEvent, type Thing } from '#application/messages';
+import { type AnswerEvent, collected, eventsOf } from '../completion-events.ts';
+import type { Exchange } from '../exchanges.ts';
+import type { MeantModel } from '../model-names.ts';
+import { Failure } from '../proxy-error.ts';
+import type { Face } from './client-protocol.ts';
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'insufficient_balance',
+  403: 'permission_error',
+  429: 'rate_limit_error',
+};
+
+function error({ status, message, type, code, param, money: metadata }: Failure) {
+  const byStatus = TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'proxy_error');
+  return { error: { message, type: type ?? byStatus, param, code, ...(metadata ? { metadata } : {}) } };
+}
+
+export const OPENAI: Face = {
+  name: 'openai',
+  idHeaders: ['x-request-id'],
+  error,
+  errorEvent: (failure) => sseEvent(JSON.stringify(error(failure))),
+  keepAlive: ': waiting\n\n',
+};
+
+/** @throws Failure that names the field that is wrong */
+export function chatExchange(body: Thing, { id: model }: MeantModel): Exchange {
+  const { messages, stream, stream_options } = body;
+  if (!Array.isArray(messages)) throw new Failure(400, 'messages must be an array', { param: 'messages' });
+  if (typeof (stream ?? false) !== 'boolean') throw new Failure(400, 'stream must be a boolean', { param: 'stream' });
+  const options = isObject(stream_options) ? stream_options : {};
+  const isHeard = options.include_usage === true ? () => true : isOfAnswer;
+  return {
+    streams: stream === true,
+    chat: { ...body, model, stream: true, stream_options: { ...options, include_usage: true } },
+    whole: async ({ pieces }) => JSON.stringify(await collected(pieces)),
+    async *events({ pieces }) {
+      for await (const events of eventsOf(pieces)) {
+        const heard = events.filter(isHeard).map(({ text }) => `${text}\n\n`);
+        if (heard.length > 0) yield heard.join('');
+      }
+    },
+  };
+}
+
+/** All but the chunk that has the usage and nothing else: clients that have not asked for it may look for a choice in each. */
+function isOfAnswer({ chunk }: AnswerEvent): boolean {
+  return !(chunk && isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0);
+}

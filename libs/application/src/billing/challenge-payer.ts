@@ -1,0 +1,60 @@
+import { CHALLENGE } from '#domain';
+import { money, streamName, ZERO } from '#kernel';
+import type { Challenges } from '../streams.ts';
+import { type Hold, type HoldRequest, HoldTaken } from './payer.ts';
+import { Holder, type Holding } from './stream-payer.ts';
+
+/** A challenge whose proof was shown and is right: its preimage is that of its payment. */
+export interface ProvenChallenge {
+  readonly challengeId: string;
+  /** Digest of the request that the proof came with. */
+  readonly request: string;
+  /** The price list that was in force when it was issued. */
+  readonly priceList: string;
+}
+
+/** A challenge pays for the one request that it was issued for, with what was paid and nothing more. */
+export class ChallengePayer extends Holder {
+  /** @param again the request was served, and its answer was lost with the gateway that died: the house pays */
+  constructor(
+    holding: Holding,
+    private readonly challenges: Challenges,
+    private readonly proven: ProvenChallenge,
+    private readonly again = false,
+  ) {
+    super(holding);
+  }
+
+  get id(): string {
+    return streamName(CHALLENGE, this.proven.challengeId);
+  }
+
+  get priceList(): string {
+    return this.proven.priceList;
+  }
+
+  protected get actor(): string {
+    return `challenge:${this.proven.challengeId}`;
+  }
+
+  /** @throws Rejection when it does not pay for this request, or not any more, or pays for it at this moment */
+  async take({ holdId, query, atMost, lifetimeMs }: HoldRequest): Promise<Hold> {
+    const { challengeId, request } = this.proven;
+    const { clock, owner } = this.holding;
+    const expiresAt = clock.milliseconds() + lifetimeMs;
+    const terms = { holdId, request, atMost, query, again: this.again };
+    const data = { ...terms, owner: owner(), expiresAt: clock.at(expiresAt), at: clock.now() };
+    const { events } = await this.confirmed({ holdId, expiresAt }, () =>
+      this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.request(holdId)),
+    );
+    const held = events.find((event) => event.type === 'FundsHeld');
+    if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
+    const amount = money.fromJson(held.data.amount);
+    return { holdId, payer: this.id, amount, beside: ZERO, reach: amount, expiresAt };
+  }
+
+  /** There is nothing beside what was paid. */
+  async grow(): Promise<'no more'> {
+    return 'no more';
+  }
+}

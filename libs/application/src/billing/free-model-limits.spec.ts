@@ -1,0 +1,48 @@
+import { expect, test } from '@jest/globals';
+import { ZERO } from '#kernel';
+import { AbuseLimits, type Counted, TooManyRequests } from '../rate-limiter.ts';
+import { FreeUse } from './free-model-limits.ts';
+import type { Payer } from './payer.ts';
+
+class Counts extends AbuseLimits {
+  readonly counted: string[] = [];
+
+  constructor(private readonly refused?: Counted) {
+    super();
+  }
+
+  async count(counted: Counted, whose = ''): Promise<void> {
+    if (counted === this.refused) throw new TooManyRequests('too many', 1);
+    this.counted.push(`${counted}: ${whose}`);
+  }
+
+  isOver(): boolean {
+    return false;
+  }
+}
+
+async function take(limits: AbuseLimits, free: boolean): Promise<unknown> {
+  const hold = { holdId: 'h', payer: 'p', amount: ZERO, expiresAt: 0 };
+  const payer = { id: 'account', take: async () => hold } as unknown as Payer;
+  const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
+  const request = { holdId: 'h', query, atLeast: ZERO, atMost: ZERO, priceList: 'p', lifetimeMs: 1 };
+  return new FreeUse(limits).payerOf(payer, () => '192.0.2.1').take(request);
+}
+
+test('what is free is counted by account and by address, and what is paid for is not', async () => {
+  const limits = new Counts();
+  await take(limits, false);
+  expect(limits.counted).toEqual([]);
+  await take(limits, true);
+  expect(limits.counted).toEqual([
+    'free requests of an account in a minute: account',
+    'free requests of an account in a day: account',
+    'free requests of an address in a day: 192.0.2.1',
+  ]);
+});
+
+test('what is refused by the minute is not counted by the day', async () => {
+  const limits = new Counts('free requests of an account in a minute');
+  await expect(take(limits, true)).rejects.toBeInstanceOf(TooManyRequests);
+  expect(limits.counted).toEqual([]);
+});

@@ -1,0 +1,33 @@
+/** Free models are bounded by how often they may be asked, since no price bounds them. */
+import type { AbuseLimits } from '../rate-limiter.ts';
+import { type Hold, type HoldRequest, type Payer, PayerBefore } from './payer.ts';
+
+/** Counts by the account, and by the address that it comes from: accounts are free to make. */
+export class FreeUse {
+  constructor(private readonly limits: AbuseLimits) {}
+
+  /** The same payer, within the limits where what it pays for costs nothing. */
+  payerOf(payer: Payer, address: () => string): Payer {
+    return new LimitedPayer(payer, () => this.count(payer.id, address()));
+  }
+
+  /** What one limit refuses is not counted by the next. @throws TooManyRequests, StoreUnavailable */
+  private async count(account: string, address: string): Promise<void> {
+    await this.limits.count('free requests of an account in a minute', account);
+    await this.limits.count('free requests of an account in a day', account);
+    await this.limits.count('free requests of an address in a day', address);
+  }
+}
+
+class LimitedPayer extends PayerBefore {
+  constructor(
+    payer: Payer,
+    private readonly count: () => Promise<void>,
+  ) {
+    super(payer);
+  }
+
+  override take(request: HoldRequest): Promise<Hold> {
+    return request.query.free ? this.count().then(() => this.payer.take(request)) : this.payer.take(request);
+  }
+}

@@ -1,0 +1,90 @@
+import { expect, test } from '@jest/globals';
+import { type Accounts, HoldTaken, Payers, SystemClock, UpstreamFailure } from '#application';
+import { type AccountEvent, accountDecider, type Charge } from '#domain';
+import { type Cause, money, Rejection, StoreUnavailable, ZERO } from '#kernel';
+import { ClaimedPayer } from './idempotent-payer.ts';
+
+const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+const amounts = { atLeast: money.usd('1'), atMost: money.usd('1'), priceList: 'p', lifetimeMs: 1_000 };
+const caller = { accountId: 'a', keyId: null };
+const request = { holdId: 'r', query, ...amounts };
+const hold = {
+  holdId: 'r',
+  payer: 'account-a',
+  amount: money.usd('1'),
+  beside: ZERO,
+  reach: money.usd('1'),
+  expiresAt: 0,
+};
+const held = { type: 'FundsHeld', data: { holdId: 'r', amount: money.toJson(money.usd('1')) } } as AccountEvent;
+const away = new StoreUnavailable('away');
+
+/** Pays from an account that answers with these, one after the other. */
+function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm = async () => {}): ClaimedPayer {
+  const left = [...outcomes];
+  const run: Accounts['run'] = async () => {
+    const outcome = left.shift() ?? [];
+    if (outcome instanceof Error) throw outcome;
+    return { events: outcome, state: accountDecider.initial(), revision: 0, position: 0n };
+  };
+  return new ClaimedPayer(
+    new Payers({ accounts: { run } } as never, new SystemClock(), () => 'gateway-1').of(caller),
+    confirm,
+  );
+}
+
+test.each([
+  [true, true],
+  [false, false],
+])('holds are ended for their time by a gateway whose clock is sure (%s): %s', async (isSure, isEnded) => {
+  const clock: SystemClock = Object.create(new SystemClock(), { isSure: { value: () => isSure } });
+  let before = '';
+  const run: Accounts['run'] = async (_, command) => {
+    if (command.type === 'ExpireHolds') before = command.data.before;
+    return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
+  };
+  const expiresAt = clock.in(-60_000);
+  await new Payers({ accounts: { run } } as never, clock, () => 'gateway-1').endOverdueHolds('account-a', {} as Cause);
+  expect(expiresAt <= before).toBe(isEnded);
+});
+
+const release = { failure: new UpstreamFailure('timeout', ''), attempts: [] };
+
+test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle' | 'release' | 'take']>([
+  ['none', 'when it is refused', [new Rejection('insufficient_balance', '')], 'take'],
+  ['open', 'once it is held', [[held]], 'take'],
+  ['open', 'when it is not known whether it was held', [away], 'take'],
+  ['open', 'when another request holds it', [[]], 'take'],
+  ['open', 'when another request held it', [new Rejection('hold_resolved', '')], 'take'],
+  ['charged', 'once it is settled', [[held], []], 'settle'],
+  ['open', 'when it is not known whether it was settled', [[held], away], 'settle'],
+  ['released', 'once it is released', [[held], []], 'release'],
+])('the money of a claimed request is %s %s', async (standing, _, outcomes, last) => {
+  const payer = payerOf(outcomes);
+  await payer.take(request).catch(() => {});
+  if (last === 'settle') await payer.settle(hold, {} as Charge).catch(() => {});
+  if (last === 'release') await payer.release(hold, release);
+  expect(payer.standing).toBe(standing);
+});
+
+test.each<[string, string, readonly (readonly AccountEvent[] | Error)[]]>([
+  ['released', 'is given back', [[held], []]],
+  ['open', 'is left to expire when it cannot be given back', [[held], new Rejection('hold_not_found', '')]],
+])('a hold that is not confirmed is %s: it %s', async (standing, _, outcomes) => {
+  const payer = payerOf(outcomes, () => Promise.reject(new Error('not mine')));
+  await expect(payer.take(request)).rejects.toThrow(standing === 'released' ? 'not mine' : '');
+  expect(payer.standing).toBe(standing);
+});
+
+test('a hold is confirmed once it is made, and not when it is refused', async () => {
+  const confirmed: string[] = [];
+  const payer = payerOf([new Rejection('insufficient_balance', ''), [held]], async () => void confirmed.push('r'));
+  await expect(payer.take(request)).rejects.toMatchObject({ code: 'insufficient_balance' });
+  expect(confirmed).toEqual([]);
+  await payer.take(request);
+  expect(confirmed).toEqual(['r']);
+});
+
+test('a hold that another request has open is refused: its call would be served for nothing', async () => {
+  await expect(payerOf([[]]).take(request)).rejects.toBeInstanceOf(HoldTaken);
+});

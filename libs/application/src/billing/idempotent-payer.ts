@@ -1,0 +1,55 @@
+import type { Charge } from '#domain';
+import { Rejection } from '#kernel';
+import { UpstreamFailure } from '../errors.ts';
+import { type Hold, type HoldRequest, type Payer, PayerBefore, type Release } from './payer.ts';
+
+/** What this process knows of the money of a request. `open` also means: how it ended could not be found out. */
+export type Standing = 'none' | 'open' | 'charged' | 'released';
+
+/** Rejections that mean another hold with the same id, whose fate is not known here. */
+const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
+
+/**
+ * A payer of a request whose idempotency key is claimed: the claim is confirmed once the money is held, and before the
+ * hold may be used; and how the money ended is noted, so that no use case has to report whether it charged.
+ */
+export class ClaimedPayer extends PayerBefore {
+  private known: Standing = 'none';
+
+  /** @param confirm what must hold, once there is money, before it may be used. It throws where it does not */
+  constructor(
+    payer: Payer,
+    private readonly confirm: () => Promise<void>,
+  ) {
+    super(payer);
+  }
+
+  get standing(): Standing {
+    return this.known;
+  }
+
+  async take(request: HoldRequest): Promise<Hold> {
+    this.known = 'open';
+    const hold = await this.payer.take(request).catch((error) => {
+      if (error instanceof Rejection && !TAKEN.has(error.code)) this.known = 'none';
+      throw error;
+    });
+    await this.confirm().catch(async (error) => {
+      const failure = new UpstreamFailure('not_served', 'It is served elsewhere, or may be');
+      await this.release(hold, { failure, attempts: [] });
+      throw error;
+    });
+    return hold;
+  }
+
+  override async settle(hold: Hold, charge: Charge) {
+    const charged = await this.payer.settle(hold, charge);
+    this.known = 'charged';
+    return charged;
+  }
+
+  override async release(hold: Hold, why: Release): Promise<void> {
+    await this.payer.release(hold, why);
+    this.known = 'released';
+  }
+}

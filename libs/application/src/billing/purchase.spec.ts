@@ -1,0 +1,168 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Endpoint, Model } from '#catalogue';
+import type { Price, Tariff, Usage } from '#domain';
+import { usd, ZERO } from '#kernel';
+import { Clock } from '../clock.ts';
+import { UpstreamFailure } from '../errors.ts';
+import { EndpointHealth } from '../routing/endpoint-health.ts';
+import { Paying } from './billing-engine.ts';
+import type { Payer } from './payer.ts';
+import { Purchase, type Sale } from './purchase.ts';
+
+class StillClock extends Clock {
+  milliseconds(): number {
+    return 0;
+  }
+}
+
+const price = (unit: Price['unit'], amount: bigint): Price => ({ unit, per: 1n, cost: amount, price: 2n * amount });
+const prices = [price('input', 3n), price('output', 5n), price('request', 7n)];
+const tariff: Tariff = { of: 'v/m', provider: 'maker', creditor: 'router', prices };
+const search: Tariff = {
+  of: 'web_search',
+  provider: 'exa',
+  creditor: 'exa',
+  prices: [price('search', 11n), price('request', 1n)],
+};
+const endpoint = { slug: 'maker', tariff } as unknown as Endpoint;
+const model = { id: 'v/m', endpoints: [endpoint] } as unknown as Model;
+
+function begin(endpoints = [endpoint]) {
+  const alarms: string[] = [];
+  const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
+  const sale: Sale = { id: 'h', query, model, endpoints, ...bounds };
+  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), beside: ZERO, reach: usd('1'), expiresAt: 0 };
+  const watch = { health: new EndpointHealth(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
+  return {
+    ...{ sale, hold },
+    purchase: new Purchase(
+      sale,
+      { payer: {} as Payer, hold },
+      { signal: new AbortController().signal, cutShort: () => {} },
+      watch,
+    ),
+    alarms,
+    health: watch.health,
+  };
+}
+
+const counted = async (): Promise<Usage> => ({ input: 100 });
+const call = { make: async () => 'answer', counted };
+const made = (usage: Usage | undefined, vendorId?: string) => ({ usage, delivered: () => '', vendorId });
+
+describe('a purchase', () => {
+  test.each([200, 5_000_000])(
+    'by way of many vendors with ids of %i characters has a charge that fits into the books',
+    async (length) => {
+      const { purchase } = begin(Array.from({ length: 32 }, (_, i) => ({ ...endpoint, slug: `endpoint ${i}` })));
+      const vendorId = 'x'.repeat(length);
+      const failure = new UpstreamFailure('upstream_error', 'no', { status: 400, vendorId });
+      await expect(purchase.ask({ make: async () => Promise.reject(failure), counted })).rejects.toBe(failure);
+      for (let round = 0; round < 32; round++) {
+        await purchase.billCall(call, made({ input: 100 }, vendorId));
+        purchase.billSearches(search, 1, vendorId);
+      }
+      const { attempts, items } = purchase.charge(failure) ?? {};
+      expect([attempts?.length, items?.length]).toEqual([32, 64]);
+      expect(JSON.stringify({ attempts, items }).length).toBeLessThan(64 * 1024);
+    },
+  );
+
+  test.each<[string, () => unknown, number, boolean]>([
+    ['an exception of our own', () => new RangeError('Maximum call stack size exceeded'), 2, false],
+    ['a failure of the vendor', () => new UpstreamFailure('upstream_error', 'The upstream answered with 500'), 4, true],
+  ])('asks elsewhere after %s, and avoids an endpoint for what it did itself alone', async (_, error, calls, cools) => {
+    const { purchase, health } = begin([endpoint, { ...endpoint, slug: 'other' }]);
+    let made = 0;
+    const make = async () => {
+      made++;
+      throw error();
+    };
+    await expect(purchase.ask({ make, counted })).rejects.toMatchObject({ code: 'upstream_error' });
+    expect([made, health.of(model, endpoint).coolingDown]).toEqual([calls, cools]);
+  });
+
+  test('has an item for each call, and one for what was used beside them', async () => {
+    const { purchase, alarms } = begin();
+    await purchase.ask(call);
+    await purchase.billCall(call, made({ input: 2 }, 'gen-1'));
+    purchase.billSearches(search, 1, 'exa-1');
+    purchase.billSearches(search, 0);
+    await purchase.askAgain(call, endpoint);
+    await purchase.billCall(call, made({ input: 1, output: 1 }));
+    const sold = { of: 'v/m', provider: 'maker', creditor: 'router', estimated: false };
+    expect(purchase.charge()?.items).toEqual([
+      { ...sold, vendorId: 'gen-1', usage: { input: 2, request: 1 }, cost: '13', price: '26' },
+      {
+        ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, vendorId: 'exa-1', estimated: false },
+        ...{ usage: { search: 1, request: 1 }, cost: '12', price: '24' },
+      },
+      { ...sold, usage: { input: 1, output: 1, request: 1 }, cost: '15', price: '30' },
+    ]);
+    expect(purchase.charge()).toMatchObject({ cost: '40', price: '80', priceList: 'list' });
+    expect(purchase.left).toBe(usd('1') - 80n);
+    const parts = { input: 23n, output: 5n, searches: 24n, margin: 28n };
+    expect(purchase.receipt(usd('0.00000000008'))).toMatchObject({ charged: 80n, parts });
+    expect(purchase.receipt(usd('0.00000000003')).parts).toEqual({ ...parts, input: 6n, output: 0n, margin: 0n });
+    expect(alarms).toEqual([]);
+  });
+
+  test('names the model, who invoices it and the vendor’s id in each attempt', async () => {
+    const { purchase } = begin();
+    const failure = new UpstreamFailure('invalid_request', 'no', { status: 400, delivered: '', vendorId: 'gen-2' });
+    await expect(purchase.ask({ make: () => Promise.reject(failure), counted })).rejects.toBe(failure);
+    const { attempts, items } = purchase.charge(failure) ?? {};
+    const asked = { provider: 'maker', creditor: 'router', model: 'v/m' };
+    expect(attempts).toMatchObject([{ ...asked, vendorId: 'gen-2', outcome: 'invalid_request', status: 400 }]);
+    expect(items).toMatchObject([{ vendorId: 'gen-2', estimated: true, usage: { input: 100, request: 1 } }]);
+  });
+
+  test('has the fee of a request once, whatever it searches for, and the cost of each search', async () => {
+    const { purchase } = begin();
+    purchase.billSearches(search, 1);
+    purchase.billSearches(search, 2);
+    expect(purchase.charge()?.items).toMatchObject([
+      { usage: { search: 1, request: 1 }, cost: '12' },
+      { usage: { search: 2 }, cost: '22' },
+    ]);
+    expect(purchase.charge()?.items[1]?.usage.request).toBeUndefined();
+  });
+
+  test('is paid by the whole hold when something was used that has no price, and raises an alarm', async () => {
+    const { purchase, alarms } = begin();
+    await purchase.ask(call);
+    await purchase.billCall(call, made({ input: 1, image: 1 }));
+    expect(purchase.charge()).toMatchObject({
+      price: usd('1').toString(),
+      items: [{ usage: { input: 1, image: 1, request: 1 }, price: usd('1').toString() }],
+    });
+    expect(alarms).toEqual(['a use of v/m by maker has no price']);
+  });
+
+  test('of nothing is no charge', () => {
+    expect(begin().purchase.charge()).toBeUndefined();
+  });
+});
+
+test.each(['settle', 'release'] as const)(
+  'use whose %s the store never took is in the log, with what it cost',
+  async (end) => {
+    const { sale, hold, alarms, health } = begin();
+    const away = async () => {
+      throw new Error('the store is away');
+    };
+    const payer = { id: 'account-a', take: async () => hold, [end]: away } as unknown as Payer;
+    const limits = { totalTimeoutMs: 1_000, drainTimeoutMs: 0, heldInFullTokens: 0 };
+    const paying = new Paying(health, limits, (problem) => void alarms.push(problem));
+    const serve = async (purchase: Purchase) => {
+      await purchase.ask(call);
+      await purchase.billCall(call, made({ input: 100 }));
+      if (end === 'release') throw new UpstreamFailure('upstream_error', 'it broke off');
+      return 'answer';
+    };
+    const audience = { left: new Promise<void>(() => {}), keeps: false };
+    await expect(paying.whole(payer, sale, serve, audience)).rejects.toThrow('the store is away');
+    expect(alarms).toEqual(['hold h of account-a: 307 pUSD of use are not stated']);
+  },
+);

@@ -1,0 +1,57 @@
+/** Bytes on their way from a vendor to a client, such as sound, and who owes what when they do not arrive. */
+import { asFailure, UpstreamFailure } from '../errors.ts';
+import type { StreamClient } from './billing-engine.ts';
+import type { Purchase } from './purchase.ts';
+
+/** A client that lets its bytes wait for longer, in all, may be why a vendor gives up. */
+const KEEPS_UP_MS = 5_000;
+
+/** What a vendor sends, as it comes. */
+export interface Relayed {
+  readonly mediaType: string;
+  /** May be read once. It throws an UpstreamFailure when it breaks off. */
+  readonly bytes: AsyncIterable<Uint8Array>;
+}
+
+export interface BytesClient extends StreamClient {
+  /** Sends the head of the answer; only the first call counts. */
+  begin(mediaType: string): void;
+  /** Returns a promise when there is no room for more until that resolves. */
+  write(piece: Uint8Array): Promise<void> | undefined;
+  /** Whether anyone receives what is written. */
+  readonly listening: boolean;
+}
+
+/**
+ * Passes bytes on until their end, or until nobody listens: all of them are invoiced from the first one on, received or
+ * not.
+ * @returns why it broke off where the client owes it all the same
+ * @throws UpstreamFailure where the client owes nothing: the vendor has not delivered, though the client kept up
+ */
+export async function relayed(
+  { bytes, mediaType }: Relayed,
+  purchase: Pick<Purchase, 'brokenOff'>,
+  client: BytesClient,
+  now = () => performance.now(),
+): Promise<UpstreamFailure | undefined> {
+  let waited = 0;
+  try {
+    for await (const piece of bytes) {
+      if (piece.length === 0) continue;
+      client.begin(mediaType);
+      const room = client.write(piece);
+      if (room) {
+        const from = now();
+        await room;
+        waited += now() - from;
+      }
+      if (!client.listening) return undefined;
+    }
+  } catch (error) {
+    const failure = purchase.brokenOff(asFailure(error));
+    if (client.started && (failure.code === 'client_disconnected' || waited > KEEPS_UP_MS)) return failure;
+    throw failure;
+  }
+  if (client.started) return undefined;
+  throw purchase.brokenOff(new UpstreamFailure('upstream_error', 'The upstream sent nothing', { status: 200 }));
+}

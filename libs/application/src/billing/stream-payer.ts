@@ -1,0 +1,132 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Charge, howEnded } from '#domain';
+import {
+  AppendTooLarge,
+  type Cause,
+  money,
+  OutcomeUnknown,
+  type PicoUsd,
+  Rejection,
+  startedBy,
+  UnknownFact,
+  ZERO,
+} from '#kernel';
+import type { Clock } from '../clock.ts';
+import type { HeldFunds } from './hold-commands.ts';
+import type { Growth, Hold, HoldRequest, Payer, Release } from './payer.ts';
+
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 5_000;
+/** What asking again cannot change while this process lives. */
+const FINAL = [Rejection, UnknownFact, AppendTooLarge];
+
+/**
+ * When a hold is looked for of which the store did not say whether it is there: soon, because its client may come again at once, and
+ * what it holds is then missing; and then ever more seldom.
+ */
+const LOOKS_FOR_UNCONFIRMED_MS = [500, 5_000, 10_000, 20_000, 40_000] as const;
+const LATER_LOOKS_MS = 60_000;
+const UNCONFIRMED = {
+  errorCode: 'not_served',
+  reason: 'The books did not say in time that the money was held',
+} as const;
+
+/**
+ * The id of this process, for the holds that it takes: when it has died, they are ended.
+ * @throws StoreUnavailable while others may take it for dead
+ */
+export type HoldOwner = () => string;
+
+/** What payers take holds with. */
+export interface Holding {
+  readonly funds: HeldFunds;
+  readonly clock: Clock;
+  readonly owner: HoldOwner;
+  /** What the house bears for an account in an hour; any amount where this is left out. */
+  readonly bearable?: PicoUsd | undefined;
+}
+
+/** A payer with a stream of its own, whose holds end the same way whatever kind it is of. */
+export abstract class Holder implements Payer {
+  constructor(protected readonly holding: Holding) {}
+
+  abstract readonly id: string;
+  /** Who asks, as facts name it. */
+  protected abstract readonly actor: string;
+
+  abstract take(request: HoldRequest): Promise<Hold>;
+
+  abstract grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'>;
+
+  async settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
+    const { funds, clock } = this.holding;
+    const command = { type: 'SettleHold', data: { holdId: hold.holdId, charge, at: clock.now() } } as const;
+    const { events, state } = await this.surely(hold, () => funds.run(this.id, command, this.request(hold.holdId)));
+    const settled = events.find((event) => event.type === 'HoldSettled');
+    if (settled) return money.fromJson(settled.data.charged);
+    // It was settled by the same command before, whose answer was lost.
+    const isSettled = events.length === 0 && howEnded(hold.holdId, state) === 'settled';
+    return isSettled ? money.least(money.fromJson(charge.price), hold.amount) : ZERO;
+  }
+
+  async release(hold: Hold, { failure, attempts, absorbed }: Release): Promise<void> {
+    const { funds, clock } = this.holding;
+    const why = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
+    const command = { type: 'ReleaseHold', data: { holdId: hold.holdId, ...why, at: clock.now() } } as const;
+    await this.surely(hold, () => funds.run(this.id, command, this.request(hold.holdId)));
+  }
+
+  /**
+   * Takes a hold. Where the store does not say whether it is there, who asks is told that the store is away, and the hold is
+   * released once the store says: nobody else would end it before it expires.
+   */
+  protected async confirmed<T>(hold: Pick<Hold, 'holdId' | 'expiresAt'>, take: () => Promise<T>): Promise<T> {
+    try {
+      return await take();
+    } catch (error) {
+      if (error instanceof OutcomeUnknown) void this.undone(hold);
+      throw error;
+    }
+  }
+
+  /**
+   * What was sent is not lost because it is not there: a server that was frozen stores it when it wakes up, and a leader without its
+   * quorum answers reads long before it has stored what it was sent. So it is looked for until it would have expired.
+   */
+  private async undone({ holdId, expiresAt }: Pick<Hold, 'holdId' | 'expiresAt'>): Promise<void> {
+    const { funds, clock } = this.holding;
+    for (let looks = 0; clock.milliseconds() < expiresAt; looks++) {
+      await delay(LOOKS_FOR_UNCONFIRMED_MS[looks] ?? LATER_LOOKS_MS, undefined, { ref: false });
+      const data = { holdId, ...UNCONFIRMED, attempts: [], at: clock.now() };
+      try {
+        await funds.run(this.id, { type: 'ReleaseHold', data }, this.request(holdId));
+        return;
+      } catch (error) {
+        if (error instanceof Rejection && error.code === 'hold_not_found') continue;
+        if (FINAL.some((Final) => error instanceof Final)) return;
+        looks = 0; // the store is away: it is asked again soon, for what it has stored by then
+      }
+    }
+  }
+
+  /** A hold has the id of its request. */
+  protected request(holdId: string): Cause {
+    return startedBy(this.actor, holdId);
+  }
+
+  /**
+   * Changes a hold, also when the store is away for a while, or refuses what it will take again once somebody has seen to
+   * it. Nothing is given up before the hold has expired: it then ends by itself, and what was served is unpaid.
+   */
+  protected async surely<T>(hold: Hold, change: () => Promise<T>): Promise<T> {
+    for (let wait = FIRST_RETRY_MS; ; wait = Math.min(2 * wait, LONGEST_RETRY_MS)) {
+      try {
+        return await change();
+      } catch (error) {
+        const isFinal = FINAL.some((Final) => error instanceof Final);
+        if (isFinal || this.holding.clock.milliseconds() >= hold.expiresAt) throw error;
+        await delay(wait);
+      }
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { Catalogue } from '#catalogue';
+import { MemoryEventStore } from '#eventstore';
+import { NO_SNAPSHOTS } from '#kernel';
+import { Catalogues } from './catalogue-service.ts';
+import { Clock } from './clock.ts';
+import { openStreams, type PriceLists } from './streams.ts';
+
+class Noon extends Clock {
+  milliseconds(): number {
+    return Date.UTC(2026, 0, 1, 12);
+  }
+}
+
+/** A catalogue with one lookup at this base. */
+function selling(baseUsd: string, upstream = 'here'): Catalogue {
+  const charged = { empty: true, notFound: false, failed: false };
+  const words = {
+    provider: 'web',
+    action: 'search',
+    method: 'POST',
+    name: 'Search',
+    description: 'A search.',
+  } as const;
+  const lookup = { ...words, upstream, path: '/search', baseUsd, margin: '1.15', charged, example: {} };
+  return Catalogue.of([], { dataEndpoints: [lookup] });
+}
+
+const vendors = { can: () => true, objection: (upstream: string) => (upstream === 'here' ? undefined : 'is away') };
+const costOf = (catalogue: Catalogue | undefined) => {
+  const [price] = catalogue?.dataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];
+  return price?.cost;
+};
+
+/** The catalogues of a process that began with the first of these and has come to the last, and how often it has read. */
+async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
+  const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
+  const store = new MemoryEventStore();
+  const { priceLists } = openStreams(store, NO_SNAPSHOTS, runtime);
+  const reads: string[] = [];
+  const counted: PriceLists = {
+    run: (...command) => priceLists.run(...command),
+    read: (version) => {
+      reads.push(version);
+      return priceLists.read(version);
+    },
+  };
+  const catalogues = await Catalogues.with(first, vendors, counted, new Noon());
+  for (const next of others) await catalogues.replace(next);
+  return { catalogues, reads };
+}
+
+describe('what is sold by an earlier list', () => {
+  const [cheap, dear] = [selling('0.01'), selling('0.02')];
+
+  test('has the prices that were published then, read once', async () => {
+    const { catalogues, reads } = await replaced(cheap, dear);
+    const earlier = await catalogues.asOf(cheap.priceList.version);
+    expect([costOf(catalogues.current), costOf(earlier)]).toEqual([20_000_000_000n, 10_000_000_000n]);
+    expect(earlier?.priceList.version).toBe(cheap.priceList.version);
+    expect(await catalogues.asOf(cheap.priceList.version)).toBe(earlier);
+    expect(reads).toEqual([cheap.priceList.version]);
+  });
+
+  test('is what is in force where that is the list', async () => {
+    const { catalogues, reads } = await replaced(cheap);
+    expect(await catalogues.asOf(cheap.priceList.version)).toBe(catalogues.current);
+    expect(reads).toEqual([]);
+  });
+
+  test('is nothing where no such list was published', async () => {
+    const { catalogues } = await replaced(cheap);
+    expect(await catalogues.asOf(dear.priceList.version)).toBeUndefined();
+    expect(await catalogues.asOf('constructor')).toBeUndefined();
+  });
+
+  test('follows what is in force: what is gone today cannot be had at any price', async () => {
+    const { catalogues } = await replaced(cheap, dear);
+    await catalogues.asOf(cheap.priceList.version);
+    await catalogues.replace(selling('0.03', 'elsewhere'));
+    const earlier = await catalogues.asOf(cheap.priceList.version);
+    expect(earlier?.dataEndpoint('web', 'search')).toBeUndefined();
+  });
+});

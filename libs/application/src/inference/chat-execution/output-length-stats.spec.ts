@@ -1,0 +1,56 @@
+import { describe, expect, test } from '@jest/globals';
+import { AnswerLengths } from './output-length-stats.ts';
+
+const MODEL = 'v/m';
+
+function seen(lengths: AnswerLengths, payer: string, tokens: readonly number[]): void {
+  for (const each of tokens) lengths.took(MODEL, payer, each);
+}
+
+describe('what is held for at first', () => {
+  test('is 512 tokens of a model that nothing is known of, and of one with short answers', () => {
+    const lengths = new AnswerLengths();
+    expect(lengths.first(MODEL, 'a')).toBe(512);
+    seen(lengths, 'a', Array(40).fill(20));
+    expect(lengths.first(MODEL, 'a')).toBe(512);
+  });
+
+  test('is enough for three of four answers of the model', () => {
+    const lengths = new AnswerLengths();
+    seen(
+      lengths,
+      'a',
+      Array.from({ length: 100 }, (_, i) => 100 * (i + 1)),
+    );
+    const first = lengths.first(MODEL, 'b');
+    expect(first).toBeGreaterThanOrEqual(7_000);
+    expect(first).toBeLessThanOrEqual(8_000);
+    expect(lengths.first('v/other', 'a')).toBe(512);
+  });
+
+  test('is what a payer’s own answers take, once there have been twenty, and follows the latest', () => {
+    const lengths = new AnswerLengths();
+    seen(lengths, 'long', Array(200).fill(6_000));
+    seen(lengths, 'short', Array(19).fill(700));
+    expect(lengths.first(MODEL, 'short')).toBe(6_000);
+    seen(lengths, 'short', [700]);
+    expect(lengths.first(MODEL, 'short')).toBe(700);
+    seen(lengths, 'long', Array(200).fill(900));
+    expect(lengths.first(MODEL, 'long')).toBe(900);
+  });
+});
+
+describe('the count of a vendor', () => {
+  test('is taken for ours until it was higher, and falls slowly', () => {
+    const lengths = new AnswerLengths();
+    expect(lengths.ratio(MODEL)).toBe(1);
+    lengths.compared(MODEL, 1_000, 1_300);
+    expect(lengths.ratio(MODEL)).toBe(1.3);
+    lengths.compared(MODEL, 1_000, 1_000);
+    expect(lengths.ratio(MODEL)).toBeCloseTo(1.24);
+    lengths.compared(MODEL, 1_000, 9_000);
+    expect(lengths.ratio(MODEL)).toBe(2);
+    lengths.compared('v/other', 20, 40);
+    expect(lengths.ratio('v/other')).toBe(1);
+  });
+});

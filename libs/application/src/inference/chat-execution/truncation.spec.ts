@@ -1,0 +1,68 @@
+import { describe, expect, test } from '@jest/globals';
+import type { ChatBody } from '../chat/chat-body.ts';
+import { fitting, latest } from './truncation.ts';
+
+type ChatMessage = ChatBody['messages'][number];
+
+const system = { role: 'system', content: 'S' };
+const user = (content: string) => ({ role: 'user', content });
+const assistant = (content: string) => ({ role: 'assistant', content });
+const CALLS = { role: 'assistant', content: null, tool_calls: [{ id: 'a' }, { id: 'b' }] };
+const OUTPUTS = ['a', 'b'].map((tool_call_id) => ({ role: 'tool', tool_call_id, content: 'x' }));
+
+/** Each message is a token. */
+const within = (messages: readonly ChatMessage[], room: number) => latest(messages, room, (turn) => turn.length);
+
+describe('a conversation that is too long', () => {
+  const TALK = [system, user('1'), assistant('2'), user('3'), assistant('4'), user('5')];
+
+  test.each([
+    [6, TALK],
+    [5, [system, ...TALK.slice(3)]],
+    [4, [system, ...TALK.slice(3)]],
+    [3, [system, user('5')]],
+    [2, [system, user('5')]],
+    [0, [system, user('5')]],
+  ])('loses its oldest turns, never the system nor the last turn (room for %p)', async (room, kept) => {
+    expect(await within(TALK, room)).toEqual(kept);
+  });
+
+  test('keeps calls together with their outputs, or loses both', async () => {
+    const talk = [user('1'), CALLS, ...OUTPUTS, assistant('2'), user('3')];
+    expect(await within(talk, 6)).toEqual(talk);
+    expect(await within(talk, 5)).toEqual([user('3')]);
+  });
+
+  test('keeps the calls that the last question has led to', async () => {
+    const talk = [user('1'), assistant('2'), user('3'), CALLS, ...OUTPUTS];
+    expect(await within(talk, 1)).toEqual(talk.slice(2));
+  });
+
+  test('keeps what the system says, wherever it says it', async () => {
+    const talk = [user('1'), { role: 'developer', content: 'D' }, assistant('2'), user('3')];
+    expect(await within(talk, 2)).toEqual([talk[1], talk[3]]);
+  });
+
+  test('skips nothing in between: an older turn that would fit is lost as well', async () => {
+    const talk = [user('1'), user('2'), ...Array.from({ length: 9 }, () => assistant('long')), user('3')];
+    expect(await within(talk, 3)).toEqual([user('3')]);
+  });
+});
+
+describe('a request', () => {
+  const model = { context: 1_000, maxOutput: 800 };
+  const body = (messages: readonly ChatMessage[], more: object = {}) => ({ model: 'm', messages, ...more }) as ChatBody;
+
+  test('that fits stays as it is', async () => {
+    const short = body([user('Hi')]);
+    expect(await fitting(short, model)).toBe(short);
+  });
+
+  test('makes room for what it wants to be answered', async () => {
+    const talk = [user('word '.repeat(300)), assistant('word '.repeat(100)), user('Hi')];
+    expect((await fitting(body(talk, { max_completion_tokens: 100 }), model)).messages).toEqual(talk);
+    expect((await fitting(body(talk, { max_completion_tokens: 600 }), model)).messages).toEqual(talk.slice(2));
+    const tools = [{ type: 'function', function: { name: 'f', description: 'word '.repeat(300) } }];
+    expect((await fitting(body(talk, { max_completion_tokens: 100, tools }), model)).messages).toEqual(talk.slice(2));
+  });
+});

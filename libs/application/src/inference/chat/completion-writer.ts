@@ -1,0 +1,105 @@
+/** How an answer reaches the client. */
+import type { Model } from '#catalogue';
+import type { StreamClient } from '../../billing/billing-engine.ts';
+import type { Receipt } from '../../billing/purchase.ts';
+import type { EndpointAnswer } from '../../billing/upstream-call.ts';
+import type { UpstreamFailure } from '../../errors.ts';
+import type { AnswerIdentity, Language, Sampling, StreamedAnswer, WholeAnswer } from '../../providers/provider.ts';
+import type { SearchNote } from '../../providers/web-search.ts';
+import { sseEvent } from '../../wire/sse.ts';
+
+/** The endpoint that answers, and its protocol. */
+export interface Source {
+  /** The id of the model, by whichever name it was requested. */
+  readonly model: string;
+  readonly language: Language;
+  /** The slug of the endpoint. */
+  readonly provider: string;
+  /** The parameters that the endpoint knows: all others of the request were left out. */
+  readonly knows: readonly string[];
+  /** How it was sampled, where that is not as the request says. */
+  readonly sampling?: Sampling;
+}
+
+/** How long clients wait in silence. */
+export abstract class ClientPatience {
+  /** Milliseconds from the hold to the first sign of life of a stream; shorter waits that fail have a status. */
+  abstract readonly firstCommentMs: number;
+}
+
+/** What takes the events of an answer. */
+export interface AnswerReceiver {
+  /** Resolves when there is room for more. Everything is written, also when the client has gone. */
+  write(events: Uint8Array): Promise<void> | undefined;
+  /** Takes searches as they begin and end, between the events that they stand between. */
+  searched?(search: SearchNote): Promise<void> | undefined;
+}
+
+/** Where a streamed answer goes. */
+export interface AnswerClient extends StreamClient, AnswerReceiver {
+  /** Whether anyone receives what is written: the client, or a record that it can still fetch. */
+  readonly listening: boolean;
+  /** Starts the answer; until then nothing of it is sent. */
+  begin(source: Source): void;
+  /** Shows that there will be an answer, though nothing of it is there yet: a failure can then only be a part of it. */
+  stillWaiting?(): void;
+}
+
+/** An answer in one piece, before it is paid. */
+export interface WholeDraft extends Source {
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The searches that were made for it, as they ended. */
+  readonly searches: readonly SearchNote[];
+}
+
+export interface WholeChat extends WholeDraft {
+  readonly receipt: Receipt;
+}
+
+/** How an answer is made, once its money is held. One of the two is called, once. */
+export interface Answering {
+  /** @throws UpstreamFailure when there is no answer, and the payer owes nothing */
+  whole(): Promise<WholeDraft>;
+  /**
+   * Begins the client when there is an answer, and writes all of it.
+   * @returns what broke the answer off, if the payer owes what the client had of it
+   * @throws UpstreamFailure when the payer owes nothing
+   */
+  stream(client: AnswerClient): Promise<UpstreamFailure | undefined>;
+}
+
+export function sourceOf(
+  { id: model }: Model,
+  { answer, endpoint }: EndpointAnswer<WholeAnswer | StreamedAnswer>,
+): Source {
+  const { language, sampling } = answer;
+  return { model, language, provider: endpoint.slug, knows: endpoint.parameters, ...(sampling ? { sampling } : {}) };
+}
+
+/** An event of a stream that no upstream has sent. */
+export function chunkEvent(
+  { id, model, provider, created }: AnswerIdentity,
+  {
+    delta,
+    finish_reason = null,
+    index = 0,
+  }: {
+    readonly delta: object;
+    readonly finish_reason?: string | null;
+    readonly index?: number;
+  },
+): Uint8Array {
+  const choices = [{ index, delta, finish_reason }];
+  const chunk = { id, object: 'chat.completion.chunk', created, model, provider, choices };
+  return Buffer.from(sseEvent(JSON.stringify(chunk)));
+}
+
+/** The end of an answer that has reached its limit. @param choices how many there are of it */
+export function lengthEvents(language: Language, identity: AnswerIdentity, choices: number): Uint8Array {
+  if (language === 'responses') {
+    const response = { object: 'response', incomplete_details: { reason: 'max_output_tokens' } };
+    return Buffer.from(sseEvent(JSON.stringify({ type: 'response.incomplete', response })));
+  }
+  const end = { delta: {}, finish_reason: 'length' };
+  return Buffer.concat(Array.from({ length: choices }, (_, index) => chunkEvent(identity, { ...end, index })));
+}

@@ -1,0 +1,62 @@
+/**
+ * What messages consist of: the parts that a quote has a bound for, and that the model takes. Whatever else there is, a vendor
+ * would fetch, keep or convert it, and invoice what nobody has counted.
+ */
+import type { Model } from '#catalogue';
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { ChatBody } from './chat-body.ts';
+
+/** The types of parts, and what a model must take for them, as the catalogue calls it. */
+const INPUT_OF: ReadonlyMap<unknown, string> = new Map([
+  ['text', 'text'],
+  ['refusal', 'text'],
+  ['image_url', 'image'],
+  ['file', 'file'],
+  ['input_audio', 'audio'],
+  ['video_url', 'video'],
+]);
+
+/**
+ * A router converts what a model does not take by itself, such as a PDF by OCR at a price for each page, so that only what
+ * the model is listed with goes out.
+ * @throws UnservableRequest 400 that names the part
+ */
+export function assertBounded({ messages }: ChatBody, model: Pick<Model, 'id' | 'inputs'>): void {
+  for (const [i, { content }] of messages.entries()) {
+    if (!Array.isArray(content)) continue;
+    for (const [j, part] of content.entries())
+      if (part?.type !== 'text') assertPart(part, model, `messages[${i}].content[${j}]`);
+  }
+}
+
+function assertPart(part: unknown, { id, inputs }: Pick<Model, 'id' | 'inputs'>, at: string): void {
+  const { type, file, image_url } = isObject(part) ? part : {};
+  const input = INPUT_OF.get(type);
+  if (input === undefined) {
+    const name = type ?? (isObject(part) ? Object.keys(part)[0] : undefined) ?? null;
+    throw wrong(`Content parts of the type "${String(name).slice(0, 64)}" are not supported`, `${at}.type`);
+  }
+  if (input !== 'text' && !inputs.includes(input))
+    throw wrong(`The model "${id}" takes ${inputs.join(', ')}, and no ${input}`, `${at}.type`);
+  if (type === 'file') assertFile(isObject(file) ? file : {}, `${at}.file`);
+  if (type === 'image_url') assertImage(isObject(image_url) ? image_url.url : image_url, `${at}.image_url`);
+}
+
+/** By its id or address nobody knows how long it is, and by its id not even whose. */
+function assertFile(file: Thing, at: string): void {
+  for (const name of ['file_id', 'file_url'])
+    if ((file[name] ?? null) !== null)
+      throw wrong('Files by id or address are not supported: send file_data', `${at}.${name}`);
+  if (typeof file.file_data !== 'string') throw wrong(`${at}.file_data must be a data URL`, `${at}.file_data`);
+}
+
+/** What is in the request is an image by what it says of itself: a document in its place would have many times its tokens. */
+function assertImage(url: unknown, at: string): void {
+  if (typeof url === 'string' && (/^https?:\/\//i.test(url) || /^data:image\//i.test(url))) return;
+  throw wrong(`${at}.url must be an address or a data URL of an image`, `${at}.url`);
+}
+
+function wrong(message: string, param: string): UnservableRequest {
+  return new UnservableRequest(400, message, param);
+}

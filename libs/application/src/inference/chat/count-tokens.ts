@@ -1,0 +1,171 @@
+/** How many tokens a request has: a cheap upper bound before the call, and a count when no upstream reports one. */
+import type { Model } from '#catalogue';
+import { UnservableRequest } from '../../errors.ts';
+import { boundText, partsAtOnce, partsOf } from '../../tokenizer.ts';
+import { isObject } from '../../wire/json-object.ts';
+import type { ChatBody } from './chat-body.ts';
+import { boundSound } from './max-audio-tokens.ts';
+
+/** Tokens that chat formats add per message and per request. */
+const PER_MESSAGE = 8;
+const PER_REQUEST = 16;
+/** Upper bound for an image at full detail, over the vendors; those that count more say so in the catalogue. */
+const PER_IMAGE = 5_000;
+/** What most vendors count an image at full detail as. */
+const USUAL_IMAGE = 2_000;
+/** Attached files and audio are counted by size: no vendor makes more than a token of four base64 characters. */
+const BASE64_PER_TOKEN = 4;
+/**
+ * A PDF is read as text and as pictures of its pages, and a page may be a few bytes: vendors take 100 pages, and name
+ * 3,000 tokens for a dense one.
+ */
+const PER_PDF = 300_000;
+/** Parts that are counted by their size, as far as that says anything. */
+const ATTACHED: ReadonlySet<unknown> = new Set(['file', 'input_audio', 'video_url']);
+const TEXT_DATA = /^data:(text|application\/json)\b/;
+/** Within which a file says what it is. */
+const HEAD_CHARACTERS = 1_024;
+const PDF_DATA = /^data:application\/pdf\b/;
+/** Takes some ten milliseconds to count. */
+const ESTIMATED_CHARACTERS = 200_000;
+/** Deeper than any schema in use, and far from what overflows a stack. */
+const MAX_DEPTH = 100;
+
+/**
+ * An upper bound, in practice, of the input tokens of a request, without a tokenizer: by characters, and for those
+ * outside ASCII also by the bytes they take more. Infinite where a part is somewhere else: as much as the context takes.
+ * @param model what it counts an image as, where that is more than usual
+ * @throws UnservableRequest when it is nested too deeply
+ */
+export function boundInputTokens(body: ChatBody, { imageTokens = PER_IMAGE }: Pick<Model, 'imageTokens'> = {}): number {
+  const { messages, tools, response_format } = body;
+  let total = PER_REQUEST + bound(tools) + bound(response_format);
+  for (const message of messages) total += PER_MESSAGE + boundMessage(message, imageTokens);
+  return Math.ceil(total);
+}
+
+/** Only content parts are attachments, whatever other fields claim. */
+function boundMessage(message: Part, imageTokens: number): number {
+  let total = 0;
+  for (const [name, each] of Object.entries(message)) {
+    total += boundText(name);
+    if (name !== 'content' || !Array.isArray(each)) total += bound(each, 2);
+    else for (const part of each) total += attachment(part, imageTokens) ?? bound(part, 3);
+  }
+  return total;
+}
+
+function bound(value: unknown, depth = 0): number {
+  if (typeof value === 'string') return boundText(value);
+  if (typeof value === 'number') return boundText(String(value));
+  if (typeof value !== 'object' || value === null) return 1;
+  if (depth > MAX_DEPTH) throw new UnservableRequest(400, 'The request is nested too deeply');
+  let total = 1;
+  if (Array.isArray(value)) for (const each of value) total += bound(each, depth + 1);
+  else for (const [name, each] of Object.entries(value)) total += boundText(name) + bound(each, depth + 1);
+  return total;
+}
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** Tokens of a content part that is not text, at most; undefined for one that is. */
+function attachment(part: Part | null, imageTokens: number): number | undefined {
+  const size = sizeOf(part, imageTokens);
+  return size === undefined ? undefined : Math.max(size, hidden(part as Part));
+}
+
+/** Tokens of a content part that is not text, by its size. */
+function sizeOf(part: Part | null, imageTokens: number): number | undefined {
+  const type = part?.type;
+  if (type === 'image_url' || type === 'input_image') return imageTokens;
+  if (ATTACHED.has(type)) return JSON.stringify(part).length / BASE64_PER_TOKEN;
+  return undefined;
+}
+
+/** Tokens that a content part may have whatever its size: what is fetched, and a film, may fill the context. */
+function hidden({ type, file, input_audio }: Part): number {
+  if (type === 'input_audio') return boundSound(isObject(input_audio) ? input_audio.data : undefined);
+  if (type === 'file') return boundFile(isObject(file) ? file.file_data : undefined);
+  return type === 'video_url' ? Number.POSITIVE_INFINITY : 0;
+}
+
+/** Whatever is neither may be a program of one token for each sign, or a spreadsheet that is packed. */
+function boundFile(data: unknown): number {
+  if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
+  if (PDF_DATA.test(data)) return PER_PDF;
+  const text = TEXT_DATA.test(data) ? textIn(data) : undefined;
+  return text === undefined || isDisguised(text) ? Number.POSITIVE_INFINITY : boundText(text);
+}
+
+/** Vendors also go by the name of a file, or its content. */
+function isDisguised(text: string): boolean {
+  const head = text.slice(0, HEAD_CHARACTERS);
+  return head.includes('%PDF-') || /\p{Cc}/u.test(head.replace(/\s/g, ''));
+}
+
+/** Attached text counts as text. */
+function textIn(data: string): string {
+  const start = data.indexOf(',') + 1;
+  return data.slice(0, start).includes('base64') ? Buffer.from(data.slice(start), 'base64').toString('utf8') : data;
+}
+
+let tokenizer: typeof import('gpt-tokenizer/encoding/o200k_base') | undefined;
+
+/** Loads the tables of the tokenizer, which take a while and a lot of memory. */
+export async function loadTokenizer(): Promise<void> {
+  tokenizer ??= await import('gpt-tokenizer/encoding/o200k_base');
+}
+
+/** Counts tokens with a tokenizer; used only when an upstream did not say. Loads its tables on first use. */
+export async function countTokens(text: string): Promise<number> {
+  await loadTokenizer();
+  let total = 0;
+  for await (const part of partsOf(text)) total += countPart(part);
+  return total;
+}
+
+/** The same at once, of a text that is not long. The tokenizer must have been loaded. */
+export function countTokensNow(text: string): number {
+  let total = 0;
+  for (const part of partsAtOnce(text)) total += countPart(part);
+  return total;
+}
+
+function countPart(part: string): number {
+  if (!tokenizer) throw new Error('the tokenizer is not loaded');
+  return tokenizer.countTokens(part, { allowedSpecial: 'all' });
+}
+
+/** Counts the input of a request as countTokens would see it. */
+export async function countInputTokens(body: ChatBody): Promise<number> {
+  const { text, beside } = inputOf(body);
+  return beside + (await countTokens(text));
+}
+
+/** The same, for so much of it as anyone may have counted for nothing: what is longer is taken to go on like that. */
+export async function estimatedInputTokens(body: ChatBody): Promise<number> {
+  const { text, beside } = inputOf(body);
+  const counted = await countTokens(text.slice(0, ESTIMATED_CHARACTERS));
+  return beside + Math.ceil(counted * Math.max(text.length / ESTIMATED_CHARACTERS, 1));
+}
+
+/** All text of a request, and the tokens of everything else. */
+function inputOf({ messages, tools }: ChatBody): { readonly text: string; readonly beside: number } {
+  let attached = 0;
+  const texts: string[] = [];
+  const collect = (value: unknown): void => {
+    if (typeof value === 'string') texts.push(value);
+    else if (Array.isArray(value)) value.forEach(collect);
+    else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect);
+  };
+  for (const { content, ...message } of messages) {
+    collect(message);
+    for (const part of Array.isArray(content) ? content : [content]) {
+      const size = sizeOf(part, USUAL_IMAGE);
+      if (size === undefined) collect(part);
+      else attached += size;
+    }
+  }
+  if (tools) texts.push(JSON.stringify(tools));
+  return { text: texts.join('\n'), beside: Math.ceil(attached) + messages.length * 4 };
+}

@@ -1,0 +1,101 @@
+/** A client that hears of a chat in the typed events of another protocol: Anthropic's messages, OpenAI's responses. */
+import type { Receipt } from '../../billing/purchase.ts';
+import type { SearchNote } from '../../providers/web-search.ts';
+import type { Thing } from '../../wire/json-object.ts';
+import { parsedEvent, sseDataIn } from '../../wire/sse.ts';
+import type { AnswerClient, Source } from './completion-writer.ts';
+
+/** A piece of a chat message, or all of it. */
+export interface ChatDelta {
+  readonly content?: unknown;
+  readonly refusal?: unknown;
+  readonly reasoning?: unknown;
+  /** The name that some upstreams have for `reasoning`. */
+  readonly reasoning_content?: unknown;
+  /** Reasoning with what its maker wants back of it. */
+  readonly reasoning_details?: unknown;
+  readonly annotations?: unknown;
+  readonly tool_calls?: unknown;
+}
+
+export interface TypedEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/** Where events are sent. */
+export interface EventOutlet {
+  readonly started: boolean;
+  readonly left: Promise<void>;
+  readonly keeps: boolean;
+  readonly listening: boolean;
+  begin(): void;
+  stillWaiting(): void;
+  write(events: Uint8Array): Promise<void> | undefined;
+  finish(events: string): void;
+}
+
+/** The answer in the other protocol, while it is made. */
+export interface EventDraft {
+  answeredBy(source: Source): void;
+  /** The events that a chunk of a chat becomes. */
+  accept(chunk: Thing): readonly TypedEvent[];
+  search(search: SearchNote): readonly TypedEvent[];
+}
+
+/** Takes the events of a chat, and sends those of the other protocol: each as soon as it comes. */
+export abstract class EventClient<Outlet extends EventOutlet, Draft extends EventDraft> implements AnswerClient {
+  constructor(
+    protected readonly outlet: Outlet,
+    protected readonly draft: Draft,
+  ) {}
+
+  get started(): boolean {
+    return this.outlet.started;
+  }
+
+  get left(): Promise<void> {
+    return this.outlet.left;
+  }
+
+  get keeps(): boolean {
+    return this.outlet.keeps;
+  }
+
+  get listening(): boolean {
+    return this.outlet.listening;
+  }
+
+  stillWaiting(): void {
+    this.outlet.stillWaiting();
+  }
+
+  begin(source: Source): void {
+    this.draft.answeredBy(source);
+    this.outlet.begin();
+    this.announce();
+  }
+
+  /** @throws UpstreamFailure when an event cannot be read */
+  write(events: Uint8Array): Promise<void> | undefined {
+    if (!this.listening) return undefined;
+    return this.send(sseDataIn(events).flatMap((data) => this.draft.accept(parsedEvent(data))));
+  }
+
+  searched(search: SearchNote): Promise<void> | undefined {
+    return this.send(this.draft.search(search));
+  }
+
+  abstract end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
+
+  /** Sends what every answer begins with. */
+  protected abstract announce(): void;
+
+  /** The event as it is sent. */
+  protected abstract written(event: TypedEvent): string;
+
+  protected send(events: readonly TypedEvent[]): Promise<void> | undefined {
+    if (events.length === 0 || !this.listening) return undefined;
+    return this.outlet.write(Buffer.from(events.map((event) => this.written(event)).join('')));
+  }
+}

@@ -1,0 +1,79 @@
+/** Text completions over chats: https://platform.openai.com/docs/api-reference/completions */
+import { UnservableRequest } from '../../errors.ts';
+import type { Thing } from '../../wire/json-object.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
+import { choicesOf, type Retelling, type StandIn } from './translate.ts';
+
+/** A request for a completion. The edge has checked the types of what has one; everything else is checked here. */
+export interface CompletionBody {
+  readonly model: string;
+  readonly prompt: unknown;
+  readonly n?: number | null;
+  readonly stream?: boolean | null;
+  readonly [field: string]: unknown;
+}
+
+/** The same in both shapes. */
+const SHARED = [
+  'model',
+  'stream',
+  'stream_options',
+  'max_tokens',
+  'n',
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'stop',
+  'seed',
+  'presence_penalty',
+  'frequency_penalty',
+  'repetition_penalty',
+  'logit_bias',
+  'user',
+  'reasoning',
+  'reasoning_effort',
+  'provider',
+  'plugins',
+] as const;
+
+/**
+ * The chat whose one message is the prompt.
+ * @throws UnservableRequest for what no chat can give
+ */
+export function chatFor(body: CompletionBody): StandIn<ChatBody> {
+  const { prompt, echo, suffix, logprobs, best_of, n } = body;
+  if (echo) throw refusal('echo is not supported', 'echo');
+  if ((suffix ?? '') !== '') throw refusal('suffix is not supported', 'suffix');
+  if ((logprobs ?? false) !== false) throw refusal('logprobs are not supported', 'logprobs');
+  if (best_of !== undefined && best_of !== null && best_of !== (n ?? 1)) {
+    throw refusal('best_of must be n: of more answers none is chosen', 'best_of');
+  }
+  const asked: Record<string, unknown> = { messages: [{ role: 'user', content: textOf(prompt) }] };
+  for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) asked[field] = body[field];
+  return { body: asked as ChatBody, retell: asCompletion };
+}
+
+function textOf(prompt: unknown): string {
+  const [only = '', ...others] = Array.isArray(prompt) ? prompt : [prompt];
+  if (typeof only === 'string' && only !== '' && others.length === 0) return only;
+  throw refusal('prompt must be text, or a list of one text; tokens and several prompts are not supported', 'prompt');
+}
+
+const asCompletion: Retelling = (answer) => {
+  const choices = choicesOf(answer).map(({ index, message, delta, finish_reason }) => ({
+    text: saidIn((message ?? delta ?? {}) as Thing),
+    index,
+    logprobs: null,
+    finish_reason: finish_reason ?? null,
+  }));
+  return { ...answer, object: 'text_completion', choices };
+};
+
+function saidIn({ content, refusal: refused }: Thing): string {
+  return [content, refused].filter((each) => typeof each === 'string').join('');
+}
+
+function refusal(message: string, param: string): UnservableRequest {
+  return new UnservableRequest(400, message, param);
+}

@@ -1,0 +1,106 @@
+/** Anthropic's shape of a message, while it is made out of the choices of a chat answer. */
+
+import type { SearchNote } from '../../providers/web-search.ts';
+import type { Thing } from '../../wire/json-object.ts';
+import type { Source } from '../chat/completion-writer.ts';
+import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
+import { MessageOutput } from './output.ts';
+import type { Thoughts } from './request.ts';
+
+/** A choice of a chat answer, in one piece or as a piece of it. */
+interface ChatChoice {
+  readonly message?: ChatDelta;
+  readonly delta?: ChatDelta;
+  readonly finish_reason?: string | null;
+  /** The caller's word that ended the answer, where the vendor says which. */
+  readonly stop_sequence?: unknown;
+}
+
+/** Why an answer ended, in Anthropic's words; one that is not known ends it as any other. */
+const STOP_REASONS: ReadonlyMap<string, string> = new Map([
+  ['length', 'max_tokens'],
+  ['content_filter', 'refusal'],
+]);
+
+/** What a message came to, in Anthropic's words: `input_tokens`, `output_tokens` and whatever else is known. */
+export type MessageUsage = Thing;
+
+/** Before anything is known of it. */
+const NO_USAGE: MessageUsage = {
+  input_tokens: 0,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  output_tokens: 0,
+  service_tier: 'standard',
+};
+
+export class MessageDraft {
+  private readonly output: MessageOutput;
+  private finish = 'stop';
+  private stopSequence: string | null = null;
+
+  constructor(
+    private readonly id: string,
+    private model: string,
+    thoughts: Thoughts,
+  ) {
+    this.output = new MessageOutput(id, thoughts);
+  }
+
+  answeredBy({ model }: Pick<Source, 'model'>): void {
+    this.model = model;
+  }
+
+  /** A piece of the answer, or all of it. */
+  accept(answer: Readonly<Record<string, unknown>>): readonly TypedEvent[] {
+    // Only one choice is ever asked for.
+    const [choice] = (answer.choices ?? []) as readonly ChatChoice[];
+    if (!choice) return [];
+    this.finish = choice.finish_reason ?? this.finish;
+    if (typeof choice.stop_sequence === 'string') this.stopSequence = choice.stop_sequence;
+    return this.output.accept(choice.message ?? choice.delta ?? {});
+  }
+
+  search(search: SearchNote): readonly TypedEvent[] {
+    return this.output.search(search);
+  }
+
+  /** The first event. What the input came to is only known at the end. What is sent from now on is not kept. */
+  started(): TypedEvent {
+    this.output.keepsTexts = false;
+    return { type: 'message_start', message: this.wire([], { stop_reason: null, stop_sequence: null }, NO_USAGE) };
+  }
+
+  /** The last events. */
+  ended(usage: MessageUsage | undefined): readonly TypedEvent[] {
+    const blocks = this.output.end();
+    return [
+      ...blocks,
+      { type: 'message_delta', delta: this.stop, usage: this.withSearches(usage) },
+      { type: 'message_stop' },
+    ];
+  }
+
+  /** All of it, once nothing more will come. */
+  finished(usage: MessageUsage | undefined): object {
+    this.output.end();
+    return this.wire(this.output.blocks, this.stop, this.withSearches(usage));
+  }
+
+  private get stop() {
+    const { finish, stopSequence: stop_sequence, output } = this;
+    const byItself = output.callsFunctions ? 'tool_use' : stop_sequence === null ? 'end_turn' : 'stop_sequence';
+    return { stop_reason: STOP_REASONS.get(finish) ?? byItself, stop_sequence };
+  }
+
+  private wire(content: readonly object[], stop: object, usage: MessageUsage) {
+    const { id, model } = this;
+    return { id: `msg_${id}`, type: 'message', role: 'assistant', model, content, ...stop, usage };
+  }
+
+  private withSearches(usage = NO_USAGE): MessageUsage {
+    const { searched } = this.output;
+    const made = searched > 0 ? { server_tool_use: { web_search_requests: searched, web_fetch_requests: 0 } } : {};
+    return { ...usage, ...made };
+  }
+}

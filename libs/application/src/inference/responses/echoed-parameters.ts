@@ -1,0 +1,38 @@
+/** What a response repeats of its request: what was really used. What an endpoint was not told is not repeated. */
+
+import type { Thing } from '../../wire/json-object.ts';
+import type { Source } from '../chat/completion-writer.ts';
+import type { ResponsesRequest } from './request.ts';
+
+/** @param source the endpoint that answers; undefined while none does */
+export function echoOf({ native, format, toolset, store, metadata }: ResponsesRequest, source?: Source): Thing {
+  const { body } = native;
+  const knows = (parameter: string) => source?.knows.includes(parameter) ?? true;
+  const used: Thing = { ...body, ...source?.sampling };
+  /** Null where it was given and not used, its default where it was not given. */
+  const setting = (field: string, byDefault: number) =>
+    (body[field] ?? null) === null ? byDefault : knows(field) ? used[field] : null;
+  const { effort = null, summary = null } = knows('reasoning') ? (body.reasoning ?? {}) : {};
+  const verbosity = knows('verbosity') ? body.text?.verbosity : undefined;
+  const top = knows('top_logprobs') ? body.top_logprobs : undefined;
+  return {
+    instructions: body.instructions ?? null,
+    metadata,
+    parallel_tool_calls: knows('parallel_tool_calls') ? (body.parallel_tool_calls ?? true) : true,
+    temperature: setting('temperature', 1),
+    top_p: setting('top_p', 1),
+    presence_penalty: setting('presence_penalty', 0),
+    frequency_penalty: setting('frequency_penalty', 0),
+    tool_choice: toolset.choice,
+    tools: toolset.tools,
+    max_output_tokens: body.max_output_tokens ?? null,
+    previous_response_id: body.previous_response_id ?? null,
+    reasoning: { effort, summary },
+    text: { format: knows('response_format') ? format : { type: 'text' }, ...(verbosity ? { verbosity } : {}) },
+    store,
+    truncation: body.truncation ?? 'disabled',
+    ...(top ? { top_logprobs: top } : {}),
+    // A key that OpenAI's clients know as text or absent.
+    ...(body.user ? { user: body.user } : {}),
+  };
+}

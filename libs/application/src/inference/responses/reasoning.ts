@@ -1,0 +1,73 @@
+/**
+ * What a model thought, as it wants it back to go on from there: the reasoning of a chat message with its signatures, in
+ * the one field of an item that clients keep as it is. No secret: its text is the item's summary.
+ */
+import { UnservableRequest } from '../../errors.ts';
+import { isObject, type Thing } from '../../wire/json-object.ts';
+
+/** What vendors encrypt by themselves begins otherwise. */
+const MARK = 'chat-reasoning.';
+/** Texts that come in pieces. */
+const TEXTS = ['text', 'summary', 'data'] as const;
+
+/** Whether an item's reasoning was made in a chat: other protocols have no use for it. */
+export function isOfChat({ encrypted_content }: Thing): boolean {
+  return typeof encrypted_content === 'string' && encrypted_content.startsWith(MARK);
+}
+
+/** @param details as OpenRouter shapes them: https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning */
+export function sealed(details: readonly Thing[]): string {
+  return MARK + Buffer.from(JSON.stringify(details)).toString('base64');
+}
+
+/**
+ * The reasoning of an item for a chat message; nothing where it is no chat's.
+ * @throws UnservableRequest when it was changed
+ */
+export function thoughtsIn(item: Thing, param: string): readonly Thing[] {
+  if (!isOfChat(item)) return [];
+  try {
+    const details = JSON.parse(Buffer.from(String(item.encrypted_content).slice(MARK.length), 'base64').toString());
+    if (Array.isArray(details) && details.every(isObject)) return details;
+  } catch {} // refused with all else that is no list
+  const field = `${param}.encrypted_content`;
+  throw new UnservableRequest(400, `${field} is not as it was answered`, field);
+}
+
+/** Pieces of reasoning as they come, in whole ones: those of one index and type belong together. */
+export class Thoughts {
+  readonly all: Thing[] = [];
+  /** By what their pieces have in common. */
+  private readonly places = new Map<string, number>();
+
+  add(pieces: readonly Thing[]): void {
+    for (const piece of pieces) {
+      const { index, type } = piece;
+      const name = index === undefined ? undefined : JSON.stringify([index, type]);
+      const at = name === undefined ? undefined : this.places.get(name);
+      if (at === undefined) {
+        if (name !== undefined) this.places.set(name, this.all.length);
+        this.all.push(piece);
+      } else {
+        const before = this.all[at] as Thing;
+        this.all[at] = { ...before, ...stated(piece), ...joined(before, piece) };
+      }
+    }
+  }
+}
+
+function stated(piece: Thing): Thing {
+  return Object.fromEntries(Object.entries(piece).filter(([, value]) => value !== null && value !== undefined));
+}
+
+function joined(before: Thing, piece: Thing): Thing {
+  const texts = TEXTS.filter((field) => typeof before[field] === 'string' && typeof piece[field] === 'string');
+  return Object.fromEntries(texts.map((field) => [field, `${before[field]}${piece[field]}`]));
+}
+
+/** An item as a client sees it that has not asked for reasoning that it cannot read. */
+export function withoutEncrypted<T extends { readonly type?: unknown }>(item: T): T {
+  if (item.type !== 'reasoning' || !('encrypted_content' in item)) return item;
+  const { encrypted_content: _, ...shown } = item;
+  return shown as unknown as T;
+}

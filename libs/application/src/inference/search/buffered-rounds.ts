@@ -1,0 +1,106 @@
+import type { WholeAnswer } from '../../providers/provider.ts';
+import type { SearchNote, SearchResult } from '../../providers/web-search.ts';
+import type { Thing } from '../../wire/json-object.ts';
+import { citationsOf } from './results.ts';
+import type { Rounds, Said, SearchCall } from './search-tool.ts';
+
+interface AnswerMessage extends Thing {
+  readonly content?: unknown;
+  readonly reasoning?: unknown;
+  readonly reasoning_details?: unknown;
+  readonly annotations?: unknown;
+  readonly tool_calls?: unknown;
+}
+
+interface ToolCall extends Thing {
+  readonly id?: string;
+  readonly function?: { readonly name?: string; readonly arguments?: string };
+}
+
+/** Between what was said before a search and after it. */
+const GAP = '\n\n';
+
+/** Rounds whose answer is sent in one piece, once there is no more to come. */
+export class WholeRounds implements Rounds<WholeAnswer> {
+  readonly delivered = false;
+  readonly abandoned = false;
+  readonly searches: SearchNote[] = [];
+  private readonly contents: string[] = [];
+  private readonly thoughts: string[] = [];
+  private readonly details: unknown[] = [];
+  private readonly annotations: unknown[] = [];
+  private last: Thing = {};
+  private reason = 'stop';
+
+  /** @param tool the name of the search tool */
+  constructor(private readonly tool: string) {}
+
+  async take({ body }: WholeAnswer): Promise<Said> {
+    this.last = body;
+    const { message = {}, finish_reason } = this.choice;
+    const { content, reasoning, reasoning_details, annotations } = message;
+    const calls = this.callsIn(message);
+    const details = listOf(reasoning_details);
+    if (isSaid(content)) this.contents.push(content);
+    if (isSaid(reasoning)) this.thoughts.push(reasoning);
+    this.details.push(...details);
+    this.annotations.push(...listOf(annotations));
+    return {
+      content: isSaid(content) ? content : '',
+      reasoningDetails: details,
+      calls: calls.search.map(
+        (call, i): SearchCall => ({ id: call.id ?? `search_${i}`, arguments: call.function?.arguments ?? '' }),
+      ),
+      callsClient: calls.client.length > 0,
+      finish: finish_reason ?? undefined,
+    };
+  }
+
+  note(search: SearchNote): undefined {
+    if (search.state !== 'searching') this.searches.push(search);
+  }
+
+  cite(found: readonly SearchResult[]): undefined {
+    this.annotations.push(...citationsOf(found));
+  }
+
+  end(reason: string): undefined {
+    this.reason = reason;
+  }
+
+  /** The answer, as if it had come from one round. */
+  get body(): Thing {
+    const { message = {}, ...choice } = this.choice;
+    const { tool_calls: _, ...rest } = message;
+    const { client } = this.callsIn(message);
+    const content = this.contents.join(GAP);
+    const whole = {
+      ...rest,
+      content: content === '' && client.length > 0 ? null : content,
+      ...(this.thoughts.length > 0 ? { reasoning: this.thoughts.join(GAP) } : {}),
+      ...(this.details.length > 0 ? { reasoning_details: this.details } : {}),
+      annotations: this.annotations,
+      ...(client.length > 0 ? { tool_calls: client } : {}),
+    };
+    return { ...this.last, choices: [{ ...choice, message: whole, finish_reason: this.reason }] };
+  }
+
+  /** There is only one: requests for several are not served in rounds. */
+  private get choice(): { readonly message?: AnswerMessage; readonly finish_reason?: string | null } & Thing {
+    return (this.last.choices as readonly Thing[] | undefined)?.[0] ?? {};
+  }
+
+  private callsIn({ tool_calls }: AnswerMessage) {
+    const calls = listOf(tool_calls) as readonly ToolCall[];
+    const isSearch = (call: ToolCall) => call.function?.name === this.tool;
+    return { search: calls.filter(isSearch), client: calls.filter((call) => !isSearch(call)) };
+  }
+}
+
+function isSaid(text: unknown): text is string {
+  return typeof text === 'string' && text !== '';
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

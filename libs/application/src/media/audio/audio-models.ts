@@ -1,0 +1,67 @@
+/** Models of sound: which one is asked for, where it is had, and what it costs at most. */
+import { type Catalogue, type Endpoint, isMedia, type MediaModel, mediaCapability } from '#catalogue';
+import { boundOf, type Terms, type Usage } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import { UnservableRequest } from '../../errors.ts';
+import { modelNamed, routingPreferences } from '../../routing/preferences.ts';
+
+/** @throws UnservableRequest when there is no such model, or it does something else */
+export function soundModel(name: string, can: 'speech' | 'transcription', catalogue: Catalogue): MediaModel {
+  const { model } = modelNamed(name, catalogue);
+  if (isMedia(model) && mediaCapability(model) === can) return model;
+  const does = can === 'speech' ? 'speak' : 'transcribe';
+  throw new UnservableRequest(
+    400,
+    `The model "${model.id}" does not ${does}; GET /v1/audio/models lists those that do`,
+    'model',
+  );
+}
+
+/**
+ * The endpoints that may be asked, in order.
+ * @param provider what a request prefers, in OpenRouter's words, as far as it says who may have the data
+ * @throws UnservableRequest 404 that says why there is none
+ */
+export function soundEndpoints({ id, endpoints, left = {} }: MediaModel, provider: unknown): readonly Endpoint[] {
+  const { only, ignore, zdr, denyDataCollection } = routingPreferences(asObject(provider));
+  const reasons = new Map(Object.entries(left));
+  const able = endpoints.filter((endpoint) => {
+    const { slug } = endpoint;
+    if (zdr && !endpoint.zdr) reasons.set(slug, 'keeps data');
+    else if (denyDataCollection && endpoint.collectsData) reasons.set(slug, 'collects data');
+    else if ((only.length > 0 && !only.includes(slug)) || ignore.includes(slug)) reasons.set(slug, 'is not wanted');
+    else return true;
+    return false;
+  });
+  if (able.length > 0) return able;
+  const why = [...reasons].map(([slug, reason]) => `${slug} ${reason}`).join('; ');
+  throw new UnservableRequest(404, `No endpoints found for ${id}${why && `: ${why}`}`, 'provider');
+}
+
+export function mostFor(usage: Usage, endpoints: readonly Endpoint[], terms: Terms = {}): PicoUsd {
+  return money.most(...endpoints.map(({ tariff }) => boundOf(usage, tariff.prices, terms)));
+}
+
+/** What an endpoint knows of what a request says; what it does not know is left out. */
+export function known<V>(
+  { parameters }: Endpoint,
+  said: Readonly<Record<string, V | undefined>>,
+): Readonly<Record<string, V>> {
+  const kept = Object.entries(said).filter(([name, value]) => value !== undefined && parameters.includes(name));
+  return Object.fromEntries(kept) as Readonly<Record<string, V>>;
+}
+
+/** A language without its region: `en` for `en-US`. */
+export function primary(language: string): string {
+  return (language.split(/[-_]/)[0] as string).toLowerCase();
+}
+
+/** A form has it as text. What is none is refused with the same words as elsewhere. */
+function asObject(provider: unknown): unknown {
+  if (typeof provider !== 'string') return provider;
+  try {
+    return JSON.parse(provider);
+  } catch {
+    return provider;
+  }
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Endpoint, MediaModel } from '#catalogue';
+import type { Price, Tariff } from '#domain';
+import { usd, ZERO } from '#kernel';
+import type { Payer } from '../../billing/payer.ts';
+import { Purchase, type Sale } from '../../billing/purchase.ts';
+import { Clock } from '../../clock.ts';
+import { UpstreamFailure } from '../../errors.ts';
+import type { ImageCall, MadeImages } from '../../providers/media-calls.ts';
+import type { Providers } from '../../providers/provider.ts';
+import { EndpointHealth } from '../../routing/endpoint-health.ts';
+import type { ImageFiles } from './image-files.ts';
+import { ImageMaker } from './image-generator.ts';
+
+class StillClock extends Clock {
+  milliseconds(): number {
+    return 0;
+  }
+}
+
+const each = (line: Omit<Price, 'per'>): Price => ({ per: 1n, ...line });
+const BY_IMAGE = [each({ unit: 'image', cost: 100n, price: 115n })];
+const BY_TOKENS = [
+  each({ unit: 'image', price: 230n, when: { quality: 'high' } }),
+  each({ unit: 'image', price: 115n }),
+  each({ unit: 'input', cost: 1n }),
+  each({ unit: 'imageOutput', cost: 10n }),
+];
+const GOOD = Buffer.from('good');
+const BAD = Buffer.from('bad');
+const TAKES = { parameters: ['prompt', 'quality'], wire: {} };
+
+type Answer = Partial<MadeImages> | UpstreamFailure;
+
+/** Has so many images made of a vendor that answers like this, one call after the other. */
+async function made(count: number, prices: readonly Price[], answers: Answer[], perCall = 1) {
+  const tariff: Tariff = { of: 'v/m', provider: 'maker', creditor: 'maker', prices };
+  const endpoint = { ...TAKES, slug: 'maker', upstream: 'maker', model: 'm', imagesPerCall: perCall, tariff };
+  const model = { id: 'v/m', endpoints: [endpoint] } as unknown as MediaModel;
+  const query = { model: 'v/m', type: 'image_generation', source: 'api', online: false, free: false } as const;
+  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
+  const sale: Sale = { id: 'h', query, model, endpoints: [endpoint as unknown as Endpoint], ...bounds };
+  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), beside: ZERO, reach: usd('1'), expiresAt: 0 };
+  const watch = { health: new EndpointHealth(new StillClock()), alarm: () => {} };
+  const deadline = { signal: new AbortController().signal, cutShort: () => {} };
+  const purchase = new Purchase(sale, { payer: {} as Payer, hold }, deadline, watch);
+  const asked: ImageCall[] = [];
+  const images = async (call: ImageCall): Promise<MadeImages> => {
+    asked.push(call);
+    const answer = answers[asked.length - 1] as Answer;
+    if (answer instanceof Error) throw answer;
+    const files = Array(call.count).fill({ kind: 'bytes', bytes: GOOD });
+    return { files, usage: undefined, vendorId: `v${asked.length}`, ...answer };
+  };
+  const files = {
+    made: async (_: string, { bytes }: { bytes: Buffer }) =>
+      bytes === GOOD ? { mediaType: 'image/png', bytes } : undefined,
+  };
+  const maker = new ImageMaker({ of: () => images } as unknown as Providers, files as unknown as ImageFiles);
+  const choices = { quality: 'low' };
+  const order = {
+    named: { model, sort: undefined, online: false, passedOn: '' },
+    wanted: { count, prompt: 'A coin', choices, parameters: choices },
+    pictures: async () => ({}),
+  };
+  const outcome = await maker.make(order, purchase).catch((failure: UpstreamFailure) => failure);
+  const { items = [], cost = '0', price = '0' } = purchase.charge() ?? {};
+  const delivered = outcome instanceof Error ? outcome.code : outcome.length;
+  return { delivered, cost, price, items, calls: asked.map((call) => call.count), cutBy: purchase.cutBy?.code };
+}
+
+const refused = new UpstreamFailure('invalid_request', 'no', { status: 400 });
+const lost = new UpstreamFailure('upstream_unavailable', 'gone', { delivered: '' });
+
+describe('images', () => {
+  test('are made in as many calls as are needed', async () => {
+    expect(await made(4, BY_IMAGE, [{}, {}], 3)).toMatchObject({
+      delivered: 4,
+      cost: '400',
+      price: '460',
+      calls: [3, 1],
+    });
+  });
+
+  test('of calls that succeeded are delivered and charged, though others failed', async () => {
+    expect(await made(3, BY_IMAGE, [{}, refused, {}])).toMatchObject({
+      ...{ delivered: 2, cost: '200', price: '230', cutBy: 'invalid_request' },
+    });
+  });
+
+  test('whose answer was lost are borne by the house, also beside others', async () => {
+    const { items, ...rest } = await made(2, BY_IMAGE, [{}, lost]);
+    expect(rest).toMatchObject({ delivered: 1, cost: '200', price: '115', calls: [1, 1] });
+    const unavailable = { absorbed: 'upstream_unavailable', estimated: true, usage: { image: 1 }, price: '0' };
+    expect(items).toContainEqual(expect.objectContaining(unavailable));
+  });
+
+  test('that cannot be had, or were not wanted, are borne by the house', async () => {
+    const files = [GOOD, BAD, GOOD, GOOD].map((bytes) => ({ kind: 'bytes' as const, bytes }));
+    expect(await made(3, BY_IMAGE, [{ files, usage: { image: 4 } }], 3)).toMatchObject({
+      ...{ delivered: 2, cost: '400', price: '230' },
+    });
+    const none = await made(1, BY_IMAGE, [{ files: [{ kind: 'bytes', bytes: BAD }] }]);
+    expect(none).toMatchObject({ delivered: 'upstream_error', cost: '100', price: '0' });
+  });
+
+  test('that are billed by tokens cost these, and are sold by the image', async () => {
+    const usage = { input: 5, imageOutput: 7 };
+    expect(await made(2, BY_TOKENS, [{ usage }, { usage }])).toMatchObject({ cost: '150', price: '230' });
+    const unread = await made(1, BY_TOKENS, [{ usage, files: [{ kind: 'bytes', bytes: BAD }] }]);
+    expect(unread).toMatchObject({ delivered: 'upstream_error', cost: '75', price: '0' });
+  });
+
+  test('whose tokens nobody reports are taken to cost what they are sold for', async () => {
+    const { items, cost, price } = await made(1, BY_TOKENS, [{}]);
+    expect([cost, price]).toEqual(['110', '115']);
+    expect(items).toEqual([expect.objectContaining({ estimated: true, usage: { image: 1, imageOutput: 11 } })]);
+  });
+
+  test('that are refused cost the house what the vendor says', async () => {
+    const policy = new UpstreamFailure('content_policy_violation', 'no', { usage: { input: 9 } });
+    const outcome = await made(1, BY_TOKENS, [policy]);
+    expect(outcome).toMatchObject({ delivered: 'content_policy_violation', cost: '9', price: '0', calls: [1] });
+    expect(outcome.items).toEqual([
+      expect.objectContaining({ absorbed: 'content_policy_violation', estimated: false }),
+    ]);
+  });
+});

@@ -1,0 +1,55 @@
+/** What images are sold for, and what is billed for a call that has made some, or none. */
+import type { Choices, Endpoint } from '#catalogue';
+import { costOf, soldFor, type Tariff, type Usage, type Use } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import type { MadeImages } from '../../providers/media-calls.ts';
+
+const NOT_DELIVERED = 'not_delivered';
+/** For what the tokens of an image cost. */
+const MANY = 1_000_000;
+
+/** The price of so many images, whoever of these makes them. */
+export function priceOfImages(count: number, endpoints: readonly Endpoint[], choices: Choices): PicoUsd {
+  return money.most(...endpoints.map(({ tariff }) => soldFor({ image: count }, tariff.prices, choices)));
+}
+
+/**
+ * What a call comes to: images that were delivered at their price, and what is invoiced beyond them at the house's cost.
+ * @param delivered how many of those that were made
+ */
+export function usesOf(
+  { files, usage, vendorId }: MadeImages,
+  delivered: number,
+  { tariff }: Endpoint,
+  choices: Choices,
+): readonly Use[] {
+  const more = { terms: choices, ...(vendorId === undefined ? {} : { vendorId }) };
+  const absorbed = { absorbed: NOT_DELIVERED };
+  if (isBilledByTokens(tariff)) {
+    const tokens = usage ?? tokensOf(files.length, tariff, choices);
+    const use = { ...more, usage: { ...tokens, image: delivered }, estimated: usage === undefined };
+    return [delivered > 0 ? use : { ...use, ...absorbed }];
+  }
+  const lost = Math.max((usage?.image ?? files.length) - delivered, 0);
+  return [
+    ...(delivered > 0 ? [{ ...more, usage: { image: delivered }, estimated: false }] : []),
+    ...(lost > 0 ? [{ ...more, ...absorbed, usage: { image: lost }, estimated: false }] : []),
+  ];
+}
+
+/** What a call that failed is invoiced for: as its vendor says, or, where its answer is lost, all that it was to make. */
+export function lostUse(count: number, usage: Usage | undefined, { tariff }: Endpoint, choices: Choices) {
+  const all = isBilledByTokens(tariff) ? tokensOf(count, tariff, choices) : { image: count };
+  return { usage: usage ?? all, terms: choices };
+}
+
+function isBilledByTokens({ prices }: Tariff): boolean {
+  return prices.some(({ unit }) => unit === 'imageOutput');
+}
+
+/** Where the vendor does not say: as many as cost what the images are sold for, which is rather too many. */
+function tokensOf(images: number, { prices }: Tariff, choices: Choices): Usage {
+  const each = costOf({ imageOutput: MANY }, prices, choices);
+  if (each === 0n) return { imageOutput: 0 };
+  return { imageOutput: Number((soldFor({ image: images }, prices, choices) * BigInt(MANY)) / each) };
+}

@@ -1,0 +1,75 @@
+/**
+ * Prompts that vendors refuse cost their callers nothing, though vendors may invoice them: so an account may have only so
+ * many of them in an hour, and only so many requests at once before any of its prompts was good.
+ */
+import type { Clock } from '../clock.ts';
+import { asFailure, UpstreamFailure } from '../errors.ts';
+
+const HOUR_MS = 60 * 60_000;
+const RETRY_WHEN_BUSY_SECONDS = 5;
+/** Accounts that are counted before those are forgotten whose hour has passed. */
+const FORGET_ABOVE = 10_000;
+
+/** What an account did since an hour of its began. */
+interface Hour {
+  since: number;
+  refused: number;
+  delivered: number;
+  running: number;
+}
+
+/** Each gateway counts for itself: a limit that is a few times as high with a few gateways still is one. */
+export class RefusedPrompts {
+  private readonly hours = new Map<string, Hour>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly perHour: number,
+  ) {}
+
+  /**
+   * @param payer whose request it is
+   * @throws UpstreamFailure `rate_limited` when it is one too many, and what `serve` throws
+   */
+  async bounded<A>(payer: string, serve: () => Promise<A>): Promise<A> {
+    const hour = this.hourOf(payer);
+    this.assertWithin(hour);
+    hour.running += 1;
+    try {
+      const answer = await serve();
+      hour.delivered += 1;
+      return answer;
+    } catch (error) {
+      if (asFailure(error).code === 'content_policy_violation') hour.refused += 1;
+      throw error;
+    } finally {
+      hour.running -= 1;
+    }
+  }
+
+  private assertWithin({ since, refused, delivered, running }: Hour): void {
+    const { perHour } = this;
+    if (refused >= perHour) {
+      const retryAfterSeconds = Math.ceil((since + HOUR_MS - this.clock.milliseconds()) / 1_000);
+      const message = `Vendors refused ${refused} prompts of this account within an hour, and no more are taken`;
+      throw new UpstreamFailure('rate_limited', message, { retryAfterSeconds });
+    }
+    if (running < perHour + delivered) return;
+    const message = 'Too many requests at once for an account that has had few images; wait for some of them';
+    throw new UpstreamFailure('rate_limited', message, { retryAfterSeconds: RETRY_WHEN_BUSY_SECONDS });
+  }
+
+  private hourOf(payer: string): Hour {
+    const now = this.clock.milliseconds();
+    if (this.hours.size > FORGET_ABOVE) this.forget(now);
+    const hour = this.hours.get(payer) ?? { since: now, refused: 0, delivered: 0, running: 0 };
+    if (now - hour.since >= HOUR_MS) Object.assign(hour, { since: now, refused: 0, delivered: 0 });
+    this.hours.set(payer, hour);
+    return hour;
+  }
+
+  private forget(now: number): void {
+    for (const [payer, { since, running }] of this.hours)
+      if (running === 0 && now - since >= HOUR_MS) this.hours.delete(payer);
+  }
+}

@@ -1,0 +1,67 @@
+/** What was asked of a video: sealed in the file store until its vendor has it, since it is too large and too private for facts. */
+import { createHash } from 'node:crypto';
+import type { VideoRequested } from '#domain';
+import type { MediaParameters, SourceImage, Wire } from '../../providers/media-calls.ts';
+import type { Secrets } from '../../secrets.ts';
+import { type FileStore, newFileId } from '../file-store.ts';
+
+export interface KeptRequest {
+  readonly prompt: string;
+  readonly image: SourceImage | undefined;
+  /** For each endpoint, in their order: what it is told beside the prompt, and how. */
+  readonly orders: readonly { readonly parameters: MediaParameters; readonly wire: Wire }[];
+}
+
+type Place = VideoRequested['data']['request'];
+
+const SEALED = 'application/octet-stream';
+const LENGTH_BYTES = 4;
+
+/** It is not there any more, was changed, or was sealed with another master key. */
+export class RequestLost extends Error {
+  override readonly name = 'RequestLost';
+}
+
+export class KeptRequests {
+  constructor(
+    private readonly files: FileStore,
+    private readonly secrets: Secrets,
+  ) {}
+
+  /** @param until milliseconds since 1970; it is deleted in the hour after */
+  async keep({ image, ...texts }: KeptRequest, until: number): Promise<Place> {
+    const header = Buffer.from(JSON.stringify({ ...texts, mediaType: image?.mediaType }));
+    const length = Buffer.alloc(LENGTH_BYTES);
+    length.writeUInt32BE(header.length);
+    const bytes = this.secrets.sealBytes(Buffer.concat([length, header, image?.bytes ?? Buffer.alloc(0)]));
+    const file = newFileId('req', until);
+    await this.files.keep({ id: file, n: 0, mediaType: SEALED, bytes });
+    return { file, sha256: digestOf(bytes) };
+  }
+
+  /** @throws RequestLost; anything else when the file store is away */
+  async open({ file, sha256 }: Place): Promise<KeptRequest> {
+    const kept = await this.files.find({ id: file, n: 0 });
+    if (!kept) throw new RequestLost('The request is not kept any more');
+    const pieces: Uint8Array[] = [];
+    for await (const piece of kept.read()) pieces.push(piece);
+    const sealed = Buffer.concat(pieces);
+    if (digestOf(sealed) !== sha256) throw new RequestLost('The request was changed');
+    const bytes = this.opened(sealed);
+    const end = LENGTH_BYTES + bytes.readUInt32BE();
+    const { mediaType, ...texts } = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, end));
+    return { ...texts, image: mediaType === undefined ? undefined : { mediaType, bytes: bytes.subarray(end) } };
+  }
+
+  private opened(sealed: Buffer): Buffer {
+    try {
+      return this.secrets.openBytes(sealed);
+    } catch (cause) {
+      throw new RequestLost('The request was sealed with another master key', { cause });
+    }
+  }
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

@@ -1,0 +1,60 @@
+/** Chats whose bodies are encrypted for an enclave: how one is called, and what can be seen of its answer without reading it. */
+import type { Usage } from '#domain';
+import { UpstreamFailure } from '../errors.ts';
+
+export interface PrivateChatCall {
+  /** The path of the enclave at its vendor; empty where the vendor is one enclave. */
+  readonly enclave: string;
+  /** What the enclave opens the body with: 64 hexadecimal digits, the protocol's `Ehbp-Encapsulated-Key`. */
+  readonly encapsulatedKey: string;
+  /** The answer is to be a stream. */
+  readonly stream: boolean;
+  /** Ciphertext, as it comes. Read once, at most. */
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly signal: AbortSignal;
+}
+
+/** A part of an answer, and how many bytes of text are at most in each of the frames that begin in it. */
+export interface SealedPiece {
+  readonly bytes: Uint8Array;
+  readonly frames: readonly number[];
+  /** How many bytes of the last frame are still to come. */
+  readonly missing: number;
+}
+
+/** What a client needs to open an answer. */
+export interface SealedHead {
+  readonly mediaType: 'text/event-stream' | 'application/json';
+  /** The protocol's `Ehbp-Response-Nonce`, 64 hexadecimal digits. */
+  readonly nonce: string;
+  /** The usage as the enclave wrote it before the answer, where it did. */
+  readonly usageText: string | undefined;
+}
+
+/** An answer that only its client can read. */
+export interface SealedAnswer {
+  readonly head: SealedHead;
+  /** May be read once. It throws an UpstreamFailure when it breaks off, also in the middle of a frame. */
+  readonly pieces: AsyncIterable<SealedPiece>;
+  /** As the enclave reported it, before the answer or, once that has ended, behind it. */
+  usage(): Usage | undefined;
+  /** The same as the enclave wrote it behind the answer. */
+  trailer(): string | undefined;
+  vendorId(): string | undefined;
+}
+
+/** An enclave has refused a request in words that are for its client alone, or that say to ask for its key again. */
+export class SealedRefusal extends UpstreamFailure {
+  constructor(
+    failure: UpstreamFailure,
+    readonly answer: { readonly status: number; readonly mediaType: string; readonly nonce: string | undefined },
+    readonly body: Uint8Array,
+  ) {
+    super(failure.code, failure.message, { ...failure });
+  }
+
+  /** It does not have the key that the request was encrypted for. */
+  get isOfOtherKey(): boolean {
+    return this.answer.nonce === undefined;
+  }
+}

@@ -1,0 +1,163 @@
+/** The port through which vendors are reached: what they can do, how they are called, and what they answer. Adapters: `libs/connectors`. */
+import type { Capability, Language } from '#catalogue';
+import type { Usage } from '#domain';
+import type { Hold } from '../billing/payer.ts';
+import type { CallMade } from '../billing/upstream-call.ts';
+import type { DataAnswer, DataCall } from './data-calls.ts';
+import type {
+  ImageCall,
+  MadeImages,
+  Speech,
+  SpeechCall,
+  Transcript,
+  TranscriptionCall,
+  VideoMaker,
+} from './media-calls.ts';
+import type { PrivateChatCall, SealedAnswer } from './private-calls.ts';
+import type { Found, NativeSearch, SearchNote, SearchQuery } from './web-search.ts';
+
+export type { Capability, Language };
+
+/**
+ * What a vendor can do. Each makes one call and resolves when the first byte of the answer is there, or else all of it.
+ * @throws UpstreamFailure when there is no answer
+ */
+export interface Provider {
+  chat?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
+  /** Calls the vendor with Responses. */
+  responses?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
+  embeddings?(call: EmbeddingCall): Promise<Embeddings>;
+  search?(query: SearchQuery): Promise<Found>;
+  images?(call: ImageCall): Promise<MadeImages>;
+  readonly videos?: VideoMaker;
+  /** Resolves with the first bytes. */
+  speech?(call: SpeechCall): Promise<Speech>;
+  transcription?(call: TranscriptionCall): Promise<Transcript>;
+  /** Resolves with all of an answer, or with the first bytes of a file. */
+  data?(call: DataCall): Promise<DataAnswer>;
+  /** Resolves with the head of the answer. @throws SealedRefusal */
+  privateChat?(call: PrivateChatCall): Promise<SealedAnswer>;
+  /** The evidence of what an enclave is, and of its key, as it gives it: a JSON object. */
+  attestation?(enclave: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+  close(): Promise<void>;
+}
+
+export abstract class Providers {
+  /**
+   * What a vendor can do, for a caller with a hold.
+   * @param upstream the vendor's slug
+   * @throws UpstreamFailure when it is not available here
+   */
+  abstract of<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
+
+  /**
+   * How the enclaves of a vendor are asked for their evidence, which costs nothing.
+   * @throws UpstreamFailure when it is not available here
+   */
+  abstract attestations(upstream: string): NonNullable<Provider['attestation']>;
+}
+
+/** The identity of the answer, in place of the upstream's. */
+export interface AnswerIdentity {
+  readonly id: string;
+  readonly model: string;
+  readonly provider: string;
+  /** Unix seconds: the same in every event of a stream. */
+  readonly created: number;
+}
+
+export interface ChatCall {
+  /** The protocol of the request and its answer. */
+  readonly language: Language;
+  /** The protocols of the endpoint, which may differ. */
+  readonly speaks: readonly Language[];
+  /** The request in OpenAI's shape for this language, with the upstream's name of the model. */
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly stream: boolean;
+  /** No text of the model's reasoning is to be in the answer, whatever the upstream makes of the request. */
+  readonly withoutReasoning: boolean;
+  readonly identity: AnswerIdentity;
+  /** The upstream is to search the web; only for endpoints that have a fee for it. */
+  readonly search?: NativeSearch | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** What an upstream was told of the caller's settings; null for what it was not told. */
+export type Sampling = Readonly<Partial<Record<'temperature' | 'top_p', number | null>>>;
+
+/**
+ * A complete answer, and the usage that the upstream reported: OpenAI's `chat.completion` with our identity, or a
+ * `response` with the upstream's.
+ */
+export interface WholeAnswer {
+  readonly kind: 'whole';
+  readonly language: Language;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly usage: Usage | undefined;
+  /** What the upstream calls the answer, by which a line of its invoice can be found. */
+  vendorId(): string | undefined;
+  /** All text that was generated, for counting tokens that were not reported. */
+  deliveredText(): string;
+  /** Where it is not what the request says. */
+  readonly sampling?: Sampling;
+  /** What the upstream has searched for, and how many of those searches it invoices. */
+  readonly searches?: { readonly notes: readonly SearchNote[]; readonly invoiced: number };
+}
+
+/** What is known of the call that a whole answer comes from. */
+export function madeOf(answer: WholeAnswer): CallMade {
+  return { usage: answer.usage, delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
+}
+
+/**
+ * Takes server-sent events, whole ones: in OpenAI's `chat.completion.chunk` shape with our identity, without the usage
+ * chunk and the end marker; or the events of a response that have its output, and its end. Takes also a search of the
+ * upstream's that happened behind them. Returns a promise when it has no room for more until that resolves.
+ */
+export type EventReceiver = (events: Uint8Array, search?: SearchNote) => Promise<void> | undefined;
+
+/** An answer as it is generated. */
+export interface StreamedAnswer {
+  readonly kind: 'stream';
+  readonly language: Language;
+  /**
+   * Passes the events on as they come, from the first one, and resolves when all have been taken. May be called once.
+   * @throws UpstreamFailure when the answer breaks off
+   */
+  relayTo(receiver: EventReceiver): Promise<void>;
+  /** Once the events have ended, also by a failure. */
+  usage(): Usage | undefined;
+  /** What the upstream calls the answer; undefined before it has said so. */
+  vendorId(): string | undefined;
+  /** All text that was generated, also what was not passed on. */
+  deliveredText(): string;
+  /** How many tokens that has at most: cheap enough to be asked with every event. */
+  generatedAtMost(): number;
+  /** Whether any of it was passed on. */
+  hasTold(): boolean;
+  /**
+   * How long nothing came that can be seen, though it was asked for and read: a model may have thought meanwhile.
+   * @param excusedMs so long the first byte takes though nothing is thought
+   */
+  silentMs(excusedMs: number): number;
+  /** Where it is not what the request says. */
+  readonly sampling?: Sampling;
+  /** How many searches the upstream invoices, where it was to search. */
+  invoicedSearches?(): number;
+}
+
+export interface EmbeddingCall {
+  /** The request in OpenAI's shape, with the upstream's name of the model. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** How many vectors are wanted. */
+  readonly count: number;
+  readonly signal: AbortSignal;
+}
+
+export interface Embeddings {
+  /** OpenAI's list of embeddings as the upstream wrote it, in JSON: the vectors are passed on untouched. */
+  readonly data: string;
+  readonly usage: Usage | undefined;
+  /** What the upstream calls the answer, where it does: by it a line of its invoice can be found. */
+  readonly vendorId: string | undefined;
+}

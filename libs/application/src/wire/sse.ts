@@ -1,0 +1,100 @@
+/**
+ * Server-sent events, as all protocols of answers have them, read and written nowhere else:
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html
+ */
+import { UpstreamFailure } from '../errors.ts';
+import type { Thing } from './json-object.ts';
+
+/** The data of the event that ends a stream of OpenAI's. */
+export const DONE = '[DONE]';
+
+const EVENT_END = '\n\n';
+/** Some vendors end lines with CR LF, as HTTP does. */
+const ANY_EVENT_END = /\r?\n\r?\n/;
+const LINE_END = /\r?\n/;
+const DATA = 'data:';
+const LATER_DATA = `\n${DATA}`;
+
+/** One event. @param data one line, such as JSON */
+export function sseEvent(data: string, type?: string): string {
+  return type === undefined ? `data: ${data}${EVENT_END}` : `event: ${type}\ndata: ${data}${EVENT_END}`;
+}
+
+/** An event that clients ignore: it only shows that the stream is alive. */
+export function sseComment(text: string): string {
+  return `: ${text}${EVENT_END}`;
+}
+
+/** The data of an event; undefined where it has none, as a comment. @param event without its end */
+export function sseData(event: string): string | undefined {
+  const line = event.startsWith(DATA) ? 0 : event.indexOf(LATER_DATA) + 1;
+  if (line === 0 && !event.startsWith(DATA)) return undefined;
+  if (event.indexOf('\n', line) < 0) return event.slice(line + DATA.length).trim();
+  const lines = event
+    .split(LINE_END)
+    .flatMap((line) => (line.startsWith(DATA) ? [line.slice(DATA.length).trim()] : []));
+  return lines.join('\n');
+}
+
+/** The data of events that have come whole. */
+export function sseDataIn(events: Uint8Array): readonly string[] {
+  const text = Buffer.from(events.buffer, events.byteOffset, events.byteLength).toString('utf8');
+  const found: string[] = [];
+  for (const event of text.split(EVENT_END)) {
+    const data = sseData(event);
+    if (data !== undefined) found.push(data);
+  }
+  return found;
+}
+
+/** What an event of a chat or a response carries. @throws UpstreamFailure when it cannot be read */
+export function parsedEvent(data: string): Thing {
+  try {
+    return JSON.parse(data);
+  } catch (cause) {
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+  }
+}
+
+/** A longer event is none that any protocol has: the longest tell a whole answer again. Who reads events breaks off there. */
+export const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024;
+/** An end may begin with so many characters of the piece before. */
+const END_BEFORE = 3;
+
+/** Takes a body apart into events, wherever its pieces end. Each character is looked at a few times, however long an event is. */
+export class SseReader {
+  /** What has come of an event that was not ended. */
+  private pending: string[] = [];
+  /** How many characters that are: there may be `MAX_EVENT_CHARACTERS`. */
+  waiting = 0;
+  /** Its last characters. */
+  private last = '';
+
+  /** The events, without their ends, that a piece completes. */
+  read(piece: string): readonly string[] {
+    const seen = this.last + piece;
+    if (!seen.includes(EVENT_END) && !(seen.includes('\r') && ANY_EVENT_END.test(seen))) {
+      this.keep(piece, seen);
+      return [];
+    }
+    const text = this.pending.length === 0 ? piece : this.pending.join('') + piece;
+    const events = text.includes('\r') ? text.split(ANY_EVENT_END) : text.split(EVENT_END);
+    const rest = events.pop() as string;
+    this.pending = [];
+    this.waiting = 0;
+    this.keep(rest, rest);
+    return events;
+  }
+
+  /** What has come of an event that was not ended. */
+  get rest(): string {
+    return this.pending.join('');
+  }
+
+  private keep(piece: string, seen: string): void {
+    this.last = seen.slice(-END_BEFORE);
+    if (piece === '') return;
+    this.pending.push(piece);
+    this.waiting += piece.length;
+  }
+}

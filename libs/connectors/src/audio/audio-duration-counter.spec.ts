@@ -1,0 +1,309 @@
+/** The length of a recording is counted from what decoders play of it, whatever it says of itself. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { SOUND_FORMATS, soundFile } from '#testing';
+import { CountedLengths } from './audio-duration-counter.ts';
+
+/** Decoders add the end of a frame. */
+const FRAME_MS = 100;
+
+let directory: string;
+const lengths = new CountedLengths();
+
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-sound-'));
+});
+
+afterAll(async () => {
+  await lengths.close();
+  await rm(directory, { recursive: true });
+});
+
+async function counted(bytes: Buffer) {
+  const file = path.join(directory, String(Math.random()));
+  await writeFile(file, bytes);
+  return lengths.of(file);
+}
+
+function expectAbout(milliseconds: number | undefined, seconds: number): void {
+  expect(milliseconds).toBeGreaterThanOrEqual(seconds * 1_000 - FRAME_MS);
+  expect(milliseconds).toBeLessThanOrEqual(seconds * 1_000 + FRAME_MS);
+}
+
+describe.each(SOUND_FORMATS)('a recording as %s', (format) => {
+  test('has its true length', async () => {
+    expectAbout((await counted(soundFile(format, { seconds: 12 })))?.milliseconds, 12);
+  });
+
+  test('has its true length also where it claims a tenth, or ten times as much', async () => {
+    for (const claims of [0.1, 10])
+      expectAbout((await counted(soundFile(format, { seconds: 12, claims })))?.milliseconds, 12);
+  });
+
+  test('that was cut off has what is there', async () => {
+    const whole = soundFile(format, { seconds: 12 });
+    const recording = await counted(whole.subarray(0, Math.floor(whole.length * 0.6)));
+    // The tables of an MP4 stand behind its samples, or name what is not there: that is nothing, or more than there is.
+    if (recording) expect(recording.milliseconds).toBeGreaterThanOrEqual(12_000 * 0.55);
+  });
+});
+
+describe('frames of MPEG audio', () => {
+  const mp3 = soundFile('mp3', { seconds: 12 });
+  /** 44.1 kHz, 128 kbit/s. */
+  const FRAME = 417;
+  const all = Array.from({ length: Math.floor(mp3.length / FRAME) }, (_, i) =>
+    mp3.subarray(i * FRAME, (i + 1) * FRAME),
+  );
+  /** As decoders want to see them before they look for more. */
+  const [leading, frames] = [all.slice(0, 8), all.slice(8)];
+
+  test('are those that follow one another, whatever is in them', async () => {
+    /** The head of a shorter frame of the same stream, at 32 kbit/s. */
+    const [head, shorter] = [Buffer.from('fffb10c0', 'hex'), 104];
+    const filled = all.map((frame) => {
+      const copy = Buffer.from(frame);
+      for (let at = head.length; at + head.length <= FRAME; at += shorter) head.copy(copy, at);
+      return copy;
+    });
+    expectAbout((await counted(Buffer.concat(filled)))?.milliseconds, 12);
+  });
+
+  test.each<[string, () => Buffer]>([
+    ['with a byte of garbage between them', () => Buffer.concat(frames.flatMap((frame) => [frame, Buffer.from([7])]))],
+    [
+      'behind the head of a frame that is as long as many of them',
+      () => Buffer.concat([Buffer.from('fffbe4c0', 'hex'), ...frames]),
+    ],
+    [
+      'each within what looks like a longer one',
+      () => Buffer.concat(frames.flatMap((frame) => [Buffer.from('fffbe4c0', 'hex'), frame])),
+    ],
+  ])('are all counted %s', async (_, file) => {
+    const bytes = Buffer.concat([...leading, file()]);
+    const { milliseconds = 0 } = (await counted(bytes)) ?? {};
+    expect(milliseconds).toBeGreaterThanOrEqual(Math.floor(frames.length * 26.1));
+  });
+
+  test.each<[string, Buffer]>([
+    ['Ogg', soundFile('ogg', { seconds: 12 })],
+    ['MP4', soundFile('m4a', { seconds: 12 })],
+    ['WAV', soundFile('wav', { seconds: 12 })],
+    ['WebM', soundFile('webm', { seconds: 12 })],
+    ['AAC', Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')],
+    ['one of them and AAC', Buffer.concat([mp3.subarray(0, FRAME), Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')])],
+  ])('are not what stands behind a tag where that is %s', async (_, other) => {
+    const tags = ['49443304000000000003414141', '49443303000000000000', '49443304001000000000334449040000000000000000'];
+    for (const tag of tags) expect(await counted(Buffer.concat([Buffer.from(tag, 'hex'), other]))).toBeUndefined();
+  });
+
+  test('each alone among garbage are no recording', async () => {
+    expect(await counted(Buffer.concat(all.flatMap((frame) => [frame, Buffer.alloc(20_000, 1)])))).toBeUndefined();
+  });
+
+  test('beside what may be sound in another codec are held for with that', async () => {
+    const { milliseconds } = (await counted(Buffer.concat([mp3, Buffer.alloc(300_000, 1), mp3]))) ?? {};
+    expect(milliseconds).toBeGreaterThan(24_000 + 280_000);
+  });
+
+  test('are found behind several tags, with a picture, and zeros', async () => {
+    const tag = Buffer.concat([Buffer.from('49443303000000010000', 'hex'), Buffer.alloc(16_384, 0xff)]);
+    const { milliseconds } = (await counted(Buffer.concat([tag, tag, Buffer.alloc(999), mp3]))) ?? {};
+    expectAbout(milliseconds, 12);
+  });
+
+  test('are not found where there is noise', async () => {
+    const noise = Buffer.alloc(5_000_000);
+    for (let i = 0, state = 1; i < noise.length; i++) {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+      noise[i] = state >>> 16;
+    }
+    const silence = Buffer.concat(
+      all.flatMap((frame) => [Buffer.concat([frame.subarray(0, 4), noise.subarray(0, 413)])]),
+    );
+    expectAbout((await counted(silence))?.milliseconds, 12);
+  });
+});
+
+describe('a WAV file', () => {
+  const wave = soundFile('wav', { seconds: 12 });
+
+  test('is as long as its slowest format says', async () => {
+    const slow = Buffer.from(wave.subarray(12, 36));
+    slow.writeUInt32LE(slow.readUInt32LE(12) / 4, 12);
+    const { milliseconds = 0 } = (await counted(Buffer.concat([wave.subarray(0, 36), slow, wave.subarray(36)]))) ?? {};
+    expectAbout(milliseconds, 48);
+  });
+
+  test('in a codec that is not counted is none', async () => {
+    const unknown = Buffer.from(wave);
+    unknown.writeUInt16LE(0xf1ac, 20);
+    expect(await counted(unknown)).toBeUndefined();
+  });
+
+  test.each([
+    ['MP3', 0x55, 12],
+    ['GSM', 0x31, 12 * 2 * 8_000 * (320 / 65 / 8_000)],
+    ['IMA ADPCM', 0x11, 12 * 4],
+    ['A-law', 6, 24],
+  ])('in %s is as long as that comes to', async (_, tag, seconds) => {
+    const other = Buffer.from(wave);
+    other.writeUInt16LE(tag, 20);
+    const file = tag === 0x55 ? Buffer.concat([other.subarray(0, 44), soundFile('mp3', { seconds })]) : other;
+    expectAbout((await counted(file))?.milliseconds, seconds);
+  });
+
+  test('whose blocks claim to be large has the samples that its bits come to', async () => {
+    const lying = Buffer.from(wave);
+    lying.writeUInt16LE(400, 32);
+    lying.writeUInt32LE(8_000_000, 28);
+    expectAbout((await counted(lying))?.milliseconds, 12);
+  });
+});
+
+describe('an MP4 file', () => {
+  const box = (type: string, ...content: readonly Buffer[]) => {
+    const size = content.reduce((sum, { length }) => sum + length, 8);
+    const head = Buffer.alloc(8);
+    head.writeUInt32BE(size);
+    head.write(type, 4, 'latin1');
+    return Buffer.concat([head, ...content]);
+  };
+
+  test('whose samples all lie in one chunk is counted in no time', async () => {
+    const started = performance.now();
+    expectAbout((await counted(soundFile('m4a', { seconds: 2_000 })))?.milliseconds, 2_000);
+    expect(performance.now() - started).toBeLessThan(2_000);
+  });
+
+  test('in fragments has the samples of all of them, and more where these are too large for one', async () => {
+    const file = soundFile('m4a', { seconds: 10 });
+    const table = file.indexOf('stsz');
+    const samples = file.readUInt32BE(table + 12);
+    file.writeUInt32BE(0, table + 12);
+    file.write('free', table, 'latin1');
+    const words = (...values: readonly number[]) =>
+      Buffer.concat(values.map((value) => Buffer.from(value.toString(16).padStart(8, '0'), 'hex')));
+    const fragment = (flags: number, ...run: readonly number[]) =>
+      box('moof', box('traf', box('tfhd', words(0x10, 1, 5)), box('trun', words(flags, ...run))));
+    expectAbout((await counted(Buffer.concat([file, fragment(0, samples), fragment(0, samples)])))?.milliseconds, 20);
+    const large = await counted(Buffer.concat([file, fragment(0x201, 1, 0, 400_000), Buffer.alloc(400_000)]));
+    expect(large?.milliseconds).toBeGreaterThan(20_000);
+  });
+
+  test('in a codec that is not known has packets as long as there are any', async () => {
+    const file = soundFile('m4a', { seconds: 10 });
+    file.write('what', file.indexOf('mp4a', file.indexOf('stsd')), 'latin1');
+    expect((await counted(file))?.milliseconds).toBeGreaterThan(400 * 8_000);
+  });
+
+  test('whose one sample is as large as many has them all', async () => {
+    const file = soundFile('m4a', { seconds: 60 });
+    const at = file.indexOf('stsz');
+    const bytes = 400 * 1_000;
+    file.writeUInt32BE(bytes, at + 8);
+    file.writeUInt32BE(1, at + 12);
+    const { milliseconds = 0 } = (await counted(Buffer.concat([file, Buffer.alloc(bytes)]))) ?? {};
+    expect(milliseconds).toBeGreaterThan(1_000 * 20);
+  });
+
+  interface Samples {
+    readonly samples: number;
+    readonly size: number;
+    readonly esds?: string;
+    readonly head?: Buffer;
+  }
+
+  /** A track with samples of a codec, as a box of its own: what comes before it is not looked at. */
+  function track(type: string, { samples, size, esds = '', head = Buffer.alloc(28) }: Samples): Buffer {
+    const sizes = Buffer.alloc(12);
+    sizes.writeUInt32BE(size, 4);
+    sizes.writeUInt32BE(samples, 8);
+    const entry = Buffer.concat([head, esds ? box('esds', Buffer.from(`00000000${esds}`, 'hex')) : Buffer.alloc(0)]);
+    const tables = box('stbl', box('stsd', Buffer.alloc(8), box(type, entry)), box('stsz', sizes));
+    const handler = Buffer.from(`${'\0'.repeat(8)}soun`, 'latin1');
+    return box('moov', box('trak', box('mdia', box('hdlr', handler), box('minf', tables))));
+  }
+
+  const file = (...tracks: readonly Buffer[]) =>
+    Buffer.concat([Buffer.from('00000010667479704d34412000000000', 'hex'), ...tracks, Buffer.alloc(8)]);
+
+  const MP3 = '0315000100040d6b1500000000000000000000000000';
+  /** AAC-LC at 8 kHz. */
+  const AAC = '031900010004114015000000000000000000000000050215880000';
+
+  test('with a word of MP3 beside a long track has the long one', async () => {
+    const bytes = file(
+      track('mp4a', { samples: 1_000, size: 100, esds: AAC }),
+      track('mp4a', { samples: 1, size: 417, esds: MP3 }),
+    );
+    const { milliseconds = 0 } = (await counted(bytes)) ?? {};
+    expect(milliseconds).toBeGreaterThanOrEqual(128_000);
+  });
+
+  test.each([80_000, 1])(
+    'of samples that are not packed has as many as there is room for, and not %p',
+    async (samples) => {
+      const head = Buffer.alloc(28);
+      head.writeUInt16BE(1, 16);
+      head.writeUInt16BE(16, 18);
+      head.writeUInt32BE(8_000 * 0x1_00_00, 24);
+      const bytes = file(track('sowt', { samples, size: 160_000 / samples, head }), box('mdat', Buffer.alloc(160_000)));
+      expectAbout((await counted(bytes))?.milliseconds, 10);
+    },
+  );
+
+  test('whose one sample of AC-3 has many frames has them all', async () => {
+    const { milliseconds = 0 } = (await counted(file(track('ac-3', { samples: 1, size: 128 * 1_000 })))) ?? {};
+    expect(milliseconds).toBeGreaterThanOrEqual(32_000);
+  });
+
+  test('whose description says two things is not believed', async () => {
+    // The number of the stream is 0x0400: who looks for the next 4 finds 96 kHz in a row of bytes that nobody reads.
+    const two = `03290400401140150${'0'.repeat(17)}0502100800000411401500${'0'.repeat(20)}05021588`;
+    const bytes = file(track('mp4a', { samples: 1_000, size: 200, esds: two }));
+    const { milliseconds = 0 } = (await counted(bytes)) ?? {};
+    expect(milliseconds).toBeGreaterThanOrEqual(128_000);
+  });
+});
+
+test.each([
+  ['nothing', Buffer.alloc(0)],
+  ['a byte', Buffer.from([1])],
+  ['zeros', Buffer.alloc(10_000)],
+  ['words', Buffer.from('These are words and no sound. '.repeat(100))],
+  ['the head of a WAV', soundFile('wav', { seconds: 1 }).subarray(0, 30)],
+  ['the head of a WebM', soundFile('webm', { seconds: 1 }).subarray(0, 60)],
+  ['the head of an MP4', soundFile('m4a', { seconds: 1 }).subarray(0, 40)],
+  ['Ogg, which is none of the seven', soundFile('ogg', { seconds: 1 })],
+])('%s is no recording', async (_, bytes) => {
+  expect(await counted(bytes)).toBeUndefined();
+});
+
+test('when many recordings wait, further ones are refused for a while', async () => {
+  const file = path.join(directory, 'waiting');
+  await writeFile(file, soundFile('mp3', { seconds: 1 }));
+  const answers = await Promise.allSettled(Array.from({ length: 101 }, () => lengths.of(file)));
+  expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
+  expect(answers.at(-1)).toMatchObject({ reason: { code: 'not_served', retryAfterSeconds: 5 } });
+  expect(await lengths.of(file)).toBeDefined();
+});
+
+test('whatever a file holds, the count goes on with the next one', async () => {
+  const whole = new Map(SOUND_FORMATS.map((format) => [format, soundFile(format, { seconds: 2 })]));
+  const spoilt = fc.array(fc.tuple(fc.nat(900), fc.nat(255)), { minLength: 1, maxLength: 12 });
+  const cut = fc.double({ min: 0, max: 1, noNaN: true });
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...SOUND_FORMATS), spoilt, cut, async (format, changes, share) => {
+      const bytes = Buffer.from(whole.get(format) as Buffer);
+      for (const [at, value] of changes) if (at < bytes.length) bytes[at] = value;
+      const { milliseconds = 1 } = (await counted(bytes.subarray(0, Math.ceil(bytes.length * share)))) ?? {};
+      expect(Number.isSafeInteger(milliseconds) && milliseconds > 0).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+  expectAbout((await counted(whole.get('mp4') as Buffer))?.milliseconds, 2);
+});

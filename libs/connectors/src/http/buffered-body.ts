@@ -1,0 +1,71 @@
+import type { Dispatcher } from 'undici';
+import { Gathered, UpstreamFailure } from '#application';
+import { type Headers, MAX_REFUSAL } from './stream-relay.ts';
+
+/** The longest are embeddings, 2,048 of 3,072 numbers, and pictures in base64; files are fetched on their own. */
+export const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+
+/** An answer in one piece. */
+export interface WholeBody {
+  readonly status: number;
+  readonly headers: Headers;
+  /** As far as it came. */
+  readonly text: string;
+  /** Why it broke off, where it did. */
+  readonly broken: unknown;
+}
+
+/**
+ * Receives an answer in one piece, at undici's lowest level: to read a body as a stream would take longer than all that
+ * is done to it.
+ */
+export class WholeReader implements Dispatcher.DispatchHandler {
+  private readonly outcome = Promise.withResolvers<WholeBody>();
+  private readonly gathered = new Gathered();
+  private begun: { readonly status: number; readonly headers: Headers } | undefined;
+  private controller: Dispatcher.DispatchController | undefined;
+
+  constructor(private readonly signal: AbortSignal) {
+    signal.addEventListener('abort', this.abort);
+  }
+
+  /** @throws whatever kept the answer from beginning */
+  get body(): Promise<WholeBody> {
+    return this.outcome.promise;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.signal.aborted) this.abort();
+  }
+
+  onResponseStart(_: unknown, status: number, headers: Headers): void {
+    if (status >= 200) this.begun = { status, headers };
+  }
+
+  onResponseData(_: unknown, piece: Uint8Array): void {
+    this.gathered.add(piece);
+    const isAnswer = this.begun?.status === 200;
+    if (this.gathered.size <= (isAnswer ? MAX_ANSWER_BYTES : MAX_REFUSAL)) return;
+    const tooLong = new UpstreamFailure('answer_too_long', 'The answer is too long');
+    this.finish(isAnswer ? tooLong : undefined);
+    this.controller?.abort(tooLong);
+  }
+
+  onResponseEnd(): void {
+    this.finish(undefined);
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.finish(error);
+  }
+
+  private readonly abort = (): void => this.controller?.abort(this.signal.reason);
+
+  private finish(broken: unknown): void {
+    this.signal.removeEventListener('abort', this.abort);
+    const { begun, outcome } = this;
+    if (begun) outcome.resolve({ ...begun, text: this.gathered.bytes.toString('utf8'), broken });
+    else outcome.reject(broken);
+  }
+}

@@ -1,0 +1,87 @@
+import { describe, expect, test } from '@jest/globals';
+import { UpstreamFailure } from '#application';
+import { anything, byType, fields, list, wordsOf } from './field-filter.ts';
+
+const parts = list(byType('Content parts', { text: fields({ type: anything, text: anything }) }));
+const request = fields({ model: anything, messages: list(fields({ role: anything, content: parts })) });
+
+const refusalOf = (value: unknown, rule = request) => {
+  try {
+    rule(value, '');
+  } catch (error) {
+    expect(error).toBeInstanceOf(UpstreamFailure);
+    const { code, message, param } = error as UpstreamFailure;
+    return { code, message, param };
+  }
+  throw new Error('it was sent');
+};
+
+describe('what goes to a vendor', () => {
+  test('is the request itself where all of it is listed', () => {
+    const asked = { model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] };
+    expect(request(asked, '')).toBe(asked);
+    const spoken = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
+    expect(request(spoken, '')).toBe(spoken);
+  });
+
+  test('is without the fields that are not listed, at any depth, and the request stays as it was', () => {
+    const asked = {
+      model: 'm',
+      service_tier: 'priority',
+      messages: [{ role: 'user', weight: 1, content: [{ type: 'text', text: 'Hi', ttl: '1h' }] }],
+    };
+    const before = structuredClone(asked);
+    expect(request(asked, '')).toEqual({
+      model: 'm',
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
+    });
+    expect(asked).toEqual(before);
+  });
+
+  test('has nothing in the place of a list or an object that could hide a thing', () => {
+    expect(request({ model: 'm', messages: { 0: { role: 'user' } } }, '')).toEqual({ model: 'm' });
+    expect(request({ messages: [[{ role: 'user' }], { role: 'user', content: { type: 'mcp' } }] }, '')).toEqual({
+      messages: [{ role: 'user' }],
+    });
+    expect(request({ messages: 'Hi' }, '')).toEqual({ messages: 'Hi' });
+  });
+
+  test('is not what an object has from its prototype', () => {
+    const sent = JSON.parse('{"model": "m", "__proto__": {"tools": []}, "constructor": 1}');
+    expect(JSON.stringify(request(sent, ''))).toBe('{"model":"m"}');
+    const content = [{ type: 'constructor' }];
+    expect(refusalOf({ messages: [{ content }] }).message).toBe(
+      'Content parts of the type "constructor" are not supported',
+    );
+  });
+});
+
+describe('what the caller would miss', () => {
+  test('is refused by its name and its place', () => {
+    const content = [{ type: 'text', text: 'Hi' }, { type: 'holo' }];
+    expect(refusalOf({ messages: [{ content: 'a' }, { content }] })).toEqual({
+      code: 'invalid_request',
+      message: 'Content parts of the type "holo" are not supported',
+      param: 'messages[1].content[1].type',
+    });
+  });
+
+  test.each<[unknown, string]>([
+    [{ holo: {} }, 'holo'],
+    [{}, 'null'],
+    [{ type: 7 }, '7'],
+    [[], 'null'],
+  ])('is %j', (part, name) => {
+    expect(refusalOf([part], parts).message).toBe(`Content parts of the type "${name}" are not supported`);
+  });
+
+  test('is not what cannot have anything in it: that is for the vendor to judge', () => {
+    expect(parts([1, null, 'Hi'], 'content')).toEqual([1, null, 'Hi']);
+  });
+
+  test('is a word that is not listed', () => {
+    const words = wordsOf('Answers', ['text']);
+    expect(words(['text'], 'modalities')).toEqual(['text']);
+    expect(refusalOf(['text', 'audio'], words).message).toBe('Answers of the type "audio" are not supported');
+  });
+});

@@ -1,0 +1,118 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from '@jest/globals';
+import { Agent } from 'undici';
+import { UpstreamFailure } from '#application';
+import { ChatChunks } from '../providers/openai/chat-chunks.ts';
+import { anything } from './field-filter.ts';
+import { HttpEndpoint } from './json-http-client.ts';
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function endpointTo(answer: RequestListener, idleTimeoutMs = 60_000): Promise<HttpEndpoint> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const agent = new Agent();
+  closing.push(async () => {
+    await agent.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return new HttpEndpoint(url, agent, { headers: {}, allowed: anything, idleTimeoutMs });
+}
+
+const never = new AbortController().signal;
+
+test('an answer in one piece is read whole, wherever its pieces end', async () => {
+  const endpoint = await endpointTo(async (_, response) => {
+    const bytes = Buffer.from('{"text":"Grüße"}');
+    for (const byte of bytes) {
+      response.write(Uint8Array.of(byte));
+      await new Promise(setImmediate);
+    }
+    response.end();
+  });
+  await expect(endpoint.whole({}, never)).resolves.toBe('{"text":"Grüße"}');
+});
+
+const stream = (endpoint: HttpEndpoint) =>
+  endpoint.stream({}, never, new ChatChunks({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }));
+const whole = (endpoint: HttpEndpoint) => endpoint.whole({}, never);
+
+test.each([
+  ['whole', whole],
+  ['streamed', stream],
+])('a refusal that does not end is not waited for (%s)', async (_, ask) => {
+  const endpoint = await endpointTo((_, response) => {
+    response.writeHead(429, { 'retry-after': '7' });
+    const write = () => {
+      while (!response.destroyed && response.write('x'.repeat(16_384)));
+    };
+    response.on('drain', write);
+    write();
+  });
+  await expect(ask(endpoint)).rejects.toMatchObject({ code: 'rate_limited', retryAfterSeconds: 7 });
+});
+
+test.each([
+  ['whole', whole, '{}'],
+  ['streamed', stream, 'data: {"choices":[]}\n\ndata: [DONE]\n\n'],
+])('what is said before an answer is not the answer (%s)', async (_, ask, answer) => {
+  const endpoint = await endpointTo((_, response) => {
+    response.writeEarlyHints({ link: '</x>; rel=preload' });
+    response.end(answer);
+  });
+  await expect(ask(endpoint)).resolves.toBeDefined();
+});
+
+test.each([
+  ['before it begins', false],
+  ['within it', true],
+])('an answer that is cut short %s fails as it was cut short', async (_, begun) => {
+  const abort = new AbortController();
+  const cut = new UpstreamFailure('timeout', 'The answer took too long');
+  const endpoint = await endpointTo((_, response) => {
+    if (begun) response.write('{"text":"');
+    setTimeout(() => abort.abort(cut), begun ? 50 : 0);
+  });
+  await expect(endpoint.whole({}, abort.signal)).rejects.toMatchObject({ code: 'timeout', message: cut.message });
+});
+
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+
+test('a model that has opened its answer may think for longer than it may be silent later', async () => {
+  const endpoint = await endpointTo((_, response) => {
+    response.write(chunk({ role: 'assistant', content: '' }));
+    setTimeout(() => response.end(`${chunk({ content: 'thought' }, 'stop')}data: [DONE]\n\n`), 200);
+  }, 20);
+  const answer = await stream(endpoint);
+  await answer.relayTo(() => undefined);
+  expect(answer.deliveredText()).toBe('thought');
+});
+
+test('a model that falls silent within its answer is not waited for', async () => {
+  const endpoint = await endpointTo((_, response) => {
+    response.write(chunk({ role: 'assistant', content: 'Well' }));
+  }, 20);
+  const answer = await stream(endpoint);
+  await expect(answer.relayTo(() => undefined)).rejects.toMatchObject({ code: 'timeout' });
+});
+
+test('an event without an end is not read for ever, and what came before it counts', async () => {
+  const endpoint = await endpointTo((_, response) => {
+    response.write(`${chunk({ content: 'Well' })}data: `);
+    const write = () => {
+      while (!response.destroyed && response.write('x'.repeat(65_536)));
+    };
+    response.on('drain', write);
+    write();
+  });
+  const answer = await stream(endpoint);
+  await expect(answer.relayTo(() => undefined)).rejects.toMatchObject({ code: 'answer_too_long', delivered: 'Well' });
+});

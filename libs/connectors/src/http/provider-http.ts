@@ -1,0 +1,69 @@
+/** The connections to one vendor: all that it offers is had over them. */
+import { Agent } from 'undici';
+import { UpstreamFailure } from '#application';
+import { HttpEndpoint, type HttpEndpointOptions, refusal } from './json-http-client.ts';
+import { type VendorAnswer, type VendorRequest, vendorRequest } from './provider-request.ts';
+import { Redaction } from './redaction.ts';
+
+/** At most, where a vendor is asked once a request is there. */
+const CONNECTIONS = 1_024;
+
+export interface Timeouts {
+  readonly connectTimeoutMs: number;
+  /** Longest silence between two pieces. */
+  readonly idleTimeoutMs: number;
+}
+
+export class VendorHttp {
+  private readonly dispatcher: Agent;
+  /** Of our credential, which a vendor may repeat in its errors. */
+  readonly redaction: Redaction;
+
+  /**
+   * @param baseUrl the vendor's address, to which paths are added
+   * @param credential what no error of the vendor's is to have in it
+   * @param connections at most; null for as many as there are requests: those that come to it while they are still being sent
+   * could take all others' place for nothing
+   */
+  constructor(
+    readonly baseUrl: string,
+    private readonly timeouts: Timeouts,
+    credential: string,
+    connections: number | null = CONNECTIONS,
+  ) {
+    this.redaction = new Redaction(credential);
+    this.dispatcher = new Agent({
+      connections,
+      connect: { timeout: timeouts.connectTimeoutMs },
+      headersTimeout: timeouts.idleTimeoutMs,
+      bodyTimeout: timeouts.idleTimeoutMs,
+    });
+  }
+
+  /** @param path begins with a slash */
+  endpoint(path: string, options: HttpEndpointOptions): HttpEndpoint {
+    const { idleTimeoutMs } = this.timeouts;
+    const judged = options.refusalOf ?? refusal;
+    const refusalOf: typeof judged = (status, headers, text) => judged(status, headers, this.redaction.anyText(text));
+    return new HttpEndpoint(`${this.baseUrl}${path}`, this.dispatcher, { idleTimeoutMs, ...options, refusalOf });
+  }
+
+  /**
+   * One request of any kind.
+   * @param path begins with a slash, or is a whole address that the vendor has told and that begins with its own
+   * @throws UpstreamFailure
+   */
+  request(path: string, options: VendorRequest): Promise<VendorAnswer> {
+    const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
+    if (new URL(url).origin !== new URL(this.baseUrl).origin)
+      throw new UpstreamFailure('upstream_error', 'The upstream named an address that is not its own');
+    const { refusalOf: judged } = options;
+    const refusalOf: typeof judged = (status, headers, text, body) =>
+      judged(status, headers, this.redaction.anyText(text), body);
+    return vendorRequest(url, this.dispatcher, { ...options, refusalOf });
+  }
+
+  close(): Promise<void> {
+    return this.dispatcher.close();
+  }
+}

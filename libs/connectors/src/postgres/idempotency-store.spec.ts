@@ -1,0 +1,205 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type Claim, Secrets } from '#application';
+import { migrate } from '#foundation';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { contentMigrations } from './content-migrations.ts';
+import { PostgresKeptAnswers } from './idempotency-store.ts';
+import { PostgresStoredResponses } from './stored-responses.ts';
+
+const ANSWER = { status: 200, headers: { 'content-type': 'audio/mpeg' }, body: Buffer.from([0, 10, 255, 10]) };
+
+let database: TestDatabase;
+let pool: pg.Pool;
+let kept: PostgresKeptAnswers;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, contentMigrations);
+  pool = new pg.Pool({ connectionString: database.url });
+  pool.on('error', () => {}); // the database may be dropped before the last connection is quite closed
+  kept = new PostgresKeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const idOf = (payer: string) => payer.slice('account-'.length);
+
+const claimOf = (more: Partial<Claim> = {}): Claim => {
+  const [payer, requestId] = [`account-${randomUUID()}`, randomUUID()];
+  return { payer, key: 'k', request: 'r', requestId, revision: 7, owner: requestId, ...more };
+};
+
+async function claimed(): Promise<Claim> {
+  const claim = claimOf();
+  await kept.claim(claim);
+  return claim;
+}
+
+async function takenOver(dead: Claim, heir: Claim): Promise<boolean> {
+  await kept.end(dead, 'unknown');
+  const earlier = await kept.find(dead);
+  return earlier !== undefined && kept.takeOver(earlier, heir);
+}
+
+const leaseOf = async ({ payer }: Claim): Promise<number> => {
+  const sql = 'select extract(epoch from leased_until - now())::float as left from gateway.answers where payer_id = $1';
+  return (await pool.query(sql, [idOf(payer)])).rows[0].left;
+};
+
+const expire = ({ payer }: Claim) =>
+  pool.query('update gateway.answers set expires_at = now() where payer_id = $1', [idOf(payer)]);
+
+describe('a key', () => {
+  test('is claimed by one of many at once', async () => {
+    const { payer } = claimOf();
+    const claims = await Promise.all(Array.from({ length: 50 }, () => kept.claim(claimOf({ payer }))));
+    expect(claims.filter((stored) => stored !== undefined)).toHaveLength(1);
+  });
+
+  test('is taken over by one of many at once', async () => {
+    const dead = await claimed();
+    await kept.end(dead, 'unknown');
+    const earlier = await kept.find(dead);
+    if (!earlier) throw new Error('it was forgotten');
+    expect(earlier).toEqual({ ...dead, running: false, held: false, lost: false, answer: null });
+    const heirs = Array.from({ length: 50 }, () => kept.takeOver(earlier, { ...dead, owner: randomUUID() }));
+    expect((await Promise.all(heirs)).filter((mine) => mine)).toHaveLength(1);
+    expect(await kept.find(dead)).toMatchObject({ running: true });
+  });
+
+  test('is not changed any more by who has lost it', async () => {
+    const dead = await claimed();
+    const heir = { ...dead, owner: randomUUID() };
+    await takenOver(dead, heir);
+    const late = [
+      kept.confirm(dead),
+      kept.end(dead, ANSWER),
+      kept.end(dead, 'lost'),
+      kept.end(dead, 'unknown'),
+      kept.end(dead, 'unpaid'),
+    ];
+    expect(await Promise.all(late)).toEqual([false, false, false, false, false]);
+    expect(await kept.find(dead)).toMatchObject({ owner: heir.owner, running: true, lost: false, answer: null });
+  });
+
+  test('that is forgotten, or has expired, is free, and nothing is left of what it was', async () => {
+    const [forgotten, expired] = [await claimed(), await claimed()];
+    await kept.end(forgotten, 'unpaid');
+    await kept.end(expired, ANSWER);
+    await kept.end(expired, 'lost');
+    await expire(expired);
+    for (const { payer } of [forgotten, expired]) {
+      const another = claimOf({ payer, request: 'another' });
+      expect(await kept.claim(another)).toBeDefined();
+      expect(await kept.find(another)).toEqual({ ...another, running: true, held: false, lost: false, answer: null });
+    }
+  });
+
+  test('is respected for seconds by itself, and for as long as a hold once it is confirmed', async () => {
+    const claim = await claimed();
+    expect(await leaseOf(claim)).toBeLessThanOrEqual(10);
+    expect(await kept.confirm(claim)).toBe(true);
+    expect(await leaseOf(claim)).toBeGreaterThan(50);
+    expect(await kept.find(claim)).toMatchObject({ running: true, held: true });
+  });
+
+  test('is not taken over as it was found when it has been confirmed meanwhile', async () => {
+    const late = await claimed();
+    await kept.end(late, 'unknown');
+    const earlier = await kept.find(late);
+    if (!earlier) throw new Error('it was forgotten');
+    await kept.confirm(late);
+    expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
+    await kept.end(late, 'unknown');
+    expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
+    expect(await kept.find(late)).toMatchObject({ owner: late.owner, held: true });
+  });
+
+  test('that is taken over is as new', async () => {
+    const dead = await claimed();
+    await kept.confirm(dead);
+    const heir = claimOf({ payer: dead.payer, revision: 9 });
+    expect(await takenOver(dead, heir)).toBe(true);
+    expect(await kept.find(dead)).toEqual({ ...heir, running: true, held: false, lost: false, answer: null });
+    expect(await leaseOf(dead)).toBeLessThanOrEqual(10);
+  });
+
+  test('is removed when it has expired, and not before', async () => {
+    const [old, young] = [await claimed(), await claimed()];
+    await expire(old);
+    await kept.removeExpired();
+    expect(await kept.find(old)).toBeUndefined();
+    expect(await kept.find(young)).toBeDefined();
+  });
+});
+
+test('what was stored before it was counted is counted, and removed as what came later', async () => {
+  const older = await createTestDatabase();
+  const before = contentMigrations.slice(
+    0,
+    contentMigrations.findIndex(({ id }) => id === 'stored-bytes-1'),
+  );
+  await migrate(older.url, before);
+  const books = new pg.Pool({ connectionString: older.url });
+  const payer = randomUUID();
+  await books.query(
+    `insert into app.responses (id, account_id, expires_at, sealed_by, box) values ('resp_1', $1, now() - interval '1 s', 'k', 'box')`,
+    [payer],
+  );
+  const keep = (key: string) =>
+    books.query(
+      `insert into gateway.answers (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, answer)
+       values ($1, $2, 'r', $1, 1, $1, now(), now() + interval '1 h', 'answer')`,
+      [payer, key],
+    );
+  await keep('before');
+  await migrate(older.url, contentMigrations);
+  const stored = new PostgresStoredResponses(books);
+  expect(await stored.stored(payer)).toBe(9);
+  await stored.removeExpired(new Date().toISOString());
+  expect(await stored.stored(payer)).toBe(6);
+  await keep('restored');
+  expect(await stored.stored(payer)).toBe(12);
+  await books.end();
+  await older.drop();
+});
+
+describe('an answer', () => {
+  test('counts for its payer until it is gone, however it goes', async () => {
+    const [first, second] = [await claimed(), await claimed()];
+    for (const claim of [first, second]) await kept.end(claim, ANSWER);
+    const answer = (await kept.find(first))?.answer;
+    const another = { ...claimOf({ payer: first.payer }), key: 'another' };
+    expect(await kept.claim(another)).toBe(answer?.length);
+    await expire(first);
+    await kept.claim(claimOf({ payer: first.payer }));
+    await expire(second);
+    await kept.removeExpired();
+    for (const { payer } of [first, second]) expect(await kept.claim({ ...claimOf({ payer }), key: 'third' })).toBe(0);
+  });
+
+  test('of many at once is kept within the limit, and lost beyond it: its request is not served again', async () => {
+    const { payer } = claimOf();
+    const running = Array.from({ length: 8 }, (_, i) => ({ ...claimOf({ payer }), key: `k${i}` }));
+    for (const each of running) await kept.claim(each);
+    const body = randomBytes(300);
+    const ended = await Promise.all(running.map((each) => kept.end(each, { ...ANSWER, body }, 1_500)));
+    expect(ended.filter((isKept) => isKept)).toHaveLength(3);
+    const found = await Promise.all(running.map((each) => kept.find(each)));
+    expect(found.map((each) => each?.lost)).toEqual(ended.map((isKept) => !isKept));
+    expect(await kept.claim({ ...claimOf({ payer }), key: 'next' })).toBeLessThanOrEqual(1_500);
+  });
+
+  test('comes back byte for byte, and only by the same master key', async () => {
+    const claim = await claimed();
+    await kept.end(claim, ANSWER);
+    const { answer } = (await kept.find(claim)) ?? {};
+    if (!answer) throw new Error('it was not kept');
+    expect(await kept.open(answer)).toEqual(ANSWER);
+    const stranger = new PostgresKeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
+    await expect(stranger.open(answer)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,113 @@
+/** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
+import { type AnswerIdentity, UpstreamFailure, type WholeAnswer } from '#application';
+import { vendorIdIn } from '../../http/parse-reported.ts';
+import { wordsIn } from '../chat/partial-text.ts';
+import { annotationsOf, type Block, finishReason, reasoningDetail } from './blocks.ts';
+import { Searches, WEB_SEARCH } from './searches.ts';
+import { usageFrom } from './usage.ts';
+
+interface AnthropicMessage {
+  readonly content: readonly Block[];
+  readonly stop_reason: string;
+  readonly stop_sequence?: string | null;
+  readonly usage?: unknown;
+}
+
+interface Wanted {
+  /** Nothing of the model's thoughts is in the answer. */
+  readonly withoutReasoning?: boolean;
+  /** Anthropic was to search the web. */
+  readonly searched?: boolean;
+}
+
+/** @throws UpstreamFailure when the body is no message */
+export function wholeAnswer(
+  text: string,
+  identity: AnswerIdentity,
+  { withoutReasoning = false, searched = false }: Wanted = {},
+): WholeAnswer {
+  const message = parseMessage(text);
+  const { content, stop_reason, stop_sequence, usage } = message;
+  const choice = {
+    index: 0,
+    message: messageOf(withoutReasoning ? content.filter(isSaid) : content),
+    logprobs: null,
+    finish_reason: finishReason(stop_reason),
+    ...(stop_sequence ? { stop_sequence } : {}),
+  };
+  return {
+    kind: 'whole',
+    language: 'chat',
+    body: { ...identity, object: 'chat.completion', choices: [choice], system_fingerprint: null },
+    usage: usageFrom(usage),
+    vendorId: () => vendorIdIn(message),
+    deliveredText: () => content.map(generated).join(''),
+    ...(searched ? { searches: searchesIn(content, usage) } : {}),
+  };
+}
+
+function parseMessage(text: string): AnthropicMessage {
+  let message: Partial<AnthropicMessage> | null = null;
+  try {
+    message = JSON.parse(text);
+  } catch {} // judged with everything else that is not an answer
+  if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
+    const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(message) };
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a message', more);
+  }
+  return message as AnthropicMessage;
+}
+
+function isSaid({ type }: Block): boolean {
+  return type !== 'thinking' && type !== 'redacted_thinking';
+}
+
+function messageOf(content: readonly Block[]) {
+  const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+  const reasoning = content.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
+  const details = content
+    .filter((block) => block.type === 'thinking' || block.type === 'redacted_thinking')
+    .map((block, index) => reasoningDetail(index, block));
+  const annotations = annotationsIn(content);
+  const calls = content.flatMap((block) => (block.type === 'tool_use' ? [toolCall(block)] : []));
+  return {
+    role: 'assistant',
+    content: text === '' && calls.length > 0 ? null : text,
+    refusal: null,
+    ...(annotations.length === 0 ? {} : { annotations }),
+    ...(reasoning === '' ? {} : { reasoning }),
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+}
+
+/** Each text's sources, by where it stands among all texts. */
+function annotationsIn(content: readonly Block[]): readonly object[] {
+  let length = 0;
+  return content.flatMap((block) => {
+    if (block.type !== 'text') return [];
+    const start = length;
+    length += block.text.length;
+    return annotationsOf(block.citations ?? [], start, length);
+  });
+}
+
+function searchesIn(content: readonly Block[], usage: unknown): WholeAnswer['searches'] {
+  const searches = new Searches();
+  for (const block of content) {
+    if (block.type === 'server_tool_use' && block.name === WEB_SEARCH) searches.begin(block.id, block.input);
+    if (block.type === 'web_search_tool_result') searches.end(block);
+  }
+  searches.report(usage);
+  return { notes: searches.notes, invoiced: searches.invoiced };
+}
+
+function toolCall({ id, name, input }: Extract<Block, { type: 'tool_use' }>) {
+  return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
+}
+
+function generated(block: Block): string {
+  if (block.type === 'text') return block.text;
+  if (block.type === 'thinking') return block.thinking;
+  return block.type === 'tool_use' ? block.name + JSON.stringify(block.input ?? {}) : '';
+}

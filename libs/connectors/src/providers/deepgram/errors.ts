@@ -1,0 +1,30 @@
+/** What Deepgram says when it refuses or fails: https://developers.deepgram.com/docs/errors */
+import type { UpstreamFailure } from '#application';
+import { refusalWith } from '../../http/json-http-client.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
+import type { AnswerHeaders } from '../../http/provider-request.ts';
+
+/** @returns the vendor's id of an answer */
+export function requestIdIn(headers: AnswerHeaders): string | undefined {
+  const id = headers['dg-request-id'];
+  return vendorIdIn({ id });
+}
+
+/** An answer of Deepgram's with a status that is no success. */
+export function deepgramRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+  const vendorId = requestIdIn(headers);
+  // Where it cannot read a file it says so with a status of its own.
+  const judged = status === 415 ? 400 : status;
+  return refusalWith(judged, headers, { said: wordsIn(body) }).with({ status, vendorId });
+}
+
+/** In `{ err_code, err_msg }`, in `{ category, message, details }`, or as they are. */
+function wordsIn(body: string): string | undefined {
+  try {
+    const { err_msg, details, message } = JSON.parse(body) as Readonly<Record<string, unknown>>;
+    return [err_msg, details, message].find((each): each is string => typeof each === 'string' && each !== '');
+  } catch {
+    const plain = body.trim();
+    return plain === '' || plain.startsWith('<') || plain.length > 500 ? undefined : plain;
+  }
+}

@@ -1,0 +1,29 @@
+/** What ElevenLabs says when it refuses or fails: https://elevenlabs.io/docs/eleven-api/resources/errors */
+import type { UpstreamFailure } from '#application';
+import { refusalWith } from '../../http/json-http-client.ts';
+import { vendorIdIn } from '../../http/parse-reported.ts';
+import type { AnswerHeaders } from '../../http/provider-request.ts';
+
+/** @returns the vendor's id of an answer */
+export function requestIdIn(headers: AnswerHeaders): string | undefined {
+  const id = headers['request-id'];
+  return vendorIdIn({ id });
+}
+
+/** An answer of ElevenLabs' with a status that is no success. */
+export function elevenLabsRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+  return refusalWith(status, headers, { said: wordsIn(body) }).with({ vendorId: requestIdIn(headers) });
+}
+
+/** `detail` is a text, an object with a message, or a list of what is wrong with which field. */
+function wordsIn(body: string): string | undefined {
+  try {
+    const { detail } = JSON.parse(body) as { readonly detail?: unknown };
+    const [first] = [detail].flat() as readonly unknown[];
+    if (typeof first === 'string') return first;
+    const { message, msg } = (first ?? {}) as { readonly message?: unknown; readonly msg?: unknown };
+    return [message, msg].find((each): each is string => typeof each === 'string' && each !== '');
+  } catch {
+    return undefined;
+  }
+}

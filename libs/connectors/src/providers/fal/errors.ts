@@ -1,0 +1,51 @@
+/** What fal says when it refuses or fails: https://docs.fal.ai/model-apis/errors */
+import { UpstreamFailure } from '#application';
+import { AGAINST_RULES, REFUSED } from '../../http/json-http-client.ts';
+import type { AnswerHeaders } from '../../http/provider-request.ts';
+import { retryAfterIn } from '../../http/retry-after.ts';
+
+/** What is wrong with one field: `{ loc: ["body", "prompt"], msg, type }`. */
+interface Complaint {
+  readonly loc?: unknown;
+  readonly msg?: unknown;
+  readonly type?: unknown;
+}
+
+/** About the content, not about the request's form. */
+const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['content_policy_violation', 'no_media_generated']);
+/** The house's account, its credential and its balance: nothing that the caller could mend. */
+const OURS: ReadonlySet<number> = new Set([401, 402, 403]);
+/** Fields that the caller knows by other names are not named to him. */
+const KNOWN_FIELDS: ReadonlySet<unknown> = new Set(['prompt', 'image_url', 'negative_prompt', 'seed', 'duration']);
+
+/** An answer of fal's with a status that is no success. */
+export function falRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+  const more = { status, ...retryAfterIn(headers) };
+  if (status === 429)
+    return new UpstreamFailure('rate_limited', 'The upstream is limiting requests; try again later', more);
+  if (status === 408 || status === 504) return new UpstreamFailure('timeout', 'The upstream took too long', more);
+  if (OURS.has(status) || status === 503)
+    return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
+  if (status === 400 || status === 422) return refusedInput(body, more);
+  return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
+}
+
+function refusedInput(body: string, more: { readonly status: number }): UpstreamFailure {
+  const { loc, msg, type } = complaintIn(body);
+  const about = { ...more, ...(typeof msg === 'string' ? { said: msg } : {}) };
+  if (AGAINST_POLICY.has(type)) return new UpstreamFailure('content_policy_violation', AGAINST_RULES, about);
+  const field = Array.isArray(loc) ? loc.at(-1) : undefined;
+  const param = KNOWN_FIELDS.has(field) ? { param: field as string } : {};
+  return new UpstreamFailure('invalid_request', REFUSED, { ...about, ...param });
+}
+
+function complaintIn(body: string): Complaint {
+  try {
+    const { detail } = JSON.parse(body) as { readonly detail?: unknown };
+    if (typeof detail === 'string') return { msg: detail };
+    const first: unknown = Array.isArray(detail) ? detail[0] : undefined;
+    return typeof first === 'object' && first !== null ? first : {};
+  } catch {
+    return {};
+  }
+}

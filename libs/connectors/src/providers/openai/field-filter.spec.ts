@@ -1,0 +1,81 @@
+import { describe, expect, test } from '@jest/globals';
+import { readProviders } from '#catalogue';
+import { allowedChat, allowedResponses } from './field-filter.ts';
+
+const dialectOf = (vendor: string) => readProviders().find(({ slug }) => slug === vendor)?.dialect ?? {};
+const chat = (body: object, vendor = 'openai') => allowedChat(dialectOf(vendor))({ model: 'm', ...body }, '');
+
+describe('a chat', () => {
+  test.each([
+    ['service_tier', 'priority'],
+    ['prediction', { type: 'content', content: 'x' }],
+    ['audio', { voice: 'alloy', format: 'wav' }],
+    ['web_search_options', {}],
+    ['plugins', [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }]],
+    ['models', ['openai/gpt-5.4']],
+    ['route', 'fallback'],
+    ['transforms', ['middle-out']],
+    ['preset', 'dear'],
+    ['store', true],
+    ['prompt_cache_retention', '24h'],
+    ['functions', [{ name: 'f' }]],
+  ])('goes without %s, also where a catalogue lists it among the parameters of an endpoint', (name, value) => {
+    for (const vendor of ['openai', 'openrouter', 'groq'])
+      expect(chat({ [name]: value }, vendor)).toEqual({ model: 'm' });
+  });
+
+  test.each(['google/gemini-2.5-pro:online', 'm:ONLINE', 'm:free: online :beta'])(
+    'with the model %s is refused',
+    (model) => {
+      expect(() => chat({ model })).toThrow(`The model "${model}" cannot be asked for`);
+    },
+  );
+
+  test.each(['m:free', 'online', 'vendor/online-7b', 'm:online2'])('with the model %s goes as it is', (model) => {
+    expect(chat({ model })).toEqual({ model });
+  });
+
+  test('has of a replayed answer what the vendor knows', () => {
+    const replayed = {
+      role: 'assistant',
+      content: 'Hi',
+      name: 'n',
+      refusal: null,
+      annotations: [],
+      audio: { id: 'a' },
+      reasoning: 'Hm',
+      reasoning_details: [],
+      cache_control: { type: 'ephemeral', ttl: '1h' },
+    };
+    const sentTo = (vendor: string) => (chat({ messages: [replayed] }, vendor) as { messages: object[] }).messages[0];
+    expect(sentTo('openai')).toEqual({ role: 'assistant', content: 'Hi', name: 'n', refusal: null });
+    expect(sentTo('groq')).toEqual({ role: 'assistant', content: 'Hi', reasoning: 'Hm' });
+    expect(sentTo('deepinfra')).toEqual({ role: 'assistant', content: 'Hi', name: 'n' });
+    const { audio: _, ...known } = replayed;
+    expect(sentTo('openrouter')).toEqual({ ...known, cache_control: { type: 'ephemeral' } });
+  });
+
+  test('marks parts and tools for the cache where the vendor knows that, and never for longer than is charged', () => {
+    const cache_control = { type: 'ephemeral', ttl: '1h' };
+    const marked = {
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi', cache_control }] }],
+      tools: [{ type: 'function', function: { name: 'f' }, cache_control }],
+    };
+    expect(JSON.stringify(chat(marked, 'openai'))).not.toContain('cache_control');
+    const sent = JSON.stringify(chat(marked, 'openrouter'));
+    expect(sent.match(/"cache_control":\{"type":"ephemeral"\}/g)).toHaveLength(2);
+  });
+});
+
+describe('a response', () => {
+  test('is never kept by the vendor, and has no tools but functions and the search', () => {
+    const sent = (body: object) => allowedResponses({ model: 'm', input: 'Hi', ...body }, '');
+    expect(sent({ store: true, background: true, conversation: 'c', prompt: { id: 'p' } })).toEqual({
+      model: 'm',
+      input: 'Hi',
+    });
+    expect(sent({ store: false, tools: [{ type: 'web_search' }] })).toMatchObject({ tools: [{ type: 'web_search' }] });
+    expect(() => sent({ tools: [{ type: 'code_interpreter' }] })).toThrow('"code_interpreter" are not supported');
+    expect(() => sent({ input: [{ type: 'mcp_call' }] })).toThrow('Items of the type "mcp_call" are not supported');
+  });
+});

@@ -1,0 +1,65 @@
+/**
+ * What the house bears: calls that vendors invoice and nobody is charged for, and what an answer cost beyond its hold. However it
+ * comes about, one account causes only so much of it in an hour. It is decided with the hold, so it holds for all gateways
+ * together. What came too late for its hold, or was never stated, since a process or the store was away, counts for nobody: it
+ * would lock out those who asked for most at that moment.
+ */
+import { money, type PicoUsd, ZERO } from '#kernel';
+import type { Charge } from '../charge.ts';
+import { reject } from '../rejections.ts';
+import type { Instant } from '../value-types.ts';
+
+const HOUR_MS = 60 * 60_000;
+/** So much of what an account was charged may be lost on top, one part of so many: what is sold earns about as much. */
+const EARNED_PART = 20n;
+
+/** What was borne for an account since an hour of its began, with a loss, and what it was charged meanwhile. */
+export interface Losses {
+  readonly since: Instant;
+  readonly borne: PicoUsd;
+  readonly charged: PicoUsd;
+}
+
+/** After a charge that was taken from a hold. */
+export function afterCharge(losses: Losses | undefined, charge: Charge, charged: PicoUsd, at: Instant) {
+  const borne = borneOf(charge, charged);
+  return borne === ZERO && losses === undefined ? undefined : added(losses, borne, charged, at);
+}
+
+/** After a charge that nobody pays. */
+export function afterLoss(losses: Losses | undefined, { cost }: Charge, at: Instant): Losses | undefined {
+  return added(losses, money.fromJson(cost), ZERO, at);
+}
+
+/**
+ * @param perHour what may be borne for an account in an hour, beside the part of what it was charged
+ * @throws Rejection `too_much_borne`
+ */
+export function assertBearable(losses: Losses | undefined, perHour: PicoUsd, at: Instant): void {
+  if (!losses || isOver(losses, at) || losses.borne <= perHour + losses.charged / EARNED_PART) return;
+  const message =
+    'Requests of this account that came to nothing have cost too much within an hour, and no more are taken';
+  reject('too_much_borne', message, { until: new Date(endOf(losses)).toISOString() });
+}
+
+function added(losses: Losses | undefined, borne: PicoUsd, charged: PicoUsd, at: Instant): Losses | undefined {
+  if (losses && !isOver(losses, at))
+    return { ...losses, borne: money.add(losses.borne, borne), charged: money.add(losses.charged, charged) };
+  return borne === ZERO ? undefined : { since: at, borne, charged };
+}
+
+function isOver(losses: Losses, at: Instant): boolean {
+  return Date.parse(at) >= endOf(losses);
+}
+
+function endOf({ since }: Losses): number {
+  return Date.parse(since) + HOUR_MS;
+}
+
+/** Of a charge: calls that are absorbed, and what the hold had no money for. */
+function borneOf({ items, price }: Charge, charged: PicoUsd): PicoUsd {
+  const unpaid = money.most(money.subtract(money.fromJson(price), charged), ZERO);
+  return items.reduce((sum, { absorbed, cost }) => {
+    return absorbed === undefined ? sum : money.add(sum, money.fromJson(cost));
+  }, unpaid);
+}

@@ -1,0 +1,73 @@
+import { mock } from 'node:test';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Pace } from './poll-interval.ts';
+
+describe('how often the log is looked at', () => {
+  const { signal } = new AbortController();
+  let pace: Pace;
+  let turns: number[];
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+    pace = new Pace(() => Date.now());
+    turns = [];
+  });
+  afterEach(() => {
+    mock.timers.reset();
+  });
+
+  const page = (position: bigint, full = false) => pace.noted({ events: [], position, full });
+
+  /** Looks again and again behind a position, where nothing more comes. */
+  async function look(after: bigint, times: number): Promise<void> {
+    for (let n = 0; n < times; n++) {
+      await pace.turn(after, signal);
+      turns.push(Date.now());
+      page(after);
+    }
+  }
+
+  /** Whoever waits goes on at each millisecond. */
+  async function pass(milliseconds: number): Promise<void> {
+    for (let n = 0; n < milliseconds; n++) {
+      for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+      mock.timers.tick(1);
+    }
+  }
+
+  test('now and then where nobody waits', async () => {
+    page(1n);
+    const looking = look(1n, 3);
+    await pass(250);
+    await looking;
+    expect(turns).toEqual([0, 100, 200]);
+  });
+
+  test('at once for who waits, and those who come together are one look', async () => {
+    page(1n);
+    const looking = look(1n, 4);
+    await pass(50);
+    for (let n = 0; n < 10; n++) pace.hurry();
+    await pass(5);
+    for (let n = 0; n < 10; n++) pace.hurry();
+    await pass(200);
+    await looking;
+    expect(turns).toEqual([0, 50, 65, 165]);
+  });
+
+  test('without a pause where there is more for sure', async () => {
+    page(9n, true);
+    await look(5n, 2);
+    await look(9n, 1);
+    expect(turns).toEqual([0, 0, 0]);
+  });
+
+  test('never again for who has gone', async () => {
+    page(1n);
+    const gone = new AbortController();
+    await pace.turn(1n, signal);
+    const waiting = pace.turn(1n, gone.signal);
+    gone.abort();
+    await waiting;
+  });
+});

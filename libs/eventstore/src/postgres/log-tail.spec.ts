@@ -1,0 +1,26 @@
+import { expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { GATHER_MS, gatherMs, Tail } from './log-tail.ts';
+
+test('facts gather only where there are many: a reader that waits for one or two hardly waits', () => {
+  expect([0, 1, 2].map(gatherMs)).toEqual([0, 5, 10]);
+  expect([5, 100, 1_000_000].map(gatherMs)).toEqual([GATHER_MS, GATHER_MS, GATHER_MS]);
+});
+
+test('a look that a later one has overtaken does not vouch for those that the later one saw inserting', async () => {
+  const looks: ((seen: object) => void)[] = [];
+  const query = () => new Promise((resolve) => looks.push(resolve));
+  const tail = new Tail({ query } as unknown as pg.Pool, () => {});
+  const answer = async (look: number, head: string, appending: string[] | null) => {
+    while (looks.length <= look) await new Promise(setImmediate);
+    looks[look]?.({ rows: [{ head, oldest: '10', next: '20', appending }] }); // something else runs all the time
+    await new Promise(setImmediate);
+  };
+  const ends = [tail.end(), tail.end()];
+  await answer(1, '7', ['a transaction that has position 6']);
+  await answer(0, '5', ['one that has ended meanwhile']);
+  expect(tail.position).toBeLessThan(5n);
+  for (const look of [2, 3]) await answer(look, '7', []);
+  expect(await Promise.all(ends)).toEqual([5n, 7n]);
+  tail.stop();
+});

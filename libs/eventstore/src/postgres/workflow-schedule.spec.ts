@@ -1,0 +1,61 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { eventStoreMigrations, PostgresCheckpoints, PostgresDueTable, PostgresEventStore } from '#eventstore';
+import { migrate } from '#foundation';
+import { dueTableContract } from '../../../testing/src/contracts/workflow-schedule.ts';
+import { MemoryDueTable } from '../../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { Died, ParcelWorld } from '../../../testing/src/scenarios/parcel-world.ts';
+import { createTestDatabase, type TestDatabase } from '../../../testing/src/world/test-database.ts';
+
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, eventStoreMigrations);
+  pool = new pg.Pool({ connectionString: database.url });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+dueTableContract('in memory', async () => new MemoryDueTable());
+dueTableContract('in PostgreSQL', async () => {
+  await pool.query('truncate es.due');
+  return new PostgresDueTable(pool);
+});
+
+describe('a workflow over PostgreSQL', () => {
+  test('whose process dies between any two steps leaves nothing undone and does nothing twice', async () => {
+    await pool.query('truncate es.due');
+    const onProblem = () => {};
+    const store = new PostgresEventStore({ connectionString: database.url, onProblem });
+    const world = new ParcelWorld(store, new PostgresDueTable(pool), {
+      checkpoints: new PostgresCheckpoints(pool),
+      sleep: (milliseconds, signal) => delay(milliseconds / 25, undefined, { signal }).catch(() => {}),
+    });
+    for (let n = 2; n <= 23; n += 3) {
+      const id = `p${n}`;
+      const last = async () => (await world.typesOf(id)).at(-1) ?? '';
+      const isShipped = () => world.shipped.includes(id);
+      const atEnd = async () =>
+        (await last()) === 'ParcelAnnounced' || ((await last()) === 'ShippingUnknown' && !isShipped());
+      await world.order(id);
+      let actions = 0;
+      await world.process(atEnd, async (_, work) => {
+        if (++actions < n) return work();
+        if (n % 2 === 0) await work();
+        throw new Died();
+      });
+      await world.process(atEnd);
+      expect({ n, shipped: world.shipped.filter((each) => each === id).length }).toEqual({
+        n,
+        shipped: Number(isShipped()),
+      });
+    }
+    expect(world.announced).toEqual(new Set(world.shipped));
+    expect(world.shipped.length).toBeGreaterThan(5);
+    await store.close();
+  });
+});

@@ -1,0 +1,224 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
+import { type EmbeddedPostgres, StartError, startEmbeddedPostgres } from '#foundation';
+
+const DEADLINE_MS = 10_000;
+const LOOK_AGAIN_MS = 10;
+/** Nothing here is about what survives a power cut. */
+const FAST = ['fsync=off', 'shared_buffers=16MB'];
+const BUILT = path.resolve(
+  import.meta.dirname,
+  '../../../../dist/libs/foundation/src/embedded-postgres/embedded-postgres.js',
+);
+jest.setTimeout(30_000);
+
+let dataDir: string;
+let opened: EmbeddedPostgres[] = [];
+let processes: ChildProcess[] = [];
+beforeAll(async () => {
+  dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-embedded-'));
+});
+afterEach(async () => {
+  for (const each of processes) each.kill('SIGKILL');
+  for (const each of opened) await each.close();
+  [processes, opened] = [[], []];
+  await until(async () => (await server()) === undefined);
+});
+afterAll(() => rm(dataDir, { recursive: true }));
+
+async function start(): Promise<EmbeddedPostgres> {
+  const started = await startEmbeddedPostgres(dataDir, FAST);
+  opened.push(started);
+  return started;
+}
+
+/** Starts or joins the server in a process of its own, which stays until it is killed. */
+async function startInProcess(): Promise<{ readonly url: string; kill(): Promise<void> }> {
+  const program = `const { startEmbeddedPostgres } = await import(${JSON.stringify(BUILT)});
+    const { url } = await startEmbeddedPostgres(${JSON.stringify(dataDir)}, ${JSON.stringify(FAST)});
+    process.stdout.write(url);
+    setInterval(() => {}, 60_000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  processes.push(child);
+  const [url] = await once(child.stdout, 'data');
+  const kill = async () => {
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  };
+  return { url: String(url), kill };
+}
+
+async function ask(url: string, sql: string): Promise<unknown> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return Object.values((await client.query(sql)).rows[0] ?? {})[0];
+  } finally {
+    await client.end();
+  }
+}
+
+const pidFile = () => path.join(dataDir, 'postgres/postmaster.pid');
+
+/** The process that the pid file names, while it lives. */
+async function server(): Promise<number | undefined> {
+  const pid = Number((await readFile(pidFile(), 'utf8').catch(() => '')).split('\n')[0]);
+  if (pid <= 0) return undefined;
+  try {
+    process.kill(pid, 0);
+    return pid;
+  } catch {
+    return undefined;
+  }
+}
+
+async function until(happened: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + DEADLINE_MS;
+  while (!(await happened())) {
+    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+  }
+}
+
+describe('the embedded database', () => {
+  test('is made in an empty directory, once, when several ask at the same time', async () => {
+    const [first, second] = await Promise.all([start(), start()]);
+    expect(second?.url).toBe(first?.url);
+    expect(await ask(first?.url ?? '', 'select current_database()')).toBe('countinghouse');
+  });
+
+  test('is used by a role that is no superuser', async () => {
+    const { url } = await start();
+    expect(await ask(url, 'select rolsuper from pg_roles where rolname = current_user')).toBe(false);
+  });
+
+  test('runs until the last one lets go of it', async () => {
+    const [first, second] = [await start(), await start()];
+    await first.close();
+    expect(second.isRunning()).toBe(true);
+    expect(await ask(second.url, 'select 1')).toBe(1);
+    await second.close();
+    expect(second.isRunning()).toBe(false);
+  });
+
+  test('stops when all let go at the same time', async () => {
+    const all = await Promise.all([start(), start(), start()]);
+    await Promise.all(all.map((each) => each.close()));
+    expect(await server()).toBeUndefined();
+  });
+
+  test('is there for one who comes while the last one goes', async () => {
+    const first = await start();
+    const [, second] = await Promise.all([first.close(), start()]);
+    expect(await ask(second.url, 'select 1')).toBe(1);
+  });
+
+  test('keeps what was written', async () => {
+    const first = await start();
+    await ask(first.url, 'create table kept as select 42 as answer');
+    await first.close();
+    expect(await ask((await start()).url, 'select answer from kept')).toBe(42);
+  });
+
+  test('is shared by processes, and outlives one that is killed', async () => {
+    const other = await startInProcess();
+    const here = await start();
+    expect(here.url).toBe(other.url);
+    await other.kill();
+    expect(await ask(here.url, 'select 1')).toBe(1);
+  });
+
+  test('is found again when all of its processes were killed', async () => {
+    const other = await startInProcess();
+    await other.kill();
+    expect(await server()).toBeDefined();
+    const here = await start();
+    expect(here.url).toBe(other.url);
+    await here.close();
+    expect(await server()).toBeUndefined();
+  });
+
+  test('of a copied directory is a server of its own, whatever pid file was copied along', async () => {
+    const original = await start();
+    const copied = await mkdtemp(path.join(tmpdir(), 'countinghouse-copied-'));
+    const startCopy = () => startEmbeddedPostgres(copied, FAST);
+    await (await startCopy()).close();
+    await copyFile(pidFile(), path.join(copied, 'postgres/postmaster.pid'));
+    const copy = await startCopy();
+    expect(new URL(copy.url).port).not.toBe(new URL(original.url).port);
+    await copy.close();
+    expect(original.isRunning()).toBe(true);
+    await rm(copied, { recursive: true });
+  });
+
+  test('reports that it was killed, and starts again in spite of the pid file that it left', async () => {
+    const first = await start();
+    process.kill((await server()) as number, 'SIGKILL');
+    await until(async () => !first.isRunning());
+    const second = await start();
+    expect(await ask(second.url, 'select 1')).toBe(1);
+  });
+
+  test('starts although the pid in the file that was left now belongs to another process', async () => {
+    await (await start()).close();
+    const epoch = Math.floor(Date.now() / 1000);
+    await writeFile(
+      pidFile(),
+      `${process.pid}\n/proc/self/cwd\n${epoch}\n1\n\n127.0.0.1\n        1         1\nready\n`,
+    );
+    expect(await ask((await start()).url, 'select 1')).toBe(1);
+  });
+});
+
+describe('a data directory that cannot be used', () => {
+  /** Starts with a part of the data directory out of the way. */
+  async function without(part: string): Promise<unknown> {
+    const aside = path.join(dataDir, `aside ${path.basename(part)}`);
+    await rename(path.join(dataDir, part), aside);
+    try {
+      return await start().catch((error) => error);
+    } finally {
+      await rm(path.join(dataDir, part), { recursive: true, force: true });
+      await rename(aside, path.join(dataDir, part));
+    }
+  }
+  const sentence = expect.stringMatching(/^[^\n]+\.$/);
+
+  test('because it is a file', async () => {
+    const file = path.join(dataDir, 'a file');
+    await writeFile(file, '');
+    const error = await startEmbeddedPostgres(file).catch((each) => each);
+    expect(error).toBeInstanceOf(StartError);
+    expect(error.message).toBe(
+      `The data directory ${file} cannot be used: EEXIST: file already exists, mkdir '${file}'.`,
+    );
+  });
+
+  test('because something else is where the database should be', async () => {
+    const other = path.join(dataDir, 'other');
+    await mkdir(path.join(other, 'postgres'), { recursive: true });
+    const message = `${path.join(other, 'postgres')} exists and is not a PostgreSQL data directory.`;
+    await expect(startEmbeddedPostgres(other)).rejects.toEqual(new StartError(message));
+  });
+
+  test.each([
+    ['the server does not start', 'postgres/global', /does not start: .*global/],
+    ['the server refuses every client', 'postgres/base', /cannot be used: database "postgres" does not exist/],
+    ['the password is another', 'postgres.password', /cannot be used: it refuses the password in .*postgres\.password/],
+  ])('because %s is refused in one sentence, and no server is left behind', async (_, part, reason) => {
+    const error = await without(part);
+    expect(error).toBeInstanceOf(StartError);
+    expect(error).toMatchObject({ message: sentence });
+    expect(error).toMatchObject({ message: expect.stringContaining(path.join(dataDir, 'postgres')) });
+    expect(error).toMatchObject({ message: expect.stringMatching(reason) });
+    expect(await server()).toBeUndefined();
+  });
+});

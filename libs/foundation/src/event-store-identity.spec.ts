@@ -1,0 +1,34 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventStoreMigrations, MemoryEventStore } from '#eventstore';
+import { NO_STREAM } from '#kernel';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { assertSameHistory, originMigrations } from './event-store-identity.ts';
+import { migrate } from './migrate.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, [...eventStoreMigrations, ...originMigrations]);
+});
+afterAll(() => database.drop());
+
+async function storeWith(facts: number): Promise<MemoryEventStore> {
+  const store = new MemoryEventStore();
+  for (let n = 0; n < facts; n++)
+    await store.append('account-1', n === 0 ? NO_STREAM : n - 1, [
+      { id: randomUUID(), type: 'Happened', data: {}, metadata: {} },
+    ]);
+  return store;
+}
+
+test('a database that was filled from some facts is not used beside others, nor beside none', async () => {
+  const [empty, ours, others] = [await storeWith(0), await storeWith(2), await storeWith(2)];
+  const start = (store: MemoryEventStore) => assertSameHistory(database.url, store);
+  await start(empty); // nothing was filled from anything so far
+  await start(ours);
+  await start(ours);
+  await expect(start(others)).rejects.toThrow('The event store has others, and the database was filled from facts');
+  await expect(start(empty)).rejects.toThrow('The event store has no facts, and the database was filled from facts');
+  await start(ours);
+});

@@ -1,0 +1,159 @@
+/** Settings of the outside world, which the sandbox plays where they are not set. */
+import {
+  type Environment,
+  given,
+  integer,
+  optional,
+  type Setting,
+  SettingError,
+  secret,
+  url,
+  wrong,
+} from './setting-types.ts';
+
+/** A credential that the sandbox accepts. */
+export const SANDBOX_KEY = 'sandbox';
+
+/** Where the sandbox is. */
+export const SANDBOX = {
+  port: integer('SANDBOX_PORT', 3100, [0, 65_535], 'Port of the simulated outside world'),
+  url: optional(
+    url(
+      'SANDBOX_URL',
+      ['http:', 'https:'],
+      'Address of the simulated outside world; unset: this host, at SANDBOX_PORT',
+    ),
+  ),
+};
+
+export function sandboxOf(env: Environment): string {
+  return SANDBOX.url.read(env) ?? `http://127.0.0.1:${SANDBOX.port.read(env)}`;
+}
+
+/** The default is the sandbox. */
+export function inSandbox(variable: string, path: string, meaning: string): Setting<string> {
+  const setting = url(variable, ['http:', 'https:'], meaning);
+  return {
+    ...setting,
+    byDefault: `http://127.0.0.1:3100${path}`,
+    read: (env) => (given(env, variable) ? setting.read(env) : sandboxOf(env) + path),
+  };
+}
+
+/** Where real payments can be taken, nothing is taken in the sandbox: its money is free. */
+export const PAYMENT_BACKENDS = [
+  'LND_REST_URL',
+  'BTCPAY_URL',
+  'STRIPE_SECRET_KEY',
+  'MONERO_WALLET_RPC_URL',
+  'PHOENIXD_URL',
+  'CLN_REST_URL',
+  'NWC_RECEIVE_URL',
+];
+
+/** What is set, or else the sandbox, as long as nothing is set that must not stand beside it. */
+function unlessElsewhere<T>(setting: Setting<T>, isElsewhere: (env: Environment) => boolean): Setting<T | undefined> {
+  const { variable, read } = setting;
+  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? read(env) : undefined) };
+}
+
+/** A back end that takes payments. The default is the sandbox, as long as no other is set. */
+export function payment(variable: string, path: string, meaning: string): Setting<string | undefined> {
+  const setting = inSandbox(variable, path, `${meaning}; none as soon as another way to be paid is set`);
+  return unlessElsewhere(setting, isPaidElsewhere);
+}
+
+export function isPaidElsewhere(env: Environment): boolean {
+  return PAYMENT_BACKENDS.some((each) => given(env, each));
+}
+
+const STRIPE_KEY = 'STRIPE_SECRET_KEY';
+export const SANDBOX_STRIPE_KEY = 'sk_test_sandbox';
+
+/** Undefined: no cards are taken. The default is one of the sandbox, as long as no other back end is set. */
+export function stripeKey(): Setting<string | undefined> {
+  const byDefault = SANDBOX_STRIPE_KEY;
+  const meaning =
+    'Key of a Stripe account that takes cards, best a restricted one; none as soon as another way to be paid is set';
+  const setting = secret(
+    STRIPE_KEY,
+    /^(sk|rk)_\w+$/,
+    'a secret or restricted key, which begins with sk_ or rk_',
+    meaning,
+  );
+  const played = (env: Environment) => (isPaidElsewhere(env) ? undefined : byDefault);
+  return { ...setting, byDefault, read: (env) => (given(env, STRIPE_KEY) ? setting.read(env) : played(env)) };
+}
+
+/** With a key it is Stripe's own; without, the sandbox. */
+export function stripeAddress(): Setting<string> {
+  const variable = 'STRIPE_API_URL';
+  const setting = inSandbox(variable, '', 'Address of its API; unset: Stripe’s own where there is a key');
+  return {
+    ...setting,
+    read(env) {
+      if (given(env, STRIPE_KEY) && !given(env, variable)) return 'https://api.stripe.com';
+      const address = setting.read(env);
+      if (!given(env, variable) || new URL(address).pathname === '/') return address;
+      throw new SettingError(`${variable} must be an address without a path: Stripe's library knows none but its own.`);
+    },
+  };
+}
+
+/** The default is that of the sandbox, as long as payments are taken there. */
+export function privateRelays(variable: string, meaning: string): Setting<readonly string[]> {
+  const ours = (env: Environment) => (isPaidElsewhere(env) ? [] : [`${sandboxOf(env).replace(/^http/, 'ws')}/relay`]);
+  const isRelay = (each: string) => URL.canParse(each) && ['ws:', 'wss:'].includes(new URL(each).protocol);
+  return {
+    variable,
+    meaning: `${meaning}; none by default as soon as a way to be paid is set`,
+    byDefault: 'ws://127.0.0.1:3100/relay',
+    read(env) {
+      const value = given(env, variable);
+      if (value === undefined) return ours(env);
+      const relays = value.split(',').map((each) => each.trim());
+      return relays.every(isRelay) ? relays : wrong(variable, 'addresses that start with ws:// or wss://', value);
+    },
+  };
+}
+
+/** Prices of the sandbox never stand beside real ones, since two of them would agree, and never value real payments. */
+export const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
+
+export function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
+  const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source or a way to be paid is set`;
+  const isElsewhere = (env: Environment) => RATE_SOURCES.some((each) => given(env, each)) || isPaidElsewhere(env);
+  return unlessElsewhere(inSandbox(variable, path, meaning), isElsewhere);
+}
+
+/** What goes with the address of a back end. The sandbox takes any, a real one must be told. */
+export function beside(address: string, variable: string, meaning: string): Setting<string> {
+  const setting = optionalBeside(address, variable, meaning);
+  return {
+    ...setting,
+    read(env) {
+      const value = setting.read(env);
+      if (value !== undefined) return value;
+      throw new SettingError(`${variable} must be set where ${address} is.`);
+    },
+  };
+}
+
+/** The same, for what a real one can do without. */
+export function optionalBeside(address: string, variable: string, meaning: string): Setting<string | undefined> {
+  const read = (env: Environment) => given(env, variable) ?? (given(env, address) ? undefined : SANDBOX_KEY);
+  return { variable, meaning, byDefault: SANDBOX_KEY, read };
+}
+
+/** What has no default, and is needed where the address is set. */
+export function neededWith<T>(address: string, setting: Setting<T>): Setting<T | undefined> {
+  const { variable } = setting;
+  return {
+    ...setting,
+    read(env) {
+      if (given(env, variable)) return setting.read(env);
+      if (given(env, address)) throw new SettingError(`${variable} must be set where ${address} is.`);
+      return undefined;
+    },
+  };
+}

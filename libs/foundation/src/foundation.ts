@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CATEGORIES, KNOWN_FACTS } from '#domain';
+import {
+  type EventStoreAddress,
+  eventStoreDbNodes,
+  eventStoreMigrations,
+  type OpenedEventStore,
+  openEventStore,
+  UserRefused,
+} from '#eventstore';
+import type { Runtime } from '#kernel';
+import { projectionMigrations } from '#projections';
+import { dropCachesAhead } from './drop-stale-caches.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
+import { assertSameHistory, originMigrations } from './event-store-identity.ts';
+import { masterKeyMigrations } from './known-master-keys.ts';
+import { leaseMigrations } from './lease.ts';
+import type { Log } from './log.ts';
+import { type Migration, prepareDatabase } from './migrate.ts';
+import { openTogether } from './open-all.ts';
+import { presenceMigrations } from './process-presence.ts';
+import { assertSessions } from './sessions.ts';
+import type { Settings } from './settings.ts';
+import { StartError } from './start-error.ts';
+import { quietAlarm } from './throttled-error-reporter.ts';
+
+/** How often the embedded database is checked. */
+const WATCH_MS = 500;
+
+/** The tables that every role stands on. */
+export const foundationMigrations: readonly Migration[] = [
+  ...eventStoreMigrations,
+  ...masterKeyMigrations,
+  ...leaseMigrations,
+  ...presenceMigrations,
+  ...projectionMigrations,
+  ...originMigrations,
+];
+
+/** What every role is built on: the settings, a migrated database and the event store. One of each in a process. */
+export abstract class Foundation {
+  abstract readonly settings: Settings;
+  abstract readonly log: Log;
+  abstract readonly databaseUrl: string;
+  abstract readonly store: OpenedEventStore;
+  abstract readonly runtime: Runtime;
+  abstract close(): Promise<void>;
+}
+
+/** @throws StartError when the database cannot be used */
+export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
+  return openTogether(async (opened) => {
+    const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
+    if (embedded) {
+      opened.defer(() => embedded.close());
+      const watch = setInterval(() => assertRunning(embedded), WATCH_MS).unref();
+      opened.defer(() => clearInterval(watch));
+    }
+    const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
+    await prepare(databaseUrl, settings).catch((error) => {
+      if (error instanceof StartError) throw error;
+      throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
+    });
+    const runtime: Runtime = {
+      newId: randomUUID,
+      sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
+      alarm: quietAlarm((problem, err) => log.warn({ err }, problem)),
+    };
+    const { eventStoreUrl } = settings;
+    const store = openedStore({
+      eventStoreUrl,
+      databaseUrl,
+      categories: CATEGORIES,
+      knownFacts: KNOWN_FACTS,
+      onProblem: runtime.alarm,
+    });
+    opened.defer(() => store.close());
+    await assertAnswers(store, eventStoreUrl);
+    await assertSameHistory(databaseUrl, store.stored);
+    if (await dropCachesAhead(databaseUrl, { inPostgres: eventStoreUrl === undefined, end: () => store.end() }))
+      log.warn({}, 'the facts were put back to an earlier moment: read models and other caches are made again');
+    return { settings, log, databaseUrl, store, runtime };
+  });
+}
+
+/** @throws StartError where the client cannot be made, as with a certificate that is not there */
+function openedStore(address: EventStoreAddress): OpenedEventStore {
+  try {
+    return openEventStore(address);
+  } catch (cause) {
+    if (address.eventStoreUrl === undefined) throw cause;
+    throw new StartError(`EVENTSTORE_URL cannot be used: ${(cause as Error).message.replace(/\.$/, '')}.`, { cause });
+  }
+}
+
+async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
+  if (settings.databaseUrl) await assertSessions(databaseUrl); // nothing is in front of our own
+  await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate);
+}
+
+/** @throws StartError that names the address, without its credentials */
+async function assertAnswers(store: OpenedEventStore, url: string | undefined): Promise<void> {
+  await store.check().catch((cause) => {
+    const where = url === undefined ? 'in PostgreSQL' : `at ${eventStoreDbNodes(url)}`;
+    const what = cause instanceof UserRefused ? cause.message : 'does not answer';
+    throw new StartError(`The event store ${where} ${what}.`, { cause });
+  });
+}
+
+/** Thrown in a timer, this ends the process: its supervisor restarts it, and with it the database. */
+function assertRunning(embedded: EmbeddedPostgres): void {
+  if (!embedded.isRunning()) throw new StartError('The embedded database has ended; start again.');
+}

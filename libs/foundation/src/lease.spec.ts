@@ -1,0 +1,305 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
+import type { Lease } from '#kernel';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { drawToken, leaseMigrations, whileLeading } from './lease.ts';
+import { migrate } from './migrate.ts';
+
+const DEADLINE_MS = 8_000;
+const LOOK_AGAIN_MS = 5;
+/** Where a test waits until a lease runs out. */
+const SHORT_MS = 1_200;
+const BUILT = path.resolve(import.meta.dirname, '../../../dist/libs/foundation/src/lease.js');
+
+/** One that wants to lead, and does nothing then but to say so. */
+interface Contender {
+  /** The turns that it has had. */
+  readonly turns: readonly Lease[];
+  readonly leads: () => boolean;
+  readonly problems: readonly string[];
+  resign(): Promise<void>;
+}
+
+let database: TestDatabase;
+let contenders: Contender[] = [];
+let name: string;
+let names = 0;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, leaseMigrations);
+});
+beforeEach(() => {
+  name = `office ${++names}`;
+});
+afterEach(async () => {
+  await Promise.all(contenders.map((each) => each.resign()));
+  contenders = [];
+});
+afterAll(() => database.drop());
+
+interface Conditions {
+  readonly what?: string;
+  readonly lengthMs?: number;
+  /** What it does beside leading, by the number of its turn. */
+  readonly beside?: (turn: number) => Promise<void>;
+}
+
+function contend({ what = name, lengthMs, beside = async () => {} }: Conditions = {}): Contender {
+  const stop = new AbortController();
+  const problems: string[] = [];
+  const turns: Lease[] = [];
+  let leads = false;
+  const lead = async ({ signal }: Lease) => {
+    leads = true;
+    await delay(60_000, undefined, { signal }).catch(() => {});
+    leads = false;
+  };
+  const leading = whileLeading(
+    {
+      databaseUrl: database.url,
+      name: what,
+      signal: stop.signal,
+      alarm: (problem) => void problems.push(problem),
+      ...(lengthMs === undefined ? {} : { lengthMs }),
+    },
+    (lease) => [lead(lease), beside(turns.push(lease))],
+  );
+  const resign = async () => {
+    stop.abort();
+    await leading;
+  };
+  const contender = { turns, leads: () => leads, problems, resign };
+  contenders.push(contender);
+  return contender;
+}
+
+async function until(happened: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + DEADLINE_MS;
+  while (!(await happened())) {
+    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    await delay(LOOK_AGAIN_MS);
+  }
+}
+
+async function query(sql: string, values: unknown[] = []): Promise<number> {
+  const client = new pg.Client({ connectionString: database.superuserUrl });
+  await client.connect();
+  try {
+    return (await client.query(sql, values)).rowCount ?? 0;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Contenders that are connected, and so have been refused the lease or hold it. */
+const connected = (what = name) =>
+  query('select from pg_stat_activity where application_name = $1', [`countinghouse-lease-${what}`]);
+
+/** Breaks the connection of the one that leads. */
+const disconnect = () =>
+  query('select pg_terminate_backend(backend) from leases where name = $1 and ends_at > now()', [name]);
+
+/** One leads; another has come, and stands by. */
+async function leaderAndStandby(conditions?: Conditions) {
+  const leader = contend(conditions);
+  await until(leader.leads);
+  const standby = contend(conditions);
+  await until(async () => (await connected()) === 2);
+  return { leader, standby };
+}
+
+const tokenOf = (contender: Contender) => contender.turns.at(-1)?.token ?? Number.NaN;
+
+describe('of those who want to lead', () => {
+  test('one does, and the others stand by', async () => {
+    const all = [contend(), contend(), contend()];
+    await until(() => all.some((each) => each.leads()));
+    await until(async () => (await connected()) === 3);
+    expect(all.map(({ turns }) => turns.length).toSorted()).toEqual([0, 0, 1]);
+  });
+
+  test('another takes over when the first resigns, with a higher token', async () => {
+    const { leader, standby } = await leaderAndStandby();
+    expect(standby.leads()).toBe(false);
+    await leader.resign();
+    await until(standby.leads);
+    expect(tokenOf(standby)).toBeGreaterThan(tokenOf(leader));
+    expect(leader.problems).toEqual([]);
+  });
+
+  test('another takes over when the first loses its connection, which ends its turn at once', async () => {
+    const { leader, standby } = await leaderAndStandby();
+    expect(await disconnect()).toBe(1);
+    await until(() => !leader.leads());
+    await until(() => standby.leads() || leader.leads());
+    expect([leader, standby].filter((each) => each.leads())).toHaveLength(1);
+  });
+
+  test('the one that lost its connection stands by again, and leads again when the other resigns', async () => {
+    const { leader, standby } = await leaderAndStandby();
+    await disconnect();
+    await until(() => !leader.leads());
+    if (!standby.leads()) await until(() => standby.leads() || leader.leads());
+    const [now, next] = leader.leads() ? [leader, standby] : [standby, leader];
+    await until(async () => (await connected()) === 2);
+    expect(next.leads()).toBe(false);
+    await now.resign();
+    await until(next.leads);
+  });
+
+  test('one leads each of two offices', async () => {
+    const both = [contend({ what: `${name} a` }), contend({ what: `${name} b` })];
+    await until(() => both.every((each) => each.leads()));
+  });
+
+  test('none leaves a connection behind', async () => {
+    const { leader, standby } = await leaderAndStandby();
+    await Promise.all([standby.resign(), leader.resign()]);
+    await until(async () => (await connected()) === 0);
+  });
+});
+
+describe('a turn', () => {
+  test('ends as a whole when a part of it fails, and another one begins with a higher token', async () => {
+    const contender = contend({
+      beside: async (turn) => {
+        if (turn === 1) throw new Error('a bad day');
+      },
+    });
+    await until(() => contender.turns.length === 2 && contender.leads());
+    const [first, second] = contender.turns as [Lease, Lease];
+    expect([first.signal.aborted, first.holds(), second.holds()]).toEqual([true, false, true]);
+    expect(second.token).toBeGreaterThan(first.token);
+    expect(contender.problems).toEqual([`${name} lost its turn; trying again`]);
+  });
+
+  test('lasts as long as there is a heartbeat, whatever the clock of the process says', async () => {
+    jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 86_400_000);
+    const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
+    jest.spyOn(Date, 'now').mockReturnValue(0);
+    await delay(1.5 * SHORT_MS);
+    jest.restoreAllMocks();
+    expect([leader.turns.length, standby.turns.length]).toEqual([1, 0]);
+    expect(leader.turns[0]?.holds()).toBe(true);
+  });
+
+  test('ends by itself when the database does not answer, before the database gives it to another', async () => {
+    const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
+    const locker = new pg.Client({ connectionString: database.superuserUrl });
+    await locker.connect();
+    await locker.query('begin');
+    // Unlike the lock of a row, this one takes no transaction id, which the readers of other tests' logs would wait for.
+    await locker.query('lock table leases in share row exclusive mode');
+    await until(() => !leader.leads());
+    expect(leader.turns[0]?.holds()).toBe(false);
+    expect(standby.turns).toEqual([]);
+    await locker.query('rollback');
+    await locker.end();
+    await until(() => leader.leads() || standby.leads());
+  });
+
+  test('ends when another process has taken the lease, whatever the clocks say', async () => {
+    const leader = contend({ lengthMs: SHORT_MS });
+    await until(leader.leads);
+    await query('update leases set held = held + 1, drawn = drawn + 1 where name = $1', [name]);
+    await until(() => leader.problems.length > 0);
+    expect(leader.turns[0]?.holds()).toBe(false);
+    expect(leader.problems).toEqual([`${name} lost its turn; trying again`]);
+  });
+});
+
+describe('a process that is stopped', () => {
+  /** A process of its own that prints the token of each turn when it begins, and of the turn that has ended. */
+  async function startProcess() {
+    const script = `
+      import { whileLeading } from ${JSON.stringify(pathToFileURL(BUILT).href)};
+      const leadership = { databaseUrl: process.env.URL, name: process.env.NAME, lengthMs: ${SHORT_MS}, alarm() {}, signal: new AbortController().signal };
+      await whileLeading(leadership, (lease) => [new Promise((resolve) => {
+        console.log('leads', lease.token);
+        lease.signal.addEventListener('abort', () => { console.log('ended', lease.token); resolve(); });
+      })]);`;
+    const env = { PATH: process.env.PATH, URL: database.url, NAME: name };
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      env,
+      cwd: import.meta.dirname,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let said = '';
+    child.stdout.on('data', (piece) => {
+      said += piece;
+    });
+    await until(() => said.includes('leads'));
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    return { child, ended, said: () => said.trim().split('\n') };
+  }
+
+  test('loses its lease, and finds that when it goes on', async () => {
+    const { child, ended, said } = await startProcess();
+    const standby = contend({ lengthMs: SHORT_MS });
+    child.kill('SIGSTOP');
+    await until(standby.leads);
+    child.kill('SIGCONT');
+    await until(() => said().length === 2);
+    const [[, first], [what, second]] = said().map((line) => line.split(' ')) as [string[], string[]];
+    expect([what, second]).toEqual(['ended', first]);
+    expect(tokenOf(standby)).toBeGreaterThan(Number(first));
+    expect(standby.leads()).toBe(true);
+    child.kill('SIGKILL');
+    await ended;
+  });
+
+  test('and dies, leaves the lease to others long before it runs out', async () => {
+    const { child, ended } = await startProcess();
+    await query(`update leases set ends_at = now() + interval '1 hour' where name = $1`, [name]);
+    const standby = contend();
+    child.kill('SIGKILL');
+    await ended;
+    await until(standby.leads);
+  });
+});
+
+describe('tokens', () => {
+  test('that are drawn are higher than that of the holder, who keeps the lease', async () => {
+    const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
+    const drawn = await drawToken(database.url, name);
+    expect(drawn).toBeGreaterThan(tokenOf(leader));
+    const late = "select from leases where name = $1 and ends_at > now() + $2 * interval '1 ms'";
+    await query(`update leases set ends_at = now() + interval '100 ms' where name = $1`, [name]);
+    await until(async () => (await query(late, [name, SHORT_MS / 2])) === 1); // there was a heartbeat
+    expect(leader.turns[0]?.holds()).toBe(true);
+    await leader.resign();
+    await until(standby.leads);
+    expect(tokenOf(standby)).toBeGreaterThan(drawn);
+  });
+
+  test('grow also while the clock of the database goes back', async () => {
+    await drawToken(database.url, name);
+    const ahead = 8_000_000_000_000_000;
+    await query('update leases set drawn = $2 where name = $1', [name, ahead]);
+    expect(await drawToken(database.url, name)).toBe(ahead + 1);
+  });
+
+  test('grow also when the table was lost', async () => {
+    const before = await drawToken(database.url, name);
+    await query('delete from leases where name = $1', [name]);
+    expect(await drawToken(database.url, name)).toBeGreaterThan(before);
+  });
+});
+
+test('one that cannot reach the database says so, and ends when it is asked to', async () => {
+  const stop = new AbortController();
+  const problems: string[] = [];
+  const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
+  const leading = whileLeading(
+    { databaseUrl, name, signal: stop.signal, alarm: (problem) => void problems.push(problem) },
+    () => [],
+  );
+  await until(() => problems.length > 0);
+  stop.abort();
+  await leading;
+  expect(problems[0]).toBe(`${name} lost its turn; trying again`);
+});

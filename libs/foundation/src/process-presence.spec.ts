@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { StoreUnavailable } from '#kernel';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { migrate } from './migrate.ts';
+import { Presence, presenceMigrations, seeminglyDead } from './process-presence.ts';
+
+const DEADLINE_MS = 8_000;
+const LOOK_AGAIN_MS = 5;
+/** Where a test waits until it runs out. */
+const SHORT_MS = 800;
+
+let database: TestDatabase;
+let pool: pg.Pool;
+let present: Presence[] = [];
+let problems: string[] = [];
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, presenceMigrations);
+  pool = new pg.Pool({ connectionString: database.superuserUrl, max: 2 });
+});
+afterEach(async () => {
+  await Promise.all(present.map((each) => each.close()));
+  await pool.query('delete from processes');
+  present = [];
+  problems = [];
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+async function appear(lengthMs?: number): Promise<Presence> {
+  const alarm = (problem: string) => void problems.push(problem);
+  const length = lengthMs === undefined ? {} : { lengthMs };
+  const presence = await Presence.begin({ databaseUrl: database.url, role: 'gateway', alarm, ...length });
+  present.push(presence);
+  return presence;
+}
+
+async function until(happened: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + DEADLINE_MS;
+  while (!(await happened())) {
+    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    await delay(LOOK_AGAIN_MS);
+  }
+}
+
+const dead = () => seeminglyDead(pool);
+const disconnect = ({ id }: Presence) =>
+  pool.query('select pg_terminate_backend(backend) from processes where id = $1', [id]);
+const ends = async ({ id }: Presence): Promise<number> =>
+  (await pool.query('select ends_at from processes where id = $1', [id])).rows[0].ends_at.getTime();
+
+/** What the process writes fails from now on, as if it were cut off. */
+async function cutOff({ id }: Presence): Promise<void> {
+  await pool.query(`alter table processes add constraint cut_off check (id <> '${id}') not valid`);
+}
+const reconnect = () => pool.query('alter table processes drop constraint cut_off');
+
+describe('a process', () => {
+  test('is shown from the beginning, under an id of its own', async () => {
+    const [one, other] = [await appear(), await appear()];
+    expect(one.id).toMatch(/^gateway-[0-9a-f]{8}$/);
+    expect(other.id).not.toBe(one.id);
+    expect((await pool.query('select id from processes')).rows).toHaveLength(2);
+    expect(await dead()).toEqual([]);
+    expect(one.owner()).toBe(one.id);
+  });
+
+  test('lives as long as there is a heartbeat', async () => {
+    const one = await appear(SHORT_MS);
+    const first = await ends(one);
+    await until(async () => (await ends(one)) > first + SHORT_MS);
+    expect(await dead()).toEqual([]);
+    expect(one.owner()).toBe(one.id);
+  });
+
+  test('seems dead as soon as its connection is gone, until it has another one', async () => {
+    const [one, other] = [await appear(SHORT_MS), await appear()];
+    await disconnect(one);
+    await until(async () => (await dead()).length === 1);
+    expect(await dead()).not.toContain(other.id);
+    await until(async () => (await dead()).length === 0);
+    expect(one.owner()).toBe(one.id);
+  });
+
+  test('that cannot renew its row owns nothing from before it runs out, until it is renewed', async () => {
+    const one = await appear(SHORT_MS);
+    await cutOff(one);
+    await until(() => problems.length > 0);
+    expect([one.owner(), one.isWritten]).toEqual([one.id, false]);
+    await until(async () => (await pool.query('select from processes where ends_at <= now()')).rowCount === 1);
+    expect(() => one.owner()).toThrow(StoreUnavailable);
+    expect([await dead(), problems[0]]).toEqual([[one.id], 'a heartbeat failed; trying again']);
+    await reconnect();
+    await until(async () => (await dead()).length === 0 && one.isWritten);
+    expect(one.owner()).toBe(one.id);
+  });
+
+  test('that ends in order says so, and leaves no connection behind', async () => {
+    const one = await appear();
+    present = [];
+    await one.close();
+    expect(await dead()).toEqual([one.id]);
+    const open = 'select from pg_stat_activity where application_name = $1';
+    await until(async () => (await pool.query(open, [`countinghouse-${one.id}`])).rowCount === 0);
+  });
+
+  test('that has been dead for more than a day is forgotten when the next one begins', async () => {
+    const row = 'insert into processes (id, backend, ends_at) values ($1, 0, now() - $2::interval)';
+    await pool.query(row, ['gateway-old', '25 hours']);
+    await pool.query(row, ['gateway-yesterday', '23 hours']);
+    await appear();
+    expect(await dead()).toEqual(['gateway-yesterday']);
+  });
+
+  test('that cannot reach the database at its start does not start', async () => {
+    const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
+    await expect(Presence.begin({ databaseUrl, role: 'gateway', alarm: () => {} })).rejects.toThrow('ECONNREFUSED');
+  });
+});

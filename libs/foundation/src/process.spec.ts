@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { expect, test } from '@jest/globals';
+import { told, withoutCredentials } from './log.ts';
+
+test('a process whose log is no longer read still ends in order', async () => {
+  const env = { ...process.env, SANDBOX_PORT: '0' };
+  const child = spawn(process.execPath, ['dist/apps/sandbox/src/main.js'], {
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  for (let log = ''; !log.includes('"ready"'); ) log += String((await once(child.stdout, 'data'))[0]);
+  child.stdout.destroy();
+  child.kill('SIGTERM');
+  expect(await once(child, 'exit')).toEqual([0, null]);
+});
+
+test('an error is logged with its causes, and without what could not be read or was delivered', () => {
+  const unreadable = Object.assign(new SyntaxError('a planted word is no JSON'), {
+    code: 'HPE_INVALID',
+    data: 'a planted word',
+  });
+  const failure = Object.assign(new Error('broke off', { cause: unreadable }), { delivered: 'a planted word' });
+  expect(told(failure)).toMatchObject({ message: 'broke off', cause: { type: 'SyntaxError', code: 'HPE_INVALID' } });
+  expect(JSON.stringify(told(failure))).not.toContain('planted');
+  const around: Error & { cause?: unknown } = new Error('around');
+  around.cause = around;
+  expect(JSON.stringify(told(around)).match(/"around"/g)?.length).toBeLessThan(10);
+});
+
+test('a log line has no account of old, whose id is a credential, and no API key', () => {
+  const old = '2a7a2b1d-ef14-4cdf-8e39-798bc57077fb';
+  const line = JSON.stringify({
+    request: old,
+    err: { stack: `of account-${old}: sk-GxagOGlgVqbHtJyay6SUha` },
+    msg: old,
+  });
+  expect(JSON.parse(withoutCredentials(line))).toEqual({
+    ...{ request: old, err: { stack: 'of account-2a7a2b1d…: sk-…' }, msg: '2a7a2b1d…' },
+  });
+});
+
+/** A role whose start waits for something that it has opened. */
+const STARTING = `
+  import { runProcess } from '#foundation/program';
+  const start = async (settings, log, opened) => {
+    const { promise, reject } = Promise.withResolvers();
+    opened.defer(() => {
+      log.info('closed');
+      reject(new Error('what the start waits for is closed'));
+    });
+    log.info('starting');
+    setInterval(() => {}, 1_000);
+    return promise;
+  };
+  await runProcess('test', () => ({ logLevel: 'info' }), start);`;
+
+test('a signal in the middle of the start ends it, closes what was opened, and is no failure', async () => {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', STARTING], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  let log = '';
+  for await (const piece of child.stdout) {
+    log += piece;
+    if (log.endsWith('"starting"}\n')) child.kill('SIGTERM');
+  }
+  expect(await exited).toEqual([0, null]);
+  expect(log.match(/"msg":"[a-z]+"/g)).toEqual(['"msg":"starting"', '"msg":"closed"', '"msg":"stopped"']);
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from '@jest/globals';
+import { type Environment, SettingError } from './setting-types.ts';
+import { readSettings } from './settings.ts';
+import { unsafeSettings } from './unsafe-settings.ts';
+
+const VENDORS = [
+  { slug: 'openai', env: 'OPENAI', baseUrl: 'https://api.openai.com/v1', sandboxPath: '/openai/v1' },
+  { slug: 'exa', env: 'EXA', baseUrl: 'https://api.exa.ai', sandboxPath: '/exa' },
+];
+const KEY = '194be4f617c07e553dae554adbb41d15c94bb382a70de1e2129a9eb06d47fd7c';
+/** All that a service needs that is paid for what is real. */
+const REAL = {
+  OPENAI_API_KEY: 'sk-real',
+  LND_REST_URL: 'https://lnd.example.org',
+  LND_MACAROON: '0201',
+  PUBLIC_BASE_URL: 'https://api.example.org',
+  DATABASE_URL: 'postgres://u:p@db.example.org/books?sslmode=verify-full',
+  EVENTSTORE_URL: 'esdb://u:p@es.example.org:2113?tls=true',
+  S3_ENDPOINT: 'https://s3.example.org',
+  MASTER_KEY: KEY,
+};
+
+function findings(env: Environment): readonly string[] {
+  return unsafeSettings(env, VENDORS);
+}
+
+/** The findings about what is real with these settings beside it; '' is not set. */
+function beside(env: Environment): readonly string[] {
+  return findings({ ...REAL, ...env });
+}
+
+test('nothing is found where all is real, and where all is the sandbox', () => {
+  expect(findings(REAL)).toEqual([]);
+  expect(findings({})).toEqual([]);
+  expect(findings({ OPENAI_API_KEY: 'sandbox', EXA_BASE_URL: 'http://127.0.0.1:3100/exa' })).toEqual([]);
+  expect(findings({ PUBLIC_BASE_URL: 'http://localhost:3000', DATABASE_URL: 'postgres://postgres/books' })).toEqual([]);
+});
+
+describe('the sandbox does not play beside what is real', () => {
+  const nobodyPays = { LND_REST_URL: '', LND_MACAROON: '' };
+  test.each([
+    ['a vendor, and play money', nobodyPays, 'No back end that takes payments is set'],
+    ['a node, and played vendors', { OPENAI_API_KEY: '' }, 'No vendor has a key'],
+    ['a vendor by its address alone', { OPENAI_API_KEY: '', OPENAI_BASE_URL: 'http://10.0.0.8/v1' }, 'No vendor has'],
+    ['a public address alone', { ...nobodyPays, OPENAI_API_KEY: '' }, 'while PUBLIC_BASE_URL is real'],
+    ['cards that cost nothing', { STRIPE_SECRET_KEY: 'sk_test_abc' }, 'STRIPE_SECRET_KEY is a test key'],
+    ['the macaroon of the sandbox', { LND_MACAROON: '' }, 'LND_MACAROON must be set where LND_REST_URL is.'],
+  ])('%s', (_, env, complaint) => {
+    expect(beside(env).join(' ')).toContain(complaint);
+    expect(beside({ ...env, ALLOW_SANDBOX: 'true' })).toEqual([]);
+  });
+});
+
+describe('nothing that must not be read goes over a wire in clear:', () => {
+  test.each([
+    ['DATABASE_URL', 'postgres://u:p@db.example.org/books', 'db.example.org'],
+    ['DATABASE_URL', 'postgres://u:p@10.0.0.5/books?sslmode=disable', '10.0.0.5'],
+    ['EVENTSTORE_URL', 'esdb://eventstore:2113?tls=false', 'eventstore'],
+    ['EVENTSTORE_URL', 'esdb://eventstore:2113?tls=true&TLS=false', 'eventstore'],
+    ['EVENTSTORE_URL', 'esdb://127.0.0.1:2113,es-2:2113?tls=false', 'es-2'],
+    ['S3_ENDPOINT', 'http://minio:9000', 'minio'],
+  ])('%s=%s', (variable, value, host) => {
+    expect(beside({ [variable]: value })).toEqual([expect.stringMatching(`^${variable} has no TLS, and ${host} is`)]);
+    expect(beside({ [variable]: value, PLAINTEXT_STORES: `elsewhere, ${host}` })).toEqual([]);
+  });
+
+  test.each([
+    ['OPENAI_BASE_URL', 'http://api.example.com/v1'],
+    ['LND_REST_URL', 'http://203.0.113.7:8080'],
+    ['KRAKEN_URL', 'http://rates.example.com'],
+    ['PUBLIC_BASE_URL', 'http://api.example.org'],
+  ])('%s=%s', (variable, value) => {
+    expect(beside({ [variable]: value })).toEqual([expect.stringMatching(`^${variable} must begin with https://`)]);
+  });
+
+  test.each([
+    ['DATABASE_URL', 'postgres://u:p@127.0.0.1/books'],
+    ['DATABASE_URL', 'postgres:///books?host=/var/run/postgresql'],
+    ['DATABASE_URL', 'postgres://u:p@db.example.org/books?sslmode=no-verify'],
+    ['S3_ENDPOINT', 'http://[::1]:9000'],
+    ['OPENAI_BASE_URL', 'http://vllm:8000/v1'],
+    ['OPENAI_BASE_URL', 'http://192.168.7.7:8000/v1'],
+    ['LND_REST_URL', 'http://lnd.internal:8080'],
+    ['PUBLIC_BASE_URL', 'http://abcdef.onion'],
+  ])('%s=%s stays among ourselves', (variable, value) => {
+    expect(beside({ [variable]: value })).toEqual([]);
+  });
+});
+
+test.each([['00'.repeat(32)], ['0123456789abcdef'.repeat(4)], [Buffer.from([...Array(32).keys()]).toString('hex')]])(
+  'the key %s is not random, and is only taken behind another',
+  (weak) => {
+    expect(beside({ MASTER_KEY: weak })).toEqual([expect.stringMatching(/^MASTER_KEY is not random/)]);
+    expect(beside({ MASTER_KEY: `${KEY},${weak}` })).toEqual([]);
+    expect(findings({ MASTER_KEY: weak })).toEqual([]);
+  },
+);
+
+test.each([
+  [{ PORT: '4000', AUDIO_PORT: '4000' }, 'AUDIO_PORT must be another port than PORT.'],
+  [{ PORT: '4000', EXA_BASE_URL: 'http://localhost:4000/x' }, 'EXA_BASE_URL is the address of the gateway itself'],
+  [{ SANDBOX_URL: 'http://127.0.0.1:3000' }, 'SANDBOX_URL is the address of the gateway itself'],
+  [{ KRAKEN_URL: 'https://a.example/x', PUBLIC_BASE_URL: 'https://a.example' }, 'KRAKEN_URL is the address of the gat'],
+])('addresses that contradict each other are found: %j', (env, complaint) => {
+  expect(findings(env).join(' ')).toContain(complaint);
+});
+
+test('all that is wrong is said at once, what each setting must be and what they must not be together', () => {
+  const env = {
+    ...REAL,
+    PORT: 'x',
+    EXA_BASE_URL: 'exa',
+    MASTER_KEY: '0'.repeat(64),
+    DATABASE_URL: 'postgres://db/books',
+  };
+  const read = () => readSettings(env, () => VENDORS, unsafeSettings);
+  expect(read).toThrow(SettingError);
+  for (const variable of ['PORT', 'EXA_BASE_URL', 'MASTER_KEY', 'DATABASE_URL'])
+    expect(read).toThrow(new RegExp(`(^|\\. )${variable} [^.]`));
+});

@@ -1,0 +1,348 @@
+import { type Cause, metadataOf } from './cause.ts';
+import { type Decider, fold, type StateCodec } from './decider.ts';
+import type { Message, NewEvent, Recorded } from './message.ts';
+import {
+  type FactAppender,
+  type FactReader,
+  type Head,
+  NO_STREAM,
+  OutcomeUnknown,
+  type Runtime,
+  type SnapshotStore,
+  START,
+  StoreUnavailable,
+} from './ports.ts';
+import { within } from './store-timeout.ts';
+import { type WarmStream, WarmStreams } from './stream-state-cache.ts';
+import { UnknownFact } from './upcasting.ts';
+
+/** Commands that are decided and appended together at most. */
+const MAX_GROUP = 256;
+/** Times a group is decided again after another writer was first. */
+const MAX_CONFLICTS = 100;
+/** From here on a loser waits a moment, so that several replicas on one hot stream do not keep step. */
+const CONFLICTS_BEFORE_WAITING = 3;
+/** So long a group is tried before those who wait for it are told that the store is away: they do not wait five seconds, */
+const TRIED_FOR_MS = 4_500;
+/** unless other writers were first for so long. */
+const TRIED_ONCE_MS = 200;
+/** Times an append with unknown outcome is sent again, with the same ids. */
+const MAX_RESENDS = 16;
+const RESEND_FIRST_WAIT_MS = 20;
+const RESEND_LONGEST_WAIT_MS = 500;
+/** Facts between two snapshots of a stream: bounds how much is read when it is first used. */
+const SNAPSHOT_EVERY = 1_000;
+
+/** What became of a command: the facts that followed (`[]`: it was already so) and where its stream then ended. */
+export interface Outcome<Event, State = unknown> extends Head {
+  readonly events: readonly Event[];
+  /** What the stream's facts came to with these: an answer can be given from it, whatever the read models show. */
+  readonly state: State;
+}
+
+/** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
+export interface Runner<Command extends Message, Event extends Message, State = unknown> {
+  /**
+   * @throws Rejection as decided; StoreUnavailable when the store stays away for some seconds, OutcomeUnknown where something may
+   *   have been appended; UnknownFact when a newer program is needed;
+   *   AppendTooLarge when what follows from this one command is; whatever else the store refuses it with
+   */
+  run(id: string, command: Command, cause: Cause): Promise<Outcome<Event, State>>;
+}
+
+/** What the facts of a stream come to now, whoever appended them: for decisions of other streams. */
+export interface StateReader<State> {
+  /** @throws StoreUnavailable, UnknownFact */
+  read(id: string): Promise<State>;
+}
+
+interface Folded<State> extends Head {
+  readonly state: State;
+  /** The id of the last fact; empty where there is none. */
+  readonly last: string;
+}
+
+interface Waiting<Command, State, Event> {
+  readonly command: Command;
+  readonly cause: Cause;
+  resolve(outcome: Outcome<Event, State>): void;
+  reject(error: unknown): void;
+}
+
+/** The store refuses an append, of which nothing was stored. */
+class Refused extends Error {
+  constructor(readonly reason: unknown) {
+    super('the store refuses an append');
+  }
+}
+
+interface Decided<State, Event> {
+  readonly events: readonly Event[];
+  readonly state: State;
+  readonly error?: unknown;
+}
+
+export interface RunnerOptions<Command extends Message, State, Event extends Message> {
+  readonly category: string;
+  readonly decider: Decider<Command, State, Event>;
+  readonly store: FactReader & FactAppender;
+  readonly runtime: Runtime;
+  readonly snapshots?: { readonly store: SnapshotStore; readonly codec: StateCodec<State> };
+  /** Where folded streams are kept, together with those of other categories. */
+  readonly warm?: WarmStreams;
+  /** About what a state takes in memory, where that is more than a few KB. Asked after each group, so it must be quick. */
+  bytesOf?(state: State): number;
+  /** How long a command is tried, in milliseconds; 4.5 s where this is left out. */
+  readonly triedForMs?: number;
+}
+
+export function streamName(category: string, id: string): string {
+  return `${category}-${id}`;
+}
+
+/** Makes the write path of one category of streams. Folded states stay warm; a stream's commands queue behind each other. */
+export function createRunner<Command extends Message, State, Event extends Message>(
+  options: RunnerOptions<Command, State, Event>,
+): Runner<Command, Event, State> & StateReader<State> {
+  const writers = new Map<string, StreamWriter<Command, State, Event>>();
+  const { warm = new WarmStreams() } = options;
+
+  function writerOf(id: string): StreamWriter<Command, State, Event> {
+    const known = writers.get(id);
+    if (known) return known;
+    const writer = new StreamWriter(streamName(options.category, id), options, warm, () => void writers.delete(id));
+    writers.set(id, writer);
+    return writer;
+  }
+
+  return {
+    run: (id, command, cause) => writerOf(id).submit(command, cause),
+    read: (id) => writerOf(id).read(),
+  };
+}
+
+/** One stream: its folded state, and the queue of commands that wait for it. */
+class StreamWriter<Command extends Message, State, Event extends Message> implements WarmStream {
+  private folded: Folded<State> | undefined;
+  private snapshotAt = NO_STREAM;
+  private queue: Waiting<Command, State, Event>[] = [];
+  private busy = false;
+  private readers = 0;
+
+  constructor(
+    private readonly stream: string,
+    private readonly options: RunnerOptions<Command, State, Event>,
+    private readonly warm: WarmStreams,
+    readonly forget: () => void,
+  ) {}
+
+  get idle(): boolean {
+    return !this.busy && this.readers === 0;
+  }
+
+  submit(command: Command, cause: Cause): Promise<Outcome<Event, State>> {
+    return new Promise((resolve, reject) => {
+      this.queue.push({ command, cause, resolve, reject });
+      if (!this.busy) void this.drain();
+    });
+  }
+
+  async read(): Promise<State> {
+    this.readers++;
+    try {
+      const read = await (this.folded ? this.catchUp(this.folded) : this.load());
+      if (!this.busy && read.revision > (this.folded?.revision ?? NO_STREAM)) this.folded = read;
+      return read.state;
+    } finally {
+      this.readers--;
+      this.keepWarm();
+    }
+  }
+
+  private async drain(): Promise<void> {
+    this.busy = true;
+    await Promise.resolve(); // commands of the same tick join the first group
+    while (this.queue.length > 0) await this.serve(this.queue.splice(0, MAX_GROUP));
+    this.busy = false;
+    this.keepWarm();
+  }
+
+  private keepWarm(): void {
+    this.warm.keep(this, this.folded ? (this.options.bytesOf?.(this.folded.state) ?? 0) : 0);
+  }
+
+  /** Answers each command of a group. Not an async function: each group would pay for it. */
+  private serve(group: readonly Waiting<Command, State, Event>[]): Promise<void> {
+    return this.commit(group).catch((error: unknown) => this.fail(group, error));
+  }
+
+  /**
+   * A group that the store refuses is tried in halves, at last command by command, so that neither what is too large together
+   * nor one command that cannot be stored takes others with it.
+   */
+  private async fail(group: readonly Waiting<Command, State, Event>[], error: unknown): Promise<void> {
+    if (error instanceof Refused && group.length > 1) {
+      const middle = group.length >> 1;
+      await this.serve(group.slice(0, middle));
+      return this.serve(group.slice(middle));
+    }
+    const reason = error instanceof Refused ? error.reason : error;
+    // Where the store is away, what was folded is the beginning of the stream still: an append to another end would be stale, and any
+    // other answer is confirmed first. Else what is stored is no longer known.
+    if (!(reason instanceof StoreUnavailable)) this.folded = undefined;
+    const { runtime } = this.options;
+    if (reason instanceof UnknownFact) runtime.alarm(`${this.stream} cannot be used`, reason);
+    else if (error instanceof Refused)
+      runtime.alarm(`${this.stream} cannot take what follows from ${group[0]?.command.type}`, reason);
+    for (const waiting of group) waiting.reject(reason);
+    if (!(reason instanceof StoreUnavailable)) return;
+    const behind = new StoreUnavailable('others have waited in vain', { cause: reason }); // and these would, as long
+    for (const waiting of this.queue.splice(0)) waiting.reject(behind);
+  }
+
+  /**
+   * Decides a group and appends what follows in one conditional append. An answer that appends nothing (a rejection,
+   * or "already so") is only given on a state that the store has just confirmed: another replica may have moved on.
+   */
+  private async commit(group: readonly Waiting<Command, State, Event>[]): Promise<void> {
+    let confirmed = this.folded === undefined;
+    let base = this.folded ?? (await this.load());
+    const until = performance.now() + (this.options.triedForMs ?? TRIED_FOR_MS);
+    for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
+      const { decisions, state, appended } = this.decideAll(base.state, group);
+      if (appended.length > 0) {
+        this.folded = base; // should the append be refused, this is still what the stream comes to
+        const head = await this.appendSurely(base.revision, appended, until);
+        if (head !== 'stale') {
+          const { revision, position } = head;
+          const { id: last } = appended[appended.length - 1] as NewEvent;
+          return this.settle(group, decisions, { revision, position, state, last });
+        }
+      } else if (confirmed) {
+        return this.settle(group, decisions, base);
+      }
+      if (conflicts >= CONFLICTS_BEFORE_WAITING) await this.options.runtime.sleep(Math.random() * conflicts);
+      base = await this.catchUp(base);
+      confirmed = true;
+    }
+    throw new StoreUnavailable(`${this.stream} is too busy: another writer was first ${MAX_CONFLICTS} times`);
+  }
+
+  /** Decides each command on the state that those before it left; one that is refused does not stop the others. */
+  private decideAll(from: State, group: readonly Waiting<Command, State, Event>[]) {
+    const { decider, runtime } = this.options;
+    const decisions: Decided<State, Event>[] = [];
+    const appended: NewEvent[] = [];
+    let state = from;
+    for (const { command, cause } of group) {
+      try {
+        const events = decider.decide(command, state);
+        state = fold(decider, state, events);
+        const metadata = metadataOf(cause);
+        for (const { type, data } of events) appended.push({ id: runtime.newId(), type, data, metadata });
+        decisions.push({ events, state });
+      } catch (error) {
+        decisions.push({ events: [], state, error });
+      }
+    }
+    return { decisions, state, appended };
+  }
+
+  private settle(
+    group: readonly Waiting<Command, State, Event>[],
+    decisions: readonly Decided<State, Event>[],
+    folded: Folded<State>,
+  ): void {
+    this.folded = folded;
+    const { revision, position } = folded;
+    group.forEach((waiting, i) => {
+      const { events, state, error } = decisions[i] as Decided<State, Event>;
+      if (error === undefined) waiting.resolve({ events, state, revision, position });
+      else waiting.reject(error);
+    });
+    if (revision - this.snapshotAt >= SNAPSHOT_EVERY) this.keepSnapshot(folded);
+  }
+
+  /** After a lost answer the same ids are sent again, which the store takes as one append. */
+  private async appendSurely(expected: number, events: readonly NewEvent[], until: number): Promise<Head | 'stale'> {
+    const { store, runtime } = this.options;
+    for (let resends = 0; ; resends++) {
+      try {
+        return await within(
+          Math.max(until - performance.now(), TRIED_ONCE_MS),
+          store.append(this.stream, expected, events),
+        );
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw new Refused(error);
+        const wait = Math.min(RESEND_FIRST_WAIT_MS * 2 ** resends, RESEND_LONGEST_WAIT_MS);
+        if (resends >= MAX_RESENDS || performance.now() + wait >= until)
+          throw new OutcomeUnknown(error.message, { cause: error });
+        await runtime.sleep(wait);
+      }
+    }
+  }
+
+  private async load(): Promise<Folded<State>> {
+    const kept = await this.loadSnapshot();
+    const folded = kept && (await this.resume(kept));
+    this.snapshotAt = folded ? (kept?.revision ?? NO_STREAM) : NO_STREAM;
+    const state = this.options.decider.initial();
+    return folded ?? this.catchUp({ state, revision: NO_STREAM, position: START, last: '' });
+  }
+
+  /**
+   * Goes on from a snapshot. Undefined where the stream does not have the fact that it ends with: it is ahead of its stream, or
+   * of another history, as behind a restored backup.
+   */
+  private async resume(kept: Folded<State>): Promise<Folded<State> | undefined> {
+    const { store, runtime, snapshots } = this.options;
+    let folded: Folded<State> | undefined;
+    for await (const batch of store.read(this.stream, kept.revision - 1)) {
+      const [first, ...rest] = batch;
+      if (!folded && (first?.id !== kept.last || first.revision !== kept.revision || first.position !== kept.position))
+        break;
+      folded = folded ? this.foldedWith(folded, batch) : this.foldedWith(kept, rest);
+    }
+    if (folded) return folded;
+    const reason = new Error(`revision ${kept.revision} is not the fact that it was folded to`);
+    runtime.alarm(`the snapshot of ${this.stream} is of another history`, reason);
+    await snapshots?.store.drop(this.stream).catch((error) => runtime.alarm('a snapshot could not be removed', error));
+    return undefined;
+  }
+
+  /** A snapshot that cannot be read is as good as none: the facts say the same, and take longer. */
+  private async loadSnapshot(): Promise<Folded<State> | undefined> {
+    const { snapshots, runtime } = this.options;
+    try {
+      const snapshot = await snapshots?.store.load(this.stream, snapshots.codec.version);
+      if (!snapshots || !snapshot) return undefined;
+      return { ...snapshot, state: snapshots.codec.decode(snapshot.state as never) };
+    } catch (error) {
+      runtime.alarm(`the snapshot of ${this.stream} cannot be read`, error);
+      return undefined;
+    }
+  }
+
+  private async catchUp(base: Folded<State>): Promise<Folded<State>> {
+    let folded = base;
+    for await (const batch of this.options.store.read(this.stream, base.revision))
+      folded = this.foldedWith(folded, batch);
+    return folded;
+  }
+
+  private foldedWith(base: Folded<State>, facts: readonly Recorded[]): Folded<State> {
+    const end = facts.at(-1);
+    if (!end) return base;
+    const state = fold(this.options.decider, base.state, facts as unknown as readonly Event[]);
+    return { state, revision: end.revision, position: end.position, last: end.id };
+  }
+
+  private keepSnapshot({ state, ...at }: Folded<State>): void {
+    const { snapshots, runtime } = this.options;
+    if (!snapshots) return;
+    this.snapshotAt = at.revision;
+    snapshots.store
+      .save(this.stream, snapshots.codec.version, { state: snapshots.codec.encode(state), ...at })
+      .catch((error: unknown) => runtime.alarm(`no snapshot of ${this.stream}`, error));
+  }
+}

@@ -1,0 +1,67 @@
+import { expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { StoreUnavailable } from '#kernel';
+import { UpToDate } from './freshness-check.ts';
+import { Progress } from './progress.ts';
+
+/** A store whose looks at its end are answered when the test says so, with how many looks there were. */
+function store() {
+  const looks: (() => void)[] = [];
+  const end = () => {
+    const { promise, resolve } = Promise.withResolvers<bigint>();
+    const position = BigInt(looks.length + 1);
+    looks.push(() => resolve(position));
+    return promise;
+  };
+  return { end, looks };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('one look at the end serves all that wait, and began after each of them had come', async () => {
+  const { end, looks } = store();
+  const asked: bigint[] = [];
+  const reached = async (_: readonly string[], position: bigint) => {
+    asked.push(position);
+    return true;
+  };
+  const upToDate = new UpToDate({ end }, { reached });
+  const first = upToDate.are(['keys'], 0);
+  await turn();
+  const later = Array.from({ length: 50 }, () => upToDate.are(['keys'], 0));
+  await turn();
+  expect(looks).toHaveLength(1);
+  looks[0]?.();
+  await first;
+  await turn();
+  expect(looks).toHaveLength(2);
+  looks[1]?.();
+  await Promise.all(later);
+  expect(asked).toEqual([1n, ...later.map(() => 2n)]);
+});
+
+test('a look that fails fails those that wait for it, and no other', async () => {
+  let looks = 0;
+  const end = () => (looks++ === 0 ? Promise.reject(new Error('away')) : Promise.resolve(5n));
+  const upToDate = new UpToDate({ end }, { reached: async () => true });
+  await expect(upToDate.are(['keys'], 0)).rejects.toThrow('away');
+  expect(await upToDate.are(['keys'], 0)).toBe(true);
+});
+
+test('a read model that was there, and is not any more, does not show all there is', async () => {
+  let rows: readonly object[] = [{ projection: 'keys', position: '10', rebuilt_to: null }];
+  const progress = new Progress({ query: async () => ({ rows }) } as unknown as pg.Pool);
+  const upToDate = new UpToDate({ end: async () => 10n }, progress);
+  expect(await upToDate.are(['keys'], 0)).toBe(true);
+  rows = []; // PostgreSQL was emptied, and nothing was appended since
+  expect(await upToDate.are(['keys'], 0)).toBe(false);
+});
+
+test.each([
+  ['the store does not answer', () => new Promise<bigint>(() => {}), async () => true],
+  ['the database does not', async () => 1n, () => new Promise<boolean>(() => {})],
+])('nobody waits for longer than a limit where %s', async (_, end, reached) => {
+  const upToDate = new UpToDate({ end }, { reached }, 20);
+  const asked = [upToDate.are(['keys'], 2_000), upToDate.are(['keys'], 2_000)];
+  await Promise.all(asked.map((each) => expect(each).rejects.toThrow(StoreUnavailable)));
+});

@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { type Challenges, openStreams } from '#application';
+import type { DomainEvent } from '#domain';
+import { MemoryEventStore } from '#eventstore';
+import { formatUsd, NO_SNAPSHOTS, START } from '#kernel';
+import { forfeitUnclaimed, type UnclaimedPorts } from '#sagas';
+import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { replacePauses } from '../../testing/src/replace-delays.ts';
+import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { BY_A_TEST } from '../../testing/src/test-cause.ts';
+
+const time = new VirtualTime('2026-11-22T12:00:00.000Z');
+afterAll(replacePauses(time.delay));
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+let store: MemoryEventStore;
+let stop: AbortController;
+let running: Promise<void>[];
+let alarms: string[];
+let reports: string[];
+
+beforeEach(() => {
+  [store, stop, running, alarms, reports] = [new MemoryEventStore(), new AbortController(), [], [], []];
+});
+afterEach(async () => {
+  stop.abort();
+  await Promise.all(running);
+});
+
+/** The write path of a process of its own. */
+function writePath(): Challenges {
+  const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
+  return openStreams(store, NO_SNAPSHOTS, runtime).challenges;
+}
+
+/** Challenges of 0.0115 USD each that were paid, and can be used for a day. */
+async function paid(...ids: readonly string[]): Promise<void> {
+  const challenges = writePath();
+  for (const id of ids) {
+    const data = issuedChallenge({ expiresAt: time.in(HOUR), usableUntil: time.in(DAY), at: time.now() });
+    await challenges.run(id, { type: 'IssueChallenge', data }, BY_A_TEST);
+    await challenges.run(id, { type: 'RecordChallengePayment', data: { units: 14_000n, at: time.now() } }, BY_A_TEST);
+  }
+}
+
+async function facts(): Promise<readonly (DomainEvent & { readonly stream: string })[]> {
+  const all: (DomainEvent & { readonly stream: string })[] = [];
+  for await (const { events } of store.history(START)) all.push(...(events as unknown as typeof all));
+  return all;
+}
+
+const income = async () =>
+  (await facts()).flatMap(({ type, stream }) =>
+    type === 'ChallengeForfeited' ? [stream.slice('challenge-'.length)] : [],
+  );
+
+/** What the read model would say: it does not know yet what has become income. */
+async function everPaid(before: string): Promise<readonly string[]> {
+  const issued = (await facts()).flatMap((fact) => (fact.type === 'ChallengeIssued' ? [fact] : []));
+  return issued.filter(({ data }) => data.usableUntil < before).map(({ stream }) => stream.slice('challenge-'.length));
+}
+
+function sweep(more: Partial<UnclaimedPorts> = {}): void {
+  const ports: UnclaimedPorts = {
+    ...{ challenges: writePath(), clock: time, afterDays: 30, unclaimed: everPaid },
+    report: ({ challenges, amount }) => void reports.push(`${challenges}: ${formatUsd(amount)} USD`),
+    alarm: (problem) => void alarms.push(problem),
+    ...more,
+  };
+  running.push(forfeitUnclaimed(ports, stop.signal));
+}
+
+describe('what was paid and nobody has used', () => {
+  test('is income so many days after it could be used last, and not before; the log says so', async () => {
+    await paid('a', 'b');
+    sweep();
+    await time.pass(31 * DAY - 1);
+    expect(await income()).toEqual([]);
+    await time.pass(2 * HOUR);
+    expect([await income(), reports, alarms]).toEqual([['a', 'b'], ['2: 0.023 USD'], []]);
+  });
+
+  test('is income once, however often a read model that is behind finds it, and whoever else sweeps', async () => {
+    await paid('a', 'b', 'c');
+    await time.pass(32 * DAY);
+    for (let i = 0; i < 3; i++) sweep();
+    await time.pass(DAY);
+    expect((await income()).toSorted()).toEqual(['a', 'b', 'c']);
+  });
+
+  test('stays a debt until the rule says otherwise, whatever a read model says', async () => {
+    await paid('a');
+    sweep({ unclaimed: async () => ['a'] });
+    await time.pass(31 * DAY - HOUR);
+    expect([await income(), reports]).toEqual([[], []]);
+  });
+
+  test('of one that cannot be booked keeps nothing from the others, and is tried again', async () => {
+    await paid('bad', 'good');
+    await time.pass(32 * DAY);
+    const path = writePath();
+    let broken = true;
+    const run: Challenges['run'] = (id, ...more) =>
+      broken && id === 'bad' ? Promise.reject(new Error('damaged')) : path.run(id, ...more);
+    sweep({ challenges: { run } });
+    await time.pass(1);
+    expect([await income(), reports]).toEqual([['good'], ['1: 0.0115 USD']]);
+    expect(alarms).toEqual(['what is left of challenge bad could not be booked as income; trying again']);
+    broken = false;
+    await time.pass(2 * 60_000);
+    expect(await income()).toEqual(['good', 'bad']);
+  });
+
+  test('is looked for again soon where it could not be found', async () => {
+    await paid('a');
+    await time.pass(32 * DAY);
+    let failures = 1;
+    sweep({ unclaimed: (before) => (failures-- > 0 ? Promise.reject(new Error('away')) : everPaid(before)) });
+    await time.pass(2 * 60_000);
+    expect([await income(), alarms]).toEqual([
+      ['a'],
+      ['payments that nobody has claimed could not be found; trying again'],
+    ]);
+  });
+});

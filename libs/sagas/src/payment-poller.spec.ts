@@ -1,0 +1,119 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { type PaymentBackend, UpstreamFailure } from '#application';
+import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { PacedLooks } from './payment-poller.ts';
+
+const AWAY = new UpstreamFailure('upstream_unavailable', 'The back end cannot be reached');
+
+const WRONG = new UpstreamFailure('upstream_error', 'What the back end answered cannot be true');
+
+let time: VirtualTime;
+let asked: { readonly at: number; readonly references: readonly string[] }[];
+let fails: UpstreamFailure | undefined;
+let over: AbortController;
+
+beforeEach(() => {
+  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  [asked, fails, over] = [[], undefined, new AbortController()];
+});
+
+/** @param perSecond requests @param batch references that one takes */
+function open(perSecond: number, batch = 1): PacedLooks {
+  const look = async (references: readonly string[]) => {
+    asked.push({ at: time.milliseconds(), references });
+    if (fails) throw fails;
+    if (references.includes('wrong')) throw WRONG;
+    return references.map((reference) => {
+      const receivedAt = time.now();
+      return { reference, id: `paid ${reference}`, units: 1n, confirmations: 'final' as const, receivedAt };
+    });
+  };
+  const sleep = (milliseconds: number) => time.delay(milliseconds).then(() => {});
+  return new PacedLooks({ batch, look } as unknown as PaymentBackend, perSecond, { sleep }, over.signal);
+}
+
+const many = (n: number, name = 'r') => Array.from({ length: n }, (_, i) => `${name}${i}`);
+
+describe('looks at a back end', () => {
+  test('are no more in a second than they may be, and all are made', async () => {
+    const looks = open(50);
+    const answers = Promise.all(many(200).map((each) => looks.look(each, false)));
+    await time.pass(5_000);
+    expect((await answers).map(([payment]) => payment?.id)).toEqual(many(200).map((each) => `paid ${each}`));
+    for (const { at } of asked) {
+      const inTheSecond = asked.filter((each) => each.at >= at && each.at < at + 1_000);
+      expect(inTheSecond.length).toBeLessThanOrEqual(50 + 16);
+    }
+  });
+
+  test('go first where something has happened', async () => {
+    const looks = open(10);
+    for (const each of many(100)) void looks.look(each, false);
+    await time.pass(1_000);
+    void looks.look('paid', true);
+    await time.pass(1_000);
+    const place = asked.findIndex(({ references }) => references[0] === 'paid');
+    expect(place).toBeLessThan(30);
+    expect(asked.length).toBeGreaterThanOrEqual(place);
+  });
+
+  test('that are wanted together are one request, as large as the back end takes them', async () => {
+    const looks = open(10, 3);
+    for (const each of many(5)) void looks.look(each, false);
+    void looks.look('first', true);
+    await time.pass(0);
+    expect(asked.map(({ references }) => references)).toEqual([
+      ['first', 'r0', 'r1'],
+      ['r2', 'r3', 'r4'],
+    ]);
+  });
+
+  test('fail at once for a while when it cannot be reached, those that wait too, and are made again then', async () => {
+    const looks = open(10);
+    fails = AWAY;
+    const waiting = many(50).map((each) => looks.look(each, false));
+    await Promise.all([time.pass(0), ...waiting.map((each) => expect(each).rejects.toBe(AWAY))]);
+    expect(asked.length).toBe(16);
+    await expect(looks.look('r', true)).rejects.toBe(AWAY);
+    expect(asked.length).toBe(16);
+    fails = undefined;
+    await time.pass(2_000);
+    await expect(looks.look('r', true)).resolves.toHaveLength(1);
+  });
+
+  test('in which one reference is wrong are made again for each alone', async () => {
+    const looks = open(8, 4);
+    const [wrong, ...right] = ['wrong', ...many(3)].map((each) => looks.look(each, false)) as [Promise<unknown>];
+    const failed = expect(wrong).rejects.toBe(WRONG);
+    await time.pass(0);
+    const later = looks.look('later', false);
+    await time.pass(10_000);
+    expect(await Promise.all([...right, later])).toHaveLength(4);
+    await failed;
+    expect(asked.map(({ references }) => references.length)).toEqual([4, 1, 1, 1, 1, 1]);
+    for (const { at } of asked)
+      expect(asked.filter((each) => each.at >= at && each.at < at + 1_000).length).toBeLessThanOrEqual(8 + 16);
+  });
+
+  test.each([
+    ['takes too long', new UpstreamFailure('timeout', 'too long')],
+    ['answers with an error', new UpstreamFailure('upstream_error', 'status 500', { status: 500 })],
+  ])('are not made again for each when the back end %s', async (_, failure) => {
+    fails = failure;
+    const looks = open(8, 4);
+    const failed = many(4).map((each) => expect(looks.look(each, false)).rejects.toBe(failure));
+    await time.pass(10_000);
+    await Promise.all(failed);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('that wait are given up when the turn is over', async () => {
+    const looks = open(1);
+    const waiting = many(20).map((each) => looks.look(each, false));
+    const given = Promise.allSettled(waiting);
+    await time.pass(0);
+    over.abort(new Error('the turn is over'));
+    expect((await given).filter(({ status }) => status === 'rejected')).toHaveLength(4);
+    await expect(looks.look('r', true)).rejects.toThrow('the turn is over');
+  });
+});

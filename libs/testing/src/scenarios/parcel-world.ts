@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import {
+  type Batch,
+  type CheckpointStore,
+  createRunner,
+  type DueTable,
+  type EventStore,
+  type Lease,
+  type Runtime,
+  START,
+  startWorkflow,
+  type WorkflowPorts,
+} from '#kernel';
+import { BY_A_TEST } from '../test-cause.ts';
+import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
+
+/** Thrown by whatever a process does after it has died. */
+export class Died extends Error {}
+
+interface Surroundings {
+  readonly checkpoints: CheckpointStore;
+  readonly sleep: Runtime['sleep'];
+}
+
+function memoryCheckpoints(): CheckpointStore {
+  const positions = new Map<string, bigint>();
+  return {
+    load: async (reader) => positions.get(reader) ?? START,
+    save: async (reader, position) => void positions.set(reader, position),
+  };
+}
+
+/** Everything around the parcels that outlives a process, and what it has seen. */
+export class ParcelWorld {
+  /** Milliseconds since 1970; sleeping lets it pass. */
+  time = Date.parse('2026-11-20T12:00:00.000Z');
+  /** From then on there is stock. */
+  stockFrom = 0;
+  readonly shipped: string[] = [];
+  /** Ids whose customers were notified: twice is as good as once. */
+  readonly announced = new Set<string>();
+  announcements = 0;
+  readonly askedAt: number[] = [];
+  readonly alarms: string[] = [];
+  private readonly checkpoints: CheckpointStore;
+  private readonly sleep: Runtime['sleep'];
+  private token = 0;
+
+  /** In memory and without waiting by default. */
+  constructor(
+    readonly store: EventStore,
+    readonly due: DueTable,
+    { checkpoints = memoryCheckpoints(), sleep = () => setImmediate() }: Partial<Surroundings> = {},
+  ) {
+    this.checkpoints = checkpoints;
+    this.sleep = sleep;
+  }
+
+  /** What runs: with other rules for what concerns it, where a test wants that. */
+  workflow: typeof parcels = parcels;
+
+  readonly now = () => new Date(this.time).toISOString();
+
+  /** A lease of its own, with a higher token than all before. */
+  lease(stop: AbortController): Lease {
+    return { token: ++this.token, signal: stop.signal, holds: () => !stop.signal.aborted };
+  }
+
+  async order(id: string): Promise<void> {
+    await this.path(this.store).run(id, { type: 'OrderParcel', data: { at: this.now() } }, BY_A_TEST);
+  }
+
+  async typesOf(id: string): Promise<readonly string[]> {
+    const types: string[] = [];
+    for await (const batch of this.store.read(`parcel-${id}`, -1)) types.push(...batch.map(({ type }) => type));
+    return types;
+  }
+
+  /**
+   * A process that runs the workflow until `until`, or until it dies.
+   * @param act called before and after each thing that the process does to what outlives it; throws once it is dead
+   */
+  async process(
+    until: () => boolean | Promise<boolean>,
+    act: <T>(what: string, work: () => Promise<T>) => Promise<T> = (_, work) => work(),
+    lease?: (stop: AbortController) => Lease,
+  ): Promise<void> {
+    const stop = new AbortController();
+    let dead = false;
+    const doing = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+      if (dead) throw new Died();
+      try {
+        return await act(what, work);
+      } catch (error) {
+        if (error instanceof Died) {
+          dead = true;
+          stop.abort();
+        }
+        throw error;
+      }
+    };
+    const running = startWorkflow(this.workflow, this.ports(doing), (lease ?? ((s) => this.lease(s)))(stop));
+    let failure: unknown;
+    const parts = running.parts.map((part) =>
+      part.catch((error) => {
+        if (!stop.signal.aborted) failure = error;
+        stop.abort();
+      }),
+    );
+    while (!dead && !stop.signal.aborted && !(await until())) await setImmediate();
+    stop.abort();
+    await Promise.all(parts);
+    if (failure && !dead) throw failure;
+  }
+
+  private path(store: EventStore) {
+    const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
+    return createRunner({ category: parcels.category, decider: parcels.decider, store, runtime });
+  }
+
+  private ports(
+    act: <T>(what: string, work: () => Promise<T>) => Promise<T>,
+  ): WorkflowPorts<ParcelCommand, ParcelEvent, ParcelStep> {
+    const { store, due } = this;
+    const appending: EventStore = Object.create(store, {
+      append: { value: (...args: Parameters<EventStore['append']>) => act('append', () => store.append(...args)) },
+    });
+    const own = this.path(appending);
+    const at = () => ({ at: this.now() });
+    const ask = async (id: string, question: 'stock' | 'shipping'): Promise<readonly ParcelCommand[]> => {
+      this.askedAt.push(this.time);
+      if (question === 'stock') return this.time >= this.stockFrom ? [{ type: 'NoteStock', data: at() }] : [];
+      return this.shipped.includes(id) ? [{ type: 'EndShipping', data: { shipped: true, ...at() } }] : [];
+    };
+    return {
+      facts: {
+        read: (stream, after) => store.read(stream, after),
+        follow: (after, signal): AsyncIterable<Batch> => store.follow(after, signal),
+      },
+      own,
+      send: ({ command }, id) =>
+        act(`send ${command}`, async () => {
+          if (command === 'note announced') await own.run(id, { type: 'NoteAnnounced', data: at() }, BY_A_TEST);
+          else this.announce(id);
+        }),
+      ask: (questions) => questions.map(({ id, question }) => act('ask', () => ask(id, question))),
+      perform: (_, id) => act('ship', async () => void this.shipped.push(id)),
+      due: {
+        due: (...args) => act('due', () => due.due(...args)),
+        waiting: (...args) => act('waiting', () => due.waiting(...args)),
+        wake: (...args) => act('wake', () => due.wake(...args)),
+        putOff: (...args) => act('put off', () => due.putOff(...args)),
+      },
+      checkpoints: {
+        load: (reader) => act('load', () => this.checkpoints.load(reader)),
+        save: (reader, position) => act('save', () => this.checkpoints.save(reader, position)),
+      },
+      now: this.now,
+      runtime: {
+        alarm: (problem) => void this.alarms.push(problem),
+        sleep: async (milliseconds, signal) => {
+          await this.sleep(milliseconds, signal);
+          if (!signal?.aborted) this.time += milliseconds;
+        },
+      },
+    };
+  }
+
+  private announce(id: string): void {
+    this.announcements++;
+    this.announced.add(id);
+  }
+}

@@ -1,0 +1,314 @@
+/**
+ * The whole product in this process, for slices: a request goes in over HTTP, the answer comes out, and so do facts.
+ * Real PostgreSQL, real HTTP, real event store; the outside world is the sandbox, on ports of its own.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { INestApplicationContext } from '@nestjs/common';
+import { accountIdsOf, Clock, FileStore, filePath, LINK_LASTS_MS, LinkSigner, newFileId, Secrets } from '#application';
+import { readProviders } from '#catalogue';
+import type { DomainEvent } from '#domain';
+import { createLog, Foundation, readSettings, type Settings } from '#foundation';
+import { type Recorded, START } from '#kernel';
+import { openRole } from '#modules';
+import { openGateway } from '../../../../apps/gateway/src/gateway.ts';
+import { ProjectorModule } from '../../../../apps/projector/src/projector.module.ts';
+import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
+import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
+import { Bill } from './sandbox-bill.ts';
+import { copyCatalogue } from './test-catalogue.ts';
+import { createTestDatabase } from './test-database.ts';
+
+/** Stands for the address of the sandbox at the beginning of a setting. */
+const IN_SANDBOX = /^sandbox:(?=\/)/;
+/** Also where a test names a back end: what is real otherwise is not valued at the sandbox's rates. */
+const RATES = {
+  KRAKEN_URL: 'sandbox:/kraken',
+  COINBASE_URL: 'sandbox:/coinbase',
+  COINGECKO_URL: 'sandbox:/coingecko',
+};
+/** Everything comes from one address here. */
+const UNLIMITED = {
+  ACCOUNTS_PER_HOUR: '1000000',
+  INVOICES_PER_HOUR_OF_ADDRESS: '1000000',
+  WRONG_CREDENTIALS_PER_MINUTE: '1000000',
+};
+const SETTLED_WITHIN_MS = 10_000;
+const LOOK_AGAIN_MS = 10;
+
+export interface TestAccount {
+  readonly creditId: string;
+  readonly apiKey: string;
+}
+
+export interface TestWallet {
+  readonly id: string;
+  readonly nwc_url: string;
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+export class World {
+  private constructor(
+    readonly api: string,
+    readonly sandbox: string,
+    private readonly app: INestApplicationContext,
+    private readonly opened: AsyncDisposableStack,
+  ) {}
+
+  /**
+   * @param environment settings that differ from the defaults; made of the sandbox's address where they need what is there
+   * @param models that the catalogue has beside those that ship
+   */
+  static async open(
+    environment: Environment | ((sandbox: string) => Promise<Environment>) = {},
+    models: readonly object[] = [],
+  ): Promise<World> {
+    const opened = new AsyncDisposableStack();
+    try {
+      return await World.build(environment, models, opened);
+    } catch (error) {
+      await opened.disposeAsync();
+      throw error;
+    }
+  }
+
+  private static async build(
+    environmentIn: Environment | ((sandbox: string) => Promise<Environment>),
+    models: readonly object[],
+    opened: AsyncDisposableStack,
+  ): Promise<World> {
+    const keep = <T extends { close(): Promise<void> }>(running: T): T => {
+      opened.defer(() => running.close());
+      return running;
+    };
+    const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-world-'));
+    opened.defer(() => rm(directory, { recursive: true }));
+    const catalogue = path.join(directory, 'catalogue');
+    if (models.length > 0) await copyCatalogue(catalogue, models);
+    const sandbox = keep(await startSandbox({ port: 0 }));
+    const environment = typeof environmentIn === 'function' ? await environmentIn(sandbox.url) : environmentIn;
+    const databaseUrl = environment.DATABASE_URL ?? (await emptyDatabase(opened));
+    const variables = {
+      DATABASE_URL: databaseUrl,
+      DATA_DIR: directory,
+      PORT: '0',
+      SANDBOX_PORT: new URL(sandbox.url).port,
+      LOG_LEVEL: 'fatal',
+      DRAIN_DELAY_MS: '0',
+      SHUTDOWN_TIMEOUT_MS: '2000',
+      ...UNLIMITED,
+      PRIVATE_SOURCES: sandbox.url,
+      ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
+      ...inSandbox({ ...RATES, ...environment }, sandbox.url),
+    };
+    const settings = readSettings(variables, readProviders);
+    const { app, api } = keep(
+      await openRole('world', settings, createLog(settings.logLevel), (role) =>
+        openGateway(role, ProjectorModule, SagasModule),
+      ),
+    );
+    return new World(api, sandbox.url, app, opened);
+  }
+
+  get foundation(): Foundation {
+    return this.app.get(Foundation);
+  }
+
+  get databaseUrl(): string {
+    return this.foundation.databaseUrl;
+  }
+
+  /** What the simulated providers would invoice. */
+  get bill(): Bill {
+    return new Bill(this.sandbox);
+  }
+
+  close(): Promise<void> {
+    return this.opened.disposeAsync();
+  }
+
+  /**
+   * Time stands still for the product, so nothing that waits for a time comes due any more: what happens was hinted at.
+   * @returns what lets it go on
+   */
+  stopClock(): () => void {
+    const clock = this.app.get(Clock);
+    const at = clock.milliseconds();
+    Object.defineProperty(clock, 'milliseconds', { value: () => at, configurable: true });
+    return () => void Reflect.deleteProperty(clock, 'milliseconds');
+  }
+
+  /** One more gateway on the same stores, perhaps with settings of its own. Closes with the world. */
+  async anotherGateway(settings: Partial<Settings> = {}): Promise<string> {
+    const gateway = await this.gateway(settings);
+    this.opened.defer(() => gateway.close());
+    return gateway.api;
+  }
+
+  /** One more gateway on the same stores, perhaps with settings of its own. */
+  async gateway(
+    settings: Partial<Settings> = {},
+  ): Promise<{ readonly api: string; readonly audioApi: string; close(): Promise<void> }> {
+    const { databaseUrl, log } = this.foundation;
+    const own = { ...this.foundation.settings, databaseUrl, port: 0, ...settings };
+    return openRole('gateway', own, log, (role) => openGateway(role));
+  }
+
+  /** Opens an account and funds it over Lightning with exactly `usd` in all, the bonus included. */
+  async account(usd = 0): Promise<TestAccount> {
+    const { credit_id, api_key } = (await this.post('/accounts/create', undefined)).body;
+    const account = { creditId: credit_id as string, apiKey: api_key as string };
+    if (usd > 0) await this.fund(account, usd / 1.05);
+    return account;
+  }
+
+  /** What the books know an account by. */
+  idOf({ creditId }: TestAccount): string {
+    return accountIdsOf(creditId, this.app.get(Secrets))[0];
+  }
+
+  /** Pays an invoice of `usd` and waits until it is credited. */
+  async fund(account: TestAccount, usd: number): Promise<void> {
+    const amount = Number(usd.toFixed(12));
+    const created = await this.post('/topup/create/btc-lightning', { amount, currency: 'USD' }, account);
+    if (created.status !== 201) throw new Error(`no invoice: ${created.status} ${created.text}`);
+    const invoice = created.body;
+    await this.pay(invoice.lightning_invoice as string);
+    await this.until(async () => (await this.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
+  }
+
+  async pay(invoice: string, options: object = {}): Promise<Answer> {
+    return answered(await fetch(`${this.sandbox}/wallet/pay`, asJson({ invoice, ...options })));
+  }
+
+  /** A customer's wallet behind Nostr Wallet Connect: `{ mode: 'fails, then pays' }`. */
+  async nwcWallet(options: object = {}): Promise<TestWallet> {
+    return (await answered(await fetch(`${this.sandbox}/nwc/wallets`, asJson(options)))).body;
+  }
+
+  /** What a wallet was asked for, and has paid. */
+  async usesOf({
+    id,
+  }: TestWallet): Promise<{ requests: number; invoices: number; payments: readonly { preimage: string }[] }> {
+    return (await answered(await fetch(`${this.sandbox}/nwc/wallets/${id}`))).body;
+  }
+
+  async connect(account: TestAccount, { nwc_url }: TestWallet, settings: object = {}): Promise<Answer> {
+    return this.post('/nwc-auto-topup/connect', { nwc_url, ...settings }, account);
+  }
+
+  async balance(account: TestAccount): Promise<string> {
+    const answer = await this.post('/credits/balance', undefined, account);
+    return JSON.stringify(answer.body.balance);
+  }
+
+  /** A chat completion; `directive` steers the sandbox: `tokens=8 fault=cut`. */
+  chat(account: TestAccount, directive = '', more: object = {}, api = this.api): Promise<Answer> {
+    const content = directive === '' ? 'Hello' : `[[sandbox ${directive}]]`;
+    const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], ...more };
+    return this.post('/v1/chat/completions', body, account, api);
+  }
+
+  post(route: string, body: unknown, account?: TestAccount, api = this.api): Promise<Answer> {
+    return this.send('POST', route, { body, headers: bearer(account), api });
+  }
+
+  get(route: string, account?: TestAccount): Promise<Answer> {
+    return this.send('GET', route, { headers: bearer(account) });
+  }
+
+  /** Any request. A body goes as JSON, or as it is when it is text, bytes or a form. */
+  async send(method: string, route: string, { body, headers, api = this.api }: Sent = {}): Promise<Answer> {
+    const json = asJson(body);
+    return answered(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
+  }
+
+  /** Keeps a file for a day. @returns the path and query of its signed address */
+  async keepFile(bytes: Uint8Array, mediaType: string): Promise<string> {
+    const until = this.app.get(Clock).milliseconds() + LINK_LASTS_MS;
+    const id = newFileId('gen', until);
+    await this.app.get(FileStore).keep({ id, n: 0, mediaType, bytes });
+    return `${filePath(id, 0)}?${this.app.get(LinkSigner).query('file', filePath(id, 0), until)}`;
+  }
+
+  /** A part of the product, by its port. */
+  part<T>(port: { readonly prototype: T }): T {
+    return this.app.get(port as never);
+  }
+
+  /** Everything that has been stated so far, of one account's stream or of all. */
+  async facts(account?: TestAccount): Promise<readonly Recorded<DomainEvent>[]> {
+    const facts: Recorded<DomainEvent>[] = [];
+    for await (const { events } of this.foundation.store.history(START)) facts.push(...(events as typeof facts));
+    if (!account) return facts;
+    const streams = accountIdsOf(account.creditId, this.app.get(Secrets)).map((id) => `account-${id}`);
+    return facts.filter(({ stream }) => streams.includes(stream));
+  }
+
+  /** Waits for something that follows from what was done. */
+  async until(happened: () => Promise<boolean>): Promise<void> {
+    const deadline = performance.now() + SETTLED_WITHIN_MS;
+    while (!(await happened())) {
+      if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
+  }
+}
+
+/** Addresses in the sandbox, whose own is known only now. */
+function inSandbox(environment: Readonly<Record<string, string>>, url: string): Record<string, string> {
+  return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, value.replace(IN_SANDBOX, url)]));
+}
+
+async function emptyDatabase(opened: AsyncDisposableStack): Promise<string> {
+  const database = await createTestDatabase();
+  opened.defer(() => database.drop());
+  return database.url;
+}
+
+interface Sent {
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly api?: string;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body, where it is JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any;
+  /** What server-sent events carry: JSON, and the text `[DONE]`. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly events: readonly any[];
+}
+
+async function answered(response: Response): Promise<Answer> {
+  const { status, headers } = response;
+  const text = await response.text();
+  // What is encrypted has the type of what is in it.
+  const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
+  const body = type.includes('json') ? JSON.parse(text) : undefined;
+  return { status, headers, text, body, events: type.startsWith('text/event-stream') ? eventsIn(text) : [] };
+}
+
+function eventsIn(text: string): readonly unknown[] {
+  const data = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'));
+  return data.map((event) =>
+    event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.replace(/^(event: .*\n)?data: /, '')),
+  );
+}
+
+function asJson(body: unknown) {
+  if (body instanceof FormData) return { method: 'POST', headers: {}, body };
+  const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
+  const text = typeof body === 'string' || body instanceof Uint8Array ? (body as string) : JSON.stringify(body);
+  return { method: 'POST', headers, ...(body === undefined ? {} : { body: text }) };
+}
+
+function bearer(account: TestAccount | undefined): Record<string, string> {
+  return account ? { authorization: `Bearer ${account.apiKey}` } : {};
+}
