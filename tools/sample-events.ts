@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { type Endpoint, type Model, readCatalogue } from '#catalogue';
 import { type Charge, chargeOf, type DomainEvent, itemOf, type Usage } from '#domain';
-import { type FactAppender, usd } from '#kernel';
+import { type EventAppender, parseUsd } from '#kernel';
 
 /** Held for each request. */
-export const HELD = usd('0.0001');
+export const HELD = parseUsd('0.0001');
 export const HOLD_MS = 600_000;
-const CREDIT = usd('1000').toString();
+const CREDIT = parseUsd('1000').toString();
 /** Holds and settlements of one account that go to the store in one append. */
 const PAIRS_PER_APPEND = 20;
 const APPENDS_AT_ONCE = 64;
@@ -65,7 +65,7 @@ interface Account extends SampleAccount {
 }
 
 /** Appends so many facts of so many accounts, each in turn. */
-export async function useManyAccounts(store: FactAppender, accounts: number, facts: number): Promise<void> {
+export async function useManyAccounts(store: EventAppender, accounts: number, facts: number): Promise<void> {
   const all = Array.from({ length: accounts }, () => ({ id: randomUUID(), keyId: randomUUID(), revision: -1 }));
   let left = facts;
   let next = 0;

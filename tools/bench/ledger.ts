@@ -5,7 +5,7 @@ import { type Accounts, keyIdOf, openStreams, Payers, type PriceLists, SystemClo
 import { readCatalogue } from '#catalogue';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#foundation';
-import { type PicoUsd, startedBy, usd } from '#kernel';
+import { createRootCause, type PicoUsd, parseUsd } from '#kernel';
 import { charge, query } from '../sample-events.ts';
 
 const WARM_UP_MS = 1_000;
@@ -42,7 +42,7 @@ export async function benchLedger(
     while (performance.now() < end) {
       const accountId = callers[next++ % callers.length] as string;
       const began = performance.now();
-      const amount = usd('0.001');
+      const amount = parseUsd('0.001');
       const payer = payers.of({ accountId, keyId: null });
       const hold = await payer.take({
         holdId: randomUUID(),
@@ -71,7 +71,7 @@ export async function benchLedger(
 async function publish(priceLists: PriceLists, clock: SystemClock): Promise<void> {
   const { version, lines } = readCatalogue().priceList;
   const command = { type: 'PublishPriceList', data: { version, lines, at: clock.now() } } as const;
-  await priceLists.run(version, command, startedBy('bench', version));
+  await priceLists.run(version, command, createRootCause('bench', version));
 }
 
 interface Opening {
@@ -92,9 +92,15 @@ async function fundedAccounts(accounts: Accounts, { clock, sealedUnder }: Openin
   await Promise.all(
     ids.map(async (id) => {
       const at = clock.now();
-      const cause = startedBy('bench', id);
+      const cause = createRootCause('bench', id);
       await accounts.run(id, { type: 'OpenAccount', data: { key: { ...key, keyId: id, hash: id }, at } }, cause);
-      const credit = { creditId: id, method: 'btc-lightning', amount: usd('1000000') as PicoUsd, bonus: usd('0'), at };
+      const credit = {
+        creditId: id,
+        method: 'btc-lightning',
+        amount: parseUsd('1000000') as PicoUsd,
+        bonus: parseUsd('0'),
+        at,
+      };
       await accounts.run(id, { type: 'AddCredit', data: credit }, cause);
     }),
   );

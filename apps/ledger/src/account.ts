@@ -1,7 +1,7 @@
 import { accountIdsOf, keyIdOf, openStreams, Secrets } from '#application';
 import { ACCOUNT } from '#domain';
 import { assertHas, type Foundation, masterKeysThere, StartError } from '#foundation';
-import { formatUsd, NO_SNAPSHOTS, streamName } from '#kernel';
+import { formatUsd, NO_SNAPSHOTS, toStreamName } from '#kernel';
 import { inDatabase } from './keys.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -29,7 +29,7 @@ export async function accountNamed(foundation: Foundation, named: string): Promi
   const name = named.toLowerCase();
   const [masterKey, ...others] = await masterKeysThere(settings);
   const ids = masterKey ? accountIdsOf(name, new Secrets(masterKey, others)) : [];
-  for (const id of [name, ...ids]) if (await store.head(streamName(ACCOUNT, id))) return id;
+  for (const id of [name, ...ids]) if (await store.head(toStreamName(ACCOUNT, id))) return id;
   const ring = masterKey ? [masterKey, ...others].map(keyIdOf) : [];
   await inDatabase(databaseUrl, (pool) => assertHas(pool, ring));
   return undefined;

@@ -1,15 +1,15 @@
 import { AUTO_TOPUP, type AutoTopupEvent } from '#domain';
 import { StartError } from '#foundation';
-import { type FactReader, formatUsd, money, NO_STREAM, streamName } from '#kernel';
+import { type EventReader, formatUsd, money, NO_STREAM, toStreamName } from '#kernel';
 
 /** Prints the journal of an account's automatic top-ups: every step, one in a line, with its time. */
 export async function autoTopup(
-  store: Pick<FactReader, 'read'>,
+  store: Pick<EventReader, 'read'>,
   accountId: string,
   print: (line: string) => void,
 ): Promise<void> {
   let steps = 0;
-  for await (const facts of store.read(streamName(AUTO_TOPUP, accountId), NO_STREAM)) {
+  for await (const facts of store.read(toStreamName(AUTO_TOPUP, accountId), NO_STREAM)) {
     for (const fact of facts) print(`${fact.recordedAt}  ${lineOf(fact as unknown as AutoTopupEvent)}`);
     steps += facts.length;
   }
@@ -50,5 +50,5 @@ function why(reason: string | undefined): string {
 }
 
 function usd(amount: string): string {
-  return `${formatUsd(money.fromJson(amount))} USD`;
+  return `${formatUsd(money.parseJsonAmount(amount))} USD`;
 }

@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import type { DomainEvent } from '#domain';
-import type { Recorded } from '#kernel';
+import type { StoredEvent } from '#kernel';
 import { asWritten, type FoldProjection, type LogProjection, type Projection, type Row } from '#projections';
 
 /** Rows fetched at once. */
 const PAGE = 5_000;
 
-type Fact = Recorded<DomainEvent>;
+type Fact = StoredEvent<DomainEvent>;
 type Report = (difference: string) => void;
 
 /** Compares one read model with what the facts say. */

@@ -11,7 +11,7 @@ import { openStreams } from '#application';
 import { type DomainEvent, type KeyCreated, type TopupEvent, topupDecider, topupWorkflow } from '#domain';
 import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
-import { fold, formatUsd, picoUsd, type Recorded, startedBy } from '#kernel';
+import { createRootCause, fold, formatUsd, picoUsd, type StoredEvent } from '#kernel';
 import { BOOKS_OPTIONS, projections } from '#projections';
 import { createTestDatabase, type TestDatabase, World } from '#testing';
 import { verify } from './verify.ts';
@@ -121,7 +121,7 @@ test('crediting reads them again from the first one, and credits nothing twice',
 test('a payment whose mark was lost is not credited again under its new name', async () => {
   const snapshots = new PostgresSnapshots(pool, [Buffer.alloc(32)]);
   const { accounts } = openStreams(world.foundation.store, snapshots, world.foundation.runtime);
-  const facts = (await world.facts()) as readonly Recorded<DomainEvent>[];
+  const facts = (await world.facts()) as readonly StoredEvent<DomainEvent>[];
   const ofTopups = Map.groupBy(facts.filter(isOfTopup), ({ stream }) => stream);
   const credits = [...ofTopups.values()].flatMap((past) => {
     const unmarked = past.filter(({ type }) => type !== 'TopupCredited');
@@ -131,11 +131,11 @@ test('a payment whose mark was lost is not credited again under its new name', a
   });
   expect(credits.length).toBe(stored.filter(({ type }) => type === 'CreditAdded').length);
   for (const { id, command } of credits) {
-    expect((await accounts.run(id, command, startedBy('test', id))).events).toEqual([]);
+    expect((await accounts.run(id, command, createRootCause('test', id))).events).toEqual([]);
   }
 });
 
-function isOfTopup(fact: Recorded<DomainEvent>): fact is Recorded<TopupEvent> {
+function isOfTopup(fact: StoredEvent<DomainEvent>): fact is StoredEvent<TopupEvent> {
   return fact.stream.startsWith('topup-');
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { openStreams } from '#application';
 import { type Foundation, StartError } from '#foundation';
-import { formatUsd, money, NO_SNAPSHOTS, type PicoUsd, Rejection, startedBy, usd, ZERO } from '#kernel';
+import { createRootCause, formatUsd, money, NO_SNAPSHOTS, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, readVideoJobs, type VideoJobView } from '#projections';
 
@@ -20,7 +20,7 @@ export async function jobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, pri
       `${running.length} jobs are running, ${formatUsd(totalOf(running.map(({ held }) => held)))} USD are held for them`,
     );
     for (const job of running) print(runningLine(job));
-    const most = totalOf(open.map(({ openCost = ZERO }) => openCost));
+    const most = totalOf(open.map(({ openCost = ZERO_USD }) => openCost));
     print(`${open.length} costs are open, ${formatUsd(most)} USD at most`);
     for (const job of open) print(openLine(job));
   } finally {
@@ -35,7 +35,11 @@ export async function closeJob(foundation: Foundation, jobId: string, cost: stri
   try {
     const { videos } = openStreams(store, NO_SNAPSHOTS, runtime);
     const data = { cost: amount, at: new Date().toISOString() };
-    const { events } = await videos.run(jobId, { type: 'CloseVideoCost', data }, startedBy('ledger', randomUUID()));
+    const { events } = await videos.run(
+      jobId,
+      { type: 'CloseVideoCost', data },
+      createRootCause('ledger', randomUUID()),
+    );
     print(`${jobId}: ${formatUsd(amount)} USD ${events.length === 0 ? 'was noted before' : 'is booked as its cost'}`);
   } catch (error) {
     if (error instanceof Rejection) throw new StartError(`${error.message}: ${jobId}.`);
@@ -44,9 +48,9 @@ export async function closeJob(foundation: Foundation, jobId: string, cost: stri
 }
 
 function amountIn(cost: string): PicoUsd {
-  if (cost === 'none') return ZERO;
+  if (cost === 'none') return ZERO_USD;
   try {
-    const amount = usd(cost);
+    const amount = parseUsd(cost);
     if (amount >= 0n) return amount;
   } catch {}
   throw new StartError('--cost must be USD, such as 3.2, or none.');
@@ -61,7 +65,7 @@ function runningLine({ jobId, accountId, model, state, held, vendor, vendorId, r
   return `${requestedAt}  ${jobId}  ${state}${at}, ${model}, ${formatUsd(held)} USD of ${accountId}, until ${deadline}`;
 }
 
-function openLine({ jobId, model, openCost = ZERO, vendor = '', vendorId, changedAt }: VideoJobView): string {
+function openLine({ jobId, model, openCost = ZERO_USD, vendor = '', vendorId, changedAt }: VideoJobView): string {
   const named = vendorId === undefined ? 'not known whether it was taken' : `as ${vendorId}`;
   return `${changedAt}  ${jobId}  ${formatUsd(openCost)} USD at most to ${vendor} (${named}), ${model}`;
 }

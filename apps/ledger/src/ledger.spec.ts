@@ -8,7 +8,7 @@ import { Streams } from '#application';
 import { type ChallengeCommand, postings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { drawToken } from '#foundation';
-import { formatUsd, type Head, NO_STREAM, type PicoUsd, usd } from '#kernel';
+import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
 import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
 import { type Answer, BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
 import { ledger as runLedger } from './command-line.ts';
@@ -75,7 +75,7 @@ async function payOnce(): Promise<void> {
   const now = Date.now();
   const time = (inMs: number) => new Date(now + inMs).toISOString();
   const at = time(0);
-  const price = usd('0.0115');
+  const price = parseUsd('0.0115');
   for (const id of [OWED, HELD, INCOME]) {
     const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
     const expires = { expiresAt: time(HOUR), usableUntil: time(id === INCOME ? -1 : HOUR) };
@@ -390,7 +390,7 @@ test('a fact that a read model cannot apply is never hidden by drift 0, and neit
   const data = { ...rows[0].data, units: '9'.repeat(39) };
   const store = new PostgresEventStore({ connectionString: world.databaseUrl });
   const poison = { id: crypto.randomUUID(), type: 'InvoiceIssued', data, metadata: rows[0].metadata };
-  const position = String(((await store.append(topup, NO_STREAM, [poison])) as Head).position);
+  const position = String(((await store.append(topup, NO_STREAM, [poison])) as StreamHead).position);
   await store.close();
   const stopped = async () => (await world.get('/health/ready')).body.checks.read_models.stopped;
   await world.until(async () => (await stopped()).length > 0);

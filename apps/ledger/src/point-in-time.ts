@@ -1,9 +1,9 @@
 import { instantIn } from '#domain';
 import { StartError } from '#foundation';
-import { type Recorded, START } from '#kernel';
+import { START_POSITION, type StoredEvent } from '#kernel';
 
 /** Returns whether a fact belongs to the books as of some moment. */
-export type Within = (fact: Recorded) => boolean;
+export type Within = (fact: StoredEvent) => boolean;
 
 /**
  * @param until a position or a booking time; undefined is now
@@ -23,9 +23,9 @@ export function momentIn(until: string | undefined): Within {
 /** How far facts were read. */
 export class Extent {
   private facts = 0;
-  private last = START;
+  private last = START_POSITION;
 
-  add({ position }: Recorded): void {
+  add({ position }: StoredEvent): void {
     this.facts++;
     this.last = position;
   }

@@ -1,16 +1,17 @@
 import { type DomainEvent, postings } from '#domain';
-import { type FactReader, formatUsd, money, type PicoUsd, type Recorded, START, ZERO } from '#kernel';
+import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { columns, Extent, momentIn } from './point-in-time.ts';
 
 /** Prints the balance of every account and the trial balance as they were at a position or a booking time. */
 export async function replay(
-  store: FactReader,
+  store: EventReader,
   until: string | undefined,
   print: (line: string) => void,
 ): Promise<void> {
   const within = momentIn(until);
   const books = new Books();
-  for await (const { events } of store.history(START)) for (const fact of events) if (within(fact)) books.book(fact);
+  for await (const { events } of store.history(START_POSITION))
+    for (const fact of events) if (within(fact)) books.book(fact);
   books.print(print);
 }
 
@@ -20,8 +21,8 @@ class Books {
   private readonly customers = new Map<string, { available: bigint; held: bigint }>();
   private readonly extent = new Extent();
 
-  book(recorded: Recorded): void {
-    const fact = recorded as Recorded<DomainEvent>;
+  book(recorded: StoredEvent): void {
+    const fact = recorded as StoredEvent<DomainEvent>;
     this.extent.add(fact);
     for (const { account, customer, amount } of postings(fact.stream, fact)) {
       this.house.set(account, (this.house.get(account) ?? 0n) + amount);
@@ -47,9 +48,13 @@ class Books {
       print(columns(account, debit, amount < 0n ? formatUsd(-amount as PicoUsd) : ''));
     }
     const amounts = [...this.house.values()] as PicoUsd[];
-    const debits = money.sum(amounts.filter((amount) => amount > ZERO));
+    const debits = money.sum(amounts.filter((amount) => amount > ZERO_USD));
     print(
-      columns('sum', formatUsd(debits), formatUsd(money.negate(money.sum(amounts.filter((amount) => amount < ZERO))))),
+      columns(
+        'sum',
+        formatUsd(debits),
+        formatUsd(money.negate(money.sum(amounts.filter((amount) => amount < ZERO_USD)))),
+      ),
     );
     print(columns('difference', formatUsd(money.sum(amounts)), ''));
   }

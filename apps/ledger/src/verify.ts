@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { type DomainEvent, KNOWN_FACTS } from '#domain';
 import type { Foundation } from '#foundation';
-import { isKnown, type Recorded, START, upcast } from '#kernel';
+import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel';
 import { newClient, openPool } from '#postgres';
 import { BOOKS_OPTIONS, Progress, projections, readSkipped, readStopped, type SkippedFact } from '#projections';
 import { Auditor } from './audit/auditor.ts';
@@ -32,8 +32,8 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
     const comparisons = projections.map((projection) => comparisonOf(projection, client, report));
     const auditor = new Auditor(report);
     let facts = 0;
-    let last = START;
-    for await (const { events } of store.stored.history(START)) {
+    let last = START_POSITION;
+    for await (const { events } of store.stored.history(START_POSITION)) {
       for (const stored of events) {
         facts++;
         last = stored.position;
@@ -41,7 +41,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
         if (!fact) continue;
         audited(auditor, stored, fact, report);
         for (const comparison of comparisons) {
-          if (fact.position > (positions.get(comparison.name) ?? START)) comparison.unseen++;
+          if (fact.position > (positions.get(comparison.name) ?? START_POSITION)) comparison.unseen++;
           else if (!isSkipped(comparison.name, fact.position)) {
             const fetching = comparison.see(fact);
             if (fetching) await fetching;
@@ -60,10 +60,10 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
 }
 
 /** A fact as it is read today; undefined when this program cannot read it, which is a difference unless it may be skipped. */
-function known(stored: Recorded, report: (difference: string) => void): Recorded<DomainEvent> | undefined {
+function known(stored: StoredEvent, report: (difference: string) => void): StoredEvent<DomainEvent> | undefined {
   if (KNOWN_FACTS.skippable.has(stored.type)) return undefined;
   try {
-    return upcast(stored, KNOWN_FACTS) as Recorded<DomainEvent>;
+    return upcast(stored, KNOWN_FACTS) as StoredEvent<DomainEvent>;
   } catch (error) {
     report((error as Error).message);
     return undefined;
@@ -73,8 +73,8 @@ function known(stored: Recorded, report: (difference: string) => void): Recorded
 /** A fact that makes no sense to the auditor must not keep others from it. */
 function audited(
   auditor: Auditor,
-  stored: Recorded,
-  fact: Recorded<DomainEvent>,
+  stored: StoredEvent,
+  fact: StoredEvent<DomainEvent>,
   report: (difference: string) => void,
 ) {
   try {
@@ -94,7 +94,7 @@ function skippedBy(skipped: readonly SkippedFact[]): IsSkipped {
 
 /** One that is not is a difference by itself. */
 function isReadable({ type, version }: SkippedFact): boolean {
-  return isKnown(type, version, KNOWN_FACTS);
+  return isKnownEvent(type, version, KNOWN_FACTS);
 }
 
 function printedSkip({ reader, position, type, stream, why, by, at }: SkippedFact): string {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
 import type { ChallengePaid, PaymentFeeCharged, PaymentReceived, PaymentReversed, TopupEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { NO_STREAM, usd } from '#kernel';
+import { NO_STREAM, parseUsd } from '#kernel';
 import { wallets } from './wallets.ts';
 
 const AT = '2026-11-20T12:00:00.000Z';
@@ -22,13 +22,13 @@ const paid = (method: string, coin: string, backend: string, id: string, units: 
 
 /** Credited with some USD; worth more or less by then, where that is said. */
 function received(payment: Paid, credited: string, market?: string): PaymentReceived {
-  const worth = market === undefined ? {} : { market: { rate: RATE, amount: usd(market).toString() } };
-  const amounts = { amount: usd(credited).toString(), bonus: '0', rate: RATE, ...worth };
+  const worth = market === undefined ? {} : { market: { rate: RATE, amount: parseUsd(market).toString() } };
+  const amounts = { amount: parseUsd(credited).toString(), bonus: '0', rate: RATE, ...worth };
   return { type: 'PaymentReceived', data: { accountId: 'a', ...payment, ...amounts, receivedAt: AT, at: AT } };
 }
 
 function reversed({ coin, ...payment }: Paid, credited: string, more: object = { coin }): PaymentReversed {
-  const amounts = { amount: usd(credited).toString(), bonus: '0', ...more };
+  const amounts = { amount: parseUsd(credited).toString(), bonus: '0', ...more };
   const data = { accountId: 'a', reversalId: `of ${payment.payment.id}`, ...payment, ...amounts, why: '', at: AT };
   return { type: 'PaymentReversed', data };
 }
@@ -36,7 +36,7 @@ function reversed({ coin, ...payment }: Paid, credited: string, more: object = {
 function fee(payment: Paid, charged: string): PaymentFeeCharged {
   return {
     type: 'PaymentFeeCharged',
-    data: { ...payment, feeId: 'f', amount: usd(charged).toString(), why: '', at: AT },
+    data: { ...payment, feeId: 'f', amount: parseUsd(charged).toString(), why: '', at: AT },
   };
 }
 
@@ -45,7 +45,7 @@ const ONCE: ChallengePaid = {
   type: 'ChallengePaid',
   data: {
     ...{ method: 'btc-lightning', coin: 'BTC', backend: 'lnd', units: '14000' },
-    ...{ amount: usd('0.0119').toString(), price: usd('0.0115').toString(), by: 'preimage', at: AT },
+    ...{ amount: parseUsd('0.0119').toString(), price: parseUsd('0.0115').toString(), by: 'preimage', at: AT },
   },
 };
 

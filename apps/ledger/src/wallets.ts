@@ -8,7 +8,7 @@ import {
   postings,
   wholeCoins,
 } from '#domain';
-import { type FactReader, formatUsd, money, type PicoUsd, type Recorded, START, ZERO } from '#kernel';
+import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { columns, Extent, momentIn } from './point-in-time.ts';
 
 /**
@@ -16,7 +16,7 @@ import { columns, Extent, momentIn } from './point-in-time.ts';
  * back ends have kept, in USD, as it was at a position or a booking time. From the facts alone.
  */
 export async function wallets(
-  { store, coins }: { readonly store: FactReader; readonly coins: readonly CoinTerms[] },
+  { store, coins }: { readonly store: EventReader; readonly coins: readonly CoinTerms[] },
   until: string | undefined,
   print: (line: string) => void,
 ): Promise<void> {
@@ -24,10 +24,10 @@ export async function wallets(
   const extent = new Extent();
   const books = new CoinBooks();
   const methods = new MethodBooks();
-  for await (const { events } of store.history(START)) {
+  for await (const { events } of store.history(START_POSITION)) {
     for (const recorded of events) {
       if (!within(recorded)) continue;
-      const fact = recorded as Recorded<DomainEvent>;
+      const fact = recorded as StoredEvent<DomainEvent>;
       extent.add(fact);
       books.book(fact);
       methods.book(fact);
@@ -87,7 +87,7 @@ function unitsOf(coin: Coin, terms: CoinTerms | undefined): readonly string[] {
 
 function figuresOf(units: bigint, terms: CoinTerms | undefined): readonly string[] {
   if (!terms) return [units.toString()];
-  return [wholeCoins(units, terms), money.unscaled(units, terms.unit?.decimals ?? 0)];
+  return [wholeCoins(units, terms), money.formatScaled(units, terms.unit?.decimals ?? 0)];
 }
 
 /** Of a payment method, in USD. */
@@ -100,15 +100,15 @@ interface Rated {
 class MethodBooks {
   private readonly methods = new Map<string, Rated>();
 
-  book(fact: Recorded<DomainEvent>): void {
+  book(fact: StoredEvent<DomainEvent>): void {
     for (const { account, amount } of postings(fact.stream, fact)) {
       const [kind, method = ''] = account.split(':');
       if (kind !== 'rates' && kind !== 'fees') continue;
-      const rated = this.methods.get(method) ?? { gains: ZERO, losses: ZERO, fees: ZERO };
+      const rated = this.methods.get(method) ?? { gains: ZERO_USD, losses: ZERO_USD, fees: ZERO_USD };
       this.methods.set(method, rated);
       // What the house wins is a credit.
       if (kind === 'fees') rated.fees = money.add(rated.fees, amount);
-      else if (amount < ZERO) rated.gains = money.subtract(rated.gains, amount);
+      else if (amount < ZERO_USD) rated.gains = money.subtract(rated.gains, amount);
       else rated.losses = money.add(rated.losses, amount);
     }
   }

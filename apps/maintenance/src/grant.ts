@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventStoreDbAddress, grantEventStoreDb } from '#eventstore';
 import { SETTINGS } from '#foundation';
 import { SettingError, secret } from '#foundation/program';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 
 /** The administrator that every EventStoreDB has. */
 const ADMIN = 'admin';
@@ -28,7 +28,7 @@ async function whenItAnswers(address: string, password: string): Promise<void> {
     try {
       return await grantEventStoreDb(address, { username: ADMIN, password });
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || performance.now() > until) throw error;
+      if (!(error instanceof StoreUnavailableError) || performance.now() > until) throw error;
     }
   }
 }
@@ -37,7 +37,7 @@ async function whenItAnswers(address: string, password: string): Promise<void> {
 function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof SettingError) return error.message;
-  const { cause } = error instanceof StoreUnavailable ? error : {};
+  const { cause } = error instanceof StoreUnavailableError ? error : {};
   return `EventStoreDB: ${error.message}${cause instanceof Error ? ` (${cause.message})` : ''}.`;
 }
 

@@ -1,5 +1,5 @@
 import { type Foundation, type Running, Turns, whileLeading } from '#foundation';
-import { type Batch, type Lease, pump } from '#kernel';
+import { type EventBatch, type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, listenForWanted, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';
 
@@ -29,7 +29,7 @@ export async function startProjector(
       await rebuildIfOutdated(projection, { store, databaseUrl, drawToken: async () => token, signal });
       return sink.checkpoint();
     };
-    const apply = async (batch: Batch) => {
+    const apply = async (batch: EventBatch) => {
       const { size } = sink.skipped;
       await sink.apply(batch);
       if (sink.skipped.size > size)

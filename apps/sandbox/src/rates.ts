@@ -4,7 +4,7 @@
  * `GET /v2/prices/{pair}/spot`, CoinGecko's `GET /api/v3/simple/price`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { money, plainNumber } from '#kernel';
+import { money, toJsonNumber } from '#kernel';
 import { type Handler, parseObject, Refusal, type Routes } from './router.ts';
 
 const SOURCES = ['kraken', 'coinbase', 'coingecko'] as const;
@@ -186,7 +186,7 @@ function coinGeckoPrice(prices: Prices): Handler {
     const coins = ids.flatMap((id) => prices.named((names) => names.coingecko === id) ?? []);
     const found = coins.map(async (coin) => {
       const { rate, nonsense, ageSeconds } = await prices.quote('coingecko', coin);
-      const usd = nonsense ? null : plainNumber(money.unscaled(rate, DECIMALS));
+      const usd = nonsense ? null : toJsonNumber(money.formatScaled(rate, DECIMALS));
       const last_updated_at = Math.floor(Date.now() / 1000) - ageSeconds;
       return [namesOf(coin).coingecko, { ...(inUsd ? { usd } : {}), ...(dated ? { last_updated_at } : {}) }];
     });
@@ -196,7 +196,7 @@ function coinGeckoPrice(prices: Prices): Handler {
 
 /** Prints a rate with at least so many decimals. */
 function decimals(rate: bigint, least: number): string {
-  const [whole, fraction = ''] = money.unscaled(rate, DECIMALS).split('.');
+  const [whole, fraction = ''] = money.formatScaled(rate, DECIMALS).split('.');
   return `${whole}.${fraction.padEnd(least, '0')}`;
 }
 
@@ -248,7 +248,7 @@ function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function rateIn(name: string, value: unknown): bigint {
   const valid = typeof value === 'string' && /^\d{1,12}(\.\d{1,8})?$/.test(value);
-  const rate = valid ? money.scaled(value, DECIMALS) : 0n;
+  const rate = valid ? money.parseScaled(value, DECIMALS) : 0n;
   return rate > 0n ? rate : refuse(`"${name}" must be a decimal string above 0 with at most ${DECIMALS} decimals`);
 }
 

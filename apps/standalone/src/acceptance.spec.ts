@@ -431,9 +431,9 @@ describe('after all that', () => {
   /** What the providers will invoice for all that went through the gateway. */
   async function invoiced(): Promise<bigint> {
     const lines = (await (await fetch(`${sandbox}/bill/lines`)).json()) as Line[];
-    const total = (some: readonly Line[]) => some.reduce((sum, { usd }) => sum + money.usd(usd), 0n);
+    const total = (some: readonly Line[]) => some.reduce((sum, { usd }) => sum + money.parseUsd(usd), 0n);
     const bill = (await (await fetch(`${sandbox}/bill`)).json()) as { total_usd: string; lines: number };
-    expect([lines.length, total(lines)]).toEqual([bill.lines, money.usd(bill.total_usd)]);
+    expect([lines.length, total(lines)]).toEqual([bill.lines, money.parseUsd(bill.total_usd)]);
     const others = lines.filter(({ id }) => direct.has(id));
     expect(others).toHaveLength(direct.size);
     return total(lines) - total(others);
@@ -455,7 +455,7 @@ describe('after all that', () => {
       expect(sum).toBe(await invoiced());
       const { balance: left, held_usd } = await balance();
       expect(held_usd).toBe(0);
-      expect(money.usd(FUNDED) - money.usd(left)).toBe((await charged('price')).sum);
+      expect(money.parseUsd(FUNDED) - money.parseUsd(left)).toBe((await charged('price')).sum);
     } finally {
       await database.end();
       await embedded.close();

@@ -153,7 +153,7 @@ describe('the program that `npm start` runs', () => {
     return ((await response.json()) as { data: [] }).data;
   }
 
-  const total = (amounts: Iterable<number>) => [...amounts].reduce((sum, usd) => sum + money.usd(usd), 0n);
+  const total = (amounts: Iterable<number>) => [...amounts].reduce((sum, usd) => sum + money.parseUsd(usd), 0n);
 
   /** The history has every answer once, at its cost, and all the money is accounted for. */
   async function expectNothingLost(): Promise<void> {
@@ -164,7 +164,7 @@ describe('the program that `npm start` runs', () => {
       ]);
     }
     const { balance: left, held_usd } = await balance();
-    expect(total([left, held_usd, ...records.map(({ price_in_usd }) => price_in_usd)])).toBe(money.usd(FUNDED));
+    expect(total([left, held_usd, ...records.map(({ price_in_usd }) => price_in_usd)])).toBe(money.parseUsd(FUNDED));
   }
 
   test('starts without any configuration; its last word is that it is ready, and where', async () => {
@@ -212,7 +212,7 @@ describe('the program that `npm start` runs', () => {
 
   test('charges exactly what it says', async () => {
     expect(answered.size).toBe(2);
-    expect(money.usd((await balance()).balance)).toBe(money.usd(FUNDED) - total(answered.values()));
+    expect(money.parseUsd((await balance()).balance)).toBe(money.parseUsd(FUNDED) - total(answered.values()));
     await expectNothingLost();
   });
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Capability, type Catalogue, demandsOf } from '#catalogue';
-import { startedBy } from '#kernel';
+import { createRootCause } from '#kernel';
 import { Clock } from './clock.ts';
 import { PriceLists } from './streams.ts';
 
@@ -40,7 +40,7 @@ export class Catalogues {
   /**
    * What is sold now, at the prices of the list of that version: what has no price there is not in it.
    * @returns undefined when no such list was published
-   * @throws StoreUnavailable
+   * @throws StoreUnavailableError
    */
   async asOf(version: string): Promise<Catalogue | undefined> {
     const current = this.inForce;
@@ -55,7 +55,7 @@ export class Catalogues {
 
   /**
    * What is sold to a payer: at today's prices, or at those that he was promised.
-   * @throws StoreUnavailable
+   * @throws StoreUnavailableError
    */
   async servedTo({ priceList }: { readonly priceList?: string | undefined }): Promise<Catalogue> {
     if (priceList === undefined) return this.current;
@@ -68,7 +68,7 @@ export class Catalogues {
   async replace(next: Catalogue): Promise<void> {
     const { version, lines } = next.priceList;
     const data = { version, lines, at: this.clock.now() };
-    await this.priceLists.run(version, { type: 'PublishPriceList', data }, startedBy('catalogue', version));
+    await this.priceLists.run(version, { type: 'PublishPriceList', data }, createRootCause('catalogue', version));
     this.inForce = next.within((upstream) => this.vendors.objection(upstream));
     this.earlier.clear();
   }

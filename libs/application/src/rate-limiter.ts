@@ -17,7 +17,7 @@ export abstract class AbuseLimits {
   /**
    * Counts one, also where it is one too many.
    * @param whose address, account or key; what everybody shares is nobody's
-   * @throws TooManyRequests; StoreUnavailable when it cannot be counted: then it is not given
+   * @throws TooManyRequests; StoreUnavailableError when it cannot be counted: then it is not given
    */
   abstract count(counted: Counted, whose?: string): Promise<void>;
 

@@ -44,64 +44,72 @@ import {
 } from '#domain';
 import {
   type Cause,
-  createRunner,
+  type CommandOutcome,
+  type CommandRunner,
+  createCommandRunner,
   type EventStore,
-  type Outcome,
-  type Runner,
   type Runtime,
   type SnapshotStore,
-  type StateReader,
-  WarmStreams,
+  StreamStateCache,
+  type StreamStateReader,
 } from '#kernel';
 
-export abstract class Accounts implements Runner<AccountCommand, AccountEvent, Account> {
-  abstract run(accountId: string, command: AccountCommand, cause: Cause): Promise<Outcome<AccountEvent, Account>>;
+export abstract class Accounts implements CommandRunner<AccountCommand, AccountEvent, Account> {
+  abstract run(
+    accountId: string,
+    command: AccountCommand,
+    cause: Cause,
+  ): Promise<CommandOutcome<AccountEvent, Account>>;
 }
 
 /** By the ids of challenges. */
-export abstract class Challenges implements Runner<ChallengeCommand, ChallengeEvent, Challenge> {
-  abstract run(id: string, command: ChallengeCommand, cause: Cause): Promise<Outcome<ChallengeEvent, Challenge>>;
+export abstract class Challenges implements CommandRunner<ChallengeCommand, ChallengeEvent, Challenge> {
+  abstract run(id: string, command: ChallengeCommand, cause: Cause): Promise<CommandOutcome<ChallengeEvent, Challenge>>;
 }
 
-export abstract class Topups implements Runner<TopupCommand, TopupEvent> {
-  abstract run(topupId: string, command: TopupCommand, cause: Cause): Promise<Outcome<TopupEvent>>;
-}
-
-/** By the ids of accounts. */
-export abstract class OpenInvoices implements Runner<AllowInvoice, InvoiceAllowed> {
-  abstract run(accountId: string, command: AllowInvoice, cause: Cause): Promise<Outcome<InvoiceAllowed>>;
+export abstract class Topups implements CommandRunner<TopupCommand, TopupEvent> {
+  abstract run(topupId: string, command: TopupCommand, cause: Cause): Promise<CommandOutcome<TopupEvent>>;
 }
 
 /** By the ids of accounts. */
-export abstract class AutoTopups implements Runner<AutoTopupCommand, AutoTopupEvent, AutoTopup> {
-  abstract run(accountId: string, command: AutoTopupCommand, cause: Cause): Promise<Outcome<AutoTopupEvent, AutoTopup>>;
+export abstract class OpenInvoices implements CommandRunner<AllowInvoice, InvoiceAllowed> {
+  abstract run(accountId: string, command: AllowInvoice, cause: Cause): Promise<CommandOutcome<InvoiceAllowed>>;
+}
+
+/** By the ids of accounts. */
+export abstract class AutoTopups implements CommandRunner<AutoTopupCommand, AutoTopupEvent, AutoTopup> {
+  abstract run(
+    accountId: string,
+    command: AutoTopupCommand,
+    cause: Cause,
+  ): Promise<CommandOutcome<AutoTopupEvent, AutoTopup>>;
 }
 
 /** By the ids of jobs. */
-export abstract class Videos implements Runner<VideoCommand, VideoEvent, Video> {
-  abstract run(jobId: string, command: VideoCommand, cause: Cause): Promise<Outcome<VideoEvent, Video>>;
+export abstract class Videos implements CommandRunner<VideoCommand, VideoEvent, Video> {
+  abstract run(jobId: string, command: VideoCommand, cause: Cause): Promise<CommandOutcome<VideoEvent, Video>>;
 }
 
 export abstract class PriceLists
-  implements Runner<PublishPriceList, PriceListPublished>, StateReader<PriceListPublished['data'] | null>
+  implements CommandRunner<PublishPriceList, PriceListPublished>, StreamStateReader<PriceListPublished['data'] | null>
 {
-  abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<Outcome<PriceListPublished>>;
+  abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<CommandOutcome<PriceListPublished>>;
   /** The list of a version; null when none was published. */
   abstract read(version: string): Promise<PriceListPublished['data'] | null>;
 }
 
-export abstract class RefusedRequests implements Runner<NoteRefusal, RequestRefused> {
-  abstract run(id: string, command: NoteRefusal, cause: Cause): Promise<Outcome<RequestRefused>>;
+export abstract class RefusedRequests implements CommandRunner<NoteRefusal, RequestRefused> {
+  abstract run(id: string, command: NoteRefusal, cause: Cause): Promise<CommandOutcome<RequestRefused>>;
 }
 
 /** The write paths of one process. */
 export abstract class Streams {
-  abstract readonly accounts: Accounts & StateReader<Account>;
-  abstract readonly challenges: Challenges & StateReader<Challenge>;
-  abstract readonly topups: Topups & StateReader<Topup>;
+  abstract readonly accounts: Accounts & StreamStateReader<Account>;
+  abstract readonly challenges: Challenges & StreamStateReader<Challenge>;
+  abstract readonly topups: Topups & StreamStateReader<Topup>;
   abstract readonly openInvoices: OpenInvoices;
-  abstract readonly autoTopups: AutoTopups & StateReader<AutoTopup>;
-  abstract readonly videos: Videos & StateReader<Video>;
+  abstract readonly autoTopups: AutoTopups & StreamStateReader<AutoTopup>;
+  abstract readonly videos: Videos & StreamStateReader<Video>;
   abstract readonly priceLists: PriceLists;
   abstract readonly refusedRequests: RefusedRequests;
 }
@@ -114,19 +122,24 @@ export function openStreams(
   store: EventStore,
   snapshots: SnapshotStore,
   runtime: Runtime,
-  warm = new WarmStreams(),
+  warm = new StreamStateCache(),
 ): Streams {
   const shared = { store, runtime, warm };
   const kept = { store: snapshots, codec: accountCodec };
   const measured = { snapshots: kept, bytesOf: bytesOfAccount };
   return {
-    accounts: createRunner({ category: ACCOUNT, decider: accountDecider, ...shared, ...measured }),
-    challenges: createRunner({ category: CHALLENGE, decider: challengeDecider, ...shared }),
-    topups: createRunner({ category: TOPUP, decider: topupDecider, ...shared }),
-    openInvoices: createRunner({ category: INVOICES, decider: openInvoicesDecider, ...shared }),
-    autoTopups: createRunner({ category: AUTO_TOPUP, decider: autoTopupDecider, ...shared }),
-    videos: createRunner({ category: VIDEO, decider: videoDecider, ...shared }),
-    priceLists: createRunner({ category: PRICE_LIST, decider: priceListDecider, ...shared, bytesOf: bytesOfPriceList }),
-    refusedRequests: createRunner({ category: REFUSALS, decider: refusalsDecider, ...shared }),
+    accounts: createCommandRunner({ category: ACCOUNT, decider: accountDecider, ...shared, ...measured }),
+    challenges: createCommandRunner({ category: CHALLENGE, decider: challengeDecider, ...shared }),
+    topups: createCommandRunner({ category: TOPUP, decider: topupDecider, ...shared }),
+    openInvoices: createCommandRunner({ category: INVOICES, decider: openInvoicesDecider, ...shared }),
+    autoTopups: createCommandRunner({ category: AUTO_TOPUP, decider: autoTopupDecider, ...shared }),
+    videos: createCommandRunner({ category: VIDEO, decider: videoDecider, ...shared }),
+    priceLists: createCommandRunner({
+      category: PRICE_LIST,
+      decider: priceListDecider,
+      ...shared,
+      bytesOf: bytesOfPriceList,
+    }),
+    refusedRequests: createCommandRunner({ category: REFUSALS, decider: refusalsDecider, ...shared }),
   };
 }

@@ -185,7 +185,7 @@ function assertCovered({ baseUsd, billed, caps = {}, margin }: DataEndpointFile,
   if (!billed) return;
   const cap = Object.hasOwn(caps, billed.cap) ? caps[billed.cap] : undefined;
   if (!cap) throw mistakeAt(within(place, 'billed', 'cap'), 'must be a field that has a cap');
-  if (money.usd(billed.usd) * BigInt(cap.max) > money.usd(baseUsd))
+  if (money.parseUsd(billed.usd) * BigInt(cap.max) > money.parseUsd(baseUsd))
     throw mistakeAt(within(place, 'billed', 'usd'), `must not come to more than the base for ${cap.max} results`);
 }
 

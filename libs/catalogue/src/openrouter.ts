@@ -156,6 +156,6 @@ function vendorOf(id: string): string {
 /** Undefined where there is none, or one that varies: the list has -1 there. */
 function perMillion(perToken: unknown): string | undefined {
   if (typeof perToken !== 'string' || !(Number(perToken) >= 0)) return undefined;
-  const usd = money.unscaled(money.scaled(perToken, 18), 12);
+  const usd = money.formatScaled(money.parseScaled(perToken, 18), 12);
   return usd;
 }

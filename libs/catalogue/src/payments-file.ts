@@ -105,7 +105,7 @@ function assertMethod(method: PaymentMethod, place: Place, { coins }: PaymentTer
 
 function assertRange({ min, max }: { min: string; max: string }, decimalsOf: number, place: Place): void {
   try {
-    const [least, most] = [money.scaled(min, decimalsOf), money.scaled(max, decimalsOf)];
+    const [least, most] = [money.parseScaled(min, decimalsOf), money.parseScaled(max, decimalsOf)];
     if (least > 0n && most >= least) return;
   } catch {} // it is no decimal
   throw mistakeAt(place, 'must go from an amount above 0 to one that is not below it');

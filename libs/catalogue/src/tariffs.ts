@@ -1,6 +1,6 @@
 /** Prices as they stand in data files, as lines of the one tariff. */
 import { type Amounts, type Price, priceOf, type Tariff, type Unit, type Usage } from '#domain';
-import { money, ZERO } from '#kernel';
+import { money, ZERO_USD } from '#kernel';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
 import type { FeeFile } from './data-files.ts';
 import { BILLED_TOKENS, type MediaEndpointFile, type MediaUnit } from './media-file.ts';
@@ -67,7 +67,7 @@ export function mediaTariff(model: string, endpoint: MediaEndpointFile): Tariff 
   const variants = (usdPerUnit.variants ?? []).map(({ when, usd }) => ({ ...listed(usd), when }));
   const tokens = BILLED_TOKENS.flatMap((token): readonly Price[] => {
     const usd = billed?.[token];
-    return usd === undefined ? [] : [{ unit: token, per: BigInt(LISTED_TOKENS), cost: money.usd(usd) }];
+    return usd === undefined ? [] : [{ unit: token, per: BigInt(LISTED_TOKENS), cost: money.parseUsd(usd) }];
   });
   return { ...offeredBy(model, endpoint), prices: [...variants, listed(usdPerUnit.usd), ...tokens] };
 }
@@ -75,8 +75,8 @@ export function mediaTariff(model: string, endpoint: MediaEndpointFile): Tariff 
 /** All services beside the models are searches of the web: invoiced one by one, sold one by one or by the request. */
 export function serviceTariff({ name, provider, costUsd, priceUsd = '0', priceUsdPerRequest = '0' }: FeeFile): Tariff {
   const slug = slugOf(provider);
-  const search: Price = { unit: 'search', per: 1n, cost: money.usd(costUsd), price: money.usd(priceUsd) };
-  const request: Price = { unit: 'request', per: 1n, cost: ZERO, price: money.usd(priceUsdPerRequest) };
+  const search: Price = { unit: 'search', per: 1n, cost: money.parseUsd(costUsd), price: money.parseUsd(priceUsd) };
+  const request: Price = { unit: 'request', per: 1n, cost: ZERO_USD, price: money.parseUsd(priceUsdPerRequest) };
   return { of: name, provider: slug, creditor: slug, prices: [search, request] };
 }
 
@@ -84,7 +84,7 @@ export function serviceTariff({ name, provider, costUsd, priceUsd = '0', priceUs
 export function dataTariff({ provider, action, upstream, baseUsd, margin, billed }: DataEndpointFile): Tariff {
   const { cost, ...price } = sold('lookup', 1n, baseUsd, margin);
   const prices: readonly Price[] = billed
-    ? [price, { unit: 'result', per: 1n, cost: money.usd(billed.usd) }]
+    ? [price, { unit: 'result', per: 1n, cost: money.parseUsd(billed.usd) }]
     : [{ ...price, cost }];
   return { of: `${provider}/${action}`, provider, creditor: upstream, prices };
 }
@@ -96,7 +96,7 @@ function offeredBy(of: string, { provider, upstream }: OfferFile) {
 
 /** Cost and price of `per` units; of ten thousand times as many where the margin leaves no whole pico-USD. */
 function sold(unit: Unit, per: bigint, usd: string, margin: string): Required<Omit<Price, 'when'>> {
-  const cost: bigint = money.usd(usd);
+  const cost: bigint = money.parseUsd(usd);
   const price = cost * marginOf(margin);
   return price % BASIS_POINTS === 0n
     ? { unit, per, cost, price: price / BASIS_POINTS }

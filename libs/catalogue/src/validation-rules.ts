@@ -95,13 +95,13 @@ export const count = must('a whole number above 0', (value) => Number.isSafeInte
 export const countOrNone = must('a whole number from 0', (value) => Number.isSafeInteger(value) && Number(value) >= 0);
 export const positive = must('a number above 0', (value) => typeof value === 'number' && value > 0);
 export const share = must('a share from 0 to 1', (it) => typeof it === 'number' && it >= 0 && it <= 1);
-export const amount = must('an amount of USD as text, such as "0.25"', (value) => read(value, money.usd) >= 0n);
+export const amount = must('an amount of USD as text, such as "0.25"', (value) => read(value, money.parseUsd) >= 0n);
 export const factor = must('a factor as text, such as "1.055"', (value) => read(value, marginOf) > 0n);
 export const day = must('a day, such as "2026-11-20"', isDay);
 
 /** Price = cost × this ÷ 10,000. */
 export function marginOf(margin: string): bigint {
-  return money.scaled(margin, 4);
+  return money.parseScaled(margin, 4);
 }
 
 /** A decimal, or -1 where it is none, or is finer than it can be kept. */

@@ -1,5 +1,5 @@
 /** What was sold, and what it came to: one item for each call, one charge for each request. */
-import { money, type PicoUsd, ZERO } from '#kernel';
+import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import { type Price, type PriceJson, priceOf, type Terms, type Usage, usageToJson } from './tariff.ts';
 import type { Amount } from './value-types.ts';
 
@@ -96,15 +96,20 @@ export function itemOf(
     ...(terms === undefined ? {} : { terms }),
     estimated,
     ...(absorbed === undefined ? {} : { absorbed }),
-    cost: money.toJson(cost),
-    price: absorbed === undefined ? money.toJson(price) : '0',
+    cost: money.toJsonAmount(cost),
+    price: absorbed === undefined ? money.toJsonAmount(price) : '0',
   };
 }
 
 export function chargeOf(items: readonly Item[], rest: Omit<Charge, 'items' | 'cost' | 'price'>): Charge {
-  return { items, cost: money.toJson(totalOf(items, 'cost')), price: money.toJson(totalOf(items, 'price')), ...rest };
+  return {
+    items,
+    cost: money.toJsonAmount(totalOf(items, 'cost')),
+    price: money.toJsonAmount(totalOf(items, 'price')),
+    ...rest,
+  };
 }
 
 function totalOf(items: readonly Item[], amount: 'cost' | 'price'): PicoUsd {
-  return items.reduce((sum, item) => money.add(sum, money.fromJson(item[amount])), ZERO);
+  return items.reduce((sum, item) => money.add(sum, money.parseJsonAmount(item[amount])), ZERO_USD);
 }

@@ -33,7 +33,7 @@ import {
   videoDecider,
 } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { decoded, latestVersion, NO_STREAM, type Recorded, START, usd } from '#kernel';
+import { latestVersion, NO_STREAM, parseUsd, START_POSITION, type StoredEvent, withUpcasting } from '#kernel';
 import { issuedInvoice, paymentOf } from '#testing';
 
 const at = '2026-11-20T12:00:00.000Z';
@@ -50,7 +50,7 @@ const key = {
   name: 'Default',
   hash: 'hash',
   secret: { key: 'a1b2c3', box: 'c2VhbGVk' },
-  limit: usd('5').toString(),
+  limit: parseUsd('5').toString(),
   resetPeriod: 'daily',
   expireAt: '2027-01-01T00:00:00.000Z',
 } as const;
@@ -69,7 +69,7 @@ const attempts: readonly Attempt[] = [
   { ...routed, model: query.model, outcome: 'ok', milliseconds: 345 },
 ];
 const made = { priceList: '0123456789abcdef', attempts, errorCode: 'timeout' };
-const amounts = { cost: usd('0.02').toString(), price: usd('0.0211').toString() };
+const amounts = { cost: parseUsd('0.02').toString(), price: parseUsd('0.0211').toString() };
 const usage = { input: 100, cacheRead: 20, output: 30, reasoning: 10, request: 1 };
 const call: Item = { ...sold, vendorId: 'gen-2', usage, terms: { tier: 'flex' }, estimated: true, ...amounts };
 const charge = chargeOf([call], made);
@@ -79,14 +79,14 @@ const searched = chargeOf(
     call,
     {
       ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, usage: { search: 2 }, estimated: false },
-      ...{ cost: usd('0.014').toString(), price: usd('0.0154').toString() },
+      ...{ cost: parseUsd('0.014').toString(), price: parseUsd('0.0154').toString() },
     },
   ],
   made,
 );
 const hold = (holdId: string, more: { readonly owner?: string } = {}): AccountCommand => ({
   type: 'HoldFunds',
-  data: { holdId, keyId: key.keyId, atLeast: usd('0.1'), atMost: usd('0.1'), expiresAt, query, at, ...more },
+  data: { holdId, keyId: key.keyId, atLeast: parseUsd('0.1'), atMost: parseUsd('0.1'), expiresAt, query, at, ...more },
 });
 
 const accountLife: readonly AccountCommand[] = [
@@ -97,7 +97,7 @@ const accountLife: readonly AccountCommand[] = [
   },
   {
     type: 'AddCredit',
-    data: { creditId: 'lnd/payment', method: 'btc-lightning', amount: usd('5'), bonus: usd('0.25'), at },
+    data: { creditId: 'lnd/payment', method: 'btc-lightning', amount: parseUsd('5'), bonus: parseUsd('0.25'), at },
   },
   {
     type: 'ReverseCredit',
@@ -108,7 +108,7 @@ const accountLife: readonly AccountCommand[] = [
         method: 'btc-lightning',
         why: 'The customer asked for it',
       },
-      ...{ amount: usd('-2'), bonus: usd('-0.1'), at },
+      ...{ amount: parseUsd('-2'), bonus: parseUsd('-0.1'), at },
     },
   },
   hold('settled'),
@@ -140,7 +140,7 @@ const accountLife: readonly AccountCommand[] = [
     },
   },
   hold('extended'),
-  { type: 'ExtendHold', data: { holdId: 'extended', atLeast: usd('0.15'), to: usd('0.2'), at } },
+  { type: 'ExtendHold', data: { holdId: 'extended', atLeast: parseUsd('0.15'), to: parseUsd('0.2'), at } },
   { type: 'SettleHold', data: { holdId: 'extended', charge, at } },
   hold('expired'),
   { type: 'ExpireHolds', data: { before: expiresAt, at: expiresAt } },
@@ -154,7 +154,7 @@ const invoice = issuedInvoice({ accountId: '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11
 const { payment } = paymentOf(invoice);
 const onChain = { ...paymentOf(invoice), payment: { backend: 'lnd', id: 'on chain' } };
 const late = '2026-11-20T12:15:01.000Z';
-const market = { rate: { value: '50000.00', source: 'coinbase', at: expiresAt }, amount: usd('0.5') };
+const market = { rate: { value: '50000.00', source: 'coinbase', at: expiresAt }, amount: parseUsd('0.5') };
 const refund = { id: 'refund', units: -500_000n, why: 'The customer asked for it' };
 const fee = { id: 'liquidity', units: 4_000n, why: 'A channel was opened' };
 
@@ -184,14 +184,17 @@ const topupLife: readonly TopupCommand[] = [
 const wallet = {
   wallet: { pubkey: 'ab'.repeat(32), relays: ['wss://relay.example'], encryption: 'nip44_v2' },
   secret: { key: 'a1b2c3', box: 'c2VhbGVk' },
-  ...{ threshold: usd('10').toString(), amount: usd('10').toString() },
+  ...{ threshold: parseUsd('10').toString(), amount: parseUsd('10').toString() },
 } as const;
 const numbered = { attempt: 1, request: 1, at };
-const limits = { attempts: 9, amount: usd('100') };
+const limits = { attempts: 9, amount: parseUsd('100') };
 
 const autoTopupLife: readonly AutoTopupCommand[] = [
   { type: 'ConnectWallet', data: { ...wallet, at } },
-  { type: 'BeginAutoTopup', data: { attempt: 1, topupId: '8vy58fo1Z8DYdFkUxp9yJd', balance: usd('9.5'), limits, at } },
+  {
+    type: 'BeginAutoTopup',
+    data: { attempt: 1, topupId: '8vy58fo1Z8DYdFkUxp9yJd', balance: parseUsd('9.5'), limits, at },
+  },
   { type: 'RecordInvoice', data: { attempt: 1, invoice: 'lnbcrt1', expiresAt, at } },
   { type: 'BeginRequest', data: { ...numbered, token: 4 } },
   { type: 'EndRequest', data: { ...numbered, outcome: { known: false, why: 'the process ended meanwhile' } } },
@@ -205,13 +208,13 @@ const autoTopupLife: readonly AutoTopupCommand[] = [
 
 const endpoint: VideoEndpoint = {
   ...{ of: 'google/veo-3', provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } },
-  prices: [{ unit: 'videoSecond', per: 1, cost: usd('0.4').toString(), price: usd('0.46').toString() }],
+  prices: [{ unit: 'videoSecond', per: 1, cost: parseUsd('0.4').toString(), price: parseUsd('0.46').toString() }],
 };
 const wanted: VideoCommand = {
   type: 'RequestVideo',
   data: {
     ...{ accountId: invoice.accountId, keyId: key.keyId, query: { ...query, type: 'video_generation' } },
-    hold: { holdId: 'h1', payer: `account-${invoice.accountId}`, amount: usd('3.68').toString() },
+    hold: { holdId: 'h1', payer: `account-${invoice.accountId}`, amount: parseUsd('3.68').toString() },
     endpoints: [endpoint, { ...endpoint, provider: 'google', creditor: 'google', model: 'veo-3.0-generate-001' }],
     ...{ terms: { duration: '8', quality: '720p' }, priceList: charge.priceList, deadline: expiresAt, at },
     ...{ request: { file: 'req_0aqc1x1f', sha256: 'ab'.repeat(32) }, result: 'gen_0aqc1x2f' },
@@ -250,7 +253,7 @@ const videoLives: readonly (readonly VideoCommand[])[] = [
     { type: 'EndSubmission', data: { submission: 2, outcome: { known: false, why: 'the process ended' }, at } },
     { type: 'TimeOutVideo', data: { at: expiresAt } },
     { type: 'RecordReleased', data: { at: expiresAt } },
-    { type: 'CloseVideoCost', data: { cost: usd('3.2'), at: expiresAt } },
+    { type: 'CloseVideoCost', data: { cost: parseUsd('3.2'), at: expiresAt } },
   ],
   [
     ...handedOver,
@@ -263,9 +266,9 @@ const challengeLife: readonly ChallengeCommand[] = [
     type: 'IssueChallenge',
     data: {
       id: Buffer.alloc(32, 0xab).toString('base64url'),
-      ...{ query: { ...query, model: 'web/search', type: 'data_enrichment' }, price: usd('0.0115').toString() },
+      ...{ query: { ...query, model: 'web/search', type: 'data_enrichment' }, price: parseUsd('0.0115').toString() },
       ...{ priceList: charge.priceList, request: 'ZGlnZXN0', method: 'btc-lightning', coin: 'BTC', units: '14000' },
-      ...{ worth: usd('0.0119').toString(), rate: { value: '85000', source: 'kraken', at } },
+      ...{ worth: parseUsd('0.0119').toString(), rate: { value: '85000', source: 'kraken', at } },
       ...{ backend: 'lnd', reference: 'ab'.repeat(32), paymentHash: 'ab'.repeat(32) },
       ...{ expiresAt, usableUntil: expiresAt, at },
     },
@@ -420,13 +423,14 @@ test.each(Object.keys(types))('%s is stated as its latest examples have it', (ty
 describe.each(golden)('$type of version $version', ({ type, version, examples }) => {
   const stream = type.startsWith('Challenge') ? 'challenge-me' : 'account-me';
 
-  async function readBack(): Promise<readonly Recorded<DomainEvent>[]> {
+  async function readBack(): Promise<readonly StoredEvent<DomainEvent>[]> {
     const store = new MemoryEventStore();
     const metadata = version === 1 ? {} : { version };
     const events = examples.map(({ stored }, i) => ({ id: `${i}`, type, data: stored, metadata }));
     await store.append(stream, NO_STREAM, events);
-    const facts: Recorded<DomainEvent>[] = [];
-    for await (const batch of decoded(store, KNOWN_FACTS).history(START)) facts.push(...(batch.events as typeof facts));
+    const facts: StoredEvent<DomainEvent>[] = [];
+    for await (const batch of withUpcasting(store, KNOWN_FACTS).history(START_POSITION))
+      facts.push(...(batch.events as typeof facts));
     return facts;
   }
 
@@ -444,7 +448,7 @@ describe.each(golden)('$type of version $version', ({ type, version, examples })
 });
 
 test('what is appended is read again as it was', async () => {
-  const store = decoded(new MemoryEventStore(), KNOWN_FACTS);
+  const store = withUpcasting(new MemoryEventStore(), KNOWN_FACTS);
   const facts = stated();
   await store.append(
     'account-me',

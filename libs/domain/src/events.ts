@@ -4,7 +4,7 @@
  * Amounts are decimal strings of pico-USD, instants are ISO 8601 in UTC. What was appended stays as it is; a new
  * shape is a new version of its type, with an upcaster (`upcasters`) and a golden file (`golden`).
  */
-import type { Message, Recorded } from '#kernel';
+import type { Message, StoredEvent } from '#kernel';
 import type { AutoTopupEvent } from './autotopup/events.ts';
 import type { ChallengeFact } from './challenge/events.ts';
 import type { Attempt, Charge, PriceLine } from './charge.ts';
@@ -219,6 +219,6 @@ export const REFUSALS = 'refusals';
 export const CATEGORIES = [ACCOUNT, CHALLENGE, TOPUP, AUTO_TOPUP, VIDEO, INVOICES, PRICE_LIST, REFUSALS] as const;
 
 /** The id behind the category in a stream's name. */
-export function idOf(event: Pick<Recorded, 'stream'>): string {
+export function idOf(event: Pick<StoredEvent, 'stream'>): string {
   return event.stream.slice(event.stream.indexOf('-') + 1);
 }

@@ -153,7 +153,7 @@ function keepHold({ holdId, owner, at }: DataOf<'KeepHold'>, { holds }: Holds): 
 function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, payer: Holds): readonly HoldEvent[] {
   const hold = payer.holds.get(holdId);
   if (hold) {
-    const charged = money.toJson(money.least(money.fromJson(charge.price), hold.amount));
+    const charged = money.toJsonAmount(money.min(money.parseJsonAmount(charge.price), hold.amount));
     const data: HoldSettled['data'] = { ...resolved(holdId, hold, at), charged, charge };
     return [{ type: 'HoldSettled', data }];
   }
@@ -195,5 +195,5 @@ function expiredWhere(ended: (hold: OpenHold) => boolean, at: Instant, { holds }
 function resolved(holdId: string, hold: OpenHold, at: Instant) {
   const { keyId, amount, at: heldAt, countedAt, query } = hold;
   const counted = countedAt === heldAt ? {} : { countedAt };
-  return { holdId, keyId, held: money.toJson(amount), heldAt, ...counted, query, at };
+  return { holdId, keyId, held: money.toJsonAmount(amount), heldAt, ...counted, query, at };
 }

@@ -1,14 +1,14 @@
 /** An API key's spending rules: its cap, and the window of time the cap is for. */
-import { money, type PicoUsd, ZERO } from '#kernel';
+import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
 import { type CapWindow, movedTo, newWindow, nextReset } from './limit-window.ts';
 import { reject } from './rejections.ts';
 
 export const MAX_KEY_NAME = 25;
 /** 0.01 USD. */
-export const MIN_KEY_LIMIT = money.usd('0.01');
+export const MIN_KEY_LIMIT = money.parseUsd('0.01');
 /** A larger limit is as good as none, and would not fit where the books are kept. */
-const MAX_KEY_LIMIT = money.usd(1_000_000_000);
+const MAX_KEY_LIMIT = money.parseUsd(1_000_000_000);
 
 export interface Key extends CapWindow {
   readonly name: string;
@@ -66,7 +66,7 @@ export function counterOf({ changes, window }: Key): string {
 /** The key with its counters of the window that `at` falls in. */
 export function rolled(key: Key, at: Instant): Key {
   const cap = movedTo(at, key);
-  return cap === key ? key : { ...key, ...cap, held: ZERO };
+  return cap === key ? key : { ...key, ...cap, held: ZERO_USD };
 }
 
 /** What the cap still allows at `at`; null without a cap. Never below zero. */
@@ -74,19 +74,19 @@ export function allowance(key: Key, at: Instant): PicoUsd | null {
   if (key.limit === null) return null;
   const { limit, used, held } = { ...rolled(key, at), limit: key.limit };
   const left = limit - used - held;
-  return left > 0n ? (left as PicoUsd) : ZERO;
+  return left > 0n ? (left as PicoUsd) : ZERO_USD;
 }
 
 export function created(data: KeyCreated['data']): Key {
   return {
     name: data.name,
-    limit: data.limit === null ? null : money.fromJson(data.limit),
+    limit: data.limit === null ? null : money.parseJsonAmount(data.limit),
     expireAt: data.expireAt,
     revoked: false,
     ...newWindow(data.resetPeriod, data.at),
     changes: 0,
-    held: ZERO,
-    usedInAll: ZERO,
+    held: ZERO_USD,
+    usedInAll: ZERO_USD,
     createdAt: data.at,
     updatedAt: data.at,
   };
@@ -99,9 +99,9 @@ export function updated(key: Key, { name, limit, resetPeriod, expireAt, at }: Ke
     ...key,
     updatedAt: at,
     ...(name === undefined ? {} : { name }),
-    ...(limit === undefined ? {} : { limit: limit === null ? null : money.fromJson(limit) }),
+    ...(limit === undefined ? {} : { limit: limit === null ? null : money.parseJsonAmount(limit) }),
     ...(expireAt === undefined ? {} : { expireAt }),
-    ...(period === key.resetPeriod ? {} : { ...newWindow(period, at), changes: key.changes + 1, held: ZERO }),
+    ...(period === key.resetPeriod ? {} : { ...newWindow(period, at), changes: key.changes + 1, held: ZERO_USD }),
   };
 }
 

@@ -2,7 +2,7 @@
  * The reset windows of a key's cap, and what counts in them: one rule for the account, which decides by it, and for the
  * read model, which shows it.
  */
-import { money, type PicoUsd, ZERO } from '#kernel';
+import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Instant, ResetPeriod } from './events.ts';
 
 /** The window of a cap without a reset period: it never ends. */
@@ -19,7 +19,7 @@ export interface CapWindow {
 
 /** The window that `at` falls in, with nothing used. */
 export function newWindow(resetPeriod: ResetPeriod | null, at: Instant): CapWindow {
-  return { resetPeriod, window: windowAt(resetPeriod, at), used: ZERO };
+  return { resetPeriod, window: windowAt(resetPeriod, at), used: ZERO_USD };
 }
 
 /** The cap in the window that `at` falls in. Windows only move forward, whatever a clock says. */

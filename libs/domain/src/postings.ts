@@ -2,7 +2,7 @@
  * Double entry: what a fact books, as lines whose amounts sum to zero. A positive amount is a debit, a negative one a
  * credit. The journal, the trial balance and every balance follow from these lines and from nothing else.
  */
-import { money, type PicoUsd, ZERO } from '#kernel';
+import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Charge, Item } from './charge.ts';
 import { CHALLENGE, type DomainEvent } from './events.ts';
 
@@ -45,8 +45,8 @@ export function postings(stream: string, event: DomainEvent): readonly Posting[]
     case 'CreditReversed': {
       // A reversal is booked as its credit was, with amounts below zero.
       const { method, amount, bonus } = event.data;
-      const paid = money.fromJson(amount);
-      const given = money.fromJson(bonus);
+      const paid = money.parseJsonAmount(amount);
+      const given = money.parseJsonAmount(bonus);
       return lines(
         { account: `clearing:${method}`, customer: null, amount: paid },
         { account: `bonus:${method}`, customer: null, amount: given },
@@ -63,7 +63,7 @@ export function postings(stream: string, event: DomainEvent): readonly Posting[]
     }
     case 'PaymentFeeCharged': {
       const { method } = event.data;
-      const amount = money.fromJson(event.data.amount);
+      const amount = money.parseJsonAmount(event.data.amount);
       return lines(
         { account: `fees:${method}`, customer: null, amount },
         { account: `clearing:${method}`, customer: null, amount: money.negate(amount) },
@@ -71,7 +71,7 @@ export function postings(stream: string, event: DomainEvent): readonly Posting[]
     }
     case 'ChallengePaid': {
       const { method, amount, price } = event.data;
-      const [paid, owed] = [money.fromJson(amount), money.fromJson(price)];
+      const [paid, owed] = [money.parseJsonAmount(amount), money.parseJsonAmount(price)];
       return lines(
         { account: `clearing:${method}`, customer: null, amount: paid },
         { account: of.available, customer, amount: money.negate(owed) },
@@ -80,29 +80,29 @@ export function postings(stream: string, event: DomainEvent): readonly Posting[]
     }
     case 'ChallengeOverpaid': {
       const { method } = event.data;
-      const amount = money.fromJson(event.data.amount);
+      const amount = money.parseJsonAmount(event.data.amount);
       return lines(
         { account: `clearing:${method}`, customer: null, amount },
         { account: of.available, customer, amount: money.negate(amount) },
       );
     }
     case 'ChallengeForfeited': {
-      const amount = money.fromJson(event.data.amount);
+      const amount = money.parseJsonAmount(event.data.amount);
       return lines(
         { account: of.available, customer, amount },
         { account: 'revenue:unclaimed', customer: null, amount: money.negate(amount) },
       );
     }
     case 'FundsHeld':
-      return moved(customer, of.available, of.held, money.fromJson(event.data.amount));
+      return moved(customer, of.available, of.held, money.parseJsonAmount(event.data.amount));
     case 'HoldExtended':
-      return moved(customer, of.available, of.held, money.fromJson(event.data.by));
+      return moved(customer, of.available, of.held, money.parseJsonAmount(event.data.by));
     case 'HoldReleased':
     case 'HoldExpired':
-      return moved(customer, of.held, of.available, money.fromJson(event.data.held));
+      return moved(customer, of.held, of.available, money.parseJsonAmount(event.data.held));
     case 'HoldSettled': {
-      const held = money.fromJson(event.data.held);
-      const charged = money.fromJson(event.data.charged);
+      const held = money.parseJsonAmount(event.data.held);
+      const charged = money.parseJsonAmount(event.data.charged);
       return lines(
         { account: of.held, customer, amount: held },
         { account: of.available, customer, amount: money.subtract(charged, held) },
@@ -111,14 +111,14 @@ export function postings(stream: string, event: DomainEvent): readonly Posting[]
     }
     case 'VideoCostClosed': {
       const { provider, creditor } = event.data;
-      const cost = money.fromJson(event.data.cost);
+      const cost = money.parseJsonAmount(event.data.cost);
       return lines(
         { account: `cost:${provider}`, customer: null, amount: cost },
         { account: `payable:${creditor}`, customer: null, amount: money.negate(cost) },
       );
     }
     case 'ChargeAbsorbed':
-      return lines(...earned(event.data.charge, 'late', ZERO));
+      return lines(...earned(event.data.charge, 'late', ZERO_USD));
     default:
       return NONE;
   }
@@ -138,14 +138,14 @@ function holderOf(stream: string) {
 function earned({ items, price }: Charge, surface: string, charged: PicoUsd): readonly Posting[] {
   return [
     ...items.flatMap((item) => sold(item, surface)),
-    { account: 'overrun', customer: null, amount: money.subtract(money.fromJson(price), charged) },
+    { account: 'overrun', customer: null, amount: money.subtract(money.parseJsonAmount(price), charged) },
   ];
 }
 
 function sold({ of, beside, provider, creditor, price, cost }: Item, surface: string): readonly Posting[] {
-  const owed = money.fromJson(cost);
+  const owed = money.parseJsonAmount(cost);
   return [
-    { account: `revenue:${beside ? of : surface}`, customer: null, amount: money.negate(money.fromJson(price)) },
+    { account: `revenue:${beside ? of : surface}`, customer: null, amount: money.negate(money.parseJsonAmount(price)) },
     { account: `cost:${provider}`, customer: null, amount: owed },
     { account: `payable:${creditor}`, customer: null, amount: money.negate(owed) },
   ];
@@ -153,7 +153,7 @@ function sold({ of, beside, provider, creditor, price, cost }: Item, surface: st
 
 /** The account was credited what was asked for; what came is worth what the market says. The difference is the house's. */
 function rated(method: string, market: string, credited: string): readonly Posting[] {
-  const amount = money.subtract(money.fromJson(market), money.fromJson(credited));
+  const amount = money.subtract(money.parseJsonAmount(market), money.parseJsonAmount(credited));
   return lines(
     { account: `clearing:${method}`, customer: null, amount },
     { account: `rates:${method}`, customer: null, amount: money.negate(amount) },

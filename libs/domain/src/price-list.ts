@@ -1,5 +1,5 @@
 /** A price list is a fact: published once under its version, so that a charge can name it forever. */
-import { type Decider, unknownFact } from '#kernel';
+import { type Decider, throwUnknownEvent } from '#kernel';
 import type { PriceListPublished } from './events.ts';
 import { reject } from './rejections.ts';
 
@@ -10,7 +10,7 @@ export interface PublishPriceList {
 
 export const priceListDecider: Decider<PublishPriceList, PriceListPublished['data'] | null, PriceListPublished> = {
   initial: () => null,
-  evolve: (_, event) => (event.type === 'PriceListPublished' ? event.data : unknownFact(event as never)),
+  evolve: (_, event) => (event.type === 'PriceListPublished' ? event.data : throwUnknownEvent(event as never)),
   decide({ data }, published) {
     if (published === null) return [{ type: 'PriceListPublished', data }];
     if (prices(published) === prices(data)) return [];

@@ -2,7 +2,7 @@
  * Requests that were refused because there was no money for them. They are facts of the query history and of nothing else, so
  * they stand beside the account: one short stream for each account and day, that ends when it is full.
  */
-import { type Decider, unknownFact } from '#kernel';
+import { type Decider, throwUnknownEvent } from '#kernel';
 import type { RequestRefused } from './events.ts';
 
 /** Of one account, in the history of one day. What comes after them says nothing new. */
@@ -19,7 +19,7 @@ type Noted = ReadonlySet<string>;
 export const refusalsDecider: Decider<NoteRefusal, Noted, RequestRefused> = {
   initial: () => new Set(),
   evolve: (noted, event) =>
-    event.type === 'RequestRefused' ? new Set([...noted, event.data.requestId]) : unknownFact(event as never),
+    event.type === 'RequestRefused' ? new Set([...noted, event.data.requestId]) : throwUnknownEvent(event as never),
   decide({ data }, noted) {
     const known = noted.has(data.requestId) || noted.size >= MAX_REFUSALS_PER_DAY;
     return known ? [] : [{ type: 'RequestRefused', data }];

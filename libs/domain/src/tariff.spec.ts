@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type PicoUsd, usd } from '#kernel';
+import { type PicoUsd, parseUsd } from '#kernel';
 import { isExplained } from '#testing';
 import { chargeOf, itemOf } from './charge.ts';
 import {
@@ -23,8 +23,8 @@ const RUNS = { numRuns: 3_000 };
 const line = (unit: Unit, price: string, more: Partial<Price> = {}): Price => ({
   unit,
   per: 1n,
-  cost: usd(price),
-  price: usd(price),
+  cost: parseUsd(price),
+  price: parseUsd(price),
   ...more,
 });
 const perMillion = (unit: Unit, price: string, more: Partial<Price> = {}) =>
@@ -33,7 +33,7 @@ const perMillion = (unit: Unit, price: string, more: Partial<Price> = {}) =>
 describe('a price', () => {
   test('is exact to the last decimal', () => {
     const prices = [perMillion('input', '0.79125'), perMillion('output', '1.31875')];
-    expect(priceOf({ input: 74, output: 3 }, prices).price).toBe(usd('0.00006250875'));
+    expect(priceOf({ input: 74, output: 3 }, prices).price).toBe(parseUsd('0.00006250875'));
   });
 
   test('is rounded once, up, whatever it is made of', () => {
@@ -49,17 +49,17 @@ describe('a price', () => {
 
   test('of a unit that has none is that of what it falls back to, through every level', () => {
     const prices = [line('input', '1'), line('output', '10')];
-    expect(priceOf({ input: 1, cacheRead: 1, cacheWriteHour: 1, reasoning: 1 }, prices).price).toBe(usd('13'));
+    expect(priceOf({ input: 1, cacheRead: 1, cacheWriteHour: 1, reasoning: 1 }, prices).price).toBe(parseUsd('13'));
     const written = [...prices, line('cacheWrite', '2')];
-    expect(priceOf({ cacheWrite: 1, cacheWriteHour: 1 }, written).price).toBe(usd('4'));
+    expect(priceOf({ cacheWrite: 1, cacheWriteHour: 1 }, written).price).toBe(parseUsd('4'));
   });
 
   test('of a unit that cannot be had is refused, and so is its bound', () => {
     const prices = [line('input', '1')];
     expect(() => priceOf({ input: 1, output: 1 }, prices)).toThrow('no price for the unit output');
     expect(() => boundOf({ image: 1 }, prices)).toThrow('no price for the unit image');
-    expect(() => affordable(usd('1'), { unit: 'output', beside: {} }, prices)).toThrow('output');
-    expect(priceOf({ input: 1, output: 0 }, prices).price).toBe(usd('1'));
+    expect(() => affordable(parseUsd('1'), { unit: 'output', beside: {} }, prices)).toThrow('output');
+    expect(priceOf({ input: 1, output: 0 }, prices).price).toBe(parseUsd('1'));
   });
 
   test('counts the first line whose conditions are met', () => {
@@ -69,27 +69,27 @@ describe('a price', () => {
       line('image', '1'),
     ];
     const of = (terms: Terms) => priceOf({ image: 1 }, prices, terms).price;
-    expect(of({ quality: 'high', size: '2k' })).toBe(usd('4'));
-    expect(of({ quality: 'high', size: '1k' })).toBe(usd('3'));
-    expect(of({ quality: 'low' })).toBe(usd('1'));
-    expect(of({})).toBe(usd('1'));
+    expect(of({ quality: 'high', size: '2k' })).toBe(parseUsd('4'));
+    expect(of({ quality: 'high', size: '1k' })).toBe(parseUsd('3'));
+    expect(of({ quality: 'low' })).toBe(parseUsd('1'));
+    expect(of({})).toBe(parseUsd('1'));
   });
 
   test('that only some conditions have is none for the others', () => {
     const prices = [line('image', '4', { when: { quality: 'high' } })];
-    expect(priceOf({ image: 1 }, prices, { quality: 'high' }).price).toBe(usd('4'));
+    expect(priceOf({ image: 1 }, prices, { quality: 'high' }).price).toBe(parseUsd('4'));
     expect(() => priceOf({ image: 1 }, prices, { quality: 'low' })).toThrow('image');
     expect(() => boundOf({ image: 1 }, prices)).toThrow('image');
   });
 
   test('may depend on the size of the call, which follows from its usage unless the vendor says it', () => {
     const prices = [line('input', '2', { when: { inputTokens: { above: 10 } } }), line('input', '1')];
-    expect(priceOf({ input: 4, cacheRead: 6 }, prices).price).toBe(usd('10'));
-    expect(priceOf({ input: 5, cacheRead: 6 }, prices).price).toBe(usd('22'));
-    expect(priceOf({ input: 5, cacheRead: 6 }, prices, { inputTokens: 10 }).price).toBe(usd('11'));
-    expect(boundOf({ input: 10 }, prices)).toBe(usd('10'));
-    expect(boundOf({ input: 11 }, prices)).toBe(usd('22'));
-    expect(affordable(usd('19'), { unit: 'input', beside: {} }, prices)).toBe(9);
+    expect(priceOf({ input: 4, cacheRead: 6 }, prices).price).toBe(parseUsd('10'));
+    expect(priceOf({ input: 5, cacheRead: 6 }, prices).price).toBe(parseUsd('22'));
+    expect(priceOf({ input: 5, cacheRead: 6 }, prices, { inputTokens: 10 }).price).toBe(parseUsd('11'));
+    expect(boundOf({ input: 10 }, prices)).toBe(parseUsd('10'));
+    expect(boundOf({ input: 11 }, prices)).toBe(parseUsd('22'));
+    expect(affordable(parseUsd('19'), { unit: 'input', beside: {} }, prices)).toBe(9);
   });
 
   test('and cost may be of different units: billed by tokens, sold by the image', () => {
@@ -119,9 +119,9 @@ describe('a bound', () => {
       line('output', '3', { when: { tier: 'priority' } }),
       line('output', '1'),
     ];
-    expect(boundOf({ input: 2 }, prices)).toBe(usd('4'));
-    expect(boundOf({ output: 1 }, prices)).toBe(usd('3'));
-    expect(boundOf({ output: 1 }, prices, { tier: 'flex' })).toBe(usd('1'));
+    expect(boundOf({ input: 2 }, prices)).toBe(parseUsd('4'));
+    expect(boundOf({ output: 1 }, prices)).toBe(parseUsd('3'));
+    expect(boundOf({ output: 1 }, prices, { tier: 'flex' })).toBe(parseUsd('1'));
   });
 });
 

@@ -1,4 +1,11 @@
-import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START } from '#kernel';
+import {
+  type EventBatch,
+  type EventStore,
+  type NewEvent,
+  START_POSITION,
+  type StoredEvent,
+  type StreamHead,
+} from '#kernel';
 import { assertListed } from './known-categories.ts';
 import { written } from './serialize-events.ts';
 
@@ -9,14 +16,14 @@ const PAGE = 1_000;
 export class MemoryEventStore implements EventStore {
   /** The least of all stores, so that a test meets it soon. */
   readonly maxAppendBytes = 512 * 1024;
-  private readonly log: Recorded[] = [];
-  private readonly streams = new Map<string, Recorded[]>();
+  private readonly log: StoredEvent[] = [];
+  private readonly streams = new Map<string, StoredEvent[]>();
   private readonly waiters = new Set<() => void>();
 
   /** @param streamPrefixes how the names of streams begin; none other is appended to */
   constructor(private readonly streamPrefixes: readonly string[] = ['']) {}
 
-  async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+  async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
     assertListed(stream, this.streamPrefixes);
     const { facts } = written(stream, events, this.maxAppendBytes);
@@ -24,9 +31,9 @@ export class MemoryEventStore implements EventStore {
     const last = events.length + expected;
     if (known.length !== expected + 1) {
       const again = events.every(({ id }, i) => known[expected + 1 + i]?.id === id);
-      return again ? { revision: last, position: (known[last] as Recorded).position } : 'stale';
+      return again ? { revision: last, position: (known[last] as StoredEvent).position } : 'stale';
     }
-    const appended = facts.map(({ id, type, data, metadata }, i): Recorded => {
+    const appended = facts.map(({ id, type, data, metadata }, i): StoredEvent => {
       const place = { stream, revision: known.length + i, position: BigInt(this.log.length + i) };
       // Through JSON, as in every real store, so that nothing passes that would not survive it.
       const kept = { data: JSON.parse(data), metadata: JSON.parse(metadata) };
@@ -36,32 +43,32 @@ export class MemoryEventStore implements EventStore {
     this.log.push(...appended);
     this.streams.set(stream, known);
     for (const wake of this.waiters) wake();
-    return { revision: last, position: (known[last] as Recorded).position };
+    return { revision: last, position: (known[last] as StoredEvent).position };
   }
 
-  async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
+  async *read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
     const events = this.streams.get(stream)?.slice(after + 1) ?? [];
     for (let i = 0; i < events.length; i += PAGE) yield events.slice(i, i + PAGE);
   }
 
-  async head(stream: string): Promise<Head | undefined> {
+  async head(stream: string): Promise<StreamHead | undefined> {
     const last = this.streams.get(stream)?.at(-1);
     return last && { revision: last.revision, position: last.position };
   }
 
   async end(): Promise<bigint> {
-    return this.log.at(-1)?.position ?? START;
+    return this.log.at(-1)?.position ?? START_POSITION;
   }
 
-  async *history(after: bigint): AsyncGenerator<Batch> {
+  async *history(after: bigint): AsyncGenerator<EventBatch> {
     const end = this.log.length;
     for (let i = Number(after) + 1; i < end; i += PAGE) {
       const events = this.log.slice(i, Math.min(i + PAGE, end));
-      yield { events, position: (events.at(-1) as Recorded).position };
+      yield { events, position: (events.at(-1) as StoredEvent).position };
     }
   }
 
-  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
+  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     let position = after;
     while (!signal.aborted) {
       for await (const batch of this.history(position)) {

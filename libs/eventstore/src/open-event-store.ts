@@ -1,9 +1,9 @@
-import { type DecodedEventStore, decoded, type EventStore, type FactReader, type KnownFacts } from '#kernel';
+import { type DecodedEventStore, type EventReader, type EventSchema, type EventStore, withUpcasting } from '#kernel';
 import { EventStoreDbEventStore } from './eventstoredb/eventstoredb-event-store.ts';
 import { PostgresEventStore } from './postgres/postgres-event-store.ts';
 
 export interface ClosableEventStore extends EventStore {
-  /** Whether it answers, and can be used. @throws StoreUnavailable, UserRefused */
+  /** Whether it answers, and can be used. @throws StoreUnavailableError, UserRefused */
   check(): Promise<void>;
   /**
    * Somebody waits to see what was appended: followers of this process look for it now. Undefined where they are told of it in any
@@ -20,7 +20,7 @@ export interface OpenedEventStore extends DecodedEventStore {
   close(): Promise<void>;
 
   /** The facts in the versions in which they were written, of all types. For audits. */
-  readonly stored: FactReader;
+  readonly stored: EventReader;
 }
 
 export interface EventStoreAddress {
@@ -28,7 +28,7 @@ export interface EventStoreAddress {
   readonly eventStoreUrl: string | undefined;
   readonly databaseUrl: string;
   readonly categories: readonly string[];
-  readonly knownFacts: KnownFacts;
+  readonly knownFacts: EventSchema;
   readonly onProblem: (problem: string, error: unknown) => void;
 }
 
@@ -37,7 +37,7 @@ export function openEventStore({ knownFacts, ...address }: EventStoreAddress): O
   const stored = openAdapter(address);
   const [check, close] = [() => stored.check(), () => stored.close()];
   const hurry = stored.hurry?.bind(stored);
-  return { ...decoded(stored, knownFacts), stored, check, hurry, close };
+  return { ...withUpcasting(stored, knownFacts), stored, check, hurry, close };
 }
 
 function openAdapter(address: Omit<EventStoreAddress, 'knownFacts'>): ClosableEventStore {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { Batch } from '#kernel';
+import type { EventBatch } from '#kernel';
 import { pagesBehind } from './pages.ts';
 
 /** Pages of ten positions each. */
@@ -8,7 +8,7 @@ async function positionsOf(end: bigint): Promise<readonly bigint[]> {
     const full = end - after >= 10n;
     return { events: [], position: full ? after + 10n : end, full };
   };
-  const batches: Batch[] = [];
+  const batches: EventBatch[] = [];
   for await (const batch of pagesBehind(0n, read)) batches.push(batch);
   return batches.map(({ position }) => position);
 }

@@ -1,4 +1,4 @@
-import { AppendTooLarge, type NewEvent } from '#kernel';
+import { AppendTooLargeError, type NewEvent } from '#kernel';
 
 /** A fact as text, as every store keeps it. */
 export interface Written extends Pick<NewEvent, 'id' | 'type'> {
@@ -15,12 +15,13 @@ export interface WrittenFacts {
 
 /**
  * Facts as text: before anything is sent, so that what no store takes harms no other append.
- * @throws TypeError when one is not JSON; AppendTooLarge when they have more than `maxBytes` together
+ * @throws TypeError when one is not JSON; AppendTooLargeError when they have more than `maxBytes` together
  */
 export function written(stream: string, events: readonly NewEvent[], maxBytes: number): WrittenFacts {
   const facts = events.map(toText);
   const bytes = facts.reduce((sum, fact) => sum + sizeOf(fact), 0);
-  if (bytes > maxBytes) throw new AppendTooLarge(`an append to ${stream} has ${bytes} bytes, and may have ${maxBytes}`);
+  if (bytes > maxBytes)
+    throw new AppendTooLargeError(`an append to ${stream} has ${bytes} bytes, and may have ${maxBytes}`);
   return { facts, bytes };
 }
 

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { type Batch, type Recorded, START } from '#kernel';
+import { type EventBatch, START_POSITION, type StoredEvent } from '#kernel';
 import type { Page } from './pages.ts';
 import { SharedLog } from './shared-log-reader.ts';
 
@@ -28,7 +28,7 @@ class Numbers {
     const behind = this.end - 1n - after;
     const count = Number(behind < BigInt(PAGE) ? behind : BigInt(PAGE));
     this.entriesRead += count;
-    const events = Array.from({ length: count }, (_, i) => ({ position: after + 1n + BigInt(i) }) as Recorded);
+    const events = Array.from({ length: count }, (_, i) => ({ position: after + 1n + BigInt(i) }) as StoredEvent);
     return { events, position: after + BigInt(count), full: count === PAGE };
   }
 
@@ -53,11 +53,11 @@ describe('a log that is shared', () => {
   });
 
   /** Takes batches until it has so many facts, and says their positions. */
-  async function taken(from: AsyncGenerator<Batch>, count: number): Promise<number[]> {
+  async function taken(from: AsyncGenerator<EventBatch>, count: number): Promise<number[]> {
     const positions: number[] = [];
     while (positions.length < count) {
       const { value } = await from.next();
-      positions.push(...(value as Batch).events.map(({ position }) => Number(position)));
+      positions.push(...(value as EventBatch).events.map(({ position }) => Number(position)));
     }
     return positions;
   }
@@ -67,7 +67,7 @@ describe('a log that is shared', () => {
 
   test('is read once, however many follow it', async () => {
     source.grow(95);
-    const followers = numbers(0, 6).map(() => follow(START));
+    const followers = numbers(0, 6).map(() => follow(START_POSITION));
     const read = Promise.all(followers.map((each) => taken(each, 120)));
     await turn();
     for (let i = 0; i < 25; i++) {
@@ -81,7 +81,7 @@ describe('a log that is shared', () => {
 
   test('is read by itself by a follower that lags, until it comes to where another one is', async () => {
     source.grow(100);
-    const [ahead, behind] = [follow(START), follow(START)];
+    const [ahead, behind] = [follow(START_POSITION), follow(START_POSITION)];
     expect(await taken(ahead, 100)).toEqual(numbers(0, 100));
     expect(await taken(behind, 15)).toHaveLength(20);
     expect(await taken(behind, 80)).toEqual(numbers(20, 100));
@@ -114,7 +114,7 @@ describe('a log that is shared', () => {
 
   test('is no longer waited for when the last follower has gone, in whatever way', async () => {
     source.grow(1);
-    const [left, aborted] = [follow(START), follow(START)];
+    const [left, aborted] = [follow(START_POSITION), follow(START_POSITION)];
     await taken(left, 1);
     await taken(aborted, 1);
     const waiting = [left.next(), aborted.next()];
@@ -127,7 +127,7 @@ describe('a log that is shared', () => {
   });
 
   test('one that goes does not take it from the others', async () => {
-    const [stays, goes] = [follow(START), log.follow(START, AbortSignal.abort())];
+    const [stays, goes] = [follow(START_POSITION), log.follow(START_POSITION, AbortSignal.abort())];
     const next = taken(stays, 1);
     expect(await goes.next()).toMatchObject({ done: true });
     source.grow(1);
@@ -137,15 +137,15 @@ describe('a log that is shared', () => {
   test('a failure reaches all who wait, and those who begin again are answered', async () => {
     source.failing = true;
     source.grow(3);
-    const failed = [follow(START), follow(START)].map((each) => each.next());
+    const failed = [follow(START_POSITION), follow(START_POSITION)].map((each) => each.next());
     for (const each of failed) await expect(each).rejects.toThrow('no answer');
     source.failing = false;
-    expect(await taken(follow(START), 3)).toEqual([0, 1, 2]);
+    expect(await taken(follow(START_POSITION), 3)).toEqual([0, 1, 2]);
   });
 
   test('keeps a few pages and no more', async () => {
     source.grow(1_000);
-    await taken(follow(START), 1_000);
+    await taken(follow(START_POSITION), 1_000);
     expect((log as unknown as { readings: Map<bigint, unknown> }).readings.size).toBeLessThanOrEqual(6);
   });
 });

@@ -1,4 +1,4 @@
-import type { Batch } from '#kernel';
+import type { EventBatch } from '#kernel';
 import type { Page } from './pages.ts';
 
 /** How a store reads its log. */
@@ -33,7 +33,7 @@ export class SharedLog {
   constructor(private readonly source: LogSource) {}
 
   /** @throws what the source throws: then it is for the caller to begin again */
-  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
+  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     let position = after;
     let next: Reading | undefined;
     try {

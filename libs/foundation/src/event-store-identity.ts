@@ -2,7 +2,7 @@
  * Read models, snapshots and cursors are made from one history of facts. Beside another one, as by a wrong EVENTSTORE_URL, they would be
  * taken for ahead of it, and be dropped for all who run beside the right one. So the first fact of theirs is kept with them.
  */
-import { type FactReader, START } from '#kernel';
+import { type EventReader, START_POSITION } from '#kernel';
 import { newClient } from '#postgres';
 import { StartError } from './start-error.ts';
 
@@ -14,7 +14,7 @@ export const originMigrations = [
 ] as const;
 
 /** @throws StartError where the database has what was made from other facts than the store has */
-export async function assertSameHistory(connectionString: string, store: Pick<FactReader, 'history'>): Promise<void> {
+export async function assertSameHistory(connectionString: string, store: Pick<EventReader, 'history'>): Promise<void> {
   const first = await firstFactOf(store);
   const client = newClient({ connectionString, name: 'start' });
   await client.connect();
@@ -33,7 +33,7 @@ export async function assertSameHistory(connectionString: string, store: Pick<Fa
   }
 }
 
-async function firstFactOf(store: Pick<FactReader, 'history'>): Promise<string | undefined> {
-  for await (const { events } of store.history(START)) if (events[0]) return events[0].id;
+async function firstFactOf(store: Pick<EventReader, 'history'>): Promise<string | undefined> {
+  for await (const { events } of store.history(START_POSITION)) if (events[0]) return events[0].id;
   return undefined;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { migrate } from './migrate.ts';
 import { Presence, presenceMigrations, seeminglyDead } from './process-presence.ts';
@@ -92,7 +92,7 @@ describe('a process', () => {
     await until(() => problems.length > 0);
     expect([one.owner(), one.isWritten]).toEqual([one.id, false]);
     await until(async () => (await pool.query('select from processes where ends_at <= now()')).rowCount === 1);
-    expect(() => one.owner()).toThrow(StoreUnavailable);
+    expect(() => one.owner()).toThrow(StoreUnavailableError);
     expect([await dead(), problems[0]]).toEqual([[one.id], 'a heartbeat failed; trying again']);
     await reconnect();
     await until(async () => (await dead()).length === 0 && one.isWritten);

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
 
 const LENGTH_MS = 10_000;
@@ -83,11 +83,11 @@ export class Presence {
   /**
    * The id, for what this process alone takes care of, and what others end when it has seemed dead for as long as its row
    * lasts without a heartbeat.
-   * @throws StoreUnavailable before they may, because no heartbeat has reached the database for so long
+   * @throws StoreUnavailableError before they may, because no heartbeat has reached the database for so long
    */
   owner(): string {
     if (performance.now() < this.shownUntil) return this.id;
-    throw new StoreUnavailable('this process cannot show that it is alive');
+    throw new StoreUnavailableError('this process cannot show that it is alive');
   }
 
   /** Whether the database took the last heartbeat, and has room for more: one that is read-only takes none. */

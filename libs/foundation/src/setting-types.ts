@@ -100,7 +100,7 @@ export function dollars(variable: string, byDefault: string, meaning: string): S
     read(env) {
       const value = given(env, variable) ?? byDefault;
       const valid = /^\d{1,9}(\.\d{1,12})?$/.test(value);
-      return valid ? money.usd(value) : wrong(variable, 'an amount of USD, such as 0.50', value);
+      return valid ? money.parseUsd(value) : wrong(variable, 'an amount of USD, such as 0.50', value);
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Metadata, Recorded } from './message.ts';
+import type { Metadata, StoredEvent } from './message.ts';
 
 /** What led to facts. It is stored beside each of them, so that an audit can go back from any fact to its actor. */
 export interface Cause {
@@ -11,17 +11,17 @@ export interface Cause {
 }
 
 /** A request, or something else that begins by itself. */
-export function startedBy(actor: string, id: string): Cause {
+export function createRootCause(actor: string, id: string): Cause {
   return { actor, correlationId: id, causationId: id };
 }
 
 /** A reaction to a fact belongs to what the fact belongs to. */
-export function followingFrom({ id, metadata }: Pick<Recorded, 'id' | 'metadata'>, actor: string): Cause {
+export function createCauseFromEvent({ id, metadata }: Pick<StoredEvent, 'id' | 'metadata'>, actor: string): Cause {
   return { actor, correlationId: metadata.$correlationId ?? id, causationId: id };
 }
 
 /** Under the names that EventStoreDB's own tools look for. What begins by itself belongs to itself: that is said once. */
-export function metadataOf({ actor, correlationId, causationId }: Cause): Metadata {
+export function toMetadata({ actor, correlationId, causationId }: Cause): Metadata {
   return causationId === correlationId
     ? { actor, $correlationId: correlationId }
     : { actor, $correlationId: correlationId, $causationId: causationId };

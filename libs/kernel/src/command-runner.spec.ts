@@ -1,24 +1,24 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import {
-  AppendTooLarge,
+  AppendTooLargeError,
   type Cause,
-  createRunner,
+  createCauseFromEvent,
+  createCommandRunner,
+  createRootCause,
   type Decider,
-  decoded,
   type EventStore,
-  followingFrom,
   type Message,
   NO_SNAPSHOTS,
   NO_STREAM,
-  OutcomeUnknown,
   Rejection,
   type Runtime,
   type Snapshot,
   type SnapshotStore,
-  StoreUnavailable,
-  startedBy,
-  UnknownFact,
+  StoreUnavailableError,
+  UnknownEventError,
+  UnknownOutcomeError,
+  withUpcasting,
 } from '#kernel';
 
 type Added = Message<'Added', { readonly amount: number }>;
@@ -50,9 +50,9 @@ const runtime: Runtime & { readonly slept: number[]; readonly alarms: string[] }
 function runnerOn(store: EventStore, snapshots?: SnapshotStore, decider = counter, triedForMs = 10_000) {
   const codec = { version: '1', encode: (total: number) => total, decode: (json: never) => json as number };
   const kept = snapshots ? { snapshots: { store: snapshots, codec } } : {};
-  const { run, read } = createRunner({ category: 'counter', decider, store, runtime, triedForMs, ...kept });
+  const { run, read } = createCommandRunner({ category: 'counter', decider, store, runtime, triedForMs, ...kept });
   return {
-    run: (id: string, command: Add, cause: Cause = startedBy('me', 'request')) => run(id, command, cause),
+    run: (id: string, command: Add, cause: Cause = createRootCause('me', 'request')) => run(id, command, cause),
     read,
   };
 }
@@ -172,7 +172,7 @@ describe('run', () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     store.after = () => {
-      throw new StoreUnavailable('lost');
+      throw new StoreUnavailableError('lost');
     };
     await expect(runner.run('a', add(3))).resolves.toMatchObject({ revision: 0 });
     expect(await stored(store)).toEqual([3]);
@@ -184,7 +184,7 @@ describe('run', () => {
     const runner = runnerOn(store);
     store.after = () => {
       store.before = async () => void (await store.elsewhere(9, 0));
-      throw new StoreUnavailable('lost');
+      throw new StoreUnavailableError('lost');
     };
     await expect(runner.run('a', add(3))).resolves.toMatchObject({ revision: 0 });
     await expect(runner.run('a', add(1, 100))).resolves.toMatchObject({ revision: 2 });
@@ -197,11 +197,11 @@ describe('run', () => {
     const away = () => {
       store.before = async () => {
         away();
-        throw new StoreUnavailable('away');
+        throw new StoreUnavailableError('away');
       };
     };
     away();
-    await expect(runner.run('a', add(1))).rejects.toBeInstanceOf(StoreUnavailable);
+    await expect(runner.run('a', add(1))).rejects.toBeInstanceOf(StoreUnavailableError);
     store.before = undefined;
     await expect(runner.run('a', add(1))).resolves.toMatchObject({ revision: 0 });
   });
@@ -215,10 +215,10 @@ describe('run', () => {
       behind.resolve(runner.run('a', add(2)).catch((error) => error));
       return silence.promise;
     };
-    await expect(runner.run('a', add(1))).rejects.toBeInstanceOf(OutcomeUnknown);
+    await expect(runner.run('a', add(1))).rejects.toBeInstanceOf(UnknownOutcomeError);
     const nothingSent = await behind.promise;
-    expect(nothingSent).toBeInstanceOf(StoreUnavailable);
-    expect(nothingSent).not.toBeInstanceOf(OutcomeUnknown);
+    expect(nothingSent).toBeInstanceOf(StoreUnavailableError);
+    expect(nothingSent).not.toBeInstanceOf(UnknownOutcomeError);
     silence.resolve();
     await expect(runner.run('a', add(4))).resolves.toMatchObject({ revision: 1 });
     expect(await stored(store)).toEqual([1, 4]);
@@ -229,7 +229,7 @@ describe('run', () => {
     const runner = runnerOn(store, undefined, counter, 20);
     await store.elsewhere(1, NO_STREAM);
     store.after = () => new Promise(() => {});
-    await expect(runner.run('a', add(2))).rejects.toBeInstanceOf(OutcomeUnknown);
+    await expect(runner.run('a', add(2))).rejects.toBeInstanceOf(UnknownOutcomeError);
     await expect(runner.run('a', add(4))).resolves.toMatchObject({ revision: 2, state: 7 });
     expect(store.reads).toBe(2); // all of it, and what came since
   });
@@ -263,7 +263,7 @@ describe('run', () => {
   });
 
   test.each([
-    ['is too large by itself', 'x'.repeat(600_000), AppendTooLarge],
+    ['is too large by itself', 'x'.repeat(600_000), AppendTooLargeError],
     ['cannot be stored', 1n, TypeError],
   ])('a command whose fact %s harms no other, and raises an alarm', async (_, note, error) => {
     const store = new Interfered();
@@ -328,12 +328,12 @@ describe('a stream with a fact that this program does not know', () => {
 
   test('is not used, also where it was warm, and others are', async () => {
     const store = new MemoryEventStore();
-    const runner = runnerOn(decoded(store, known));
+    const runner = runnerOn(withUpcasting(store, known));
     await runner.run('a', add(5));
     await store.append('counter-a', 0, [newer]);
     runtime.alarms.length = 0;
     for (const command of [add(1), add(0), add(9, 5)])
-      await expect(runner.run('a', command)).rejects.toBeInstanceOf(UnknownFact);
+      await expect(runner.run('a', command)).rejects.toBeInstanceOf(UnknownEventError);
     expect(runtime.alarms).toEqual(Array(3).fill('counter-a cannot be used'));
     expect(await stored(store)).toHaveLength(2);
     await expect(runner.run('b', add(1))).resolves.toMatchObject({ revision: 0 });
@@ -343,9 +343,9 @@ describe('a stream with a fact that this program does not know', () => {
 test('facts say what led to them where that is not what they belong to, also when they are appended together', async () => {
   const store = new MemoryEventStore();
   const runner = runnerOn(store);
-  const saga = followingFrom({ id: 'fact-7', metadata: { $correlationId: 'r1' } }, 'saga:s');
-  const old = followingFrom({ id: 'fact-8', metadata: {} }, 'saga:s');
-  await Promise.all([startedBy('key:k', 'r1'), saga, old].map((cause) => runner.run('a', add(1), cause)));
+  const saga = createCauseFromEvent({ id: 'fact-7', metadata: { $correlationId: 'r1' } }, 'saga:s');
+  const old = createCauseFromEvent({ id: 'fact-8', metadata: {} }, 'saga:s');
+  await Promise.all([createRootCause('key:k', 'r1'), saga, old].map((cause) => runner.run('a', add(1), cause)));
   const causes: unknown[] = [];
   for await (const facts of store.read('counter-a', NO_STREAM)) causes.push(...facts.map(({ metadata }) => metadata));
   expect(causes).toEqual([

@@ -1,20 +1,20 @@
-import { type Cause, metadataOf } from './cause.ts';
+import { type Cause, toMetadata } from './cause.ts';
 import { type Decider, fold, type StateCodec } from './decider.ts';
-import type { Message, NewEvent, Recorded } from './message.ts';
+import type { Message, NewEvent, StoredEvent } from './message.ts';
 import {
-  type FactAppender,
-  type FactReader,
-  type Head,
+  type EventAppender,
+  type EventReader,
   NO_STREAM,
-  OutcomeUnknown,
   type Runtime,
   type SnapshotStore,
-  START,
-  StoreUnavailable,
+  START_POSITION,
+  StoreUnavailableError,
+  type StreamHead,
+  UnknownOutcomeError,
 } from './ports.ts';
-import { within } from './store-timeout.ts';
-import { type WarmStream, WarmStreams } from './stream-state-cache.ts';
-import { UnknownFact } from './upcasting.ts';
+import { withStoreTimeout } from './store-timeout.ts';
+import { type CachedStream, StreamStateCache } from './stream-state-cache.ts';
+import { UnknownEventError } from './upcasting.ts';
 
 /** Commands that are decided and appended together at most. */
 const MAX_GROUP = 256;
@@ -34,29 +34,29 @@ const RESEND_LONGEST_WAIT_MS = 500;
 const SNAPSHOT_EVERY = 1_000;
 
 /** What became of a command: the facts that followed (`[]`: it was already so) and where its stream then ended. */
-export interface Outcome<Event, State = unknown> extends Head {
+export interface CommandOutcome<Event, State = unknown> extends StreamHead {
   readonly events: readonly Event[];
   /** What the stream's facts came to with these: an answer can be given from it, whatever the read models show. */
   readonly state: State;
 }
 
 /** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
-export interface Runner<Command extends Message, Event extends Message, State = unknown> {
+export interface CommandRunner<Command extends Message, Event extends Message, State = unknown> {
   /**
-   * @throws Rejection as decided; StoreUnavailable when the store stays away for some seconds, OutcomeUnknown where something may
-   *   have been appended; UnknownFact when a newer program is needed;
-   *   AppendTooLarge when what follows from this one command is; whatever else the store refuses it with
+   * @throws Rejection as decided; StoreUnavailableError when the store stays away for some seconds, UnknownOutcomeError where something may
+   *   have been appended; UnknownEventError when a newer program is needed;
+   *   AppendTooLargeError when what follows from this one command is; whatever else the store refuses it with
    */
-  run(id: string, command: Command, cause: Cause): Promise<Outcome<Event, State>>;
+  run(id: string, command: Command, cause: Cause): Promise<CommandOutcome<Event, State>>;
 }
 
 /** What the facts of a stream come to now, whoever appended them: for decisions of other streams. */
-export interface StateReader<State> {
-  /** @throws StoreUnavailable, UnknownFact */
+export interface StreamStateReader<State> {
+  /** @throws StoreUnavailableError, UnknownEventError */
   read(id: string): Promise<State>;
 }
 
-interface Folded<State> extends Head {
+interface Folded<State> extends StreamHead {
   readonly state: State;
   /** The id of the last fact; empty where there is none. */
   readonly last: string;
@@ -65,7 +65,7 @@ interface Folded<State> extends Head {
 interface Waiting<Command, State, Event> {
   readonly command: Command;
   readonly cause: Cause;
-  resolve(outcome: Outcome<Event, State>): void;
+  resolve(outcome: CommandOutcome<Event, State>): void;
   reject(error: unknown): void;
 }
 
@@ -82,35 +82,35 @@ interface Decided<State, Event> {
   readonly error?: unknown;
 }
 
-export interface RunnerOptions<Command extends Message, State, Event extends Message> {
+export interface CommandRunnerOptions<Command extends Message, State, Event extends Message> {
   readonly category: string;
   readonly decider: Decider<Command, State, Event>;
-  readonly store: FactReader & FactAppender;
+  readonly store: EventReader & EventAppender;
   readonly runtime: Runtime;
   readonly snapshots?: { readonly store: SnapshotStore; readonly codec: StateCodec<State> };
   /** Where folded streams are kept, together with those of other categories. */
-  readonly warm?: WarmStreams;
+  readonly warm?: StreamStateCache;
   /** About what a state takes in memory, where that is more than a few KB. Asked after each group, so it must be quick. */
   bytesOf?(state: State): number;
   /** How long a command is tried, in milliseconds; 4.5 s where this is left out. */
   readonly triedForMs?: number;
 }
 
-export function streamName(category: string, id: string): string {
+export function toStreamName(category: string, id: string): string {
   return `${category}-${id}`;
 }
 
 /** Makes the write path of one category of streams. Folded states stay warm; a stream's commands queue behind each other. */
-export function createRunner<Command extends Message, State, Event extends Message>(
-  options: RunnerOptions<Command, State, Event>,
-): Runner<Command, Event, State> & StateReader<State> {
+export function createCommandRunner<Command extends Message, State, Event extends Message>(
+  options: CommandRunnerOptions<Command, State, Event>,
+): CommandRunner<Command, Event, State> & StreamStateReader<State> {
   const writers = new Map<string, StreamWriter<Command, State, Event>>();
-  const { warm = new WarmStreams() } = options;
+  const { warm = new StreamStateCache() } = options;
 
   function writerOf(id: string): StreamWriter<Command, State, Event> {
     const known = writers.get(id);
     if (known) return known;
-    const writer = new StreamWriter(streamName(options.category, id), options, warm, () => void writers.delete(id));
+    const writer = new StreamWriter(toStreamName(options.category, id), options, warm, () => void writers.delete(id));
     writers.set(id, writer);
     return writer;
   }
@@ -122,7 +122,7 @@ export function createRunner<Command extends Message, State, Event extends Messa
 }
 
 /** One stream: its folded state, and the queue of commands that wait for it. */
-class StreamWriter<Command extends Message, State, Event extends Message> implements WarmStream {
+class StreamWriter<Command extends Message, State, Event extends Message> implements CachedStream {
   private folded: Folded<State> | undefined;
   private snapshotAt = NO_STREAM;
   private queue: Waiting<Command, State, Event>[] = [];
@@ -131,8 +131,8 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
 
   constructor(
     private readonly stream: string,
-    private readonly options: RunnerOptions<Command, State, Event>,
-    private readonly warm: WarmStreams,
+    private readonly options: CommandRunnerOptions<Command, State, Event>,
+    private readonly warm: StreamStateCache,
     readonly forget: () => void,
   ) {}
 
@@ -140,7 +140,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
     return !this.busy && this.readers === 0;
   }
 
-  submit(command: Command, cause: Cause): Promise<Outcome<Event, State>> {
+  submit(command: Command, cause: Cause): Promise<CommandOutcome<Event, State>> {
     return new Promise((resolve, reject) => {
       this.queue.push({ command, cause, resolve, reject });
       if (!this.busy) void this.drain();
@@ -189,14 +189,14 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
     const reason = error instanceof Refused ? error.reason : error;
     // Where the store is away, what was folded is the beginning of the stream still: an append to another end would be stale, and any
     // other answer is confirmed first. Else what is stored is no longer known.
-    if (!(reason instanceof StoreUnavailable)) this.folded = undefined;
+    if (!(reason instanceof StoreUnavailableError)) this.folded = undefined;
     const { runtime } = this.options;
-    if (reason instanceof UnknownFact) runtime.alarm(`${this.stream} cannot be used`, reason);
+    if (reason instanceof UnknownEventError) runtime.alarm(`${this.stream} cannot be used`, reason);
     else if (error instanceof Refused)
       runtime.alarm(`${this.stream} cannot take what follows from ${group[0]?.command.type}`, reason);
     for (const waiting of group) waiting.reject(reason);
-    if (!(reason instanceof StoreUnavailable)) return;
-    const behind = new StoreUnavailable('others have waited in vain', { cause: reason }); // and these would, as long
+    if (!(reason instanceof StoreUnavailableError)) return;
+    const behind = new StoreUnavailableError('others have waited in vain', { cause: reason }); // and these would, as long
     for (const waiting of this.queue.splice(0)) waiting.reject(behind);
   }
 
@@ -225,7 +225,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
       base = await this.catchUp(base);
       confirmed = true;
     }
-    throw new StoreUnavailable(`${this.stream} is too busy: another writer was first ${MAX_CONFLICTS} times`);
+    throw new StoreUnavailableError(`${this.stream} is too busy: another writer was first ${MAX_CONFLICTS} times`);
   }
 
   /** Decides each command on the state that those before it left; one that is refused does not stop the others. */
@@ -238,7 +238,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
       try {
         const events = decider.decide(command, state);
         state = fold(decider, state, events);
-        const metadata = metadataOf(cause);
+        const metadata = toMetadata(cause);
         for (const { type, data } of events) appended.push({ id: runtime.newId(), type, data, metadata });
         decisions.push({ events, state });
       } catch (error) {
@@ -264,19 +264,23 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
   }
 
   /** After a lost answer the same ids are sent again, which the store takes as one append. */
-  private async appendSurely(expected: number, events: readonly NewEvent[], until: number): Promise<Head | 'stale'> {
+  private async appendSurely(
+    expected: number,
+    events: readonly NewEvent[],
+    until: number,
+  ): Promise<StreamHead | 'stale'> {
     const { store, runtime } = this.options;
     for (let resends = 0; ; resends++) {
       try {
-        return await within(
+        return await withStoreTimeout(
           Math.max(until - performance.now(), TRIED_ONCE_MS),
           store.append(this.stream, expected, events),
         );
       } catch (error) {
-        if (!(error instanceof StoreUnavailable)) throw new Refused(error);
+        if (!(error instanceof StoreUnavailableError)) throw new Refused(error);
         const wait = Math.min(RESEND_FIRST_WAIT_MS * 2 ** resends, RESEND_LONGEST_WAIT_MS);
         if (resends >= MAX_RESENDS || performance.now() + wait >= until)
-          throw new OutcomeUnknown(error.message, { cause: error });
+          throw new UnknownOutcomeError(error.message, { cause: error });
         await runtime.sleep(wait);
       }
     }
@@ -287,7 +291,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
     const folded = kept && (await this.resume(kept));
     this.snapshotAt = folded ? (kept?.revision ?? NO_STREAM) : NO_STREAM;
     const state = this.options.decider.initial();
-    return folded ?? this.catchUp({ state, revision: NO_STREAM, position: START, last: '' });
+    return folded ?? this.catchUp({ state, revision: NO_STREAM, position: START_POSITION, last: '' });
   }
 
   /**
@@ -330,7 +334,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
     return folded;
   }
 
-  private foldedWith(base: Folded<State>, facts: readonly Recorded[]): Folded<State> {
+  private foldedWith(base: Folded<State>, facts: readonly StoredEvent[]): Folded<State> {
     const end = facts.at(-1);
     if (!end) return base;
     const state = fold(this.options.decider, base.state, facts as unknown as readonly Event[]);

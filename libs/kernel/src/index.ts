@@ -1,62 +1,73 @@
-export { type Cause, followingFrom, metadataOf, startedBy } from './cause.ts';
-export { createRunner, type Outcome, type Runner, type StateReader, streamName } from './command-runner.ts';
+export { type Cause, createCauseFromEvent, createRootCause, toMetadata } from './cause.ts';
+export {
+  type CommandOutcome,
+  type CommandRunner,
+  createCommandRunner,
+  type StreamStateReader,
+  toStreamName,
+} from './command-runner.ts';
 export { type Decider, fold, type StateCodec } from './decider.ts';
-export { plainNumber, usdNumber, withNumbersAsText } from './json-number.ts';
-export type { Message, Metadata, NewEvent, Recorded } from './message.ts';
+export { parseJsonWithNumbersAsText, toJsonNumber, toUsdJsonNumber } from './json-number.ts';
+export type { Message, Metadata, NewEvent, StoredEvent } from './message.ts';
 export * as money from './money.ts';
-export { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from './money.ts';
+export { formatUsd, type PicoUsd, parseUsd, picoUsd, ZERO_USD } from './money.ts';
 export { PersistentMap } from './persistent-map.ts';
 export {
-  AppendTooLarge,
-  type Batch,
+  AppendTooLargeError,
+  BlockedByEventError,
   type CheckpointStore,
+  type EventAppender,
+  type EventBatch,
+  type EventReader,
   type EventStore,
-  type FactAppender,
-  type FactReader,
-  type Head,
   type Lease,
+  LeaseLostError,
   NO_SNAPSHOTS,
   NO_STREAM,
-  OutcomeUnknown,
   type Runtime,
   type Snapshot,
   type SnapshotStore,
-  START,
-  StoppedAtFact,
-  StoreUnavailable,
-  TurnLost,
-  type UnreadFact,
+  START_POSITION,
+  StoreUnavailableError,
+  type StreamHead,
+  UnknownOutcomeError,
+  type UnreadableEvent,
 } from './ports.ts';
 export { pump, type Sink } from './pump.ts';
 export { Rejection } from './rejection.ts';
-export { outlasting } from './retry-while-unavailable.ts';
-export { within } from './store-timeout.ts';
-export { type WarmStream, WarmStreams } from './stream-state-cache.ts';
+export { retryWhileUnavailable } from './retry-while-unavailable.ts';
+export { withStoreTimeout } from './store-timeout.ts';
+export { type CachedStream, StreamStateCache } from './stream-state-cache.ts';
 export {
   type DecodedEventStore,
-  decoded,
-  isKnown,
-  type KnownFacts,
+  type EventSchema,
+  isKnownEvent,
   latestVersion,
-  UnknownFact,
+  throwUnknownEvent,
+  toSchemaFingerprint,
+  UnknownEventError,
   type Upcaster,
-  unknownFact,
   upcast,
-  versionOf,
+  withUpcasting,
 } from './upcasting.ts';
 export {
-  type Ask,
-  type Do,
-  type Due,
-  type DueTable,
+  assertFencingToken,
+  type DueStream,
   type EffectOutcome,
+  type EffectStep,
   type Effects,
-  type Next,
-  type PutOff,
-  refuseLowerToken,
-  type Send,
-  type Step,
-  TURN_LOST,
+  LEASE_LOST,
+  type QueryStep,
+  type RescheduledStream,
+  type SendStep,
   type Workflow,
+  type WorkflowPlan,
+  type WorkflowSchedule,
+  type WorkflowStep,
 } from './workflow.ts';
-export { type Asked, type RunningWorkflow, startWorkflow, type WorkflowPorts } from './workflow-runner.ts';
+export {
+  type PendingQuery,
+  type RunningWorkflow,
+  startWorkflow,
+  type WorkflowDependencies,
+} from './workflow-runner.ts';

@@ -1,4 +1,4 @@
-import { formatUsd, type PicoUsd, ZERO } from './money.ts';
+import { formatUsd, type PicoUsd, ZERO_USD } from './money.ts';
 
 // In the language since ES2026; the compiler's library does not have them yet.
 type Reviver = (this: unknown, key: string, value: unknown, context?: { readonly source?: string }) => unknown;
@@ -14,14 +14,14 @@ const MOST_EXACT = 1_000_000_000_000_000n;
 const PER_USD = 1e12;
 
 /** Money as a bare JSON number in plain decimals: strict clients refuse quotes, exponents and rounding. */
-export function usdNumber(amount: PicoUsd): object | number {
-  if (amount === ZERO) return 0;
+export function toUsdJsonNumber(amount: PicoUsd): object | number {
+  if (amount === ZERO_USD) return 0;
   const isPlain = amount >= LEAST_PLAIN && amount < MOST_EXACT; // most are, and text takes several times as long
   return isPlain ? Number(amount) / PER_USD : JSON.rawJSON(formatUsd(amount));
 }
 
 /** A decimal as it is, as a bare JSON number. */
-export function plainNumber(decimal: string): object {
+export function toJsonNumber(decimal: string): object {
   return JSON.rawJSON(decimal);
 }
 
@@ -29,7 +29,7 @@ export function plainNumber(decimal: string): object {
  * Reads JSON whose numbers are text, as they were written: no digit is lost, and an exponent can be seen.
  * @throws SyntaxError
  */
-export function withNumbersAsText(json: string): unknown {
+export function parseJsonWithNumbersAsText(json: string): unknown {
   return JSON.parse(json, asWritten);
 }
 

@@ -23,7 +23,7 @@ export interface NewEvent {
 }
 
 /** A fact as the event store gives it back. */
-export type Recorded<E extends Message = Message> = E & {
+export type StoredEvent<E extends Message = Message> = E & {
   readonly id: string;
   readonly stream: string;
   /** Place in its stream, from 0. */

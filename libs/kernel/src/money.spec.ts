@@ -10,11 +10,11 @@ describe('money', () => {
     ['1e2', 100_000_000_000_000n],
     ['10e-1', 1_000_000_000_000n],
   ])('reads %p USD exactly', (text, pico) => {
-    expect(money.usd(text)).toBe(pico);
+    expect(money.parseUsd(text)).toBe(pico);
   });
 
   test.each(['', 'x', '1.', '1e-13', '0.0000000000001', 'Infinity', '0x10', ' 1'])('refuses %p', (text) => {
-    expect(() => money.usd(text)).toThrow(RangeError);
+    expect(() => money.parseUsd(text)).toThrow(RangeError);
   });
 
   test('prints plain decimals, never an exponent', () => {
@@ -24,7 +24,11 @@ describe('money', () => {
   });
 
   test('that has no decimals is printed whole', () => {
-    expect([money.unscaled(1_500n, 0), money.unscaled(-500n, 0), money.unscaled(0n, 0)]).toEqual(['1500', '-500', '0']);
+    expect([money.formatScaled(1_500n, 0), money.formatScaled(-500n, 0), money.formatScaled(0n, 0)]).toEqual([
+      '1500',
+      '-500',
+      '0',
+    ]);
   });
 
   test('rounds a division up, and only what has a remainder', () => {

@@ -10,7 +10,7 @@ export type PicoUsd = bigint & { readonly [unit]: 'pico-USD' };
 /** How many decimals of a USD a pico-USD stands for. */
 const USD_DECIMALS = 12;
 
-export const ZERO = 0n as PicoUsd;
+export const ZERO_USD = 0n as PicoUsd;
 
 /** Takes a whole number that is already in pico-USD. */
 export function picoUsd(amount: bigint): PicoUsd {
@@ -21,17 +21,17 @@ export function picoUsd(amount: bigint): PicoUsd {
  * Reads a USD amount exactly: `"1.25"`, `1.25` or `1e-7`.
  * @throws RangeError when it is not a finite decimal, or is finer than a pico-USD
  */
-export function usd(amount: string | number): PicoUsd {
-  return picoUsd(scaled(amount, USD_DECIMALS));
+export function parseUsd(amount: string | number): PicoUsd {
+  return picoUsd(parseScaled(amount, USD_DECIMALS));
 }
 
 /** Reads a binary number as the USD amount that is meant by it, to the nearest pico-USD: 0.1 + 0.2 is 0.3. */
-export function usdNearest(amount: number): PicoUsd {
-  return usd(amount.toFixed(USD_DECIMALS));
+export function roundToPicoUsd(amount: number): PicoUsd {
+  return parseUsd(amount.toFixed(USD_DECIMALS));
 }
 
 /** Reads a decimal as a whole number of its 10⁻ᵈ parts, exactly. Throws RangeError when it is finer than that. */
-export function scaled(amount: string | number, decimals: number): bigint {
+export function parseScaled(amount: string | number, decimals: number): bigint {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(String(amount));
   if (!match) throw new RangeError(`not a decimal amount: ${amount}`);
   const [, sign, whole = '', fraction = '', exponent = '0'] = match;
@@ -45,11 +45,11 @@ export function scaled(amount: string | number, decimals: number): bigint {
 
 /** Prints an amount as a plain decimal number of USD, never in exponent form: `"0.0000625"`. */
 export function formatUsd(amount: PicoUsd): string {
-  return unscaled(amount, USD_DECIMALS);
+  return formatScaled(amount, USD_DECIMALS);
 }
 
 /** Prints a whole number of 10⁻ᵈ parts as a plain decimal. */
-export function unscaled(amount: bigint, decimals: number): string {
+export function formatScaled(amount: bigint, decimals: number): string {
   const digits = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, '0');
   const point = digits.length - decimals;
   const fraction = digits.slice(point).replace(/0+$/, '');
@@ -68,12 +68,12 @@ export function negate(a: PicoUsd): PicoUsd {
   return -a as PicoUsd;
 }
 
-export function least(first: PicoUsd, ...rest: readonly PicoUsd[]): PicoUsd {
+export function min(first: PicoUsd, ...rest: readonly PicoUsd[]): PicoUsd {
   return rest.reduce((low, each) => (each < low ? each : low), first);
 }
 
-export function most(...amounts: readonly PicoUsd[]): PicoUsd {
-  return amounts.reduce((high, each) => (each > high ? each : high), ZERO);
+export function max(...amounts: readonly PicoUsd[]): PicoUsd {
+  return amounts.reduce((high, each) => (each > high ? each : high), ZERO_USD);
 }
 
 export function sum(amounts: Iterable<PicoUsd>): PicoUsd {
@@ -89,10 +89,10 @@ export function divideUp(amount: bigint, by: bigint): bigint {
 }
 
 /** How an amount stands in an event: a decimal string of pico-USD, since JSON numbers are not exact. */
-export function toJson(amount: PicoUsd): string {
+export function toJsonAmount(amount: PicoUsd): string {
   return amount.toString();
 }
 
-export function fromJson(amount: string): PicoUsd {
+export function parseJsonAmount(amount: string): PicoUsd {
   return BigInt(amount) as PicoUsd;
 }

@@ -1,82 +1,82 @@
-import type { NewEvent, Recorded } from './message.ts';
+import type { NewEvent, StoredEvent } from './message.ts';
 
 /** The revision of a stream that has no events yet. */
 export const NO_STREAM = -1;
 
 /** The position before the first fact. */
-export const START = -1n;
+export const START_POSITION = -1n;
 
 /** Where a stream ends. */
-export interface Head {
+export interface StreamHead {
   readonly revision: number;
   readonly position: bigint;
 }
 
 /** Facts in global order. `position` is how far the reader has now seen, also where the batch is empty. */
-export interface Batch {
-  readonly events: readonly Recorded[];
+export interface EventBatch {
+  readonly events: readonly StoredEvent[];
   readonly position: bigint;
   /** Facts between those that this program cannot read, in order. Only readers that ask for them get any. */
-  readonly unread?: readonly UnreadFact[];
+  readonly unread?: readonly UnreadableEvent[];
 }
 
 /** A fact as it was stored, and why it cannot be read. */
-export interface UnreadFact {
-  readonly fact: Recorded;
+export interface UnreadableEvent {
+  readonly fact: StoredEvent;
   readonly error: unknown;
 }
 
 /** How facts are read. */
-export interface FactReader {
+export interface EventReader {
   /** The facts of one stream behind revision `after` (`NO_STREAM` for all), in batches, to its end. */
-  read(stream: string, after: number): AsyncIterable<readonly Recorded[]>;
+  read(stream: string, after: number): AsyncIterable<readonly StoredEvent[]>;
 
   /** Where a stream ends now; undefined when it does not exist. */
-  head(stream: string): Promise<Head | undefined>;
+  head(stream: string): Promise<StreamHead | undefined>;
 
-  /** The highest position that was given to a fact; `START` when there is none. A reader may reach it a little later. */
+  /** The highest position that was given to a fact; `START_POSITION` when there is none. A reader may reach it a little later. */
   end(): Promise<bigint>;
 
   /** All facts behind position `after`, in global order, to the end as it is now. */
-  history(after: bigint): AsyncIterable<Batch>;
+  history(after: bigint): AsyncIterable<EventBatch>;
 
   /** As `history`, and then what is appended, until `signal` aborts. Never skips a fact that commits late. */
-  follow(after: bigint, signal: AbortSignal): AsyncIterable<Batch>;
+  follow(after: bigint, signal: AbortSignal): AsyncIterable<EventBatch>;
 }
 
 /** How facts are appended. Only `run` does it. */
-export interface FactAppender {
+export interface EventAppender {
   /**
    * Appends all of `events` or none, if the stream ends at `expected` (`NO_STREAM` when it must not exist yet).
    * Sending the same event ids at the same `expected` again is one append.
    * @returns the new head, or `'stale'` when the stream ends elsewhere
-   * @throws StoreUnavailable when the outcome is unknown: ask again with the same ids; AppendTooLarge; whatever else it
+   * @throws StoreUnavailableError when the outcome is unknown: ask again with the same ids; AppendTooLargeError; whatever else it
    *   throws, nothing was stored, and the same append would be refused again
    */
-  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'>;
+  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'>;
 }
 
 /** The store of facts. Every adapter passes the same contract (`libs/testing/contracts/event-store.ts`). */
-export interface EventStore extends FactReader, FactAppender {}
+export interface EventStore extends EventReader, EventAppender {}
 
 /** The store did not answer, so it is unknown whether an append happened. */
-export class StoreUnavailable extends Error {
-  override readonly name: string = 'StoreUnavailable';
+export class StoreUnavailableError extends Error {
+  override readonly name: string = 'StoreUnavailableError';
 }
 
 /** What was appended may be there, or come yet: a store that was stopped goes on with what it was sent. */
-export class OutcomeUnknown extends StoreUnavailable {}
+export class UnknownOutcomeError extends StoreUnavailableError {}
 
 /** An append has more bytes than the store takes at once. Nothing was stored. */
-export class AppendTooLarge extends Error {
-  override readonly name = 'AppendTooLarge';
+export class AppendTooLargeError extends Error {
+  override readonly name = 'AppendTooLargeError';
 }
 
 /**
  * A folded state and the fact it was folded to. A cache: losing it loses nothing. What is decided on it is money, so it is used
  * only where it surely was kept by this installation, and goes on from the fact that it names.
  */
-export interface Snapshot extends Head {
+export interface Snapshot extends StreamHead {
   /** The id of the last fact. */
   readonly last: string;
   readonly state: unknown;
@@ -113,13 +113,13 @@ export interface Lease {
 }
 
 /** Another process has the turn now, so nothing was written. */
-export class TurnLost extends Error {
-  override readonly name = 'TurnLost';
+export class LeaseLostError extends Error {
+  override readonly name = 'LeaseLostError';
 }
 
 /** A reader stands before a fact that it cannot take, until it can, or until somebody has said that it be skipped. */
-export class StoppedAtFact extends Error {
-  override readonly name = 'StoppedAtFact';
+export class BlockedByEventError extends Error {
+  override readonly name = 'BlockedByEventError';
 
   constructor(
     readonly position: bigint,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { type Batch, decoded, pump, type Sink, StoppedAtFact, UnknownFact } from '#kernel';
+import { BlockedByEventError, type EventBatch, pump, type Sink, UnknownEventError, withUpcasting } from '#kernel';
 
 const quiet = { sleep: async () => {}, alarm: () => {} };
 
@@ -21,7 +21,7 @@ function collector(wanted: number, failures: number, failAfterApplying = false) 
   const sink: Sink = {
     name: 'collector',
     checkpoint: async () => position,
-    async apply(batch: Batch) {
+    async apply(batch: EventBatch) {
       if (left > 0 && !failAfterApplying) {
         left--;
         throw new Error('not now');
@@ -81,8 +81,8 @@ describe('pump', () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(3, 0);
     let tries = 0;
-    const apply = async (batch: Batch) => {
-      if (++tries < 5) throw new StoppedAtFact(0n, 'it stands before position 0', new Error('too many digits'));
+    const apply = async (batch: EventBatch) => {
+      if (++tries < 5) throw new BlockedByEventError(0n, 'it stands before position 0', new Error('too many digits'));
       await sink.apply(batch);
     };
     const alarms: string[] = [];
@@ -96,7 +96,7 @@ describe('pump', () => {
     await store.append('newer', -1, [{ id: 'newer', type: 'Measured', data: {}, metadata: {} }]);
     await store.append('later', -1, [{ id: 'later', type: 'Counted', data: { i: 3 }, metadata: {} }]);
     const { sink, seen, done } = collector(3, 0);
-    const known = decoded(store, { upcasters: { Counted: [] }, revision: 1, skippable: new Set() });
+    const known = withUpcasting(store, { upcasters: { Counted: [] }, revision: 1, skippable: new Set() });
     const errors: unknown[] = [];
     const alarm = (_: string, error: unknown) => {
       errors.push(error);
@@ -105,6 +105,6 @@ describe('pump', () => {
     await pump(known.follow, sink, done.signal, { ...quiet, alarm });
     expect(seen).toEqual([0, 1]);
     expect(await sink.checkpoint()).toBe(1n);
-    expect(errors).toEqual(Array(3).fill(expect.any(UnknownFact)));
+    expect(errors).toEqual(Array(3).fill(expect.any(UnknownEventError)));
   });
 });

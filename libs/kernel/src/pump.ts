@@ -1,4 +1,4 @@
-import { type Batch, type Runtime, StoppedAtFact, TurnLost } from './ports.ts';
+import { BlockedByEventError, type EventBatch, LeaseLostError, type Runtime } from './ports.ts';
 
 const RETRY_FIRST_WAIT_MS = 50;
 const RETRY_LONGEST_WAIT_MS = 5_000;
@@ -9,17 +9,17 @@ export interface Sink {
   /** The position up to which everything was applied. */
   checkpoint(): Promise<bigint>;
   /** Applies a batch and moves the checkpoint to `batch.position`, in one step where the sink can. */
-  apply(batch: Batch): Promise<void>;
+  apply(batch: EventBatch): Promise<void>;
 }
 
 /**
  * Feeds facts in order into a sink until `signal` aborts. When something fails, the sink is asked where it stands and
  * the facts behind that come again, after a growing wait and with an alarm. Other pumps run on meanwhile. Before a
  * fact that the sink cannot take, one alarm is enough.
- * @throws TurnLost when another process writes this sink now
+ * @throws LeaseLostError when another process writes this sink now
  */
 export async function pump(
-  follow: (after: bigint, signal: AbortSignal) => AsyncIterable<Batch>,
+  follow: (after: bigint, signal: AbortSignal) => AsyncIterable<EventBatch>,
   sink: Sink,
   signal: AbortSignal,
   runtime: Pick<Runtime, 'sleep' | 'alarm'>,
@@ -35,8 +35,8 @@ export async function pump(
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof TurnLost) throw error;
-      const stop = error instanceof StoppedAtFact ? error : undefined;
+      if (error instanceof LeaseLostError) throw error;
+      const stop = error instanceof BlockedByEventError ? error : undefined;
       if (!stop) runtime.alarm(`${sink.name} could not apply a batch; trying again`, error);
       else if (stop.position !== stoppedAt) runtime.alarm(stop.message, stop);
       stoppedAt = stop?.position;

@@ -1,4 +1,4 @@
-import { type Runtime, StoreUnavailable } from './ports.ts';
+import { type Runtime, StoreUnavailableError } from './ports.ts';
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 2_000;
@@ -8,7 +8,7 @@ const LONGEST_WAIT_MS = 2_000;
  * growing waits. `write` may have been stored before, so once more must be the same.
  * @throws what `write` last threw
  */
-export async function outlasting<T>(
+export async function retryWhileUnavailable<T>(
   write: () => Promise<T>,
   sleep: (milliseconds: number) => ReturnType<Runtime['sleep']>,
   mayGoOn: () => boolean,
@@ -17,7 +17,7 @@ export async function outlasting<T>(
     try {
       return await write();
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || !mayGoOn()) throw error;
+      if (!(error instanceof StoreUnavailableError) || !mayGoOn()) throw error;
       await sleep(wait);
     }
   }

@@ -5,14 +5,14 @@ import { type AccountCommand, accountCodec, accountDecider } from '#domain';
 import { eventStoreMigrations, PostgresEventStore, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
 import {
-  createRunner,
+  createCommandRunner,
   formatUsd,
   NO_STREAM,
+  parseUsd,
   picoUsd,
-  type Recorded,
   type Snapshot,
   type SnapshotStore,
-  usd,
+  type StoredEvent,
 } from '#kernel';
 import { BY_A_TEST, createTestDatabase, someCharge, type TestDatabase } from '#testing';
 
@@ -24,7 +24,7 @@ const MAX_GROUP = 256;
 const ACCOUNT = randomUUID();
 const STREAM = `account-${ACCOUNT}`;
 /** Each request was charged 7 pico-USD. */
-const LEFT = formatUsd(picoUsd(usd('9') - 7n * BigInt(REQUESTS)));
+const LEFT = formatUsd(picoUsd(parseUsd('9') - 7n * BigInt(REQUESTS)));
 
 const at = '2026-11-20T12:00:00.000Z';
 const expiresAt = '2026-11-20T12:10:00.000Z';
@@ -32,12 +32,12 @@ const query = { model: 'm', type: 'chat_completion', source: 'api', online: fals
 const charge = someCharge({ price: '7', cost: '5' });
 const key = {
   ...{ keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' } },
-  ...{ limit: usd('100').toString(), resetPeriod: 'daily' as const, expireAt: null },
+  ...{ limit: parseUsd('100').toString(), resetPeriod: 'daily' as const, expireAt: null },
 };
 
 const hold = (holdId: string): AccountCommand => ({
   type: 'HoldFunds',
-  data: { holdId, keyId: 'k', atLeast: usd('1'), atMost: usd('1'), expiresAt, query, at },
+  data: { holdId, keyId: 'k', atLeast: parseUsd('1'), atMost: parseUsd('1'), expiresAt, query, at },
 });
 const settle = (holdId: string): AccountCommand => ({ type: 'SettleHold', data: { holdId, charge, at } });
 
@@ -45,7 +45,7 @@ const settle = (holdId: string): AccountCommand => ({ type: 'SettleHold', data: 
 class CountingStore extends PostgresEventStore {
   reads: { after: number; facts: number }[] = [];
 
-  override async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
+  override async *read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
     const read = { after, facts: 0 };
     this.reads.push(read);
     for await (const batch of super.read(stream, after)) {
@@ -81,13 +81,13 @@ function runner(from: SnapshotStore = snapshots) {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm };
   const codec = accountCodec;
   const account = { category: 'account', decider: accountDecider, store, runtime, snapshots: { store: from, codec } };
-  const { run } = createRunner(account);
+  const { run } = createCommandRunner(account);
   return (command: AccountCommand) => run(ACCOUNT, command, BY_A_TEST);
 }
 
 /** What the account can spend, as the refusal of more than that says. */
 async function available(run = runner()): Promise<unknown> {
-  const tooMuch = { holdId: 'h', keyId: null, atLeast: usd('10'), atMost: usd('10'), expiresAt, query, at };
+  const tooMuch = { holdId: 'h', keyId: null, atLeast: parseUsd('10'), atMost: parseUsd('10'), expiresAt, query, at };
   const refused = await run({ type: 'HoldFunds', data: tooMuch }).catch((error) => error);
   return refused.details.affordable;
 }
@@ -100,7 +100,10 @@ beforeAll(async () => {
   snapshots = new WatchedSnapshots(pool, [KEY]);
   const run = runner();
   await run({ type: 'OpenAccount', data: { key, at } });
-  await run({ type: 'AddCredit', data: { creditId: 'c', method: 'm', amount: usd('9'), bonus: usd('0'), at } });
+  await run({
+    type: 'AddCredit',
+    data: { creditId: 'c', method: 'm', amount: parseUsd('9'), bonus: parseUsd('0'), at },
+  });
   const requests = Array.from({ length: REQUESTS }, (_, request) => `h${request}`);
   await Promise.all(requests.flatMap((each) => [run(hold(each)), run(settle(each))]));
   await Promise.all(snapshots.saved);

@@ -1,9 +1,9 @@
-import { StoreUnavailable } from './ports.ts';
+import { StoreUnavailableError } from './ports.ts';
 
-/** @throws StoreUnavailable where a store does not answer in time; what it answers later is for nobody */
-export function within<Answer>(milliseconds: number, answer: Promise<Answer>): Promise<Answer> {
+/** @throws StoreUnavailableError where a store does not answer in time; what it answers later is for nobody */
+export function withStoreTimeout<Answer>(milliseconds: number, answer: Promise<Answer>): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new StoreUnavailable('the event store did not answer in time'));
+    const late = () => reject(new StoreUnavailableError('the event store did not answer in time'));
     const timer = setTimeout(late, milliseconds);
     answer.then(
       (value) => {

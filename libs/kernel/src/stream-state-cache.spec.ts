@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { WarmStreams } from '#kernel';
+import { StreamStateCache } from '#kernel';
 
 const KB = 1_000;
 
@@ -11,7 +11,7 @@ function streams(forgotten: string[]) {
 test('the streams that were used last are kept, as many as there is room for', () => {
   const forgotten: string[] = [];
   const of = streams(forgotten);
-  const warm = new WarmStreams(50 * KB);
+  const warm = new StreamStateCache(50 * KB);
   const [a, b, c] = [of('a'), of('b'), of('c')];
   for (const stream of [a, b, a]) warm.keep(stream, 16 * KB);
   expect([warm.size, warm.bytes]).toEqual([2, 40 * KB]);
@@ -22,7 +22,7 @@ test('the streams that were used last are kept, as many as there is room for', (
 test('one large stream takes the place of many small ones, and one that has grown too', () => {
   const forgotten: string[] = [];
   const of = streams(forgotten);
-  const warm = new WarmStreams(100 * KB);
+  const warm = new StreamStateCache(100 * KB);
   const names = Array.from({ length: 20 }, (_, i) => `${i}`);
   const small = names.map((name) => of(name));
   for (const stream of small) warm.keep(stream, KB);
@@ -35,7 +35,7 @@ test('one large stream takes the place of many small ones, and one that has grow
 test('what is used at the moment is not forgotten', () => {
   const forgotten: string[] = [];
   const of = streams(forgotten);
-  const warm = new WarmStreams(50 * KB);
+  const warm = new StreamStateCache(50 * KB);
   for (const stream of [of('busy', false), of('idle'), of('busy too', false)]) warm.keep(stream, 16 * KB);
   warm.keep(of('last', false), 40 * KB);
   expect([forgotten, warm.size]).toEqual([['idle'], 3]);

@@ -3,16 +3,16 @@ const BYTES_OF_ANY = 4_000;
 /** Where nobody knows how much memory there is. */
 const MAX_BYTES = 256 * 1024 * 1024;
 
-export interface WarmStream {
+export interface CachedStream {
   /** Nobody waits for it, so it may be forgotten: its facts say the same. */
   readonly idle: boolean;
   forget(): void;
 }
 
 /** The folded streams of a process: those that were used last, as many as fit into so much memory by what each takes about. */
-export class WarmStreams {
+export class StreamStateCache {
   /** In the order of last use. */
-  private readonly streams = new Map<WarmStream, number>();
+  private readonly streams = new Map<CachedStream, number>();
   private total = 0;
 
   constructor(private readonly maxBytes = MAX_BYTES) {}
@@ -26,7 +26,7 @@ export class WarmStreams {
   }
 
   /** It was used, and its state takes about so many bytes now. Others are forgotten where there is no room for all. */
-  keep(stream: WarmStream, stateBytes: number): void {
+  keep(stream: CachedStream, stateBytes: number): void {
     this.remove(stream);
     const bytes = BYTES_OF_ANY + stateBytes;
     this.streams.set(stream, bytes);
@@ -43,7 +43,7 @@ export class WarmStreams {
     }
   }
 
-  private remove(stream: WarmStream): void {
+  private remove(stream: CachedStream): void {
     this.total -= this.streams.get(stream) ?? 0;
     this.streams.delete(stream);
   }

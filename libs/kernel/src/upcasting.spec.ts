@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import {
-  type Batch,
   type DecodedEventStore,
-  decoded,
-  type KnownFacts,
+  type EventBatch,
+  type EventSchema,
   NO_STREAM,
-  START,
-  UnknownFact,
-  unknownFact,
-  versionOf,
+  START_POSITION,
+  throwUnknownEvent,
+  toSchemaFingerprint,
+  UnknownEventError,
+  withUpcasting,
 } from '#kernel';
 
-const known: KnownFacts = {
+const known: EventSchema = {
   upcasters: {
     Kept: [],
     Changed: [(data: { cents: number }) => ({ amount: data.cents * 100 }), ({ amount }) => ({ units: `${amount}` })],
@@ -26,7 +26,7 @@ let raw: MemoryEventStore;
 let store: DecodedEventStore;
 beforeEach(() => {
   raw = new MemoryEventStore();
-  store = decoded(raw, known);
+  store = withUpcasting(raw, known);
 });
 
 let nr = 0;
@@ -65,7 +65,7 @@ describe('a fact', () => {
     const [stored] = (await readAll(raw.history(0n))).batches.flatMap(({ events }) => events);
     const fact = { ...stored, data: { units: '500' } };
     expect((await readAll(store.read(stream, 0))).batches).toEqual([[fact]]);
-    const batch: Batch = { events: [fact as never], position: 1n };
+    const batch: EventBatch = { events: [fact as never], position: 1n };
     expect((await readAll(store.history(0n))).batches).toEqual([batch]);
     for await (const followed of store.follow(0n, new AbortController().signal)) {
       expect(followed).toEqual(batch);
@@ -84,14 +84,14 @@ describe.each([
   });
 
   test('stops readers of its stream', async () => {
-    expect(await readAll(store.read(stream, NO_STREAM))).toEqual({ batches: [], error: expect.any(UnknownFact) });
+    expect(await readAll(store.read(stream, NO_STREAM))).toEqual({ batches: [], error: expect.any(UnknownEventError) });
     expect(await readAll(store.read(stream, 2))).toMatchObject({ batches: [[{ revision: 3 }]] });
   });
 
   test.each(['history', 'follow'] as const)('stops %s behind what comes before it', async (reading) => {
-    const read = await readAll(store[reading](START, new AbortController().signal));
+    const read = await readAll(store[reading](START_POSITION, new AbortController().signal));
     expect(read).toMatchObject({ batches: [{ events: [{ type: 'Kept' }], position: 0n }] });
-    expect(read.error).toBeInstanceOf(UnknownFact);
+    expect(read.error).toBeInstanceOf(UnknownEventError);
     expect(await readAll(store[reading](1n, new AbortController().signal))).toMatchObject({
       batches: [],
       error: { message: expect.stringMatching(/position 2, revision 2 of thing-1/) },
@@ -106,30 +106,32 @@ test('readers that need not stop get the facts around those that cannot be read,
     events: [{ revision: 0 }, { revision: 4 }],
     position: 4n,
     unread: [
-      { fact: { revision: 1, type: 'Made up' }, error: expect.any(UnknownFact) },
+      { fact: { revision: 1, type: 'Made up' }, error: expect.any(UnknownEventError) },
       { fact: { revision: 3, type: 'Changed', data: null }, error: expect.any(TypeError) },
     ],
   };
-  expect((await readAll(store.lenient.history(START))).batches).toMatchObject([batch]);
-  for await (const followed of store.lenient.follow(START, new AbortController().signal)) {
+  expect((await readAll(store.lenient.history(START_POSITION))).batches).toMatchObject([batch]);
+  for await (const followed of store.lenient.follow(START_POSITION, new AbortController().signal)) {
     expect(followed).toMatchObject(batch);
     break;
   }
-  expect((await readAll(store.lenient.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownFact);
+  expect((await readAll(store.lenient.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownEventError);
 });
 
 test('a fact that may be skipped is left out of the log, and decides nothing unseen', async () => {
   await raw.append(stream, NO_STREAM, [event('Noted'), event('Kept'), event('Noted')]);
-  expect((await readAll(store.history(START))).batches).toMatchObject([{ events: [{ type: 'Kept' }], position: 2n }]);
-  expect((await readAll(store.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownFact);
+  expect((await readAll(store.history(START_POSITION))).batches).toMatchObject([
+    { events: [{ type: 'Kept' }], position: 2n },
+  ]);
+  expect((await readAll(store.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownEventError);
 });
 
 test('a fold that meets a fact it does not know is stopped', () => {
-  expect(() => unknownFact({ type: 'Made up', data: {} } as never)).toThrow(UnknownFact);
+  expect(() => throwUnknownEvent({ type: 'Made up', data: {} } as never)).toThrow(UnknownEventError);
 });
 
 test('what is folded has another version once a fact is read differently', () => {
-  const changed = (more: Partial<KnownFacts>) => versionOf({ ...known, ...more });
+  const changed = (more: Partial<EventSchema>) => toSchemaFingerprint({ ...known, ...more });
   const versions = [
     changed({}),
     changed({ revision: 2 }),

@@ -1,20 +1,20 @@
-import type { Recorded } from './message.ts';
-import type { DueTable, PutOff, Workflow } from './workflow.ts';
+import type { StoredEvent } from './message.ts';
+import type { RescheduledStream, Workflow, WorkflowSchedule } from './workflow.ts';
 
 /** Which streams of a workflow wait for something: those that facts of other categories may concern. */
-export class WaitingStreams {
+export class WaitingStreamIndex {
   private readonly workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'concerns'>;
-  private readonly due: DueTable;
+  private readonly due: WorkflowSchedule;
   /** Read once, and followed since. */
   private known: Promise<Set<string>> | undefined;
 
-  constructor(workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'concerns'>, due: DueTable) {
+  constructor(workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'concerns'>, due: WorkflowSchedule) {
     this.workflow = workflow;
     this.due = due;
   }
 
   /** @param own streams of the workflow that have facts among these, so that they may wait from now on */
-  async concernedBy(facts: readonly Recorded[], own: readonly string[]): Promise<readonly string[]> {
+  async concernedBy(facts: readonly StoredEvent[], own: readonly string[]): Promise<readonly string[]> {
     const { concerns, name } = this.workflow;
     if (!concerns) return [];
     this.known ??= this.due.waiting(name).then((ids) => new Set(ids));
@@ -27,7 +27,7 @@ export class WaitingStreams {
     return [...ids].filter((id): id is string => id !== undefined && known.has(id));
   }
 
-  putOff({ id, at }: PutOff): void {
+  putOff({ id, at }: RescheduledStream): void {
     void this.known?.then((known) => (at === null ? known.delete(id) : known.add(id)));
   }
 }

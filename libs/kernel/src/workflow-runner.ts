@@ -3,15 +3,23 @@
  * that is due is folded, asked what is next, and its steps are done. What they change comes back as facts.
  */
 import type { Cause } from './cause.ts';
-import { type Runner, streamName } from './command-runner.ts';
-import type { Message, Recorded } from './message.ts';
-import { type CheckpointStore, type FactReader, type Lease, type Runtime, TurnLost } from './ports.ts';
+import { type CommandRunner, toStreamName } from './command-runner.ts';
+import type { Message, StoredEvent } from './message.ts';
+import { type CheckpointStore, type EventReader, type Lease, LeaseLostError, type Runtime } from './ports.ts';
 import { pump, type Sink } from './pump.ts';
 import { Rejection } from './rejection.ts';
-import { outlasting } from './retry-while-unavailable.ts';
-import { WaitingStreams } from './waiting-stream-index.ts';
-import { type Due, type DueTable, type Next, type PutOff, type Step, TURN_LOST, type Workflow } from './workflow.ts';
-import { FoldedStreams } from './workflow-state-cache.ts';
+import { retryWhileUnavailable } from './retry-while-unavailable.ts';
+import { WaitingStreamIndex } from './waiting-stream-index.ts';
+import {
+  type DueStream,
+  LEASE_LOST,
+  type RescheduledStream,
+  type Workflow,
+  type WorkflowPlan,
+  type WorkflowSchedule,
+  type WorkflowStep,
+} from './workflow.ts';
+import { WorkflowStateCache } from './workflow-state-cache.ts';
 
 /** How long something that is due waits at most before it is found, unless this process has made it due. */
 const LOOK_EVERY_MS = 250;
@@ -23,10 +31,10 @@ const OUTCOME_TRIED_FOR_MS = 15_000;
 const MAX_AT_WORK = 256;
 /** and those of them that are only looked at again: where their answers are slow, they must not keep others out. */
 const MAX_LOOKED_AT = 128;
-type Of<S extends Step, Kind extends S['step']> = Extract<S, { readonly step: Kind }>;
+type Of<S extends WorkflowStep, Kind extends S['step']> = Extract<S, { readonly step: Kind }>;
 
 /** A question of a stream. */
-export interface Asked<S extends Step> {
+export interface PendingQuery<S extends WorkflowStep> {
   readonly id: string;
   /** Something has happened to it: it is not only looked at again. */
   readonly ahead: boolean;
@@ -34,16 +42,16 @@ export interface Asked<S extends Step> {
 }
 
 /** Where the steps of a workflow go. */
-export interface WorkflowPorts<Command extends Message, Event extends Message, S extends Step> {
-  readonly facts: Pick<FactReader, 'read' | 'follow'>;
+export interface WorkflowDependencies<Command extends Message, Event extends Message, S extends WorkflowStep> {
+  readonly facts: Pick<EventReader, 'read' | 'follow'>;
   /** The write path of its own streams. */
-  readonly own: Runner<Command, Event>;
+  readonly own: CommandRunner<Command, Event>;
   send(step: Of<S, 'send'>, id: string, cause: Cause): Promise<void>;
   /** Asks together. @returns for each, in order, the commands for its own stream that follow from the answer */
-  ask(questions: readonly Asked<S>[]): readonly Promise<readonly Command[]>[];
+  ask(questions: readonly PendingQuery<S>[]): readonly Promise<readonly Command[]>[];
   /** @returns the answer of the world, also where it is a refusal; throws when it is not known what came of it */
   perform(step: Of<S, 'do'>, id: string, signal: AbortSignal): Promise<unknown>;
-  readonly due: DueTable;
+  readonly due: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   /** ISO 8601. */
   now(): string;
@@ -51,15 +59,15 @@ export interface WorkflowPorts<Command extends Message, Event extends Message, S
 }
 
 export interface RunningWorkflow {
-  /** They end with the turn; they reject with `TurnLost` when another process has it. */
+  /** They end with the turn; they reject with `LeaseLostError` when another process has it. */
   readonly parts: readonly Promise<void>[];
   /** A hint that something has happened to a stream. It can be wrong. */
   wake(id: string): Promise<void>;
 }
 
-export function startWorkflow<Command extends Message, State, Event extends Message, S extends Step>(
+export function startWorkflow<Command extends Message, State, Event extends Message, S extends WorkflowStep>(
   workflow: Workflow<Command, State, Event, S>,
-  ports: WorkflowPorts<Command, Event, S>,
+  ports: WorkflowDependencies<Command, Event, S>,
   lease: Lease,
 ): RunningWorkflow {
   const turn = new WorkflowTurn(workflow, ports, lease);
@@ -69,39 +77,43 @@ export function startWorkflow<Command extends Message, State, Event extends Mess
 }
 
 function isLost(error: unknown): boolean {
-  return error instanceof TurnLost || (error instanceof Rejection && error.code === TURN_LOST);
+  return error instanceof LeaseLostError || (error instanceof Rejection && error.code === LEASE_LOST);
 }
 
 /** A stream that is worked on. */
-interface Opened<S extends Step> {
-  readonly due: Due;
-  readonly next: Next<S>;
+interface Opened<S extends WorkflowStep> {
+  readonly due: DueStream;
+  readonly next: WorkflowPlan<S>;
 }
 
-class WorkflowTurn<Command extends Message, State, Event extends Message, S extends Step> {
+class WorkflowTurn<Command extends Message, State, Event extends Message, S extends WorkflowStep> {
   private readonly workflow: Workflow<Command, State, Event, S>;
-  private readonly ports: WorkflowPorts<Command, Event, S>;
+  private readonly ports: WorkflowDependencies<Command, Event, S>;
   private readonly lease: Lease;
-  private readonly streams: FoldedStreams<Command, State, Event, S>;
-  private readonly atWork = new Map<string, Due>();
+  private readonly streams: WorkflowStateCache<Command, State, Event, S>;
+  private readonly atWork = new Map<string, DueStream>();
   /** Of those at work, whose effects occupy no place. */
   private readonly aside = new Set<string>();
   private readonly working = new Set<Promise<void>>();
-  private readonly waiting: WaitingStreams;
-  private done: PutOff[] = [];
+  private readonly waiting: WaitingStreamIndex;
+  private done: RescheduledStream[] = [];
   /** Others are due and wait for those at work. */
   private crowded = false;
   /** Errors of the streams that were started last. */
   private readonly alarmed = new Set<string>();
   private sleep = new AbortController();
-  private lost: TurnLost | undefined;
+  private lost: LeaseLostError | undefined;
 
-  constructor(workflow: Workflow<Command, State, Event, S>, ports: WorkflowPorts<Command, Event, S>, lease: Lease) {
+  constructor(
+    workflow: Workflow<Command, State, Event, S>,
+    ports: WorkflowDependencies<Command, Event, S>,
+    lease: Lease,
+  ) {
     this.workflow = workflow;
     this.ports = ports;
     this.lease = lease;
-    this.streams = new FoldedStreams(workflow, ports.facts);
-    this.waiting = new WaitingStreams(workflow, ports.due);
+    this.streams = new WorkflowStateCache(workflow, ports.facts);
+    this.waiting = new WaitingStreamIndex(workflow, ports.due);
     lease.signal.addEventListener('abort', () => this.sleep.abort());
   }
 
@@ -109,8 +121,8 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   sink(): Sink {
     const { name, category, patient } = this.workflow;
     const { checkpoints } = this.ports;
-    const prefix = streamName(category, '');
-    const idIn = ({ stream }: Recorded) => stream.slice(prefix.length);
+    const prefix = toStreamName(category, '');
+    const idIn = ({ stream }: StoredEvent) => stream.slice(prefix.length);
     return {
       name,
       checkpoint: () => checkpoints.load(name),
@@ -190,7 +202,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     return MAX_AT_WORK - this.atWork.size + this.aside.size;
   }
 
-  private takenOf(rows: readonly Due[]): readonly Due[] {
+  private takenOf(rows: readonly DueStream[]): readonly DueStream[] {
     const lookedAt = [...this.atWork.values()].filter(({ id, ahead }) => !ahead && !this.aside.has(id)).length;
     const ahead = rows.filter((row) => row.ahead);
     const again = rows.filter((row) => !row.ahead).slice(0, Math.max(0, MAX_LOOKED_AT - lookedAt));
@@ -198,7 +210,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   }
 
   /** What is next for a stream; undefined where that cannot be found out now. */
-  private async opened(due: Due): Promise<Opened<S> | undefined> {
+  private async opened(due: DueStream): Promise<Opened<S> | undefined> {
     try {
       return { due, next: this.workflow.next(await this.state(due.id), this.ports.now()) };
     } catch (error) {
@@ -269,7 +281,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     const milliseconds = () => Date.parse(ports.now());
     const until = milliseconds() + OUTCOME_TRIED_FOR_MS;
     const sleep = (wait: number) => ports.runtime.sleep(wait);
-    return outlasting(
+    return retryWhileUnavailable(
       () => this.run(id, end),
       sleep,
       () => lease.holds() || milliseconds() < until,
@@ -283,7 +295,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   }
 
   private assertHolds(): void {
-    if (!this.lease.holds()) throw new TurnLost(`the turn of ${this.workflow.name} is over`);
+    if (!this.lease.holds()) throw new LeaseLostError(`the turn of ${this.workflow.name} is over`);
   }
 
   private async run(id: string, command: Command): Promise<readonly Event[]> {
@@ -300,7 +312,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     const state = await this.streams.read(id);
     const left = effects?.started(state);
     if (!effects || !left) return state;
-    if (left.token > this.lease.token) throw new TurnLost(`another process runs ${this.workflow.name}`);
+    if (left.token > this.lease.token) throw new LeaseLostError(`another process runs ${this.workflow.name}`);
     await this.run(id, effects.end(left.key, { known: false, why: 'the process ended meanwhile' }, this.ports.now()));
     return this.streams.read(id);
   }
@@ -313,7 +325,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     this.ports.runtime.alarm(problem, error);
   }
 
-  private finished(row: PutOff): void {
+  private finished(row: RescheduledStream): void {
     if (row.at === null) this.streams.forget(row.id);
     this.waiting.putOff(row);
     this.done.push(row);
@@ -321,11 +333,11 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   }
 
   /** It is tried again later, from its state as it is then. */
-  private failed(due: Due, error: unknown): void {
+  private failed(due: DueStream, error: unknown): void {
     const { name } = this.workflow;
     if (this.lease.signal.aborted && !isLost(error)) return; // then it is due still, and done again
     if (isLost(error)) {
-      this.lost ??= error instanceof TurnLost ? error : new TurnLost(`another process runs ${name}`);
+      this.lost ??= error instanceof LeaseLostError ? error : new LeaseLostError(`another process runs ${name}`);
       this.sleep.abort();
       return;
     }

@@ -1,10 +1,10 @@
 /** The states of a workflow's streams, kept folded so that one that is looked at often is read once. */
-import { type Cause, followingFrom, startedBy } from './cause.ts';
-import { streamName } from './command-runner.ts';
+import { type Cause, createCauseFromEvent, createRootCause } from './cause.ts';
+import { toStreamName } from './command-runner.ts';
 import { fold } from './decider.ts';
 import type { Message } from './message.ts';
-import { type FactReader, NO_STREAM } from './ports.ts';
-import type { Step, Workflow } from './workflow.ts';
+import { type EventReader, NO_STREAM } from './ports.ts';
+import type { Workflow, WorkflowStep } from './workflow.ts';
 
 /** More than are looked at in turn: with fewer, each would be forgotten just before its turn. Some two KB each. */
 const MAX_KEPT_STATES = 50_000;
@@ -16,14 +16,14 @@ interface Folded<State> {
   readonly cause: Cause;
 }
 
-export class FoldedStreams<Command extends Message, State, Event extends Message, S extends Step> {
+export class WorkflowStateCache<Command extends Message, State, Event extends Message, S extends WorkflowStep> {
   private readonly workflow: Workflow<Command, State, Event, S>;
-  private readonly facts: Pick<FactReader, 'read'>;
+  private readonly facts: Pick<EventReader, 'read'>;
   private readonly folded = new Map<string, Folded<State>>();
   /** Streams to which something was, or may have been, appended since they were folded. */
   private readonly outdated = new Set<string>();
 
-  constructor(workflow: Workflow<Command, State, Event, S>, facts: Pick<FactReader, 'read'>) {
+  constructor(workflow: Workflow<Command, State, Event, S>, facts: Pick<EventReader, 'read'>) {
     this.workflow = workflow;
     this.facts = facts;
   }
@@ -35,7 +35,7 @@ export class FoldedStreams<Command extends Message, State, Event extends Message
 
   /** What is done for a stream follows from its last fact, and belongs to what that belongs to. */
   causeOf(id: string): Cause {
-    return this.folded.get(id)?.cause ?? startedBy(this.actor, id);
+    return this.folded.get(id)?.cause ?? createRootCause(this.actor, id);
   }
 
   async read(id: string): Promise<State> {
@@ -45,12 +45,12 @@ export class FoldedStreams<Command extends Message, State, Event extends Message
     let { state, revision, cause } = known ?? this.nothingOf(id);
     this.outdated.delete(id); // what is appended from here on outdates it again
     try {
-      for await (const batch of this.facts.read(streamName(category, id), revision)) {
+      for await (const batch of this.facts.read(toStreamName(category, id), revision)) {
         state = fold(decider, state, batch as unknown as readonly Event[]);
         const last = batch.at(-1);
         if (!last) continue;
         revision = last.revision;
-        cause = followingFrom(last, this.actor);
+        cause = createCauseFromEvent(last, this.actor);
       }
     } catch (error) {
       this.forget(id);
@@ -61,7 +61,7 @@ export class FoldedStreams<Command extends Message, State, Event extends Message
   }
 
   private nothingOf(id: string): Folded<State> {
-    return { state: this.workflow.decider.initial(), revision: NO_STREAM, cause: startedBy(this.actor, id) };
+    return { state: this.workflow.decider.initial(), revision: NO_STREAM, cause: createRootCause(this.actor, id) };
   }
 
   private keep(id: string, folded: Folded<State>): void {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { type Lease, StoreUnavailable, TurnLost } from '#kernel';
+import { type Lease, LeaseLostError, StoreUnavailableError } from '#kernel';
 import { decisions, nextSteps } from '../../testing/src/given-when-then.ts';
 import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { Died, ParcelWorld } from '../../testing/src/scenarios/parcel-world.ts';
@@ -133,14 +133,14 @@ describe('a workflow', () => {
         return ['ParcelShipped', 'ShippingUnknown', 'ParcelAnnounced'].includes(last);
       };
       const away = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
-        if (what === 'append' && backAt !== undefined && world.time < backAt) throw new StoreUnavailable('away');
+        if (what === 'append' && backAt !== undefined && world.time < backAt) throw new StoreUnavailableError('away');
         const answer = await work();
         if (what !== 'ship') return answer;
         backAt = world.time + awayMs;
         over();
         return answer;
       };
-      await world.process(ended, away, lease).catch((error) => expect(error).toBeInstanceOf(TurnLost));
+      await world.process(ended, away, lease).catch((error) => expect(error).toBeInstanceOf(LeaseLostError));
       return { shipped: world.shipped, types: (await world.typesOf('a')).slice(2, 4) };
     }
 
@@ -308,7 +308,7 @@ describe('a process that has lost its turn', () => {
       },
       lease,
     );
-    await expect(zombie).rejects.toBeInstanceOf(TurnLost);
+    await expect(zombie).rejects.toBeInstanceOf(LeaseLostError);
     expect(world.shipped).toEqual([]);
   });
 
@@ -331,7 +331,7 @@ describe('a process that has lost its turn', () => {
       },
       early,
     );
-    await expect(zombie).rejects.toBeInstanceOf(TurnLost);
+    await expect(zombie).rejects.toBeInstanceOf(LeaseLostError);
     expect(world.shipped).toEqual(['a']);
   });
 
@@ -361,7 +361,7 @@ describe('a process that has lost its turn', () => {
     const started = [inStock, begunBy(9)].map((event, i) => ({ id: `${i}`, ...event, metadata: {} }));
     await world.store.append('parcel-a', 0, started);
     const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
-    await expect(world.process(() => false, undefined, early)).rejects.toBeInstanceOf(TurnLost);
+    await expect(world.process(() => false, undefined, early)).rejects.toBeInstanceOf(LeaseLostError);
     expect(await world.typesOf('a')).toEqual(['ParcelOrdered', 'StockFound', 'ShippingBegun']);
   });
 });

@@ -4,17 +4,17 @@
  * rebuild.
  */
 import type { Decider } from './decider.ts';
-import type { Message, Recorded } from './message.ts';
+import type { Message, StoredEvent } from './message.ts';
 import { Rejection } from './rejection.ts';
 
 /** A command that is sent to another stream, or the own. Its id makes it safe to repeat: nothing is recorded before. */
-export interface Send<Command> {
+export interface SendStep<Command> {
   readonly step: 'send';
   readonly command: Command;
 }
 
 /** A question that changes nothing in the world. What is learned comes back as commands for the own stream, or none. */
-export interface Ask<Question> {
+export interface QueryStep<Question> {
   readonly step: 'ask';
   readonly question: Question;
 }
@@ -24,17 +24,20 @@ export interface Ask<Question> {
  * and another one with what came of it. Where that is not known the fact says so, and the workflow decides what next:
  * it is never done again by itself.
  */
-export interface Do<Effect> {
+export interface EffectStep<Effect> {
   readonly step: 'do';
   /** Names this effect in its stream. Where the world takes an idempotency key, it is derived from this one. */
   readonly key: string;
   readonly effect: Effect;
 }
 
-export type Step<Command = unknown, Question = unknown, Effect = unknown> = Send<Command> | Ask<Question> | Do<Effect>;
+export type WorkflowStep<Command = unknown, Question = unknown, Effect = unknown> =
+  | SendStep<Command>
+  | QueryStep<Question>
+  | EffectStep<Effect>;
 
 /** What a workflow wants at a moment. */
-export interface Next<S extends Step> {
+export interface WorkflowPlan<S extends WorkflowStep> {
   /** In this order, but questions: they are asked beside the others, together with those of other streams. */
   readonly steps: readonly S[];
   /** ISO 8601. When it wants to be woken up, where nothing happens before; undefined: then never. */
@@ -52,8 +55,8 @@ export interface StartedEffect {
   readonly token: number;
 }
 
-/** How a workflow records its effects. Its facts have names of their own; `refuseLowerToken` is their fence. */
-export interface Effects<Command extends Message, State, S extends Step> {
+/** How a workflow records its effects. Its facts have names of their own; `assertFencingToken` is their fence. */
+export interface Effects<Command extends Message, State, S extends WorkflowStep> {
   /** The effect that was started and whose result is not known yet. */
   started(state: State): StartedEffect | undefined;
   /** The command whose fact says that it is about to be done, by the process whose turn has this token. */
@@ -64,21 +67,21 @@ export interface Effects<Command extends Message, State, S extends Step> {
   readonly aside?: number;
 }
 
-export interface Workflow<Command extends Message, State, Event extends Message, S extends Step> {
+export interface Workflow<Command extends Message, State, Event extends Message, S extends WorkflowStep> {
   /** Of its lease, its timers and its place in the facts. Another name starts over with all facts. */
   readonly name: string;
   /** Of its streams. */
   readonly category: string;
   readonly decider: Decider<Command, State, Event>;
   /** Pure: the same state and time give the same steps. */
-  next(state: State, now: string): Next<S>;
+  next(state: State, now: string): WorkflowPlan<S>;
   /** Facts of its own streams that want nothing done at once: what they ask is asked with all that is only looked at again. */
   readonly patient?: ReadonlySet<string>;
   /**
    * The id of the stream that a fact of another category concerns. It is looked at within a moment, where it waits for
    * something: streams that want nothing are not woken by what happens elsewhere.
    */
-  concerns?(fact: Recorded): string | undefined;
+  concerns?(fact: StoredEvent): string | undefined;
   /** Where it has effects. */
   readonly effects?: Effects<Command, State, S>;
 }
@@ -87,25 +90,25 @@ export interface Workflow<Command extends Message, State, Event extends Message,
  * For `decide`, before it lets an effect begin: a process that has lost its turn and does not know it must not.
  * @throws Rejection when a higher token was here
  */
-export function refuseLowerToken(highest: number, token: number): void {
-  if (token < highest) throw new Rejection(TURN_LOST, 'Another process has the turn');
+export function assertFencingToken(highest: number, token: number): void {
+  if (token < highest) throw new Rejection(LEASE_LOST, 'Another process has the turn');
 }
 
-export const TURN_LOST = 'turn_lost';
+export const LEASE_LOST = 'turn_lost';
 
 /** When each stream of a workflow is looked at next. It can be rebuilt from the facts. */
-export interface DueTable {
+export interface WorkflowSchedule {
   /** Streams that are due at `now`: those ahead first, and of these and the others those that have waited longest. */
-  due(workflow: string, now: string, limit: number): Promise<readonly Due[]>;
+  due(workflow: string, now: string, limit: number): Promise<readonly DueStream[]>;
   /** All streams that are or will be due. */
   waiting(workflow: string): Promise<readonly string[]>;
   /** Makes streams due at `at`, because something has happened there: ahead of all whose time has come, unless it has time. */
   wake(workflow: string, ids: readonly string[], at: string, ahead?: boolean): Promise<void>;
   /** Puts streams off or, where `at` is null, away, unless they were woken since they were found due. */
-  putOff(workflow: string, token: number, rows: readonly PutOff[]): Promise<void>;
+  putOff(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void>;
 }
 
-export interface Due {
+export interface DueStream {
   /** Of the stream, in its category. */
   readonly id: string;
   /** How often it was woken. */
@@ -116,7 +119,7 @@ export interface Due {
   readonly ahead: boolean;
 }
 
-export interface PutOff extends Due {
+export interface RescheduledStream extends DueStream {
   /** ISO 8601. */
   readonly at: string | null;
 }

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { keyIdOf, Secrets } from '#application';
 import type { DomainEvent } from '#domain';
 import { admitKeys, assertFirst, Foundation, readMasterKeys } from '#foundation';
-import { type FactReader, START } from '#kernel';
+import { type EventReader, START_POSITION } from '#kernel';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
@@ -25,8 +25,8 @@ async function openSecrets({ settings }: Role, pool: pg.Pool, { store }: Foundat
 }
 
 /** The first secret is among the first facts: every account begins with a key. */
-async function firstKeyUsed(store: FactReader): Promise<string | undefined> {
-  for await (const { events } of store.history(START)) {
+async function firstKeyUsed(store: EventReader): Promise<string | undefined> {
+  for await (const { events } of store.history(START_POSITION)) {
     for (const { data } of events as readonly DomainEvent[]) if ('secret' in data) return data.secret.key;
   }
   return undefined;

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Secrets, Streams, Topups } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation } from '#foundation';
-import { WarmStreams } from '#kernel';
+import { StreamStateCache } from '#kernel';
 import { ProjectorLag } from '#projections';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
@@ -24,7 +24,7 @@ const WARM_PART = 0.25;
           lag.watching(store),
           new PostgresSnapshots(pool, secrets.keysFor('countinghouse snapshots')),
           runtime,
-          new WarmStreams(WARM_PART * getHeapStatistics().heap_size_limit),
+          new StreamStateCache(WARM_PART * getHeapStatistics().heap_size_limit),
         ),
     },
     { provide: Accounts, inject: [Streams], useFactory: ({ accounts }: Streams) => accounts },

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 
 /**
  * SQLSTATEs of a database that is away, full, read-only or being shut down: connection (08), not accepting connections (55000),
@@ -13,14 +13,14 @@ const AWAY = /^(08|53|57|58|55000|25006)/;
  */
 export function asUnavailable(error: unknown): unknown {
   const away = error instanceof pg.DatabaseError ? AWAY.test(error.code ?? '') : isOfConnection(error);
-  return away ? new StoreUnavailable('the database did not answer', { cause: error }) : error;
+  return away ? new StoreUnavailableError('the database did not answer', { cause: error }) : error;
 }
 
 function isOfConnection(error: unknown): boolean {
-  return error instanceof Error && !(error instanceof TypeError) && !(error instanceof StoreUnavailable);
+  return error instanceof Error && !(error instanceof TypeError) && !(error instanceof StoreUnavailableError);
 }
 
-/** A pool whose queries fail with StoreUnavailable while the database is away. */
+/** A pool whose queries fail with StoreUnavailableError while the database is away. */
 export function tellingUnavailable(pool: pg.Pool): pg.Pool {
   const query = pool.query.bind(pool) as (...given: readonly unknown[]) => Promise<unknown>;
   const telling = (...given: readonly unknown[]) =>

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AutoTopupLimits, Wallets } from '#application';
 import { NwcWallets } from '#connectors';
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 import { Role } from './role.ts';
 
 /** Customers' wallets, and what they may be asked for in a day. */
@@ -16,7 +16,7 @@ import { Role } from './role.ts';
       provide: AutoTopupLimits,
       inject: [Role],
       useFactory: ({ settings }: Role) =>
-        new AutoTopupLimits(settings.autoTopupsPerDay, usd(settings.autoTopupUsdPerDay)),
+        new AutoTopupLimits(settings.autoTopupsPerDay, parseUsd(settings.autoTopupUsdPerDay)),
     },
   ],
   exports: [Wallets, AutoTopupLimits],

@@ -192,13 +192,13 @@ function viewOf(row: AutoTopupRow): AutoTopupView {
   const failed = row.error_code !== null && row.error_at !== null;
   return {
     wallet: wallet === null ? undefined : { pubkey: wallet, relays: JSON.parse(row.relays ?? '[]') },
-    threshold: money.fromJson(row.threshold),
-    amount: money.fromJson(row.amount),
+    threshold: money.parseJsonAmount(row.threshold),
+    amount: money.parseJsonAmount(row.amount),
     connectedAt: row.connected_at,
     changedAt: row.changed_at,
     attempt: begun
       ? {
-          ...{ topupId: attempt_topup, amount: money.fromJson(attempt_amount), state: attempt_state },
+          ...{ topupId: attempt_topup, amount: money.parseJsonAmount(attempt_amount), state: attempt_state },
           ...{ requests: row.attempt_requests, at: attempt_at, endedAt: row.attempt_ended_at },
         }
       : undefined,

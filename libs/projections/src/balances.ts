@@ -59,5 +59,5 @@ export async function readBalance(pool: pg.Pool, accountId: string): Promise<Bal
     text: 'select available, held from books.balances where account_id = $1',
     values: [accountId],
   });
-  return rows[0] && { available: money.fromJson(rows[0].available), held: money.fromJson(rows[0].held) };
+  return rows[0] && { available: money.parseJsonAmount(rows[0].available), held: money.parseJsonAmount(rows[0].held) };
 }

@@ -177,8 +177,12 @@ function viewOf(row: ChallengeRow): ChallengeView {
   return {
     ...{ challengeId: row.challenge_id, state: row.state, model: row.model },
     ...{ method: row.method, backend: row.backend, reference: row.reference },
-    ...{ price: money.fromJson(row.price), available: money.fromJson(row.available), held: money.fromJson(row.held) },
-    ...{ charged: money.fromJson(row.charged), forfeited: money.fromJson(row.forfeited) },
+    ...{
+      price: money.parseJsonAmount(row.price),
+      available: money.parseJsonAmount(row.available),
+      held: money.parseJsonAmount(row.held),
+    },
+    ...{ charged: money.parseJsonAmount(row.charged), forfeited: money.parseJsonAmount(row.forfeited) },
     ...{ claims: row.claims, served: row.served, usableUntil: row.usable_until },
     ...{ paidAt: row.paid_at ?? undefined, forfeitedAt: row.forfeited_at ?? undefined },
   };

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { KNOWN_FACTS } from '#domain';
-import { type Recorded, upcast } from '#kernel';
+import { type StoredEvent, upcast } from '#kernel';
 import { type Fact, projections } from '#projections';
 import { tableOf } from '../../testing/src/world/read-model-tables.ts';
 
@@ -18,7 +18,7 @@ const facts = readFileSync(path.join(FOLDER, 'facts.jsonl'), 'utf8')
   .trimEnd()
   .split('\n')
   .map((line) => JSON.parse(line))
-  .map((fact): Recorded => ({ ...fact, position: BigInt(fact.position), revision: Number(fact.revision) }))
+  .map((fact): StoredEvent => ({ ...fact, position: BigInt(fact.position), revision: Number(fact.revision) }))
   .map((fact) => upcast(fact, KNOWN_FACTS) as Fact);
 const written = JSON.parse(readFileSync(path.join(FOLDER, 'rows.json'), 'utf8'));
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 import { UpToDate } from './freshness-check.ts';
 import { Progress } from './progress.ts';
 
@@ -63,5 +63,5 @@ test.each([
 ])('nobody waits for longer than a limit where %s', async (_, end, reached) => {
   const upToDate = new UpToDate({ end }, { reached }, 20);
   const asked = [upToDate.are(['keys'], 2_000), upToDate.are(['keys'], 2_000)];
-  await Promise.all(asked.map((each) => expect(each).rejects.toThrow(StoreUnavailable)));
+  await Promise.all(asked.map((each) => expect(each).rejects.toThrow(StoreUnavailableError)));
 });

@@ -1,4 +1,4 @@
-import { type FactReader, within } from '#kernel';
+import { type EventReader, withStoreTimeout } from '#kernel';
 import type { Progress } from './progress.ts';
 
 /** Longer nobody waits, for the end of the facts and for the read models together: whoever asks is to be told within five seconds. */
@@ -13,18 +13,18 @@ export class UpToDate {
   private next: Promise<bigint> | undefined;
 
   constructor(
-    private readonly store: Pick<FactReader, 'end'>,
+    private readonly store: Pick<EventReader, 'end'>,
     private readonly progress: Pick<Progress, 'reached'>,
     private readonly mostMs = MOST_MS,
   ) {}
 
   /**
    * @returns false when they do not within so many milliseconds; 0: when they do not yet
-   * @throws StoreUnavailable where the store, or PostgreSQL, does not answer in time
+   * @throws StoreUnavailableError where the store, or PostgreSQL, does not answer in time
    */
   are(projections: readonly string[], withinMs: number): Promise<boolean> {
     const shown = async () => this.progress.reached(projections, await this.end(), withinMs, true);
-    return within(this.mostMs, shown());
+    return withStoreTimeout(this.mostMs, shown());
   }
 
   /** The end as of a moment after this was called. */

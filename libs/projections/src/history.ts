@@ -219,7 +219,7 @@ function recordOf(row: QueryRow): HistoryRecord {
     model: row.model,
     inputCount: Number(row.input_count),
     outputCount: Number(row.output_count),
-    price: money.fromJson(row.price),
+    price: money.parseJsonAmount(row.price),
     type: row.query_type,
     source: row.query_source,
     online: row.is_online,

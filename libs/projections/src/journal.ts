@@ -47,7 +47,7 @@ export const journal: LogProjection<JournalRow> = {
       reference: referenceOf(fact),
       account,
       customer,
-      amount: money.toJson(amount),
+      amount: money.toJsonAmount(amount),
     })),
 };
 

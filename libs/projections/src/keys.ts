@@ -144,15 +144,15 @@ function updatedRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
 function usedRow(row: KeyRow, countedAt: string, charged: string): KeyRow {
   const used_in_all = (BigInt(row.used_in_all) + BigInt(charged)).toString();
   if (countedAt < row.counts_from) return { ...row, used_in_all };
-  return { ...row, ...columnsOf(afterCharge(capOf(row), countedAt, money.fromJson(charged))), used_in_all };
+  return { ...row, ...columnsOf(afterCharge(capOf(row), countedAt, money.parseJsonAmount(charged))), used_in_all };
 }
 
 function capOf({ reset_period, used_in, used }: KeyRow): CapWindow {
-  return { resetPeriod: reset_period, window: used_in, used: money.fromJson(used) };
+  return { resetPeriod: reset_period, window: used_in, used: money.parseJsonAmount(used) };
 }
 
 function columnsOf({ resetPeriod, window, used }: CapWindow): Pick<KeyRow, 'reset_period' | 'used_in' | 'used'> {
-  return { reset_period: resetPeriod, used_in: window, used: money.toJson(used) };
+  return { reset_period: resetPeriod, used_in: window, used: money.toJsonAmount(used) };
 }
 
 /** A key as its owner sees it, with its sealed secret. */
@@ -167,9 +167,9 @@ function viewOf(row: KeyRow, now: string): KeyView {
     accountId: row.account_id,
     name: row.name,
     secret: row.secret,
-    limit: row.usage_limit === null ? null : money.fromJson(row.usage_limit),
+    limit: row.usage_limit === null ? null : money.parseJsonAmount(row.usage_limit),
     usedInPeriod: movedTo(now, capOf(row)).used,
-    usedInAll: money.fromJson(row.used_in_all),
+    usedInAll: money.parseJsonAmount(row.used_in_all),
     resetPeriod: row.reset_period,
     resetAt: nextReset(row.reset_period, now),
     expireAt: row.expire_at,

@@ -1,4 +1,4 @@
-import type { EventStore, Head, NewEvent } from '#kernel';
+import type { EventStore, NewEvent, StreamHead } from '#kernel';
 import type { Progress } from './progress.ts';
 
 /** Appends are remembered at most this often. */
@@ -22,7 +22,11 @@ export class ProjectorLag {
 
   /** The store, whose appends are watched. */
   watching(store: EventStore): EventStore {
-    const append = async (stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> => {
+    const append = async (
+      stream: string,
+      expected: number,
+      events: readonly NewEvent[],
+    ): Promise<StreamHead | 'stale'> => {
       const head = await store.append(stream, expected, events);
       if (head !== 'stale') this.note(head.position);
       return head;

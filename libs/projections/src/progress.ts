@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { START } from '#kernel';
+import { START_POSITION } from '#kernel';
 import type { Wanted } from './projector-wakeup.ts';
 
 /** Between two looks, however many wait. */
@@ -12,13 +12,13 @@ const IMPATIENT_MS = 200;
 
 /** How far a projection is. */
 export interface Place {
-  /** Everything up to here is applied; `START` also where it has never begun. */
+  /** Everything up to here is applied; `START_POSITION` also where it has never begun. */
   readonly position: bigint;
   /** How far the table is filled anew beside the one that is read, while that is done. */
   readonly rebuiltTo: bigint | undefined;
 }
 
-const NOWHERE: Place = { position: START, rebuiltTo: undefined };
+const NOWHERE: Place = { position: START_POSITION, rebuiltTo: undefined };
 
 /** How far the projections have come, for readers that want to see what they have just written. */
 export class Progress {

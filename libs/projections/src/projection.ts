@@ -8,7 +8,14 @@
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import type { DomainEvent } from '#domain';
-import { type Batch, type Recorded, type Sink, START, StoppedAtFact, TurnLost } from '#kernel';
+import {
+  BlockedByEventError,
+  type EventBatch,
+  LeaseLostError,
+  type Sink,
+  START_POSITION,
+  type StoredEvent,
+} from '#kernel';
 import {
   folding,
   halvesOf,
@@ -22,7 +29,7 @@ import {
   Unfit,
 } from './skipped-events.ts';
 
-export type Fact = Recorded<DomainEvent>;
+export type Fact = StoredEvent<DomainEvent>;
 
 type Value = string | number | boolean | null | Readonly<Record<string, unknown>>;
 export type Row = Readonly<Record<string, Value>>;
@@ -108,14 +115,14 @@ export const asWritten: pg.CustomTypesConfig = {
 /**
  * The writer of one projection's table, as a sink for `pump`. Asking for the checkpoint makes it the only writer, until
  * one with a higher token asks: so the rows it has written are still as it remembers them. Before a fact that cannot be
- * applied it throws `StoppedAtFact`, unless that may be skipped; all facts before it are applied then.
- * @param token of the lease that it writes under; its methods throw `TurnLost` once a higher one was here
+ * applied it throws `BlockedByEventError`, unless that may be skipped; all facts before it are applied then.
+ * @param token of the lease that it writes under; its methods throw `LeaseLostError` once a higher one was here
  */
 export function sinkOf(projection: Projection, pool: pg.Pool, token: number): ProjectionSink {
   const { name } = projection;
   const skipped = new Set<bigint>();
   const kept: KeptRows = new LRUCache({ max: KEPT_ROWS });
-  let position = START;
+  let position = START_POSITION;
 
   async function checkpoint(): Promise<bigint> {
     kept.clear();
@@ -123,14 +130,14 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Pr
       `insert into checkpoints as c (projection, position, writer, version) values ($1, $2, $3, $4)
        on conflict (projection) do update set writer = excluded.writer, rebuilt_to = null where c.writer <= excluded.writer
        returning c.position`,
-      [name, START, token, projection.version],
+      [name, START_POSITION, token, projection.version],
     );
     if (!rows[0]) throw turnLost();
     position = BigInt(rows[0].position);
     return position;
   }
 
-  async function apply(batch: Batch): Promise<void> {
+  async function apply(batch: EventBatch): Promise<void> {
     if (batch.position <= position) return; // it has come before
     try {
       await write(batch);
@@ -142,7 +149,7 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Pr
     }
   }
 
-  async function write(batch: Batch): Promise<void> {
+  async function write(batch: EventBatch): Promise<void> {
     const newer = newerIn(batch);
     const [broken] = (batch.unread ?? []).filter((each) => !newer.includes(each));
     if (broken) throw new Unfit(reasonOf(broken.error), { cause: broken.error });
@@ -164,7 +171,7 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Pr
   }
 
   /** A batch of one fact, which cannot be applied. */
-  async function passOver({ events, unread = [], position: behind }: Batch, error: unknown): Promise<void> {
+  async function passOver({ events, unread = [], position: behind }: EventBatch, error: unknown): Promise<void> {
     const fact = events[0] ?? unread[0]?.fact;
     if (!fact) throw error;
     if (await mayBeSkipped(pool, name, fact.position)) {
@@ -173,12 +180,12 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Pr
       return;
     }
     const what = `${name} stands before the fact at position ${fact.position}, a ${fact.type} of ${fact.stream}`;
-    const stop = new StoppedAtFact(fact.position, `${what}, which cannot be applied`, error);
+    const stop = new BlockedByEventError(fact.position, `${what}, which cannot be applied`, error);
     await noteStop(pool, name, stop);
     throw stop;
   }
 
-  const turnLost = () => new TurnLost(`${name} is not written by this process any more`);
+  const turnLost = () => new LeaseLostError(`${name} is not written by this process any more`);
 
   return { name, skipped, checkpoint, apply };
 }

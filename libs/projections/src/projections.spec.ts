@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { MemoryEventStore } from '#eventstore';
-import { type Batch, type Sink, START, StoppedAtFact, UnknownFact, type UnreadFact } from '#kernel';
+import {
+  BlockedByEventError,
+  type EventBatch,
+  type Sink,
+  START_POSITION,
+  UnknownEventError,
+  type UnreadableEvent,
+} from '#kernel';
 import {
   type Projection,
   projections,
@@ -35,7 +42,7 @@ async function writer(projection: Projection): Promise<Sink> {
 
 describe('the read models', () => {
   /** One writer remembers its rows from batch to batch, others follow each other and remember nothing. */
-  async function project(batches: readonly Batch[], oneWriter: boolean): Promise<void> {
+  async function project(batches: readonly EventBatch[], oneWriter: boolean): Promise<void> {
     const all = projections.map(async (projection) => {
       let sink = await writer(projection);
       for (const batch of batches) {
@@ -77,14 +84,14 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
   (_, projection) => {
     const { facts } = someHistory();
     const cuts = [100, 200, 300] as const;
-    const [first, second, third] = batchesOf(facts, cuts) as [Batch, Batch, Batch];
-    const tableAfter = (batch: Batch) =>
+    const [first, second, third] = batchesOf(facts, cuts) as [EventBatch, EventBatch, EventBatch];
+    const tableAfter = (batch: EventBatch) =>
       tableOf(
         projection,
         facts.filter(({ position }) => position <= batch.position),
       );
 
-    async function standsBehind(batch: Batch): Promise<void> {
+    async function standsBehind(batch: EventBatch): Promise<void> {
       expect(await books.table(projection)).toEqual(tableAfter(batch));
       expect(await books.checkpoint(projection)).toBe(batch.position);
     }
@@ -108,7 +115,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       for (const batch of [first, second]) {
         const [old, next] = await Promise.allSettled(both.map((sink) => sink.apply(batch)));
         expect(next?.status).toBe('fulfilled');
-        expect(old).toMatchObject({ reason: { name: 'TurnLost' } });
+        expect(old).toMatchObject({ reason: { name: 'LeaseLostError' } });
         await standsBehind(batch);
       }
     });
@@ -117,10 +124,10 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       const old = await writer(projection);
       await old.apply(first);
       const next = await writer(projection);
-      await expect(old.apply(second)).rejects.toMatchObject({ name: 'TurnLost' });
+      await expect(old.apply(second)).rejects.toMatchObject({ name: 'LeaseLostError' });
       await next.apply(second);
-      await expect(old.checkpoint()).rejects.toMatchObject({ name: 'TurnLost' });
-      await expect(old.apply(third)).rejects.toMatchObject({ name: 'TurnLost' });
+      await expect(old.checkpoint()).rejects.toMatchObject({ name: 'LeaseLostError' });
+      await expect(old.apply(third)).rejects.toMatchObject({ name: 'LeaseLostError' });
       await standsBehind(second);
       await next.apply(third);
       await standsBehind(third);
@@ -161,7 +168,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
     });
 
     test('begins before the first fact', async () => {
-      expect(await sinkWithTurn(projection).checkpoint()).toBe(START);
+      expect(await sinkWithTurn(projection).checkpoint()).toBe(START_POSITION);
     });
   },
 );
@@ -180,7 +187,7 @@ describe('a fact that cannot be applied', () => {
   const withFact = (at: number, data: unknown) => facts.with(at, { ...facts[at], data } as Fact);
   /** A number of units that no column has room for. */
   const tooLong = () => withFact(invoice, { ...facts[invoice]?.data, units: '9'.repeat(39) });
-  const all = (history: readonly Fact[]) => batchesOf(history)[0] as Batch;
+  const all = (history: readonly Fact[]) => batchesOf(history)[0] as EventBatch;
   const at = (index: number) => facts[index]?.position as bigint;
 
   async function storeOf(history: readonly Fact[]): Promise<MemoryEventStore> {
@@ -203,7 +210,7 @@ describe('a fact that cannot be applied', () => {
     for (const each of projections) {
       const applied = (await writer(each)).apply(all(history()));
       if (each === topups)
-        await expect(applied).rejects.toMatchObject({ name: 'StoppedAtFact', position: at(invoice) });
+        await expect(applied).rejects.toMatchObject({ name: 'BlockedByEventError', position: at(invoice) });
       else await applied;
       expect(await books.checkpoint(each)).toBe(each === topups ? at(invoice - 1) : all(facts).position);
     }
@@ -214,7 +221,7 @@ describe('a fact that cannot be applied', () => {
   test('is skipped by name, which leaves a trace, and applied by the rebuild after it was mended', async () => {
     const topups = named('topups');
     const sink = await writer(topups);
-    await expect(sink.apply(all(tooLong()))).rejects.toThrow(StoppedAtFact);
+    await expect(sink.apply(all(tooLong()))).rejects.toThrow(BlockedByEventError);
     const skip = { projection: 'topups', position: at(invoice), by: 'ann@desk', why: 'case 7' };
     expect(await skipFact(books.pool, { ...skip, position: at(invoice + 1) }, facts[invoice] as Fact)).toBe(false);
     expect(await skipFact(books.pool, skip, facts[invoice] as Fact)).toBe(true);
@@ -234,16 +241,16 @@ describe('a fact that cannot be applied', () => {
   test('says so also where it is met by a rebuild, which leaves the table as it is', async () => {
     const topups = named('topups');
     await (await writer(topups)).apply(all(facts));
-    await expect(rebuild(topups, await rebuilding(tooLong()))).rejects.toThrow(StoppedAtFact);
+    await expect(rebuild(topups, await rebuilding(tooLong()))).rejects.toThrow(BlockedByEventError);
     expect(await books.table(topups)).toEqual(tableOf(topups, facts));
     expect(await readStopped(books.pool)).toMatchObject([{ projection: 'topups' }]);
   });
 
   test('of a newer program is skipped by itself, and applied as soon as a program runs that knows it', async () => {
     const balances = named('balances');
-    const unread = (i: number, version: number): UnreadFact => ({
+    const unread = (i: number, version: number): UnreadableEvent => ({
       fact: { ...(facts[i] as Fact), metadata: { version } },
-      error: new UnknownFact('CreditAdded of version 99', 'a fact'),
+      error: new UnknownEventError('CreditAdded of version 99', 'a fact'),
     });
     const [first = 0, second = 0] = facts.flatMap(({ type }, i) => (type === 'CreditAdded' ? [i] : []));
     const sink = await writer(balances);
@@ -268,7 +275,7 @@ describe('a fact that cannot be applied', () => {
     const sink = await writer(balances);
     const unread = [{ fact: facts[invoice] as Fact, error: new TypeError('no cents') }];
     const batch = { ...all(facts), events: facts.filter((_, i) => i !== invoice), unread };
-    await expect(sink.apply(batch)).rejects.toThrow(StoppedAtFact);
+    await expect(sink.apply(batch)).rejects.toThrow(BlockedByEventError);
     const skip = { projection: 'balances', position: at(invoice), by: 'ann', why: 'case 8' };
     await skipFact(books.pool, skip, facts[invoice] as Fact);
     await sink.apply(batch);

@@ -193,6 +193,6 @@ export async function readMedianCosts(pool: pg.Pool): Promise<ReadonlyMap<string
       where price > 0 group by model`,
   );
   return new Map(
-    rows.map(({ model, price, sample }) => [model, { price: money.fromJson(price), sample: Number(sample) }]),
+    rows.map(({ model, price, sample }) => [model, { price: money.parseJsonAmount(price), sample: Number(sample) }]),
   );
 }

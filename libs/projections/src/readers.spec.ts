@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type Account, type DomainEvent, idOf, type ResetPeriod, windowAt } from '#domain';
-import { type Batch, money } from '#kernel';
+import { type EventBatch, money } from '#kernel';
 import {
   COUNTED_BEHIND,
   findKey,
@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => books.close());
 
 /** Makes the read models again. */
-async function project(batches: readonly Batch[], chosen = projections): Promise<void> {
+async function project(batches: readonly EventBatch[], chosen = projections): Promise<void> {
   await books.clear();
   const written = chosen.map(async (projection) => {
     const sink = sinkOf(projection, books.pool, 1);
@@ -66,7 +66,7 @@ function those<Type extends DomainEvent['type']>({ facts }: History, ...types: r
   return facts.filter((fact): fact is Named<Type> => (types as readonly string[]).includes(fact.type));
 }
 
-const sum = (amounts: readonly string[]) => money.sum(amounts.map(money.fromJson));
+const sum = (amounts: readonly string[]) => money.sum(amounts.map(money.parseJsonAmount));
 
 /** Of a payment, or of the part of it that was reversed. */
 const marketOf = (market: string | { readonly amount: string }) =>

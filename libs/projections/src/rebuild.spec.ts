@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { type Batch, pump, START, TurnLost } from '#kernel';
+import { type EventBatch, LeaseLostError, pump, START_POSITION } from '#kernel';
 import { Progress, type Projection, projections, rebuild, rebuildIfOutdated, sinkOf } from '#projections';
 import { asNew, type Fact, someHistory } from '../../testing/src/scenarios/histories.ts';
 import { Books, tableOf } from '../../testing/src/world/read-model-tables.ts';
@@ -14,7 +14,7 @@ class WatchedStore extends MemoryEventStore {
   meanwhile: (reading: number) => Promise<void> = async () => {};
   private appended = 0;
 
-  override async *history(after: bigint): AsyncGenerator<Batch> {
+  override async *history(after: bigint): AsyncGenerator<EventBatch> {
     const reading = ++this.readings;
     await this.meanwhile(reading);
     yield* super.history(after);
@@ -29,7 +29,7 @@ class WatchedStore extends MemoryEventStore {
 
   async all(): Promise<Fact[]> {
     const all: Fact[] = [];
-    for await (const { events } of super.history(START)) all.push(...(events as Fact[]));
+    for await (const { events } of super.history(START_POSITION)) all.push(...(events as Fact[]));
     return all;
   }
 }
@@ -67,7 +67,7 @@ function goLive(): void {
     try {
       await pump(follow, sinkOf(projection, books.pool, await drawToken()), stop.signal, runtime);
     } catch (error) {
-      if (!(error instanceof TurnLost)) throw error;
+      if (!(error instanceof LeaseLostError)) throw error;
       alarm('', error);
       await turn(projection);
     }
@@ -79,7 +79,7 @@ function goLive(): void {
 }
 
 async function caughtUp(): Promise<void> {
-  const end = (await store.all()).at(-1)?.position ?? START;
+  const end = (await store.all()).at(-1)?.position ?? START_POSITION;
   const names = projections.map(({ name }) => name);
   expect(await new Progress(books.pool).reached(names, end, 5_000)).toBe(true);
 }
@@ -121,7 +121,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     await store.appendUpTo(facts.length);
     await caughtUp();
     for (const each of projections) await isAsItMustBe(each);
-    expect(new Set(alarms)).toEqual(new Set(['TurnLost']));
+    expect(new Set(alarms)).toEqual(new Set(['LeaseLostError']));
   });
 
   test.each([
@@ -177,9 +177,9 @@ describe('a rebuild', () => {
     const place = async () => (await progress.moving(['balances'])).get('balances');
     const end = (await store.all()).at(-1)?.position;
     store.meanwhile = async (reading) => {
-      if (reading === 2) expect(await place()).toEqual({ position: START, rebuiltTo: end });
+      if (reading === 2) expect(await place()).toEqual({ position: START_POSITION, rebuiltTo: end });
     };
-    expect(await place()).toEqual({ position: START, rebuiltTo: undefined });
+    expect(await place()).toEqual({ position: START_POSITION, rebuiltTo: undefined });
     await rebuild(balances, options());
     expect(store.readings).toBe(2);
     expect(await place()).toEqual({ position: end, rebuiltTo: undefined });
@@ -193,7 +193,7 @@ describe('a rebuild', () => {
     };
     await expect(rebuild(balances, options())).rejects.toThrow('killed');
     const places = await new Progress(books.pool).moving(['balances']);
-    expect(places.get('balances')).toEqual({ position: START, rebuiltTo: undefined });
+    expect(places.get('balances')).toEqual({ position: START_POSITION, rebuiltTo: undefined });
   });
 
   test('shows readers the old table until the new one is complete', async () => {
@@ -233,7 +233,7 @@ describe('a rebuild', () => {
   test('of no facts is an empty table', async () => {
     expect(await rebuild(balances, options())).toBe(0);
     expect(await books.table(balances)).toEqual([]);
-    expect(await books.checkpoint(balances)).toBe(START);
+    expect(await books.checkpoint(balances)).toBe(START_POSITION);
   });
 
   test('finds what a crashed one has left, and leaves nothing itself', async () => {
@@ -251,7 +251,7 @@ describe('a rebuild', () => {
     const over = await drawToken();
     goLive();
     await caughtUp();
-    await expect(rebuild(balances, { ...options(), drawToken: async () => over })).rejects.toThrow(TurnLost);
+    await expect(rebuild(balances, { ...options(), drawToken: async () => over })).rejects.toThrow(LeaseLostError);
     await store.appendUpTo(facts.length);
     await caughtUp();
     await isAsItMustBe(balances);

@@ -1,11 +1,11 @@
 import type pg from 'pg';
-import { type FactReader, type Sink, StoppedAtFact, TurnLost } from '#kernel';
+import { BlockedByEventError, type EventReader, LeaseLostError, type Sink } from '#kernel';
 import { newClient, openPool } from '#postgres';
 import { BOOKS_OPTIONS, type Projection, sinkOf } from './projection.ts';
 import { hasCaughtUpWithFacts, noteMended, noteStop } from './skipped-events.ts';
 
 export interface RebuildOptions {
-  readonly store: Pick<FactReader, 'history'>;
+  readonly store: Pick<EventReader, 'history'>;
   readonly databaseUrl: string;
   /** Draws a token that no other writer has that is ahead of this one. */
   readonly drawToken: () => Promise<number>;
@@ -30,7 +30,7 @@ export async function rebuildIfOutdated(projection: Projection, options: Rebuild
  * see until both change places in one transaction. Another projector finds that it has lost its turn, and goes on from
  * there with a new one. Facts that were skipped before are tried again.
  * @returns how many facts were replayed
- * @throws TurnLost when a writer with a higher token has the table
+ * @throws LeaseLostError when a writer with a higher token has the table
  */
 export async function rebuild(projection: Projection, options: RebuildOptions): Promise<number> {
   const { databaseUrl: connectionString, drawToken } = options;
@@ -67,7 +67,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
           where c.writer <= excluded.writer`,
         [await drawToken()],
       );
-      if (rowCount !== 1) throw new TurnLost(`${name} is written by another process, which has a higher token`);
+      if (rowCount !== 1) throw new LeaseLostError(`${name} is written by another process, which has a higher token`);
       await noteMended(client, name, sink.skipped);
       await client.query(`drop schema ${draft} cascade`);
       await client.query('commit');
@@ -80,7 +80,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     return replayed;
   } catch (error) {
     await noteProgress(admin, name, null).catch(() => {}); // it has failed all the same
-    if (error instanceof StoppedAtFact) await noteStop(admin, name, error);
+    if (error instanceof BlockedByEventError) await noteStop(admin, name, error);
     throw error;
   } finally {
     await pool.end();

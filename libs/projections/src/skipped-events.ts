@@ -5,7 +5,14 @@
  */
 import pg from 'pg';
 import { KNOWN_FACTS } from '#domain';
-import { type Batch, isKnown, type Recorded, type StoppedAtFact, UnknownFact, type UnreadFact } from '#kernel';
+import {
+  type BlockedByEventError,
+  type EventBatch,
+  isKnownEvent,
+  type StoredEvent,
+  UnknownEventError,
+  type UnreadableEvent,
+} from '#kernel';
 
 type Queries = Pick<pg.Pool, 'query'>;
 
@@ -62,17 +69,17 @@ export function reasonOf(error: unknown): string {
 }
 
 /** Facts of a batch that a newer program wrote. */
-export function newerIn({ unread = [] }: Batch): readonly UnreadFact[] {
-  return unread.filter(({ error }) => error instanceof UnknownFact);
+export function newerIn({ unread = [] }: EventBatch): readonly UnreadableEvent[] {
+  return unread.filter(({ error }) => error instanceof UnknownEventError);
 }
 
 /** The facts of a batch in two parts; undefined where there is only one. */
-export function halvesOf({ events, unread = [], position }: Batch): readonly [Batch, Batch] | undefined {
+export function halvesOf({ events, unread = [], position }: EventBatch): readonly [EventBatch, EventBatch] | undefined {
   const positions = [...events, ...unread.map(({ fact }) => fact)].map((fact) => fact.position);
   const sorted = positions.toSorted((a, b) => (a < b ? -1 : 1));
   const last = sorted[Math.floor(sorted.length / 2) - 1];
   if (last === undefined) return undefined;
-  const upTo = (fact: Recorded) => fact.position <= last;
+  const upTo = (fact: StoredEvent) => fact.position <= last;
   return [
     { events: events.filter(upTo), unread: unread.filter(({ fact }) => upTo(fact)), position: last },
     { events: events.filter((fact) => !upTo(fact)), unread: unread.filter(({ fact }) => !upTo(fact)), position },
@@ -88,7 +95,7 @@ export function noteNewer(reader: string, at: number): string {
     on conflict (reader, position) do update set mended_at = null, skipped_at = excluded.skipped_at)`;
 }
 
-export function newerJson(newer: readonly UnreadFact[]): string {
+export function newerJson(newer: readonly UnreadableEvent[]): string {
   const rows = newer.map(({ fact: { position, stream, type, metadata }, error }) => {
     return { position: position.toString(), stream, type, version: metadata.version ?? 1, why: reasonOf(error) };
   });
@@ -105,7 +112,7 @@ export async function mayBeSkipped(pool: pg.Pool, reader: string, position: bigi
 }
 
 /** Notes before which fact a read model stands, and why. */
-export async function noteStop(pool: Queries, reader: string, { position, cause }: StoppedAtFact): Promise<void> {
+export async function noteStop(pool: Queries, reader: string, { position, cause }: BlockedByEventError): Promise<void> {
   await pool.query('update books.checkpoints set stopped_at = $2, stopped_why = $3 where projection = $1', [
     reader,
     position,
@@ -173,7 +180,7 @@ export async function hasCaughtUpWithFacts(pool: Queries, reader: string): Promi
     'select distinct type, version from es.skipped where reader = $1 and mended_at is null and skipped_by is null',
     [reader],
   );
-  return rows.some(({ type, version }) => isKnown(type, version, KNOWN_FACTS));
+  return rows.some(({ type, version }) => isKnownEvent(type, version, KNOWN_FACTS));
 }
 
 /** Notes that a rebuild has applied what was skipped, but for what it skipped again. */
@@ -199,7 +206,7 @@ export interface Skip {
 export async function skipFact(
   pool: Queries,
   { projection, position, by, why }: Skip,
-  fact: Recorded,
+  fact: StoredEvent,
 ): Promise<boolean> {
   const { rowCount } = await pool.query(
     `insert into es.skipped (reader, position, stream, type, version, why, skipped_by)

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { START } from '#kernel';
+import { START_POSITION } from '#kernel';
 import type { Place } from './progress.ts';
 import { CatchUp } from './startup-catch-up.ts';
 
@@ -70,13 +70,15 @@ test.each<[string, readonly Places[], number, readonly string[]]>([
     0,
     ['keys', '', ''],
   ],
-  ['a projector has begun, where none ever was', [[START, START]], 0, [BOTH, 'keys', 'keys']],
+  ['a projector has begun, where none ever was', [[START_POSITION, START_POSITION]], 0, [BOTH, 'keys', 'keys']],
 ])('a process is waited for until %s', async (_, places, patienceMs, expected) => {
   expect(await waits(new CatchUp(END, found(...places), ['balances', 'keys'], patienceMs))).toEqual(expected);
 });
 
 test('where nothing was ever committed, nothing is waited for', async () => {
-  expect(await waits(new CatchUp(START, found([START, START]), ['balances', 'keys']))).toEqual(['', '', '']);
+  expect(
+    await waits(new CatchUp(START_POSITION, found([START_POSITION, START_POSITION]), ['balances', 'keys'])),
+  ).toEqual(['', '', '']);
 });
 
 test('what has been caught up with once is not asked about again', async () => {

@@ -1,4 +1,4 @@
-import { START } from '#kernel';
+import { START_POSITION } from '#kernel';
 import type { Place, Progress } from './progress.ts';
 
 /**
@@ -47,12 +47,12 @@ export class CatchUp {
       this.furthest.set(projection, { place, at: performance.now() });
       return true;
     }
-    const isEmpty = projection === NEEDED && place.position === START;
+    const isEmpty = projection === NEEDED && place.position === START_POSITION;
     return isEmpty || performance.now() - last.at < this.patienceMs;
   }
 }
 
 /** A rebuild that fails again and again begins again and again: it has moved where it is further than it ever was. */
 function hasMoved(from: Place, to: Place): boolean {
-  return from.position !== to.position || (to.rebuiltTo ?? START) > (from.rebuiltTo ?? START);
+  return from.position !== to.position || (to.rebuiltTo ?? START_POSITION) > (from.rebuiltTo ?? START_POSITION);
 }

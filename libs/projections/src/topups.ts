@@ -226,7 +226,7 @@ function viewOf(row: TopupRow, now: string): TopupView {
     destination: { kind: row.destination_kind, value: row.destination },
     createdAt: row.created_at,
     expiresAt: row.expires_at,
-    credited: money.fromJson(row.credited),
+    credited: money.parseJsonAmount(row.credited),
     status: statusOf(row, now),
   };
 }

@@ -26,15 +26,15 @@ import { type AutoTopupEvent, type DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   type CheckpointStore,
+  createRootCause,
   type EventStore,
   formatUsd,
   NO_SNAPSHOTS,
-  type Recorded,
+  parseUsd,
   type Runtime,
-  START,
-  StoreUnavailable,
-  startedBy,
-  usd,
+  START_POSITION,
+  type StoredEvent,
+  StoreUnavailableError,
 } from '#kernel';
 import { runAutoTopups, watchTopups } from '#sagas';
 import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
@@ -185,7 +185,7 @@ async function stopAll(): Promise<void> {
 
 function checkpointsOf(act: Act): CheckpointStore {
   return {
-    load: async (reader) => positions.get(reader) ?? START,
+    load: async (reader) => positions.get(reader) ?? START_POSITION,
     save: (reader, position) => act('save', async () => void positions.set(reader, position)),
   };
 }
@@ -259,7 +259,7 @@ function ask(act: Act = alive): void {
         },
         invoices: new AutoTopupInvoices(streams.topups, creation),
         secrets: { open: () => 'a secret' },
-        limits: new AutoTopupLimits(50, usd('1000')),
+        limits: new AutoTopupLimits(50, parseUsd('1000')),
         due: {
           due: (...args) => due.due(...args),
           waiting: (name) => due.waiting(name),
@@ -273,7 +273,7 @@ function ask(act: Act = alive): void {
   );
 }
 
-const cause = startedBy('test', 'test');
+const cause = createRootCause('test', 'test');
 
 async function connect(pubkey = ONE): Promise<void> {
   const { accounts, autoTopups } = openStreams(store, NO_SNAPSHOTS, runtime);
@@ -282,7 +282,7 @@ async function connect(pubkey = ONE): Promise<void> {
   const at = time.now();
   await accounts.run(ACCOUNT, { type: 'OpenAccount', data: { key, at } }, cause);
   const wallet = { pubkey, relays: ['wss://relay.example'], encryption: 'nip44_v2' } as const;
-  const amounts = { threshold: usd('10').toString(), amount: usd('10').toString() };
+  const amounts = { threshold: parseUsd('10').toString(), amount: parseUsd('10').toString() };
   await autoTopups.run(ACCOUNT, { type: 'ConnectWallet', data: { wallet, secret, ...amounts, at } }, cause);
 }
 
@@ -290,9 +290,9 @@ async function balance(): Promise<string> {
   return formatUsd((await openStreams(store, NO_SNAPSHOTS, runtime).accounts.read(ACCOUNT)).available);
 }
 
-async function journal(): Promise<readonly Recorded<AutoTopupEvent>[]> {
-  const all: Recorded<DomainEvent>[] = [];
-  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+async function journal(): Promise<readonly StoredEvent<AutoTopupEvent>[]> {
+  const all: StoredEvent<DomainEvent>[] = [];
+  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
   return all.filter(({ stream }) => stream === `autotopup-${ACCOUNT}`) as never;
 }
 
@@ -381,7 +381,7 @@ test('what a wallet answers is noted behind an outage of the store: a wallet tha
   await connect();
   watch();
   ask((what, work) => {
-    if (what === 'append' && time.milliseconds() < backAt) throw new StoreUnavailable('away');
+    if (what === 'append' && time.milliseconds() < backAt) throw new StoreUnavailableError('away');
     return work();
   });
   await pass(60);

@@ -26,29 +26,29 @@ import {
 import {
   type Cause,
   type CheckpointStore,
-  type DueTable,
-  type FactReader,
+  createRootCause,
+  type EventReader,
   type Lease,
   money,
-  outlasting,
   type PicoUsd,
   type Runtime,
-  startedBy,
+  retryWhileUnavailable,
   startWorkflow,
-  type WorkflowPorts,
+  type WorkflowDependencies,
+  type WorkflowSchedule,
 } from '#kernel';
 
 const ACTOR = `workflow:${autoTopupWorkflow.name}`;
 
 export interface AutoTopupPorts {
-  readonly facts: FactReader;
+  readonly facts: EventReader;
   readonly streams: Pick<Streams, 'accounts' | 'topups' | 'autoTopups'>;
   readonly invoices: AutoTopupInvoices;
   readonly backends: PaymentBackends;
   readonly wallets: Wallets;
   readonly secrets: Pick<Secrets, 'open'>;
   readonly limits: AutoTopupLimits;
-  readonly due: DueTable;
+  readonly due: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
   readonly runtime: Runtime;
@@ -67,7 +67,7 @@ class AutoTopupSteps {
     private readonly lease: Lease,
   ) {}
 
-  ports(): WorkflowPorts<AutoTopupCommand, AutoTopupEvent, AutoTopupStep> {
+  ports(): WorkflowDependencies<AutoTopupCommand, AutoTopupEvent, AutoTopupStep> {
     const { facts, streams, due, checkpoints, clock, runtime } = this.given;
     return {
       ...{ facts, own: streams.autoTopups, due, checkpoints, runtime },
@@ -142,7 +142,7 @@ class AutoTopupSteps {
     const { wallet: connected, attempt: open } = state;
     if (!connected || connected.wallet.pubkey !== open?.payer) return unsent('another wallet is connected by now');
     if (topup.payments.size > 0) return unsent('the invoice is paid');
-    if (balanceOf(account) >= money.fromJson(connected.threshold))
+    if (balanceOf(account) >= money.parseJsonAmount(connected.threshold))
       return { ...unsent('enough was credited by now'), unneeded: true };
     const secret = this.opened(connected.secret, accountId);
     if (secret === undefined) return unsent('the secret of the wallet cannot be read here');
@@ -176,9 +176,9 @@ class AutoTopupSteps {
   ): Promise<void> {
     const { streams, clock, runtime } = this.given;
     const command = { type: 'RecordAnswer', data: { ...answer, at: clock.now() } } as const;
-    const write = () => streams.autoTopups.run(accountId, command, startedBy(ACTOR, accountId));
+    const write = () => streams.autoTopups.run(accountId, command, createRootCause(ACTOR, accountId));
     const sleep = (wait: number) => runtime.sleep(wait, this.lease.signal);
-    await outlasting(write, sleep, () => this.lease.holds()).catch((error: unknown) => {
+    await retryWhileUnavailable(write, sleep, () => this.lease.holds()).catch((error: unknown) => {
       runtime.alarm(`what a wallet of ${accountId} answered could not be noted`, error);
     });
   }

@@ -3,7 +3,15 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type BackendPayment, openStreams, type PaymentBackend, PaymentBackends } from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { type CheckpointStore, type EventStore, NO_SNAPSHOTS, type Recorded, type Runtime, START, usd } from '#kernel';
+import {
+  type CheckpointStore,
+  type EventStore,
+  NO_SNAPSHOTS,
+  parseUsd,
+  type Runtime,
+  START_POSITION,
+  type StoredEvent,
+} from '#kernel';
 import { watchChallenges } from '#sagas';
 import { VirtualTime } from '../../testing/src/fake-clock.ts';
 import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
@@ -96,7 +104,7 @@ function watch(act: Act = alive): void {
     append: { value: (...args: Parameters<EventStore['append']>) => doing(() => store.append(...args)) },
   });
   const checkpoints: CheckpointStore = {
-    load: async (reader) => positions.get(reader) ?? START,
+    load: async (reader) => positions.get(reader) ?? START_POSITION,
     save: (reader, position) => doing(async () => void positions.set(reader, position)),
   };
   const running = watchChallenges(
@@ -136,14 +144,14 @@ async function issue(id = ID): Promise<void> {
 /** Its proof is shown, and its request served. */
 async function use(): Promise<void> {
   const { query, request } = issuedChallenge();
-  const price = usd('0.0115');
+  const price = parseUsd('0.0115');
   const terms = { holdId: 'h', request, atMost: price, query, expiresAt: time.in(MINUTE) };
   await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, BY_A_TEST);
 }
 
-async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
-  const all: Recorded<DomainEvent>[] = [];
-  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
+  const all: StoredEvent<DomainEvent>[] = [];
+  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
   return all;
 }
 
@@ -177,7 +185,7 @@ describe('a challenge', () => {
       node.paid.set(ID, ASKED + 1_000n);
       await pass(2 * 60 * MINUTE);
       const more = (await facts()).filter(({ type }) => type === 'ChallengeOverpaid');
-      expect(more).toMatchObject([{ data: { units: '1000', amount: usd('0.00085').toString() } }]);
+      expect(more).toMatchObject([{ data: { units: '1000', amount: parseUsd('0.00085').toString() } }]);
       await stopAll();
     }
   });
@@ -190,7 +198,7 @@ describe('a challenge', () => {
     node.fees = [{ id: 'liquidity', units: 7_000n, why: 'a channel was opened' }];
     await pass(2 * 60 * MINUTE);
     const kept = (await facts()).filter(({ type }) => type === 'PaymentFeeCharged');
-    const data = { payment: { backend: 'lnd', id: ID }, units: '7000', amount: usd('0.00595').toString() };
+    const data = { payment: { backend: 'lnd', id: ID }, units: '7000', amount: parseUsd('0.00595').toString() };
     expect(kept).toMatchObject([{ data }]);
   });
 

@@ -1,23 +1,23 @@
 import { type Challenges, type Clock, type PaymentBackends, receivedIn, UpstreamFailure } from '#application';
 import { type ChallengeCommand, type ChallengeStep, challengeWorkflow } from '#domain';
 import {
-  type Asked,
   type CheckpointStore,
-  type DueTable,
-  type FactReader,
+  type EventReader,
   type Lease,
+  type PendingQuery,
   type Runtime,
   startWorkflow,
+  type WorkflowSchedule,
 } from '#kernel';
 import { type PacedLooks, pacedLooks } from './payment-poller.ts';
 
 export interface ChallengeWatchPorts {
-  readonly facts: FactReader;
+  readonly facts: EventReader;
   readonly challenges: Challenges;
   readonly backends: PaymentBackends;
   /** Requests to each back end in a second. */
   readonly looksPerSecond: number;
-  readonly due: DueTable;
+  readonly due: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
   readonly runtime: Runtime;
@@ -42,7 +42,7 @@ export function watchChallenges(ports: ChallengeWatchPorts, lease: Lease): reado
 
 /** A back end that is not configured here is not asked. */
 async function learn(
-  { id, question: { backend, reference, isProven } }: Asked<ChallengeStep>,
+  { id, question: { backend, reference, isProven } }: PendingQuery<ChallengeStep>,
   looks: ReadonlyMap<string, PacedLooks>,
   { clock, runtime }: Pick<ChallengeWatchPorts, 'clock' | 'runtime'>,
 ): Promise<readonly ChallengeCommand[]> {

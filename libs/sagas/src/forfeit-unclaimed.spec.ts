@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/g
 import { type Challenges, openStreams } from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { formatUsd, NO_SNAPSHOTS, START } from '#kernel';
+import { formatUsd, NO_SNAPSHOTS, START_POSITION } from '#kernel';
 import { forfeitUnclaimed, type UnclaimedPorts } from '#sagas';
 import { VirtualTime } from '../../testing/src/fake-clock.ts';
 import { replacePauses } from '../../testing/src/replace-delays.ts';
@@ -48,7 +48,7 @@ async function paid(...ids: readonly string[]): Promise<void> {
 
 async function facts(): Promise<readonly (DomainEvent & { readonly stream: string })[]> {
   const all: (DomainEvent & { readonly stream: string })[] = [];
-  for await (const { events } of store.history(START)) all.push(...(events as unknown as typeof all));
+  for await (const { events } of store.history(START_POSITION)) all.push(...(events as unknown as typeof all));
   return all;
 }
 

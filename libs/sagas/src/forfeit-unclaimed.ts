@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Challenges, Clock } from '#application';
-import { money, type PicoUsd, startedBy, ZERO } from '#kernel';
+import { createRootCause, money, type PicoUsd, ZERO_USD } from '#kernel';
 
 const SWEEP_EVERY_MS = 3_600_000;
 /** After a sweep that failed. */
@@ -36,7 +36,7 @@ export async function forfeitUnclaimed(ports: UnclaimedPorts, signal: AbortSigna
 async function sweep(ports: UnclaimedPorts, signal: AbortSignal): Promise<boolean> {
   const before = ports.clock.at(ports.clock.milliseconds() - ports.afterDays * DAY_MS);
   const found = await ports.unclaimed(before);
-  let [challenges, amount, failed] = [0, ZERO, false];
+  let [challenges, amount, failed] = [0, ZERO_USD, false];
   for (const id of found) {
     if (signal.aborted) break;
     const forfeited = await forfeit(id, before, ports);
@@ -55,9 +55,9 @@ async function forfeit(
 ): Promise<PicoUsd | undefined> {
   try {
     const command = { type: 'ForfeitChallenge', data: { usableBefore, at: clock.now() } } as const;
-    const { events } = await challenges.run(id, command, startedBy('saga:unclaimed', randomUUID()));
+    const { events } = await challenges.run(id, command, createRootCause('saga:unclaimed', randomUUID()));
     const forfeited = events.find(({ type }) => type === 'ChallengeForfeited');
-    return forfeited?.type === 'ChallengeForfeited' ? money.fromJson(forfeited.data.amount) : ZERO;
+    return forfeited?.type === 'ChallengeForfeited' ? money.parseJsonAmount(forfeited.data.amount) : ZERO_USD;
   } catch (error) {
     alarm(`what is left of challenge ${id} could not be booked as income; trying again`, error);
     return undefined;

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/g
 import { type Accounts, EXPIRY_MARGIN_MS, HeldFunds, openStreams, type Streams } from '#application';
 import type { ChallengeCommand, DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { NO_SNAPSHOTS, type Recorded, Rejection, START, usd } from '#kernel';
+import { NO_SNAPSHOTS, parseUsd, Rejection, START_POSITION, type StoredEvent } from '#kernel';
 import { expireHolds } from '#sagas';
 import { VirtualTime } from '../../testing/src/fake-clock.ts';
 import { replacePauses } from '../../testing/src/replace-delays.ts';
@@ -72,9 +72,9 @@ function start({
   running.push(expireHolds({ payers, clock, overdue, seeminglyDead, heldBy, alarm }, signal));
 }
 
-async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
-  const all: Recorded<DomainEvent>[] = [];
-  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
+  const all: StoredEvent<DomainEvent>[] = [];
+  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
   return all;
 }
 
@@ -108,11 +108,11 @@ async function accountOf(owner: string | undefined, ...holdIds: readonly string[
   const id = randomUUID();
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
   await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, BY_A_TEST);
-  const credit = { creditId: 'c', method: 'm', amount: usd(holdIds.length), bonus: usd(0), at: time.now() };
+  const credit = { creditId: 'c', method: 'm', amount: parseUsd(holdIds.length), bonus: parseUsd(0), at: time.now() };
   await accounts.run(id, { type: 'AddCredit', data: credit }, BY_A_TEST);
   for (const holdId of holdIds) {
     const owned = owner === undefined ? {} : { owner };
-    const amounts = { atLeast: usd(1), atMost: usd(1), ...owned, expiresAt: time.in(EXPIRES_IN) };
+    const amounts = { atLeast: parseUsd(1), atMost: parseUsd(1), ...owned, expiresAt: time.in(EXPIRES_IN) };
     await accounts.run(
       id,
       { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } },
@@ -136,7 +136,7 @@ describe('a hold', () => {
     'of a challenge is ended where %s, and its proof is good again',
     async (why) => {
       const { challenges } = streams();
-      const [id, price] = [randomUUID(), usd('0.0115')];
+      const [id, price] = [randomUUID(), parseUsd('0.0115')];
       const data = issuedChallenge({ expiresAt: time.in(MINUTE), usableUntil: time.in(60 * MINUTE), at: time.now() });
       const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
       const claim = (holdId: string) => {
@@ -170,7 +170,14 @@ describe('a hold', () => {
     const id = await accountWith('h1');
     start();
     await time.pass(2 * MINUTE);
-    const again = { holdId: 'h2', keyId: 'k', atLeast: usd(1), atMost: usd(1), expiresAt: time.in(MINUTE), query };
+    const again = {
+      holdId: 'h2',
+      keyId: 'k',
+      atLeast: parseUsd(1),
+      atMost: parseUsd(1),
+      expiresAt: time.in(MINUTE),
+      query,
+    };
     const { events } = await accounts.run(id, { type: 'HoldFunds', data: { ...again, at: time.now() } }, BY_A_TEST);
     expect(events).toHaveLength(1);
   });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Clock, EXPIRY_MARGIN_MS, expireHoldsBy, type HeldFunds } from '#application';
 import type { HoldCommand } from '#domain';
-import { startedBy } from '#kernel';
+import { createRootCause } from '#kernel';
 
 const SWEEP_EVERY_MS = 500;
 /**
@@ -79,7 +79,7 @@ async function found<T>(
 /** One payer that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
 async function endHolds(payer: string, command: HoldCommand, { payers, alarm }: HoldExpiryPorts): Promise<void> {
   try {
-    await payers.run(payer, command, startedBy('saga:hold-expiry', randomUUID()));
+    await payers.run(payer, command, createRootCause('saga:hold-expiry', randomUUID()));
   } catch (error) {
     alarm(`the holds of ${payer} could not be ended; trying again`, error);
   }

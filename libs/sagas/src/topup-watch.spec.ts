@@ -16,13 +16,13 @@ import type { DomainEvent, InvoiceIssued } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   type CheckpointStore,
+  createRootCause,
   NO_SNAPSHOTS,
-  type Recorded,
+  parseUsd,
   type Runtime,
-  START,
-  StoreUnavailable,
-  startedBy,
-  usd,
+  START_POSITION,
+  type StoredEvent,
+  StoreUnavailableError,
 } from '#kernel';
 import { watchTopups } from '#sagas';
 import { VirtualTime } from '../../testing/src/fake-clock.ts';
@@ -116,7 +116,7 @@ let books: Process;
 let runtime: Runtime;
 
 const checkpoints: CheckpointStore = {
-  load: async (reader) => positions.get(reader) ?? START,
+  load: async (reader) => positions.get(reader) ?? START_POSITION,
   save: async (reader, position) => void positions.set(reader, position),
 };
 
@@ -185,9 +185,9 @@ beforeEach(() => {
 
 afterEach(() => Promise.all(processes.map((each) => each.stop())));
 
-async function facts(stream?: string): Promise<readonly Recorded<DomainEvent>[]> {
-  const all: Recorded<DomainEvent>[] = [];
-  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+async function facts(stream?: string): Promise<readonly StoredEvent<DomainEvent>[]> {
+  const all: StoredEvent<DomainEvent>[] = [];
+  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
   return stream === undefined ? all : all.filter((fact) => fact.stream === stream);
 }
 
@@ -205,7 +205,11 @@ const PAID = ['InvoiceIssued', 'PaymentReceived', 'TopupCredited'];
 async function openAccount(): Promise<string> {
   const id = randomUUID();
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
-  await books.streams.accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, startedBy('test', id));
+  await books.streams.accounts.run(
+    id,
+    { type: 'OpenAccount', data: { key, at: time.now() } },
+    createRootCause('test', id),
+  );
   return id;
 }
 
@@ -213,7 +217,7 @@ async function openAccount(): Promise<string> {
 async function issue(reference: string, more: Partial<InvoiceIssued['data']> = {}): Promise<void> {
   const accountId = more.accountId ?? (await openAccount());
   const data = issuedInvoice({ reference, expiresAt: time.in(15 * MINUTE), at: time.now(), ...more, accountId });
-  await books.streams.topups.run(reference, { type: 'IssueInvoice', data }, startedBy('account:a', reference));
+  await books.streams.topups.run(reference, { type: 'IssueInvoice', data }, createRootCause('account:a', reference));
 }
 
 /** Invoices that were paid, which was not noticed yet. */
@@ -231,7 +235,7 @@ describe('a payment', () => {
     await time.pass(SECOND);
     await node.say(node.pay('aa'));
     expect(await typesOf('aa')).toEqual(PAID);
-    expect(await credits()).toMatchObject([{ creditId: 'lnd/aa', amount: usd('1').toString() }]);
+    expect(await credits()).toMatchObject([{ creditId: 'lnd/aa', amount: parseUsd('1').toString() }]);
   });
 
   test('and its credit say what led to them, and that they belong to the top-up', async () => {
@@ -375,7 +379,7 @@ describe('a payment', () => {
     books.watch();
     await time.pass(SECOND);
     expect((await facts('topup-aa'))[1]).toMatchObject({
-      data: { amount: usd('1').toString(), rate: { value: '100000.00' } },
+      data: { amount: parseUsd('1').toString(), rate: { value: '100000.00' } },
     });
   });
 
@@ -390,7 +394,9 @@ describe('a payment', () => {
     await time.pass(MINUTE);
     market.rate = '80000.00';
     await time.pass(MINUTE);
-    expect(await credits()).toMatchObject([{ amount: usd('0.5').toString(), bonus: usd('0.025').toString() }]);
+    expect(await credits()).toMatchObject([
+      { amount: parseUsd('0.5').toString(), bonus: parseUsd('0.025').toString() },
+    ]);
     const rate = { value: '50000.00', source: 'market', at: '2026-11-20T12:30:00.000Z' };
     expect((await facts('topup-aa'))[1]).toMatchObject({ data: { rate } });
   });
@@ -441,7 +447,7 @@ describe('a credit', () => {
     const { run } = books.streams.accounts;
     let failures = 2;
     books.streams.accounts.run = (...command) =>
-      failures-- > 0 ? Promise.reject(new StoreUnavailable('away')) : run(...command);
+      failures-- > 0 ? Promise.reject(new StoreUnavailableError('away')) : run(...command);
     books.watch();
     await time.pass(20 * SECOND);
     expect(await credits()).toMatchObject([{ creditId: 'lnd/good' }]);
@@ -462,12 +468,12 @@ describe('a credit', () => {
     await time.pass(SECOND);
     const moved = (await facts()).filter(({ type }) => type === 'CreditAdded' || type === 'CreditReversed');
     expect(moved).toMatchObject([
-      { data: { amount: usd('1').toString(), bonus: usd('0.05').toString() } },
+      { data: { amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString() } },
       {
         type: 'CreditReversed',
         data: {
           ...{ reversalId: 'lnd/refund 1', creditId: 'lnd/aa', why: 'refunded' },
-          ...{ amount: usd('-1').toString(), bonus: usd('-0.05').toString() },
+          ...{ amount: parseUsd('-1').toString(), bonus: parseUsd('-0.05').toString() },
         },
       },
     ]);

@@ -1,14 +1,14 @@
 import type { Accounts, Clock, PaymentBackend, PaymentBackends, TopupPayments, Topups } from '#application';
 import { type TopupCommand, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
 import {
-  type Asked,
   type CheckpointStore,
-  type DueTable,
-  type FactReader,
+  type EventReader,
   type Lease,
+  type PendingQuery,
   type Runtime,
   startWorkflow,
-  type WorkflowPorts,
+  type WorkflowDependencies,
+  type WorkflowSchedule,
 } from '#kernel';
 import { type PacedLooks, pacedLooks } from './payment-poller.ts';
 
@@ -23,14 +23,14 @@ const LATE_WAIT_MS = 2_000;
 const MOST_OPEN = 5_000;
 
 export interface TopupWatchPorts {
-  readonly facts: FactReader;
+  readonly facts: EventReader;
   readonly accounts: Accounts;
   readonly topups: Topups;
   readonly backends: PaymentBackends;
   readonly payments: TopupPayments;
   /** Requests to each back end in a second. */
   readonly looksPerSecond: number;
-  readonly due: DueTable;
+  readonly due: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
   readonly runtime: Runtime;
@@ -58,7 +58,7 @@ export function watchTopups(ports: TopupWatchPorts, lease: Lease): readonly Prom
 function workflowPorts(
   ports: TopupWatchPorts,
   signal: AbortSignal,
-): WorkflowPorts<TopupCommand, TopupEvent, TopupStep> {
+): WorkflowDependencies<TopupCommand, TopupEvent, TopupStep> {
   const { facts, topups, accounts, payments, due, checkpoints, clock, runtime } = ports;
   const looks = pacedLooks(ports.backends, ports.looksPerSecond, runtime, signal);
   return {
@@ -79,7 +79,7 @@ function workflowPorts(
 
 /** What is to be recorded of what has come. A back end that is not configured here is not asked. */
 async function learn(
-  { question, ahead }: Asked<TopupStep>,
+  { question, ahead }: PendingQuery<TopupStep>,
   looks: ReadonlyMap<string, PacedLooks>,
   payments: TopupPayments,
 ) {

@@ -29,16 +29,16 @@ import { type DomainEvent, type HoldTerms, KNOWN_FACTS, type SubmissionMade, typ
 import { MemoryEventStore } from '#eventstore';
 import {
   type CheckpointStore,
-  decoded,
+  createRootCause,
   type EventStore,
   formatUsd,
   money,
   NO_SNAPSHOTS,
-  type Recorded,
+  parseUsd,
   type Runtime,
-  START,
-  startedBy,
-  usd,
+  START_POSITION,
+  type StoredEvent,
+  withUpcasting,
 } from '#kernel';
 import { runVideos } from '#sagas';
 import { Auditor } from '../../../apps/ledger/src/audit/auditor.ts';
@@ -52,9 +52,9 @@ const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';
 const DEADLINE_S = 60;
 const CHALLENGE = '10000000-0000-4000-8000-000000000001';
 const COST = '3.2';
-const PRICE = usd('3.68');
+const PRICE = parseUsd('3.68');
 const FILM = film({ words: 'A harbour', seconds: 1, width: 16, height: 16 });
-const cause = startedBy('test', 'test');
+const cause = createRootCause('test', 'test');
 
 /** Thrown by whatever a process does after it has died. */
 class Died extends Error {}
@@ -137,7 +137,7 @@ class Vendor {
 
   get bill() {
     this.work();
-    return money.sum(this.orders.filter(({ billed }) => billed).map(() => usd(COST)));
+    return money.sum(this.orders.filter(({ billed }) => billed).map(() => parseUsd(COST)));
   }
 
   maker(act: Act): VideoMaker {
@@ -286,7 +286,7 @@ afterEach(() => stopAll());
 
 function start(): void {
   time = new VirtualTime('2026-11-20T12:00:00.000Z');
-  const facts = decoded(new MemoryEventStore(), KNOWN_FACTS);
+  const facts = withUpcasting(new MemoryEventStore(), KNOWN_FACTS);
   appended = [];
   const append: EventStore['append'] = (stream, expected, events) => {
     appended.push(...events.map(({ type }) => type));
@@ -304,7 +304,7 @@ async function stopAll(): Promise<void> {
 
 function checkpointsOf(act: Act): CheckpointStore {
   return {
-    load: async (reader) => positions.get(reader) ?? START,
+    load: async (reader) => positions.get(reader) ?? START_POSITION,
     save: (reader, position) => act('save', async () => void positions.set(reader, position)),
   };
 }
@@ -354,7 +354,9 @@ function work(act: Act = alive): void {
 }
 
 const query = { model: 'google/veo-3', type: 'video_generation', source: 'api', online: false, free: false } as const;
-const prices = [{ unit: 'videoSecond', per: 1, cost: usd('0.4').toString(), price: usd('0.46').toString() }] as const;
+const prices = [
+  { unit: 'videoSecond', per: 1, cost: parseUsd('0.4').toString(), price: parseUsd('0.46').toString() },
+] as const;
 const endpoint = { of: query.model, provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } };
 
 type Wish = Omit<HoldTerms, 'keyId' | 'part'> & { readonly at: string };
@@ -367,7 +369,7 @@ async function holdOfAccount(terms: Wish): Promise<string> {
   const free = { limit: null, resetPeriod: null, expireAt: null };
   const run = (command: Parameters<typeof accounts.run>[1]) => accounts.run(ACCOUNT, command, cause);
   await run({ type: 'OpenAccount', data: { key: { ...key, ...free }, at } });
-  const credit = { creditId: 'c', method: 'card', amount: usd('10'), bonus: usd('0') };
+  const credit = { creditId: 'c', method: 'card', amount: parseUsd('10'), bonus: parseUsd('0') };
   await run({ type: 'AddCredit', data: { ...credit, at } });
   await run({ type: 'HoldFunds', data: { ...terms, keyId: null } });
   return `account-${ACCOUNT}`;
@@ -405,13 +407,13 @@ async function request(holdId: string = randomUUID(), held = holdOfAccount): Pro
   return jobId;
 }
 
-async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
-  const all: Recorded<DomainEvent>[] = [];
-  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
+  const all: StoredEvent<DomainEvent>[] = [];
+  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
   return all;
 }
 
-async function journal(): Promise<readonly Recorded<VideoEvent>[]> {
+async function journal(): Promise<readonly StoredEvent<VideoEvent>[]> {
   return (await facts()).filter(({ stream }) => stream.startsWith('video-')) as never;
 }
 
@@ -436,7 +438,7 @@ async function books() {
   const { available, held } = await accounts.read(ACCOUNT);
   const { available: left, holds } = await challenges.read(CHALLENGE);
   const costs = all.flatMap(({ type, data }) =>
-    type === 'HoldSettled' || type === 'ChargeAbsorbed' ? [money.fromJson(data.charge.cost)] : [],
+    type === 'HoldSettled' || type === 'ChargeAbsorbed' ? [money.parseJsonAmount(data.charge.cost)] : [],
   );
   const open = all.flatMap(({ type, data }) => (type === 'VideoFailed' && data.open ? [data.open] : []));
   const differences: string[] = [];
@@ -497,7 +499,7 @@ describe.each([...BY_ACCOUNT, ...BY_CHALLENGE])('paid by %s, of a vendor that %s
         expect(vendor.orders.length).toBeLessThanOrEqual(1);
         // What nobody knows is listed, and nothing else: it may have cost as much as is said there, or nothing.
         if (items.length === 0) expect({ n, unexplained }).toEqual({ n, unexplained: 0n });
-        else expect([0n, usd(COST)]).toContain(unexplained);
+        else expect([0n, parseUsd(COST)]).toContain(unexplained);
         expect(items.length).toBeLessThanOrEqual(1);
         if (paid) expect(files.kept.get('gen_result/0')?.mediaType).toBe('video/mp4');
         await stopAll();
@@ -531,7 +533,7 @@ describe('without anybody dying', () => {
     expect((await journal()).at(-1)?.type).toBe(last);
     const after = await books();
     expect({ balance: after.balance, open: after.open.length }).toEqual({ balance, open });
-    expect(after.unexplained).toBe(open === 0 ? 0n : usd(COST));
+    expect(after.unexplained).toBe(open === 0 ? 0n : parseUsd(COST));
   });
 
   test('a video takes seven facts, however often it is looked at', async () => {
@@ -606,7 +608,7 @@ test('an end that the account has forgotten is not made again', async () => {
     await pass(50);
     const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
     for (let i = 0; i < 1_100; i++) {
-      const hold = { holdId: `h${i}`, keyId: null, atLeast: usd('1'), atMost: usd('1'), query };
+      const hold = { holdId: `h${i}`, keyId: null, atLeast: parseUsd('1'), atMost: parseUsd('1'), query };
       const at = time.now();
       const terms = { ...hold, expiresAt: time.in(SECOND), at };
       await accounts.run(ACCOUNT, { type: 'HoldFunds', data: terms }, cause);
@@ -620,7 +622,7 @@ test('an end that the account has forgotten is not made again', async () => {
     expect(await hasEnded()).toBe(true);
     expect(await books()).toEqual(before);
     const charged = (await journal()).flatMap(({ type, data }) => (type === 'VideoSettled' ? [data.charged] : []));
-    expect(charged).toEqual(vendorThat === 'makes it' ? [usd('3.68').toString()] : []);
+    expect(charged).toEqual(vendorThat === 'makes it' ? [parseUsd('3.68').toString()] : []);
     await stopAll();
   }
 });

@@ -31,14 +31,14 @@ import {
 import {
   type Cause,
   type CheckpointStore,
-  type DueTable,
-  type FactReader,
+  type EventReader,
   type Lease,
   Rejection,
   type Runtime,
   startWorkflow,
-  streamName,
-  type WorkflowPorts,
+  toStreamName,
+  type WorkflowDependencies,
+  type WorkflowSchedule,
 } from '#kernel';
 import { LookPace } from './poll-rate-limiter.ts';
 
@@ -56,7 +56,7 @@ const NO_ORDER = { parameters: {}, wire: {} } as const;
 const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video was not held any more' } as const;
 
 export interface VideoPorts {
-  readonly facts: FactReader;
+  readonly facts: EventReader;
   readonly streams: Pick<Streams, 'videos'>;
   readonly payers: Pick<HeldFunds, 'run'>;
   readonly providers: Providers;
@@ -65,7 +65,7 @@ export interface VideoPorts {
   readonly hooks: VideoHooks;
   /** Looks at each vendor in a second. */
   readonly looksPerSecond: number;
-  readonly due: DueTable;
+  readonly due: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
   readonly runtime: Runtime;
@@ -88,7 +88,7 @@ class VideoSteps {
     private readonly over: AbortSignal,
   ) {}
 
-  ports(): WorkflowPorts<VideoCommand, VideoEvent, VideoStep> {
+  ports(): WorkflowDependencies<VideoCommand, VideoEvent, VideoStep> {
     const { facts, streams, due, checkpoints, clock, runtime } = this.given;
     return {
       ...{ facts, own: streams.videos, due, checkpoints, runtime },
@@ -131,7 +131,7 @@ class VideoSteps {
   private commandOf(wish: PayerWish, jobId: string): HoldCommand {
     const { holdId } = wish.hold;
     const at = this.given.clock.now();
-    if (wish.of === 'keep') return { type: 'KeepHold', data: { holdId, owner: streamName(VIDEO, jobId), at } };
+    if (wish.of === 'keep') return { type: 'KeepHold', data: { holdId, owner: toStreamName(VIDEO, jobId), at } };
     if (wish.of === 'settle') return { type: 'SettleHold', data: { holdId, charge: wish.charge, at } };
     const { errorCode, message: reason, absorbed } = wish.failure;
     const cost = absorbed ? { absorbed } : {};

@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { type Decider, fold, type Message, Rejection, type Step, type Workflow } from '#kernel';
+import { type Decider, fold, type Message, Rejection, type Workflow, type WorkflowStep } from '#kernel';
 
 /** Given facts, when a command comes, then these facts follow, or it is rejected: a decision without any machinery. */
 export function decisions<Command extends Message, State, Event extends Message>(
@@ -30,7 +30,7 @@ export function decisions<Command extends Message, State, Event extends Message>
 }
 
 /** Given facts, when it is this time, then a workflow takes these steps, and wants to be woken up at that time. */
-export function nextSteps<Command extends Message, State, Event extends Message, S extends Step>(
+export function nextSteps<Command extends Message, State, Event extends Message, S extends WorkflowStep>(
   workflow: Pick<Workflow<Command, State, Event, S>, 'decider' | 'next'>,
 ) {
   return (...past: readonly Event[]) => ({

@@ -1,4 +1,4 @@
-import { type Cause, startedBy } from '#kernel';
+import { type Cause, createRootCause } from '#kernel';
 
 /** The cause of facts whose cause does not matter. */
-export const BY_A_TEST: Cause = startedBy('test', 'test');
+export const BY_A_TEST: Cause = createRootCause('test', 'test');

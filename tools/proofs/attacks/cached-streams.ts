@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { openStreams } from '#application';
-import { type EventStore, NO_SNAPSHOTS, type Recorded, WarmStreams } from '#kernel';
+import { type EventStore, NO_SNAPSHOTS, type StoredEvent, StreamStateCache } from '#kernel';
 import { opening, pair } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -25,7 +25,7 @@ export const warmStreams: Attack = {
   async run(): Promise<Finding> {
     const garbage = collector();
     const before = garbage();
-    const warm = new WarmStreams(BUDGET_MIB * MIB);
+    const warm = new StreamStateCache(BUDGET_MIB * MIB);
     let most = 0;
     let estimated = 0;
     for (const { accounts, ended, running } of WAVES) {
@@ -52,18 +52,18 @@ function collector(): () => number {
 }
 
 /** As text, so that no two accounts share a fact. */
-function factsOf(ended: number, running: number): () => readonly Recorded[] {
+function factsOf(ended: number, running: number): () => readonly StoredEvent[] {
   return () => {
     const account = { id: randomUUID(), keyId: randomUUID() };
     const pairs = Array.from({ length: ended + running }, () => pair(account));
     const used = pairs.flatMap(([held, settled], i) => (i < ended ? [held, settled] : [held]));
     const facts = [...opening(account), ...used].map((fact, revision) => ({ ...fact, id: randomUUID(), revision }));
-    return (JSON.parse(JSON.stringify(facts)) as Recorded[]).map((fact) => ({ ...fact, position: 1n }));
+    return (JSON.parse(JSON.stringify(facts)) as StoredEvent[]).map((fact) => ({ ...fact, position: 1n }));
   };
 }
 
 /** Every stream of it is as long as these facts. */
-function storeOf(facts: () => readonly Recorded[]): EventStore {
+function storeOf(facts: () => readonly StoredEvent[]): EventStore {
   return {
     async *read() {
       yield facts();

@@ -31,10 +31,10 @@ export async function charged(cluster: Cluster, customer: Customer, before: numb
 async function look(cluster: Cluster, customer: Customer, before: number): Promise<Charged> {
   const { balance, held_usd: heldUsd } = await cluster.balance(customer);
   const records = await historyOf(cluster, customer);
-  const prices = records.map(({ price_in_usd }) => money.usd(price_in_usd));
+  const prices = records.map(({ price_in_usd }) => money.parseUsd(price_in_usd));
   return {
-    fromBalance: money.picoUsd(money.usd(before) - money.usd(balance)),
-    inHistory: prices.reduce(money.add, money.ZERO),
+    fromBalance: money.picoUsd(money.parseUsd(before) - money.parseUsd(balance)),
+    inHistory: prices.reduce(money.add, money.ZERO_USD),
     heldUsd,
     served: records.filter(({ error_code }) => error_code === null).length,
   };

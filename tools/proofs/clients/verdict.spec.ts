@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { usd, ZERO } from '#kernel';
+import { parseUsd, ZERO_USD } from '#kernel';
 import type { Exchange } from './recording-wire.ts';
 import { faultsOf, type Run, summaryOf } from './verdict.ts';
 
@@ -22,7 +22,7 @@ const RESULTS = {
   messages: { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: 'proof-42' }] }] },
 };
 const tooled = exchange({ sent: RESULTS.chat });
-const charged = { fromBalance: usd('0.01'), inHistory: usd('0.01'), heldUsd: 0, served: 2 };
+const charged = { fromBalance: parseUsd('0.01'), inHistory: parseUsd('0.01'), heldUsd: 0, served: 2 };
 const well: Run = { outcome: { code: 0, output: '' }, exchanges: [streamed, tooled], charged };
 
 describe('a run', () => {
@@ -43,8 +43,8 @@ describe('a run', () => {
     ['no tool', { exchanges: [streamed, streamed] }],
     ['no tool', { exchanges: [streamed, exchange({ sent: { messages: [{ role: 'tool', content: 'else' }] } })] }],
     ['was refused: 400', { exchanges: [streamed, tooled, exchange({ status: 400 })] }],
-    ['the balance', { charged: { ...charged, inHistory: usd('0.010000000001') } }],
-    ['the balance', { charged: { ...charged, fromBalance: ZERO, inHistory: ZERO } }],
+    ['the balance', { charged: { ...charged, inHistory: parseUsd('0.010000000001') } }],
+    ['the balance', { charged: { ...charged, fromBalance: ZERO_USD, inHistory: ZERO_USD } }],
     ['still held', { charged: { ...charged, heldUsd: 0.1 } }],
     ['the history has 3', { charged: { ...charged, served: 3 } }],
   ])('has failed: %s', (why, more) => {

@@ -3,7 +3,7 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
 import type { DomainEvent, Item } from '#domain';
-import { type EventStore, formatUsd, money, type PicoUsd, type Recorded, START, usd } from '#kernel';
+import { type EventStore, formatUsd, money, type PicoUsd, parseUsd, START_POSITION, type StoredEvent } from '#kernel';
 import { readVideoJobs, type VideoJobView } from '#projections';
 import type { Cluster, Customer } from '../../cluster.ts';
 import { root } from '../../processes.ts';
@@ -173,9 +173,9 @@ export class Kills {
     const known = new Set(items.map(({ vendorId }) => vendorId));
     const lines = await this.bill();
     const missing = lines.filter(({ id }) => !known.has(id));
-    const cost = money.sum(items.map((item) => money.fromJson(item.cost)));
-    const billed = money.sum(lines.map((line) => usd(line.usd)));
-    const left = money.sum(missing.map((line) => usd(line.usd)));
+    const cost = money.sum(items.map((item) => money.parseJsonAmount(item.cost)));
+    const billed = money.sum(lines.map((line) => parseUsd(line.usd)));
+    const left = money.sum(missing.map((line) => parseUsd(line.usd)));
     print(`billed ${formatUsd(billed)} USD, in the books ${formatUsd(cost)}, ${open.length} costs are open`);
     if (billed - cost !== left) this.problems.push('a line of the bill is in the books with another amount');
     const unnamed = open.filter(({ vendorId }) => vendorId === undefined);
@@ -183,7 +183,7 @@ export class Kills {
     if (rest.length > unnamed.length)
       this.problems.push(`${rest.length - unnamed.length} lines of the bill are not open`);
     for (const job of open) await this.close(job, missing, rest);
-    const closed = money.sum((await this.itemsInBooks()).map((item) => money.fromJson(item.cost)));
+    const closed = money.sum((await this.itemsInBooks()).map((item) => money.parseJsonAmount(item.cost)));
     const after = billed - closed;
     print(`once they are closed, the bill is ${formatUsd(after as PicoUsd)} USD more than the books`);
     if (after !== 0n) this.problems.push('the books differ from the bill');
@@ -197,8 +197,8 @@ export class Kills {
 
   private async itemsInBooks(): Promise<readonly Pick<Item, 'vendorId' | 'cost'>[]> {
     const items: Pick<Item, 'vendorId' | 'cost'>[] = [];
-    for await (const { events } of this.store.history(START)) {
-      for (const { type, data } of events as readonly Recorded<DomainEvent>[]) {
+    for await (const { events } of this.store.history(START_POSITION)) {
+      for (const { type, data } of events as readonly StoredEvent<DomainEvent>[]) {
         if (type === 'HoldSettled' || type === 'ChargeAbsorbed') items.push(...data.charge.items);
         if (type === 'VideoCostClosed') items.push(data);
       }

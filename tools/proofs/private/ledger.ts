@@ -1,7 +1,7 @@
 /** What was charged, from the events alone, beside what the vendors bill. */
 import type { DomainEvent } from '#domain';
-import type { FactReader, Recorded } from '#kernel';
-import { formatUsd, money, START, usd } from '#kernel';
+import type { EventReader, StoredEvent } from '#kernel';
+import { formatUsd, money, parseUsd, START_POSITION } from '#kernel';
 
 interface Line {
   readonly id: string;
@@ -26,12 +26,14 @@ export async function billOf(sandbox: string): Promise<readonly Line[]> {
 }
 
 /** Each line of the bill beside what the books say that this call cost. */
-export async function compared(store: FactReader, sandbox: string): Promise<Comparison> {
+export async function compared(store: EventReader, sandbox: string): Promise<Comparison> {
   const items: { readonly vendorId: string | undefined; readonly cost: bigint }[] = [];
-  for await (const { events } of store.history(START)) {
-    for (const { type, data } of events as readonly Recorded<DomainEvent>[]) {
+  for await (const { events } of store.history(START_POSITION)) {
+    for (const { type, data } of events as readonly StoredEvent<DomainEvent>[]) {
       if (type !== 'HoldSettled' && type !== 'ChargeAbsorbed') continue;
-      items.push(...data.charge.items.map((item) => ({ vendorId: item.vendorId, cost: money.fromJson(item.cost) })));
+      items.push(
+        ...data.charge.items.map((item) => ({ vendorId: item.vendorId, cost: money.parseJsonAmount(item.cost) })),
+      );
     }
   }
   const lines = await billOf(sandbox);
@@ -41,12 +43,14 @@ export async function compared(store: FactReader, sandbox: string): Promise<Comp
     settled: items.length,
     lines: lines.length,
     booksUsd: total(items.map(({ cost }) => cost)),
-    billUsd: total(lines.map((line) => usd(line.usd))),
+    billUsd: total(lines.map((line) => parseUsd(line.usd))),
     twice: [...charged].filter(([id, each]) => id !== undefined && each.length > 1).map(([id]) => String(id)),
     missing: lines.filter(({ id }) => !charged.has(id)).map(({ id, model }) => `${id} ${model}`),
     different: lines.flatMap(({ id, usd: amount }) => {
       const cost = charged.get(id)?.[0]?.cost;
-      return cost === undefined || cost === usd(amount) ? [] : [`${id} ${formatUsd(money.picoUsd(cost))} ${amount}`];
+      return cost === undefined || cost === parseUsd(amount)
+        ? []
+        : [`${id} ${formatUsd(money.picoUsd(cost))} ${amount}`];
     }),
   };
 }

@@ -2,7 +2,7 @@ import { Controller, HttpCode, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
 import { type Caller, OpenAccount } from '#application';
-import { type Cause, usdNumber, ZERO } from '#kernel';
+import { type Cause, toUsdJsonNumber, ZERO_USD } from '#kernel';
 import { readBalance } from '#projections';
 import { Authenticated, Authenticator, CausedBy } from '../edge/authentication/authenticator.ts';
 import { BooksBehind, Unauthorized } from '../edge/errors/errors.ts';
@@ -34,7 +34,7 @@ export class AccountsController {
     const { creditId, accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));
     this.authenticator.remember(apiKey, { accountId, keyId });
     await this.books.show(position, 'keys', 'balances');
-    return { success: true, credit_id: creditId, api_key: apiKey, balance: usdNumber(ZERO) };
+    return { success: true, credit_id: creditId, api_key: apiKey, balance: toUsdJsonNumber(ZERO_USD) };
   }
 
   @Post('credits/balance')
@@ -53,7 +53,7 @@ export class AccountsController {
     const shown = await this.books.showAccount(accountId, reply, 'balances');
     const balance = await readBalance(this.books.pool, accountId);
     if (!balance) throw shown ? new Unauthorized('The credit id is not valid') : new BooksBehind();
-    const available = usdNumber(balance.available);
-    return { balance: available, balance_usd: available, held_usd: usdNumber(balance.held), currency: 'USD' };
+    const available = toUsdJsonNumber(balance.available);
+    return { balance: available, balance_usd: available, held_usd: toUsdJsonNumber(balance.held), currency: 'USD' };
   }
 }

@@ -1,5 +1,5 @@
 import type { KeyRecord } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 
 /** A key as its owner sees it; with its secret where that is wanted. */
 export function keyWire(key: KeyRecord, apiKey?: string) {
@@ -7,9 +7,9 @@ export function keyWire(key: KeyRecord, apiKey?: string) {
     _id: key.keyId,
     name: key.name,
     ...(apiKey === undefined ? {} : { api_key: apiKey }),
-    usage_limit_usd: key.limit === null ? null : usdNumber(key.limit),
-    current_period_usage_usd: usdNumber(key.usedInPeriod),
-    total_usage_all_time_usd: usdNumber(key.usedInAll),
+    usage_limit_usd: key.limit === null ? null : toUsdJsonNumber(key.limit),
+    current_period_usage_usd: toUsdJsonNumber(key.usedInPeriod),
+    total_usage_all_time_usd: toUsdJsonNumber(key.usedInAll),
     reset_period: key.resetPeriod,
     reset_at: key.resetAt,
     expire_at: key.expireAt,

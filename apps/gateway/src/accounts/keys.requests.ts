@@ -64,7 +64,7 @@ export function fieldsOf({ name, usage_limit_usd, reset_period, expire_at }: Key
     ...(name === undefined ? {} : { name }),
     ...(usage_limit_usd === undefined
       ? {}
-      : { limit: usage_limit_usd === null ? null : money.usdNearest(usage_limit_usd) }),
+      : { limit: usage_limit_usd === null ? null : money.roundToPicoUsd(usage_limit_usd) }),
     ...(reset_period === undefined ? {} : { resetPeriod: reset_period }),
     ...(expire_at === undefined ? {} : { expireAt: instantIn(expire_at) ?? null }),
   };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { CommandBus } from '@nestjs/cqrs';
 import pg from 'pg';
 import { OpenAccount } from '#application';
-import { startedBy } from '#kernel';
+import { createRootCause } from '#kernel';
 import { type Answer, type TestAccount, World } from '#testing';
 
 const TESTS = 8;
@@ -34,7 +34,7 @@ const stand = () => lock.query('begin; lock table books.checkpoints in exclusive
 
 /** An account that this gateway has not opened. */
 async function elsewhere(): Promise<TestAccount> {
-  return world.part(CommandBus).execute(new OpenAccount(startedBy('another gateway', 'x')));
+  return world.part(CommandBus).execute(new OpenAccount(createRootCause('another gateway', 'x')));
 }
 
 async function prepare() {

@@ -2,7 +2,7 @@ import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, Catalogues } from '#application';
 import { instantIn } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import { type HistoryFilter, type HistoryPage, type HistoryRecord, PageTooFar } from '#projections';
 import { Authenticated, Authenticator, hasApiKey } from '../edge/authentication/authenticator.ts';
 import { InvalidRequest } from '../edge/errors/errors.ts';
@@ -104,7 +104,7 @@ function wire(record: HistoryRecord) {
     model: record.model,
     input_count: record.inputCount,
     output_count: record.outputCount,
-    price_in_usd: usdNumber(record.price),
+    price_in_usd: toUsdJsonNumber(record.price),
     query_type: record.type,
     query_source: record.source,
     api_key_id: record.keyId,

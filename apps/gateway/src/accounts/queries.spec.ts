@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Streams } from '#application';
 import { type ChallengeCommand, MAX_REFUSALS_PER_DAY } from '#domain';
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 import { BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
 
 const FLAT = 'countinghouse/flat';
@@ -163,7 +163,7 @@ describe('who pays for one request', () => {
   const id = crypto.randomUUID();
   const issued = issuedChallenge({ reference: id });
   const { query, request, units, at, expiresAt } = issued;
-  const price = usd('0.0115');
+  const price = parseUsd('0.0115');
 
   /** It was paid, its request failed, and all read models know. */
   beforeAll(async () => {

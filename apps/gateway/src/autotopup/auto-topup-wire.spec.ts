@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 import type { AutoTopupView } from '#projections';
 import { autoTopupWire } from './auto-topup-wire.ts';
 
 const [AT, ENDED] = ['2026-11-20T12:00:00.000Z', '2026-11-20T12:16:00.000Z'];
-const attempt = { topupId: 't', amount: usd(10), state: 'expired', requests: 9, at: AT, endedAt: ENDED } as const;
+const attempt = { topupId: 't', amount: parseUsd(10), state: 'expired', requests: 9, at: AT, endedAt: ENDED } as const;
 const view: AutoTopupView = {
-  ...{ wallet: { pubkey: 'ab', relays: ['wss://relay.wallet.dev'] }, threshold: usd(10), amount: usd(10) },
+  ...{ wallet: { pubkey: 'ab', relays: ['wss://relay.wallet.dev'] }, threshold: parseUsd(10), amount: parseUsd(10) },
   ...{ connectedAt: AT, changedAt: AT, attempt, paidAt: null, paused: undefined, error: undefined },
 };
 

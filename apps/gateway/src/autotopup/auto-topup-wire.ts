@@ -1,4 +1,4 @@
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import type { AutoTopupView } from '#projections';
 
 const NONE = {
@@ -22,8 +22,8 @@ function fieldsOf(view: AutoTopupView, now: string) {
     connected: wallet !== undefined,
     enabled: wallet !== undefined,
     nwc_url: wallet ? redacted(wallet) : null,
-    threshold_usd: wallet ? usdNumber(view.threshold) : null,
-    topup_amount_usd: wallet ? usdNumber(view.amount) : null,
+    threshold_usd: wallet ? toUsdJsonNumber(view.threshold) : null,
+    topup_amount_usd: wallet ? toUsdJsonNumber(view.amount) : null,
     state: stateOf(view, isPaused),
     paused_until: isPaused ? paused.until : null,
     last_topup_at: paidAt,
@@ -33,7 +33,7 @@ function fieldsOf(view: AutoTopupView, now: string) {
     last_attempt: attempt
       ? {
           invoice_id: attempt.topupId,
-          amount_usd: usdNumber(attempt.amount),
+          amount_usd: toUsdJsonNumber(attempt.amount),
           ...{ state: attempt.state, requests: attempt.requests, started_at: attempt.at, ended_at: attempt.endedAt },
         }
       : null,

@@ -26,7 +26,7 @@ export class AutoTopupController {
     @CausedBy() cause: Cause,
   ) {
     const [threshold, amount] = [threshold_usd, topup_amount_usd].map((usd) =>
-      money.usdNearest(usd ?? DEFAULT_USD),
+      money.roundToPicoUsd(usd ?? DEFAULT_USD),
     ) as [money.PicoUsd, money.PicoUsd];
     await this.commands.execute(new ConnectWallet(accountId, { url, threshold, amount }, cause));
     return this.shown(accountId);

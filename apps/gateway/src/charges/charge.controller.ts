@@ -2,7 +2,7 @@ import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Clock, OfferedPayments, type Proof, Streams } from '#application';
 import { type Challenge, type ChallengePhase, phaseOf } from '#domain';
-import { money, usdNumber as usd, ZERO } from '#kernel';
+import { money, toUsdJsonNumber as usd, ZERO_USD } from '#kernel';
 import { Unauthorized } from '../edge/errors/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { Charge } from './charge.schemas.ts';
@@ -46,14 +46,14 @@ function chargeOf({ id, issued }: Proof, challenge: Challenge, now: string) {
   const { query, price, paymentHash, usableUntil, at } = issued;
   const { charged, forfeited, available, holds, paid } = challenge;
   const phase = phaseOf(challenge, now);
-  const held = [...holds.values()].reduce((sum, hold) => money.add(sum, hold.amount), ZERO);
-  const left = paid ? available : money.fromJson(price);
+  const held = [...holds.values()].reduce((sum, hold) => money.add(sum, hold.amount), ZERO_USD);
+  const left = paid ? available : money.parseJsonAmount(price);
   const lapsed = !paid && now > usableUntil;
   return {
     ...{ challenge_id: id, payment_hash: paymentHash, state: lapsed ? 'lapsed' : (STATES[phase] ?? phase) },
     ...{ query_type: query.type, model: query.model },
     ...{
-      price_usd: usd(money.fromJson(price)),
+      price_usd: usd(money.parseJsonAmount(price)),
       charged_usd: usd(charged),
       held_usd: usd(held),
       left_usd: usd(left),

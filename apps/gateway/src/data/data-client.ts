@@ -1,11 +1,11 @@
 import type { FastifyReply } from 'fastify';
 import type { LookUpClient, Receipt } from '#application';
-import { formatUsd, type PicoUsd, ZERO } from '#kernel';
+import { formatUsd, type PicoUsd, ZERO_USD } from '#kernel';
 import { ReplyStream } from '../edge/responses/http-stream-writer.ts';
 
 /** A client that receives a file as its vendor sends it. */
 export class DataClient extends ReplyStream implements LookUpClient {
-  private price: PicoUsd = ZERO;
+  private price: PicoUsd = ZERO_USD;
 
   constructor(reply: FastifyReply) {
     super(reply);

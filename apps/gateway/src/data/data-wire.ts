@@ -1,7 +1,7 @@
 /** The list of lookups, with the prices at which they are sold now. */
 import { type Catalogue, DATA_PROVIDERS, type DataEndpoint, dataPathOf } from '#catalogue';
 import { boundOf } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 
 /** Those of a class stand together. @param byRequest whether a single request can be paid for here */
 export function dataEndpointRows(catalogue: Catalogue, byRequest: boolean) {
@@ -18,7 +18,7 @@ function rowOf({ endpoint, ...entry }: DataEndpoint, byRequest: boolean) {
     action,
     name,
     description,
-    price_usd: usdNumber(boundOf({ lookup: 1 }, endpoint.tariff.prices)),
+    price_usd: toUsdJsonNumber(boundOf({ lookup: 1 }, endpoint.tariff.prices)),
     payment_methods: byRequest ? ['balance', 'l402'] : ['balance'],
     free_if_empty: results !== undefined && !charged.empty,
     limits: Object.fromEntries(Object.entries(caps).map(([field, { max }]) => [field, max])),

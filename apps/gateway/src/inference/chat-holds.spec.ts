@@ -125,7 +125,7 @@ test('a long answer comes whole, and its facts show how its hold was extended', 
   expect(answer && finishOf(answer)).toBe('stop');
   const facts = await world.facts(account);
   const amounts = facts.flatMap(({ type, data }) =>
-    type === 'FundsHeld' || type === 'HoldExtended' ? [money.fromJson(data.amount)] : [],
+    type === 'FundsHeld' || type === 'HoldExtended' ? [money.parseJsonAmount(data.amount)] : [],
   );
   expect(amounts.length).toBeGreaterThan(3);
   expect(amounts.length).toBeLessThan(10);

@@ -74,7 +74,9 @@ describe('after a mixed run', () => {
     const exact = (await charges()).filter((charge) => !isEstimated(charge));
     expect(exact).toHaveLength(reported.length);
     expect(exact.length).toBeGreaterThan(MODELS.length * 8);
-    expect(total(exact.map(({ cost }) => cost))).toBe(total(reported.map(({ usd }) => money.toJson(money.usd(usd)))));
+    expect(total(exact.map(({ cost }) => cost))).toBe(
+      total(reported.map(({ usd }) => money.toJsonAmount(money.parseUsd(usd)))),
+    );
   });
 
   test('the books have an estimate for every other line of the bill, and no more', async () => {
@@ -113,7 +115,7 @@ describe('after a mixed run', () => {
     const settled = (await world.facts(account)).flatMap(({ type, data }) =>
       type === 'HoldSettled' ? [data.charged] : [],
     );
-    const left = money.toJson(money.usd('10.5'));
+    const left = money.toJsonAmount(money.parseUsd('10.5'));
     expect(await world.balance(account)).toBe(money.formatUsd(money.picoUsd(BigInt(left) - total(settled))));
     expect(await journal('customer:available')).toBe(-(BigInt(left) - total(settled)));
   });

@@ -12,7 +12,7 @@ import {
   sseEvent,
 } from '#application';
 import { quantityOf } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import { shapeFor } from '../edge/errors/error-formats.ts';
 import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
 import { SseClient } from '../edge/responses/sse.ts';
@@ -26,7 +26,7 @@ function usageWire(receipt: Receipt) {
     prompt_tokens: prompt,
     completion_tokens: generated,
     total_tokens: prompt + generated,
-    cost: usdNumber(charged),
+    cost: toUsdJsonNumber(charged),
     prompt_tokens_details: {
       cached_tokens: quantityOf('cacheRead', usage),
       cache_write_tokens: quantityOf('cacheWrite', usage),

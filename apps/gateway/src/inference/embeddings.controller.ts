@@ -3,7 +3,7 @@ import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CreateEmbeddings, type EmbeddingAnswer } from '#application';
 import { quantityOf } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import { Authenticated } from '../edge/authentication/authenticator.ts';
 import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
 import { json, Operation } from '../openapi/operation.ts';
@@ -48,6 +48,6 @@ export class EmbeddingsController {
 /** OpenAI's list around the vectors, which are already JSON. */
 function wire({ model, data, receipt: { usage, charged } }: EmbeddingAnswer): string {
   const tokens = quantityOf('input', usage);
-  const reported = { prompt_tokens: tokens, total_tokens: tokens, cost: usdNumber(charged) };
+  const reported = { prompt_tokens: tokens, total_tokens: tokens, cost: toUsdJsonNumber(charged) };
   return `{"object":"list","data":${data},"model":${JSON.stringify(model)},"usage":${JSON.stringify(reported)}}`;
 }

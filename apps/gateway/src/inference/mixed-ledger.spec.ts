@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
-import { formatUsd, type PicoUsd, usd } from '#kernel';
+import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
 import { callsIn, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
 
 /**
@@ -85,7 +85,7 @@ test('after a mixed run with faults the bill is what the books owe, but for char
   const charges = chargesIn(facts);
   const lines = await world.bill.lines();
   const reported = lines.filter(({ fault }) => !UNREPORTED.has(fault ?? ''));
-  const invoiced = reported.reduce((sum, line) => sum + usd(line.usd), 0n);
+  const invoiced = reported.reduce((sum, line) => sum + parseUsd(line.usd), 0n);
   // Of an estimate only what the model's provider invoices is one: what a search by another provider cost is known.
   const known = charges.flatMap((charge) => {
     const guessed = new Set(charge.items.flatMap(({ estimated, creditor }) => (estimated ? [creditor] : [])));
@@ -121,5 +121,5 @@ test('no hold is left open, and the customer has paid what the answers said', as
   const ended = facts.filter(({ type }) => type === 'HoldSettled' || type === 'HoldReleased').length;
   expect(ended).toBe(made);
   const charged = facts.reduce((sum, fact) => sum + (fact.type === 'HoldSettled' ? BigInt(fact.data.charged) : 0n), 0n);
-  expect(await world.balance(account)).toBe(formatUsd((usd(funded) - charged) as PicoUsd));
+  expect(await world.balance(account)).toBe(formatUsd((parseUsd(funded) - charged) as PicoUsd));
 });

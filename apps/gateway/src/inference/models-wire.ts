@@ -15,7 +15,7 @@ import {
   tiersOf,
 } from '#catalogue';
 import { priceOf, type Unit } from '#domain';
-import { formatUsd, money, plainNumber, usdNumber } from '#kernel';
+import { formatUsd, money, toJsonNumber, toUsdJsonNumber } from '#kernel';
 
 export type Row = ReturnType<typeof modelWire>;
 
@@ -25,7 +25,7 @@ export function modelWire(model: AnyModel) {
     id: model.id,
     object: 'model',
     created: model.created,
-    created_at: plainNumber(`${model.created}000`),
+    created_at: toJsonNumber(`${model.created}000`),
     owned_by: model.provider.toLowerCase(),
     provider: model.provider,
     name: model.name,
@@ -111,8 +111,8 @@ function architectureOf({ inputs, outputs }: AnyModel) {
 /** What any of these endpoints charges at most for each unit, and for long inputs. */
 function tokenPricing(endpoints: readonly Endpoint[]) {
   const most = (unit: Unit, quantity: number) =>
-    money.most(...endpoints.map(({ tariff }) => listPriceOf({ [unit]: quantity }, tariff).price));
-  const million = (unit: Unit) => usdNumber(most(unit, LISTED_TOKENS));
+    money.max(...endpoints.map(({ tariff }) => listPriceOf({ [unit]: quantity }, tariff).price));
+  const million = (unit: Unit) => toUsdJsonNumber(most(unit, LISTED_TOKENS));
   const each = (unit: Unit) => formatUsd(most(unit, 1));
   const both = { input_per_1M: million('input'), output_per_1M: million('output') };
   const overrides = overridesOf(endpoints);
@@ -137,7 +137,7 @@ function overridesOf(endpoints: readonly Endpoint[]) {
   const sizes = [...new Set(endpoints.flatMap(({ tariff }) => tiersOf(tariff)))].sort((a, b) => a - b);
   return sizes.map((above) => {
     const each = (unit: Unit) =>
-      formatUsd(money.most(...endpoints.map(({ tariff }) => tierPriceOf({ [unit]: 1 }, tariff, above).price)));
+      formatUsd(money.max(...endpoints.map(({ tariff }) => tierPriceOf({ [unit]: 1 }, tariff, above).price)));
     return {
       min_prompt_tokens: above,
       prompt: each('input'),
@@ -151,7 +151,7 @@ function overridesOf(endpoints: readonly Endpoint[]) {
 /** Tokens cost nothing here, which strict readers need as a price. The first variant that matches applies. */
 function unitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
   const { unit, base, variants } = cheapest(endpoints.map(listing), ({ base }) => base.price);
-  const both = { base_price: usdNumber(base.price) };
+  const both = { base_price: toUsdJsonNumber(base.price) };
   return {
     unit,
     ...both,
@@ -170,7 +170,7 @@ function listing({ tariff: { prices } }: Endpoint) {
   const unit = MEDIA_UNITS.find((each) => LISTED_UNITS[each].unit === prices[0]?.unit) as MediaUnit;
   const one = { [LISTED_UNITS[unit].unit]: LISTED_UNITS[unit].quantity };
   const variants = prices.flatMap(({ when, ...price }) =>
-    when ? [{ ...when, price: usdNumber(priceOf(one, [price]).price) }] : [],
+    when ? [{ ...when, price: toUsdJsonNumber(priceOf(one, [price]).price) }] : [],
   );
   return { unit, base: priceOf(one, prices), variants };
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Param, Query } from '@nestjs/common';
 import { Catalogues, UnservableRequest } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
-import { usd, usdNumber } from '#kernel';
+import { parseUsd, toUsdJsonNumber } from '#kernel';
 import type { MedianCost } from '#projections';
 import { InvalidRequest } from '../edge/errors/errors.ts';
 import { MedianCosts } from '../edge/reading/median-costs.ts';
@@ -118,9 +118,9 @@ function wantedTypes(words: string): Wanted {
 /** The median cost of a query, and how many of them 1 USD pays for; null where there were none. */
 function medianWire(median: MedianCost | undefined) {
   if (median === undefined) return { median_cost: null, prompts_per_usd: null };
-  const prompts = Number(usd('1') / median.price);
+  const prompts = Number(parseUsd('1') / median.price);
   return {
-    median_cost: { api: { usd: usdNumber(median.price) }, sample_size: median.sample },
+    median_cost: { api: { usd: toUsdJsonNumber(median.price) }, sample_size: median.sample },
     prompts_per_usd: prompts,
   };
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { formatUsd, type PicoUsd, usd } from '#kernel';
+import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
 import { besideIn, chargesIn, type TestAccount, testModel, testOffer, World } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
@@ -214,7 +214,7 @@ describe('money', () => {
   });
 
   test('that the house bears is bounded for an account at all gateways together: then nothing is asked for it', async () => {
-    const limit = { absorbedPerHour: usd('0.005') };
+    const limit = { absorbedPerHour: parseUsd('0.005') };
     const apis = await Promise.all([world.anotherGateway(limit), world.anotherGateway(limit)]);
     const failing = async (api: string) => {
       const answers = await Promise.all(['one', 'another'].map(() => asked(api, 'fault=500 at=openai')));

@@ -1,7 +1,7 @@
 /** Payments by card, against Stripe's library and a simulated Stripe: what is credited, kept and taken back, to the cent. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type DomainEvent, postings } from '#domain';
-import { money, type PicoUsd, ZERO } from '#kernel';
+import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import { type TestAccount, World } from '#testing';
 import { verify } from '../../../ledger/src/verify.ts';
 
@@ -53,9 +53,9 @@ async function books({ account, invoice_id }: Session): Promise<string> {
   for (const fact of await world.facts()) {
     if (![`account-${world.idOf(account)}`, `topup-${invoice_id}`].includes(fact.stream)) continue;
     for (const { account: name, amount } of postings(`account-${world.idOf(account)}`, fact as DomainEvent))
-      sums.set(name, money.add(sums.get(name) ?? ZERO, amount));
+      sums.set(name, money.add(sums.get(name) ?? ZERO_USD, amount));
   }
-  const sum = (name: string) => money.formatUsd(sums.get(name) ?? ZERO);
+  const sum = (name: string) => money.formatUsd(sums.get(name) ?? ZERO_USD);
   return `balance ${await world.balance(account)}, clearing ${sum('clearing:card')}, fees ${sum('fees:card')}`;
 }
 

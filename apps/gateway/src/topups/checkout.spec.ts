@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
 import type { CoinTerms } from '#domain';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 import { type Answer, type TestAccount, World } from '#testing';
 import { checkoutPage, type Shown } from './checkout-page.ts';
 
@@ -173,7 +173,7 @@ describe('the route of the page', () => {
   test('asks for a moment while the books cannot be reached', async () => {
     const { url } = await created();
     const away = jest.spyOn(world.foundation.store, 'read').mockImplementation(() => {
-      throw new StoreUnavailable('away');
+      throw new StoreUnavailableError('away');
     });
     const { status, headers, text } = await world.get(url);
     away.mockRestore();

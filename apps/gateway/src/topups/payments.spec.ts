@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decode } from 'light-bolt11-decoder';
 import { openStreams } from '#application';
 import { postings } from '#domain';
-import { NO_SNAPSHOTS, startedBy } from '#kernel';
+import { createRootCause, NO_SNAPSHOTS } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
 let world: World;
@@ -45,7 +45,7 @@ describe('a payment that is reversed', () => {
     const at = new Date().toISOString();
     const reversals = [{ id: 'dispute', units: -1_000_000n, why: 'disputed' }];
     const data = { payment, units: 1_000_000n, confirmations: 'final', receivedAt: at, reversals, at } as const;
-    await topups.run(invoice.invoice_id, { type: 'RecordPayment', data }, startedBy('test', 'dispute'));
+    await topups.run(invoice.invoice_id, { type: 'RecordPayment', data }, createRootCause('test', 'dispute'));
     await world.until(async () => (await world.balance(account)).startsWith('-0.'));
     expect((await world.chat(account)).status).toBe(402);
     expect(await status(invoice)).toMatchObject({ status: 'Invalid', amount_paid: 0 });

@@ -1,6 +1,6 @@
 import { TOPUP_ID_LENGTH } from '#application';
 import type { CoinTerms, Destination, PaymentMethod } from '#domain';
-import { money, plainNumber } from '#kernel';
+import { money, toJsonNumber } from '#kernel';
 import type { TopupView } from '#projections';
 import type { PublicAddress } from '../edge/network/public-address.ts';
 
@@ -20,7 +20,7 @@ export function head({
 }: Pick<TopupView, 'topupId' | 'requested' | 'createdAt' | 'expiresAt'>) {
   return {
     invoice_id: topupId,
-    amount: plainNumber(money.unscaled(money.scaled(requested.amount, 18), 18)),
+    amount: toJsonNumber(money.formatScaled(money.parseScaled(requested.amount, 18), 18)),
     currency: requested.currency,
     created_at: seconds(createdAt),
     expires_at: seconds(expiresAt),
@@ -62,7 +62,7 @@ function seconds(instant: string): number {
 export function methodWire({ method, displayName, limits, expiryMinutes, bonus }: PaymentMethod) {
   const numbers = Object.entries(limits).map(([currency, { min, max }]) => [
     currency,
-    { min: plainNumber(min), max: plainNumber(max) },
+    { min: toJsonNumber(min), max: toJsonNumber(max) },
   ]);
   const currencies = Object.keys(limits);
   return {
@@ -72,8 +72,8 @@ export function methodWire({ method, displayName, limits, expiryMinutes, bonus }
     limits: Object.fromEntries(numbers),
     expiration_minutes: expiryMinutes,
     bonus: bonus?.description ?? null,
-    min_usd: plainNumber(limits.USD?.min ?? '0'),
-    max_usd: plainNumber(limits.USD?.max ?? '0'),
+    min_usd: toJsonNumber(limits.USD?.min ?? '0'),
+    max_usd: toJsonNumber(limits.USD?.max ?? '0'),
     currencies,
   };
 }

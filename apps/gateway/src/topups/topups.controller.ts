@@ -2,7 +2,7 @@ import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { type Caller, CreateTopup, noMethod, OfferedPayments } from '#application';
 import { wholeCoins } from '#domain';
-import { type Cause, plainNumber } from '#kernel';
+import { type Cause, toJsonNumber } from '#kernel';
 import { Authenticated, CausedBy } from '../edge/authentication/authenticator.ts';
 import { NotFound } from '../edge/errors/errors.ts';
 import { Creation } from '../edge/idempotency/creations.ts';
@@ -41,7 +41,7 @@ export class TopupsController {
       ...head({ topupId, requested, createdAt, expiresAt }),
       checkout_url: checkoutUrl(this.address, topupId),
       ...howToPay(destination, coin, due),
-      crypto_amount_due: plainNumber(due),
+      crypto_amount_due: toJsonNumber(due),
     };
   }
 
@@ -57,8 +57,8 @@ export class TopupsController {
       ...head(topup),
       status: topup.status,
       payment_method: this.offered.displayName(topup.method),
-      amount_paid: plainNumber(wholeCoins(topup.paidUnits, coin)),
-      amount_due: plainNumber(wholeCoins(left > 0n && topup.status !== 'Settled' ? left : 0n, coin)),
+      amount_paid: toJsonNumber(wholeCoins(topup.paidUnits, coin)),
+      amount_due: toJsonNumber(wholeCoins(left > 0n && topup.status !== 'Settled' ? left : 0n, coin)),
       ...whereToPay(topup.destination),
     };
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type Charge, type DomainEvent, type Item, KNOWN_FACTS } from '#domain';
-import { type Recorded, type Upcaster, upcast } from '#kernel';
+import { type StoredEvent, type Upcaster, upcast } from '#kernel';
 import { someCharge } from '#testing';
 import { Auditor } from './auditor.ts';
 import { reduced, wholeUp } from './fraction.ts';
@@ -20,13 +20,13 @@ interface Stored {
 }
 
 /** What an auditor says about one account's facts, as some program reads them: by default, this one. */
-function audit(facts: readonly Stored[], readToday = (stored: Recorded) => upcast(stored, KNOWN_FACTS)) {
+function audit(facts: readonly Stored[], readToday = (stored: StoredEvent) => upcast(stored, KNOWN_FACTS)) {
   const differences: string[] = [];
   const auditor = new Auditor((difference) => void differences.push(difference));
   facts.forEach(({ type, data, version, stream = 'account-me' }, nr) => {
     const place = { id: '', stream, revision: nr, position: BigInt(nr), recordedAt: at };
     const stored = { ...place, type, data, metadata: version === undefined ? {} : { version } };
-    auditor.see(stored, readToday(stored) as Recorded<DomainEvent>);
+    auditor.see(stored, readToday(stored) as StoredEvent<DomainEvent>);
   });
   return { differences, summary: auditor.summary() };
 }
@@ -239,11 +239,11 @@ describe('an auditor who reads only the facts', () => {
       ],
     ],
   ])('finds %s', (_, facts, differences) => {
-    const today = (stored: Recorded) => (stored.type === 'FundsHeld' ? stored : upcast(stored, KNOWN_FACTS));
+    const today = (stored: StoredEvent) => (stored.type === 'FundsHeld' ? stored : upcast(stored, KNOWN_FACTS));
     expect(audit([published, credited, ...facts], today).differences).toEqual(differences);
   });
 
-  test.each<[string, (stored: Recorded) => unknown, string]>([
+  test.each<[string, (stored: StoredEvent) => unknown, string]>([
     [
       'a posting to the wrong account',
       ({ data }) => ({ ...(data as object), query: { ...query, type: 'response' } }),
@@ -255,7 +255,7 @@ describe('an auditor who reads only the facts', () => {
       'the entry at position 3 books 0 as payable:router, and -20 are due',
     ],
   ])('finds %s, also where the entry sums to zero', (_, changed, difference) => {
-    const today = (stored: Recorded) =>
+    const today = (stored: StoredEvent) =>
       stored.type === 'HoldSettled' ? { ...stored, data: changed(stored) } : upcast(stored, KNOWN_FACTS);
     expect(audit([published, credited, held('1'), settled('1')], today).differences).toContain(difference);
   });
@@ -308,7 +308,7 @@ describe('an auditor of facts of version 1', () => {
   function mistaken(type: string, mistake: Upcaster) {
     const right = KNOWN_FACTS.upcasters[type]?.[0] as Upcaster;
     const upcasters = { ...KNOWN_FACTS.upcasters, [type]: [(data: unknown) => mistake(right(data))] };
-    return (stored: Recorded) => upcast(stored, { ...KNOWN_FACTS, upcasters });
+    return (stored: StoredEvent) => upcast(stored, { ...KNOWN_FACTS, upcasters });
   }
 
   const changedIn = (change: (item: Item) => object) => (data: { readonly charge: Charge }) => ({

@@ -1,5 +1,5 @@
 import { type DomainEvent, postings } from '#domain';
-import { formatUsd, type PicoUsd, type Recorded } from '#kernel';
+import { formatUsd, type PicoUsd, type StoredEvent } from '#kernel';
 import { ChallengeAudit } from './challenge-audit.ts';
 import { type Listed, type Reading, readStored, readUpcast, type Sale } from './event-readings.ts';
 import { recomputed } from './recomputed.ts';
@@ -43,7 +43,7 @@ export class Auditor {
   }
 
   /** @param today the same fact as the program reads it */
-  see(stored: Recorded, today: Recorded<DomainEvent>): void {
+  see(stored: StoredEvent, today: StoredEvent<DomainEvent>): void {
     const reading = this.read(() => readStored(stored));
     const upcast = this.read(() => readUpcast(stored, today));
     if (upcast && printed(upcast) !== printed(reading))
@@ -85,7 +85,7 @@ export class Auditor {
   }
 
   /** The plain meaning of a fact for its account. */
-  private judge(reading: Reading, fact: Recorded): void {
+  private judge(reading: Reading, fact: StoredEvent): void {
     switch (reading.kind) {
       case 'prices':
         this.priceLists.set(reading.version, new Map(reading.listed.map((each) => [keyOf(each), each])));
@@ -171,7 +171,7 @@ export class Auditor {
   }
 
   /** Only a credit that is taken back may leave less than nothing. */
-  private move({ stream, position }: Recorded, available: bigint, held: bigint, reversed = false): void {
+  private move({ stream, position }: StoredEvent, available: bigint, held: bigint, reversed = false): void {
     const before = this.balances.get(stream) ?? { available: 0n, held: 0n };
     const after = { available: before.available + available, held: before.held + held };
     this.balances.set(stream, after);
@@ -199,7 +199,7 @@ export class Auditor {
   }
 
   /** What the program books of a fact, beside what the auditor does. */
-  private compare(entry: Entry, fact: Recorded<DomainEvent>): void {
+  private compare(entry: Entry, fact: StoredEvent<DomainEvent>): void {
     const booked = new Map<string, bigint>();
     const owner = fact.stream.replace(/^[^-]*-/, '');
     let sum = 0n;
@@ -295,7 +295,7 @@ function keyOf({ of, provider, creditor }: { of: string | null; provider: string
   return `${of} ${provider} ${creditor}`;
 }
 
-function isOfChallenge({ stream }: Pick<Recorded, 'stream'>): boolean {
+function isOfChallenge({ stream }: Pick<StoredEvent, 'stream'>): boolean {
   return stream.startsWith('challenge-');
 }
 

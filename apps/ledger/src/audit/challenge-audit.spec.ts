@@ -8,7 +8,7 @@ import {
   challengeDecider,
   type DomainEvent,
 } from '#domain';
-import { fold, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
+import { fold, type PicoUsd, parseUsd, Rejection, type StoredEvent } from '#kernel';
 import { issuedChallenge, someCharge } from '#testing';
 import {
   type ChallengeLife,
@@ -50,8 +50,8 @@ function audit(facts: readonly Stored[]) {
   for (const [nr, { type, data }] of [published, ...facts].entries()) {
     const stream = nr === 0 ? 'pricelist-v1' : 'challenge-c';
     const place = { id: '', stream, revision: nr, position: BigInt(nr), recordedAt: at };
-    const fact = { ...place, type, data, metadata: { version: VERSIONS[type] ?? 1 } } as Recorded;
-    auditor.see(fact, fact as Recorded<DomainEvent>);
+    const fact = { ...place, type, data, metadata: { version: VERSIONS[type] ?? 1 } } as StoredEvent;
+    auditor.see(fact, fact as StoredEvent<DomainEvent>);
   }
   return { differences, summary: auditor.summary() };
 }
@@ -91,7 +91,7 @@ test('finds nothing, whatever happens to a challenge in whatever order', () => {
 });
 
 /** 0.0115 USD at 85,000 USD for a coin: 14 satoshis, which are worth 0.0119. */
-const [price, worth] = [usd('0.0115').toString(), usd('0.0119').toString()];
+const [price, worth] = [parseUsd('0.0115').toString(), parseUsd('0.0119').toString()];
 const issued = (more: Partial<ChallengeIssued['data']> = {}): Stored => {
   return { type: 'ChallengeIssued', data: issuedChallenge(more) };
 };
@@ -118,7 +118,7 @@ const forfeited = (amount = price, when = after): Stored => ({
 
 describe('an auditor of challenges', () => {
   test('counts those that were paid, and what is owed for them', () => {
-    const part = usd('0.01').toString();
+    const part = parseUsd('0.01').toString();
     const facts = [issued(), paid(), held('1'), expired('1'), held('2'), settled('2', part)];
     const { differences, summary } = audit([...facts, overpaid('1000', '850000000')]);
     expect(differences).toEqual([]);

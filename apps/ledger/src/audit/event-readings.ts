@@ -2,7 +2,7 @@
  * What the facts that move money say, read by the auditor from what was stored, in the version in which it was stored.
  * None of this is shared with the code that decides, books and upcasts: a mistake in that shows as a difference.
  */
-import type { Recorded } from '#kernel';
+import type { StoredEvent } from '#kernel';
 import { type Fraction, reduced } from './fraction.ts';
 
 /** What was used of one thing, and the amounts that were charged for it. */
@@ -136,12 +136,12 @@ const READERS: Readonly<Record<string, readonly Reader[]>> = {
 };
 
 /** Undefined for facts that move nothing. @throws Error for a version that the auditor does not know */
-export function readStored({ type, data, metadata }: Recorded): Reading | undefined {
+export function readStored({ type, data, metadata }: StoredEvent): Reading | undefined {
   return readAs(type, metadata.version ?? 1, data);
 }
 
 /** What a fact says that was upcast; undefined where it was stored as it is. */
-export function readUpcast({ metadata }: Recorded, today: Recorded): Reading | undefined {
+export function readUpcast({ metadata }: StoredEvent, today: StoredEvent): Reading | undefined {
   const latest = READERS[today.type]?.length ?? 1;
   return (metadata.version ?? 1) < latest ? readAs(today.type, latest, today.data) : undefined;
 }

@@ -127,8 +127,8 @@ function printed(invoice: Invoice, query: URLSearchParams, how: 'alone' | 'liste
   return {
     id,
     storeId: STORE,
-    amount: money.unscaled(units, decimals),
-    paidAmount: money.unscaled(sums(invoice).paid, decimals),
+    amount: money.formatScaled(units, decimals),
+    paidAmount: money.formatScaled(sums(invoice).paid, decimals),
     checkoutLink: `/btcpay/i/${id}`,
     ...{ status, additionalStatus },
     ...{ monitoringExpiration: monitoringEnds, expirationTime: expires, createdTime: created },
@@ -163,10 +163,10 @@ function methodOf(invoice: Invoice, all: boolean): object {
     destination,
     paymentLink: kind === 'LN' ? `lightning:${destination}` : destination,
     rate: '1',
-    paymentMethodPaid: money.unscaled(paid, decimals),
-    totalPaid: money.unscaled(paid, decimals),
-    due: money.unscaled(units - paid, decimals),
-    amount: money.unscaled(units, decimals),
+    paymentMethodPaid: money.formatScaled(paid, decimals),
+    totalPaid: money.formatScaled(paid, decimals),
+    due: money.formatScaled(units - paid, decimals),
+    amount: money.formatScaled(units, decimals),
     paymentMethodFee: '0',
     payments: shown.map((each) => printedPayment(each, decimals)),
     paymentMethodId: `${coin}-${kind}`,
@@ -176,7 +176,7 @@ function methodOf(invoice: Invoice, all: boolean): object {
 }
 
 function printedPayment({ id, receivedAt, units, status, destination }: Payment, decimals: number): object {
-  const value = money.unscaled(units, decimals);
+  const value = money.formatScaled(units, decimals);
   return { id, receivedDate: receivedAt, value, fee: '0', status, destination };
 }
 

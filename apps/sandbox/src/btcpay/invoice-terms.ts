@@ -56,7 +56,7 @@ function amountIn(value: unknown, decimals: number): bigint {
   if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,18})?$/.test(text))
     throw invalid('amount', 'The amount should be 0 or more.');
   const [whole = '', fraction = ''] = text.split('.');
-  return money.scaled(`${whole}.${fraction.slice(0, decimals).padEnd(1, '0')}`, decimals);
+  return money.parseScaled(`${whole}.${fraction.slice(0, decimals).padEnd(1, '0')}`, decimals);
 }
 
 function timesIn({ expirationMinutes, monitoringMinutes }: Body) {

@@ -70,7 +70,7 @@ function printed(chain: Chain, transaction: Transaction) {
     outputs: outputs.map(({ address, units }, vout) => ({
       vout,
       address,
-      amount: money.unscaled(units, chain.network.decimals),
+      amount: money.formatScaled(units, chain.network.decimals),
     })),
   };
 }
@@ -85,7 +85,7 @@ function coinIn(value: unknown): string {
 function unitsIn(amount: unknown, { network }: Chain): bigint {
   const valid = typeof amount === 'string' && /^\d{1,12}(\.\d{1,18})?$/.test(amount);
   try {
-    const units = valid ? money.scaled(amount, network.decimals) : 0n;
+    const units = valid ? money.parseScaled(amount, network.decimals) : 0n;
     if (units > 0n) return units;
   } catch {} // finer than the chain can pay
   throw failure(`"amount" must be a decimal string above 0 with at most ${network.decimals} decimals`);

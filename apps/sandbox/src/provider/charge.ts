@@ -1,10 +1,10 @@
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 import { type Bill, NO_TOKENS } from '../bill.ts';
 import type { Fault } from './directive.ts';
 import type { Answer } from './model-output.ts';
 
 /** The price of a search, of Anthropic as of OpenAI: 10 USD for 1,000. */
-const OWN_SEARCH = { input: 0n, cachedInput: 0n, output: 0n, request: usd('0.01') as bigint };
+const OWN_SEARCH = { input: 0n, cachedInput: 0n, output: 0n, request: parseUsd('0.01') as bigint };
 
 /** Vendors whose usage reports searches: a zero usage is without them. OpenAI reports them in the answer alone. */
 const IN_USAGE = new Set(['anthropic']);

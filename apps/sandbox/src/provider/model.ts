@@ -1,5 +1,5 @@
 /** A model of a simulated provider, with its own prices: independent of the product's catalogue. */
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 
 /** USD for a million tokens by class, and USD for each request. */
 export type PriceInUsd = Readonly<Record<'input' | 'cachedInput' | 'output' | 'request', string>>;
@@ -31,12 +31,12 @@ function priceFrom({ input, cachedInput, output, request }: PriceInUsd): Price {
     input: perToken(input),
     cachedInput: perToken(cachedInput),
     output: perToken(output),
-    request: usd(request),
+    request: parseUsd(request),
   };
 }
 
 function perToken(usdPerMillion: string): bigint {
-  const pico = usd(usdPerMillion);
+  const pico = parseUsd(usdPerMillion);
   if (pico % TOKENS_PER_PRICE !== 0n) throw new RangeError(`${usdPerMillion} USD is not whole pico-USD per token`);
   return pico / TOKENS_PER_PRICE;
 }

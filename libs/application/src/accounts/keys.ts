@@ -1,6 +1,6 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type Account, type KeyRecord, type KeyUpdated, type ResetPeriod, recordOf } from '#domain';
-import { type Cause, money, type Outcome, type PicoUsd } from '#kernel';
+import { type Cause, type CommandOutcome, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
@@ -38,7 +38,7 @@ export class CreateKeyHandler implements ICommandHandler<CreateKey> {
   ) {}
 
   async execute({ accountId, fields, cause }: CreateKey) {
-    const limit = fields.limit === null ? null : money.toJson(fields.limit);
+    const limit = fields.limit === null ? null : money.toJsonAmount(fields.limit);
     const { apiKey, key } = mintKey(this.secrets, { ...fields, limit });
     const at = this.clock.now();
     const outcome = await this.accounts.run(accountId, { type: 'CreateKey', data: { key, at } }, cause);
@@ -67,7 +67,7 @@ export class UpdateKeyHandler implements ICommandHandler<UpdateKey> {
 
   async execute({ accountId, keyId, fields: { limit, ...fields }, cause }: UpdateKey): Promise<ChangedKey> {
     const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-    const cap = limit === undefined ? {} : { limit: limit === null ? null : money.toJson(limit) };
+    const cap = limit === undefined ? {} : { limit: limit === null ? null : money.toJsonAmount(limit) };
     const changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> = { ...given, ...cap };
     const at = this.clock.now();
     const command = { type: 'UpdateKey', data: { keyId, changes, at } } as const;
@@ -99,7 +99,7 @@ export class RevokeKeyHandler implements ICommandHandler<RevokeKey> {
   }
 }
 
-function changed(keyId: string, { state, position }: Outcome<unknown, Account>, at: string): ChangedKey {
+function changed(keyId: string, { state, position }: CommandOutcome<unknown, Account>, at: string): ChangedKey {
   const key = state.keys.get(keyId);
   if (!key) throw new Error(`the key ${keyId} was decided and is not there`);
   return { key: recordOf(keyId, key, at), position };

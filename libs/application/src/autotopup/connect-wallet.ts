@@ -1,7 +1,7 @@
 /** Connects a wallet that an account is topped up from whenever its balance falls below a threshold, and takes it away. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DailyLimits } from '#domain';
-import { type Cause, formatUsd, money, type PicoUsd, usd } from '#kernel';
+import { type Cause, formatUsd, money, type PicoUsd, parseUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UnservableRequest } from '../errors.ts';
 import { Secrets } from '../secrets.ts';
@@ -45,7 +45,7 @@ export class WalletAgreements {
 
   /** @throws UnservableRequest, also where the wallet cannot be reached or cannot be asked to pay */
   async reach({ url, threshold, amount }: ConnectWallet['wanted']): Promise<WalletConnection> {
-    if (threshold < usd(MIN_THRESHOLD_USD)) {
+    if (threshold < parseUsd(MIN_THRESHOLD_USD)) {
       throw new UnservableRequest(400, `threshold_usd must be at least ${MIN_THRESHOLD_USD}`, 'threshold_usd');
     }
     this.assertAmount(amount);
@@ -56,8 +56,8 @@ export class WalletAgreements {
   private assertAmount(amount: PicoUsd): void {
     const limits = this.offered.method(AUTO_TOPUP_METHOD)?.terms.limits.USD;
     if (!limits) throw new UnservableRequest(400, 'Payments over Lightning are not taken here');
-    const most = money.least(usd(limits.max), this.limits.amount);
-    if (amount >= usd(limits.min) && amount <= most) return;
+    const most = money.min(parseUsd(limits.max), this.limits.amount);
+    if (amount >= parseUsd(limits.min) && amount <= most) return;
     const range = `from ${limits.min} to ${formatUsd(most)}`;
     throw new UnservableRequest(400, `topup_amount_usd must be ${range}`, 'topup_amount_usd');
   }
@@ -75,7 +75,7 @@ export class ConnectWalletHandler implements ICommandHandler<ConnectWallet> {
   /** @throws UnservableRequest */
   async execute({ accountId, wanted, cause }: ConnectWallet): Promise<Decided> {
     const { secret, ...wallet } = await this.agreements.reach(wanted);
-    const amounts = { threshold: money.toJson(wanted.threshold), amount: money.toJson(wanted.amount) };
+    const amounts = { threshold: money.toJsonAmount(wanted.threshold), amount: money.toJsonAmount(wanted.amount) };
     const data = { wallet, secret: this.secrets.seal(secret), ...amounts, at: this.clock.now() };
     const { position } = await this.autoTopups.run(accountId, { type: 'ConnectWallet', data }, cause);
     return { position };

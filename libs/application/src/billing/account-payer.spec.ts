@@ -2,13 +2,13 @@ import { afterAll, expect, test } from '@jest/globals';
 import { type Accounts, Payers, SystemClock } from '#application';
 import { type AccountCommand, accountDecider, type Charge } from '#domain';
 import {
-  AppendTooLarge,
+  AppendTooLargeError,
   money,
-  OutcomeUnknown,
   PersistentMap,
   Rejection,
-  StoreUnavailable,
-  UnknownFact,
+  StoreUnavailableError,
+  UnknownEventError,
+  UnknownOutcomeError,
 } from '#kernel';
 import { VirtualTime } from '../../../testing/src/fake-clock.ts';
 import { replacePauses } from '../../../testing/src/replace-delays.ts';
@@ -20,8 +20,8 @@ const query = { model: 'm', type: 'chat_completion', source: 'api', online: fals
 const request = {
   holdId: 'r',
   query,
-  atLeast: money.usd('1'),
-  atMost: money.usd('1'),
+  atLeast: money.parseUsd('1'),
+  atMost: money.parseUsd('1'),
   priceList: 'p',
   lifetimeMs: 1_000,
 };
@@ -38,7 +38,7 @@ async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
     keyId: null,
   });
   await payer.take(request).catch((error) => {
-    if (error instanceof StoreUnavailable) throw error;
+    if (error instanceof StoreUnavailableError) throw error;
   });
   return commands;
 }
@@ -49,9 +49,9 @@ test('a hold has the name of its process, by which it is freed when that has die
 
 test('a process that others may take for dead holds nothing: its holds would be freed while they are used', async () => {
   const away = () => {
-    throw new StoreUnavailable('this process cannot show that it is alive');
+    throw new StoreUnavailableError('this process cannot show that it is alive');
   };
-  await expect(taken(away)).rejects.toBeInstanceOf(StoreUnavailable);
+  await expect(taken(away)).rejects.toBeInstanceOf(StoreUnavailableError);
 });
 
 /**
@@ -62,13 +62,13 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
   const began = time.milliseconds();
   const askedAt: number[] = [];
   const run = async (_: string, command: AccountCommand) => {
-    if (command.type === 'HoldFunds') throw new OutcomeUnknown('silent');
+    if (command.type === 'HoldFunds') throw new UnknownOutcomeError('silent');
     const answer = said(askedAt.push((time.milliseconds() - began) / 1_000));
     if (answer instanceof Error) throw answer;
     return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
   };
   const payer = new Payers({ accounts: { run } } as never, time, () => 'gateway-1').of({ accountId: 'a', keyId: null });
-  await expect(payer.take({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailable);
+  await expect(payer.take({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailableError);
   await time.pass(900_000);
   return askedAt;
 }
@@ -76,7 +76,7 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
 const notThere = new Rejection('hold_not_found', 'there is none');
 
 test('a hold that the store did not confirm is released once the store says that it is there', async () => {
-  const looks = await unconfirmed((look) => (look < 4 ? new StoreUnavailable('silent') : 'released'));
+  const looks = await unconfirmed((look) => (look < 4 ? new StoreUnavailableError('silent') : 'released'));
   expect(looks).toEqual([0.5, 5.5, 10.5, 15.5]);
 });
 
@@ -104,7 +104,7 @@ async function settling(error: Error, times: number) {
   };
   const payer = new Payers({ accounts: { run } } as never, time, () => 'gateway-1').of({ accountId: 'a', keyId: null });
   const expiresAt = time.milliseconds() + 60_000;
-  const hold = { holdId: 'r', payer: payer.id, amount: money.usd('1'), beside: 0n, reach: 0n, expiresAt } as never;
+  const hold = { holdId: 'r', payer: payer.id, amount: money.parseUsd('1'), beside: 0n, reach: 0n, expiresAt } as never;
   const settled = payer.settle(hold, {} as Charge).then(
     () => 'settled',
     (failure) => failure,
@@ -115,7 +115,7 @@ async function settling(error: Error, times: number) {
 }
 
 test.each([
-  ['is away', new StoreUnavailable('away')],
+  ['is away', new StoreUnavailableError('away')],
   ['refuses it, until somebody has seen to it', new Error('permission denied')],
 ])('a charge is not given up before its hold expires where the store %s', async (_, error) => {
   expect(await settling(error, 10)).toEqual({ became: 'settled', asked: 11 });
@@ -129,19 +129,19 @@ test('a charge whose confirmation was lost is told as it was made, and none wher
     const run = async () => ({ events: [], state, revision: 0, position: 0n });
     const payer = new Payers({ accounts: { run } } as never, time, () => 'g').of({ accountId: 'a', keyId: null });
     return payer.settle(
-      { holdId: 'r', amount: money.usd('1') } as never,
-      { price: money.usd(price).toString() } as never,
+      { holdId: 'r', amount: money.parseUsd('1') } as never,
+      { price: money.parseUsd(price).toString() } as never,
     );
   };
-  expect(await told('settled', '0.25')).toBe(money.usd('0.25'));
-  expect(await told('settled', '3')).toBe(money.usd('1'));
+  expect(await told('settled', '0.25')).toBe(money.parseUsd('0.25'));
+  expect(await told('settled', '3')).toBe(money.parseUsd('1'));
   expect(await told('absorbed', '0.25')).toBe(0n);
 });
 
 test.each([
   new Rejection('hold_resolved', 'it has ended'),
-  new UnknownFact('Multiplied', 'a fact'),
-  new AppendTooLarge('too large'),
+  new UnknownEventError('Multiplied', 'a fact'),
+  new AppendTooLargeError('too large'),
 ])('what cannot be charged any more is not tried again: %s', async (error) => {
   expect(await settling(error, 1)).toEqual({ became: error, asked: 1 });
 });

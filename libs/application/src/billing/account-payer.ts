@@ -1,5 +1,5 @@
 import { ACCOUNT, reachable, spendable } from '#domain';
-import { money, Rejection, streamName } from '#kernel';
+import { money, Rejection, toStreamName } from '#kernel';
 import type { Accounts } from '../streams.ts';
 import { actorOf, type Caller, type Growth, type Hold, type HoldRequest, HoldTaken } from './payer.ts';
 import { Holder, type Holding } from './stream-payer.ts';
@@ -15,7 +15,7 @@ export class AccountPayer extends Holder {
   }
 
   get id(): string {
-    return streamName(ACCOUNT, this.caller.accountId);
+    return toStreamName(ACCOUNT, this.caller.accountId);
   }
 
   protected get actor(): string {
@@ -34,7 +34,7 @@ export class AccountPayer extends Holder {
     );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
-    const amount = money.fromJson(held.data.amount);
+    const amount = money.parseJsonAmount(held.data.amount);
     const [beside, reach] = [spendable(state, keyId, at), reachable(state, keyId, at)];
     return { holdId, payer: this.id, amount, beside, reach, expiresAt };
   }
@@ -46,7 +46,7 @@ export class AccountPayer extends Holder {
     try {
       const { events } = await this.surely(hold, extend);
       const extended = events.find((event) => event.type === 'HoldExtended');
-      return { ...hold, amount: extended ? money.fromJson(extended.data.amount) : growth.to };
+      return { ...hold, amount: extended ? money.parseJsonAmount(extended.data.amount) : growth.to };
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
       if (error.code === 'hold_resolved') return 'gone';

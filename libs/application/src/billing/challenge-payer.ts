@@ -1,5 +1,5 @@
 import { CHALLENGE } from '#domain';
-import { money, streamName, ZERO } from '#kernel';
+import { money, toStreamName, ZERO_USD } from '#kernel';
 import type { Challenges } from '../streams.ts';
 import { type Hold, type HoldRequest, HoldTaken } from './payer.ts';
 import { Holder, type Holding } from './stream-payer.ts';
@@ -26,7 +26,7 @@ export class ChallengePayer extends Holder {
   }
 
   get id(): string {
-    return streamName(CHALLENGE, this.proven.challengeId);
+    return toStreamName(CHALLENGE, this.proven.challengeId);
   }
 
   get priceList(): string {
@@ -49,8 +49,8 @@ export class ChallengePayer extends Holder {
     );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
-    const amount = money.fromJson(held.data.amount);
-    return { holdId, payer: this.id, amount, beside: ZERO, reach: amount, expiresAt };
+    const amount = money.parseJsonAmount(held.data.amount);
+    return { holdId, payer: this.id, amount, beside: ZERO_USD, reach: amount, expiresAt };
   }
 
   /** There is nothing beside what was paid. */

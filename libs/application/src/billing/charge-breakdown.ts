@@ -1,5 +1,5 @@
 import { costOf, type Item, type Tariff, type Usage } from '#domain';
-import { money, type PicoUsd, ZERO } from '#kernel';
+import { money, type PicoUsd, ZERO_USD } from '#kernel';
 
 /** What a charge is made of: the parts add up to it. */
 export interface ChargedParts {
@@ -18,16 +18,18 @@ export interface ChargedParts {
 export function partsOf(charged: PicoUsd, items: readonly Item[], inputCost: PicoUsd): ChargedParts {
   let left = charged;
   const taken = (part: PicoUsd) => {
-    const amount = money.least(part, left);
+    const amount = money.min(part, left);
     left = money.subtract(left, amount);
     return amount;
   };
   const sum = (amount: 'cost' | 'price', beside: boolean) =>
-    money.sum(items.filter((item) => (item.beside ?? false) === beside).map((item) => money.fromJson(item[amount])));
+    money.sum(
+      items.filter((item) => (item.beside ?? false) === beside).map((item) => money.parseJsonAmount(item[amount])),
+    );
   const searches = taken(sum('price', true));
   const cost = sum('cost', false);
-  const input = taken(money.least(inputCost, cost));
-  const output = taken(money.subtract(cost, money.least(inputCost, cost)));
+  const input = taken(money.min(inputCost, cost));
+  const output = taken(money.subtract(cost, money.min(inputCost, cost)));
   return { input, output, searches, margin: left };
 }
 
@@ -36,6 +38,6 @@ export function costOfInput({ prices }: Tariff, { output, reasoning, ...input }:
   try {
     return costOf(input, prices);
   } catch {
-    return ZERO;
+    return ZERO_USD;
   }
 }

@@ -1,4 +1,4 @@
-import { money, usdNumber } from '#kernel';
+import { money, toUsdJsonNumber } from '#kernel';
 import type { Receipt } from './purchase.ts';
 
 /**
@@ -11,8 +11,19 @@ export function costDetails({ parts }: Receipt, protocol: 'completions' | 'other
   // Not by computed names, which take longer than all the rest.
   const sides =
     protocol === 'completions'
-      ? { upstream_inference_prompt_cost: usdNumber(input), upstream_inference_completions_cost: usdNumber(output) }
-      : { upstream_inference_input_cost: usdNumber(input), upstream_inference_output_cost: usdNumber(output) };
-  const upstream_inference_cost = usdNumber(money.add(input, output));
-  return { upstream_inference_cost, ...sides, web_search_cost: usdNumber(searches), margin: usdNumber(margin) };
+      ? {
+          upstream_inference_prompt_cost: toUsdJsonNumber(input),
+          upstream_inference_completions_cost: toUsdJsonNumber(output),
+        }
+      : {
+          upstream_inference_input_cost: toUsdJsonNumber(input),
+          upstream_inference_output_cost: toUsdJsonNumber(output),
+        };
+  const upstream_inference_cost = toUsdJsonNumber(money.add(input, output));
+  return {
+    upstream_inference_cost,
+    ...sides,
+    web_search_cost: toUsdJsonNumber(searches),
+    margin: toUsdJsonNumber(margin),
+  };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ZERO } from '#kernel';
+import { ZERO_USD } from '#kernel';
 import { AbuseLimits, type Counted, TooManyRequests } from '../rate-limiter.ts';
 import { FreeUse } from './free-model-limits.ts';
 import type { Payer } from './payer.ts';
@@ -22,10 +22,10 @@ class Counts extends AbuseLimits {
 }
 
 async function take(limits: AbuseLimits, free: boolean): Promise<unknown> {
-  const hold = { holdId: 'h', payer: 'p', amount: ZERO, expiresAt: 0 };
+  const hold = { holdId: 'h', payer: 'p', amount: ZERO_USD, expiresAt: 0 };
   const payer = { id: 'account', take: async () => hold } as unknown as Payer;
   const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
-  const request = { holdId: 'h', query, atLeast: ZERO, atMost: ZERO, priceList: 'p', lifetimeMs: 1 };
+  const request = { holdId: 'h', query, atLeast: ZERO_USD, atMost: ZERO_USD, priceList: 'p', lifetimeMs: 1 };
   return new FreeUse(limits).payerOf(payer, () => '192.0.2.1').take(request);
 }
 

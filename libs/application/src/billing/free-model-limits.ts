@@ -11,7 +11,7 @@ export class FreeUse {
     return new LimitedPayer(payer, () => this.count(payer.id, address()));
   }
 
-  /** What one limit refuses is not counted by the next. @throws TooManyRequests, StoreUnavailable */
+  /** What one limit refuses is not counted by the next. @throws TooManyRequests, StoreUnavailableError */
   private async count(account: string, address: string): Promise<void> {
     await this.limits.count('free requests of an account in a minute', account);
     await this.limits.count('free requests of an account in a day', account);

@@ -17,7 +17,7 @@ export function expireHoldsBy(clock: Clock): HoldCommand {
 export class HeldFunds {
   constructor(private readonly streams: Pick<Streams, 'accounts' | 'challenges'>) {}
 
-  /** @param payer the name of its stream, as a hold has it. @throws Rejection, StoreUnavailable */
+  /** @param payer the name of its stream, as a hold has it. @throws Rejection, StoreUnavailableError */
   run(payer: string, command: HoldCommand, cause: Cause): Promise<Ended> {
     const id = idOf({ stream: payer });
     const { accounts, challenges } = this.streams;

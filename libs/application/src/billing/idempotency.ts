@@ -8,7 +8,14 @@
  * was, the payer's facts say whether its hold was charged. Then it is not served again.
  */
 import { ACCOUNT, type HoldEvent, howEnded } from '#domain';
-import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy, streamName } from '#kernel';
+import {
+  createRootCause,
+  type EventReader,
+  type Runtime,
+  type StoredEvent,
+  StoreUnavailableError,
+  toStreamName,
+} from '#kernel';
 import type { Clock } from '../clock.ts';
 import { TooManyRequests } from '../rate-limiter.ts';
 import type { Secrets } from '../secrets.ts';
@@ -24,7 +31,7 @@ const RETRY_AFTER_SECONDS = 2;
 const ROOM_AGAIN_SECONDS = 3_600;
 /** Room is looked at before a request is served; what runs at once may fill it so many times, and not more. */
 const ROOM_FOR_RUNNING = 2;
-const ACCOUNTS = streamName(ACCOUNT, '');
+const ACCOUNTS = toStreamName(ACCOUNT, '');
 /** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */
 const LEASE_MARGIN_MS = 60_000;
 /** After which an answer is not waited for any more whose request was charged. */
@@ -82,7 +89,7 @@ export interface Served {
 export interface IdempotencyPorts {
   readonly kept: KeptAnswers;
   readonly room: StorageRoom;
-  readonly facts: FactReader;
+  readonly facts: EventReader;
   readonly payers: Payers;
   readonly secrets: Secrets;
   readonly clock: Clock;
@@ -192,7 +199,7 @@ export class Idempotency {
   private async givenUp(earlier: Earlier, alsoCharged: boolean): Promise<boolean> {
     const { payers, kept } = this.ports;
     if (!earlier.held) return false;
-    const holds = await payers.endOverdueHolds(earlier.payer, startedBy('gateway', earlier.requestId));
+    const holds = await payers.endOverdueHolds(earlier.payer, createRootCause('gateway', earlier.requestId));
     const ended = howEnded(earlier.requestId, holds);
     // A job releases its hold long after its request was answered.
     const isFree = ended === 'expired' || ended === 'released';
@@ -214,7 +221,7 @@ export class Idempotency {
    */
   private async wasCharged(earlier: Earlier, { named, payerAgain }: KeyedRequest): Promise<boolean> {
     const { payers, facts, kept } = this.ports;
-    await payers.endOverdueHolds(earlier.payer, startedBy('gateway', earlier.requestId));
+    await payers.endOverdueHolds(earlier.payer, createRootCause('gateway', earlier.requestId));
     const { standing } = await holdOf(earlier, facts);
     if (standing === 'charged' && !payerAgain) {
       await available(kept.end(earlier, 'lost'));
@@ -262,10 +269,10 @@ interface HoldOf {
 }
 
 /** What has become of the hold of a claim, by its payer's facts behind it. */
-async function holdOf({ payer, requestId, revision }: Claim, facts: FactReader): Promise<HoldOf> {
+async function holdOf({ payer, requestId, revision }: Claim, facts: EventReader): Promise<HoldOf> {
   let hold: HoldOf = { standing: undefined, at: '' };
   for await (const batch of facts.read(payer, revision)) {
-    for (const { type, data } of batch as readonly Recorded<HoldEvent>[]) {
+    for (const { type, data } of batch as readonly StoredEvent<HoldEvent>[]) {
       if (!('holdId' in data) || data.holdId !== requestId) continue;
       const standing = STANDINGS[type];
       if (standing) hold = { standing, at: data.at };
@@ -279,7 +286,7 @@ async function available<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (cause) {
-    throw new StoreUnavailable('idempotency keys cannot be looked up', { cause });
+    throw new StoreUnavailableError('idempotency keys cannot be looked up', { cause });
   }
 }
 

@@ -1,23 +1,26 @@
 import { expect, test } from '@jest/globals';
 import { type Accounts, HoldTaken, Payers, SystemClock, UpstreamFailure } from '#application';
 import { type AccountEvent, accountDecider, type Charge } from '#domain';
-import { type Cause, money, Rejection, StoreUnavailable, ZERO } from '#kernel';
+import { type Cause, money, Rejection, StoreUnavailableError, ZERO_USD } from '#kernel';
 import { ClaimedPayer } from './idempotent-payer.ts';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-const amounts = { atLeast: money.usd('1'), atMost: money.usd('1'), priceList: 'p', lifetimeMs: 1_000 };
+const amounts = { atLeast: money.parseUsd('1'), atMost: money.parseUsd('1'), priceList: 'p', lifetimeMs: 1_000 };
 const caller = { accountId: 'a', keyId: null };
 const request = { holdId: 'r', query, ...amounts };
 const hold = {
   holdId: 'r',
   payer: 'account-a',
-  amount: money.usd('1'),
-  beside: ZERO,
-  reach: money.usd('1'),
+  amount: money.parseUsd('1'),
+  beside: ZERO_USD,
+  reach: money.parseUsd('1'),
   expiresAt: 0,
 };
-const held = { type: 'FundsHeld', data: { holdId: 'r', amount: money.toJson(money.usd('1')) } } as AccountEvent;
-const away = new StoreUnavailable('away');
+const held = {
+  type: 'FundsHeld',
+  data: { holdId: 'r', amount: money.toJsonAmount(money.parseUsd('1')) },
+} as AccountEvent;
+const away = new StoreUnavailableError('away');
 
 /** Pays from an account that answers with these, one after the other. */
 function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm = async () => {}): ClaimedPayer {

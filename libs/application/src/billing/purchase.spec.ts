@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Endpoint, Model } from '#catalogue';
 import type { Price, Tariff, Usage } from '#domain';
-import { usd, ZERO } from '#kernel';
+import { parseUsd, ZERO_USD } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
@@ -30,9 +30,16 @@ const model = { id: 'v/m', endpoints: [endpoint] } as unknown as Model;
 function begin(endpoints = [endpoint]) {
   const alarms: string[] = [];
   const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
+  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: parseUsd('1'), atMost: parseUsd('1') };
   const sale: Sale = { id: 'h', query, model, endpoints, ...bounds };
-  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), beside: ZERO, reach: usd('1'), expiresAt: 0 };
+  const hold = {
+    holdId: 'h',
+    payer: 'account-a',
+    amount: parseUsd('1'),
+    beside: ZERO_USD,
+    reach: parseUsd('1'),
+    expiresAt: 0,
+  };
   const watch = { health: new EndpointHealth(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
   return {
     ...{ sale, hold },
@@ -101,10 +108,10 @@ describe('a purchase', () => {
       { ...sold, usage: { input: 1, output: 1, request: 1 }, cost: '15', price: '30' },
     ]);
     expect(purchase.charge()).toMatchObject({ cost: '40', price: '80', priceList: 'list' });
-    expect(purchase.left).toBe(usd('1') - 80n);
+    expect(purchase.left).toBe(parseUsd('1') - 80n);
     const parts = { input: 23n, output: 5n, searches: 24n, margin: 28n };
-    expect(purchase.receipt(usd('0.00000000008'))).toMatchObject({ charged: 80n, parts });
-    expect(purchase.receipt(usd('0.00000000003')).parts).toEqual({ ...parts, input: 6n, output: 0n, margin: 0n });
+    expect(purchase.receipt(parseUsd('0.00000000008'))).toMatchObject({ charged: 80n, parts });
+    expect(purchase.receipt(parseUsd('0.00000000003')).parts).toEqual({ ...parts, input: 6n, output: 0n, margin: 0n });
     expect(alarms).toEqual([]);
   });
 
@@ -134,8 +141,8 @@ describe('a purchase', () => {
     await purchase.ask(call);
     await purchase.billCall(call, made({ input: 1, image: 1 }));
     expect(purchase.charge()).toMatchObject({
-      price: usd('1').toString(),
-      items: [{ usage: { input: 1, image: 1, request: 1 }, price: usd('1').toString() }],
+      price: parseUsd('1').toString(),
+      items: [{ usage: { input: 1, image: 1, request: 1 }, price: parseUsd('1').toString() }],
     });
     expect(alarms).toEqual(['a use of v/m by maker has no price']);
   });

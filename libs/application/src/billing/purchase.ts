@@ -19,7 +19,7 @@ import {
   type Use,
   usageToJson,
 } from '#domain';
-import { money, type PicoUsd, picoUsd, ZERO } from '#kernel';
+import { money, type PicoUsd, picoUsd, ZERO_USD } from '#kernel';
 import { asFailure, UpstreamFailure } from '../errors.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
 import { type ChargedParts, costOfInput, partsOf } from './charge-breakdown.ts';
@@ -77,8 +77,8 @@ export interface Receipt {
 /** Of a request that cost its payer nothing. */
 export const NOTHING: Receipt = {
   usage: NO_USAGE,
-  charged: ZERO,
-  parts: partsOf(ZERO, [], ZERO),
+  charged: ZERO_USD,
+  parts: partsOf(ZERO_USD, [], ZERO_USD),
 };
 
 export class Purchase {
@@ -89,7 +89,7 @@ export class Purchase {
   usage: Usage = NO_USAGE;
   private readonly items: Item[] = [];
   /** What the vendors take for the input of all calls. */
-  private inputCost = ZERO;
+  private inputCost = ZERO_USD;
 
   /** All that is held, also what was added since it was taken. */
   hold: Hold;
@@ -148,7 +148,7 @@ export class Purchase {
    * @throws UpstreamFailure `hold_ended` when nothing is held any more
    */
   async grow({ atLeast, to }: Growth): Promise<'grown' | 'not now' | 'no more'> {
-    const grown = await this.payer.grow(this.hold, { atLeast, to: money.least(to, this.sale.atMost) });
+    const grown = await this.payer.grow(this.hold, { atLeast, to: money.min(to, this.sale.atMost) });
     if (grown === 'no more' || grown === 'not now') return grown;
     if (grown === 'gone') throw new UpstreamFailure('hold_ended', 'The money for the answer is not held any more');
     if (grown.amount > this.hold.amount) this.hold = grown; // of two answers the later may come first
@@ -161,7 +161,7 @@ export class Purchase {
    */
   async cover({ price }: Charge): Promise<void> {
     const { amount } = this.hold;
-    const due = money.fromJson(price);
+    const due = money.parseJsonAmount(price);
     if (due <= amount) return;
     await this.grow({ atLeast: picoUsd(amount + 1n), to: due }).catch(() => {}); // shows when it is settled
   }
@@ -311,7 +311,7 @@ export class Purchase {
 
   /** What the hold still has when all that was used is paid; below zero when it was more than it could be. */
   get left(): PicoUsd {
-    return this.items.reduce((left, { price }) => money.subtract(left, money.fromJson(price)), this.hold.amount);
+    return this.items.reduce((left, { price }) => money.subtract(left, money.parseJsonAmount(price)), this.hold.amount);
   }
 
   /** All that was used; undefined for nothing. */
@@ -334,7 +334,7 @@ export class Purchase {
       if (!(error instanceof UnpricedUnit)) throw error;
       this.watch.alarm(`a use of ${tariff.of} by ${tariff.provider} has no price`, error);
       const unpriced = itemOf(tariff, { ...use, usage: NO_USAGE });
-      const price = money.toJson(this.hold.amount);
+      const price = money.toJsonAmount(this.hold.amount);
       this.items.push({ ...unpriced, usage: usageToJson(use.usage), price });
     }
   }

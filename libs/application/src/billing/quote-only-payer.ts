@@ -1,5 +1,5 @@
 import type { Query } from '#domain';
-import { type PicoUsd, ZERO } from '#kernel';
+import { type PicoUsd, ZERO_USD } from '#kernel';
 import type { Hold, HoldRequest, Payer } from './payer.ts';
 
 /** What a request costs that nobody has paid for: thrown where money would be held, so that nothing was done before. */
@@ -28,7 +28,7 @@ export class AskingPayer implements Payer {
   }
 
   async settle(): Promise<PicoUsd> {
-    return ZERO;
+    return ZERO_USD;
   }
 
   async release(): Promise<void> {}

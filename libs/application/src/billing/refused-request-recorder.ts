@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { refusalsOf } from '#domain';
-import { Rejection, type Runtime, startedBy } from '#kernel';
+import { createRootCause, Rejection, type Runtime } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { RefusedRequests } from '../streams.ts';
 import { actorOf, type Caller, type Hold, type HoldRequest, type Payer, PayerBefore } from './payer.ts';
@@ -49,7 +49,7 @@ export class Refusals {
       const { events } = await this.refused.run(
         id,
         { type: 'NoteRefusal', data },
-        startedBy(actorOf(caller), requestId),
+        createRootCause(actorOf(caller), requestId),
       );
       if (events.length === 0) this.full.set(id, true);
     } catch (error) {

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Charge, howEnded } from '#domain';
 import {
-  AppendTooLarge,
+  AppendTooLargeError,
   type Cause,
+  createRootCause,
   money,
-  OutcomeUnknown,
   type PicoUsd,
   Rejection,
-  startedBy,
-  UnknownFact,
-  ZERO,
+  UnknownEventError,
+  UnknownOutcomeError,
+  ZERO_USD,
 } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { HeldFunds } from './hold-commands.ts';
@@ -18,7 +18,7 @@ import type { Growth, Hold, HoldRequest, Payer, Release } from './payer.ts';
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 5_000;
 /** What asking again cannot change while this process lives. */
-const FINAL = [Rejection, UnknownFact, AppendTooLarge];
+const FINAL = [Rejection, UnknownEventError, AppendTooLargeError];
 
 /**
  * When a hold is looked for of which the store did not say whether it is there: soon, because its client may come again at once, and
@@ -33,7 +33,7 @@ const UNCONFIRMED = {
 
 /**
  * The id of this process, for the holds that it takes: when it has died, they are ended.
- * @throws StoreUnavailable while others may take it for dead
+ * @throws StoreUnavailableError while others may take it for dead
  */
 export type HoldOwner = () => string;
 
@@ -63,10 +63,10 @@ export abstract class Holder implements Payer {
     const command = { type: 'SettleHold', data: { holdId: hold.holdId, charge, at: clock.now() } } as const;
     const { events, state } = await this.surely(hold, () => funds.run(this.id, command, this.request(hold.holdId)));
     const settled = events.find((event) => event.type === 'HoldSettled');
-    if (settled) return money.fromJson(settled.data.charged);
+    if (settled) return money.parseJsonAmount(settled.data.charged);
     // It was settled by the same command before, whose answer was lost.
     const isSettled = events.length === 0 && howEnded(hold.holdId, state) === 'settled';
-    return isSettled ? money.least(money.fromJson(charge.price), hold.amount) : ZERO;
+    return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
   }
 
   async release(hold: Hold, { failure, attempts, absorbed }: Release): Promise<void> {
@@ -84,7 +84,7 @@ export abstract class Holder implements Payer {
     try {
       return await take();
     } catch (error) {
-      if (error instanceof OutcomeUnknown) void this.undone(hold);
+      if (error instanceof UnknownOutcomeError) void this.undone(hold);
       throw error;
     }
   }
@@ -111,7 +111,7 @@ export abstract class Holder implements Payer {
 
   /** A hold has the id of its request. */
   protected request(holdId: string): Cause {
-    return startedBy(this.actor, holdId);
+    return createRootCause(this.actor, holdId);
   }
 
   /**

@@ -106,9 +106,9 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     const id = challengeIdOf(parameters, this.key);
     const usableUntil = Date.parse(expiresAt) + USABLE_MS;
     const data: ChallengeIssued['data'] = {
-      ...{ id, query: wanted.query, price: money.toJson(wanted.price), priceList: wanted.priceList },
+      ...{ id, query: wanted.query, price: money.toJsonAmount(wanted.price), priceList: wanted.priceList },
       ...{ request: wanted.request, method: terms.method, coin: coin.code, units: units.toString() },
-      ...{ worth: money.toJson(worth(units, coin, rate.value)), rate, backend: backend.name },
+      ...{ worth: money.toJsonAmount(worth(units, coin, rate.value)), rate, backend: backend.name },
       ...{ reference: made.reference, paymentHash, expiresAt, usableUntil: clock.at(usableUntil), at },
     };
     const stream = challengeStreamId(id);

@@ -2,7 +2,7 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DataEndpoint, PriceList } from '#catalogue';
 import { boundOf, NO_USAGE, type Usage } from '#domain';
-import { type PicoUsd, ZERO } from '#kernel';
+import { type PicoUsd, ZERO_USD } from '#kernel';
 import { Paying } from '../billing/billing-engine.ts';
 import type { Payer } from '../billing/payer.ts';
 import type { Purchase, Sale } from '../billing/purchase.ts';
@@ -83,7 +83,7 @@ export class LookUpHandler implements ICommandHandler<LookUp> {
       if (entry.binary) return void (await this.streamed(payer, order, client));
       return await this.whole(payer, order, client);
     } catch (error) {
-      if (error instanceof StillLooking) return { status: PENDING, bytes: error.found.bytes, charged: ZERO };
+      if (error instanceof StillLooking) return { status: PENDING, bytes: error.found.bytes, charged: ZERO_USD };
       throw asAnswered(error);
     }
   }

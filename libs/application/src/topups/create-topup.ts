@@ -88,7 +88,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     if (made.destination.kind !== kind) throw new UpstreamFailure('upstream_error', `${backend.name} made no ${kind}`);
     const data: InvoiceIssued['data'] = {
       ...{ accountId, method: terms.method, coin: coin.code, requested },
-      ...{ usd: money.toJson(priced.value), units: priced.units.toString(), rate },
+      ...{ usd: money.toJsonAmount(priced.value), units: priced.units.toString(), rate },
       ...{ backend: backend.name, reference: made.reference, destination: made.destination },
       ...{ bonusPercent: bonus?.percent ?? 0, confirmations },
       expiresAt: expiryOf(made, asked, at),
@@ -134,7 +134,7 @@ function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount
 /** Whole units of the coin, where the currency is one of its own; else pico-USD. */
 function amountIn(amount: string, currency: string, coin: CoinTerms): bigint {
   try {
-    return isOwn(currency, coin) ? unitsIn(amount, currency, coin) : money.usdNearest(Number(amount));
+    return isOwn(currency, coin) ? unitsIn(amount, currency, coin) : money.roundToPicoUsd(Number(amount));
   } catch {
     throw new UnservableRequest(400, `amount is not an amount of ${currency}`, 'amount');
   }

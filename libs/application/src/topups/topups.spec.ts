@@ -20,7 +20,7 @@ import {
 import { readPayments } from '#catalogue';
 import { type Change, type TopupEvent, topupDecider } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { NO_SNAPSHOTS, Rejection, START } from '#kernel';
+import { NO_SNAPSHOTS, Rejection, START_POSITION } from '#kernel';
 import { BY_A_TEST, issuedInvoice } from '#testing';
 import { encodeInvoice, type InvoiceTerms } from '../../../../apps/sandbox/src/lightning/bolt11.ts';
 
@@ -102,7 +102,7 @@ function request(backends: readonly PaymentBackend[] = [node]) {
 
 /** Of top-ups. */
 async function facts() {
-  for await (const { events } of store.history(START))
+  for await (const { events } of store.history(START_POSITION))
     return events.filter(({ stream }) => stream.startsWith('topup-'));
   return [];
 }

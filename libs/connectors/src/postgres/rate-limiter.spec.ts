@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { TooManyRequests } from '#application';
 import { migrate } from '#foundation';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { type AbuseRates, abuseLimitMigrations, PostgresAbuseLimits } from './rate-limiter.ts';
 
@@ -75,7 +75,7 @@ test('what has expired is counted no more, and removed', async () => {
 test('nothing is allowed that cannot be counted', async () => {
   const away = new pg.Pool({ connectionString: database.url.replace(/[^/]+$/, 'not_there') });
   const limits = new PostgresAbuseLimits(away, hashed, RATES);
-  await expect(limits.count('accounts of an address', '192.0.2.1')).rejects.toBeInstanceOf(StoreUnavailable);
-  await expect(limits.count('challenges')).rejects.toBeInstanceOf(StoreUnavailable);
+  await expect(limits.count('accounts of an address', '192.0.2.1')).rejects.toBeInstanceOf(StoreUnavailableError);
+  await expect(limits.count('challenges')).rejects.toBeInstanceOf(StoreUnavailableError);
   await away.end();
 });

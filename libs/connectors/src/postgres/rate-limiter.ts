@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import { AbuseLimits, type Counted, type Secrets, TooManyRequests } from '#application';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 
 const MINUTE_SECONDS = 60;
 const HOUR_SECONDS = 60 * MINUTE_SECONDS;
@@ -150,7 +150,8 @@ export class PostgresAbuseLimits extends AbuseLimits {
       await this.limiters.get(counted)?.consume(hashed);
       return 0;
     } catch (cause) {
-      if (!(cause instanceof RateLimiterRes)) throw new StoreUnavailable(`${counted} cannot be counted`, { cause });
+      if (!(cause instanceof RateLimiterRes))
+        throw new StoreUnavailableError(`${counted} cannot be counted`, { cause });
       const leftMs = Math.max(1, cause.msBeforeNext);
       this.refused.set(`${counted}:${hashed}`, true, { ttl: leftMs });
       return leftMs;

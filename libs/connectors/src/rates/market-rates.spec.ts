@@ -137,7 +137,7 @@ class Told implements RateSource {
     const { says } = this;
     await this.waiting;
     if (says === null) throw new Error('it is down');
-    return { price: money.usd(says), at: this.at ?? now };
+    return { price: money.parseUsd(says), at: this.at ?? now };
   }
 }
 

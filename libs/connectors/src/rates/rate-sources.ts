@@ -5,7 +5,7 @@
 import { type Dispatcher, request } from 'undici';
 import { scrubbed } from '#application';
 import type { RateNames } from '#domain';
-import { money, type PicoUsd, withNumbersAsText } from '#kernel';
+import { money, type PicoUsd, parseJsonWithNumbersAsText } from '#kernel';
 import { USER_AGENT } from '../http/user-agent.ts';
 
 /** By how many hundredths Kraken's last trade may lie outside of what is bid and asked. */
@@ -146,7 +146,7 @@ async function get(url: string, headers: Headers, { dispatcher, timeoutMs }: Ask
     await body.dump();
     throw new Error(`status ${statusCode}`);
   }
-  const answer = withNumbersAsText(await body.text());
+  const answer = parseJsonWithNumbersAsText(await body.text());
   if (typeof answer !== 'object' || answer === null) throw new Error('no object');
   const age = String(answered.headers.age ?? 0);
   return { answer, ageMs: /^\d{1,9}$/.test(age) ? Number(age) * 1000 : 0 };
@@ -156,7 +156,7 @@ async function get(url: string, headers: Headers, { dispatcher, timeoutMs }: Ask
 function priceIn(text: unknown): PicoUsd {
   if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,30})?$/.test(text)) throw new Error('no price');
   // More decimals than money has are cut off.
-  const price = money.usd(text.replace(/(\.\d{12})\d+$/, '$1'));
+  const price = money.parseUsd(text.replace(/(\.\d{12})\d+$/, '$1'));
   if (price <= 0n) throw new Error('no price');
   return price;
 }

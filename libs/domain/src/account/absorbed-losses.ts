@@ -4,7 +4,7 @@
  * together. What came too late for its hold, or was never stated, since a process or the store was away, counts for nobody: it
  * would lock out those who asked for most at that moment.
  */
-import { money, type PicoUsd, ZERO } from '#kernel';
+import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Charge } from '../charge.ts';
 import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
@@ -23,12 +23,12 @@ export interface Losses {
 /** After a charge that was taken from a hold. */
 export function afterCharge(losses: Losses | undefined, charge: Charge, charged: PicoUsd, at: Instant) {
   const borne = borneOf(charge, charged);
-  return borne === ZERO && losses === undefined ? undefined : added(losses, borne, charged, at);
+  return borne === ZERO_USD && losses === undefined ? undefined : added(losses, borne, charged, at);
 }
 
 /** After a charge that nobody pays. */
 export function afterLoss(losses: Losses | undefined, { cost }: Charge, at: Instant): Losses | undefined {
-  return added(losses, money.fromJson(cost), ZERO, at);
+  return added(losses, money.parseJsonAmount(cost), ZERO_USD, at);
 }
 
 /**
@@ -45,7 +45,7 @@ export function assertBearable(losses: Losses | undefined, perHour: PicoUsd, at:
 function added(losses: Losses | undefined, borne: PicoUsd, charged: PicoUsd, at: Instant): Losses | undefined {
   if (losses && !isOver(losses, at))
     return { ...losses, borne: money.add(losses.borne, borne), charged: money.add(losses.charged, charged) };
-  return borne === ZERO ? undefined : { since: at, borne, charged };
+  return borne === ZERO_USD ? undefined : { since: at, borne, charged };
 }
 
 function isOver(losses: Losses, at: Instant): boolean {
@@ -58,8 +58,8 @@ function endOf({ since }: Losses): number {
 
 /** Of a charge: calls that are absorbed, and what the hold had no money for. */
 function borneOf({ items, price }: Charge, charged: PicoUsd): PicoUsd {
-  const unpaid = money.most(money.subtract(money.fromJson(price), charged), ZERO);
+  const unpaid = money.max(money.subtract(money.parseJsonAmount(price), charged), ZERO_USD);
   return items.reduce((sum, { absorbed, cost }) => {
-    return absorbed === undefined ? sum : money.add(sum, money.fromJson(cost));
+    return absorbed === undefined ? sum : money.add(sum, money.parseJsonAmount(cost));
   }, unpaid);
 }

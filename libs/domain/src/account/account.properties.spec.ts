@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type Account, type AccountCommand, type AccountEvent, accountCodec, accountDecider, postings } from '#domain';
-import { fold, money, type PicoUsd, Rejection, ZERO } from '#kernel';
+import { fold, money, type PicoUsd, Rejection, ZERO_USD } from '#kernel';
 import { someCharge } from '#testing';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
@@ -124,9 +124,9 @@ describe('whatever is asked of an account', () => {
         for (const event of events) {
           const before = account.available;
           account = accountDecider.evolve(account, event);
-          expect(account.held >= ZERO).toBe(true);
+          expect(account.held >= ZERO_USD).toBe(true);
           const { available } = account;
-          expect(available >= ZERO || available >= before || event.type === 'CreditReversed').toBe(true);
+          expect(available >= ZERO_USD || available >= before || event.type === 'CreditReversed').toBe(true);
         }
       }),
     );

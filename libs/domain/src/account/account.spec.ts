@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type AccountCommand, type AccountEvent, accountCodec, accountDecider, type HoldTerms } from '#domain';
-import { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from '#kernel';
+import { formatUsd, type PicoUsd, parseUsd, picoUsd, ZERO_USD } from '#kernel';
 import { decisions, someCharge } from '#testing';
 
 const given = decisions(accountDecider);
@@ -18,7 +18,7 @@ const key = {
   resetPeriod: null,
   expireAt: null,
 };
-const pico = (dollars: string) => usd(dollars).toString();
+const pico = (dollars: string) => parseUsd(dollars).toString();
 
 const opened: AccountEvent = { type: 'AccountOpened', data: { at } };
 const keyed = (more: object = {}): AccountEvent => ({ type: 'KeyCreated', data: { ...key, ...more, at } });
@@ -50,7 +50,16 @@ const expired = (holdId: string, dollars: string): AccountEvent => ({
 
 const hold = (amount: string, more: Partial<HoldTerms & { at: string }> = {}): AccountCommand => ({
   type: 'HoldFunds',
-  data: { holdId: 'h1', keyId: 'k1', atLeast: usd(amount), atMost: usd(amount), expiresAt: later, query, at, ...more },
+  data: {
+    holdId: 'h1',
+    keyId: 'k1',
+    atLeast: parseUsd(amount),
+    atMost: parseUsd(amount),
+    expiresAt: later,
+    query,
+    at,
+    ...more,
+  },
 });
 const settle = (holdId: string, price: string): AccountCommand => ({
   type: 'SettleHold',
@@ -79,26 +88,26 @@ describe('opening an account', () => {
 describe('credit', () => {
   const credit = (amount: PicoUsd): AccountCommand => ({
     type: 'AddCredit',
-    data: { creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO, at },
+    data: { creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO_USD, at },
   });
   test('is added once by its id', () => {
     given(opened)
-      .when(credit(usd('5')))
+      .when(credit(parseUsd('5')))
       .then(credited('5'));
     given(opened, credited('5'))
-      .when(credit(usd('5')))
+      .when(credit(parseUsd('5')))
       .thenAlreadySo();
   });
   test('with the same id and another amount is refused', () => {
     given(opened, credited('5'))
-      .when(credit(usd('6')))
+      .when(credit(parseUsd('6')))
       .thenRefused('credit_conflict');
   });
 });
 
 describe('a credit that is reversed', () => {
   const reversal = (amount: PicoUsd, more: object = {}) => ({
-    ...{ reversalId: 'r1', creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO, why: 'refunded', at },
+    ...{ reversalId: 'r1', creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO_USD, why: 'refunded', at },
     ...more,
   });
   const reverse = (amount: PicoUsd, more: object = {}): AccountCommand => ({
@@ -107,23 +116,23 @@ describe('a credit that is reversed', () => {
   });
   const reversed = (dollars: string): AccountEvent => ({
     type: 'CreditReversed',
-    data: { ...reversal(ZERO), amount: pico(dollars), bonus: '0' },
+    data: { ...reversal(ZERO_USD), amount: pico(dollars), bonus: '0' },
   });
   test('is taken from what is available, once by the id of the reversal', () => {
     given(opened, credited('5'))
-      .when(reverse(usd('-5')))
+      .when(reverse(parseUsd('-5')))
       .then(reversed('-5'));
     given(opened, credited('5'), reversed('-5'))
-      .when(reverse(usd('-5')))
+      .when(reverse(parseUsd('-5')))
       .thenAlreadySo();
     given(opened, credited('5'), reversed('-5'))
-      .when(reverse(usd('-4')))
+      .when(reverse(parseUsd('-4')))
       .thenRefused('credit_conflict');
-    expect(given(opened, credited('5'), reversed('-5')).state.available).toBe(ZERO);
+    expect(given(opened, credited('5'), reversed('-5')).state.available).toBe(ZERO_USD);
   });
   test('must have been added', () => {
     given(opened, credited('5'))
-      .when(reverse(usd('-5'), { creditId: 'c2' }))
+      .when(reverse(parseUsd('-5'), { creditId: 'c2' }))
       .thenRefused('credit_conflict');
   });
   test('may leave less than nothing: then nothing is held but what is free', () => {
@@ -131,7 +140,7 @@ describe('a credit that is reversed', () => {
     const below = given(...spent);
     expect(formatUsd(below.state.available)).toBe('-3');
     expect(below.when(hold('1')).thenRefused('insufficient_balance')).toMatchObject({ affordable: '0' });
-    const [event] = below.when(hold('0', { atMost: usd('1') })).events();
+    const [event] = below.when(hold('0', { atMost: parseUsd('1') })).events();
     expect(event).toMatchObject({ type: 'FundsHeld', data: { amount: '0' } });
     given(...spent, reversed('5'))
       .when(hold('2'))
@@ -140,7 +149,7 @@ describe('a credit that is reversed', () => {
 });
 
 describe('what the house bears', () => {
-  const limit = { bearable: usd('1') };
+  const limit = { bearable: parseUsd('1') };
   const absorbed = (holdId: string, dollars: string): AccountEvent => ({
     type: 'ChargeAbsorbed',
     data: { holdId, charge: someCharge({ price: '0', cost: pico(dollars) }), at: later },
@@ -192,7 +201,7 @@ describe('what the house bears', () => {
     };
     expect([isHeld(later, beyond('10.4')), isHeld(later, beyond('10.5'))]).toEqual([true, false]);
     const { state } = given(...start, ...lost('x', '0.25'), beyond('10'));
-    expect(state.losses).toEqual({ since: later, borne: usd('1.25'), charged: usd('9') });
+    expect(state.losses).toEqual({ since: later, borne: parseUsd('1.25'), charged: parseUsd('9') });
     const kept = JSON.parse(JSON.stringify(accountCodec.encode(state))) as never;
     expect(accountCodec.decode(kept).losses).toEqual(state.losses);
   });
@@ -215,12 +224,12 @@ describe('a hold', () => {
   });
   test('of a range takes as much as there is', () => {
     const [event] = given(opened, keyed(), credited('5'))
-      .when(hold('9', { atLeast: usd('1') }))
+      .when(hold('9', { atLeast: parseUsd('1') }))
       .events();
     expect(event).toMatchObject({ data: { amount: pico('5') } });
   });
   describe('that is a part', () => {
-    const part = (first: string, share = 8n) => ({ atLeast: usd('0.1'), part: { first: usd(first), share } });
+    const part = (first: string, share = 8n) => ({ atLeast: parseUsd('0.1'), part: { first: parseUsd(first), share } });
     const amountOf = (past: readonly AccountEvent[], command: AccountCommand) => {
       const [event] = given(opened, keyed(), ...past)
         .when(command)
@@ -281,7 +290,7 @@ describe('a hold', () => {
 describe('extending a hold', () => {
   const extend = (to: string, atLeast = to, when = at): AccountCommand => ({
     type: 'ExtendHold',
-    data: { holdId: 'h1', to: usd(to), atLeast: usd(atLeast), at: when },
+    data: { holdId: 'h1', to: parseUsd(to), atLeast: parseUsd(atLeast), at: when },
   });
   const extended = (amount: string, by: string): AccountEvent => ({
     type: 'HoldExtended',
@@ -501,7 +510,7 @@ describe('a hold whose owner has died', () => {
       data: { holdId: 'h1', charge: charge('1'), at: later },
     });
     after
-      .when({ type: 'ExtendHold', data: { holdId: 'h1', atLeast: usd('2'), to: usd('2'), at } })
+      .when({ type: 'ExtendHold', data: { holdId: 'h1', atLeast: parseUsd('2'), to: parseUsd('2'), at } })
       .thenRefused('hold_resolved');
     after.when(release('h1')).thenAlreadySo();
   });
@@ -532,7 +541,7 @@ describe('a key', () => {
     expect(details).toEqual({ required: '1.5', affordable: '1', held: '2' });
     expect(
       given(...past)
-        .when(hold('2', { atLeast: usd('0.5'), part: { first: usd('0.5'), share: 1n } }))
+        .when(hold('2', { atLeast: parseUsd('0.5'), part: { first: parseUsd('0.5'), share: 1n } }))
         .events(),
     ).toMatchObject([{ data: { amount: pico('1') } }]);
   });

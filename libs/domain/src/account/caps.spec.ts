@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type Account, type AccountCommand, accountDecider, type ResetPeriod } from '#domain';
-import { fold, type PicoUsd, Rejection, usd } from '#kernel';
+import { fold, type PicoUsd, parseUsd, Rejection } from '#kernel';
 import { someCharge } from '#testing';
 
 const START = Date.parse('2026-11-27T22:00:00.000Z'); // a Friday near the end of its day and of its month
 const HOUR_MS = 3_600_000;
-const LIMIT = usd('1');
+const LIMIT = parseUsd('1');
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const secret = { key: '', box: '' };
@@ -22,22 +22,22 @@ class Story {
   constructor(resetPeriod: ResetPeriod | null) {
     const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: LIMIT.toString(), resetPeriod, expireAt: null };
     this.send({ type: 'OpenAccount', data: { key, at: this.at() } });
-    const credit = { creditId: 'c', method: 'm', amount: usd('1000'), bonus: usd('0'), at: this.at() };
+    const credit = { creditId: 'c', method: 'm', amount: parseUsd('1000'), bonus: parseUsd('0'), at: this.at() };
     this.send({ type: 'AddCredit', data: credit });
   }
 
   /** What the cap lets through of so much. */
   hold(holdId: string, amount: PicoUsd): bigint {
     const expiresAt = this.at(48);
-    const part = { first: usd('0'), share: 1n };
-    const hold = { holdId, keyId: 'k', atLeast: usd('0'), atMost: amount, part, expiresAt, query, at: this.at() };
+    const part = { first: parseUsd('0'), share: 1n };
+    const hold = { holdId, keyId: 'k', atLeast: parseUsd('0'), atMost: amount, part, expiresAt, query, at: this.at() };
     this.send({ type: 'HoldFunds', data: hold });
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }
 
   /** What it has altogether then. */
   extend(holdId: string, to: PicoUsd): bigint {
-    this.send({ type: 'ExtendHold', data: { holdId, atLeast: usd('0'), to, at: this.at() } });
+    this.send({ type: 'ExtendHold', data: { holdId, atLeast: parseUsd('0'), to, at: this.at() } });
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }
 
@@ -91,15 +91,15 @@ describe('the cap of a key whose reset period changes while requests run', () =>
     story.reset(other);
     story.reset(one);
     story.release('before');
-    expect(story.hold('after', usd('5'))).toBe(LIMIT);
+    expect(story.hold('after', parseUsd('5'))).toBe(LIMIT);
   });
 
   test('counts no charge of a request that was held before the change', () => {
     const story = new Story('daily');
-    story.hold('before', usd('0.4'));
+    story.hold('before', parseUsd('0.4'));
     story.reset('weekly');
     story.reset('daily');
-    story.settle('before', usd('0.4'));
+    story.settle('before', parseUsd('0.4'));
     expect(story.key).toMatchObject({ used: 0n, held: 0n });
   });
 
@@ -107,25 +107,25 @@ describe('the cap of a key whose reset period changes while requests run', () =>
     const story = new Story('daily');
     story.hold('before', LIMIT);
     story.reset('weekly');
-    story.hold('after', usd('0.7'));
+    story.hold('after', parseUsd('0.7'));
     story.release('before');
-    expect(story.key).toMatchObject({ used: 0n, held: usd('0.7') });
-    story.settle('after', usd('0.6'));
-    expect(story.key).toMatchObject({ used: usd('0.6'), held: 0n });
-    expect(story.hold('more', usd('5'))).toBe(usd('0.4'));
+    expect(story.key).toMatchObject({ used: 0n, held: parseUsd('0.7') });
+    story.settle('after', parseUsd('0.6'));
+    expect(story.key).toMatchObject({ used: parseUsd('0.6'), held: 0n });
+    expect(story.hold('more', parseUsd('5'))).toBe(parseUsd('0.4'));
   });
 
   test('counts all of a hold anew that is extended in a later window', () => {
     const story = new Story('daily');
-    story.hold('long', usd('0.8'));
+    story.hold('long', parseUsd('0.8'));
     story.wait(3);
-    story.hold('other', usd('0.5'));
-    expect(story.extend('long', usd('0.9'))).toBe(usd('0.8'));
+    story.hold('other', parseUsd('0.5'));
+    expect(story.extend('long', parseUsd('0.9'))).toBe(parseUsd('0.8'));
     story.release('other');
-    expect(story.extend('long', usd('5'))).toBe(LIMIT);
+    expect(story.extend('long', parseUsd('5'))).toBe(LIMIT);
     expect(story.key).toMatchObject({ used: 0n, held: LIMIT });
-    story.settle('long', usd('0.9'));
-    expect(story.key).toMatchObject({ used: usd('0.9'), held: 0n });
+    story.settle('long', parseUsd('0.9'));
+    expect(story.key).toMatchObject({ used: parseUsd('0.9'), held: 0n });
     expect(story.ended).toMatchObject({ heldAt: '2026-11-27T22:00:00.000Z', countedAt: '2026-11-28T01:00:00.000Z' });
   });
 

@@ -55,7 +55,7 @@ function createKey({ key, at }: DataOf<'CreateKey'>, account: Account): readonly
   const known = account.keys.get(key.keyId);
   if (known) return known.name === key.name ? [] : reject('key_exists', 'Another key has this id');
   assertNameFree(key.name, key.keyId, account);
-  assertValidKey({ ...key, limit: key.limit === null ? null : money.fromJson(key.limit) }, at);
+  assertValidKey({ ...key, limit: key.limit === null ? null : money.parseJsonAmount(key.limit) }, at);
   return [{ type: 'KeyCreated', data: { ...key, at } }];
 }
 
@@ -96,20 +96,20 @@ function assertNameFree(name: string, keyId: string, account: Account): void {
 function addCredit({ creditId, method, amount, bonus, at }: DataOf<'AddCredit'>, account: Account): AccountEvent[] {
   const known = account.credits.get(creditId);
   if (known !== undefined) {
-    return known === money.toJson(money.add(amount, bonus))
+    return known === money.toJsonAmount(money.add(amount, bonus))
       ? []
       : reject('credit_conflict', `Credit ${creditId} was added with another amount`);
   }
-  const data = { creditId, method, amount: money.toJson(amount), bonus: money.toJson(bonus), at };
+  const data = { creditId, method, amount: money.toJsonAmount(amount), bonus: money.toJsonAmount(bonus), at };
   return [{ type: 'CreditAdded', data }];
 }
 
 function reverseCredit(data: DataOf<'ReverseCredit'>, account: Account): readonly AccountEvent[] {
   const { reversalId, creditId } = data;
-  const [amount, bonus] = [money.toJson(data.amount), money.toJson(data.bonus)];
+  const [amount, bonus] = [money.toJsonAmount(data.amount), money.toJsonAmount(data.bonus)];
   const known = account.reversals.get(reversalId);
   if (known !== undefined) {
-    return known === money.toJson(money.add(data.amount, data.bonus))
+    return known === money.toJsonAmount(money.add(data.amount, data.bonus))
       ? []
       : reject('credit_conflict', `Reversal ${reversalId} was made with another amount`);
   }
@@ -125,8 +125,8 @@ function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly Accoun
   if (howEnded(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
   const left = enough(data, account);
   if (bearable !== undefined) assertBearable(account.losses, bearable, at);
-  const wanted = part ? money.most(part.first, (left / part.share) as PicoUsd) : atMost;
-  const amount = money.toJson(money.least(wanted, atMost, left));
+  const wanted = part ? money.max(part.first, (left / part.share) as PicoUsd) : atMost;
+  const amount = money.toJsonAmount(money.min(wanted, atMost, left));
   const owned = owner === undefined ? {} : { owner };
   return [{ type: 'FundsHeld', data: { holdId, keyId, amount, ...owned, expiresAt, query, at } }];
 }
@@ -142,7 +142,7 @@ function enough(data: DataOf<'HoldFunds'>, account: Account): PicoUsd {
     if (allowed < required)
       reject('key_limit_exceeded', 'The key has reached its spending limit', shortage(required, left, key.held));
   }
-  const available = money.most(account.available);
+  const available = money.max(account.available);
   const required = needed(data, available, account.held);
   if (available < required)
     reject('insufficient_balance', 'Insufficient balance', shortage(required, left, account.held));
@@ -154,8 +154,8 @@ function enough(data: DataOf<'HoldFunds'>, account: Account): PicoUsd {
  * have been answered a moment later. Where there is no more at all, it takes what there is.
  */
 function needed({ atLeast, atMost, part }: HoldTerms, left: PicoUsd, held: PicoUsd): PicoUsd {
-  const first = money.least(part?.first ?? atMost, atMost);
-  return left + held >= first ? money.most(first, atLeast) : atLeast;
+  const first = money.min(part?.first ?? atMost, atMost);
+  return left + held >= first ? money.max(first, atLeast) : atLeast;
 }
 
 function shortage(required: PicoUsd, left: PicoUsd, held: PicoUsd): Readonly<Record<string, string>> {
@@ -171,16 +171,16 @@ function extendHold({ holdId, atLeast, to, at }: DataOf<'ExtendHold'>, account: 
   if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
   if (hold.amount >= to) return [];
   const { keyId } = hold;
-  const reachable = money.add(hold.amount, money.most(account.available));
+  const reachable = money.add(hold.amount, money.max(account.available));
   const allowed = keyId === null ? null : reachableByKey(rolled(usableKey(keyId, at, account), at), hold, at);
-  const amount = money.least(to, reachable, allowed ?? to);
+  const amount = money.min(to, reachable, allowed ?? to);
   if (amount < atLeast || amount <= hold.amount) {
     const code = allowed !== null && allowed < reachable ? 'key_limit_exceeded' : 'insufficient_balance';
     const others = money.subtract(account.held, hold.amount);
     reject(code, `There is no more to be had for hold ${holdId}`, { held: money.formatUsd(others) });
   }
-  const by = money.toJson(money.subtract(amount, hold.amount));
-  return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJson(amount), by, at } }];
+  const by = money.toJsonAmount(money.subtract(amount, hold.amount));
+  return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJsonAmount(amount), by, at } }];
 }
 
 /** The most that a hold can come to within its key's cap: in a later reset window all of it counts anew. */

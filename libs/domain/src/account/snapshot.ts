@@ -1,5 +1,5 @@
 /** How an account is kept as a snapshot. */
-import { money, PersistentMap, type StateCodec, versionOf } from '#kernel';
+import { money, PersistentMap, type StateCodec, toSchemaFingerprint } from '#kernel';
 import type { Memory, OpenHold } from '../holds.ts';
 import type { Key } from '../keys.ts';
 import { KNOWN_FACTS } from '../upcasters/index.ts';
@@ -31,12 +31,12 @@ type LossesJson = Pick<Losses, 'since'> & Readonly<Record<'borne' | 'charged', s
 const STATE_VERSION = 7;
 
 export const accountCodec: StateCodec<Account> = {
-  version: `${STATE_VERSION} ${versionOf(KNOWN_FACTS)}`,
+  version: `${STATE_VERSION} ${toSchemaFingerprint(KNOWN_FACTS)}`,
   encode: (account): AccountJson => ({
     status: account.status,
-    available: money.toJson(account.available),
-    held: money.toJson(account.held),
-    holds: [...account.holds.entries()].map(([id, hold]) => [id, { ...hold, amount: money.toJson(hold.amount) }]),
+    available: money.toJsonAmount(account.available),
+    held: money.toJsonAmount(account.held),
+    holds: [...account.holds.entries()].map(([id, hold]) => [id, { ...hold, amount: money.toJsonAmount(hold.amount) }]),
     keys: [...account.keys.entries()].map(([id, key]) => [id, encodeKey(key)]),
     credits: [...account.credits.entries()],
     reversals: [...account.reversals.entries()],
@@ -46,9 +46,11 @@ export const accountCodec: StateCodec<Account> = {
   }),
   decode: (json: AccountJson): Account => ({
     status: json.status,
-    available: money.fromJson(json.available),
-    held: money.fromJson(json.held),
-    holds: PersistentMap.of(json.holds.map(([id, hold]) => [id, { ...hold, amount: money.fromJson(hold.amount) }])),
+    available: money.parseJsonAmount(json.available),
+    held: money.parseJsonAmount(json.held),
+    holds: PersistentMap.of(
+      json.holds.map(([id, hold]) => [id, { ...hold, amount: money.parseJsonAmount(hold.amount) }]),
+    ),
     keys: PersistentMap.of(json.keys.map(([id, key]) => [id, decodeKey(key)])),
     credits: PersistentMap.of(json.credits),
     reversals: PersistentMap.of(json.reversals),
@@ -59,28 +61,34 @@ export const accountCodec: StateCodec<Account> = {
 };
 
 function encodeLosses({ since, borne, charged }: Losses): LossesJson {
-  return { since, borne: money.toJson(borne), charged: money.toJson(charged) };
+  return { since, borne: money.toJsonAmount(borne), charged: money.toJsonAmount(charged) };
 }
 
 function decodeLosses({ since, borne, charged }: LossesJson): Losses {
-  return { since, borne: money.fromJson(borne), charged: money.fromJson(charged) };
+  return { since, borne: money.parseJsonAmount(borne), charged: money.parseJsonAmount(charged) };
 }
 
 function encodeKey(key: Key): KeyJson {
-  const limit = key.limit === null ? null : money.toJson(key.limit);
+  const limit = key.limit === null ? null : money.toJsonAmount(key.limit);
   const { used, held, usedInAll } = key;
-  return { ...key, limit, used: money.toJson(used), held: money.toJson(held), usedInAll: money.toJson(usedInAll) };
+  return {
+    ...key,
+    limit,
+    used: money.toJsonAmount(used),
+    held: money.toJsonAmount(held),
+    usedInAll: money.toJsonAmount(usedInAll),
+  };
 }
 
 function decodeKey(json: KeyJson): Key {
-  const limit = json.limit === null ? null : money.fromJson(json.limit);
+  const limit = json.limit === null ? null : money.parseJsonAmount(json.limit);
   const { used, held, usedInAll } = json;
   return {
     ...json,
     limit,
-    used: money.fromJson(used),
-    held: money.fromJson(held),
-    usedInAll: money.fromJson(usedInAll),
+    used: money.parseJsonAmount(used),
+    held: money.parseJsonAmount(held),
+    usedInAll: money.parseJsonAmount(usedInAll),
   };
 }
 

@@ -4,7 +4,7 @@
  *
  * Spending has two phases: a hold, and exactly one end of it (settled, released or expired).
  */
-import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
+import { money, PersistentMap, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { AccountEvent, HoldExtended, Instant } from '../events.ts';
 import {
   afterAbsorbed,
@@ -34,8 +34,8 @@ export interface Account extends Holds {
 
 export const emptyAccount: Account = {
   status: 'none',
-  available: ZERO,
-  held: ZERO,
+  available: ZERO_USD,
+  held: ZERO_USD,
   holds: PersistentMap.empty(),
   keys: PersistentMap.empty(),
   credits: PersistentMap.empty(),
@@ -54,7 +54,7 @@ export function bytesOfAccount(account: Account): number {
 export function spendable({ available, keys }: Account, keyId: string | null, at: Instant): PicoUsd {
   const key = keyId === null ? undefined : keys.get(keyId);
   const allowed = key ? allowance(key, at) : null;
-  return money.most(money.least(available, allowed ?? available));
+  return money.max(money.min(available, allowed ?? available));
 }
 
 /** What can come to be available, with what running requests hold: they may give all of it back. */
@@ -63,7 +63,7 @@ export function reachable({ available, held, keys }: Account, keyId: string | nu
   const key = named && rolled(named, at);
   const allowed = key ? allowance(key, at) : null;
   const inAll = money.add(available, held);
-  return money.most(allowed === null ? inAll : money.least(inAll, money.add(allowed, key?.held ?? ZERO)));
+  return money.max(allowed === null ? inAll : money.min(inAll, money.add(allowed, key?.held ?? ZERO_USD)));
 }
 
 export function evolve(account: Account, event: AccountEvent): Account {
@@ -77,13 +77,13 @@ export function evolve(account: Account, event: AccountEvent): Account {
     case 'KeyRevoked':
       return withKey(account, event.data.keyId, (key) => ({ ...key, revoked: true }));
     case 'CreditAdded': {
-      const amount = money.add(money.fromJson(event.data.amount), money.fromJson(event.data.bonus));
-      const credits = account.credits.with(event.data.creditId, money.toJson(amount));
+      const amount = money.add(money.parseJsonAmount(event.data.amount), money.parseJsonAmount(event.data.bonus));
+      const credits = account.credits.with(event.data.creditId, money.toJsonAmount(amount));
       return { ...account, available: money.add(account.available, amount), credits };
     }
     case 'CreditReversed': {
-      const amount = money.add(money.fromJson(event.data.amount), money.fromJson(event.data.bonus));
-      const reversals = account.reversals.with(event.data.reversalId, money.toJson(amount));
+      const amount = money.add(money.parseJsonAmount(event.data.amount), money.parseJsonAmount(event.data.bonus));
+      const reversals = account.reversals.with(event.data.reversalId, money.toJsonAmount(amount));
       return { ...account, available: money.add(account.available, amount), reversals };
     }
     case 'FundsHeld':
@@ -94,16 +94,16 @@ export function evolve(account: Account, event: AccountEvent): Account {
       return { ...account, ...afterHandover(event.data, account) };
     case 'HoldSettled': {
       const { holdId, charge, at } = event.data;
-      const charged = money.fromJson(event.data.charged);
+      const charged = money.parseJsonAmount(event.data.charged);
       return withLosses(
         afterEnd(account, holdId, 'settled', charged),
         afterCharge(account.losses, charge, charged, at),
       );
     }
     case 'HoldReleased':
-      return afterEnd(account, event.data.holdId, 'released', ZERO);
+      return afterEnd(account, event.data.holdId, 'released', ZERO_USD);
     case 'HoldExpired':
-      return afterEnd(account, event.data.holdId, 'expired', ZERO);
+      return afterEnd(account, event.data.holdId, 'expired', ZERO_USD);
     case 'ChargeAbsorbed': {
       const { holdId, charge, at } = event.data;
       // One that came too late for its hold, since a process or the store was away, is not the account's doing.
@@ -112,13 +112,13 @@ export function evolve(account: Account, event: AccountEvent): Account {
       return withLosses({ ...account, ...afterAbsorbed(holdId, account) }, losses);
     }
     default:
-      return unknownFact(event);
+      return throwUnknownEvent(event);
   }
 }
 
 function afterHold(account: Account, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): Account {
   const { holdId, keyId, owner, expiresAt, query, at } = data;
-  const amount = money.fromJson(data.amount);
+  const amount = money.parseJsonAmount(data.amount);
   const known = keyId === null ? undefined : account.keys.get(keyId);
   const key = known && rolled(known, at);
   const counter = key ? counterOf(key) : '';
@@ -137,7 +137,7 @@ function afterHold(account: Account, data: Extract<AccountEvent, { type: 'FundsH
 function afterExtension(account: Account, { holdId, at, ...data }: HoldExtended['data']): Account {
   const hold = account.holds.get(holdId);
   if (!hold) return account;
-  const [amount, by] = [money.fromJson(data.amount), money.fromJson(data.by)];
+  const [amount, by] = [money.parseJsonAmount(data.amount), money.parseJsonAmount(data.by)];
   const known = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
   const key = known && rolled(known, at);
   const moves = key !== undefined && counterOf(key) !== hold.counter;

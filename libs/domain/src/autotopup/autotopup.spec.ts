@@ -6,7 +6,7 @@ import {
   autoTopupDecider,
   autoTopupWorkflow,
 } from '#domain';
-import { type EffectOutcome, fold, type Recorded, usd } from '#kernel';
+import { type EffectOutcome, fold, parseUsd, type StoredEvent } from '#kernel';
 import { decisions, nextSteps } from '#testing';
 
 const START = Date.parse('2026-11-20T12:00:00.000Z');
@@ -16,19 +16,19 @@ const MINUTE = 60;
 const EXPIRY = 15 * MINUTE;
 const [ONE, OTHER] = ['aa'.repeat(32), 'bb'.repeat(32)];
 const TOPUP = '8vy58fo1Z8DYdFkUxp9yJd';
-const limits = { attempts: 2, amount: usd('25') };
+const limits = { attempts: 2, amount: parseUsd('25') };
 
 const given = decisions(autoTopupDecider);
 const next = nextSteps(autoTopupWorkflow);
 
 const connected = (pubkey = ONE, when = at): AutoTopupEvent => {
   const wallet = { pubkey, relays: ['wss://relay.example'], encryption: 'nip44_v2' } as const;
-  const amounts = { threshold: usd('10').toString(), amount: usd('12').toString() };
+  const amounts = { threshold: parseUsd('10').toString(), amount: parseUsd('12').toString() };
   return { type: 'WalletConnected', data: { wallet, secret: { key: 'k', box: 'b' }, ...amounts, at: when } };
 };
 const disconnected: AutoTopupEvent = { type: 'WalletDisconnected', data: { at } };
 const begun = (attempt = 1, when = at): AutoTopupEvent => {
-  const amounts = { amount: usd('12').toString(), balance: usd('9').toString() };
+  const amounts = { amount: parseUsd('12').toString(), balance: parseUsd('9').toString() };
   return { type: 'AutoTopupBegun', data: { attempt, topupId: TOPUP, ...amounts, at: when } };
 };
 const invoiced = (attempt = 1): AutoTopupEvent => ({
@@ -60,7 +60,7 @@ const open = [connected(), begun(), invoiced()] as const;
 
 const begin = (attempt: number, when = at, balance = '9.99'): AutoTopupCommand => ({
   type: 'BeginAutoTopup',
-  data: { attempt, topupId: TOPUP, balance: usd(balance), limits, at: when },
+  data: { attempt, topupId: TOPUP, balance: parseUsd(balance), limits, at: when },
 });
 const ask = (request: number, token = 5, when = at): AutoTopupCommand => ({
   type: 'BeginRequest',
@@ -120,7 +120,7 @@ describe('an attempt', () => {
         data: { code: 'DAILY_LIMIT', why: '2 automatic top-ups were begun today', until, at },
       });
     expect(types(two, begin(3, until))).toEqual(['AutoTopupBegun']);
-    const few = { ...begin(2).data, limits: { attempts: 9, amount: usd('23.99') } } as never;
+    const few = { ...begin(2).data, limits: { attempts: 9, amount: parseUsd('23.99') } } as never;
     expect(types([connected(), begun(), ended('paid')], { type: 'BeginAutoTopup', data: few })).toEqual([
       'AutoTopupPaused',
     ]);
@@ -262,7 +262,7 @@ describe('what is next', () => {
   test('is nothing without a wallet, and the balance with one', () => {
     next().when(at).then([]);
     next(connected(), disconnected).when(at).then([]);
-    const question = { of: 'balance', attempt: 1, threshold: usd('10') } as const;
+    const question = { of: 'balance', attempt: 1, threshold: parseUsd('10') } as const;
     next(connected())
       .when(at)
       .then([{ step: 'ask', question }], hour);
@@ -274,7 +274,7 @@ describe('what is next', () => {
   });
 
   test('of an attempt is its top-up, then its payment, once', () => {
-    const command = { of: 'topup', attempt: 1, topupId: TOPUP, amount: usd('12') } as const;
+    const command = { of: 'topup', attempt: 1, topupId: TOPUP, amount: parseUsd('12') } as const;
     next(connected(), begun())
       .when(at)
       .then([{ step: 'send', command }], later(2));
@@ -330,7 +330,7 @@ describe('what is next', () => {
   });
 
   test('follows from the balance falling, and from credit, and from no hold', () => {
-    const fact = (type: string, stream = 'account-a') => ({ type, stream }) as Recorded;
+    const fact = (type: string, stream = 'account-a') => ({ type, stream }) as StoredEvent;
     expect(
       ['HoldSettled', 'CreditReversed', 'CreditAdded'].map((type) => autoTopupWorkflow.concerns?.(fact(type))),
     ).toEqual(['a', 'a', 'a']);

@@ -2,7 +2,7 @@
  * An account's automatic top-up: one attempt at a time. What an attempt brings is credited like any other top-up, by its
  * invoice; so whatever a wallet answers, or does not, here it is only decided whether it is asked (again).
  */
-import { type Decider, type EffectOutcome, money, type PicoUsd, refuseLowerToken } from '#kernel';
+import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
 import type { Instant } from '../value-types.ts';
 import { laterBy, PAUSE_MS, pauses } from './backoff.ts';
 import type {
@@ -94,13 +94,13 @@ function begin(data: DataOf<'BeginAutoTopup'>, state: AutoTopup): readonly (Auto
   const { attempt, topupId, balance, limits, at } = data;
   const { wallet } = state;
   if (!wallet || state.attempt || attempt !== state.attempts + 1 || heldBackUntil(state, at)) return [];
-  if (balance >= money.fromJson(wallet.threshold)) return [];
-  const beyond = beyondDay(money.fromJson(wallet.amount), state, limits, at);
+  if (balance >= money.parseJsonAmount(wallet.threshold)) return [];
+  const beyond = beyondDay(money.parseJsonAmount(wallet.amount), state, limits, at);
   if (beyond) {
     const until = laterBy(`${at.slice(0, 10)}T00:00:00.000Z`, PAUSE_MS);
     return [{ type: 'AutoTopupPaused', data: { code: 'DAILY_LIMIT', why: beyond, until, at } }];
   }
-  const amounts = { amount: wallet.amount, balance: money.toJson(balance) };
+  const amounts = { amount: wallet.amount, balance: money.toJsonAmount(balance) };
   return [{ type: 'AutoTopupBegun', data: { attempt, topupId, ...amounts, at } }];
 }
 
@@ -118,7 +118,7 @@ export function heldBackUntil({ paused, notBefore }: AutoTopup, at: Instant): In
 }
 
 function beginRequest({ attempt, request, token, at }: DataOf<'BeginRequest'>, state: AutoTopup): WalletAsked[] {
-  refuseLowerToken(state.token, token);
+  assertFencingToken(state.token, token);
   const { attempt: open, wallet } = state;
   if (!wallet || open?.number !== attempt || open.requests + 1 !== request || !mayAsk(state, at)) return [];
   return [{ type: 'WalletAsked', data: { attempt, request, wallet: wallet.wallet.pubkey, token, at } }];

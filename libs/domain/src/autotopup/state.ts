@@ -1,5 +1,5 @@
 /** What an account's automatic top-up is at: its wallet, the attempt that is open, and what keeps it from another one. */
-import { money, type PicoUsd, unknownFact, ZERO } from '#kernel';
+import { money, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { Instant } from '../value-types.ts';
 import { afterAnswer, afterFailures, afterRequest, laterBy, mayYetPay } from './backoff.ts';
 import type { AutoTopupEvent, AutoTopupPaused, WalletConnected } from './events.ts';
@@ -46,7 +46,7 @@ export interface OpenAttempt {
 
 export const NO_AUTO_TOPUP: AutoTopup = {
   ...{ wallet: undefined, attempt: undefined, attempts: 0, failures: 0, notBefore: undefined, paused: undefined },
-  ...{ today: { date: '', attempts: 0, amount: ZERO }, token: 0 },
+  ...{ today: { date: '', attempts: 0, amount: ZERO_USD }, token: 0 },
 };
 
 export function evolve(state: AutoTopup, event: AutoTopupEvent): AutoTopup {
@@ -72,7 +72,7 @@ export function evolve(state: AutoTopup, event: AutoTopupEvent): AutoTopup {
     case 'WalletAnswered':
       return inAttempt(state, (attempt) => answered(attempt, event.data));
     default:
-      return unknownFact(event);
+      return throwUnknownEvent(event);
   }
 }
 
@@ -84,9 +84,9 @@ function connected(state: AutoTopup, wallet: WalletConnected['data']): AutoTopup
 
 function begun(state: AutoTopup, data: Extract<AutoTopupEvent, { type: 'AutoTopupBegun' }>['data']): AutoTopup {
   const { attempt: number, topupId, at } = data;
-  const amount = money.fromJson(data.amount);
+  const amount = money.parseJsonAmount(data.amount);
   const date = at.slice(0, 10);
-  const before = state.today.date === date ? state.today : { attempts: 0, amount: ZERO };
+  const before = state.today.date === date ? state.today : { attempts: 0, amount: ZERO_USD };
   const attempt: OpenAttempt = {
     ...{ number, topupId, amount, invoice: undefined, requests: 0, begun: undefined },
     ...{ unanswered: [], payer: undefined, inDoubt: 0, askAfter: at },

@@ -1,5 +1,14 @@
 /** What is to be done for an account's automatic top-up. */
-import { type Ask, type Do, money, type Next, type PicoUsd, type Recorded, type Send, type Workflow } from '#kernel';
+import {
+  type EffectStep,
+  money,
+  type PicoUsd,
+  type QueryStep,
+  type SendStep,
+  type StoredEvent,
+  type Workflow,
+  type WorkflowPlan,
+} from '#kernel';
 import { ACCOUNT, AUTO_TOPUP, idOf } from '../events.ts';
 import type { Instant } from '../value-types.ts';
 import { laterBy } from './backoff.ts';
@@ -42,19 +51,23 @@ export interface PaymentWish {
   readonly invoice: string;
 }
 
-export type AutoTopupStep = Ask<AutoTopupQuestion> | Send<AutoTopupSend> | Do<PaymentWish>;
+export type AutoTopupStep = QueryStep<AutoTopupQuestion> | SendStep<AutoTopupSend> | EffectStep<PaymentWish>;
 
-function next(state: AutoTopup, now: Instant): Next<AutoTopupStep> {
+function next(state: AutoTopup, now: Instant): WorkflowPlan<AutoTopupStep> {
   const { attempt, wallet, attempts } = state;
   if (attempt) return nextOf(attempt, state, now);
   if (!wallet) return { steps: [] };
   const until = heldBackUntil(state, now);
   if (until) return { steps: [], dueAt: until };
-  const question = { of: 'balance', attempt: attempts + 1, threshold: money.fromJson(wallet.threshold) } as const;
+  const question = {
+    of: 'balance',
+    attempt: attempts + 1,
+    threshold: money.parseJsonAmount(wallet.threshold),
+  } as const;
   return { steps: [{ step: 'ask', question }], dueAt: laterBy(now, LOOK_AT_REST_MS) };
 }
 
-function nextOf(attempt: OpenAttempt, state: AutoTopup, now: Instant): Next<AutoTopupStep> {
+function nextOf(attempt: OpenAttempt, state: AutoTopup, now: Instant): WorkflowPlan<AutoTopupStep> {
   const { number, topupId, amount, invoice, requests } = attempt;
   const dueAt = laterBy(now, LOOK_MS);
   if (!state.wallet && attempt.payer === undefined && !attempt.begun) {
@@ -79,7 +92,7 @@ function numbersOf(key: string): { readonly attempt: number; readonly request: n
 }
 
 /** What makes a balance fall, or an attempt end. A hold does neither. */
-function concerns(fact: Recorded): string | undefined {
+function concerns(fact: StoredEvent): string | undefined {
   if (fact.type !== 'HoldSettled' && fact.type !== 'CreditReversed' && fact.type !== 'CreditAdded') return undefined;
   return fact.stream.startsWith(`${ACCOUNT}-`) ? idOf(fact) : undefined;
 }

@@ -9,7 +9,7 @@ import {
   phaseOf,
   postings,
 } from '#domain';
-import { fold, money, type PicoUsd, Rejection, usd, ZERO } from '#kernel';
+import { fold, money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { decisions, someCharge } from '#testing';
 
 const given = decisions(challengeDecider);
@@ -19,8 +19,8 @@ const expiresAt = '2026-11-22T12:05:00.000Z';
 const usableUntil = '2026-11-23T12:05:00.000Z';
 const after = '2026-11-23T12:05:00.001Z';
 const query = { model: 'web/search', type: 'data_enrichment', source: 'api', online: false, free: false } as const;
-const price = usd('0.0115');
-const worth = usd('0.0119');
+const price = parseUsd('0.0115');
+const worth = parseUsd('0.0119');
 
 const issue: ChallengeCommand = {
   type: 'IssueChallenge',
@@ -135,15 +135,15 @@ describe('a challenge', () => {
         absorbed: someCharge({ price: '0', cost: cost.toString() }),
       },
     });
-    const tries = [claim('h1'), lost('h1', usd('0.01')), claim('h2'), lost('h2', usd('0.01'))];
+    const tries = [claim('h1'), lost('h1', parseUsd('0.01')), claim('h2'), lost('h2', parseUsd('0.01'))];
     given(...facts(issue, ...tries))
       .when(claim('h3'))
       .thenRefused('challenge_exhausted');
   });
 
   test('owes what was paid and not delivered', () => {
-    const { challenge } = lived([issue, claim('h1'), settle('h1', usd('0.01'))]);
-    expect([challenge.available, challenge.charged]).toEqual([usd('0.0015'), usd('0.01')]);
+    const { challenge } = lived([issue, claim('h1'), settle('h1', parseUsd('0.01'))]);
+    expect([challenge.available, challenge.charged]).toEqual([parseUsd('0.0015'), parseUsd('0.01')]);
   });
 
   test('whose answer was lost with its gateway is served again at the cost of the house', () => {
@@ -183,7 +183,7 @@ describe('a challenge', () => {
       .thenAlreadySo();
     const { challenge, events } = lived([issue, paid(14_000n), forfeit(after), forfeit(after)]);
     expect(events.map(({ type }) => type)).toEqual(['ChallengeIssued', 'ChallengePaid', 'ChallengeForfeited']);
-    expect([challenge.available, phaseOf(challenge, after)]).toEqual([ZERO, 'forfeited']);
+    expect([challenge.available, phaseOf(challenge, after)]).toEqual([ZERO_USD, 'forfeited']);
   });
 });
 
@@ -211,16 +211,16 @@ test('whatever is asked of a challenge, its books balance and it never charges m
         } catch (error) {
           if (!(error instanceof Rejection)) throw error;
         }
-        expect(challenge.available >= ZERO).toBe(true);
+        expect(challenge.available >= ZERO_USD).toBe(true);
       }
       const of = (name: string) => -money.sum(lines.filter((line) => line.account === name).map((line) => line.amount));
       const held = money.sum([...challenge.holds.values()].map(({ amount }) => amount));
       expect([of('challenge:available'), of('challenge:held')]).toEqual([challenge.available, held]);
-      expect(money.sum(lines.map(({ amount }) => amount))).toBe(ZERO);
+      expect(money.sum(lines.map(({ amount }) => amount))).toBe(ZERO_USD);
       expect(of('revenue:unclaimed')).toBe(challenge.forfeited);
       expect(challenge.holds.size <= 1).toBe(true);
-      if (challenge.paid) expect(challenge.charged <= money.fromJson(challenge.paid.price)).toBe(true);
-      else expect(challenge.charged).toBe(ZERO);
+      if (challenge.paid) expect(challenge.charged <= money.parseJsonAmount(challenge.paid.price)).toBe(true);
+      else expect(challenge.charged).toBe(ZERO_USD);
     }),
   );
 });

@@ -2,7 +2,7 @@
  * A payment challenge: it is issued, paid, and its proof claims its money for the one request that it was issued for. A
  * claim is a hold: it is settled once, or ends without a charge, and then the proof can be used again.
  */
-import { type Decider, money, type PicoUsd, ZERO } from '#kernel';
+import { type Decider, money, type PicoUsd, ZERO_USD } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, type ChallengePaid, type Instant } from '../events.ts';
 import { decideHold, type HoldCommand, howEnded } from '../holds.ts';
 import { assertBalanced, postings } from '../postings.ts';
@@ -70,7 +70,7 @@ function claim(data: DataOf<'ClaimChallenge'>, challenge: Challenge, issued: Iss
   const paid = challenge.paid ? [] : [paidInFull('preimage', issued, at)];
   const { available } = paid.reduce(evolve, challenge);
   // What the request costs beyond what was paid, since prices or choices have changed, is not asked of its payer.
-  const amount = money.toJson(challenge.served > 0 ? ZERO : money.least(data.atMost, available));
+  const amount = money.toJsonAmount(challenge.served > 0 ? ZERO_USD : money.min(data.atMost, available));
   const owned = owner === undefined ? {} : { owner };
   return [...paid, { type: 'FundsHeld', data: { holdId, keyId: null, amount, ...owned, expiresAt, query, at } }];
 }
@@ -137,7 +137,7 @@ function forfeit(
 ): readonly ChallengeEvent[] {
   const isOver = usableUntil < usableBefore && usableUntil < at;
   if (available === 0n || holds.size > 0 || !isOver) return [];
-  return [{ type: 'ChallengeForfeited', data: { amount: money.toJson(available), at } }];
+  return [{ type: 'ChallengeForfeited', data: { amount: money.toJsonAmount(available), at } }];
 }
 
 function balanced(events: readonly ChallengeEvent[]): readonly ChallengeEvent[] {

@@ -1,4 +1,4 @@
-import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
+import { money, PersistentMap, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { ChallengeEvent, ChallengeIssued, ChallengePaid, FundsHeld, Instant } from '../events.ts';
 import {
   AT_FAULT,
@@ -38,13 +38,13 @@ export const NO_CHALLENGE: Challenge = {
   paid: undefined,
   units: 0n,
   fees: [],
-  available: ZERO,
-  charged: ZERO,
-  forfeited: ZERO,
+  available: ZERO_USD,
+  charged: ZERO_USD,
+  forfeited: ZERO_USD,
   claims: 0,
   served: 0,
   refused: 0,
-  absorbed: ZERO,
+  absorbed: ZERO_USD,
   holds: PersistentMap.empty(),
   resolved: NOTHING_REMEMBERED,
   expired: NOTHING_REMEMBERED,
@@ -75,7 +75,7 @@ export function phaseOf(challenge: Challenge, now: Instant): ChallengePhase {
 
 /** Its request cannot be served: it was tried often enough, or the house has borne as much for it as it was to cost. */
 export function isExhausted({ claims, refused, absorbed, issued }: Challenge): boolean {
-  const borne = issued !== undefined && absorbed > 0n && absorbed >= money.fromJson(issued.price);
+  const borne = issued !== undefined && absorbed > 0n && absorbed >= money.parseJsonAmount(issued.price);
   return claims >= MOST_CLAIMS || refused >= MOST_REFUSED || borne;
 }
 
@@ -90,7 +90,7 @@ export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
     case 'ChallengeOverpaid':
       return received(challenge, event.data.amount, event.data.units);
     case 'ChallengeForfeited': {
-      const amount = money.fromJson(event.data.amount);
+      const amount = money.parseJsonAmount(event.data.amount);
       const forfeited = money.add(challenge.forfeited, amount);
       return { ...challenge, available: money.subtract(challenge.available, amount), forfeited };
     }
@@ -102,33 +102,33 @@ export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
       return { ...challenge, ...afterHandover(event.data, challenge) };
     case 'HoldSettled': {
       const { holdId, charged } = event.data;
-      const ended = afterEnd(challenge, holdId, 'settled', money.fromJson(charged));
+      const ended = afterEnd(challenge, holdId, 'settled', money.parseJsonAmount(charged));
       return { ...ended, served: ended.served + 1 };
     }
     case 'HoldReleased': {
       const { holdId, errorCode } = event.data;
-      const ended = afterEnd(challenge, holdId, 'released', ZERO);
+      const ended = afterEnd(challenge, holdId, 'released', ZERO_USD);
       return AT_FAULT.has(errorCode) ? { ...ended, refused: ended.refused + 1 } : ended;
     }
     case 'HoldExpired':
-      return afterEnd(challenge, event.data.holdId, 'expired', ZERO);
+      return afterEnd(challenge, event.data.holdId, 'expired', ZERO_USD);
     case 'ChargeAbsorbed': {
       const { holdId, charge } = event.data;
-      const absorbed = money.add(challenge.absorbed, money.fromJson(charge.cost));
+      const absorbed = money.add(challenge.absorbed, money.parseJsonAmount(charge.cost));
       return { ...challenge, ...afterAbsorbed(holdId, challenge), absorbed };
     }
     default:
-      return unknownFact(event);
+      return throwUnknownEvent(event);
   }
 }
 
 function received(challenge: Challenge, amount: string, units: string): Challenge {
-  const available = money.add(challenge.available, money.fromJson(amount));
+  const available = money.add(challenge.available, money.parseJsonAmount(amount));
   return { ...challenge, available, units: challenge.units + BigInt(units) };
 }
 
 function afterHold(challenge: Challenge, { holdId, keyId, owner, expiresAt, query, at, ...data }: FundsHeld['data']) {
-  const amount = money.fromJson(data.amount);
+  const amount = money.parseJsonAmount(data.amount);
   const owned = owner === undefined ? {} : { owner };
   const hold: OpenHold = { amount, keyId, counter: '', ...owned, expiresAt, query, at, countedAt: at };
   return {

@@ -1,5 +1,5 @@
 /** What is to be done for a payment challenge: what nobody has shown a proof of may be paid all the same. */
-import type { Ask, Next, Workflow } from '#kernel';
+import type { QueryStep, Workflow, WorkflowPlan } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type Instant } from '../events.ts';
 import { type ChallengeCommand, challengeDecider } from './decide.ts';
 import type { Challenge } from './state.ts';
@@ -22,10 +22,10 @@ export interface ChallengePaymentWanted {
   readonly isProven: boolean;
 }
 
-export type ChallengeStep = Ask<ChallengePaymentWanted>;
+export type ChallengeStep = QueryStep<ChallengePaymentWanted>;
 
 /** Once the back end has said that it is paid, nothing more can come: a Lightning invoice is paid once. */
-function next({ issued, paid }: Challenge, now: Instant): Next<ChallengeStep> {
+function next({ issued, paid }: Challenge, now: Instant): WorkflowPlan<ChallengeStep> {
   if (!issued || paid?.by === 'backend') return { steps: [] };
   const { backend, reference, expiresAt } = issued;
   const from = Date.parse(paid?.at ?? expiresAt);

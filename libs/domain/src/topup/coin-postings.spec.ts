@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { CHALLENGE, type CoinPosting, coinPostings, type DomainEvent, type Topup } from '#domain';
-import type { Recorded } from '#kernel';
+import type { StoredEvent } from '#kernel';
 import { histories } from '../../../testing/src/scenarios/histories.ts';
 
 const sum = (all: Iterable<bigint>) => [...all].reduce((total, each) => total + each, 0n);
@@ -14,7 +14,7 @@ function holds({ payments, fees }: Topup): bigint {
 }
 
 /** A challenge remembers which fees were charged, and not how much they were. */
-function feesOfChallenges(facts: readonly Recorded<DomainEvent>[]): bigint {
+function feesOfChallenges(facts: readonly StoredEvent<DomainEvent>[]): bigint {
   const ofChallenges = facts.filter(({ stream }) => stream.startsWith(`${CHALLENGE}-`));
   return sum(ofChallenges.map((fact) => (fact.type === 'PaymentFeeCharged' ? BigInt(fact.data.units) : 0n)));
 }

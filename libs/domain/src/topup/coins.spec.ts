@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
 import { type Coin, type CoinTerms, unitsFor, unitsIn, wholeCoins, worth } from '#domain';
-import { formatUsd, money, usd } from '#kernel';
+import { formatUsd, money, parseUsd } from '#kernel';
 
 const { coins, methods } = readPayments();
 const coinOf = (code: Coin) => coins.find((each) => each.code === code) as CoinTerms;
@@ -13,7 +13,7 @@ describe('an amount', () => {
     ['2', 'LTC', '80', 2_500_000n],
     ['5', 'XMR', '300', 16_666_666_667n],
   ])('of %s USD costs whole units of %s, rounded up', (amount, coin, rate, units) => {
-    expect(unitsFor(usd(amount), coinOf(coin), rate)).toBe(units);
+    expect(unitsFor(parseUsd(amount), coinOf(coin), rate)).toBe(units);
   });
 
   test.each<[bigint, Coin, string, string]>([
@@ -60,7 +60,8 @@ test.each(coins)('$code is named by a currency of its own', ({ code, currencies,
 test.each(methods)('$method has limits in USD and in currencies of its coin', ({ coin, limits, confirmations }) => {
   expect(Object.keys(limits)).toContain('USD');
   for (const [currency, { min, max }] of Object.entries(limits)) {
-    const read = (amount: string) => (currency === 'USD' ? money.usd(amount) : unitsIn(amount, currency, coinOf(coin)));
+    const read = (amount: string) =>
+      currency === 'USD' ? money.parseUsd(amount) : unitsIn(amount, currency, coinOf(coin));
     expect(read(min)).toBeLessThan(read(max));
   }
   expect(confirmations).toBeGreaterThanOrEqual(0);

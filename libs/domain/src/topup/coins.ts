@@ -44,18 +44,18 @@ export interface RateNames {
 
 /** What an amount of a coin is worth at a rate of USD for one coin, rounded down to a pico-USD. */
 export function worth(units: bigint, coin: CoinTerms, rate: string): PicoUsd {
-  return ((units * money.usd(rate)) / unitsOf(coin)) as PicoUsd;
+  return ((units * money.parseUsd(rate)) / unitsOf(coin)) as PicoUsd;
 }
 
 /** How many units of a coin an amount costs at a rate, rounded up to what can be paid. */
 export function unitsFor(amount: PicoUsd, coin: CoinTerms, rate: string): bigint {
   const step = BigInt(coin.step);
-  return money.divideUp(amount * (unitsOf(coin) / step), money.usd(rate)) * step;
+  return money.divideUp(amount * (unitsOf(coin) / step), money.parseUsd(rate)) * step;
 }
 
 /** Whole coins as a plain decimal. */
 export function wholeCoins(units: bigint, { decimals }: CoinTerms): string {
-  return money.unscaled(units, decimals);
+  return money.formatScaled(units, decimals);
 }
 
 /**
@@ -65,7 +65,7 @@ export function wholeCoins(units: bigint, { decimals }: CoinTerms): string {
 export function unitsIn(amount: string, currency: string, { code, currencies, step }: CoinTerms): bigint {
   const decimals = Object.hasOwn(currencies, currency) ? currencies[currency] : undefined;
   if (decimals === undefined) throw new RangeError(`${currency} is no currency of ${code}`);
-  const units = money.scaled(amount, decimals);
+  const units = money.parseScaled(amount, decimals);
   if (units % BigInt(step) !== 0n) throw new RangeError(`${amount} ${currency} is finer than what can be paid`);
   return units;
 }

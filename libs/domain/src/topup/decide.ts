@@ -3,7 +3,7 @@
  * the id that it has there, credited to the account (which accepts a credit once by its id), and then marked as credited
  * here. Each step can be repeated.
  */
-import { type Decider, money, PersistentMap, type PicoUsd, unknownFact } from '#kernel';
+import { type Decider, money, PersistentMap, type PicoUsd, throwUnknownEvent } from '#kernel';
 import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
 import type {
@@ -69,7 +69,7 @@ function evolve(topup: Topup, event: TopupEvent): Topup {
       return { ...topup, fees: topup.fees.with(feeKey(payment, feeId), units) };
     }
     default:
-      return unknownFact(event);
+      return throwUnknownEvent(event);
   }
 }
 
@@ -204,9 +204,9 @@ function paymentReceived(
   const bonus = ((amount * BigInt(invoice.bonusPercent)) / 100n) as PicoUsd;
   return {
     ...{ accountId, method, coin, payment, units: units.toString() },
-    ...{ amount: money.toJson(amount), bonus: money.toJson(bonus) },
+    ...{ amount: money.toJsonAmount(amount), bonus: money.toJsonAmount(bonus) },
     rate: late && market ? market.rate : rate,
-    ...(market && !late ? { market: { ...market, amount: money.toJson(market.amount) } } : {}),
+    ...(market && !late ? { market: { ...market, amount: money.toJsonAmount(market.amount) } } : {}),
     ...{ receivedAt, at },
   };
 }
@@ -225,7 +225,7 @@ export function isLate(
 
 /** An exact payment is worth exactly the requested amount; more or less is worth its share of that. */
 function worthAsInvoiced(units: bigint, invoice: InvoiceIssued['data']): PicoUsd {
-  return ((money.fromJson(invoice.usd) * units) / BigInt(invoice.units)) as PicoUsd;
+  return ((money.parseJsonAmount(invoice.usd) * units) / BigInt(invoice.units)) as PicoUsd;
 }
 
 /** What has become of a payment since it was received. */

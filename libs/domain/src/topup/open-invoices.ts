@@ -2,7 +2,7 @@
  * The invoices of one account whose time has not run out. Each is a free option on the exchange rate that it is locked at,
  * so their number is bounded, and decided on before a back end is asked for one.
  */
-import { type Decider, PersistentMap, unknownFact } from '#kernel';
+import { type Decider, PersistentMap, throwUnknownEvent } from '#kernel';
 import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
 import type { InvoiceAllowed } from './events.ts';
@@ -19,7 +19,7 @@ export interface AllowInvoice {
 type Open = PersistentMap<Instant>;
 
 function evolve(open: Open, event: InvoiceAllowed): Open {
-  if (event.type !== 'InvoiceAllowed') return unknownFact(event as never);
+  if (event.type !== 'InvoiceAllowed') return throwUnknownEvent(event as never);
   const { topupId, expiresAt, at } = event.data;
   return PersistentMap.of([...open.entries()].filter(([, end]) => end > at)).with(topupId, expiresAt);
 }

@@ -7,10 +7,10 @@ const NOW = Date.parse('2026-11-20T12:00:00.000Z');
 const MINUTE = 60_000;
 const LIMITS = { maxSpreadPercent: 2, maxJumpPercent: 20 };
 
-const quote = (source: string, price: string): Quote => ({ source, price: money.usd(price), at: NOW });
+const quote = (source: string, price: string): Quote => ({ source, price: money.parseUsd(price), at: NOW });
 const says = (...prices: readonly string[]) => prices.map((price, i) => quote(`source ${i + 1}`, price));
 const agreed = (price: string, minutesAgo: number): AgreedRate => ({
-  price: money.usd(price),
+  price: money.parseUsd(price),
   at: NOW - minutesAgo * MINUTE,
 });
 
@@ -88,7 +88,7 @@ describe('a jump', () => {
   test('in small steps goes no further than in one', () => {
     let known: readonly AgreedRate[] = [agreed('100', 60)];
     let now = NOW - 60 * MINUTE;
-    let price = money.usd('100');
+    let price = money.parseUsd('100');
     for (; now <= NOW; now += MINUTE / 2) {
       const next = ((price * 119n) / 100n) as PicoUsd;
       const quotes = ['a', 'b'].map((source) => ({ source, price: next, at: now }));
@@ -97,12 +97,12 @@ describe('a jump', () => {
       price = next;
       known = remembered(known, price, now);
     }
-    expect(price).toBeLessThanOrEqual(money.usd('240'));
-    expect(price).toBeGreaterThan(money.usd('150'));
+    expect(price).toBeLessThanOrEqual(money.parseUsd('240'));
+    expect(price).toBeGreaterThan(money.parseUsd('150'));
   });
 
   test('is measured by what was agreed on in the last hour, and no longer', () => {
-    const known = remembered([agreed('1', 60), agreed('2', 59)], money.usd('3'), NOW);
+    const known = remembered([agreed('1', 60), agreed('2', 59)], money.parseUsd('3'), NOW);
     expect(known.map(({ price }) => formatUsd(price))).toEqual(['2', '3']);
   });
 });

@@ -7,7 +7,7 @@ import {
   type TopupEvent,
   topupDecider,
 } from '#domain';
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 import { decisions, issuedInvoice, paymentOf } from '#testing';
 
 const given = decisions(topupDecider);
@@ -20,12 +20,15 @@ const received = (more: Partial<PaymentReceived['data']> = {}): TopupEvent => ({
   type: 'PaymentReceived',
   data: {
     ...{ accountId: 'a', method: 'btc-lightning', coin: 'BTC', payment, units: '1000000' },
-    ...{ amount: usd('1').toString(), bonus: usd('0.05').toString() },
+    ...{ amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString() },
     ...{ rate: invoice.rate, receivedAt: at, at },
     ...more,
   },
 });
-const market = { rate: { value: '50000', source: 'coinbase', at: '2026-11-20T18:00:00.000Z' }, amount: usd('0.5') };
+const market = {
+  rate: { value: '50000', source: 'coinbase', at: '2026-11-20T18:00:00.000Z' },
+  amount: parseUsd('0.5'),
+};
 const record = (more: Parameters<typeof paymentOf>[1] = {}) => ({
   type: 'RecordPayment' as const,
   data: paymentOf(invoice, more),
@@ -49,13 +52,15 @@ describe('a payment', () => {
     const [event] = given(issued)
       .when(record({ units: 1_500_000n }))
       .events();
-    expect(event).toMatchObject({ data: { amount: usd('1.5').toString(), bonus: usd('0.075').toString() } });
+    expect(event).toMatchObject({ data: { amount: parseUsd('1.5').toString(), bonus: parseUsd('0.075').toString() } });
   });
   test('that came too late is worth what it is at the rate of its own time, whose source it names', () => {
     const receivedAt = '2026-11-20T12:15:00.001Z';
     const [event] = given(issued).when(record({ receivedAt, market })).events();
     const { amount, rate } = market;
-    expect(event).toEqual(received({ amount: amount.toString(), bonus: usd('0.025').toString(), rate, receivedAt }));
+    expect(event).toEqual(
+      received({ amount: amount.toString(), bonus: parseUsd('0.025').toString(), rate, receivedAt }),
+    );
     expect(() => given(issued).when(record({ receivedAt })).events()).toThrow('without a rate');
   });
   test('on a chain that is final only hours after the expiry is worth what the market says: its sender could choose', () => {
@@ -67,9 +72,9 @@ describe('a payment', () => {
         .events();
       return event?.type === 'PaymentReceived' ? [event.data.amount, event.data.rate.value] : [];
     };
-    expect(paid('2026-11-20T14:15:00.000Z', onChain)).toEqual([usd('1').toString(), '100000.00']);
-    expect(paid('2026-11-20T14:15:00.001Z', onChain)).toEqual([usd('0.5').toString(), '50000']);
-    expect(paid('2026-11-20T14:15:00.001Z', issued)).toEqual([usd('1').toString(), '100000.00']);
+    expect(paid('2026-11-20T14:15:00.000Z', onChain)).toEqual([parseUsd('1').toString(), '100000.00']);
+    expect(paid('2026-11-20T14:15:00.001Z', onChain)).toEqual([parseUsd('0.5').toString(), '50000']);
+    expect(paid('2026-11-20T14:15:00.001Z', issued)).toEqual([parseUsd('1').toString(), '100000.00']);
   });
   test('in time is worth what was asked for to the last millisecond, and what the market gave is noted', () => {
     const receivedAt = invoice.expiresAt;
@@ -154,7 +159,7 @@ describe('a payment that is reversed', () => {
       ...{ amount, bonus, why: 'refunded', at },
     },
   });
-  const whole = reversed('-1000000', usd('-1').toString(), usd('-0.05').toString());
+  const whole = reversed('-1000000', parseUsd('-1').toString(), parseUsd('-0.05').toString());
 
   test('loses its amount and its bonus', () => {
     given(issued, received()).when(reverse(-1_000_000n)).then(whole);
@@ -183,11 +188,11 @@ describe('a payment that is reversed', () => {
     const again = reverse(1_000_000n, { id: 'r2' });
     given(issued, received(), whole)
       .when(again)
-      .then(reversed('1000000', usd('1').toString(), usd('0.05').toString(), 'r2'));
+      .then(reversed('1000000', parseUsd('1').toString(), parseUsd('0.05').toString(), 'r2'));
     given(issued, received()).when(again).thenRefused('payment_conflict');
   });
   test('can be refunded and disputed as well, and then loses twice what it was, and no more', () => {
-    const owed = reversed('-1000000', usd('-1').toString(), usd('-0.05').toString(), 'dispute');
+    const owed = reversed('-1000000', parseUsd('-1').toString(), parseUsd('-0.05').toString(), 'dispute');
     given(issued, received(), whole)
       .when(reverse(-1_000_000n, { id: 'dispute' }))
       .then(owed);
@@ -196,9 +201,11 @@ describe('a payment that is reversed', () => {
       .thenRefused('payment_conflict');
   });
   test('takes back what the market gave for it too', () => {
-    const rated = received({ market: { rate: market.rate, amount: usd('0.5').toString() } });
+    const rated = received({ market: { rate: market.rate, amount: parseUsd('0.5').toString() } });
     const [event] = given(issued, rated).when(reverse(-500_000n)).events();
-    expect(event).toMatchObject({ data: { amount: usd('-0.5').toString(), market: usd('-0.25').toString() } });
+    expect(event).toMatchObject({
+      data: { amount: parseUsd('-0.5').toString(), market: parseUsd('-0.25').toString() },
+    });
   });
   test('with the report that brings it is received and reversed', () => {
     given(issued).when(reverse(-1_000_000n)).then(received(), whole);
@@ -210,14 +217,14 @@ describe('a payment that its network undoes', () => {
     type: 'PaymentReversed',
     data: {
       ...{ accountId: 'a', method: 'btc-lightning', reversalId: `ab:lost:${n}`, payment, coin: 'BTC', units },
-      ...{ amount: usd('-1').toString(), bonus: usd('-0.05').toString(), why: 'undone by its network', at },
+      ...{ amount: parseUsd('-1').toString(), bonus: parseUsd('-0.05').toString(), why: 'undone by its network', at },
     },
   });
   const found: TopupEvent = {
     type: 'PaymentReversed',
     data: {
       ...{ accountId: 'a', method: 'btc-lightning', reversalId: 'ab:found:1', payment, coin: 'BTC', units: '1000000' },
-      ...{ amount: usd('1').toString(), bonus: usd('0.05').toString(), why: 'confirmed after all', at },
+      ...{ amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString(), why: 'confirmed after all', at },
     },
   };
   const gone = record({ confirmations: 'lost' });
@@ -245,7 +252,7 @@ describe('a fee of the back end', () => {
     type: 'PaymentFeeCharged',
     data: {
       ...{ method: 'btc-lightning', coin: 'BTC', payment, feeId: 'f1', units: '4000' },
-      ...{ amount: usd('0.004').toString(), why: 'liquidity', at },
+      ...{ amount: parseUsd('0.004').toString(), why: 'liquidity', at },
     },
   };
 

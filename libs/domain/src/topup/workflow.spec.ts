@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type PaymentReceived, type PaymentReversed, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
-import { fold, usd } from '#kernel';
+import { fold, parseUsd } from '#kernel';
 import { issuedInvoice, nextSteps } from '#testing';
 
 const MINUTE = 60_000;
@@ -19,14 +19,14 @@ const payment = { backend: 'lnd', id: 'ab' };
 const at = '2026-11-20T12:01:00.000Z';
 const moved = { accountId: 'a', method: 'btc-lightning', payment, units: '1000000', at } as const;
 const data: PaymentReceived['data'] = {
-  ...{ ...moved, coin: 'BTC', amount: usd('1').toString(), bonus: usd('0.05').toString() },
+  ...{ ...moved, coin: 'BTC', amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString() },
   ...{ rate: invoice.rate, receivedAt: at },
 };
 const received: TopupEvent = { type: 'PaymentReceived', data };
 const credited: TopupEvent = { type: 'TopupCredited', data: { payment, at } };
 const taken: PaymentReversed['data'] = {
   ...{ ...moved, units: '-1000000', reversalId: 'refund', why: 'refunded' },
-  ...{ amount: usd('-1').toString(), bonus: usd('-0.05').toString() },
+  ...{ amount: parseUsd('-1').toString(), bonus: parseUsd('-0.05').toString() },
 };
 const reversed: TopupEvent = { type: 'PaymentReversed', data: taken };
 
@@ -37,14 +37,20 @@ const [lookAddress, lookPage] = (['address', 'page'] as const).map(
   (kind): TopupStep => ({ step: 'ask', question: { ...question, kind } }),
 ) as [TopupStep, TopupStep];
 const add = (now: string): TopupStep => {
-  const credit = { creditId: 'lnd/ab', method: 'btc-lightning', amount: usd('1'), bonus: usd('0.05'), at: now };
+  const credit = {
+    creditId: 'lnd/ab',
+    method: 'btc-lightning',
+    amount: parseUsd('1'),
+    bonus: parseUsd('0.05'),
+    at: now,
+  };
   return { step: 'send', command: { to: 'account', id: 'a', command: { type: 'AddCredit', data: credit } } };
 };
 const mark = (now: string): TopupStep => {
   return { step: 'send', command: { to: 'topup', command: { type: 'MarkCredited', data: { payment, at: now } } } };
 };
 const takeBack = (now: string): TopupStep => {
-  const amounts = { amount: usd('-1'), bonus: usd('-0.05') };
+  const amounts = { amount: parseUsd('-1'), bonus: parseUsd('-0.05') };
   const reversal = {
     reversalId: 'lnd/refund',
     creditId: 'lnd/ab',

@@ -1,5 +1,5 @@
 /** What is to be done for a top-up: its payments are looked for, and what has come is credited to its account. */
-import { type Ask, money, type Next, type Send, type Workflow } from '#kernel';
+import { money, type QueryStep, type SendStep, type Workflow, type WorkflowPlan } from '#kernel';
 import type { AccountCommand } from '../account/commands.ts';
 import { TOPUP } from '../events.ts';
 import type { Instant } from '../value-types.ts';
@@ -41,9 +41,9 @@ export type TopupSend =
     }
   | { readonly to: 'topup'; readonly command: Extract<TopupCommand, { readonly type: 'MarkCredited' }> };
 
-export type TopupStep = Ask<PaymentsWanted> | Send<TopupSend>;
+export type TopupStep = QueryStep<PaymentsWanted> | SendStep<TopupSend>;
 
-function next(topup: Topup, now: Instant): Next<TopupStep> {
+function next(topup: Topup, now: Instant): WorkflowPlan<TopupStep> {
   const { invoice } = topup;
   if (!invoice) return { steps: [] };
   const steps: TopupStep[] = sends(topup, now).map((command) => ({ step: 'send', command }));
@@ -90,7 +90,7 @@ function sends(topup: Topup, at: Instant): readonly TopupSend[] {
 }
 
 function addCredit({ accountId, method, payment, amount, bonus }: PaymentReceived['data'], at: Instant): TopupSend {
-  const booked = { amount: money.fromJson(amount), bonus: money.fromJson(bonus) };
+  const booked = { amount: money.parseJsonAmount(amount), bonus: money.parseJsonAmount(bonus) };
   return {
     to: 'account',
     id: accountId,
@@ -102,7 +102,7 @@ function addCredit({ accountId, method, payment, amount, bonus }: PaymentReceive
 function reverseCredit(reversed: PaymentReversed['data'], at: Instant): TopupSend {
   const { accountId, payment, method, why } = reversed;
   const reversalId = paymentKey({ backend: payment.backend, id: reversed.reversalId });
-  const booked = { amount: money.fromJson(reversed.amount), bonus: money.fromJson(reversed.bonus) };
+  const booked = { amount: money.parseJsonAmount(reversed.amount), bonus: money.parseJsonAmount(reversed.bonus) };
   const data = { reversalId, creditId: paymentKey(payment), method, ...booked, why, at };
   return { to: 'account', id: accountId, command: { type: 'ReverseCredit', data } };
 }

@@ -3,7 +3,7 @@
  * `events.ts`, an upcaster from the last version at the end of its type's chain here, and a golden file
  * `<type>.v<n>.json` of the new version beside the others (`libs/domain/src/golden`). What was stored stays as it is.
  */
-import type { KnownFacts, Upcaster } from '#kernel';
+import type { EventSchema, Upcaster } from '#kernel';
 import type { DomainEvent } from '../events.ts';
 import { chargeAbsorbedFromV1, holdReleasedFromV1, holdSettledFromV1 } from './charges-v1.ts';
 import { priceListFromV1 } from './price-list-v1.ts';
@@ -61,7 +61,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   RequestRefused: [],
 };
 
-export const KNOWN_FACTS: KnownFacts = {
+export const KNOWN_FACTS: EventSchema = {
   upcasters,
   revision: 1,
   // A type that a newer program writes and that an older one may skip, as long as both run.

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { KNOWN_FACTS } from '#domain';
-import { type Recorded, upcast, versionOf } from '#kernel';
+import { type StoredEvent, toSchemaFingerprint, upcast } from '#kernel';
 
 const FACTS = path.resolve(import.meta.dirname, '../../../testing/src/fixtures/first-version/facts.jsonl');
 
@@ -19,8 +19,8 @@ const DIGEST = '0f50defea7651c8a4ca35dcbe6adc44f45bc41bf19127db6800026b123c94f84
 test('old facts are read as the version of the facts says', () => {
   const hash = createHash('sha256');
   for (const line of readFileSync(FACTS, 'utf8').trimEnd().split('\n')) {
-    const fact: Recorded = JSON.parse(line);
+    const fact: StoredEvent = JSON.parse(line);
     hash.update(JSON.stringify(upcast(fact, KNOWN_FACTS).data));
   }
-  expect({ [versionOf(KNOWN_FACTS)]: hash.digest('hex') }).toEqual({ [VERSION]: DIGEST });
+  expect({ [toSchemaFingerprint(KNOWN_FACTS)]: hash.digest('hex') }).toEqual({ [VERSION]: DIGEST });
 });

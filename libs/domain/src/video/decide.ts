@@ -3,7 +3,7 @@
  * surely not taken it may be followed by another; where that is not known, nothing is handed over again. The account's hold
  * ends as this stream says, and by nothing else, so what is sent to the account may be sent again at any time.
  */
-import { type Decider, type EffectOutcome, money, type PicoUsd, refuseLowerToken } from '#kernel';
+import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
 import { type Charge, chargeOf, type Item, itemOf, type Tariff, type Use } from '../charge.ts';
 import { reject } from '../rejections.ts';
 import { priceFromJson } from '../tariff.ts';
@@ -111,7 +111,7 @@ function decide(command: VideoCommand, video: Video): readonly VideoEvent[] {
 type DataOf<Type extends VideoCommand['type']> = Extract<VideoCommand, { type: Type }>['data'];
 
 function beginSubmission({ submission, token, at }: DataOf<'BeginSubmission'>, video: Video): readonly VideoEvent[] {
-  refuseLowerToken(video.token, token);
+  assertFencingToken(video.token, token);
   if (submission !== nextSubmission(video) || !maySubmit(video, at)) return [];
   return [{ type: 'VideoSubmissionBegun', data: { submission, endpoint: video.endpoint, token, at } }];
 }
@@ -178,8 +178,8 @@ function recordStored({ mediaType, size, at }: DataOf<'RecordStored'>, video: Vi
 function recordSettled({ at }: DataOf<'RecordSettled'>, video: Video): readonly VideoEvent[] {
   const { phase, stored, request } = video;
   if (phase !== 'stored' || !stored || !request) return [];
-  const charged = money.least(money.fromJson(stored.charge.price), money.fromJson(request.hold.amount));
-  return [{ type: 'VideoSettled', data: { charged: money.toJson(charged), at } }];
+  const charged = money.min(money.parseJsonAmount(stored.charge.price), money.parseJsonAmount(request.hold.amount));
+  return [{ type: 'VideoSettled', data: { charged: money.toJsonAmount(charged), at } }];
 }
 
 /** Only before it is made: what the vendor says afterwards changes nothing. */
@@ -213,7 +213,7 @@ function timeOut({ at }: DataOf<'TimeOutVideo'>, video: Video): readonly VideoEv
 function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedAt }: Video): readonly VideoEvent[] {
   const { open } = failure ?? {};
   if (!open) return reject('no_open_cost', 'Nothing is open of this video');
-  const closed = money.toJson(cost);
+  const closed = money.toJsonAmount(cost);
   if (closedAt === closed) return [];
   if (closedAt !== undefined) return reject('no_open_cost', 'The cost of this video was closed with another amount');
   const { of, provider, creditor, vendorId } = open;

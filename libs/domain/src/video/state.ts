@@ -1,5 +1,5 @@
 /** How far a video has come. */
-import { unknownFact } from '#kernel';
+import { throwUnknownEvent } from '#kernel';
 import type { Attempt } from '../charge.ts';
 import type { Amount, Instant } from '../value-types.ts';
 import type {
@@ -96,7 +96,7 @@ export function evolve(state: Video, event: VideoEvent): Video {
     case 'VideoCostClosed':
       return { ...state, closedAt: event.data.cost };
     default:
-      return unknownFact(event);
+      return throwUnknownEvent(event);
   }
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type SubmissionMade, type VideoCommand, type VideoEvent, videoDecider, videoWorkflow } from '#domain';
-import { fold, Rejection, usd } from '#kernel';
+import { fold, parseUsd, Rejection } from '#kernel';
 
 const START = Date.parse('2026-11-20T12:00:00.000Z');
 const DEADLINE_S = 60;
@@ -9,14 +9,16 @@ const instant = (second: number) => new Date(START + second * 1_000).toISOString
 
 const endpoint = (creditor: string) => ({
   ...{ of: 'v', provider: creditor, creditor, model: 'theirs', usage: { videoSecond: 5 } },
-  prices: [{ unit: 'videoSecond', per: 1, cost: usd('0.07').toString(), price: usd('0.0805').toString() }] as const,
+  prices: [
+    { unit: 'videoSecond', per: 1, cost: parseUsd('0.07').toString(), price: parseUsd('0.0805').toString() },
+  ] as const,
 });
 const requested: VideoEvent = {
   type: 'VideoRequested',
   data: {
     ...{ accountId: 'a', keyId: null, terms: {}, priceList: 'p', result: 'gen', deadline: instant(DEADLINE_S) },
     query: { model: 'v', type: 'video_generation', source: 'api', online: false, free: false },
-    hold: { holdId: 'h', payer: 'account-a', amount: usd('0.4025').toString() },
+    hold: { holdId: 'h', payer: 'account-a', amount: parseUsd('0.4025').toString() },
     endpoints: [endpoint('one'), endpoint('other')],
     ...{ request: { file: 'req', sha256: 'ab' }, at: instant(0) },
   },
@@ -61,7 +63,7 @@ const command: fc.Arbitrary<VideoCommand> = fc.oneof(
       at,
     })
     .map((data): VideoCommand => ({ type: 'FailVideo', data: { errorCode: 'e', message: 'm', ...data } })),
-  at.map((each): VideoCommand => ({ type: 'CloseVideoCost', data: { cost: usd('0.35'), at: each } })),
+  at.map((each): VideoCommand => ({ type: 'CloseVideoCost', data: { cost: parseUsd('0.35'), at: each } })),
 );
 
 /** What follows, whatever comes: those that are refused are none. */

@@ -8,7 +8,7 @@ import {
   videoDecider,
   videoWorkflow,
 } from '#domain';
-import { fold, usd } from '#kernel';
+import { fold, parseUsd } from '#kernel';
 import { decisions, nextSteps } from '#testing';
 
 const START = Date.parse('2026-11-20T12:00:00.000Z');
@@ -21,10 +21,10 @@ const next = nextSteps(videoWorkflow);
 
 const fal: VideoEndpoint = {
   ...{ of: 'google/veo-3', provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } },
-  prices: [{ unit: 'videoSecond', per: 1, cost: usd('0.4').toString(), price: usd('0.46').toString() }],
+  prices: [{ unit: 'videoSecond', per: 1, cost: parseUsd('0.4').toString(), price: parseUsd('0.46').toString() }],
 };
 const google: VideoEndpoint = { ...fal, provider: 'google', creditor: 'google', model: 'veo-3.0-generate-001' };
-const hold = { holdId: 'h1', payer: 'account-a', amount: usd('3.68').toString() };
+const hold = { holdId: 'h1', payer: 'account-a', amount: parseUsd('3.68').toString() };
 const request = { file: 'req_1', sha256: 'ab' };
 const requested = (endpoints = [fal, google], held = hold): VideoEvent => ({
   type: 'VideoRequested',
@@ -170,15 +170,15 @@ describe('a video', () => {
     const [stored] = given(...past)
       .when(store)
       .events();
-    const charge = { cost: usd('3.2').toString(), price: usd('3.68').toString(), priceList: 'p' };
+    const charge = { cost: parseUsd('3.2').toString(), price: parseUsd('3.68').toString(), priceList: 'p' };
     expect(stored).toMatchObject({ type: 'VideoStored', data: { charge } });
     const settle: VideoCommand = { type: 'RecordSettled', data: { at } };
     given(...past, stored as VideoEvent)
       .when(settle)
       .then({ type: 'VideoSettled', data: { charged: hold.amount, at } });
-    const short = { ...hold, amount: usd('3').toString() };
+    const short = { ...hold, amount: parseUsd('3').toString() };
     const dearer = continued([requested([fal], short), held, begun(), submitted()], recordMade, store, settle);
-    expect(dearer.at(-1)?.data).toMatchObject({ charged: usd('3').toString() });
+    expect(dearer.at(-1)?.data).toMatchObject({ charged: parseUsd('3').toString() });
   });
 
   test('fails where its vendor says so, and what that is invoiced for nevertheless is absorbed', () => {
@@ -189,11 +189,13 @@ describe('a video', () => {
     const [dear] = given(...atVendor)
       .when(fail('submitted', 'yes'))
       .events();
-    expect(dear).toMatchObject({ data: { absorbed: { cost: usd('3.2').toString(), price: '0' } } });
+    expect(dear).toMatchObject({ data: { absorbed: { cost: parseUsd('3.2').toString(), price: '0' } } });
     const [open] = given(...atVendor)
       .when(fail('submitted', 'perhaps'))
       .events();
-    expect(open).toMatchObject({ data: { open: { creditor: 'fal', vendorId: 'id', most: usd('3.2').toString() } } });
+    expect(open).toMatchObject({
+      data: { open: { creditor: 'fal', vendorId: 'id', most: parseUsd('3.2').toString() } },
+    });
   });
 
   test('that has failed is not made any more, and one that was made does not fail', () => {
@@ -226,7 +228,7 @@ describe('a video', () => {
       ),
     );
     expect(last.at(-1)).toMatchObject({
-      data: { errorCode: 'result_lost', absorbed: { cost: usd('3.2').toString() } },
+      data: { errorCode: 'result_lost', absorbed: { cost: parseUsd('3.2').toString() } },
     });
     const many = Array.from({ length: 19 }, (_, i) => fetchFailed(i + 1));
     const last20: VideoCommand = { type: 'RecordFetchFailure', data: { fetch: 20, final: false, why: 'away', at } };
@@ -259,14 +261,14 @@ describe('at its deadline', () => {
 
   test('what a vendor may invoice is open, until somebody says what it has invoiced', () => {
     const named = { of: 'google/veo-3', provider: 'fal', creditor: 'fal' };
-    const most = usd('3.2').toString();
+    const most = parseUsd('3.2').toString();
     const lost = continued(atVendor, timeOut);
     expect(lost.at(-1)?.data).toMatchObject({ open: { ...named, vendorId: 'id', most } });
     const doubtful = continued([...open, begun()], unknown, timeOut);
     expect(doubtful.at(-1)?.data).toMatchObject({ open: { ...named, most } });
-    const close = (cost: string): VideoCommand => ({ type: 'CloseVideoCost', data: { cost: usd(cost), at } });
+    const close = (cost: string): VideoCommand => ({ type: 'CloseVideoCost', data: { cost: parseUsd(cost), at } });
     const closed = continued(doubtful, close('3'));
-    expect(closed.at(-1)).toEqual({ type: 'VideoCostClosed', data: { ...named, cost: usd('3').toString(), at } });
+    expect(closed.at(-1)).toEqual({ type: 'VideoCostClosed', data: { ...named, cost: parseUsd('3').toString(), at } });
     given(...closed)
       .when(close('3'))
       .thenAlreadySo();

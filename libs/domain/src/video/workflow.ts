@@ -1,5 +1,5 @@
 /** What is to be done for a video. */
-import type { Ask, Do, Next, Send, Workflow } from '#kernel';
+import type { EffectStep, QueryStep, SendStep, Workflow, WorkflowPlan } from '#kernel';
 import type { Attempt, Charge } from '../charge.ts';
 import { VIDEO } from '../events.ts';
 import type { Instant } from '../value-types.ts';
@@ -48,9 +48,9 @@ export interface VideoHandover {
   readonly request: VideoRequested['data']['request'];
 }
 
-export type VideoStep = Ask<VideoQuestion> | Send<VideoSend> | Do<VideoHandover>;
+export type VideoStep = QueryStep<VideoQuestion> | SendStep<VideoSend> | EffectStep<VideoHandover>;
 
-function next(video: Video, now: Instant): Next<VideoStep> {
+function next(video: Video, now: Instant): WorkflowPlan<VideoStep> {
   const { phase, request } = video;
   if (!request) return { steps: [] };
   const { hold, deadline } = request;
@@ -83,11 +83,15 @@ function next(video: Video, now: Instant): Next<VideoStep> {
   }
 }
 
-function sending(command: VideoSend, now: Instant): Next<VideoStep> {
+function sending(command: VideoSend, now: Instant): WorkflowPlan<VideoStep> {
   return { steps: [{ step: 'send', command }], dueAt: later(now, AGAIN_MS) };
 }
 
-function handingOver(video: Video, { request, hold, deadline }: VideoRequested['data'], now: Instant): Next<VideoStep> {
+function handingOver(
+  video: Video,
+  { request, hold, deadline }: VideoRequested['data'],
+  now: Instant,
+): WorkflowPlan<VideoStep> {
   if (!maySubmit(video, now)) return { steps: [], dueAt: video.notBefore < deadline ? video.notBefore : deadline };
   const submission = nextSubmission(video);
   const effect = { submission, nth: video.endpoint, endpoint: endpointOf(video), hold, request };
@@ -95,7 +99,7 @@ function handingOver(video: Video, { request, hold, deadline }: VideoRequested['
 }
 
 /** After its time is over it is looked at once more, for as long as its vendor cannot be asked, but not for ever. */
-function looking(video: Video, request: VideoRequested['data'], now: Instant): Next<VideoStep> {
+function looking(video: Video, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
   const { deadline, result } = request;
   const { taken } = video.submission as Submission;
   if (!taken) return { steps: [] };
@@ -108,7 +112,7 @@ function looking(video: Video, request: VideoRequested['data'], now: Instant): N
   return { steps: [{ step: 'ask', question }], dueAt };
 }
 
-function fetching(video: Video, request: VideoRequested['data'], now: Instant): Next<VideoStep> {
+function fetching(video: Video, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
   const { result } = request;
   const { taken } = video.submission as Submission;
   if (!taken) return { steps: [] };

@@ -1,5 +1,5 @@
 import { type EventStoreDBClient, UnavailableError } from '@eventstore/db-client';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 
 /**
  * Calls that are with the server at the same time. A server takes 100 on a connection unless it is configured otherwise, and
@@ -46,7 +46,7 @@ export class Calls {
     this.client = client as unknown as Inner;
   }
 
-  /** Makes a call when it is its turn; the others wait for theirs. @throws StoreUnavailable when that takes too long */
+  /** Makes a call when it is its turn; the others wait for theirs. @throws StoreUnavailableError when that takes too long */
   async make<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     if (this.free > 0) this.free--;
     else await this.turn();
@@ -69,7 +69,7 @@ export class Calls {
       };
       const timer = setTimeout(() => {
         this.waiting.delete(begin);
-        reject(new StoreUnavailable('the event store has not answered others'));
+        reject(new StoreUnavailableError('the event store has not answered others'));
       }, TURN_WITHIN_MS);
       this.waiting.add(begin);
     });

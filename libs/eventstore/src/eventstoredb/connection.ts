@@ -6,7 +6,7 @@ import {
   StreamDeletedError,
   TimeoutError,
 } from '@eventstore/db-client';
-import { AppendTooLarge, StoreUnavailable } from '#kernel';
+import { AppendTooLargeError, StoreUnavailableError } from '#kernel';
 
 /** So long an append is sent again that the server gives up on; then it is unavailable. */
 const ASKED_AGAIN_FOR_MS = 4_000;
@@ -76,11 +76,11 @@ function unwarned<T>(make: () => T): T {
 
 /** What a failed call means to its caller: the answer itself where it is a refusal, else that there was no answer. */
 export function failed(problem: string, error: unknown): Error {
-  if (error instanceof StoreUnavailable) return error;
+  if (error instanceof StoreUnavailableError) return error;
   if (error instanceof MaxAppendSizeExceededError)
-    return new AppendTooLarge(`the server takes ${error.maxAppendSize} bytes in an append`, { cause: error });
+    return new AppendTooLargeError(`the server takes ${error.maxAppendSize} bytes in an append`, { cause: error });
   if (REFUSALS.some((Refusal) => error instanceof Refusal)) return error as Error;
-  return new StoreUnavailable(problem, { cause: error });
+  return new StoreUnavailableError(problem, { cause: error });
 }
 
 /**
@@ -111,7 +111,7 @@ export async function assertMay(right: string, call: () => Promise<unknown>): Pr
   try {
     await call();
   } catch (error) {
-    const reason = error instanceof StoreUnavailable ? error.cause : error;
+    const reason = error instanceof StoreUnavailableError ? error.cause : error;
     if (!(reason instanceof AccessDeniedError)) throw error;
     const isUnknown = reason.code === UNAUTHENTICATED;
     throw new UserRefused(isUnknown ? 'refuses the credentials in EVENTSTORE_URL' : `does not let its user ${right}`, {

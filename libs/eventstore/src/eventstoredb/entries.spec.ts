@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { binaryEvent, EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EventStoreDbEventStore } from '#eventstore';
-import { type Recorded, START } from '#kernel';
+import { START_POSITION, type StoredEvent } from '#kernel';
 import { EventStoreDbDouble } from '#testing';
 
 describe('an entry of the log', () => {
@@ -23,14 +23,14 @@ describe('an entry of the log', () => {
     double.stop();
   });
 
-  async function history(): Promise<readonly Recorded[]> {
-    const facts: Recorded[] = [];
-    for await (const { events } of store.history(START)) facts.push(...events);
+  async function history(): Promise<readonly StoredEvent[]> {
+    const facts: StoredEvent[] = [];
+    for await (const { events } of store.history(START_POSITION)) facts.push(...events);
     return facts;
   }
 
-  async function inStream(stream: string): Promise<readonly Recorded[]> {
-    const facts: Recorded[] = [];
+  async function inStream(stream: string): Promise<readonly StoredEvent[]> {
+    const facts: StoredEvent[] = [];
     for await (const events of store.read(stream, -1)) facts.push(...events);
     return facts;
   }

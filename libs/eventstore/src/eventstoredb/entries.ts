@@ -4,14 +4,14 @@
  * that are not ours, and takes twice as long.
  */
 import jspb from 'google-protobuf';
-import { type Metadata, type Recorded, START } from '#kernel';
+import { type Metadata, START_POSITION, type StoredEvent } from '#kernel';
 
 type Reader = InstanceType<typeof jspb.BinaryReader>;
 
 export interface Entry {
   readonly position: bigint;
   /** Undefined where it is not wanted. */
-  readonly fact: Recorded | undefined;
+  readonly fact: StoredEvent | undefined;
 }
 
 /** An event as it is sent, without what nobody asks for. */
@@ -34,13 +34,13 @@ const TICKS_PER_MS = 10_000n;
  * @returns an entry before all others where the answer has none
  */
 export function entryIn(answer: Buffer, isWanted: (stream: string) => boolean): Entry {
-  const named = { id: '', stream: '', revision: 0, position: START };
+  const named = { id: '', stream: '', revision: 0, position: START_POSITION };
   const sent: Sent = { ...named, system: {}, metadata: NOTHING, data: NOTHING };
   // A view: the reader would copy a Buffer.
   const reader = new jspb.BinaryReader(new Uint8Array(answer.buffer, answer.byteOffset, answer.byteLength));
   readEach(reader, (field) => field === 1 && reader.readMessage(sent, readEvent));
   const { position } = sent;
-  return { position, fact: position !== START && isWanted(sent.stream) ? factOf(sent) : undefined };
+  return { position, fact: position !== START_POSITION && isWanted(sent.stream) ? factOf(sent) : undefined };
 }
 
 /** Reads the fields of a message; those for which `read` returns false are left out. */
@@ -107,7 +107,7 @@ function readSystem(sent: Sent, reader: Reader): void {
   sent.system[name] = value;
 }
 
-function factOf({ id, stream, revision, position, system, metadata, data }: Sent): Recorded {
+function factOf({ id, stream, revision, position, system, metadata, data }: Sent): StoredEvent {
   const milliseconds = Number(BigInt(system.created ?? 0) / TICKS_PER_MS);
   return {
     ...{ id, stream, revision, position, recordedAt: new Date(milliseconds).toISOString(), type: system.type ?? '' },

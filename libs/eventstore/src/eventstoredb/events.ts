@@ -1,5 +1,5 @@
 import { type EventData, jsonEvent, type RecordedEvent, type StreamingRead } from '@eventstore/db-client';
-import { type Metadata, type NewEvent, type Recorded } from '#kernel';
+import { type Metadata, type NewEvent, type StoredEvent } from '#kernel';
 
 export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
   return jsonEvent({ id, type, data: data as never, metadata });
@@ -9,7 +9,7 @@ export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
  * A fact's position is its commit position. Every append of a gRPC client commits each of its events by itself, so
  * commit and prepare position are one number, in all answers of the server; only the old TCP transactions differ.
  */
-export function toRecorded(event: RecordedEvent): Recorded {
+export function toRecorded(event: RecordedEvent): StoredEvent {
   if (!event.position) throw new Error('the server returns no positions: EventStoreDB 22.6 or newer is needed');
   return {
     id: event.id,
@@ -24,9 +24,9 @@ export function toRecorded(event: RecordedEvent): Recorded {
 }
 
 /** All events that a read returns. */
-export async function recordedIn(found: StreamingRead<{ readonly event?: RecordedEvent }>): Promise<Recorded[]> {
+export async function recordedIn(found: StreamingRead<{ readonly event?: RecordedEvent }>): Promise<StoredEvent[]> {
   found.on('error', () => {}); // a connection that breaks after the answer has no other listener, which ends the process
-  const events: Recorded[] = [];
+  const events: StoredEvent[] = [];
   for await (const { event } of found) if (event) events.push(toRecorded(event));
   return events;
 }

@@ -10,14 +10,14 @@ import {
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
 import {
-  type Batch,
+  type EventBatch,
   type EventStore,
-  type Head,
   type NewEvent,
   NO_STREAM,
-  type Recorded,
-  START,
-  StoreUnavailable,
+  START_POSITION,
+  type StoredEvent,
+  StoreUnavailableError,
+  type StreamHead,
 } from '#kernel';
 import { soon } from '../caller-timeout.ts';
 import { assertListed, isListed } from '../known-categories.ts';
@@ -74,7 +74,7 @@ export class EventStoreDbEventStore implements EventStore {
 
   /**
    * Whether the server answers, and lets its user do what this program does. Nothing is stored.
-   * @throws UserRefused, StoreUnavailable
+   * @throws UserRefused, StoreUnavailableError
    */
   async check(): Promise<void> {
     const stream = `${this.streamPrefixes[0]}start`; // which need not exist
@@ -91,7 +91,7 @@ export class EventStoreDbEventStore implements EventStore {
     );
   }
 
-  async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+  async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
     assertListed(stream, this.streamPrefixes);
     written(stream, events, MAX_APPEND_BYTES); // here: what the client throws when it writes them, nothing would catch
@@ -114,7 +114,7 @@ export class EventStoreDbEventStore implements EventStore {
     }
   }
 
-  async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
+  async *read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
     for (let from = after + 1; ; ) {
       const events = await this.page(stream, BigInt(from), STREAM_PAGE);
       if (events.length > 0) yield events;
@@ -123,7 +123,7 @@ export class EventStoreDbEventStore implements EventStore {
     }
   }
 
-  async head(stream: string): Promise<Head | undefined> {
+  async head(stream: string): Promise<StreamHead | undefined> {
     const [last] = await this.page(stream, END, 1);
     return last && { revision: last.revision, position: last.position };
   }
@@ -133,15 +133,15 @@ export class EventStoreDbEventStore implements EventStore {
     let from: Position | typeof END = END;
     for (;;) {
       const options = { direction: BACKWARDS, fromPosition: from, maxCount: END_PAGE, requiresLeader: true } as const;
-      const entries: readonly Recorded[] = await soon(this.ask(() => recordedIn(this.client.readAll(options))));
+      const entries: readonly StoredEvent[] = await soon(this.ask(() => recordedIn(this.client.readAll(options))));
       const ours = entries.find(({ stream }) => isListed(stream, this.streamPrefixes));
       const first = entries.at(-1);
-      if (ours || !first || entries.length < END_PAGE) return ours?.position ?? START;
+      if (ours || !first || entries.length < END_PAGE) return ours?.position ?? START_POSITION;
       from = { commit: first.position, prepare: first.position };
     }
   }
 
-  history(after: bigint): AsyncGenerator<Batch> {
+  history(after: bigint): AsyncGenerator<EventBatch> {
     return pagesBehind(after, (position) => this.logPage(position));
   }
 
@@ -149,7 +149,7 @@ export class EventStoreDbEventStore implements EventStore {
    * All followers of a process share one reader, which asks for pages. A subscription for each would be dropped: a server
    * keeps 32 messages for one that is live, those about its search included, and then ends it ("Consumer too slow").
    */
-  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
+  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     yield* this.log.follow(after, AbortSignal.any([signal, this.closing.signal]));
   }
 
@@ -165,7 +165,7 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   /** Events of a stream from a revision on, or its last one. */
-  private page(stream: string, from: bigint | typeof END, maxCount: number): Promise<Recorded[]> {
+  private page(stream: string, from: bigint | typeof END, maxCount: number): Promise<StoredEvent[]> {
     const direction = from === END ? BACKWARDS : FORWARDS;
     const options = { fromRevision: from, direction, maxCount, requiresLeader: true } as const;
     const read = () =>
@@ -190,16 +190,16 @@ export class EventStoreDbEventStore implements EventStore {
 
   /**
    * Asks twice: the client notices a lost connection only by a call that fails, and then reconnects.
-   * @throws StoreUnavailable also where this store was closed meanwhile: the client ends its reads as if they were complete
+   * @throws StoreUnavailableError also where this store was closed meanwhile: the client ends its reads as if they were complete
    */
   private async ask<Answer>(question: () => Promise<Answer>, again = true): Promise<Answer> {
     try {
       const answer = await this.calls.make(question);
-      if (this.closing.signal.aborted) throw new StoreUnavailable('the event store was closed');
+      if (this.closing.signal.aborted) throw new StoreUnavailableError('the event store was closed');
       return answer;
     } catch (error) {
       const reason = failed('the event store did not answer', error);
-      const isFinal = error instanceof StoreUnavailable || !(reason instanceof StoreUnavailable);
+      const isFinal = error instanceof StoreUnavailableError || !(reason instanceof StoreUnavailableError);
       if (!again || isFinal || this.closing.signal.aborted) throw reason;
       this.onProblem('a read failed and is tried once more', error);
       return this.ask(question, false);

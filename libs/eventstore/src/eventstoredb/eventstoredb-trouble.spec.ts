@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EventStoreDbEventStore } from '#eventstore';
-import { type Batch, type Head, type NewEvent, NO_STREAM, pump, type Recorded, START, StoreUnavailable } from '#kernel';
+import {
+  type EventBatch,
+  type NewEvent,
+  NO_STREAM,
+  pump,
+  START_POSITION,
+  type StoredEvent,
+  StoreUnavailableError,
+  type StreamHead,
+} from '#kernel';
 import { EventStoreDbDouble } from '#testing';
 
 describe('the EventStoreDB event store', () => {
@@ -30,19 +39,23 @@ describe('the EventStoreDB event store', () => {
   const facts = (count: number) => Array.from({ length: count }, () => fact());
 
   /** As the kernel does: the same ids again, until the store answers. */
-  async function appendSurely(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+  async function appendSurely(
+    stream: string,
+    expected: number,
+    events: readonly NewEvent[],
+  ): Promise<StreamHead | 'stale'> {
     for (;;) {
       try {
         return await store.append(stream, expected, events);
       } catch (error) {
-        expect(error).toBeInstanceOf(StoreUnavailable);
+        expect(error).toBeInstanceOf(StoreUnavailableError);
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
   }
 
-  async function follow(after: bigint, isEnough: (batch: Batch) => boolean): Promise<Batch[]> {
-    const batches: Batch[] = [];
+  async function follow(after: bigint, isEnough: (batch: EventBatch) => boolean): Promise<EventBatch[]> {
+    const batches: EventBatch[] = [];
     for await (const batch of store.follow(after, new AbortController().signal)) {
       batches.push(batch);
       if (isEnough(batch)) break;
@@ -51,8 +64,8 @@ describe('the EventStoreDB event store', () => {
   }
 
   test('the end is that of our streams, however much others write behind it', async () => {
-    expect(await store.end()).toBe(START);
-    const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as Head;
+    expect(await store.end()).toBe(START_POSITION);
+    const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as StreamHead;
     await others.append('other-1', NO_STREAM, facts(250));
     expect(await store.end()).toBe(position);
   });
@@ -68,15 +81,15 @@ describe('the EventStoreDB event store', () => {
 
   test('a start stores nothing, and a server that does not answer denies nobody', async () => {
     await store.check();
-    expect([await store.head('account-start'), await store.end()]).toEqual([undefined, START]);
+    expect([await store.head('account-start'), await store.end()]).toEqual([undefined, START_POSITION]);
     double.refuse(true);
-    await expect(store.check()).rejects.toThrow(StoreUnavailable);
+    await expect(store.check()).rejects.toThrow(StoreUnavailableError);
   });
 
   test('an append whose answer is lost is one append when it is sent again', async () => {
     const events = facts(3);
     double.loseNextAnswer();
-    await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailable);
+    await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     expect(await appendSurely('account-1', NO_STREAM, events)).toMatchObject({ revision: 2 });
     expect(await store.head('account-1')).toMatchObject({ revision: 2 });
   });
@@ -85,7 +98,7 @@ describe('the EventStoreDB event store', () => {
     const impatient = openStore(`${double.connectionString}&defaultDeadline=50`);
     const events = facts(1);
     const release = double.holdAnswers();
-    await expect(impatient.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailable);
+    await expect(impatient.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     release();
     expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
     await impatient.close();
@@ -103,7 +116,7 @@ describe('the EventStoreDB event store', () => {
     double.stop();
     for (const release of releases) release();
     expect(await answers).toMatchObject([
-      { status: 'rejected', reason: { name: 'StoreUnavailable' } },
+      { status: 'rejected', reason: { name: 'StoreUnavailableError' } },
       { status: 'fulfilled', value: { revision: 0 } },
     ]);
     expect([double.seen.batchAppend, otherDouble.seen.batchAppend]).toEqual([0, 0]);
@@ -113,9 +126,9 @@ describe('the EventStoreDB event store', () => {
 
   test('a server that is not ready is unavailable, and is found again when it is', async () => {
     double.refuse(true);
-    await expect(store.append('account-1', NO_STREAM, facts(1))).rejects.toThrow(StoreUnavailable);
-    await expect(store.head('account-1')).rejects.toThrow(StoreUnavailable);
-    await expect(follow(START, () => true)).rejects.toThrow(StoreUnavailable);
+    await expect(store.append('account-1', NO_STREAM, facts(1))).rejects.toThrow(StoreUnavailableError);
+    await expect(store.head('account-1')).rejects.toThrow(StoreUnavailableError);
+    await expect(follow(START_POSITION, () => true)).rejects.toThrow(StoreUnavailableError);
     double.refuse(false);
     expect(await store.append('account-1', NO_STREAM, facts(1))).toMatchObject({ revision: 0 });
   });
@@ -124,20 +137,20 @@ describe('the EventStoreDB event store', () => {
     const found = openStore(`esdb+discover://${double.address}?tls=false&maxDiscoverAttempts=1`);
     await found.append('account-1', NO_STREAM, facts(1));
     const following = (async () => {
-      for await (const _ of found.follow(START, new AbortController().signal));
+      for await (const _ of found.follow(START_POSITION, new AbortController().signal));
     })();
     await double.until(({ read }) => read > 0);
     double.refuse(true);
-    await expect(found.append('account-1', 0, facts(1))).rejects.toThrow(StoreUnavailable);
+    await expect(found.append('account-1', 0, facts(1))).rejects.toThrow(StoreUnavailableError);
     // The client begins to look for another node, and the old connection breaks while it does.
     const lost = Promise.allSettled([found.append('account-1', 0, facts(1)), following]);
     double.stop();
-    for (const outcome of await lost) expect(outcome).toMatchObject({ reason: { name: 'StoreUnavailable' } });
+    for (const outcome of await lost) expect(outcome).toMatchObject({ reason: { name: 'StoreUnavailableError' } });
     await found.close();
   });
 
   test('the first read after a restart of the server is answered', async () => {
-    const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as Head;
+    const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as StreamHead;
     await double.restart();
     expect(await store.head('account-1')).toEqual({ revision: 1, position });
     expect(problems).toEqual(['a read failed and is tried once more']);
@@ -147,7 +160,7 @@ describe('the EventStoreDB event store', () => {
     double.takeAtMost(1_000);
     const append = store.append('account-1', NO_STREAM, [fact({ text: 'x'.repeat(1_000) })]);
     await expect(append).rejects.toMatchObject({
-      name: 'AppendTooLarge',
+      name: 'AppendTooLargeError',
       message: expect.stringContaining(' 1000 bytes '),
     });
     expect(await store.head('account-1')).toBeUndefined();
@@ -163,7 +176,7 @@ describe('the EventStoreDB event store', () => {
     const leader = await EventStoreDbDouble.start();
     double.obey(leader);
     const events = facts(1);
-    await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailable);
+    await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
     const reader = openStore();
     expect(await reader.head('account-1')).toMatchObject({ revision: 0 });
@@ -192,14 +205,14 @@ describe('the EventStoreDB event store', () => {
     await store.append('topup-1', NO_STREAM, facts(1));
     await others.append('accounting-1', NO_STREAM, facts(1));
     const seen: string[] = [];
-    for await (const { events } of store.history(START)) seen.push(...events.map(({ stream }) => stream));
-    const batches = await follow(START, ({ events }) => events.at(-1)?.stream === 'topup-1');
+    for await (const { events } of store.history(START_POSITION)) seen.push(...events.map(({ stream }) => stream));
+    const batches = await follow(START_POSITION, ({ events }) => events.at(-1)?.stream === 'topup-1');
     expect(seen).toEqual(['account-1', 'topup-1']);
     expect(batches.flatMap(({ events }) => events).map(({ stream }) => stream)).toEqual(seen);
   });
 
   test('a follower of nothing moves on past what others write', async () => {
-    const { position } = (await store.append('account-1', NO_STREAM, facts(1))) as Head;
+    const { position } = (await store.append('account-1', NO_STREAM, facts(1))) as StreamHead;
     await others.append('other-1', NO_STREAM, facts(100));
     const [batch] = await follow(position, () => true);
     expect(batch?.events).toEqual([]);
@@ -214,8 +227,8 @@ describe('the EventStoreDB event store', () => {
     const events = facts(600);
     for (let n = 0; n < 600; n += 200) await store.append('account-1', n - 1, events.slice(n, n + 200));
     const { entries: before } = double.seen;
-    const last = (batch: Batch) => batch.events.at(-1)?.id === events.at(-1)?.id;
-    const all = await Promise.all(Array.from({ length: 6 }, () => follow(START, last)));
+    const last = (batch: EventBatch) => batch.events.at(-1)?.id === events.at(-1)?.id;
+    const all = await Promise.all(Array.from({ length: 6 }, () => follow(START_POSITION, last)));
     for (const batches of all) expect(batches.flatMap((batch) => batch.events)).toHaveLength(600);
     expect(double.seen.entries - before).toBe(601); // one is the server's own
     expect(double.seen.subscribe).toBe(0);
@@ -224,8 +237,8 @@ describe('the EventStoreDB event store', () => {
   test('a server that restarts again and again costs no fact and repeats none', async () => {
     const [streams, appends] = [8, 40];
     const controller = new AbortController();
-    const seen: Recorded[] = [];
-    let position = START;
+    const seen: StoredEvent[] = [];
+    let position = START_POSITION;
     const pumped = pump(
       (after, signal) => store.follow(after, signal),
       {
@@ -254,11 +267,11 @@ describe('the EventStoreDB event store', () => {
     );
     await pumped;
     expect(seen.map(({ id }) => id).sort()).toEqual(sent.sort());
-    expect(seen.every(({ position }, i) => i === 0 || position > (seen[i - 1] as Recorded).position)).toBe(true);
+    expect(seen.every(({ position }, i) => i === 0 || position > (seen[i - 1] as StoredEvent).position)).toBe(true);
   });
 
   test('closing the store ends its followers', async () => {
-    const following = follow(START, () => false);
+    const following = follow(START_POSITION, () => false);
     await double.until(({ read }) => read > 0);
     await store.close();
     await following;

@@ -36,7 +36,7 @@ describe('a node that is stopped, or cut off', () => {
     await store.append('account-1', NO_STREAM, events);
     cable.cut();
     await expect(store.append('account-1', 0, [fact()])).rejects.toMatchObject({
-      name: 'StoreUnavailable',
+      name: 'StoreUnavailableError',
       cause: { message: expect.stringContaining('UNAVAILABLE') },
     });
     cable.mend();
@@ -49,7 +49,7 @@ describe('a node that is stopped, or cut off', () => {
     cable.cut();
     const head = store.head('account-1');
     const [outcome] = await Promise.allSettled([head, store.close()]);
-    expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailable' } });
+    expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailableError' } });
   });
 
   test('is waited for as long as the connection string says', async () => {

@@ -86,6 +86,6 @@ describe('a server with TLS and users', () => {
     await expect(grantEventStoreDb(address, other)).rejects.toThrow('does not let other make users');
     await expect(grantEventStoreDb(addressFor('admin:new'), ADMIN)).rejects.toThrow('names no user of its own');
     double.stop();
-    await expect(grantEventStoreDb(address, ADMIN)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await expect(grantEventStoreDb(address, ADMIN)).rejects.toMatchObject({ name: 'StoreUnavailableError' });
   });
 });

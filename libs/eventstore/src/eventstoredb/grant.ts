@@ -32,7 +32,7 @@ interface Inner {
  * Makes the user that `connectionString` names, and lets it read `$all`, which takes an administrator; to streams of ours it may
  * append, and read them, where the server's default ACL is as it came. To do it again changes nothing. A user that is there gets the
  * password of the connection string. Whoever else may read `$all`, and what else is in its metadata, stays.
- * @throws RangeError without a user of its own; UserRefused; StoreUnavailable
+ * @throws RangeError without a user of its own; UserRefused; StoreUnavailableError
  */
 export async function grantEventStoreDb(connectionString: string, admin: Credentials): Promise<void> {
   const user = parseConnectionString(connectionString).defaultCredentials;

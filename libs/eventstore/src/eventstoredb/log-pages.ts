@@ -5,7 +5,7 @@ import shared from '@eventstore/db-client/generated/shared_pb.js';
 import type { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import services from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import streams, { type ReadReq } from '@eventstore/db-client/generated/streams_pb.js';
-import { START } from '#kernel';
+import { START_POSITION } from '#kernel';
 import { type Entry, entryIn } from './entries.ts';
 
 /** What is internal to the client: how it makes its calls, on a connection that it watches, as its user. */
@@ -44,7 +44,7 @@ export async function readLog(
   const answers = await call();
   const entries: Entry[] = [];
   return new Promise((resolve, reject) => {
-    answers.on('data', (entry: Entry) => entry.position !== START && entries.push(entry));
+    answers.on('data', (entry: Entry) => entry.position !== START_POSITION && entries.push(entry));
     finished(answers, (error) => (error ? reject(convertToCommandError(error)) : resolve(entries)));
   });
 }
@@ -53,7 +53,7 @@ function request(after: bigint, most: number): ReadReq {
   const nothing = new shared.Empty();
   const all = new streams.ReadReq.Options.AllOptions();
   const position = after.toString();
-  if (after === START) all.setStart(nothing);
+  if (after === START_POSITION) all.setStart(nothing);
   else all.setPosition(new streams.ReadReq.Options.Position().setCommitPosition(position).setPreparePosition(position));
   const options = new streams.ReadReq.Options()
     .setAll(all)

@@ -1,4 +1,4 @@
-import { START } from '#kernel';
+import { START_POSITION } from '#kernel';
 import type { Page } from '../pages.ts';
 
 /** How often it is asked for more where nobody is known to wait. Each call costs a process and the server more than many facts. */
@@ -9,7 +9,7 @@ const HURRY_MS = 15;
 /** How often a server is asked for what is behind the end of its log. */
 export class Pace {
   /** How far the log is known, and whether there is surely more. */
-  private seen = START;
+  private seen = START_POSITION;
   private more = true;
   private askedAt = Number.NEGATIVE_INFINITY;
   private hurried = false;

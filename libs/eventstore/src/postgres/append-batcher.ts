@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type Head, type NewEvent, StoreUnavailable } from '#kernel';
+import { type NewEvent, StoreUnavailableError, type StreamHead } from '#kernel';
 import { type Written, written } from '../serialize-events.ts';
 
 /** Batches that are with the database at the same time: one is prepared while the other is made durable. */
@@ -18,7 +18,7 @@ interface Waiting {
   readonly expected: number;
   readonly rows: readonly Written[];
   readonly bytes: number;
-  resolve(result: Head | 'stale'): void;
+  resolve(result: StreamHead | 'stale'): void;
   reject(error: unknown): void;
 }
 
@@ -35,8 +35,8 @@ export class AppendLane {
     this.onAppended = onAppended;
   }
 
-  /** @throws TypeError, AppendTooLarge: alone, and not with a whole batch */
-  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+  /** @throws TypeError, AppendTooLargeError: alone, and not with a whole batch */
+  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     const { facts: rows, bytes } = written(stream, events, MAX_APPEND_BYTES);
     return new Promise((resolve, reject) => {
       this.waiting.push({ stream, expected, rows, bytes, resolve, reject });
@@ -165,6 +165,6 @@ function isRefusal(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(22|23|42)/.test(error.code ?? '');
 }
 
-function unavailable(error: unknown): StoreUnavailable {
-  return new StoreUnavailable('the event store did not confirm an append', { cause: error });
+function unavailable(error: unknown): StoreUnavailableError {
+  return new StoreUnavailableError('the event store did not confirm an append', { cause: error });
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { eventStoreMigrations, PostgresCheckpoints, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
-import { START } from '#kernel';
+import { START_POSITION } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
 
 let database: TestDatabase;
@@ -101,13 +101,13 @@ describe('a snapshot that was not kept by this installation', () => {
 
 describe('a checkpoint', () => {
   test('is before everything until it is saved', async () => {
-    expect(await new PostgresCheckpoints(pool).load('reader')).toBe(START);
+    expect(await new PostgresCheckpoints(pool).load('reader')).toBe(START_POSITION);
   });
 
   test('is of its reader, and outlives the process', async () => {
     await new PostgresCheckpoints(pool).save('reader', 2n ** 62n);
     expect(await new PostgresCheckpoints(pool).load('reader')).toBe(2n ** 62n);
-    expect(await new PostgresCheckpoints(pool).load('another')).toBe(START);
+    expect(await new PostgresCheckpoints(pool).load('another')).toBe(START_POSITION);
   });
 
   test('never goes back, even when an older one arrives late', async () => {

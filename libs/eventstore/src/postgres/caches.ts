@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type pg from 'pg';
-import { type CheckpointStore, type Snapshot, type SnapshotStore, START } from '#kernel';
+import { type CheckpointStore, type Snapshot, type SnapshotStore, START_POSITION } from '#kernel';
 
 /** A part of the version that a snapshot is kept under: programs from before snapshots were signed keep their own. */
 const SIGNED = 'signed 1';
@@ -99,7 +99,7 @@ export class PostgresCheckpoints implements CheckpointStore {
       text: 'select position from es.checkpoints where reader = $1',
       values: [reader],
     });
-    return rows[0] ? BigInt(rows[0].position) : START;
+    return rows[0] ? BigInt(rows[0].position) : START_POSITION;
   }
 
   async save(reader: string, position: bigint): Promise<void> {

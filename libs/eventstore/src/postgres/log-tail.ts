@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { START } from '#kernel';
+import { START_POSITION } from '#kernel';
 import { APPENDING } from './schema.ts';
 
 /** How long facts gather at most before followers are notified of them. */
@@ -48,7 +48,7 @@ interface Seen {
   readonly behind: number;
 }
 
-const NOTHING: Seen = { head: START, oldest: 0n, next: 0n, appending: undefined, look: 0, behind: 0 };
+const NOTHING: Seen = { head: START_POSITION, oldest: 0n, next: 0n, appending: undefined, look: 0, behind: 0 };
 
 /**
  * How far the log can be read without skipping a fact that commits late.
@@ -62,7 +62,7 @@ const NOTHING: Seen = { head: START, oldest: 0n, next: 0n, appending: undefined,
 export class Tail {
   private readonly pool: pg.Pool;
   private readonly onProblem: (problem: string, error: unknown) => void;
-  private safe = START;
+  private safe = START_POSITION;
   /** Its head is safe as soon as those have ended that ran or inserted then. */
   private candidate = NOTHING;
   /** How often it was looked at in vain. */
@@ -73,7 +73,7 @@ export class Tail {
   /** Whether something may have been appended since the end was last looked at. */
   private stirred = true;
   private looking = false;
-  private notifiedUpTo = START;
+  private notifiedUpTo = START_POSITION;
   private toldAt = 0;
   private told = 0;
   private timer: NodeJS.Timeout | undefined;
@@ -170,7 +170,7 @@ export class Tail {
     const { rows } = await this.pool.query<Row>({ ...LOOK, values: [closely] });
     const [row] = rows;
     if (!row) return this.safe;
-    const head = row.head === null ? START : BigInt(row.head);
+    const head = row.head === null ? START_POSITION : BigInt(row.head);
     const appending = row.appending ?? undefined;
     this.judge({ head, oldest: BigInt(row.oldest), next: BigInt(row.next), appending, look, behind: this.looks });
     return head;

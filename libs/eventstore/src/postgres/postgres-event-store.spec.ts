@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import pg from 'pg';
 import { eventStoreMigrations, PostgresEventStore } from '#eventstore';
 import { migrate } from '#foundation';
-import { type Head, type NewEvent, NO_STREAM, pump, START, StoreUnavailable } from '#kernel';
+import { type NewEvent, NO_STREAM, pump, START_POSITION, StoreUnavailableError, type StreamHead } from '#kernel';
 import { createTestDatabase, eventStoreContract, type TestDatabase } from '#testing';
 
 async function openDatabase(): Promise<TestDatabase> {
@@ -76,7 +76,7 @@ describe('the PostgreSQL event store', () => {
     ['before', 'late', 'early'],
     ['after', 'early', 'late'],
   ])('follow waits for a transaction that began %s one that overtook it', async (_, first, second) => {
-    const start = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head).position;
+    const start = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as StreamHead).position;
     const transactions = { [first]: await connect(), [second]: await connect() };
     const [late, early] = [transactions.late as pg.Client, transactions.early as pg.Client];
     for (const client of Object.values(transactions)) await client.query('begin');
@@ -101,7 +101,7 @@ describe('the PostgreSQL event store', () => {
   });
 
   test('follow waits for nobody who appends nothing, in this database or in another one', async () => {
-    const { position } = (await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head;
+    const { position } = (await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as StreamHead;
     const elsewhere = await connectAs(database.superuserUrl.replace(/[^/]+$/, 'postgres'));
     const reading = await connect();
     opened.push(elsewhere);
@@ -109,7 +109,7 @@ describe('the PostgreSQL event store', () => {
     await reading.query(`begin; insert into es.checkpoints values ('${randomUUID()}', 0)`);
     const following = store.follow(position, new AbortController().signal);
     const next = following.next();
-    const appended = (await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head;
+    const appended = (await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as StreamHead;
     expect((await next).value).toMatchObject({ position: appended.position });
     await following.return(undefined);
   });
@@ -140,7 +140,7 @@ describe('the PostgreSQL event store', () => {
       streams.map((stream, i) => store.append(stream, NO_STREAM, [i === 2 ? { ...fact(), id: 'no uuid' } : fact()])),
     );
     expect(answers.map(({ status }) => status).join()).toBe('fulfilled,fulfilled,rejected,fulfilled,fulfilled');
-    expect((answers[2] as PromiseRejectedResult).reason).not.toBeInstanceOf(StoreUnavailable);
+    expect((answers[2] as PromiseRejectedResult).reason).not.toBeInstanceOf(StoreUnavailableError);
   });
 
   test('two processes that append to the same streams in other orders never deadlock', async () => {
@@ -150,7 +150,7 @@ describe('the PostgreSQL event store', () => {
       const sent = [streams, streams.toReversed()].map((order, i) =>
         Promise.all(order.map((stream) => (i ? other : store).append(stream, 2 * round - 1, [fact(), fact()]))),
       );
-      const [mine, theirs] = (await Promise.all(sent)) as [(Head | 'stale')[], (Head | 'stale')[]];
+      const [mine, theirs] = (await Promise.all(sent)) as [(StreamHead | 'stale')[], (StreamHead | 'stale')[]];
       const won = mine.map((answer, i) => [answer, theirs.at(-1 - i)].filter((each) => each !== 'stale').length);
       expect(won).toEqual(streams.map(() => 1));
     }
@@ -160,7 +160,7 @@ describe('the PostgreSQL event store', () => {
   test('broken connections lose nothing: the same ids, sent again, are one append', async () => {
     const stream = `account-${randomUUID()}`;
     const events = Array.from({ length: 60 }, fact);
-    let position = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head).position;
+    let position = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as StreamHead).position;
     const seen: string[] = [];
     const controller = new AbortController();
     const pumped = pump(
@@ -183,10 +183,10 @@ describe('the PostgreSQL event store', () => {
         superuser.query(
           'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
         );
-      let head: Head | 'stale' | undefined;
+      let head: StreamHead | 'stale' | undefined;
       while (head === undefined) {
         head = await store.append(stream, i - 1, [event]).catch((error) => {
-          expect(error).toBeInstanceOf(StoreUnavailable);
+          expect(error).toBeInstanceOf(StoreUnavailableError);
           return undefined;
         });
       }
@@ -201,12 +201,12 @@ describe('the PostgreSQL event store', () => {
   test('a follower receives at once what another process appends', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const stream = `account-${randomUUID()}`;
-    let position = ((await store.append(stream, NO_STREAM, [fact()])) as Head).position;
+    let position = ((await store.append(stream, NO_STREAM, [fact()])) as StreamHead).position;
     const following = other.follow(position, new AbortController().signal);
     const began = performance.now();
     for (let revision = 0; revision < 8; revision++) {
       const next = following.next();
-      position = ((await store.append(stream, revision, [fact()])) as Head).position;
+      position = ((await store.append(stream, revision, [fact()])) as StreamHead).position;
       expect((await next).value).toMatchObject({ position });
     }
     expect(performance.now() - began).toBeLessThan(2_000); // looking by itself, it would take half a second each time
@@ -216,7 +216,7 @@ describe('the PostgreSQL event store', () => {
 
   test('a listener that is lost is replaced', async () => {
     await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()]);
-    const following = store.follow(START, new AbortController().signal);
+    const following = store.follow(START_POSITION, new AbortController().signal);
     await following.next();
     const listener = async (otherThan = 0): Promise<number> => {
       const text = `select pid from pg_stat_activity where datname = current_database() and query like 'listen %' and pid <> $1`;
@@ -236,7 +236,7 @@ describe('the PostgreSQL event store', () => {
     const rival = await connect();
     await rival.query('begin');
     await appendRaw(rival, stream);
-    const outcome = expect(waiting.append(stream, NO_STREAM, events)).rejects.toThrow(StoreUnavailable);
+    const outcome = expect(waiting.append(stream, NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     await breakIt();
     await outcome;
     await rival.query('rollback');
@@ -288,7 +288,7 @@ describe('the PostgreSQL event store', () => {
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
     const detour = Object.assign(new URL(database.url), { port: (proxy.address() as AddressInfo).port });
     const unlucky = new PostgresEventStore({ connectionString: detour.href });
-    await expect(unlucky.append(`account-${randomUUID()}`, NO_STREAM, [fact()])).rejects.toThrow(StoreUnavailable);
+    await expect(unlucky.append(`account-${randomUUID()}`, NO_STREAM, [fact()])).rejects.toThrow(StoreUnavailableError);
     await unlucky.close();
     proxy.close();
   });
@@ -309,7 +309,7 @@ describe('the PostgreSQL event store', () => {
         },
       });
       void (async () => {
-        for await (const _ of lost.follow(START, controller.signal));
+        for await (const _ of lost.follow(START_POSITION, controller.signal));
       })();
     });
     away.close();

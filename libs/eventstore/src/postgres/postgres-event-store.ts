@@ -1,5 +1,13 @@
 import type pg from 'pg';
-import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START, StoreUnavailable } from '#kernel';
+import {
+  type EventBatch,
+  type EventStore,
+  type NewEvent,
+  START_POSITION,
+  type StoredEvent,
+  StoreUnavailableError,
+  type StreamHead,
+} from '#kernel';
 import { Listener, notification, openPool } from '#postgres';
 import { soon } from '../caller-timeout.ts';
 import { assertListed } from '../known-categories.ts';
@@ -71,7 +79,7 @@ export class PostgresEventStore implements EventStore {
   }
 
   /** Not an async function: each append would pay for it. */
-  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     try {
       if (events.length === 0) throw new RangeError('an append needs at least one event');
       assertListed(stream, this.streamPrefixes);
@@ -82,17 +90,17 @@ export class PostgresEventStore implements EventStore {
     }
   }
 
-  async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
+  async *read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
     const text = `select ${COLUMNS} from es.events where stream = $1 and revision > $2 order by revision limit ${STREAM_PAGE}`;
     for (let from = after; ; ) {
       const events = await soon(this.events({ name: 'read', text, values: [stream, from] }));
       if (events.length > 0) yield events;
       if (events.length < STREAM_PAGE) return;
-      from = (events.at(-1) as Recorded).revision;
+      from = (events.at(-1) as StoredEvent).revision;
     }
   }
 
-  async head(stream: string): Promise<Head | undefined> {
+  async head(stream: string): Promise<StreamHead | undefined> {
     const text = 'select revision, position from es.events where stream = $1 order by revision desc limit 1';
     const head = this.query<{ revision: string; position: string }>({ name: 'head', text, values: [stream] });
     const { rows } = await soon(head);
@@ -102,15 +110,15 @@ export class PostgresEventStore implements EventStore {
   async end(): Promise<bigint> {
     const text = 'select max(position) as position from es.events';
     const { rows } = await soon(this.query<{ position: string | null }>({ name: 'end', text }));
-    return BigInt(rows[0]?.position ?? START);
+    return BigInt(rows[0]?.position ?? START_POSITION);
   }
 
-  async *history(after: bigint): AsyncGenerator<Batch> {
+  async *history(after: bigint): AsyncGenerator<EventBatch> {
     const end = await this.tail.end().catch(failed);
     if (end > after) yield* pagesBehind(after, (position) => this.page(position, end));
   }
 
-  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
+  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     await this.listener.open();
     yield* this.log.follow(after, signal);
   }
@@ -128,10 +136,10 @@ export class PostgresEventStore implements EventStore {
     const text = `select ${COLUMNS} from es.events where position > $1 and position <= $2 order by position limit ${LOG_PAGE}`;
     const events = await this.events({ name: 'log', text, values: [after, end] });
     const full = events.length === LOG_PAGE;
-    return { events, position: full ? (events.at(-1) as Recorded).position : end, full };
+    return { events, position: full ? (events.at(-1) as StoredEvent).position : end, full };
   }
 
-  private async events(query: pg.QueryConfig): Promise<Recorded[]> {
+  private async events(query: pg.QueryConfig): Promise<StoredEvent[]> {
     const { rows } = await this.query<string[]>({ ...query, rowMode: 'array', types: asText } as pg.QueryConfig);
     return rows.map(([position, stream, revision, id, type, data, metadata, recordedAt]) => ({
       id: id as string,
@@ -163,5 +171,5 @@ export class PostgresEventStore implements EventStore {
 }
 
 function failed(error: unknown): never {
-  throw new StoreUnavailable('the event store did not answer', { cause: error });
+  throw new StoreUnavailableError('the event store did not answer', { cause: error });
 }

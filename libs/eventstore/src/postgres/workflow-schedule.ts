@@ -1,19 +1,19 @@
 import type pg from 'pg';
-import type { Due, DueTable, PutOff } from '#kernel';
+import type { DueStream, RescheduledStream, WorkflowSchedule } from '#kernel';
 
 /** A stream that has failed more often than this in a row waits with those that are only looked at again. */
 const MOST_AHEAD = 3;
 
 /** When the streams of workflows are looked at next, in PostgreSQL. Statements lock rows in the order of their ids. */
-export class PostgresDueTable implements DueTable {
+export class PostgresDueTable implements WorkflowSchedule {
   private readonly pool: pg.Pool;
 
   constructor(pool: pg.Pool) {
     this.pool = pool;
   }
 
-  async due(workflow: string, now: string, limit: number): Promise<readonly Due[]> {
-    const { rows } = await this.pool.query<Omit<Due, 'woken'> & { readonly woken: string }>({
+  async due(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
+    const { rows } = await this.pool.query<Omit<DueStream, 'woken'> & { readonly woken: string }>({
       name: 'due-find',
       text: `select id, woken, failures, ahead from es.due
               where workflow = $1 and at <= $2 order by ahead desc, at limit $3`,
@@ -52,7 +52,7 @@ export class PostgresDueTable implements DueTable {
     });
   }
 
-  async putOff(workflow: string, token: number, rows: readonly PutOff[]): Promise<void> {
+  async putOff(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void> {
     await this.pool.query({
       name: 'due-put-off',
       text: `with asleep as (

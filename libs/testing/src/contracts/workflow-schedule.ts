@@ -1,22 +1,22 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Due, DueTable, PutOff } from '#kernel';
+import type { DueStream, RescheduledStream, WorkflowSchedule } from '#kernel';
 
 const NOON = '2026-11-20T12:00:00.000Z';
 const ONE = '2026-11-20T13:00:00.000Z';
 const TWO = '2026-11-20T14:00:00.000Z';
 const TOKEN = 5;
 
-/** What every adapter of the `DueTable` port keeps to. `open` gives an empty one. */
-export function dueTableContract(name: string, open: () => Promise<DueTable>): void {
+/** What every adapter of the `WorkflowSchedule` port keeps to. `open` gives an empty one. */
+export function dueTableContract(name: string, open: () => Promise<WorkflowSchedule>): void {
   describe(`${name}: a stream`, () => {
-    let table: DueTable;
+    let table: WorkflowSchedule;
     beforeEach(async () => {
       table = await open();
     });
 
     const found = async (now: string, workflow = 'w') => (await table.due(workflow, now, 10)).map(({ id }) => id);
-    const only = async (now: string): Promise<Due> => (await table.due('w', now, 1))[0] as Due;
-    const putOff = (rows: readonly PutOff[], token = TOKEN) => table.putOff('w', token, rows);
+    const only = async (now: string): Promise<DueStream> => (await table.due('w', now, 1))[0] as DueStream;
+    const putOff = (rows: readonly RescheduledStream[], token = TOKEN) => table.putOff('w', token, rows);
 
     test('is due from the time on that it was woken at, for its workflow', async () => {
       await table.wake('w', ['a', 'a', 'b'], ONE);
@@ -42,7 +42,7 @@ export function dueTableContract(name: string, open: () => Promise<DueTable>): v
         at,
         failures,
       });
-      await putOff([put('again', NOON, 0), put('failed', ONE, 1), put('woken', ONE, 0)] as PutOff[]);
+      await putOff([put('again', NOON, 0), put('failed', ONE, 1), put('woken', ONE, 0)] as RescheduledStream[]);
       await table.wake('w', ['woken'], TWO);
       expect(await found(NOON)).toEqual(['again']);
       expect(await found(TWO)).toEqual(['failed', 'woken', 'again']);

@@ -1,7 +1,7 @@
 /** Automatic top-ups, up to any point of their lives. */
 import fc from 'fast-check';
 import type { AutoTopup, AutoTopupCommand } from '#domain';
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 
 export interface Attempt {
   readonly outcome: 'sent' | 'lost';
@@ -25,8 +25,8 @@ export function lifeOf(
   { outcome, code, end, steps }: Attempt,
   { at, expiresAt }: { readonly at: string; readonly expiresAt: string },
 ): readonly AutoTopupCommand[] {
-  const limits = { attempts: 9, amount: usd('80') };
-  const begun = { attempt: so + 1, topupId: `auto ${nr} ${so}`, balance: usd('9'), limits, at };
+  const limits = { attempts: 9, amount: parseUsd('80') };
+  const begun = { attempt: so + 1, topupId: `auto ${nr} ${so}`, balance: parseUsd('9'), limits, at };
   const attempt = open?.number ?? so + 1;
   const request = (open?.requests ?? 0) + 1;
   const asked = { attempt, request, at };
@@ -49,6 +49,6 @@ export function lifeOf(
 
 function connection(nr: number) {
   const wallet = { pubkey: String(nr).repeat(64), relays: ['wss://relay.example'], encryption: 'nip44_v2' } as const;
-  const amounts = { threshold: usd('10').toString(), amount: usd('12').toString() };
+  const amounts = { threshold: parseUsd('10').toString(), amount: parseUsd('12').toString() };
   return { wallet, secret: { key: '1', box: `box of ${nr}` }, ...amounts };
 }

@@ -1,7 +1,7 @@
 /** Payment challenges, up to any point of their lives, in any order of what can happen to them. */
 import fc from 'fast-check';
 import type { Challenge, ChallengeCommand, ChallengeIssued, Charge } from '#domain';
-import { type PicoUsd, usd } from '#kernel';
+import { type PicoUsd, parseUsd } from '#kernel';
 import { chargeIn } from './history-charges.ts';
 import { issuedChallenge } from './issued-challenge.ts';
 
@@ -22,7 +22,7 @@ export interface ChallengeLife {
   readonly acts: readonly Act[];
 }
 
-const amount = fc.bigInt({ min: 1n, max: usd('0.6') }).map((each) => each as PicoUsd);
+const amount = fc.bigInt({ min: 1n, max: parseUsd('0.6') }).map((each) => each as PicoUsd);
 
 const acts: fc.Arbitrary<Act> = fc.oneof(
   {
@@ -96,7 +96,7 @@ function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, sto
       return { type: 'SettleHold', data: { holdId, charge: charge(act.price, act.output), at } };
     case 'release': {
       const errorCode = act.refused ? 'content_policy_violation' : 'upstream_error';
-      const absorbed = act.absorbed ? { absorbed: charge(usd('0.1'), 1) } : {};
+      const absorbed = act.absorbed ? { absorbed: charge(parseUsd('0.1'), 1) } : {};
       return { type: 'ReleaseHold', data: { holdId, errorCode, reason: 'it failed', attempts: [], ...absorbed, at } };
     }
     case 'keep':

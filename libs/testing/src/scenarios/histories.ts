@@ -24,14 +24,23 @@ import {
   type VideoCommand,
   videoDecider,
 } from '#domain';
-import { type Decider, fold, type Message, type NewEvent, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
+import {
+  type Decider,
+  fold,
+  type Message,
+  type NewEvent,
+  type PicoUsd,
+  parseUsd,
+  Rejection,
+  type StoredEvent,
+} from '#kernel';
 import { type Attempt, attempts, lifeOf } from './auto-topup-scenarios.ts';
 import { challengeLives, liveChallenge } from './challenge-scenarios.ts';
 import { chargeIn } from './history-charges.ts';
 import { liveTopup } from './topup-scenarios.ts';
 import { liveVideo, videoLives } from './video-scenarios.ts';
 
-export type Fact = Recorded<DomainEvent>;
+export type Fact = StoredEvent<DomainEvent>;
 
 export interface History {
   readonly facts: readonly Fact[];
@@ -184,7 +193,7 @@ const who = fc.nat(2);
 /** Each account's first key, its second one, or none. */
 const suffix = fc.constantFrom('', 'b');
 const period = fc.constantFrom('daily', 'weekly', 'monthly', null);
-const amount = fc.bigInt({ min: 0n, max: usd('0.6') }).map((each) => each as PicoUsd);
+const amount = fc.bigInt({ min: 0n, max: parseUsd('0.6') }).map((each) => each as PicoUsd);
 
 const step = <T>(weight: number, about: fc.Arbitrary<T>, act: (story: Story, about: T) => void) => ({
   weight,
@@ -240,7 +249,7 @@ const steps = fc.oneof(
     (story, [nr, paid]) => liveTopup(story, { nr, accountId: accountId(nr) }, paid),
   ),
   step(1, fc.tuple(who, period), (story, [nr, resetPeriod]) => {
-    const wanted = key(`k${nr}b`, usd('2').toString(), resetPeriod);
+    const wanted = key(`k${nr}b`, parseUsd('2').toString(), resetPeriod);
     story.account(nr, { type: 'CreateKey', data: { key: wanted, at: story.at() } });
   }),
   step(2, fc.tuple(who, suffix, period, fc.option(amount)), (story, [nr, of, resetPeriod, limit]) => {
@@ -259,8 +268,8 @@ const steps = fc.oneof(
 const beginning: readonly Step[] = [
   (story) => story.publish('v1'),
   open(0, null, null),
-  open(1, usd('3').toString(), 'weekly'),
-  open(2, usd('5').toString(), 'daily'),
+  open(1, parseUsd('3').toString(), 'weekly'),
+  open(2, parseUsd('5').toString(), 'daily'),
   ...[0, 1, 2, 2].map(
     (nr): Step =>
       (story) =>

@@ -1,5 +1,5 @@
 import { type ChallengeIssued, unitsFor, worth } from '#domain';
-import { type PicoUsd, usd } from '#kernel';
+import { type PicoUsd, parseUsd } from '#kernel';
 
 const AT = '2026-11-22T12:00:00.000Z';
 /** Bitcoin over Lightning, in millisatoshis. */
@@ -9,7 +9,7 @@ const RATE = '85000.00';
 /** A challenge for a search at this price, when bitcoin was at 85,000. */
 export function issuedChallenge(
   more: Partial<ChallengeIssued['data']> = {},
-  price: PicoUsd = usd('0.0115'),
+  price: PicoUsd = parseUsd('0.0115'),
 ): ChallengeIssued['data'] {
   const units = unitsFor(price, BTC, RATE);
   return {

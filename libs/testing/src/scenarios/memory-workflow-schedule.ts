@@ -1,4 +1,4 @@
-import type { Due, DueTable, PutOff } from '#kernel';
+import type { DueStream, RescheduledStream, WorkflowSchedule } from '#kernel';
 
 interface Row {
   readonly at: string;
@@ -9,10 +9,10 @@ interface Row {
 }
 
 /** Timers of workflows in memory. */
-export class MemoryDueTable implements DueTable {
+export class MemoryDueTable implements WorkflowSchedule {
   readonly rows = new Map<string, Row>();
 
-  async due(workflow: string, now: string, limit: number): Promise<readonly Due[]> {
+  async due(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
     const prefix = `${workflow} `;
     const due = [...this.rows].filter(([key, { at }]) => key.startsWith(prefix) && at <= now);
     due.sort(([, a], [, b]) => Number(b.ahead) - Number(a.ahead) || (a.at < b.at ? -1 : 1));
@@ -41,7 +41,7 @@ export class MemoryDueTable implements DueTable {
     }
   }
 
-  async putOff(workflow: string, token: number, rows: readonly PutOff[]): Promise<void> {
+  async putOff(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void> {
     for (const { id, at, woken, failures } of rows) {
       const known = this.rows.get(`${workflow} ${id}`);
       if (known?.woken !== woken || known.token > token) continue;

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import {
-  type Batch,
   type CheckpointStore,
-  createRunner,
-  type DueTable,
+  createCommandRunner,
+  type EventBatch,
   type EventStore,
   type Lease,
   type Runtime,
-  START,
+  START_POSITION,
   startWorkflow,
-  type WorkflowPorts,
+  type WorkflowDependencies,
+  type WorkflowSchedule,
 } from '#kernel';
 import { BY_A_TEST } from '../test-cause.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
@@ -26,7 +26,7 @@ interface Surroundings {
 function memoryCheckpoints(): CheckpointStore {
   const positions = new Map<string, bigint>();
   return {
-    load: async (reader) => positions.get(reader) ?? START,
+    load: async (reader) => positions.get(reader) ?? START_POSITION,
     save: async (reader, position) => void positions.set(reader, position),
   };
 }
@@ -50,7 +50,7 @@ export class ParcelWorld {
   /** In memory and without waiting by default. */
   constructor(
     readonly store: EventStore,
-    readonly due: DueTable,
+    readonly due: WorkflowSchedule,
     { checkpoints = memoryCheckpoints(), sleep = () => setImmediate() }: Partial<Surroundings> = {},
   ) {
     this.checkpoints = checkpoints;
@@ -116,12 +116,12 @@ export class ParcelWorld {
 
   private path(store: EventStore) {
     const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
-    return createRunner({ category: parcels.category, decider: parcels.decider, store, runtime });
+    return createCommandRunner({ category: parcels.category, decider: parcels.decider, store, runtime });
   }
 
   private ports(
     act: <T>(what: string, work: () => Promise<T>) => Promise<T>,
-  ): WorkflowPorts<ParcelCommand, ParcelEvent, ParcelStep> {
+  ): WorkflowDependencies<ParcelCommand, ParcelEvent, ParcelStep> {
     const { store, due } = this;
     const appending: EventStore = Object.create(store, {
       append: { value: (...args: Parameters<EventStore['append']>) => act('append', () => store.append(...args)) },
@@ -136,7 +136,7 @@ export class ParcelWorld {
     return {
       facts: {
         read: (stream, after) => store.read(stream, after),
-        follow: (after, signal): AsyncIterable<Batch> => store.follow(after, signal),
+        follow: (after, signal): AsyncIterable<EventBatch> => store.follow(after, signal),
       },
       own,
       send: ({ command }, id) =>

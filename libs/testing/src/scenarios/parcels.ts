@@ -1,6 +1,6 @@
 /** A workflow with every kind of step, for tests of what runs workflows. */
-import type { Ask, Decider, Do, Message, Send, Workflow } from '#kernel';
-import { refuseLowerToken } from '#kernel';
+import type { Decider, EffectStep, Message, QueryStep, SendStep, Workflow } from '#kernel';
+import { assertFencingToken } from '#kernel';
 
 type At = { readonly at: string };
 export type ParcelEvent =
@@ -26,7 +26,7 @@ export interface Parcel {
   readonly announced: boolean;
 }
 
-export type ParcelStep = Send<'announce' | 'note announced'> | Ask<'stock' | 'shipping'> | Do<'ship'>;
+export type ParcelStep = SendStep<'announce' | 'note announced'> | QueryStep<'stock' | 'shipping'> | EffectStep<'ship'>;
 
 export const STOCK_IS_LOOKED_FOR_MS = 2_000;
 const GIVEN_UP_AFTER_MS = 60_000;
@@ -56,7 +56,7 @@ const decider: Decider<ParcelCommand, Parcel, ParcelEvent> = {
       case 'NoteStock':
         return parcel.inStock ? [] : [{ type: 'StockFound', data }];
       case 'BeginShipping':
-        refuseLowerToken(parcel.token, data.token);
+        assertFencingToken(parcel.token, data.token);
         return parcel.shipping === 'not started' ? [{ type: 'ShippingBegun', data }] : [];
       case 'EndShipping':
         if (parcel.shipping === 'done') return [];

@@ -1,5 +1,5 @@
 import type { CoinTerms, InvoiceIssued, Payment, PaymentTerms } from '#domain';
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 
 const AT = '2026-11-20T12:00:00.000Z';
 
@@ -10,7 +10,7 @@ export function issuedInvoice(more: Partial<InvoiceIssued['data']> = {}): Invoic
     method: 'btc-lightning',
     coin: 'BTC',
     requested: { amount: '1', currency: 'USD' },
-    usd: usd('1').toString(),
+    usd: parseUsd('1').toString(),
     units: '1000000',
     rate: { value: '100000.00', source: 'kraken', at: AT },
     backend: 'lnd',

@@ -68,7 +68,7 @@ export function liveTopup(story: Story, { nr, accountId }: Payee, { msat, lateRa
 
 /** What so many millisatoshis are worth at a rate. */
 function valued(msat: bigint, value: string, at: string) {
-  return { rate: { value, source: 'kraken', at }, amount: ((msat * money.usd(value)) / 10n ** 11n) as PicoUsd };
+  return { rate: { value, source: 'kraken', at }, amount: ((msat * money.parseUsd(value)) / 10n ** 11n) as PicoUsd };
 }
 
 function reverse(story: Story, id: string, whole: Payment): void {

@@ -1,7 +1,7 @@
 /** Videos, up to any point of their lives, with what their account hears of them. */
 import fc from 'fast-check';
 import type { AccountCommand, SubmissionMade, Video, VideoCommand, VideoRequested } from '#domain';
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 
 export interface VideoLife {
   readonly submission: 'taken' | 'busy' | 'unknown';
@@ -20,8 +20,10 @@ export const videoLives: fc.Arbitrary<VideoLife> = fc.record({
 
 type Told = { readonly account: AccountCommand } | { readonly video: VideoCommand };
 
-const amount = usd('0.3');
-const prices = [{ unit: 'clip', per: 1, cost: usd('0.2').toString(), price: usd('0.25').toString() }] as const;
+const amount = parseUsd('0.3');
+const prices = [
+  { unit: 'clip', per: 1, cost: parseUsd('0.2').toString(), price: parseUsd('0.25').toString() },
+] as const;
 const sold = { of: 'v', usage: { clip: 1 }, prices, model: 'theirs' };
 const query = { model: 'v', type: 'video_generation', source: 'api', online: false, free: false } as const;
 
@@ -87,7 +89,7 @@ function endings({ end, closed }: VideoLife, at: string, deadline: string): read
     lost: [made, ...lost],
     late: [{ type: 'TimeOutVideo', data: { at: deadline } }],
   };
-  const close: VideoCommand = { type: 'CloseVideoCost', data: { cost: usd('0.2'), at: deadline } };
+  const close: VideoCommand = { type: 'CloseVideoCost', data: { cost: parseUsd('0.2'), at: deadline } };
   return [...ways[end], ...(closed ? [close] : [])];
 }
 

@@ -1,6 +1,6 @@
 /** What can happen between a customer's wallet and a top-up, played in the sandbox. */
 import type { CoinTerms, Destination, DomainEvent } from '#domain';
-import { type Recorded, START } from '#kernel';
+import { START_POSITION, type StoredEvent } from '#kernel';
 import { type HowToPay, SandboxWallet } from './sandbox-wallet.ts';
 import type { TestAccount, World } from './world.ts';
 
@@ -109,7 +109,7 @@ const TOLD_WITHIN_MS = 30_000;
 /** Tells stories in a world, many at the same time. */
 export class StoryTeller {
   private readonly wallet: SandboxWallet;
-  private readonly facts = new Map<string, Recorded<DomainEvent>[]>();
+  private readonly facts = new Map<string, StoredEvent<DomainEvent>[]>();
   private readonly waiting = new Set<() => void>();
   private readonly closing = new AbortController();
   private readonly following: Promise<void>;
@@ -152,7 +152,7 @@ export class StoryTeller {
   }
 
   /** What has been stated of a top-up so far. */
-  of(topupId: string): readonly Recorded<DomainEvent>[] {
+  of(topupId: string): readonly StoredEvent<DomainEvent>[] {
     return this.facts.get(`topup-${topupId}`) ?? [];
   }
 
@@ -162,8 +162,8 @@ export class StoryTeller {
   }
 
   private async follow(): Promise<void> {
-    for await (const { events } of this.world.foundation.store.follow(START, this.closing.signal)) {
-      for (const fact of events as readonly Recorded<DomainEvent>[]) {
+    for await (const { events } of this.world.foundation.store.follow(START_POSITION, this.closing.signal)) {
+      for (const fact of events as readonly StoredEvent<DomainEvent>[]) {
         const known = this.facts.get(fact.stream);
         if (known) known.push(fact);
         else this.facts.set(fact.stream, [fact]);
@@ -172,7 +172,7 @@ export class StoryTeller {
     }
   }
 
-  private async until(topupId: string, is: (facts: readonly Recorded<DomainEvent>[]) => boolean): Promise<void> {
+  private async until(topupId: string, is: (facts: readonly StoredEvent<DomainEvent>[]) => boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = () => {
       if (is(this.of(topupId))) resolve();

@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#foundation';
-import type { Batch } from '#kernel';
+import type { EventBatch } from '#kernel';
 import { asWritten, BOOKS_OPTIONS, type Projection, projectionMigrations, projections, type Row } from '#projections';
 import type { Fact } from '../scenarios/histories.ts';
 import { createTestDatabase } from './test-database.ts';
@@ -77,7 +77,7 @@ export function tablesOf(facts: readonly Fact[]): Tables {
 }
 
 /** Cuts facts into batches behind the facts with these numbers. */
-export function batchesOf(facts: readonly Fact[], cuts: readonly number[] = []): Batch[] {
+export function batchesOf(facts: readonly Fact[], cuts: readonly number[] = []): EventBatch[] {
   const ends = [...new Set([...cuts.map((cut) => cut % facts.length), facts.length])].toSorted((a, b) => a - b);
   const parts = ends.map((end, i) => facts.slice(ends[i - 1] ?? 0, end)).filter(({ length }) => length > 0);
   return parts.map((events) => ({ events, position: (events.at(-1) as Fact).position }));

@@ -28,7 +28,7 @@ export class SandboxWallet {
       const order = { invoice: value, amount_msat: units.toString(), report, ...late };
       return (await this.ask<{ payment_hash: string }>('/wallet/pay', order)).payment_hash;
     }
-    const paid = { coin: coin.code, address: value, amount: money.unscaled(units, coin.decimals), report };
+    const paid = { coin: coin.code, address: value, amount: money.formatScaled(units, coin.decimals), report };
     const order = { ...paid, received_at: receivedAt, low_fee: lowFee, replaces };
     return (await this.ask<{ txid: string }>('/wallet/send', order)).txid;
   }

@@ -10,7 +10,7 @@ import { accountIdsOf, Clock, FileStore, filePath, LINK_LASTS_MS, LinkSigner, ne
 import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { createLog, Foundation, readSettings, type Settings } from '#foundation';
-import { type Recorded, START } from '#kernel';
+import { START_POSITION, type StoredEvent } from '#kernel';
 import { openRole } from '#modules';
 import { openGateway } from '../../../../apps/gateway/src/gateway.ts';
 import { ProjectorModule } from '../../../../apps/projector/src/projector.module.ts';
@@ -239,9 +239,10 @@ export class World {
   }
 
   /** Everything that has been stated so far, of one account's stream or of all. */
-  async facts(account?: TestAccount): Promise<readonly Recorded<DomainEvent>[]> {
-    const facts: Recorded<DomainEvent>[] = [];
-    for await (const { events } of this.foundation.store.history(START)) facts.push(...(events as typeof facts));
+  async facts(account?: TestAccount): Promise<readonly StoredEvent<DomainEvent>[]> {
+    const facts: StoredEvent<DomainEvent>[] = [];
+    for await (const { events } of this.foundation.store.history(START_POSITION))
+      facts.push(...(events as typeof facts));
     if (!account) return facts;
     const streams = accountIdsOf(account.creditId, this.app.get(Secrets)).map((id) => `account-${id}`);
     return facts.filter(({ stream }) => streams.includes(stream));

@@ -6,7 +6,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { type AbuseLimits, accountIdsOf, actorOf, type Caller, type Clock, type Secrets } from '#application';
-import { type Cause, startedBy } from '#kernel';
+import { type Cause, createRootCause } from '#kernel';
 import { findKey } from '#projections';
 import type { OperationNotes } from '../../openapi/operation.ts';
 import { InvalidRequest, Unauthorized } from '../errors/errors.ts';
@@ -57,7 +57,7 @@ export const Authenticated = createParamDecorator((_: unknown, context: Executio
 /** Hands a controller what the facts of its request say about their cause. */
 export const CausedBy = createParamDecorator((_: unknown, context: ExecutionContext): Cause => {
   const { caller, id } = context.switchToHttp().getRequest<FastifyRequest>();
-  return startedBy(caller ? actorOf(caller) : ANYBODY, id);
+  return createRootCause(caller ? actorOf(caller) : ANYBODY, id);
 });
 
 /**

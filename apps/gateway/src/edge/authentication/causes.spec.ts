@@ -1,7 +1,7 @@
 /** Every fact says who wanted it, what it belongs to and what led to it. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
-import type { Recorded } from '#kernel';
+import type { StoredEvent } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
 let world: World;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const causeOf = ({ metadata }: Recorded<DomainEvent>) => {
+const causeOf = ({ metadata }: StoredEvent<DomainEvent>) => {
   const { version, ...cause } = metadata;
   return cause;
 };

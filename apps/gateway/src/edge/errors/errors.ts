@@ -13,7 +13,7 @@ import {
 } from '#application';
 import type { RejectionCode } from '#domain';
 import type { Log } from '#foundation';
-import { Rejection, StoreUnavailable, UnknownFact } from '#kernel';
+import { Rejection, StoreUnavailableError, UnknownEventError } from '#kernel';
 import { type ErrorAnswer, shapeFor } from './error-formats.ts';
 
 /** No valid credential came with a request. */
@@ -251,12 +251,12 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof BooksIncomplete) return answer(BEHIND, error.message);
   if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof FilesUnavailable) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
-  if (error instanceof StoreUnavailable) {
+  if (error instanceof StoreUnavailableError) {
     return answer([503, 'unavailable', 'server'], 'The books cannot be reached at the moment', {
       retryAfterSeconds: 1,
     });
   }
-  if (error instanceof UnknownFact) {
+  if (error instanceof UnknownEventError) {
     return answer([503, 'unavailable', 'server'], 'The books were written by a newer version of this service');
   }
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: unknown })?.statusCode;

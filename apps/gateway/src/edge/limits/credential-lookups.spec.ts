@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { type AbuseLimits, TooManyRequests } from '#application';
-import { StoreUnavailable } from '#kernel';
+import { StoreUnavailableError } from '#kernel';
 import { BooksBehind, BooksIncomplete, Unauthorized } from '../errors/errors.ts';
 import { LookUps } from './credential-lookups.ts';
 
@@ -52,7 +52,7 @@ test('who has waited for a turn for too long is told so, and is not looked up wh
       return answer;
     });
   const waiting = [look('first', frozen.promise), look('behind it', Promise.resolve())];
-  await Promise.all(waiting.map((each) => expect(each).rejects.toThrow(StoreUnavailable)));
+  await Promise.all(waiting.map((each) => expect(each).rejects.toThrow(StoreUnavailableError)));
   frozen.resolve();
   await look('later', Promise.resolve());
   expect(looked).toEqual(['first', 'later']);

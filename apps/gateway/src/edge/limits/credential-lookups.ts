@@ -1,5 +1,5 @@
 import { type AbuseLimits, TooManyRequests } from '#application';
-import { StoreUnavailable, within } from '#kernel';
+import { StoreUnavailableError, withStoreTimeout } from '#kernel';
 import { BooksBehind, BooksIncomplete, Unauthorized } from '../errors/errors.ts';
 import { networkOf } from '../network/client-addresses.ts';
 import { WAIT_MS } from '../reading/read-model-reader.ts';
@@ -30,7 +30,7 @@ export class LookUps {
    * @param known the credential was good here before
    * @param look is told for how many milliseconds it may wait for the read models
    * @throws what the look-up throws; TooManyRequests where that is one wrong credential too many, or too many wait;
-   *   StoreUnavailable to who has waited for too long
+   *   StoreUnavailableError to who has waited for too long
    */
   async make<T>(ip: string, known: boolean, look: (withinMs: number) => Promise<T>): Promise<T> {
     const address = networkOf(ip);
@@ -53,10 +53,10 @@ export class LookUps {
     const came = performance.now();
     const turn = () => {
       if (performance.now() - came < this.mostMs) return look();
-      throw new StoreUnavailable('others were looked up for too long');
+      throw new StoreUnavailableError('others were looked up for too long');
     };
     const made = this.last.then(turn).finally(() => this.waiting--);
     this.last = made.catch(() => {});
-    return within(this.mostMs, made);
+    return withStoreTimeout(this.mostMs, made);
   }
 }

@@ -5,7 +5,7 @@ import { networkOf } from '../network/client-addresses.ts';
 
 export type Given = 'accounts' | 'invoices' | 'wallets' | 'changes';
 
-/** @throws TooManyRequests, StoreUnavailable */
+/** @throws TooManyRequests, StoreUnavailableError */
 export async function countGiven(limits: AbuseLimits, given: Given, { ip, caller }: FastifyRequest): Promise<void> {
   switch (given) {
     case 'accounts':

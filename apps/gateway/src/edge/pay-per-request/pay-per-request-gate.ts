@@ -20,7 +20,7 @@ import {
   UpstreamFailure,
 } from '#application';
 import type { RejectionCode } from '#domain';
-import { Rejection, startedBy } from '#kernel';
+import { createRootCause, Rejection } from '#kernel';
 import { InvalidRequest, Unauthorized } from '../errors/errors.ts';
 import type { LookUps } from '../limits/credential-lookups.ts';
 import { networkOf } from '../network/client-addresses.ts';
@@ -69,7 +69,7 @@ export class Doors {
   /**
    * Who sends a request without an account's credential, by its headers alone; undefined where it has one, or nothing can be
    * paid for by the request here.
-   * @throws TooManyRequests, StoreUnavailable
+   * @throws TooManyRequests, StoreUnavailableError
    */
   async visitor(request: FastifyRequest): Promise<Visitor | undefined> {
     const shown = shownBy(request);
@@ -108,7 +108,7 @@ export class Doors {
     await this.ports.limits.count('challenges');
     const { query, price, priceList } = wanted;
     const terms = { query, price, priceList, request: this.digestOf(request), realm: this.realm };
-    const command = new IssueChallenge(terms, startedBy('anybody', request.id));
+    const command = new IssueChallenge(terms, createRootCause('anybody', request.id));
     sendChallenge(reply, await this.ports.commands.execute(command).catch(unavailable), why);
   }
 

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
 import type { Clock } from '#application';
 import { ACCOUNT, AUTO_TOPUP, REFUSALS, refusalsOf, TOPUP } from '#domain';
-import { type FactReader, NO_STREAM, START, streamName } from '#kernel';
+import { type EventReader, NO_STREAM, START_POSITION, toStreamName } from '#kernel';
 import {
   type AutoTopupView,
   autoTopupOf,
@@ -36,7 +36,7 @@ export class BooksReader {
 
   constructor(
     readonly pool: pg.Pool,
-    private readonly store: FactReader,
+    private readonly store: EventReader,
     private readonly clock: Clock,
     wanted?: Wanted,
   ) {
@@ -56,7 +56,7 @@ export class BooksReader {
    * The owner of a key, by what the keyed hash of its secret may be; undefined when there is no such key. Only for one that is
    * not found it is asked whether the read model shows all there is.
    * @param withinMs how long a read model that is behind is waited for
-   * @throws StoreUnavailable; BooksBehind, BooksIncomplete when the read model may lack it: who shows a key that exists is never told that it does not
+   * @throws StoreUnavailableError; BooksBehind, BooksIncomplete when the read model may lack it: who shows a key that exists is never told that it does not
    */
   async ownerOf(hashes: readonly string[], withinMs = WAIT_MS): Promise<KeyOwner | undefined> {
     const found = await findKey(this.pool, hashes);
@@ -71,12 +71,12 @@ export class BooksReader {
 
   /** A top-up, with everything that has happened to it so far; undefined when there is none. */
   async topup(topupId: string): Promise<TopupView | undefined> {
-    return topupOf(await this.factsOf(streamName(TOPUP, topupId)), this.clock.now());
+    return topupOf(await this.factsOf(toStreamName(TOPUP, topupId)), this.clock.now());
   }
 
   /** The automatic top-up of an account, with everything that has happened to it; undefined where no wallet was ever connected. */
   async autoTopup(accountId: string): Promise<AutoTopupView | undefined> {
-    const stream = streamName(AUTO_TOPUP, accountId);
+    const stream = toStreamName(AUTO_TOPUP, accountId);
     const head = await this.store.head(stream);
     if (!head) return undefined;
     if (await this.shows([[stream, head.position]], 'autotopups')) return readAutoTopup(this.pool, accountId);
@@ -104,7 +104,7 @@ export class BooksReader {
 
   /** Whether an account exists: by its facts, so that a late read model refuses nothing. */
   async knows(accountId: string): Promise<boolean> {
-    return (await this.store.head(streamName(ACCOUNT, accountId))) !== undefined;
+    return (await this.store.head(toStreamName(ACCOUNT, accountId))) !== undefined;
   }
 
   /**
@@ -113,16 +113,16 @@ export class BooksReader {
    * @returns whether they show it
    */
   async showAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
-    const stream = streamName(ACCOUNT, accountId);
+    const stream = toStreamName(ACCOUNT, accountId);
     const head = await this.store.head(stream);
     return head === undefined || this.follow([[stream, head.position]], reply, ...projections);
   }
 
   /** The same for the query history, which also has what was refused today. */
   async showHistory(accountId: string, reply: FastifyReply): Promise<void> {
-    const refusals = streamName(REFUSALS, refusalsOf(accountId, this.clock.now()));
+    const refusals = toStreamName(REFUSALS, refusalsOf(accountId, this.clock.now()));
     const heads = await Promise.all(
-      [streamName(ACCOUNT, accountId), refusals].map(async (stream) => {
+      [toStreamName(ACCOUNT, accountId), refusals].map(async (stream) => {
         const head = await this.store.head(stream);
         return head ? [[stream, head.position] as const] : [];
       }),
@@ -138,7 +138,7 @@ export class BooksReader {
 
   /** @param heads of the streams that are to be shown. @throws BooksIncomplete */
   private async shows(heads: readonly Ending[], ...projections: string[]): Promise<boolean> {
-    const last = heads.reduce((most, [, position]) => (position > most ? position : most), START);
+    const last = heads.reduce((most, [, position]) => (position > most ? position : most), START_POSITION);
     const shown = await this.show(last, ...projections);
     const streams = heads.map(([stream]) => stream);
     if (await this.progress.skips(projections, streams)) throw new BooksIncomplete();

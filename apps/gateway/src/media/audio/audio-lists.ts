@@ -2,7 +2,7 @@
 import { languagesOf } from '#application';
 import { type AnyModel, isMedia, LISTED_UNITS, type MediaModel, mediaCapability } from '#catalogue';
 import { priceOf } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 
 /** Those that can be asked here. */
 export function soundModels(models: readonly AnyModel[]): readonly MediaModel[] {
@@ -19,7 +19,7 @@ export function audioModelWire(model: MediaModel) {
   const prices = endpoint?.tariff.prices ?? [];
   const priced = (of: typeof prices) => {
     const { cost, price } = priceOf(one, of);
-    return { base_price: usdNumber(cost), api_price: usdNumber(price), ui_price: usdNumber(price) };
+    return { base_price: toUsdJsonNumber(cost), api_price: toUsdJsonNumber(price), ui_price: toUsdJsonNumber(price) };
   };
   return {
     id,

@@ -1,6 +1,6 @@
 /** Transcripts in the formats that OpenAI's clients ask for. */
 import type { Transcription } from '#application';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import { segmentsOf, subRip, webVtt } from './subtitles.ts';
 
 export const TRANSCRIPT_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
@@ -37,7 +37,7 @@ function secondsOf({ transcript, milliseconds }: Transcription): number {
 }
 
 function usageOf({ milliseconds, receipt }: Transcription) {
-  return { type: 'duration', seconds: Math.ceil(milliseconds / 1_000), cost: usdNumber(receipt.charged) };
+  return { type: 'duration', seconds: Math.ceil(milliseconds / 1_000), cost: toUsdJsonNumber(receipt.charged) };
 }
 
 /** What nobody measures here has the value of a segment that is beyond doubt. */

@@ -10,7 +10,7 @@ import {
   sseEvent,
   type UploadedImages,
 } from '#application';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import { Authenticated } from '../../edge/authentication/authenticator.ts';
 import { PaidRequests, sourceOf } from '../../edge/idempotency/paid-request-handler.ts';
 import { Upload, type UploadedFile } from '../../edge/uploads/upload.ts';
@@ -122,7 +122,7 @@ function shown(image: DeliveredImage) {
 /** OpenAI's event of a finished image, for each. No vendor sends images in parts, so there is no other. */
 function streamed({ model, images, charged }: ImageAnswer, made: 'image_generation' | 'image_edit'): string {
   const type = `${made}.completed`;
-  const cost = usdNumber(charged);
+  const cost = toUsdJsonNumber(charged);
   const created_at = Math.floor(Date.now() / 1_000);
   return images
     .map((image) => {
@@ -136,7 +136,7 @@ function wire({ model, images, charged }: ImageAnswer): string {
   return JSON.stringify({
     created: Math.floor(Date.now() / 1_000),
     model,
-    cost: usdNumber(charged),
+    cost: toUsdJsonNumber(charged),
     data: images.map(shown),
   });
 }

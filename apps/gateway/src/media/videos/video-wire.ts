@@ -1,6 +1,6 @@
 import { LINK_LASTS_MS, type MediaLinks, readFileId } from '#application';
 import type { Video, VideoRequested } from '#domain';
-import { money, usdNumber } from '#kernel';
+import { money, toUsdJsonNumber } from '#kernel';
 
 const HOUR_MS = 3_600_000;
 /** Seconds after which a client is to look again. */
@@ -21,7 +21,7 @@ export function submitted(id: string, request: Requested, links: MediaLinks) {
   return {
     ...headOf(id, request),
     status: 'pending',
-    estimated_cost: usdNumber(money.fromJson(request.hold.amount)),
+    estimated_cost: toUsdJsonNumber(money.parseJsonAmount(request.hold.amount)),
     status_url: links.status(id, until),
   };
 }
@@ -31,7 +31,7 @@ export function statusOf(id: string, request: Requested, { phase, stored, charge
   const head = headOf(id, request);
   if (phase === 'settled' && stored && charged !== undefined) {
     const file = fileOf(request, stored.mediaType, links);
-    return { ...head, status: 'completed', ...file, cost: usdNumber(money.fromJson(charged)) };
+    return { ...head, status: 'completed', ...file, cost: toUsdJsonNumber(money.parseJsonAmount(charged)) };
   }
   if (phase === 'released' && failure)
     return { ...head, status: 'failed', error: failure.message, error_code: failure.errorCode };

@@ -13,7 +13,7 @@ import {
   videoIdOf,
 } from '#application';
 import { CHALLENGE, type Video, type VideoRequested } from '#domain';
-import { streamName } from '#kernel';
+import { toStreamName } from '#kernel';
 import { Authenticated } from '../../edge/authentication/authenticator.ts';
 import { Forbidden, NotFound, Unauthorized } from '../../edge/errors/errors.ts';
 import { PaidRequests, sourceOf } from '../../edge/idempotency/paid-request-handler.ts';
@@ -31,7 +31,9 @@ const NO_CREDENTIAL =
 /** Its account, or who shows the proof of the payment that it was made for. */
 function isPayerOf({ accountId, hold }: VideoRequested['data'], caller?: Caller, visitor?: Visitor): boolean {
   if (caller) return caller.accountId === accountId;
-  return visitor !== undefined && 'proof' in visitor && streamName(CHALLENGE, visitor.proof.challengeId) === hold.payer;
+  return (
+    visitor !== undefined && 'proof' in visitor && toStreamName(CHALLENGE, visitor.proof.challengeId) === hold.payer
+  );
 }
 
 /** What videos are read and shown with. */

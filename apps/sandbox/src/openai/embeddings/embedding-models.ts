@@ -1,5 +1,5 @@
 /** The embedding models of the simulated providers, each with its own prices. */
-import { usd } from '#kernel';
+import { parseUsd } from '#kernel';
 import { refusal } from '../errors.ts';
 import { findModel, type OpenAiProvider } from '../models.ts';
 
@@ -21,7 +21,7 @@ const TOKENS_PER_PRICE = 1_000_000n;
 type Traits = Pick<EmbeddingModel, 'context' | 'dimensions'> & Partial<Pick<EmbeddingModel, 'snapshot' | 'shortens'>>;
 
 function offer(id: string, usdPerMillion: string, traits: Traits): EmbeddingModel {
-  const input = usd(usdPerMillion) / TOKENS_PER_PRICE;
+  const input = parseUsd(usdPerMillion) / TOKENS_PER_PRICE;
   const price = { input, cachedInput: input, output: 0n, request: 0n };
   const weights = id.slice(id.lastIndexOf('/') + 1).toLowerCase();
   return { id, snapshot: id, weights, shortens: true, ...traits, price };

@@ -168,7 +168,7 @@ export class OneCall implements Answering {
   private async takeShare(): Promise<void> {
     const { purchase } = this;
     const { amount, beside } = purchase.hold;
-    const share = money.least(shareOfFixed(money.add(amount, beside)), purchase.sale.atMost);
+    const share = money.min(shareOfFixed(money.add(amount, beside)), purchase.sale.atMost);
     if (amount < share) await purchase.grow({ atLeast: amount, to: share });
   }
 

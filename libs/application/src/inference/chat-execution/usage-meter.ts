@@ -212,7 +212,7 @@ export class Meter {
   private async grow(used: number): Promise<'grown' | 'not now' | 'no more'> {
     const { purchase } = this.metered;
     const to = this.priceOf(Math.max(this.held * 2, used + LEAST_TOKENS));
-    const atLeast = money.least(this.priceOf(this.held + 1), purchase.sale.atMost);
+    const atLeast = money.min(this.priceOf(this.held + 1), purchase.sale.atMost);
     const grown = await purchase.grow({ atLeast, to });
     this.held = this.affordedTokens();
     return grown;

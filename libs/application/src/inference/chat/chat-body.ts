@@ -1,7 +1,7 @@
 /** A chat request: what the gateway reads of it, and what an upstream gets of it. */
 import { type Endpoint, LISTED_TOKENS, listPriceOf } from '#catalogue';
 import type { Tariff } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import { UnservableRequest } from '../../errors.ts';
 import { providerFor } from '../../routing/preferences.ts';
 
@@ -79,7 +79,7 @@ const MAX_PRICES = new WeakMap<Tariff, object>();
 function mostOf(tariff: Tariff): object {
   const known = MAX_PRICES.get(tariff);
   if (known) return known;
-  const priceOf = (unit: 'input' | 'output') => usdNumber(listPriceOf({ [unit]: LISTED_TOKENS }, tariff).price);
+  const priceOf = (unit: 'input' | 'output') => toUsdJsonNumber(listPriceOf({ [unit]: LISTED_TOKENS }, tariff).price);
   const most = { prompt: priceOf('input'), completion: priceOf('output') };
   MAX_PRICES.set(tariff, most);
   return most;

@@ -1,6 +1,6 @@
 import type { Endpoint, Model } from '#catalogue';
 import { affordable, boundOf, type HoldPart, type Tariff } from '#domain';
-import { money, type PicoUsd, Rejection, usd, ZERO } from '#kernel';
+import { money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { type ChatBody, wantedOutput } from './chat-body.ts';
 import { boundInputTokens } from './count-tokens.ts';
 
@@ -30,11 +30,11 @@ export interface Quote {
   readonly endpoints: readonly Endpoint[];
 }
 
-const NOTHING_MORE = { inputTokens: 0, fees: ZERO };
+const NOTHING_MORE = { inputTokens: 0, fees: ZERO_USD };
 
 /** Input beside the messages. */
 export function beside(inputTokens: number) {
-  return inputTokens === 0 ? NOTHING_MORE : { inputTokens, fees: ZERO };
+  return inputTokens === 0 ? NOTHING_MORE : { inputTokens, fees: ZERO_USD };
 }
 
 /**
@@ -64,7 +64,7 @@ type PricedRequest = Pick<Quote, 'inputTokens' | 'choices' | 'fees' | 'endpoints
 /** The price of a request with so much output per choice, at most. */
 export function priceWith(output: number, { inputTokens, choices, fees, endpoints }: PricedRequest): PicoUsd {
   const each = endpoints.map(({ tariff }) => dearest(inputTokens, output * choices, tariff));
-  return money.add(fees, money.most(...each));
+  return money.add(fees, money.max(...each));
 }
 
 /**
@@ -86,12 +86,12 @@ export function shareOfFixed(amount: PicoUsd): PicoUsd {
  */
 export function inParts(quote: Quote, first: number, grows: boolean): Quote {
   const { searching, endpoints, atMost, wanted: limit } = quote;
-  const must = searching?.must ? searching.price : ZERO;
+  const must = searching?.must ? searching.price : ZERO_USD;
   // Without a limit the least is what it was quoted with.
   const least = limit === undefined ? quote.atLeast : priceWith(leastOf(endpoints), quote);
-  const atLeast = money.least(money.most(least, must), atMost);
-  const wanted = money.most(priceWith(first, quote), searching?.price ?? ZERO);
-  const part = { first: money.least(wanted, atMost), share: grows ? SHARE_IF_GROWING : SHARE_IF_FIXED };
+  const atLeast = money.min(money.max(least, must), atMost);
+  const wanted = money.max(priceWith(first, quote), searching?.price ?? ZERO_USD);
+  const part = { first: money.min(wanted, atMost), share: grows ? SHARE_IF_GROWING : SHARE_IF_FIXED };
   return { ...quote, atLeast, part };
 }
 
@@ -116,7 +116,7 @@ export function affordableOutput(amount: PicoUsd, input: number, { prices }: Tar
 export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
   if (!(error instanceof Rejection) || error.details.affordable === undefined) return error;
   const { required = '', affordable, held } = error.details;
-  const tokens = affordedOutput(usd(affordable), quote);
+  const tokens = affordedOutput(parseUsd(affordable), quote);
   const enough =
     tokens >= leastOf(quote.endpoints) ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
   const needs = quote.part ? 'the request needs' : 'the request may cost';

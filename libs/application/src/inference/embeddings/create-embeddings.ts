@@ -113,7 +113,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
 /** The maximum cost of the inputs, over these endpoints. */
 function mostFor(inputs: readonly EmbeddingInput[], { context }: Model, endpoints: readonly Endpoint[]): PicoUsd {
   const tokens = inputs.reduce((sum, input) => sum + Math.min(boundTokens(input), context), 0);
-  return money.most(...endpoints.map(({ tariff }) => dearest(tokens, 0, tariff)));
+  return money.max(...endpoints.map(({ tariff }) => dearest(tokens, 0, tariff)));
 }
 
 /** @throws UnservableRequest when there is no such model, it makes no embeddings, or none of this length */

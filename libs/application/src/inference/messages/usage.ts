@@ -1,5 +1,5 @@
 import { quantityOf } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import { costDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/purchase.ts';
 import type { MessageUsage } from './message-builder.ts';
@@ -14,7 +14,7 @@ export function usageWire(receipt: Receipt): MessageUsage {
     output_tokens: quantityOf('output', usage),
     output_tokens_details: { thinking_tokens: quantityOf('reasoning', usage) },
     service_tier: 'standard',
-    cost: usdNumber(charged),
+    cost: toUsdJsonNumber(charged),
     cost_details: costDetails(receipt, 'others'),
   };
 }

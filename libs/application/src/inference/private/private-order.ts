@@ -47,7 +47,7 @@ export function privateOrder(
   // What comes in one piece has been made before anything of it is seen: the longest that it can be is held for.
   const output = isMetered ? lengths.first(model.id, payer.id) * (eventTokens ?? USUAL_BYTES_OF_TOKEN) : maxOutput;
   const bytes = length ?? (isMetered ? FIRST_BYTES : context);
-  const first = money.least(dearest(input(bytes), output, tariff), atMost);
+  const first = money.min(dearest(input(bytes), output, tariff), atMost);
   const query = { model: model.id, type: 'chat_completion', source, online: false, free: atMost === 0n } as const;
   const sale: Sale = {
     id,

@@ -1,6 +1,6 @@
 /** OpenAI's shape of a response, complete: strict clients need every key. */
 import { quantityOf } from '#domain';
-import { usdNumber } from '#kernel';
+import { toUsdJsonNumber } from '#kernel';
 import { costDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/purchase.ts';
 import { UpstreamFailure } from '../../errors.ts';
@@ -181,7 +181,7 @@ function usageWire(receipt: Receipt) {
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
     total_tokens: input + output,
-    cost: usdNumber(charged),
+    cost: toUsdJsonNumber(charged),
     cost_details: costDetails(receipt, 'others'),
   };
 }

@@ -70,7 +70,7 @@ function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Qu
   const plain = quoteFor(body, model, endpoints);
   const output = plain.wanted ?? model.maxOutput;
   const input = plain.inputTokens + TOOL_TOKENS;
-  const mostOf = (cost: (endpoint: Endpoint) => PicoUsd) => money.most(...endpoints.map(cost));
+  const mostOf = (cost: (endpoint: Endpoint) => PicoUsd) => money.max(...endpoints.map(cost));
   const atMost = mostOf((endpoint) => {
     const rounds = Array.from({ length: plan.maxUses }, (_, before) =>
       readingRound(plan, input + before * boundResultTokens(plan) + output, model, endpoint),
@@ -79,9 +79,9 @@ function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Qu
     return money.sum([...rounds, priceOfSearches(plan.fee, plan.maxUses), answer]);
   });
   const must = mostOf((endpoint) => searchAndAnswer(plan, { input, output }, model, endpoint));
-  const atLeast = plan.first ? money.most(plain.atLeast, must) : plain.atLeast;
+  const atLeast = plan.first ? money.max(plain.atLeast, must) : plain.atLeast;
   const searching = { price: must, must: plan.first };
-  return { ...plain, atLeast, atMost: money.most(atMost, atLeast), searching };
+  return { ...plain, atLeast, atMost: money.max(atMost, atLeast), searching };
 }
 
 /** What so many searches are sold for. @param before how many the request has been charged for already */

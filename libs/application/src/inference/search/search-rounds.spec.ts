@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Catalogue, type ModelFile } from '#catalogue';
 import { quantityOf } from '#domain';
-import { money, ZERO } from '#kernel';
+import { money, ZERO_USD } from '#kernel';
 import { testModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { Purchase } from '../../billing/purchase.ts';
@@ -65,7 +65,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
         const { atLeast, atMost } = searchQuote(plan, { body: asked, model, endpoints });
         const amount = money.picoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
-        const hold = { holdId: 'h', payer: 'account-a', amount, beside: ZERO, reach: amount, expiresAt: 0 };
+        const hold = { holdId: 'h', payer: 'account-a', amount, beside: ZERO_USD, reach: amount, expiresAt: 0 };
         const { signal } = new AbortController();
         const sale = { id: 'h', query, model, endpoints, priceList, atLeast, atMost };
         const purchase = new Purchase(

@@ -39,7 +39,7 @@ export function soundEndpoints({ id, endpoints, left = {} }: MediaModel, provide
 }
 
 export function mostFor(usage: Usage, endpoints: readonly Endpoint[], terms: Terms = {}): PicoUsd {
-  return money.most(...endpoints.map(({ tariff }) => boundOf(usage, tariff.prices, terms)));
+  return money.max(...endpoints.map(({ tariff }) => boundOf(usage, tariff.prices, terms)));
 }
 
 /** What an endpoint knows of what a request says; what it does not know is left out. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Endpoint, MediaModel } from '#catalogue';
 import type { Price, Tariff } from '#domain';
-import { usd, ZERO } from '#kernel';
+import { parseUsd, ZERO_USD } from '#kernel';
 import type { Payer } from '../../billing/payer.ts';
 import { Purchase, type Sale } from '../../billing/purchase.ts';
 import { Clock } from '../../clock.ts';
@@ -38,9 +38,16 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
   const endpoint = { ...TAKES, slug: 'maker', upstream: 'maker', model: 'm', imagesPerCall: perCall, tariff };
   const model = { id: 'v/m', endpoints: [endpoint] } as unknown as MediaModel;
   const query = { model: 'v/m', type: 'image_generation', source: 'api', online: false, free: false } as const;
-  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
+  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: parseUsd('1'), atMost: parseUsd('1') };
   const sale: Sale = { id: 'h', query, model, endpoints: [endpoint as unknown as Endpoint], ...bounds };
-  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), beside: ZERO, reach: usd('1'), expiresAt: 0 };
+  const hold = {
+    holdId: 'h',
+    payer: 'account-a',
+    amount: parseUsd('1'),
+    beside: ZERO_USD,
+    reach: parseUsd('1'),
+    expiresAt: 0,
+  };
   const watch = { health: new EndpointHealth(new StillClock()), alarm: () => {} };
   const deadline = { signal: new AbortController().signal, cutShort: () => {} };
   const purchase = new Purchase(sale, { payer: {} as Payer, hold }, deadline, watch);

@@ -10,7 +10,7 @@ const MANY = 1_000_000;
 
 /** The price of so many images, whoever of these makes them. */
 export function priceOfImages(count: number, endpoints: readonly Endpoint[], choices: Choices): PicoUsd {
-  return money.most(...endpoints.map(({ tariff }) => soldFor({ image: count }, tariff.prices, choices)));
+  return money.max(...endpoints.map(({ tariff }) => soldFor({ image: count }, tariff.prices, choices)));
 }
 
 /**

@@ -1,8 +1,15 @@
 import { expect, test } from '@jest/globals';
 import { type Hold, type Payer, RequestVideo, RequestVideoHandler, SystemClock } from '#application';
-import { OutcomeUnknown, StoreUnavailable, ZERO } from '#kernel';
+import { StoreUnavailableError, UnknownOutcomeError, ZERO_USD } from '#kernel';
 
-const hold: Hold = { holdId: 'r', payer: 'account-a', amount: ZERO, beside: ZERO, reach: ZERO, expiresAt: 0 };
+const hold: Hold = {
+  holdId: 'r',
+  payer: 'account-a',
+  amount: ZERO_USD,
+  beside: ZERO_USD,
+  reach: ZERO_USD,
+  expiresAt: 0,
+};
 const quote = { sale: { priceList: { version: 'p' } }, deadlineMs: 1_000 };
 
 /** Asks for a video whose statement ends so. Returns the holds that were released by the time of the answer. */
@@ -10,7 +17,7 @@ async function releasedAfter(error: Error): Promise<readonly string[]> {
   const released: string[] = [];
   const release = async ({ holdId }: Hold) => {
     released.push(holdId);
-    throw new StoreUnavailable('away'); // which nobody is told
+    throw new StoreUnavailableError('away'); // which nobody is told
   };
   const payer = { id: 'account-a', release } as Partial<Payer> as Payer;
   const given = {
@@ -37,8 +44,8 @@ async function releasedAfter(error: Error): Promise<readonly string[]> {
 }
 
 test.each([
-  ['is released where the video was surely not stated', new StoreUnavailable('away'), ['r']],
-  ['stays where the video may have been stated: it ends with it', new OutcomeUnknown('silent'), []],
+  ['is released where the video was surely not stated', new StoreUnavailableError('away'), ['r']],
+  ['stays where the video may have been stated: it ends with it', new UnknownOutcomeError('silent'), []],
 ])('when the books fail, the hold of a video %s', async (_, error, released) => {
   expect(await releasedAfter(error)).toEqual(released);
 });

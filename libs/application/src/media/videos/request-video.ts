@@ -1,7 +1,7 @@
 /** A video is asked for: quote → hold → keep the request → state it. What follows is the workflow's, in any process. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type Video, type VideoRequested } from '#domain';
-import { money, OutcomeUnknown, Rejection, StoreUnavailable, startedBy } from '#kernel';
+import { createRootCause, money, Rejection, StoreUnavailableError, UnknownOutcomeError } from '#kernel';
 import { Paying } from '../../billing/billing-engine.ts';
 import { actorOf, type Caller, type Hold, type Payer } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
@@ -81,14 +81,14 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
     const hold = await this.paying.holdForJob(payer, quote.sale);
     const data = await this.prepared(quote, { hold, caller, sources }).catch(async (error) => {
       await payer.release(hold, { failure: asFailure(error), attempts: [] });
-      throw isExpected(error) ? error : new StoreUnavailable('a request cannot be kept', { cause: error });
+      throw isExpected(error) ? error : new StoreUnavailableError('a request cannot be kept', { cause: error });
     });
     const id = videoIdOf(requestId, this.given.secrets);
     const actor = caller ? actorOf(caller) : payer.id.replace('-', ':');
-    const stated = this.videos.run(id, { type: 'RequestVideo', data }, startedBy(actor, requestId));
+    const stated = this.videos.run(id, { type: 'RequestVideo', data }, createRootCause(actor, requestId));
     const { state } = await stated.catch((error) => {
       // Where it is not known whether it was stated, the hold stays: it ends by itself, or with the video.
-      const isUnstated = error instanceof StoreUnavailable && !(error instanceof OutcomeUnknown);
+      const isUnstated = error instanceof StoreUnavailableError && !(error instanceof UnknownOutcomeError);
       if (isUnstated) void payer.release(hold, { failure: asFailure(error), attempts: [] }).catch(() => {});
       throw error; // at once: its release may have to wait for the store
     });
@@ -107,7 +107,7 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
     return {
       ...(caller ?? { accountId: null, keyId: null }),
       query: sale.query,
-      hold: { holdId, payer, amount: money.toJson(amount) },
+      hold: { holdId, payer, amount: money.toJsonAmount(amount) },
       endpoints,
       terms: choices,
       priceList: sale.priceList.version,

@@ -79,7 +79,7 @@ export class VideoQuotes {
     const able = model.endpoints.filter((endpoint) => canDo(endpoint, choices, model));
     const routed = mediaRoute(named, able, { body, besides: NO_PARAMETERS, source }, this.health);
     const endpoints = routed.map((endpoint) => asQuoted(endpoint, choices));
-    const price = money.most(...routed.map((endpoint) => priceAt(endpoint, choices)));
+    const price = money.max(...routed.map((endpoint) => priceAt(endpoint, choices)));
     const query = { model: model.id, type: 'video_generation', source, online: false, free: price === 0n } as const;
     const sale: Sale = { id: requestId, query, model, endpoints: routed, priceList, atLeast: price, atMost: price };
     const said = parametersIn(body, PASSED, choices);

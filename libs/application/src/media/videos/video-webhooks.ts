@@ -1,7 +1,7 @@
 /** The addresses at which vendors may say that a video is done. Each names one submission of one video, and is only told its vendor. */
 import { timingSafeEqual } from 'node:crypto';
 import { endpointOf, type SubmissionMade, type Video, type VideoRequested } from '#domain';
-import { money, startedBy, ZERO } from '#kernel';
+import { createRootCause, money, ZERO_USD } from '#kernel';
 import type { Hold } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
 import type { VendorHook, VideoMaker } from '../../providers/media-calls.ts';
@@ -84,7 +84,7 @@ export class VideoHookReceiver {
     if (video.phase === 'submitting' || video.phase === 'unknown') {
       const answer: SubmissionMade = { taken: true, ...told, hooked: true };
       const data = { submission, outcome: { known: true, answer } as const, at: clock.now() };
-      await videos.run(jobId, { type: 'EndSubmission', data }, startedBy(`vendor:${upstream}`, requestId));
+      await videos.run(jobId, { type: 'EndSubmission', data }, createRootCause(`vendor:${upstream}`, requestId));
     }
     await hints.wake(jobId);
     return 'received';
@@ -99,6 +99,6 @@ export class VideoHookReceiver {
 
 /** That money is held for a video: whoever asks a vendor shows it. */
 export function evidenceOf({ holdId, payer, amount }: VideoRequested['data']['hold']): Hold {
-  const held = money.fromJson(amount);
-  return { holdId, payer, amount: held, beside: ZERO, reach: held, expiresAt: Number.POSITIVE_INFINITY };
+  const held = money.parseJsonAmount(amount);
+  return { holdId, payer, amount: held, beside: ZERO_USD, reach: held, expiresAt: Number.POSITIVE_INFINITY };
 }

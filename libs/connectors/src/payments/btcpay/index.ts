@@ -78,7 +78,7 @@ export class BtcPayServer implements PaymentBackend {
   async request(asked: PaymentRequest): Promise<RequestedPayment> {
     const { coin, kind, units, topupId, expirySeconds, confirmations } = asked;
     const method = `${coin.code}-${kind === 'bolt11' ? 'LN' : 'CHAIN'}`;
-    const amount = money.unscaled(units, coin.decimals);
+    const amount = money.formatScaled(units, coin.decimals);
     const terms = {
       coin,
       method,

@@ -128,7 +128,7 @@ function unitsIn(value: unknown, { decimals }: CoinTerms): bigint | undefined {
   if (typeof value !== 'string' || !/^\d{1,15}(\.\d{1,28})?$/.test(value)) return undefined;
   const [whole = '', fraction = ''] = value.replace(/(\.\d*?)0+$/, '$1').split('.');
   if (fraction.length > decimals) return undefined;
-  return money.scaled(fraction === '' ? whole : `${whole}.${fraction}`, decimals);
+  return money.parseScaled(fraction === '' ? whole : `${whole}.${fraction}`, decimals);
 }
 
 function objectIn(value: unknown): Json {

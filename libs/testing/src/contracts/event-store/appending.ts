@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { AppendTooLarge, NO_STREAM } from '#kernel';
+import { AppendTooLargeError, NO_STREAM } from '#kernel';
 import { append, fact, facts, ids, newStream, type Opened, readAll } from './subject.ts';
 
 const ROUNDS = 10;
@@ -140,7 +140,7 @@ export function appending(subject: () => Opened): void {
         store.append(stream, NO_STREAM, tooMuch(store.maxAppendBytes)),
         store.append(neighbour, NO_STREAM, [fact()]),
       ]);
-      expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(AppendTooLarge) });
+      expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(AppendTooLargeError) });
       expect(accepted).toMatchObject({ status: 'fulfilled', value: { revision: 0 } });
       expect(await store.head(stream)).toBeUndefined();
     });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { type EventStore, NO_STREAM, type Recorded } from '#kernel';
+import { type EventStore, NO_STREAM, type StoredEvent } from '#kernel';
 import {
   append,
   Follower,
@@ -71,7 +71,7 @@ export function following(subject: () => Opened): void {
         Array.from({ length: APPENDERS }, (_, i) => keepAppending(stores[i % 2] as EventStore, subject(), shared)),
       );
       await follower.until(() => follower.events.length >= APPENDERS * 10);
-      const middle = follower.events.at(-1) as Recorded;
+      const middle = follower.events.at(-1) as StoredEvent;
       const late = new Follower(stores[1] as EventStore, middle.position);
 
       const results = (await appended).flat();
@@ -123,7 +123,7 @@ export function following(subject: () => Opened): void {
 
 /** Leaves every now and then, and comes back with the last position that it received. */
 class RestlessFollower {
-  readonly events: Recorded[] = [];
+  readonly events: StoredEvent[] = [];
   private position: bigint;
   private target: bigint | undefined;
   private readonly controller = new AbortController();

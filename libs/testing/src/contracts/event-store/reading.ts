@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { type NewEvent, NO_STREAM, START } from '#kernel';
+import { type NewEvent, NO_STREAM, START_POSITION } from '#kernel';
 import {
   append,
   facts,
@@ -137,7 +137,7 @@ export function reading(subject: () => Opened): void {
   test('history from the start has every fact of each stream once', async () => {
     const { store, prefix } = subject();
     const last = await here(subject());
-    const history = await historyOf(store, START);
+    const history = await historyOf(store, START_POSITION);
     expect(history.at(-1)?.position).toBe(last);
     expect(history.every(({ stream }) => stream.startsWith(prefix))).toBe(true);
     expect([isInStreamOrder(history), isAscending(history.map(({ position }) => position))]).toEqual([true, true]);

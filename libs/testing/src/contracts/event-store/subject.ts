@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type EventStore, type Head, type NewEvent, NO_STREAM, type Recorded } from '#kernel';
+import { type EventStore, type NewEvent, NO_STREAM, type StoredEvent, type StreamHead } from '#kernel';
 
 /** What takes a second or two may take this on a machine that does other things as well. */
 export const SLOW_MACHINE_MS = 30_000;
@@ -36,7 +36,7 @@ export async function append(
   stream: string,
   expected: number,
   events: readonly NewEvent[],
-): Promise<Head> {
+): Promise<StreamHead> {
   const head = await store.append(stream, expected, events);
   if (head === 'stale') throw new Error(`${stream} does not end at ${expected}`);
   return head;
@@ -47,14 +47,14 @@ export async function here(opened: Opened): Promise<bigint> {
   return (await append(opened.store, newStream(opened), NO_STREAM, [fact()])).position;
 }
 
-export async function readAll(store: EventStore, stream: string, after = NO_STREAM): Promise<Recorded[]> {
-  const events: Recorded[] = [];
+export async function readAll(store: EventStore, stream: string, after = NO_STREAM): Promise<StoredEvent[]> {
+  const events: StoredEvent[] = [];
   for await (const batch of store.read(stream, after)) events.push(...batch);
   return events;
 }
 
-export async function historyOf(store: EventStore, after: bigint): Promise<Recorded[]> {
-  const events: Recorded[] = [];
+export async function historyOf(store: EventStore, after: bigint): Promise<StoredEvent[]> {
+  const events: StoredEvent[] = [];
   for await (const batch of store.history(after)) events.push(...batch.events);
   return events;
 }
@@ -68,7 +68,7 @@ export function isAscending(values: readonly bigint[]): boolean {
 }
 
 /** True when the facts of each stream come in the order of their revisions, from `first`, without a gap. */
-export function isInStreamOrder(events: readonly Recorded[], first = 0): boolean {
+export function isInStreamOrder(events: readonly StoredEvent[], first = 0): boolean {
   const next = new Map<string, number>();
   return events.every(({ stream, revision }) => {
     const expected = next.get(stream) ?? first;
@@ -79,7 +79,7 @@ export function isInStreamOrder(events: readonly Recorded[], first = 0): boolean
 
 /** Follows in the background and keeps what comes, until it is stopped. */
 export class Follower {
-  readonly events: Recorded[] = [];
+  readonly events: StoredEvent[] = [];
   position: bigint;
   private readonly controller = new AbortController();
   private readonly done: Promise<void>;
