@@ -1,7 +1,7 @@
 /** Facts of accounts that are used, for benchmarks and proofs that need many of them at once. */
 import { randomUUID } from 'node:crypto';
-import { type Endpoint, type Model, readCatalogue } from '#catalogue';
-import { type Charge, chargeOf, type DomainEvent, itemOf, type Usage } from '#domain';
+import { type Endpoint, readCatalogue, type TokenPricedModel } from '#catalogue';
+import { type Charge, type DomainEvent, toCharge, toChargeItem, type Usage } from '#domain';
 import { type EventAppender, parseUsd } from '#kernel';
 
 /** Held for each request. */
@@ -25,10 +25,10 @@ export const charge = someCharge({ input: 100, output: 30, request: 1 });
 
 function someCharge(usage: Usage): Charge {
   const catalogue = readCatalogue();
-  const { tariff } = (catalogue.find(query.model) as Model).endpoints[0] as Endpoint;
+  const { tariff } = (catalogue.find(query.model) as TokenPricedModel).endpoints[0] as Endpoint;
   const { provider, creditor } = tariff;
   const vendorId = 'chatcmpl-0123456789abcdef0123456789abcdef';
-  return chargeOf([itemOf(tariff, { usage, estimated: false, vendorId })], {
+  return toCharge([toChargeItem(tariff, { usage, estimated: false, vendorId })], {
     priceList: catalogue.priceList.version,
     attempts: [{ provider, creditor, model: query.model, outcome: 'ok', milliseconds: 345 }],
   });

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Streams } from '#application';
-import { type ChallengeCommand, postings } from '#domain';
+import { type ChallengeCommand, toPostings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { drawToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
@@ -121,7 +121,7 @@ function builtLedger(...args: string[]): Promise<Ended> {
 describe('verify', () => {
   test('replays everything, compares every row, and ends with drift 0', async () => {
     const facts = await world.facts();
-    const lines = facts.reduce((sum, fact) => sum + postings(fact.stream, fact).length, 0);
+    const lines = facts.reduce((sum, fact) => sum + toPostings(fact.stream, fact).length, 0);
     expect(await builtLedger('verify')).toEqual({
       code: 0,
       complaint: '',

@@ -1,4 +1,4 @@
-import { instantIn } from '#domain';
+import { parseInstant } from '#domain';
 import { StartError } from '#foundation';
 import { START_POSITION, type StoredEvent } from '#kernel';
 
@@ -15,7 +15,7 @@ export function momentIn(until: string | undefined): Within {
     const position = BigInt(until);
     return (fact) => fact.position <= position;
   }
-  const instant = instantIn(until);
+  const instant = parseInstant(until);
   if (instant === undefined) throw new StartError('--until takes a position or an ISO 8601 time.');
   return (fact) => fact.recordedAt <= instant;
 }

@@ -1,4 +1,4 @@
-import { type DomainEvent, postings } from '#domain';
+import { type DomainEvent, toPostings } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { columns, Extent, momentIn } from './point-in-time.ts';
 
@@ -24,7 +24,7 @@ class Books {
   book(recorded: StoredEvent): void {
     const fact = recorded as StoredEvent<DomainEvent>;
     this.extent.add(fact);
-    for (const { account, customer, amount } of postings(fact.stream, fact)) {
+    for (const { account, customer, amount } of toPostings(fact.stream, fact)) {
       this.house.set(account, (this.house.get(account) ?? 0n) + amount);
       if (customer === null || !account.startsWith('customer:')) continue;
       const balance = this.customers.get(customer) ?? { available: 0n, held: 0n };

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type DomainEvent, KNOWN_FACTS } from '#domain';
+import { type DomainEvent, EVENT_SCHEMA } from '#domain';
 import type { Foundation } from '#foundation';
 import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel';
 import { newClient, openPool } from '#postgres';
@@ -61,9 +61,9 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
 
 /** A fact as it is read today; undefined when this program cannot read it, which is a difference unless it may be skipped. */
 function known(stored: StoredEvent, report: (difference: string) => void): StoredEvent<DomainEvent> | undefined {
-  if (KNOWN_FACTS.skippable.has(stored.type)) return undefined;
+  if (EVENT_SCHEMA.skippable.has(stored.type)) return undefined;
   try {
-    return upcast(stored, KNOWN_FACTS) as StoredEvent<DomainEvent>;
+    return upcast(stored, EVENT_SCHEMA) as StoredEvent<DomainEvent>;
   } catch (error) {
     report((error as Error).message);
     return undefined;
@@ -94,7 +94,7 @@ function skippedBy(skipped: readonly SkippedFact[]): IsSkipped {
 
 /** One that is not is a difference by itself. */
 function isReadable({ type, version }: SkippedFact): boolean {
-  return isKnownEvent(type, version, KNOWN_FACTS);
+  return isKnownEvent(type, version, EVENT_SCHEMA);
 }
 
 function printedSkip({ reader, position, type, stream, why, by, at }: SkippedFact): string {

@@ -4,9 +4,9 @@ import {
   type CoinTerms,
   coinPostings,
   type DomainEvent,
-  paymentKey,
-  postings,
-  wholeCoins,
+  formatCoins,
+  toPaymentKey,
+  toPostings,
 } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { columns, Extent, momentIn } from './point-in-time.ts';
@@ -52,8 +52,8 @@ class CoinBooks {
   private readonly coins = new Map<string, Coin>();
 
   book(fact: DomainEvent): void {
-    if (fact.type === 'PaymentReceived') this.coins.set(paymentKey(fact.data.payment), fact.data.coin);
-    const lines = coinPostings(fact, (payment) => this.coins.get(paymentKey(payment)));
+    if (fact.type === 'PaymentReceived') this.coins.set(toPaymentKey(fact.data.payment), fact.data.coin);
+    const lines = coinPostings(fact, (payment) => this.coins.get(toPaymentKey(payment)));
     const [into, from] = lines;
     if (into && from) this.move(into, from);
   }
@@ -87,7 +87,7 @@ function unitsOf(coin: Coin, terms: CoinTerms | undefined): readonly string[] {
 
 function figuresOf(units: bigint, terms: CoinTerms | undefined): readonly string[] {
   if (!terms) return [units.toString()];
-  return [wholeCoins(units, terms), money.formatScaled(units, terms.unit?.decimals ?? 0)];
+  return [formatCoins(units, terms), money.formatScaled(units, terms.unit?.decimals ?? 0)];
 }
 
 /** Of a payment method, in USD. */
@@ -101,7 +101,7 @@ class MethodBooks {
   private readonly methods = new Map<string, Rated>();
 
   book(fact: StoredEvent<DomainEvent>): void {
-    for (const { account, amount } of postings(fact.stream, fact)) {
+    for (const { account, amount } of toPostings(fact.stream, fact)) {
       const [kind, method = ''] = account.split(':');
       if (kind !== 'rates' && kind !== 'fees') continue;
       const rated = this.methods.get(method) ?? { gains: ZERO_USD, losses: ZERO_USD, fees: ZERO_USD };

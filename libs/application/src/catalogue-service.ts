@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Capability, type Catalogue, demandsOf } from '#catalogue';
+import { type Capability, type Catalogue, listRequirements } from '#catalogue';
 import { createRootCause } from '#kernel';
 import { Clock } from './clock.ts';
 import { PriceLists } from './streams.ts';
@@ -80,7 +80,7 @@ export class Catalogues {
  * @throws Error that names the model and the vendor
  */
 export function served(catalogue: Catalogue, vendors: Vendors): Catalogue {
-  const unmet = demandsOf(catalogue).find(({ upstream, capability }) => !vendors.can(upstream, capability));
+  const unmet = listRequirements(catalogue).find(({ upstream, capability }) => !vendors.can(upstream, capability));
   if (unmet === undefined) return catalogue;
   const { owner, upstream, capability } = unmet;
   throw new Error(`cannot be used: ${owner} wants ${capability} of "${upstream}", which does not offer that`);

@@ -199,7 +199,7 @@ export type {
   VideoLook,
   VideoMaker,
   VideoOrder,
-  Wire,
+  WireMapping,
 } from './providers/media-calls.ts';
 export {
   type PrivateChatCall,
@@ -212,10 +212,10 @@ export {
   type AnswerIdentity,
   type Capability,
   type ChatCall,
+  type ChatProtocol,
   type EmbeddingCall,
   type Embeddings,
   type EventReceiver,
-  type Language,
   type Provider,
   Providers,
   type Sampling,

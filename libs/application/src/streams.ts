@@ -2,44 +2,44 @@
 
 import {
   ACCOUNT,
-  type Account,
   type AccountCommand,
   type AccountEvent,
+  type AccountState,
   type AllowInvoice,
   AUTO_TOPUP,
-  type AutoTopup,
   type AutoTopupCommand,
   type AutoTopupEvent,
+  type AutoTopupState,
   accountCodec,
   accountDecider,
   autoTopupDecider,
-  bytesOfAccount,
-  bytesOfPriceList,
   CHALLENGE,
-  type Challenge,
   type ChallengeCommand,
   type ChallengeEvent,
+  type ChallengeState,
   challengeDecider,
+  estimateAccountBytes,
+  estimatePriceListBytes,
   INVOICES,
   type InvoiceAllowed,
-  type NoteRefusal,
   openInvoicesDecider,
   PRICE_LIST,
   type PriceListPublished,
   type PublishPriceList,
   priceListDecider,
   REFUSALS,
+  type RecordRefusedRequest,
   type RequestRefused,
-  refusalsDecider,
+  refusedRequestsDecider,
   TOPUP,
-  type Topup,
   type TopupCommand,
   type TopupEvent,
+  type TopupState,
   topupDecider,
   VIDEO,
-  type Video,
   type VideoCommand,
   type VideoEvent,
+  type VideoState,
   videoDecider,
 } from '#domain';
 import {
@@ -54,17 +54,21 @@ import {
   type StreamStateReader,
 } from '#kernel';
 
-export abstract class Accounts implements CommandRunner<AccountCommand, AccountEvent, Account> {
+export abstract class Accounts implements CommandRunner<AccountCommand, AccountEvent, AccountState> {
   abstract run(
     accountId: string,
     command: AccountCommand,
     cause: Cause,
-  ): Promise<CommandOutcome<AccountEvent, Account>>;
+  ): Promise<CommandOutcome<AccountEvent, AccountState>>;
 }
 
 /** By the ids of challenges. */
-export abstract class Challenges implements CommandRunner<ChallengeCommand, ChallengeEvent, Challenge> {
-  abstract run(id: string, command: ChallengeCommand, cause: Cause): Promise<CommandOutcome<ChallengeEvent, Challenge>>;
+export abstract class Challenges implements CommandRunner<ChallengeCommand, ChallengeEvent, ChallengeState> {
+  abstract run(
+    id: string,
+    command: ChallengeCommand,
+    cause: Cause,
+  ): Promise<CommandOutcome<ChallengeEvent, ChallengeState>>;
 }
 
 export abstract class Topups implements CommandRunner<TopupCommand, TopupEvent> {
@@ -77,17 +81,17 @@ export abstract class OpenInvoices implements CommandRunner<AllowInvoice, Invoic
 }
 
 /** By the ids of accounts. */
-export abstract class AutoTopups implements CommandRunner<AutoTopupCommand, AutoTopupEvent, AutoTopup> {
+export abstract class AutoTopups implements CommandRunner<AutoTopupCommand, AutoTopupEvent, AutoTopupState> {
   abstract run(
     accountId: string,
     command: AutoTopupCommand,
     cause: Cause,
-  ): Promise<CommandOutcome<AutoTopupEvent, AutoTopup>>;
+  ): Promise<CommandOutcome<AutoTopupEvent, AutoTopupState>>;
 }
 
 /** By the ids of jobs. */
-export abstract class Videos implements CommandRunner<VideoCommand, VideoEvent, Video> {
-  abstract run(jobId: string, command: VideoCommand, cause: Cause): Promise<CommandOutcome<VideoEvent, Video>>;
+export abstract class Videos implements CommandRunner<VideoCommand, VideoEvent, VideoState> {
+  abstract run(jobId: string, command: VideoCommand, cause: Cause): Promise<CommandOutcome<VideoEvent, VideoState>>;
 }
 
 export abstract class PriceLists
@@ -98,18 +102,18 @@ export abstract class PriceLists
   abstract read(version: string): Promise<PriceListPublished['data'] | null>;
 }
 
-export abstract class RefusedRequests implements CommandRunner<NoteRefusal, RequestRefused> {
-  abstract run(id: string, command: NoteRefusal, cause: Cause): Promise<CommandOutcome<RequestRefused>>;
+export abstract class RefusedRequests implements CommandRunner<RecordRefusedRequest, RequestRefused> {
+  abstract run(id: string, command: RecordRefusedRequest, cause: Cause): Promise<CommandOutcome<RequestRefused>>;
 }
 
 /** The write paths of one process. */
 export abstract class Streams {
-  abstract readonly accounts: Accounts & StreamStateReader<Account>;
-  abstract readonly challenges: Challenges & StreamStateReader<Challenge>;
-  abstract readonly topups: Topups & StreamStateReader<Topup>;
+  abstract readonly accounts: Accounts & StreamStateReader<AccountState>;
+  abstract readonly challenges: Challenges & StreamStateReader<ChallengeState>;
+  abstract readonly topups: Topups & StreamStateReader<TopupState>;
   abstract readonly openInvoices: OpenInvoices;
-  abstract readonly autoTopups: AutoTopups & StreamStateReader<AutoTopup>;
-  abstract readonly videos: Videos & StreamStateReader<Video>;
+  abstract readonly autoTopups: AutoTopups & StreamStateReader<AutoTopupState>;
+  abstract readonly videos: Videos & StreamStateReader<VideoState>;
   abstract readonly priceLists: PriceLists;
   abstract readonly refusedRequests: RefusedRequests;
 }
@@ -126,7 +130,7 @@ export function openStreams(
 ): Streams {
   const shared = { store, runtime, warm };
   const kept = { store: snapshots, codec: accountCodec };
-  const measured = { snapshots: kept, bytesOf: bytesOfAccount };
+  const measured = { snapshots: kept, bytesOf: estimateAccountBytes };
   return {
     accounts: createCommandRunner({ category: ACCOUNT, decider: accountDecider, ...shared, ...measured }),
     challenges: createCommandRunner({ category: CHALLENGE, decider: challengeDecider, ...shared }),
@@ -138,8 +142,8 @@ export function openStreams(
       category: PRICE_LIST,
       decider: priceListDecider,
       ...shared,
-      bytesOf: bytesOfPriceList,
+      bytesOf: estimatePriceListBytes,
     }),
-    refusedRequests: createCommandRunner({ category: REFUSALS, decider: refusalsDecider, ...shared }),
+    refusedRequests: createCommandRunner({ category: REFUSALS, decider: refusedRequestsDecider, ...shared }),
   };
 }

@@ -3,13 +3,13 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { PaymentTerms } from '#domain';
 import { Catalogue } from './catalogue.ts';
-import { type DataEndpointFile, dataEndpointsIn, reached } from './data-endpoint-file.ts';
-import { feesIn, modelsIn, parameterListsIn } from './data-files.ts';
-import { lineOf, lineOfMistake } from './json-lines.ts';
+import { assertDataProvidersExist, type DataEndpointFile, parseDataEndpoints } from './data-endpoint-file.ts';
+import { parseFees, parseModels, parseParameterLists } from './data-files.ts';
+import { findLine, findSyntaxErrorLine } from './json-lines.ts';
 import { paymentsIn } from './payments-file.ts';
-import { connected, type ProviderFile, providersIn } from './provider-file.ts';
-import { DataFileError, type Path } from './validation-rules.ts';
-import { voicesIn } from './voices-file.ts';
+import { linkProviders, type ProviderFile, parseProviders } from './provider-file.ts';
+import { DataFileError, type JsonPath } from './validation-rules.ts';
+import { parseVoices } from './voices-file.ts';
 
 /**
  * Lists of request fields that endpoints refer to by name, fees, vendors, ways to pay, voices, and lookups of data; every
@@ -30,13 +30,15 @@ const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS
 export function readCatalogue(directory = shippedCatalogue()): Catalogue {
   const files = catalogueFiles(directory);
   const providers = readProviders(directory);
-  const lists = read(path.join(directory, PARAMETER_LISTS), parameterListsIn);
-  const fees = read(path.join(directory, FEES), feesIn);
-  const voices = read(ownOrShipped(directory, VOICES), voicesIn);
-  const models = files.filter((file) => !NO_MODELS.includes(path.basename(file))).map((file) => read(file, modelsIn));
+  const lists = read(path.join(directory, PARAMETER_LISTS), parseParameterLists);
+  const fees = read(path.join(directory, FEES), parseFees);
+  const voices = read(ownOrShipped(directory, VOICES), parseVoices);
+  const models = files
+    .filter((file) => !NO_MODELS.includes(path.basename(file)))
+    .map((file) => read(file, parseModels));
   const dataEndpoints = readDataEndpoints(directory, providers);
   try {
-    const connectedModels = connected(
+    const connectedModels = linkProviders(
       models.flatMap(({ content }) => content),
       providers,
     );
@@ -55,7 +57,9 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
 /** A catalogue that lists no lookups sells none, whatever ships with the project. */
 function readDataEndpoints(directory: string, providers: readonly ProviderFile[]): readonly DataEndpointFile[] {
   const file = path.join(directory, DATA_ENDPOINTS);
-  return existsSync(file) ? read(file, (data) => reached(dataEndpointsIn(data), providers)).content : [];
+  return existsSync(file)
+    ? read(file, (data) => assertDataProvidersExist(parseDataEndpoints(data), providers)).content
+    : [];
 }
 
 /**
@@ -63,7 +67,7 @@ function readDataEndpoints(directory: string, providers: readonly ProviderFile[]
  * @throws Error as `readCatalogue` does
  */
 export function readProviders(directory = shippedCatalogue()): readonly ProviderFile[] {
-  return read(ownOrShipped(directory, PROVIDERS), providersIn).content;
+  return read(ownOrShipped(directory, PROVIDERS), parseProviders).content;
 }
 
 /**
@@ -119,9 +123,9 @@ function read<T>(file: string, check: (data: unknown) => T): DataFile<T> {
     return { file, text, content: check(JSON.parse(text)) };
   } catch (error) {
     if (text === undefined) throw unusable(file, error);
-    if (error instanceof DataFileError) throw unusable(`${file}:${lineOf(text, error.path)}`, error);
+    if (error instanceof DataFileError) throw unusable(`${file}:${findLine(text, error.path)}`, error);
     const why = (error as Error).message.replace(/\s+/g, ' ');
-    throw unusable(`${file}:${lineOfMistake(text)}`, new Error(`it is no JSON: ${why}`, { cause: error }));
+    throw unusable(`${file}:${findSyntaxErrorLine(text)}`, new Error(`it is no JSON: ${why}`, { cause: error }));
   }
 }
 
@@ -129,8 +133,8 @@ function read<T>(file: string, check: (data: unknown) => T): DataFile<T> {
 function foundAmong(files: readonly DataFile<readonly unknown[]>[], mistake: DataFileError): Error {
   let [index = 0] = mistake.path as readonly number[];
   for (const { file, text, content } of files) {
-    const local: Path = [index, ...mistake.path.slice(1)];
-    if (index < content.length) return unusable(`${file}:${lineOf(text, local)}`, mistake);
+    const local: JsonPath = [index, ...mistake.path.slice(1)];
+    if (index < content.length) return unusable(`${file}:${findLine(text, local)}`, mistake);
     index -= content.length;
   }
   return mistake;

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { isMedia, type Model, readCatalogue } from '#catalogue';
-import { boundOf, type PriceLine, priceOf, soldFor } from '#domain';
+import { isMedia, readCatalogue, type TokenPricedModel } from '#catalogue';
+import { calculateCostAndPrice, calculateMaxPrice, calculatePrice, type PriceListLine } from '#domain';
 import { formatUsd } from '#kernel';
 
 let directory: string;
@@ -207,7 +207,7 @@ describe('the catalogue that ships', () => {
     const prices = shown.flatMap((id) =>
       (catalogue.find(id)?.endpoints ?? []).map(({ slug, tariff: { creditor, prices } }) => {
         const usages = [...units.map((unit) => ({ [unit]: 1_000_000 })), { request: 1 }];
-        return [id, slug, creditor, ...usages.map((usage) => formatUsd(priceOf(usage, prices).cost))];
+        return [id, slug, creditor, ...usages.map((usage) => formatUsd(calculateCostAndPrice(usage, prices).cost))];
       }),
     );
     expect(prices).toEqual([
@@ -236,17 +236,17 @@ describe('the catalogue that ships', () => {
       expect([privacy, ...endpoints.map(({ upstream }) => upstream)]).toEqual(['anon', 'openrouter']);
     for (const { tariff } of catalogue.models.flatMap((model) => (isMedia(model) ? [] : model.endpoints))) {
       const usage = { input: 1, output: 1, request: 1 };
-      const { cost, price } = priceOf(usage, tariff.prices);
+      const { cost, price } = calculateCostAndPrice(usage, tariff.prices);
       expect(cost > 0n).toBe(!isNamedFree({ id: tariff.of }));
       expect(price).toBeGreaterThanOrEqual(cost);
-      expect(boundOf(usage, tariff.prices)).toBeGreaterThanOrEqual(price);
+      expect(calculateMaxPrice(usage, tariff.prices)).toBeGreaterThanOrEqual(price);
     }
   });
 
   test('has longer contexts behind :extended', () => {
     const extended = catalogue.models.flatMap((model) =>
       'variants' in model && model.variants?.extended ? [[model, catalogue.find(model.variants.extended)]] : [],
-    ) as [Model, Model][];
+    ) as [TokenPricedModel, TokenPricedModel][];
     expect(extended.length).toBeGreaterThanOrEqual(1);
     for (const [model, longer] of extended) expect(longer.context).toBeGreaterThan(model.context);
   });
@@ -266,7 +266,7 @@ describe('the catalogue that ships', () => {
 describe('the catalogue at the prices of an earlier list', () => {
   const catalogue = readCatalogue();
   const { lines, version } = catalogue.priceList;
-  const doubled = ({ prices, ...line }: PriceLine): PriceLine => ({
+  const doubled = ({ prices, ...line }: PriceListLine): PriceListLine => ({
     ...line,
     prices: prices.map((each) => ({ ...each, ...(each.price ? { price: `${BigInt(each.price) * 2n}` } : {}) })),
   });
@@ -291,7 +291,7 @@ describe('the catalogue at the prices of an earlier list', () => {
       [picture, { image: 1 }],
       [found, { search: 1, request: 1 }],
     ] as const) {
-      const [before, now] = [then, catalogue].map((each) => soldFor(usage, prices(each)));
+      const [before, now] = [then, catalogue].map((each) => calculatePrice(usage, prices(each)));
       expect(now).toBeGreaterThan(0n);
       expect(before).toBe((now ?? 0n) * 2n);
     }
@@ -315,7 +315,7 @@ describe('the catalogue at the prices of an earlier list', () => {
   });
 
   test('counts results where they had a cost then, and only there', () => {
-    const byLookup = (line: PriceLine): PriceLine =>
+    const byLookup = (line: PriceListLine): PriceListLine =>
       line.of === 'professionals/people-search'
         ? { ...line, prices: [{ unit: 'lookup', per: 1, cost: '1', price: '2' }] }
         : line;
@@ -323,7 +323,7 @@ describe('the catalogue at the prices of an earlier list', () => {
     expect(catalogue.dataEndpoint('professionals', 'people-search')?.billed).toBeDefined();
     expect(earlier.dataEndpoint('professionals', 'people-search')).toBeDefined();
     expect(earlier.dataEndpoint('professionals', 'people-search')?.billed).toBeUndefined();
-    const byResult = (line: PriceLine): PriceLine =>
+    const byResult = (line: PriceListLine): PriceListLine =>
       line.of === 'web/search' ? { ...line, prices: [...line.prices, { unit: 'result', per: 1, cost: '1' }] } : line;
     expect(
       catalogue.pricedBy({ version: 'then', lines: lines.map(byResult) }).dataEndpoint('web', 'search'),

@@ -1,16 +1,16 @@
 /** The models that are sold, where they can be had and for how much. */
 import { createHash } from 'node:crypto';
-import { type PriceLine, priceFromJson, priceToJson, type Tariff } from '#domain';
+import { type PriceListLine, priceFromJson, priceToJson, type Tariff } from '#domain';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
 import { type AnyModelFile, assertConsistent, type FeeFile, isMedia } from './data-files.ts';
 import type { MediaEndpointFile, MediaModelFile } from './media-file.ts';
 import {
+  type ChatProtocol,
   type EndpointFile,
-  type Language,
   type ModelFile,
   type OfferFile,
   type Quantization,
-  slugOf,
+  toSlug,
 } from './model-file.ts';
 import { dataTariff, mediaTariff, modelTariff, serviceTariff } from './tariffs.ts';
 import type { Voice, VoiceFile } from './voices-file.ts';
@@ -26,7 +26,7 @@ export interface Endpoint
   readonly tariff: Tariff;
   /** Request fields that the upstream knows; it may refuse others. */
   readonly parameters: readonly string[];
-  readonly speaks: readonly Language[];
+  readonly speaks: readonly ChatProtocol[];
   readonly zdr: boolean;
   readonly collectsData: boolean;
   readonly quantization: Quantization;
@@ -41,7 +41,7 @@ interface Described {
 }
 
 /** A model that is paid by tokens. */
-export interface Model extends Described, Omit<ModelFile, 'endpoints' | 'released' | 'outputs'> {
+export interface TokenPricedModel extends Described, Omit<ModelFile, 'endpoints' | 'released' | 'outputs'> {
   readonly endpoints: readonly Endpoint[];
 }
 
@@ -52,7 +52,7 @@ export interface MediaModel extends Described, Omit<MediaModelFile, 'endpoints' 
   readonly endpoints: readonly Endpoint[];
 }
 
-export type AnyModel = Model | MediaModel;
+export type AnyModel = TokenPricedModel | MediaModel;
 
 /** A lookup of data, and the one endpoint that serves it. */
 export interface DataEndpoint extends Omit<DataEndpointFile, 'baseUsd' | 'margin' | 'guessed' | 'billed'> {
@@ -63,7 +63,7 @@ export interface DataEndpoint extends Omit<DataEndpointFile, 'baseUsd' | 'margin
 
 export interface PriceList {
   readonly version: string;
-  readonly lines: readonly PriceLine[];
+  readonly lines: readonly PriceListLine[];
 }
 
 export type ParameterLists = Readonly<Record<string, readonly string[]>>;
@@ -214,7 +214,7 @@ function nameOf({ of, provider, creditor }: Pick<Tariff, 'of' | 'provider' | 'cr
   return [of, provider, creditor].join(' ');
 }
 
-function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): Model {
+function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): TokenPricedModel {
   return {
     ...model,
     created: secondsOf(released),
@@ -261,7 +261,7 @@ function endpointOf({ parameters, margin, ...offer }: OfferFile, tariff: Tariff,
     quantization: 'unknown',
     speaks: ['chat'],
     ...offer,
-    slug: slugOf(offer.provider),
+    slug: toSlug(offer.provider),
     tariff,
     parameters: typeof parameters === 'string' ? (lists[parameters] ?? []) : parameters,
   };
@@ -269,7 +269,7 @@ function endpointOf({ parameters, margin, ...offer }: OfferFile, tariff: Tariff,
 
 /** The same prices have the same version, wherever and whenever they are read. */
 function priceListOf(tariffs: readonly Tariff[]): PriceList {
-  const lines = tariffs.map((tariff): PriceLine => ({ ...tariff, prices: tariff.prices.map(priceToJson) }));
+  const lines = tariffs.map((tariff): PriceListLine => ({ ...tariff, prices: tariff.prices.map(priceToJson) }));
   const version = createHash('sha256').update(JSON.stringify(lines)).digest('hex').slice(0, 16);
   return { version, lines };
 }

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { Catalogue, type DataEndpoint, dataPathOf, readCatalogue, shippedCatalogue } from '#catalogue';
-import { boundOf, costOf } from '#domain';
+import { Catalogue, type DataEndpoint, readCatalogue, shippedCatalogue, toDataPath } from '#catalogue';
+import { calculateCost, calculateMaxPrice } from '#domain';
 import { formatUsd } from '#kernel';
-import { type DataEndpointFile, dataEndpointsIn, reached } from './data-endpoint-file.ts';
+import { assertDataProvidersExist, type DataEndpointFile, parseDataEndpoints } from './data-endpoint-file.ts';
 
 /** What the specification lists (4.10), by our names of the classes; where it names no price, there is none here. */
 const LISTED = `
@@ -80,7 +80,7 @@ const named = (each: DataEndpoint) => `${each.provider}/${each.action}`;
 /** The most that a lookup can cost and be sold for. */
 const amounts = ({ endpoint, billed, caps }: DataEndpoint) => {
   const most = { lookup: 1, ...(billed ? { result: caps?.[billed.cap]?.max ?? Number.NaN } : {}) };
-  return { cost: costOf(most, endpoint.tariff.prices), price: boundOf(most, endpoint.tariff.prices) };
+  return { cost: calculateCost(most, endpoint.tariff.prices), price: calculateMaxPrice(most, endpoint.tariff.prices) };
 };
 
 describe('the lookups that ship', () => {
@@ -100,7 +100,7 @@ describe('the lookups that ship', () => {
   });
 
   test('are found where the specification has them', () => {
-    const paths = dataEndpoints.map(dataPathOf);
+    const paths = dataEndpoints.map(toDataPath);
     expect(paths).toContain('/data/api/maps/text-search/full');
     expect(paths).toContain('/data/x/tweets/by/id');
   });
@@ -186,7 +186,7 @@ describe('the lookups that ship', () => {
 
   test('are marked where the specification has no price', () => {
     const shipped = JSON.parse(readFileSync(path.join(shippedCatalogue(), 'data-endpoints.json'), 'utf8'));
-    const guessed = dataEndpointsIn(shipped).filter((each) => each.guessed);
+    const guessed = parseDataEndpoints(shipped).filter((each) => each.guessed);
     const unpriced = listed.filter(([, , , base]) => base === undefined);
     expect(guessed.map((each) => `${each.provider} ${each.action}`).sort()).toEqual(
       unpriced.map(([, ...name]) => name.join(' ')).sort(),
@@ -251,22 +251,22 @@ describe('a file of lookups', () => {
     ],
     ['with an unknown field', { key: 'k' } as never, 'data endpoint "web/search" has an unknown field "key"'],
   ])('is refused with one %s', (_, change, message) => {
-    expect(() => dataEndpointsIn([good])).not.toThrow();
-    expect(() => dataEndpointsIn([{ ...good, ...change }])).toThrow(message);
+    expect(() => parseDataEndpoints([good])).not.toThrow();
+    expect(() => parseDataEndpoints([{ ...good, ...change }])).toThrow(message);
   });
 
   test('is refused with one that is there twice, or whose vendor is not there or keeps its key to itself', () => {
-    expect(() => dataEndpointsIn([good, good])).toThrow('data endpoint "/data/api/web/search" is there twice');
+    expect(() => parseDataEndpoints([good, good])).toThrow('data endpoint "/data/api/web/search" is there twice');
     const vendor = { slug: 'v', protocol: 'data', env: 'V', baseUrl: 'https://v.example', sandboxPath: '/v' };
     const silent = { ...vendor, onDisconnect: 'bills on' } as const;
-    expect(() => reached([good], [])).toThrow('names the provider "v", which is not there');
-    expect(() => reached([good], [silent])).toThrow('which does not say how its key is sent');
-    expect(reached([good], [{ ...silent, credential: { in: 'query', name: 'key' } }])).toEqual([good]);
+    expect(() => assertDataProvidersExist([good], [])).toThrow('names the provider "v", which is not there');
+    expect(() => assertDataProvidersExist([good], [silent])).toThrow('which does not say how its key is sent');
+    expect(assertDataProvidersExist([good], [{ ...silent, credential: { in: 'query', name: 'key' } }])).toEqual([good]);
   });
 
   test('has prices by the lookup, and costs by the result where that is what is billed', () => {
     const sold = (more: object) =>
-      Catalogue.of([], { dataEndpoints: dataEndpointsIn([{ ...good, ...capped, ...more }]) }).priceList.lines;
+      Catalogue.of([], { dataEndpoints: parseDataEndpoints([{ ...good, ...capped, ...more }]) }).priceList.lines;
     const name = { of: 'web/search', provider: 'web', creditor: 'v' };
     const lookup = { unit: 'lookup', per: 1, price: '11500000000' };
     expect(sold({})).toEqual([{ ...name, prices: [{ ...lookup, cost: '10000000000' }] }]);

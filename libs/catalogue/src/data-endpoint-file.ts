@@ -5,23 +5,23 @@ import type { ProviderFile } from './provider-file.ts';
 import {
   amount,
   count,
+  createDataFileError,
   DataFileError,
+  enumRule,
+  type FieldLocation,
   factor,
+  findDuplicate,
   flag,
   isObject,
   isText,
-  mapOf,
+  mapRule,
   matches,
-  mistakeAt,
   object,
-  oneOf,
   optional,
-  type Place,
-  placeOf,
-  type Rule,
-  repeated,
   text,
-  within,
+  toFieldLocation,
+  type ValidationRule,
+  withParent,
 } from './validation-rules.ts';
 
 /**
@@ -49,14 +49,14 @@ export type DataProvider = (typeof DATA_PROVIDERS)[number];
 export const SOCIAL: DataProvider = 'x';
 
 /** Where clients find a lookup, below `/v1`. */
-export function dataPathOf({ provider, action }: Pick<DataEndpointFile, 'provider' | 'action'>): string {
+export function toDataPath({ provider, action }: Pick<DataEndpointFile, 'provider' | 'action'>): string {
   return provider === SOCIAL ? `/data/${provider}/${action}` : `/data/api/${provider}/${action}`;
 }
 
 export type DataMethod = 'GET' | 'POST';
 
 /** Of a number: the most it may be, and what is sent where a request has none. Of a list: how many it may have. */
-export interface Cap {
+export interface FieldCap {
   readonly max: number;
   readonly default?: number;
 }
@@ -85,7 +85,7 @@ export interface DataEndpointFile {
   /** The vendor invoices so many USD for each result, and not the base: `count` is where the answer has them, `cap` the field that bounds them. */
   readonly billed?: { readonly usd: string; readonly count: string; readonly cap: string };
   /** By the dotted path of the field in a body, by its name in a query. */
-  readonly caps?: Readonly<Record<string, Cap>>;
+  readonly caps?: Readonly<Record<string, FieldCap>>;
   /**
    * Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, and one that fails. `tooLong`: the
    * caller chooses what is read, such as a page of their own, and pays for an answer that is too long to pass on.
@@ -109,18 +109,18 @@ export interface DataEndpointFile {
 const STEP = '(?!\\.+(?:/|$))(?:[\\w.:-]|\\{\\w+\\})+';
 const dotted = matches('names with dots between them', /^\w+(\.\w+)*$/);
 const schemas = new Ajv2020({ strict: false, validateFormats: false, logger: false });
-const methods = oneOf(['GET', 'POST'] satisfies readonly DataMethod[]);
+const methods = enumRule(['GET', 'POST'] satisfies readonly DataMethod[]);
 const headerValue = matches('printable ASCII', /^[ -~]+$/);
 
-const schema: Rule = (value, place) => {
+const schema: ValidationRule = (value, place) => {
   isObject(value, place);
   if (schemas.validateSchema(value as object)) return;
   const [{ instancePath = '', message = '' } = {}] = schemas.errors ?? [];
-  throw mistakeAt(within(place, ...instancePath.split('/').slice(1)), `is no JSON schema: it ${message}`);
+  throw createDataFileError(withParent(place, ...instancePath.split('/').slice(1)), `is no JSON schema: it ${message}`);
 };
 
 const endpoint = object({
-  provider: oneOf(DATA_PROVIDERS),
+  provider: enumRule(DATA_PROVIDERS),
   action: matches('lower case words with slashes between them', /^[a-z0-9_-]+(\/[a-z0-9_-]+)*$/),
   method: methods,
   name: text,
@@ -128,13 +128,13 @@ const endpoint = object({
   upstream: text,
   path: matches('a path of plain names and {fields}', new RegExp(`^(?:/${STEP})+/?$`)),
   upstreamMethod: optional(methods),
-  headers: optional(mapOf(headerValue)),
+  headers: optional(mapRule(headerValue)),
   always: optional(isObject),
   baseUsd: amount,
   margin: factor,
   guessed: optional(flag),
   billed: optional(object({ usd: amount, count: dotted, cap: text })),
-  caps: optional(mapOf(object({ max: count, default: optional(count) }))),
+  caps: optional(mapRule(object({ max: count, default: optional(count) }))),
   charged: object({ empty: flag, notFound: flag, failed: flag, tooLong: optional(flag) }),
   results: optional(dotted),
   binary: optional(flag),
@@ -146,14 +146,14 @@ const endpoint = object({
 const NOT_OURS = /^(host|connection|content-.*|transfer-encoding|accept-encoding|authorization|cookie|user-agent)$/;
 
 /** @throws DataFileError that names the endpoint and the field */
-export function dataEndpointsIn(data: unknown): readonly DataEndpointFile[] {
+export function parseDataEndpoints(data: unknown): readonly DataEndpointFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of data endpoints', []);
   for (const [i, each] of data.entries()) {
-    const place = placeOf(ownerOf(each, i), i);
+    const place = toFieldLocation(ownerOf(each, i), i);
     endpoint(each, place);
     assertSensible(each, place);
   }
-  const twice = repeated(data.map(dataPathOf));
+  const twice = findDuplicate(data.map(toDataPath));
   if (twice) throw new DataFileError(`data endpoint "${twice[0]}" is there twice`, [twice[1], 'action']);
   return data;
 }
@@ -164,45 +164,58 @@ function ownerOf(each: Partial<DataEndpointFile> | undefined, index: number): st
     : `data endpoint ${index + 1}`;
 }
 
-function assertSensible(file: DataEndpointFile, place: Place): void {
+function assertSensible(file: DataEndpointFile, place: FieldLocation): void {
   const { provider, method, path, headers = {}, caps = {}, example, charged, results } = file;
-  if (provider === SOCIAL && method !== 'GET') throw mistakeAt(within(place, 'method'), `must be GET for ${SOCIAL}`);
+  if (provider === SOCIAL && method !== 'GET')
+    throw createDataFileError(withParent(place, 'method'), `must be GET for ${SOCIAL}`);
   for (const name of Object.keys(headers))
     if (!/^[a-z0-9-]+$/.test(name) || NOT_OURS.test(name))
-      throw mistakeAt(within(place, 'headers', name), 'is no header that may be said here, in lower case');
+      throw createDataFileError(
+        withParent(place, 'headers', name),
+        'is no header that may be said here, in lower case',
+      );
   for (const [field, { max, default: usual = max }] of Object.entries(caps))
-    if (usual > max) throw mistakeAt(within(place, 'caps', field, 'default'), 'must not be above the cap');
+    if (usual > max)
+      throw createDataFileError(withParent(place, 'caps', field, 'default'), 'must not be above the cap');
   for (const [, field = ''] of path.matchAll(/\{(\w+)\}/g))
-    if (!isText(example[field])) throw mistakeAt(within(place, 'example'), `must have the text ${field} of its path`);
+    if (!isText(example[field]))
+      throw createDataFileError(withParent(place, 'example'), `must have the text ${field} of its path`);
   if (!charged.empty && results === undefined)
-    throw mistakeAt(within(place, 'results'), 'must say where results are, where the vendor does not charge for none');
+    throw createDataFileError(
+      withParent(place, 'results'),
+      'must say where results are, where the vendor does not charge for none',
+    );
   assertCovered(file, place);
 }
 
 /** What is sold by the lookup and invoiced by the result must be worth it however many there are. */
-function assertCovered({ baseUsd, billed, caps = {}, margin }: DataEndpointFile, place: Place): void {
-  if (Number(margin) < 1) throw mistakeAt(within(place, 'margin'), 'must not be below 1: it would sell below cost');
+function assertCovered({ baseUsd, billed, caps = {}, margin }: DataEndpointFile, place: FieldLocation): void {
+  if (Number(margin) < 1)
+    throw createDataFileError(withParent(place, 'margin'), 'must not be below 1: it would sell below cost');
   if (!billed) return;
   const cap = Object.hasOwn(caps, billed.cap) ? caps[billed.cap] : undefined;
-  if (!cap) throw mistakeAt(within(place, 'billed', 'cap'), 'must be a field that has a cap');
+  if (!cap) throw createDataFileError(withParent(place, 'billed', 'cap'), 'must be a field that has a cap');
   if (money.parseUsd(billed.usd) * BigInt(cap.max) > money.parseUsd(baseUsd))
-    throw mistakeAt(within(place, 'billed', 'usd'), `must not come to more than the base for ${cap.max} results`);
+    throw createDataFileError(
+      withParent(place, 'billed', 'usd'),
+      `must not come to more than the base for ${cap.max} results`,
+    );
 }
 
 /**
  * Every data endpoint is reached by a vendor that is there and says how its key is sent.
  * @throws DataFileError whose path begins with the index of the endpoint
  */
-export function reached(
+export function assertDataProvidersExist(
   endpoints: readonly DataEndpointFile[],
   providers: readonly ProviderFile[],
 ): readonly DataEndpointFile[] {
   for (const [i, each] of endpoints.entries()) {
-    const place = within(placeOf(ownerOf(each, i), i), 'upstream');
+    const place = withParent(toFieldLocation(ownerOf(each, i), i), 'upstream');
     const vendor = providers.find(({ slug }) => slug === each.upstream);
-    if (!vendor) throw mistakeAt(place, `names the provider "${each.upstream}", which is not there`);
+    if (!vendor) throw createDataFileError(place, `names the provider "${each.upstream}", which is not there`);
     if (!vendor.credential)
-      throw mistakeAt(place, `names the provider "${each.upstream}", which does not say how its key is sent`);
+      throw createDataFileError(place, `names the provider "${each.upstream}", which does not say how its key is sent`);
   }
   return endpoints;
 }

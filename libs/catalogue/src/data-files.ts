@@ -1,6 +1,6 @@
 /** What data files may hold: models of every type, lists of parameters, fees. */
 import {
-  assertSensible,
+  assertConsistentMediaModel,
   audioModel,
   imageModel,
   type MediaModelFile,
@@ -9,32 +9,32 @@ import {
 } from './media-file.ts';
 import {
   chatModel,
+  describeModel,
   embeddingModel,
   MODEL_TYPES,
   type ModelFile,
   type ModelType,
-  ownerOf,
-  slugOf,
+  toSlug,
 } from './model-file.ts';
 import { assertPrivacy } from './private-models.ts';
 import {
   amount,
+  createDataFileError,
   DataFileError,
+  enumRule,
+  type FieldLocation,
+  findDuplicate,
   flag,
   isObject,
   isText,
-  mapOf,
-  mistakeAt,
+  mapRule,
   object,
-  oneOf,
   optional,
-  type Place,
-  placeOf,
-  type Rule,
-  repeated,
   text,
   texts,
-  within,
+  toFieldLocation,
+  type ValidationRule,
+  withParent,
 } from './validation-rules.ts';
 
 export type AnyModelFile = ModelFile | MediaModelFile;
@@ -46,7 +46,7 @@ export function isMedia<M extends { readonly type: ModelType }>(
   return model.type !== 'chat' && model.type !== 'embedding';
 }
 
-const SHAPES: Readonly<Record<ModelType, Rule>> = {
+const SHAPES: Readonly<Record<ModelType, ValidationRule>> = {
   chat: chatModel,
   embedding: embeddingModel,
   image: imageModel,
@@ -54,33 +54,36 @@ const SHAPES: Readonly<Record<ModelType, Rule>> = {
   audio: audioModel,
 };
 
-const typed = oneOf(MODEL_TYPES);
+const typed = enumRule(MODEL_TYPES);
 
 /**
  * Checks what one data file holds.
  * @throws DataFileError that names the model and the field
  */
-export function modelsIn(data: unknown): readonly AnyModelFile[] {
+export function parseModels(data: unknown): readonly AnyModelFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of models', []);
-  for (const [i, each] of data.entries()) assertModel(each, placeOf(ownerOf(each, i), i));
+  for (const [i, each] of data.entries()) assertModel(each, toFieldLocation(describeModel(each, i), i));
   return data;
 }
 
-function assertModel(data: unknown, place: Place): asserts data is AnyModelFile {
+function assertModel(data: unknown, place: FieldLocation): asserts data is AnyModelFile {
   isObject(data, place);
   const model = data as AnyModelFile;
-  text(model.id, within(place, 'id'));
-  typed(model.type, within(place, 'type'));
+  text(model.id, withParent(place, 'id'));
+  typed(model.type, withParent(place, 'type'));
   SHAPES[model.type](data, place);
-  if (isMedia(model)) assertSensible(model, place);
+  if (isMedia(model)) assertConsistentMediaModel(model, place);
   else if (model.maxOutput > model.context)
-    throw mistakeAt(within(place, 'maxOutput'), 'must not be above its context');
+    throw createDataFileError(withParent(place, 'maxOutput'), 'must not be above its context');
   if (model.privacy === 'zdr' && !model.endpoints.some(({ zdr }) => zdr))
-    throw mistakeAt(within(place, 'privacy'), 'is zdr, which none of its endpoints is');
+    throw createDataFileError(withParent(place, 'privacy'), 'is zdr, which none of its endpoints is');
   assertPrivacy(model, place);
-  const twice = repeated(model.endpoints.map(({ provider }) => slugOf(provider)));
+  const twice = findDuplicate(model.endpoints.map(({ provider }) => toSlug(provider)));
   if (twice)
-    throw mistakeAt(within(place, 'endpoints', twice[1], 'provider'), `is ${twice[0]}, which is there already`);
+    throw createDataFileError(
+      withParent(place, 'endpoints', twice[1], 'provider'),
+      `is ${twice[0]}, which is there already`,
+    );
 }
 
 /**
@@ -96,31 +99,34 @@ export function assertConsistent(
     { name: id, path: [i, 'id'] },
     ...aliases.map((name, a) => ({ name, path: [i, 'aliases', a] })),
   ]);
-  const twice = repeated(names.map(({ name }) => name));
+  const twice = findDuplicate(names.map(({ name }) => name));
   if (twice) throw new DataFileError(`model "${twice[0]}" is there twice`, names[twice[1]]?.path ?? []);
   const types = new Map(models.map(({ id, type }) => [id, type]));
   for (const [i, model] of models.entries()) {
-    const place = placeOf(ownerOf(model, i), i);
+    const place = toFieldLocation(describeModel(model, i), i);
     for (const [suffix, variant] of Object.entries(isMedia(model) ? {} : (model.variants ?? {})))
       if (types.get(variant) !== 'chat')
-        throw mistakeAt(within(place, 'variants', suffix), `names "${variant}", which is not there`);
+        throw createDataFileError(withParent(place, 'variants', suffix), `names "${variant}", which is not there`);
     for (const [e, { parameters }] of model.endpoints.entries())
       if (typeof parameters === 'string' && !Object.hasOwn(parameterLists, parameters))
-        throw mistakeAt(
-          within(place, 'endpoints', e, 'parameters'),
+        throw createDataFileError(
+          withParent(place, 'endpoints', e, 'parameters'),
           `names the list "${parameters}", which is not there`,
         );
     for (const [e, { searchFee }] of (isMedia(model) ? [] : model.endpoints).entries())
       if (searchFee !== undefined && !fees.some(({ name }) => name === searchFee))
-        throw mistakeAt(within(place, 'endpoints', e, 'searchFee'), `names the fee "${searchFee}", which is not there`);
+        throw createDataFileError(
+          withParent(place, 'endpoints', e, 'searchFee'),
+          `names the fee "${searchFee}", which is not there`,
+        );
   }
 }
 
-const lists = mapOf(texts);
+const lists = mapRule(texts);
 
 /** @throws DataFileError that names the list */
-export function parameterListsIn(data: unknown): Readonly<Record<string, readonly string[]>> {
-  lists(data, placeOf('the lists of parameters'));
+export function parseParameterLists(data: unknown): Readonly<Record<string, readonly string[]>> {
+  lists(data, toFieldLocation('the lists of parameters'));
   return data as Readonly<Record<string, readonly string[]>>;
 }
 
@@ -146,19 +152,19 @@ const feeFields = object({
   zdr: optional(flag),
 });
 
-const fee: Rule = (value, place) => {
+const fee: ValidationRule = (value, place) => {
   feeFields(value, place);
   const { priceUsd, priceUsdPerRequest } = value as FeeFile;
   if ((priceUsd === undefined) === (priceUsdPerRequest === undefined))
-    throw mistakeAt(place, 'must have one of priceUsd and priceUsdPerRequest');
+    throw createDataFileError(place, 'must have one of priceUsd and priceUsdPerRequest');
 };
 
 /** @throws DataFileError that names the fee and the field */
-export function feesIn(data: unknown): readonly FeeFile[] {
+export function parseFees(data: unknown): readonly FeeFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of fees', []);
   for (const [i, each] of data.entries())
-    fee(each, placeOf(isText(each?.name) ? `fee "${each.name}"` : `fee ${i + 1}`, i));
-  const twice = repeated(data.map(({ name }) => name));
+    fee(each, toFieldLocation(isText(each?.name) ? `fee "${each.name}"` : `fee ${i + 1}`, i));
+  const twice = findDuplicate(data.map(({ name }) => name));
   if (twice) throw new DataFileError(`fee "${twice[0]}" is there twice`, [twice[1], 'name']);
   return data;
 }

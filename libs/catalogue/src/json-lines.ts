@@ -1,12 +1,12 @@
 /** Where things stand in a JSON text: only looked for when something is wrong with it. */
-import type { Path } from './validation-rules.ts';
+import type { JsonPath } from './validation-rules.ts';
 
 const SPACE = /[ \t\r\n]*/y;
 const STRING = /"(?:[^"\\\r\n]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
 const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /** The line on which a value stands, from 1; of a value that is not there, the line of what it is missing from. */
-export function lineOf(text: string, path: Path): number {
+export function findLine(text: string, path: JsonPath): number {
   const { starts } = scanned(text);
   for (let length = path.length; length > 0; length--) {
     const start = starts.get(JSON.stringify(path.slice(0, length)));
@@ -16,7 +16,7 @@ export function lineOf(text: string, path: Path): number {
 }
 
 /** The line from which on a text is no JSON. */
-export function lineOfMistake(text: string): number {
+export function findSyntaxErrorLine(text: string): number {
   return lineAt(text, scanned(text).end);
 }
 
@@ -44,7 +44,7 @@ class Scanner {
 
   constructor(private readonly text: string) {}
 
-  value(path: Path): void {
+  value(path: JsonPath): void {
     this.skip(SPACE);
     const key = JSON.stringify(path);
     if (typeof path.at(-1) !== 'string') this.starts.set(key, this.at);
@@ -62,7 +62,7 @@ class Scanner {
     return found;
   }
 
-  private members(path: Path): void {
+  private members(path: JsonPath): void {
     this.skip(SPACE);
     if (this.next('}')) return;
     do {
@@ -78,7 +78,7 @@ class Scanner {
     this.expect('}');
   }
 
-  private elements(path: Path): void {
+  private elements(path: JsonPath): void {
     this.skip(SPACE);
     if (this.next(']')) return;
     let i = 0;

@@ -3,17 +3,17 @@ import { DESCRIBED, type DescribedFile, OFFER, type OfferFile } from './model-fi
 import {
   amount,
   count,
-  listOf,
-  mapOf,
-  mistakeAt,
-  must,
+  createDataFileError,
+  enumRule,
+  type FieldLocation,
+  listRule,
+  mapRule,
   object,
-  oneOf,
   optional,
-  type Place,
+  predicateRule,
   text,
   texts,
-  within,
+  withParent,
 } from './validation-rules.ts';
 
 /** What a price is for. A clip is a whole video, whatever its length. */
@@ -46,7 +46,7 @@ export interface UnitPriceFile {
 export const BILLED_TOKENS = ['input', 'imageInput', 'output', 'imageOutput'] as const;
 
 /** How a vendor is told what was chosen, where that differs from our names and words. */
-export interface Wire {
+export interface WireMapping {
   /** Its names of our parameters. */
   readonly names?: Readonly<Record<string, string>>;
   /** Its words for ours, by our parameter; what has none there is not sent. */
@@ -65,7 +65,7 @@ export interface MediaEndpointFile extends OfferFile {
   readonly usdPerMillionTokens?: Readonly<Partial<Record<(typeof BILLED_TOKENS)[number], string>>>;
   /** Images that one call makes at most. */
   readonly imagesPerCall?: number;
-  readonly wire?: Wire;
+  readonly wire?: WireMapping;
 }
 
 export interface MediaModelFile extends DescribedFile {
@@ -87,12 +87,14 @@ export interface MediaModelFile extends DescribedFile {
 
 const perChoice = <T>(rule: T) => Object.fromEntries(CHOICES.map((choice) => [choice, rule]));
 
-const scalar = must('a text, a number, true or false', (it) => ['string', 'number', 'boolean'].includes(typeof it));
+const scalar = predicateRule('a text, a number, true or false', (it) =>
+  ['string', 'number', 'boolean'].includes(typeof it),
+);
 const wire = object({
-  names: optional(mapOf(text)),
-  words: optional(mapOf(mapOf(text))),
-  always: optional(mapOf(scalar)),
-  withImage: optional(object({ model: optional(text), always: optional(mapOf(scalar)) })),
+  names: optional(mapRule(text)),
+  words: optional(mapRule(mapRule(text))),
+  always: optional(mapRule(scalar)),
+  withImage: optional(object({ model: optional(text), always: optional(mapRule(scalar)) })),
 });
 
 const endpointPaidBy = (units: readonly MediaUnit[], more: Parameters<typeof object>[0]) =>
@@ -101,9 +103,9 @@ const endpointPaidBy = (units: readonly MediaUnit[], more: Parameters<typeof obj
     ...more,
     wire: optional(wire),
     usdPerUnit: object({
-      unit: oneOf(units),
+      unit: enumRule(units),
       usd: amount,
-      variants: optional(listOf(object({ when: object(perChoice(optional(text))), usd: amount }))),
+      variants: optional(listRule(object({ when: object(perChoice(optional(text))), usd: amount }))),
     }),
   });
 
@@ -116,9 +118,9 @@ const mediaModel = (
   object({
     ...DESCRIBED,
     outputs: texts,
-    capabilities: listOf(oneOf(CAPABILITIES[type])),
+    capabilities: listRule(enumRule(CAPABILITIES[type])),
     choices: optional(object(perChoice(optional(texts)))),
-    endpoints: listOf(endpointPaidBy(units, ofEndpoints)),
+    endpoints: listRule(endpointPaidBy(units, ofEndpoints)),
     ...more,
   });
 
@@ -140,33 +142,41 @@ export const audioModel = mediaModel('audio', ['minute', '1k_characters'], { max
  * Checks across fields.
  * @throws DataFileError
  */
-export function assertSensible(model: MediaModelFile, place: Place): void {
+export function assertConsistentMediaModel(model: MediaModelFile, place: FieldLocation): void {
   const { id, type, capabilities, choices = {}, endpoints } = model;
   if (type === 'video') {
-    if (!choices.duration) throw mistakeAt(within(place, 'choices', 'duration'), 'must be a list with something in it');
+    if (!choices.duration)
+      throw createDataFileError(withParent(place, 'choices', 'duration'), 'must be a list with something in it');
     if (id.endsWith('-i2v') !== capabilities.includes('requires_image'))
-      throw mistakeAt(within(place, 'capabilities'), 'must have requires_image exactly where the id ends with -i2v');
+      throw createDataFileError(
+        withParent(place, 'capabilities'),
+        'must have requires_image exactly where the id ends with -i2v',
+      );
   }
   const speaks = capabilities.includes('text_to_speech');
   if (type === 'audio' && speaks === capabilities.includes('speech_to_text'))
-    throw mistakeAt(within(place, 'capabilities'), 'must be speech_to_text or text_to_speech');
+    throw createDataFileError(withParent(place, 'capabilities'), 'must be speech_to_text or text_to_speech');
   if (speaks !== (model.maxCharacters !== undefined))
-    throw mistakeAt(within(place, 'maxCharacters'), 'must be there for text_to_speech, and only for it');
+    throw createDataFileError(withParent(place, 'maxCharacters'), 'must be there for text_to_speech, and only for it');
   if (type !== 'audio') assertSensiblePictures(model, place);
   for (const [i, { usdPerUnit, wire }] of endpoints.entries()) {
     for (const [choice, words] of Object.entries(wire?.words ?? {}))
       for (const word of choices[choice as Choice] ?? [])
         if (!Object.hasOwn(words, word))
-          throw mistakeAt(within(place, 'endpoints', i, 'wire', 'words', choice), `must have a word for ${word}`);
-    const priced = within(place, 'endpoints', i, 'usdPerUnit');
+          throw createDataFileError(
+            withParent(place, 'endpoints', i, 'wire', 'words', choice),
+            `must have a word for ${word}`,
+          );
+    const priced = withParent(place, 'endpoints', i, 'usdPerUnit');
     const unit = speaks ? '1k_characters' : 'minute';
-    if (type === 'audio' && usdPerUnit.unit !== unit) throw mistakeAt(within(priced, 'unit'), `must be ${unit}`);
+    if (type === 'audio' && usdPerUnit.unit !== unit)
+      throw createDataFileError(withParent(priced, 'unit'), `must be ${unit}`);
     for (const [v, { when }] of (usdPerUnit.variants ?? []).entries()) {
-      const named = within(priced, 'variants', v, 'when');
-      if (Object.keys(when).length === 0) throw mistakeAt(named, 'must name a choice');
+      const named = withParent(priced, 'variants', v, 'when');
+      if (Object.keys(when).length === 0) throw createDataFileError(named, 'must name a choice');
       for (const [choice, word] of Object.entries(when))
         if (!choices[choice as Choice]?.includes(word))
-          throw mistakeAt(within(named, choice), `must be one of the choices of ${choice}`);
+          throw createDataFileError(withParent(named, choice), `must be one of the choices of ${choice}`);
     }
   }
 }
@@ -174,11 +184,14 @@ export function assertSensible(model: MediaModelFile, place: Place): void {
 const RATIO = /^[1-9]\d?:[1-9]\d?$/;
 
 /** Whoever serves a request, its price is the one that is listed. */
-function assertSensiblePictures({ choices = {}, endpoints }: MediaModelFile, place: Place): void {
+function assertSensiblePictures({ choices = {}, endpoints }: MediaModelFile, place: FieldLocation): void {
   if (choices.size?.some((size) => !RATIO.test(size)))
-    throw mistakeAt(within(place, 'choices', 'size'), 'must be ratios, such as 16:9');
+    throw createDataFileError(withParent(place, 'choices', 'size'), 'must be ratios, such as 16:9');
   const prices = endpoints.map(({ usdPerUnit, margin }) => JSON.stringify([usdPerUnit, margin]));
   const other = prices.findIndex((each) => each !== prices[0]);
   if (other > 0)
-    throw mistakeAt(within(place, 'endpoints', other, 'usdPerUnit'), 'must be the same for all endpoints of the model');
+    throw createDataFileError(
+      withParent(place, 'endpoints', other, 'usdPerUnit'),
+      'must be the same for all endpoints of the model',
+    );
 }

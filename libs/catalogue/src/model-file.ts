@@ -3,22 +3,22 @@ import {
   amount,
   count,
   countOrNone,
+  createDataFileError,
   day,
+  enumRule,
   factor,
   flag,
   isText,
-  listOf,
+  listRule,
   matches,
-  mistakeAt,
   object,
-  oneOf,
   optional,
   positive,
-  type Rule,
   share,
   text,
   texts,
-  within,
+  type ValidationRule,
+  withParent,
 } from './validation-rules.ts';
 
 export type PrivacyLevel = 'anon' | 'zdr' | 'e2e';
@@ -75,7 +75,7 @@ export interface OfferFile {
 
 /** OpenAI's chat completions, or whatever is translated from them, and OpenAI's Responses. */
 export const LANGUAGES = ['chat', 'responses'] as const;
-export type Language = (typeof LANGUAGES)[number];
+export type ChatProtocol = (typeof LANGUAGES)[number];
 
 export type UsdPerMillionTokens = Readonly<Record<'input' | 'output', string>> &
   Readonly<Partial<Record<'cacheRead' | 'cacheWrite' | 'reasoning', string>>>;
@@ -95,7 +95,7 @@ export interface EndpointFile extends OfferFile {
   /** It can search the web by itself when it is asked to: the fee of one such search. */
   readonly searchFee?: string;
   /** What it can be asked in; chat alone where nothing is said. */
-  readonly speaks?: readonly Language[];
+  readonly speaks?: readonly ChatProtocol[];
   /** Where the enclave of a private model is at its vendor: a path, or nothing where the vendor is one enclave. */
   readonly enclave?: string;
   /** Bytes of an event in the stream of its answers that are not text: the more, the less an answer is held to be. */
@@ -145,17 +145,17 @@ export interface ModelFile extends DescribedFile {
 }
 
 /** Fields of every endpoint. */
-export const OFFER: Readonly<Record<string, Rule>> = {
+export const OFFER: Readonly<Record<string, ValidationRule>> = {
   provider: text,
   upstream: text,
   model: text,
   margin: factor,
   parameters: (value, place) => (typeof value === 'string' ? text : texts)(value, place),
   routes: optional(flag),
-  onDisconnect: optional(oneOf(ON_DISCONNECT)),
+  onDisconnect: optional(enumRule(ON_DISCONNECT)),
   zdr: optional(flag),
   collectsData: optional(flag),
-  quantization: optional(oneOf(QUANTIZATIONS)),
+  quantization: optional(enumRule(QUANTIZATIONS)),
   latencyMs: optional(positive),
   tokensPerSecond: optional(positive),
   toolReliability: optional(share),
@@ -172,10 +172,10 @@ const usdPerMillionTokens = object({
 const endpointFields = object({
   ...OFFER,
   usdPerMillionTokens,
-  tiers: optional(listOf(object({ above: count, usdPerMillionTokens }))),
+  tiers: optional(listRule(object({ above: count, usdPerMillionTokens }))),
   usdPerRequest: optional(amount),
   searchFee: optional(text),
-  speaks: optional(listOf(oneOf(LANGUAGES))),
+  speaks: optional(listRule(enumRule(LANGUAGES))),
   enclave: optional(matches('a path of lower case, such as "/model", or ""', /^(\/[a-z0-9][a-z0-9._-]*)*$/)),
   eventBytes: optional(countOrNone),
   eventTokens: optional(count),
@@ -183,33 +183,33 @@ const endpointFields = object({
 });
 
 /** What a tier left out would be sold at the price of short inputs. */
-const endpoint: Rule = (value, place) => {
+const endpoint: ValidationRule = (value, place) => {
   endpointFields(value, place);
   const { usdPerMillionTokens: base, tiers = [] } = value as EndpointFile;
   for (const [i, { above, usdPerMillionTokens: prices }] of tiers.entries()) {
-    const at = within(place, 'tiers', i);
+    const at = withParent(place, 'tiers', i);
     if (above <= (tiers[i - 1]?.above ?? 0))
-      throw mistakeAt(within(at, 'above'), 'must be more than that of the one before');
+      throw createDataFileError(withParent(at, 'above'), 'must be more than that of the one before');
     const missing = Object.keys(base).find((unit) => !(unit in prices));
     if (missing !== undefined)
-      throw mistakeAt(
-        within(at, 'usdPerMillionTokens'),
+      throw createDataFileError(
+        withParent(at, 'usdPerMillionTokens'),
         `has no price of ${missing}, which there is one of without it`,
       );
   }
 };
 
 /** Fields of every model. */
-export const DESCRIBED: Readonly<Record<string, Rule>> = {
+export const DESCRIBED: Readonly<Record<string, ValidationRule>> = {
   id: text,
   aliases: optional(texts),
-  type: oneOf(MODEL_TYPES),
+  type: enumRule(MODEL_TYPES),
   name: text,
   provider: text,
   description: text,
   released: day,
   popular: flag,
-  privacy: oneOf(['anon', 'zdr', 'e2e']),
+  privacy: enumRule(['anon', 'zdr', 'e2e']),
   inputs: texts,
 };
 
@@ -229,7 +229,7 @@ export const chatModel = object({
       webSearchDropsZdr: optional(flag),
     }),
   ),
-  endpoints: listOf(endpoint),
+  endpoints: listRule(endpoint),
 });
 
 export const embeddingModel = object({
@@ -238,16 +238,16 @@ export const embeddingModel = object({
   context: count,
   maxOutput: countOrNone,
   dimensions: count,
-  endpoints: listOf(endpoint),
+  endpoints: listRule(endpoint),
 });
 
 /** How providers are named in requests: `deepinfra`, `google-vertex`. */
-export function slugOf(provider: string): string {
+export function toSlug(provider: string): string {
   return provider.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }
 
 /** How a model is called in what is wrong with it: by its id, or by its place in the file where it has none. */
-export function ownerOf(model: unknown, i: number): string {
+export function describeModel(model: unknown, i: number): string {
   const id = (model as { readonly id?: unknown } | null)?.id;
   return isText(id) ? `model "${id}"` : `model ${i + 1}`;
 }

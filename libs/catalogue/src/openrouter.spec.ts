@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { Catalogue, modelsFromOpenRouter, modelsIn } from '#catalogue';
+import { Catalogue, modelsFromOpenRouter, parseModels } from '#catalogue';
 
 /** A row as the list has it. */
 const row = (more: object = {}) => ({
@@ -48,7 +48,7 @@ test('a row becomes an entry that the catalogue accepts, with exact prices', () 
       ],
     },
   ]);
-  const { lines } = Catalogue.of(modelsIn(models)).priceList;
+  const { lines } = Catalogue.of(parseModels(models)).priceList;
   expect(lines[0]?.prices[0]).toMatchObject({ unit: 'input', per: 1_000_000, cost: '3000000000000' });
 });
 
@@ -70,7 +70,7 @@ test('prices of long inputs become tiers, and sound is not taken that costs more
     ],
   };
   const architecture = { input_modalities: ['text', 'audio', 'video', 'image'] };
-  const [model] = modelsIn(imported(row({ pricing, architecture })).models);
+  const [model] = parseModels(imported(row({ pricing, architecture })).models);
   expect(model).toMatchObject({
     inputs: ['text', 'image'],
     endpoints: [
@@ -109,7 +109,7 @@ test.each([
 
 test('what is left open has a cautious default', () => {
   const { models } = imported({ id: 'm', pricing: { prompt: '0', completion: '0' }, top_provider: {} });
-  expect(modelsIn(models)[0]).toMatchObject({ context: 8_192, maxOutput: 2_048, inputs: ['text'], name: 'm' });
+  expect(parseModels(models)[0]).toMatchObject({ context: 8_192, maxOutput: 2_048, inputs: ['text'], name: 'm' });
 });
 
 test.each([null, [], { data: 5 }, 'list'])('%j is no list', (list) => {

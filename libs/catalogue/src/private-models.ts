@@ -3,8 +3,8 @@
  * one. Their ids show what they are, since clients choose them by the prefix.
  */
 import type { MediaModelFile } from './media-file.ts';
-import { type EndpointFile, type ModelFile, ownerOf, type PrivacyLevel } from './model-file.ts';
-import { mistakeAt, type Place, placeOf, within } from './validation-rules.ts';
+import { describeModel, type EndpointFile, type ModelFile, type PrivacyLevel } from './model-file.ts';
+import { createDataFileError, type FieldLocation, toFieldLocation, withParent } from './validation-rules.ts';
 
 type AnyModelFile = ModelFile | MediaModelFile;
 
@@ -29,49 +29,64 @@ const OF_ENCLAVES = ['enclave', 'eventBytes', 'templateTokens', 'eventTokens'] a
  * Checks that a model is private, or not, in all that is said of it.
  * @throws DataFileError
  */
-export function assertPrivacy(model: AnyModelFile, place: Place): void {
+export function assertPrivacy(model: AnyModelFile, place: FieldLocation): void {
   const named = (name: string) => name.startsWith(PRIVATE_PREFIX);
   const isNamed = named(model.id);
   if (isNamed !== isPrivate(model))
-    throw mistakeAt(within(place, 'privacy'), `must be e2e exactly where the id begins with ${PRIVATE_PREFIX}`);
+    throw createDataFileError(
+      withParent(place, 'privacy'),
+      `must be e2e exactly where the id begins with ${PRIVATE_PREFIX}`,
+    );
   for (const [a, alias] of (model.aliases ?? []).entries())
     if (named(alias) !== isNamed)
-      throw mistakeAt(within(place, 'aliases', a), `must begin with ${PRIVATE_PREFIX} exactly where the id does`);
+      throw createDataFileError(
+        withParent(place, 'aliases', a),
+        `must begin with ${PRIVATE_PREFIX} exactly where the id does`,
+      );
   if (!isNamed) assertReadable(model, place);
   else if (model.type === 'chat') assertPrivate(model, place);
-  else throw mistakeAt(within(place, 'type'), 'must be chat, which all private models are');
+  else throw createDataFileError(withParent(place, 'type'), 'must be chat, which all private models are');
 }
 
-function assertReadable(model: AnyModelFile, place: Place): void {
+function assertReadable(model: AnyModelFile, place: FieldLocation): void {
   for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries()) {
     const extra = OF_ENCLAVES.find((field) => endpoint[field] !== undefined);
-    if (extra) throw mistakeAt(within(place, 'endpoints', e, extra), 'must be there for private models alone');
+    if (extra)
+      throw createDataFileError(withParent(place, 'endpoints', e, extra), 'must be there for private models alone');
   }
   for (const [suffix, variant] of Object.entries((model as ModelFile).variants ?? {}))
     if (variant.startsWith(PRIVATE_PREFIX))
-      throw mistakeAt(within(place, 'variants', suffix), `names "${variant}", which is a private model`);
+      throw createDataFileError(withParent(place, 'variants', suffix), `names "${variant}", which is a private model`);
 }
 
 /** Pictures would hide in the ciphertext how many tokens they are. */
-function assertPrivate(model: ModelFile, place: Place): void {
+function assertPrivate(model: ModelFile, place: FieldLocation): void {
   for (const field of ['inputs', 'outputs'] as const)
-    if (model[field]?.some((each) => each !== 'text')) throw mistakeAt(within(place, field), 'must be text alone');
+    if (model[field]?.some((each) => each !== 'text'))
+      throw createDataFileError(withParent(place, field), 'must be text alone');
   const unreadable = (field: string, ...path: (string | number)[]) =>
-    mistakeAt(within(place, ...path, field), 'must not be there for a private model, whose requests nobody can read');
+    createDataFileError(
+      withParent(place, ...path, field),
+      'must not be there for a private model, whose requests nobody can read',
+    );
   const extra = OF_READABLE_MODELS.find((field) => model[field] !== undefined);
   if (extra) throw unreadable(extra);
   const [endpoint, another] = model.endpoints;
   if (!endpoint || another)
-    throw mistakeAt(within(place, 'endpoints'), 'must be one: what is encrypted for an enclave opens in no other');
+    throw createDataFileError(
+      withParent(place, 'endpoints'),
+      'must be one: what is encrypted for an enclave opens in no other',
+    );
   const misplaced = OF_READABLE_ENDPOINTS.find((field) => endpoint[field] !== undefined);
   if (misplaced) throw unreadable(misplaced, 'endpoints', 0);
   const missing = OF_ENCLAVES.slice(0, -1).find((field) => endpoint[field] === undefined);
-  if (missing) throw mistakeAt(within(place, 'endpoints', 0, missing), 'must be there for a private model');
+  if (missing)
+    throw createDataFileError(withParent(place, 'endpoints', 0, missing), 'must be there for a private model');
   for (const unit of ['input', 'output'] as const)
     if (Number(endpoint.usdPerMillionTokens[unit]) === 0)
       // What is free has no end: an answer is cut where its money is used up.
-      throw mistakeAt(
-        within(place, 'endpoints', 0, 'usdPerMillionTokens', unit),
+      throw createDataFileError(
+        withParent(place, 'endpoints', 0, 'usdPerMillionTokens', unit),
         'must be above 0 for a private model',
       );
 }
@@ -92,17 +107,21 @@ export function assertEnclaves(models: readonly AnyModelFile[], vendors: readonl
   const taken = new Map<string, string>();
   for (const [i, model] of models.entries())
     for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries()) {
-      const at = within(placeOf(ownerOf(model, i), i), 'endpoints', e);
+      const at = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e);
       const vendor = known.get(endpoint.upstream);
       if (!vendor) continue; // said elsewhere
       const opens = vendor.protocol === PROTOCOL;
       const what = opens ? `speaks ${PROTOCOL}, as enclaves do` : `does not speak ${PROTOCOL}`;
       if (opens !== isPrivate(model))
-        throw mistakeAt(within(at, 'upstream'), `names the provider "${vendor.slug}", which ${what}`);
+        throw createDataFileError(withParent(at, 'upstream'), `names the provider "${vendor.slug}", which ${what}`);
       if (!opens) continue;
       const address = `${vendor.baseUrl}${endpoint.enclave}`;
       const other = taken.get(address);
-      if (other) throw mistakeAt(within(at, 'enclave'), `is that of model "${other}" too, and an enclave serves one`);
+      if (other)
+        throw createDataFileError(
+          withParent(at, 'enclave'),
+          `is that of model "${other}" too, and an enclave serves one`,
+        );
       taken.set(address, model.id);
     }
 }

@@ -1,20 +1,20 @@
 /** Vendors as they stand in a data file: what each is. What it can do is code, found by its protocol. */
 import type { AnyModelFile } from './data-files.ts';
-import { ON_DISCONNECT, type OnDisconnect, ownerOf } from './model-file.ts';
+import { describeModel, ON_DISCONNECT, type OnDisconnect } from './model-file.ts';
 import { assertEnclaves } from './private-models.ts';
 import {
+  createDataFileError,
   DataFileError,
+  enumRule,
+  findDuplicate,
   isText,
   matches,
-  mistakeAt,
-  must,
   object,
-  oneOf,
   optional,
-  placeOf,
-  repeated,
+  predicateRule,
   text,
-  within,
+  toFieldLocation,
+  withParent,
 } from './validation-rules.ts';
 
 export interface CredentialFile {
@@ -56,30 +56,30 @@ const provider = object({
   env: matches('upper case letters, digits and underscores', /^[A-Z][A-Z0-9_]*$/),
   baseUrl: matches('an address without a slash at its end', /^https?:\/\/.*[^/]$/),
   sandboxPath: matches('a path', /^\/.*[^/]$/),
-  onDisconnect: oneOf(ON_DISCONNECT),
+  onDisconnect: enumRule(ON_DISCONNECT),
   credential: optional(
     object({
-      in: oneOf(['header', 'query']),
+      in: enumRule(['header', 'query']),
       name: matches('letters, digits, hyphens and underscores', /^[\w-]+$/),
       prefix: optional(matches('printable ASCII', /^[ -~]+$/)),
     }),
   ),
   dialect: optional(
     object({
-      limit: optional(oneOf(['max_tokens', 'max_completion_tokens'])),
-      reasoning: optional(oneOf(['reasoning_effort', 'reasoning'])),
-      messages: optional(must('a list of names', (it) => Array.isArray(it) && it.every(isText))),
+      limit: optional(enumRule(['max_tokens', 'max_completion_tokens'])),
+      reasoning: optional(enumRule(['reasoning_effort', 'reasoning'])),
+      messages: optional(predicateRule('a list of names', (it) => Array.isArray(it) && it.every(isText))),
     }),
   ),
 });
 
 /** @throws DataFileError that names the provider and the field */
-export function providersIn(data: unknown): readonly ProviderFile[] {
+export function parseProviders(data: unknown): readonly ProviderFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of providers', []);
   for (const [i, each] of data.entries())
-    provider(each, placeOf(isText(each?.slug) ? `provider "${each.slug}"` : `provider ${i + 1}`, i));
+    provider(each, toFieldLocation(isText(each?.slug) ? `provider "${each.slug}"` : `provider ${i + 1}`, i));
   for (const field of ['slug', 'env'] as const) {
-    const twice = repeated(data.map((each: ProviderFile) => each[field]));
+    const twice = findDuplicate(data.map((each: ProviderFile) => each[field]));
     if (twice) throw new DataFileError(`provider with the ${field} "${twice[0]}" is there twice`, [twice[1], field]);
   }
   return data;
@@ -89,7 +89,7 @@ export function providersIn(data: unknown): readonly ProviderFile[] {
  * Every endpoint is reached by a provider that is there and can serve it, and has its habits where it says nothing else.
  * @throws DataFileError whose path begins with the index of the model
  */
-export function connected(
+export function linkProviders(
   models: readonly AnyModelFile[],
   providers: readonly ProviderFile[],
 ): readonly AnyModelFile[] {
@@ -100,8 +100,8 @@ export function connected(
     endpoints: model.endpoints.map((endpoint, e) => {
       const onDisconnect = endpoint.onDisconnect ?? habits.get(endpoint.upstream);
       if (habits.has(endpoint.upstream)) return { ...endpoint, onDisconnect };
-      const place = within(placeOf(ownerOf(model, i), i), 'endpoints', e, 'upstream');
-      throw mistakeAt(place, `names the provider "${endpoint.upstream}", which is not there`);
+      const place = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e, 'upstream');
+      throw createDataFileError(place, `names the provider "${endpoint.upstream}", which is not there`);
     }),
   })) as readonly AnyModelFile[];
 }

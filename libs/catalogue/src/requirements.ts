@@ -15,7 +15,7 @@ export type Capability =
   | 'data'
   | 'privateChat';
 
-export interface Demand {
+export interface CapabilityRequirement {
   /** The slug of the vendor. */
   readonly upstream: string;
   readonly capability: Capability;
@@ -33,8 +33,8 @@ export function mediaCapability({ type, capabilities }: Pick<MediaModel, 'type' 
   return capabilities.includes('text_to_speech') ? 'speech' : 'transcription';
 }
 
-export function demandsOf(catalogue: Catalogue): readonly Demand[] {
-  const demands: Demand[] = [];
+export function listRequirements(catalogue: Catalogue): readonly CapabilityRequirement[] {
+  const demands: CapabilityRequirement[] = [];
   for (const model of catalogue.models) {
     const owner = `model "${model.id}"`;
     if (isMedia(model)) {

@@ -1,11 +1,11 @@
 /** Prices as they stand in data files, as lines of the one tariff. */
-import { type Amounts, type Price, priceOf, type Tariff, type Unit, type Usage } from '#domain';
+import { type CostAndPrice, calculateCostAndPrice, type Price, type Tariff, type Unit, type Usage } from '#domain';
 import { money, ZERO_USD } from '#kernel';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
 import type { FeeFile } from './data-files.ts';
 import { BILLED_TOKENS, type MediaEndpointFile, type MediaUnit } from './media-file.ts';
-import { type EndpointFile, type OfferFile, slugOf } from './model-file.ts';
-import { marginOf } from './validation-rules.ts';
+import { type EndpointFile, type OfferFile, toSlug } from './model-file.ts';
+import { parseMargin } from './validation-rules.ts';
 
 /** Prices of tokens are listed for so many. */
 export const LISTED_TOKENS = 1_000_000;
@@ -21,8 +21,8 @@ export const LISTED_UNITS: Readonly<Record<MediaUnit, { readonly unit: Unit; rea
 };
 
 /** What a use is listed at: where the size of a call matters, as for the smallest. */
-export function listPriceOf(usage: Usage, { prices }: Tariff): Amounts {
-  return priceOf(usage, prices, { inputTokens: 0 });
+export function calculateListPrice(usage: Usage, { prices }: Tariff): CostAndPrice {
+  return calculateCostAndPrice(usage, prices, { inputTokens: 0 });
 }
 
 /**
@@ -43,7 +43,7 @@ export function modelTariff(model: string, endpoint: EndpointFile): Tariff {
 }
 
 /** Sizes of inputs above which the prices of a tariff change, the smallest first. */
-export function tiersOf({ prices }: Tariff): readonly number[] {
+export function listTiers({ prices }: Tariff): readonly number[] {
   const sizes = prices.flatMap(({ when }) => {
     const size = when?.inputTokens;
     return typeof size === 'object' ? [size.above] : [];
@@ -52,8 +52,8 @@ export function tiersOf({ prices }: Tariff): readonly number[] {
 }
 
 /** What a use is listed at in a call whose input has more tokens than `above`. */
-export function tierPriceOf(usage: Usage, { prices }: Tariff, above: number): Amounts {
-  return priceOf(usage, prices, { inputTokens: above + 1 });
+export function calculateTierPrice(usage: Usage, { prices }: Tariff, above: number): CostAndPrice {
+  return calculateCostAndPrice(usage, prices, { inputTokens: above + 1 });
 }
 
 /** Prices that depend on what is chosen stand before the one for everything else. */
@@ -74,7 +74,7 @@ export function mediaTariff(model: string, endpoint: MediaEndpointFile): Tariff 
 
 /** All services beside the models are searches of the web: invoiced one by one, sold one by one or by the request. */
 export function serviceTariff({ name, provider, costUsd, priceUsd = '0', priceUsdPerRequest = '0' }: FeeFile): Tariff {
-  const slug = slugOf(provider);
+  const slug = toSlug(provider);
   const search: Price = { unit: 'search', per: 1n, cost: money.parseUsd(costUsd), price: money.parseUsd(priceUsd) };
   const request: Price = { unit: 'request', per: 1n, cost: ZERO_USD, price: money.parseUsd(priceUsdPerRequest) };
   return { of: name, provider: slug, creditor: slug, prices: [search, request] };
@@ -91,13 +91,13 @@ export function dataTariff({ provider, action, upstream, baseUsd, margin, billed
 
 /** Who is asked sends the invoice: a router, and not the provider behind it. */
 function offeredBy(of: string, { provider, upstream }: OfferFile) {
-  return { of, provider: slugOf(provider), creditor: upstream };
+  return { of, provider: toSlug(provider), creditor: upstream };
 }
 
 /** Cost and price of `per` units; of ten thousand times as many where the margin leaves no whole pico-USD. */
 function sold(unit: Unit, per: bigint, usd: string, margin: string): Required<Omit<Price, 'when'>> {
   const cost: bigint = money.parseUsd(usd);
-  const price = cost * marginOf(margin);
+  const price = cost * parseMargin(margin);
   return price % BASIS_POINTS === 0n
     ? { unit, per, cost, price: price / BASIS_POINTS }
     : { unit, per: per * BASIS_POINTS, cost: cost * BASIS_POINTS, price };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { isMedia, readCatalogue } from '#catalogue';
-import { voicesIn } from './voices-file.ts';
+import { parseVoices } from './voices-file.ts';
 
 const VOICE = { id: 'v', name: 'V', models: ['m'], language: 'en', gender: 'neutral', description: 'A voice.' };
 
@@ -34,6 +34,6 @@ describe('a file of voices', () => {
     ['has a voice twice', [VOICE, VOICE], 'voice "v" is there twice'],
     ['has a field that is unknown', [{ ...VOICE, age: 3 }], 'voice "v" has an unknown field "age"'],
   ])('is refused that %s', (_, data, message) => {
-    expect(() => voicesIn(data)).toThrow(message);
+    expect(() => parseVoices(data)).toThrow(message);
   });
 });

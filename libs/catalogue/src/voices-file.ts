@@ -1,5 +1,14 @@
 /** The voices of models that speak, as they stand in a data file. */
-import { DataFileError, isText, object, oneOf, placeOf, repeated, text, texts } from './validation-rules.ts';
+import {
+  DataFileError,
+  enumRule,
+  findDuplicate,
+  isText,
+  object,
+  text,
+  texts,
+  toFieldLocation,
+} from './validation-rules.ts';
 
 /** The language of a voice that speaks all languages of its models. */
 export const ANY_LANGUAGE = 'multi';
@@ -23,16 +32,16 @@ const voice = object({
   name: text,
   models: texts,
   language: text,
-  gender: oneOf(['feminine', 'masculine', 'neutral']),
+  gender: enumRule(['feminine', 'masculine', 'neutral']),
   description: text,
 });
 
 /** @throws DataFileError that names the voice and the field */
-export function voicesIn(data: unknown): readonly VoiceFile[] {
+export function parseVoices(data: unknown): readonly VoiceFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of voices', []);
   for (const [i, each] of data.entries())
-    voice(each, placeOf(isText(each?.id) ? `voice "${each.id}"` : `voice ${i + 1}`, i));
-  const twice = repeated(data.map(({ id }) => id));
+    voice(each, toFieldLocation(isText(each?.id) ? `voice "${each.id}"` : `voice ${i + 1}`, i));
+  const twice = findDuplicate(data.map(({ id }) => id));
   if (twice) throw new DataFileError(`voice "${twice[0]}" is there twice`, [twice[1], 'id']);
   return data;
 }

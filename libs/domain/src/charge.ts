@@ -1,10 +1,17 @@
 /** What was sold, and what it came to: one item for each call, one charge for each request. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
-import { type Price, type PriceJson, priceOf, type Terms, type Usage, usageToJson } from './tariff.ts';
+import {
+  calculateCostAndPrice,
+  type Price,
+  type PriceJson,
+  type PriceTerms,
+  type Usage,
+  usageToJson,
+} from './tariff.ts';
 import type { Amount } from './value-types.ts';
 
 /** What is sold, and the creditor of its cost. */
-export interface Sold {
+export interface Seller {
   /** Our name of the model or service; null where a fact of before did not name it. */
   readonly of: string | null;
   /** The provider that does it. */
@@ -14,14 +21,14 @@ export interface Sold {
 }
 
 /** One call of a model or service. */
-export interface Item extends Sold {
+export interface ChargeItem extends Seller {
   /** It was used for what was asked, and is revenue in its own name: a web search beside its model. */
   readonly beside?: true;
   /** The vendor's own id of its answer, by which a line of its invoice can be found. */
   readonly vendorId?: string;
   readonly usage: Usage;
   /** What the price depended on, as the answer said it. */
-  readonly terms?: Terms;
+  readonly terms?: PriceTerms;
   /** True when no upstream reported the usage, so that it was counted here. */
   readonly estimated: boolean;
   /** Why the house bears it: its cost is booked, its price is 0. */
@@ -47,7 +54,7 @@ export interface Attempt {
 
 /** The evidence of a charge: enough to compute it again from the named price list. */
 export interface Charge {
-  readonly items: readonly Item[];
+  readonly items: readonly ChargeItem[];
   /** Sums over the items. */
   readonly cost: Amount;
   readonly price: Amount;
@@ -58,40 +65,40 @@ export interface Charge {
 }
 
 /** What one model or service of one provider is sold by. */
-export interface Tariff extends Sold {
+export interface Tariff extends Seller {
   readonly of: string;
   readonly prices: readonly Price[];
 }
 
 /** A tariff as a price list has it. */
-export interface PriceLine extends Sold {
+export interface PriceListLine extends Seller {
   readonly of: string;
   readonly prices: readonly PriceJson[];
 }
 
 /** What is known of a call, beside its seller. */
-export type Use = Pick<Item, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
+export type CallUsage = Pick<ChargeItem, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
 
 /** Longer than any id that a vendor gives. */
 const MAX_VENDOR_ID = 200;
 
 /** An id that can be one: whatever else a vendor says in its place would be in the books for ever, if they take it at all. */
-export function namedByVendor(vendorId: string | undefined): Pick<Item, 'vendorId'> {
+export function toProviderRequestIdFields(vendorId: string | undefined): Pick<ChargeItem, 'vendorId'> {
   return vendorId === undefined || vendorId.length > MAX_VENDOR_ID ? {} : { vendorId };
 }
 
-/** A call with its amounts, rounded once. @throws UnpricedUnit */
-export function itemOf(
+/** A call with its amounts, rounded once. @throws UnpricedUnitError */
+export function toChargeItem(
   { of, provider, creditor, prices }: Tariff,
-  { usage, estimated, beside, vendorId, terms, absorbed }: Use,
-): Item {
-  const { cost, price } = priceOf(usage, prices, terms);
+  { usage, estimated, beside, vendorId, terms, absorbed }: CallUsage,
+): ChargeItem {
+  const { cost, price } = calculateCostAndPrice(usage, prices, terms);
   return {
     of,
     provider,
     creditor,
     ...(beside ? { beside } : {}),
-    ...namedByVendor(vendorId),
+    ...toProviderRequestIdFields(vendorId),
     usage: usageToJson(usage),
     ...(terms === undefined ? {} : { terms }),
     estimated,
@@ -101,7 +108,7 @@ export function itemOf(
   };
 }
 
-export function chargeOf(items: readonly Item[], rest: Omit<Charge, 'items' | 'cost' | 'price'>): Charge {
+export function toCharge(items: readonly ChargeItem[], rest: Omit<Charge, 'items' | 'cost' | 'price'>): Charge {
   return {
     items,
     cost: money.toJsonAmount(totalOf(items, 'cost')),
@@ -110,6 +117,6 @@ export function chargeOf(items: readonly Item[], rest: Omit<Charge, 'items' | 'c
   };
 }
 
-function totalOf(items: readonly Item[], amount: 'cost' | 'price'): PicoUsd {
+function totalOf(items: readonly ChargeItem[], amount: 'cost' | 'price'): PicoUsd {
   return items.reduce((sum, item) => money.add(sum, money.parseJsonAmount(item[amount])), ZERO_USD);
 }

@@ -14,19 +14,19 @@ import {
   accountDecider,
   autoTopupDecider,
   type ChallengeCommand,
+  type ChargeItem,
   challengeDecider,
-  chargeOf,
   type DomainEvent,
-  type Item,
-  KNOWN_FACTS,
+  EVENT_SCHEMA,
   openInvoicesDecider,
   type PriceJson,
-  type PriceLine,
-  postings,
+  type PriceListLine,
   priceListDecider,
-  refusalsDecider,
-  type SubmissionMade,
+  refusedRequestsDecider,
+  type SubmissionResult,
   type TopupCommand,
+  toCharge,
+  toPostings,
   topupDecider,
   type VideoCommand,
   type VideoEndpoint,
@@ -71,9 +71,9 @@ const attempts: readonly Attempt[] = [
 const made = { priceList: '0123456789abcdef', attempts, errorCode: 'timeout' };
 const amounts = { cost: parseUsd('0.02').toString(), price: parseUsd('0.0211').toString() };
 const usage = { input: 100, cacheRead: 20, output: 30, reasoning: 10, request: 1 };
-const call: Item = { ...sold, vendorId: 'gen-2', usage, terms: { tier: 'flex' }, estimated: true, ...amounts };
-const charge = chargeOf([call], made);
-const searched = chargeOf(
+const call: ChargeItem = { ...sold, vendorId: 'gen-2', usage, terms: { tier: 'flex' }, estimated: true, ...amounts };
+const charge = toCharge([call], made);
+const searched = toCharge(
   [
     { ...sold, usage: { input: 50, request: 1 }, estimated: true, absorbed: 'timeout', ...amounts, price: '0' },
     call,
@@ -221,11 +221,11 @@ const wanted: VideoCommand = {
   },
 };
 const begunBy = (submission: number): VideoCommand => ({ type: 'BeginSubmission', data: { submission, token: 5, at } });
-const answered = (submission: number, answer: SubmissionMade): VideoCommand => ({
+const answered = (submission: number, answer: SubmissionResult): VideoCommand => ({
   type: 'EndSubmission',
   data: { submission, outcome: { known: true, answer }, at },
 });
-const taken: SubmissionMade = { taken: true, reference: 'fal-ai/veo3 764cabcf', vendorId: '764cabcf', hooked: true };
+const taken: SubmissionResult = { taken: true, reference: 'fal-ai/veo3 764cabcf', vendorId: '764cabcf', hooked: true };
 const busy = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'Too many', status: 429 } as const;
 const handedOver: readonly VideoCommand[] = [
   wanted,
@@ -374,14 +374,17 @@ function stated(): DomainEvent[] {
     { unit: 'output', per: 1_000_000, cost: '5' },
     { unit: 'image', per: 1, price: '6', when: { quality: 'high' } },
   ];
-  const search: PriceLine = {
+  const search: PriceListLine = {
     ...{ of: 'web_search', provider: 'exa', creditor: 'exa' },
     ...{ prices: [{ unit: 'search', per: 1, cost: '7', price: '8' }] },
   };
   const data = { version: charge.priceList, lines: [{ ...sold, prices: tokens }, search], at };
   const lists = priceListDecider.decide({ type: 'PublishPriceList', data }, null);
   const refused = { accountId: 'me', keyId: key.keyId, requestId: 'h9', query, errorCode: 'insufficient_balance', at };
-  const refusals = refusalsDecider.decide({ type: 'NoteRefusal', data: refused }, refusalsDecider.initial());
+  const refusals = refusedRequestsDecider.decide(
+    { type: 'NoteRefusal', data: refused },
+    refusedRequestsDecider.initial(),
+  );
   const allowed = openInvoicesDecider.decide(
     { type: 'AllowInvoice', data: { accountId: invoice.accountId, topupId: 't1', expiresAt, most: 1, at } },
     openInvoicesDecider.initial(),
@@ -404,7 +407,7 @@ const golden = readdirSync(FOLDER).map((file) => {
   return { type, version: Number(version), examples };
 });
 
-const latest = (type: string) => latestVersion(type, KNOWN_FACTS);
+const latest = (type: string) => latestVersion(type, EVENT_SCHEMA);
 
 test('every version of every type of fact has its examples', () => {
   const wanted = Object.keys(types).flatMap((type) =>
@@ -429,7 +432,7 @@ describe.each(golden)('$type of version $version', ({ type, version, examples })
     const events = examples.map(({ stored }, i) => ({ id: `${i}`, type, data: stored, metadata }));
     await store.append(stream, NO_STREAM, events);
     const facts: StoredEvent<DomainEvent>[] = [];
-    for await (const batch of withUpcasting(store, KNOWN_FACTS).history(START_POSITION))
+    for await (const batch of withUpcasting(store, EVENT_SCHEMA).history(START_POSITION))
       facts.push(...(batch.events as typeof facts));
     return facts;
   }
@@ -441,14 +444,14 @@ describe.each(golden)('$type of version $version', ({ type, version, examples })
 
   test('books what it has always booked', async () => {
     const lines = (await readBack()).map((fact) =>
-      postings(stream, fact).map(({ account, customer, amount }) => [account, customer, amount.toString()]),
+      toPostings(stream, fact).map(({ account, customer, amount }) => [account, customer, amount.toString()]),
     );
     expect(lines).toEqual(examples.map((example) => example.postings));
   });
 });
 
 test('what is appended is read again as it was', async () => {
-  const store = withUpcasting(new MemoryEventStore(), KNOWN_FACTS);
+  const store = withUpcasting(new MemoryEventStore(), EVENT_SCHEMA);
   const facts = stated();
   await store.append(
     'account-me',

@@ -6,8 +6,8 @@
  */
 import type { Message, StoredEvent } from '#kernel';
 import type { AutoTopupEvent } from './autotopup/events.ts';
-import type { ChallengeFact } from './challenge/events.ts';
-import type { Attempt, Charge, PriceLine } from './charge.ts';
+import type { ChallengeLifecycleEvent } from './challenge/events.ts';
+import type { Attempt, Charge, PriceListLine } from './charge.ts';
 import type { Query } from './query.ts';
 import type { InvoiceAllowed, PaymentFeeCharged, TopupEvent } from './topup/events.ts';
 import type { Amount, Instant, SealedSecret } from './value-types.ts';
@@ -172,14 +172,14 @@ export type AccountEvent =
   | HoldEvent;
 
 /** Of the stream of a payment challenge, which pays for one request. */
-export type ChallengeEvent = ChallengeFact | PaymentFeeCharged | HoldEvent;
+export type ChallengeEvent = ChallengeLifecycleEvent | PaymentFeeCharged | HoldEvent;
 
 export type PriceListPublished = Message<
   'PriceListPublished',
   {
     readonly version: string;
     /** One for each model or service of each provider. */
-    readonly lines: readonly PriceLine[];
+    readonly lines: readonly PriceListLine[];
     readonly at: Instant;
   }
 >;
@@ -199,7 +199,7 @@ export type RequestRefused = Message<
 
 export type DomainEvent =
   | AccountEvent
-  | ChallengeFact
+  | ChallengeLifecycleEvent
   | TopupEvent
   | AutoTopupEvent
   | VideoEvent
@@ -219,6 +219,6 @@ export const REFUSALS = 'refusals';
 export const CATEGORIES = [ACCOUNT, CHALLENGE, TOPUP, AUTO_TOPUP, VIDEO, INVOICES, PRICE_LIST, REFUSALS] as const;
 
 /** The id behind the category in a stream's name. */
-export function idOf(event: Pick<StoredEvent, 'stream'>): string {
+export function getStreamId(event: Pick<StoredEvent, 'stream'>): string {
   return event.stream.slice(event.stream.indexOf('-') + 1);
 }

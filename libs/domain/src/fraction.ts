@@ -7,10 +7,10 @@ export interface Fraction {
   readonly under: bigint;
 }
 
-export const ZERO: Fraction = { over: 0n, under: 1n };
+export const ZERO_FRACTION: Fraction = { over: 0n, under: 1n };
 
 /** A sum with so many times another amount beside it. */
-export function plus({ over, under }: Fraction, quantity: number, each: Fraction): Fraction {
+export function addMultiple({ over, under }: Fraction, quantity: number, each: Fraction): Fraction {
   const more = BigInt(quantity) * each.over;
   if (more === 0n || under === each.under) return { over: over + more, under };
   if (over === 0n) return { over: more, under: each.under };
@@ -19,7 +19,7 @@ export function plus({ over, under }: Fraction, quantity: number, each: Fraction
 }
 
 /** To the next pico-USD. */
-export function roundedUp({ over, under }: Fraction): PicoUsd {
+export function roundUp({ over, under }: Fraction): PicoUsd {
   return picoUsd(money.divideUp(over, under));
 }
 

@@ -15,7 +15,7 @@ const NEVER = '9999-12-31T23:59:59.999Z';
 const MEMORY_HALF = 512;
 
 /** Why a hold is released that is the request's own fault: the same request would fail again, wherever it is sent. */
-export const AT_FAULT: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
+export const REQUEST_ERROR_CODES: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
 
 export interface OpenHold {
   readonly amount: PicoUsd;
@@ -31,16 +31,16 @@ export interface OpenHold {
 }
 
 /** How recent holds ended, in two generations: the older one is dropped when the newer is full. */
-export type Memory = readonly [PersistentMap<string>, PersistentMap<string>];
+export type RecentIds = readonly [PersistentMap<string>, PersistentMap<string>];
 
-export const NOTHING_REMEMBERED: Memory = [PersistentMap.empty(), PersistentMap.empty()];
+export const NO_RECENT_IDS: RecentIds = [PersistentMap.empty(), PersistentMap.empty()];
 
 export interface Holds {
   readonly holds: PersistentMap<OpenHold>;
   /** Holds that ended in time: a repeated command yields no facts. */
-  readonly resolved: Memory;
+  readonly resolved: RecentIds;
   /** Holds that expired. Kept apart, so that a busy payer does not forget them before their late charge comes. */
-  readonly expired: Memory;
+  readonly expired: RecentIds;
 }
 
 // state -------------------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ export interface Holds {
 type HowEnded = 'settled' | 'released' | 'expired';
 
 /** The holds of a payer without one that has ended. */
-export function afterEndOf(holdId: string, how: HowEnded, { holds, resolved, expired }: Holds): Holds {
+export function removeHold(holdId: string, how: HowEnded, { holds, resolved, expired }: Holds): Holds {
   const late = how === 'expired';
   return {
     holds: holds.without(holdId),
@@ -58,38 +58,38 @@ export function afterEndOf(holdId: string, how: HowEnded, { holds, resolved, exp
 }
 
 /** A late charge of a hold that has expired was absorbed; that of one that was released is part of its release. */
-export function afterAbsorbed(holdId: string, { holds, resolved, expired }: Holds): Holds {
+export function markAbsorbed(holdId: string, { holds, resolved, expired }: Holds): Holds {
   const isReleased = recalled(resolved, holdId) !== undefined;
   return { holds, resolved, expired: isReleased ? expired : remember(expired, holdId, 'absorbed') };
 }
 
 /** The same holds, one of them in the hands of a job. */
-export function afterHandover({ holdId, owner, expiresAt }: HoldKept['data'], { holds }: Holds): Pick<Holds, 'holds'> {
+export function transferHold({ holdId, owner, expiresAt }: HoldKept['data'], { holds }: Holds): Pick<Holds, 'holds'> {
   const hold = holds.get(holdId);
   return { holds: hold ? holds.with(holdId, { ...hold, owner, expiresAt }) : holds };
 }
 
 /** How a hold ended, as far as it is remembered: `settled`, `released`, `expired` or `absorbed`. */
-export function howEnded(holdId: string, { resolved, expired }: Pick<Holds, 'resolved' | 'expired'>) {
+export function getHoldResolution(holdId: string, { resolved, expired }: Pick<Holds, 'resolved' | 'expired'>) {
   return recalled(resolved, holdId) ?? recalled(expired, holdId);
 }
 
-function remember([recent, older]: Memory, id: string, how: string): Memory {
+function remember([recent, older]: RecentIds, id: string, how: string): RecentIds {
   return recent.size < MEMORY_HALF
     ? [recent.with(id, how), older]
     : [PersistentMap.empty<string>().with(id, how), recent];
 }
 
-function recalled([recent, older]: Memory, id: string): string | undefined {
+function recalled([recent, older]: RecentIds, id: string): string | undefined {
   return recent.get(id) ?? older.get(id);
 }
 
 /** About what they take in memory: bytes of the heap of Node 24, measured. */
-export function bytesOfHolds({ holds, resolved, expired }: Holds): number {
+export function estimateHoldsBytes({ holds, resolved, expired }: Holds): number {
   return holds.bytes(400) + bytesOfMemory(resolved) + bytesOfMemory(expired);
 }
 
-function bytesOfMemory([recent, older]: Memory): number {
+function bytesOfMemory([recent, older]: RecentIds): number {
   return recent.bytes(105) + older.bytes(105);
 }
 
@@ -157,7 +157,7 @@ function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, payer: Holds):
     const data: HoldSettled['data'] = { ...resolved(holdId, hold, at), charged, charge };
     return [{ type: 'HoldSettled', data }];
   }
-  switch (howEnded(holdId, payer)) {
+  switch (getHoldResolution(holdId, payer)) {
     case 'settled':
     case 'absorbed':
       return [];
@@ -176,7 +176,7 @@ function releaseHold({ holdId, at, absorbed, ...why }: DataOf<'ReleaseHold'>, pa
     const released: HoldEvent = { type: 'HoldReleased', data: { ...resolved(holdId, hold, at), ...why } };
     return absorbed ? [released, { type: 'ChargeAbsorbed', data: { holdId, charge: absorbed, at } }] : [released];
   }
-  switch (howEnded(holdId, payer)) {
+  switch (getHoldResolution(holdId, payer)) {
     case 'released':
     case 'expired':
       return [];

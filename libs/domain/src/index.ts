@@ -1,59 +1,76 @@
-export type { AccountCommand, HoldPart, HoldTerms } from './account/commands.ts';
+export type { AccountCommand, HoldLimits, PartialHold } from './account/commands.ts';
 export { accountDecider } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
-export { type Account, bytesOfAccount, reachable, spendable } from './account/state.ts';
-export { PAID } from './autotopup/backoff.ts';
-export { type AutoTopupCommand, autoTopupDecider, type DailyLimits, type RequestMade } from './autotopup/decide.ts';
-export type { AutoTopup } from './autotopup/state.ts';
+export { type AccountState, calculateMaxSpendable, calculateSpendable, estimateAccountBytes } from './account/state.ts';
+export { PAID_CODE } from './autotopup/backoff.ts';
 export {
-  type AutoTopupQuestion,
-  type AutoTopupSend,
+  type AutoTopupCommand,
+  autoTopupDecider,
+  type DailyLimits,
+  type WalletRequestOutcome,
+} from './autotopup/decide.ts';
+export type { AutoTopupState } from './autotopup/state.ts';
+export {
+  type AutoTopupQuery,
+  type AutoTopupSendCommand,
   type AutoTopupStep,
   autoTopupWorkflow,
-  type PaymentWish,
+  type WalletPaymentEffect,
 } from './autotopup/workflow.ts';
-export { type ChallengeClaim, type ChallengeCommand, challengeDecider } from './challenge/decide.ts';
-export { type Challenge, type ChallengePhase, phaseOf } from './challenge/state.ts';
+export { type ChallengeCommand, type ChallengeProofClaim, challengeDecider } from './challenge/decide.ts';
+export { type ChallengePhase, type ChallengeState, getChallengePhase } from './challenge/state.ts';
 export { type ChallengeStep, challengeWorkflow } from './challenge/workflow.ts';
 export {
   type Attempt,
+  type CallUsage,
   type Charge,
-  chargeOf,
-  type Item,
-  itemOf,
-  namedByVendor,
-  type PriceLine,
-  type Sold,
+  type ChargeItem,
+  type PriceListLine,
+  type Seller,
   type Tariff,
-  type Use,
+  toCharge,
+  toChargeItem,
+  toProviderRequestIdFields,
 } from './charge.ts';
 export * from './events.ts';
-export { AT_FAULT, type HoldCommand, type Holds, howEnded, type OpenHold } from './holds.ts';
-export { instantIn } from './instant.ts';
-export { type Key, type KeyRecord, MAX_KEY_NAME, MIN_KEY_LIMIT, recordOf } from './keys.ts';
-export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './limit-window.ts';
-export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
-export { bytesOfPriceList, type PublishPriceList, priceListDecider } from './price-list.ts';
-export { MAX_REFUSALS_PER_DAY, type NoteRefusal, refusalsDecider, refusalsOf } from './refused-requests.ts';
+export { getHoldResolution, type HoldCommand, type Holds, type OpenHold, REQUEST_ERROR_CODES } from './holds.ts';
+export { parseInstant } from './instant.ts';
+export { type ApiKeyRecord, type ApiKeyState, MAX_KEY_NAME, MIN_KEY_LIMIT, toApiKeyRecord } from './keys.ts';
+export {
+  addChargeToWindow,
+  advanceWindow,
+  getNextReset,
+  getWindowId,
+  type LimitWindow,
+  startWindow,
+} from './limit-window.ts';
+export { assertBalanced, type LedgerAccount, type Posting, toPostings } from './postings.ts';
+export { estimatePriceListBytes, type PublishPriceList, priceListDecider } from './price-list.ts';
+export {
+  MAX_REFUSALS_PER_DAY,
+  type RecordRefusedRequest,
+  refusedRequestsDecider,
+  toRefusedRequestsStreamId,
+} from './refused-requests.ts';
 export type { RejectionCode } from './rejections.ts';
 export {
   ALL_UNITS,
-  type Amounts,
-  addedUsage,
-  affordable,
-  boundOf,
-  costOf,
+  addUsage,
+  type CostAndPrice,
+  calculateCost,
+  calculateCostAndPrice,
+  calculateMaxPrice,
+  calculatePrice,
+  countAffordableUnits,
+  getQuantity,
   NO_USAGE,
   type Price,
   type PriceJson,
+  type PriceTerms,
   priceFromJson,
-  priceOf,
   priceToJson,
-  quantityOf,
-  soldFor,
-  type Terms,
   type Unit,
-  UnpricedUnit,
+  UnpricedUnitError,
   type Usage,
   usageToJson,
 } from './tariff.ts';
@@ -61,41 +78,41 @@ export { type CoinAccount, type CoinPosting, coinPostings } from './topup/coin-p
 export {
   type Coin,
   type CoinTerms,
+  convertToUnits,
+  convertToUsd,
+  formatCoins,
+  parseCoinAmount,
   type RateNames,
-  unitsFor,
-  unitsIn,
-  wholeCoins,
-  worth,
 } from './topup/coins.ts';
 export {
-  type Change,
-  isLate,
-  type Payment,
-  paymentKey,
-  type Topup,
+  isCreditedAtMarketRate,
+  type PaymentAdjustment,
+  type ReportedPayment,
   type TopupCommand,
+  type TopupState,
+  toPaymentKey,
   topupDecider,
 } from './topup/decide.ts';
 export type { PaymentMethod, PaymentTerms } from './topup/methods.ts';
 export { type AllowInvoice, openInvoicesDecider } from './topup/open-invoices.ts';
 export {
-  type AgreedRate,
-  type BelievedRate,
-  believe,
-  type Quote,
-  type RateCase,
-  type RateDoubt,
+  type AcceptedRate,
+  addToHistory,
+  type ConsensusRate,
+  type RateContext,
   type RateLimits,
-  remembered,
+  type RateQuote,
+  type RateRejection,
+  selectRate,
 } from './topup/rates.ts';
-export { type PaymentsWanted, type TopupSend, type TopupStep, topupWorkflow } from './topup/workflow.ts';
-export { KNOWN_FACTS } from './upcasters/index.ts';
-export { type SubmissionMade, type VideoCommand, videoDecider } from './video/decide.ts';
-export { endpointOf, type Video, type VideoPhase } from './video/state.ts';
+export { type PaymentsQuery, type TopupSendCommand, type TopupStep, topupWorkflow } from './topup/workflow.ts';
+export { EVENT_SCHEMA } from './upcasters/index.ts';
+export { type SubmissionResult, type VideoCommand, videoDecider } from './video/decide.ts';
+export { getSubmittedEndpoint, type VideoPhase, type VideoState } from './video/state.ts';
 export {
-  type VideoHandover,
-  type VideoQuestion,
-  type VideoSend,
+  type VideoQuery,
+  type VideoSendCommand,
   type VideoStep,
+  type VideoSubmitEffect,
   videoWorkflow,
 } from './video/workflow.ts';

@@ -6,7 +6,7 @@ const COMMON_ERA = /^(?!0000)\d{4}-/;
  * Reads an ISO 8601 date, or date and time, as an instant in UTC; what names no zone is taken to be UTC as well.
  * @returns undefined when it is neither
  */
-export function instantIn(value: unknown): string | undefined {
+export function parseInstant(value: unknown): string | undefined {
   const [, date, time = '00:00', zone = 'Z'] = (typeof value === 'string' && DATE_TIME.exec(value)) || [];
   const dayStart = new Date(`${date}T00:00Z`);
   const at = new Date(`${date}T${time}${zone}`);

@@ -1,7 +1,7 @@
 /** An API key's spending rules: its cap, and the window of time the cap is for. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
-import { type CapWindow, movedTo, newWindow, nextReset } from './limit-window.ts';
+import { advanceWindow, getNextReset, type LimitWindow, startWindow } from './limit-window.ts';
 import { reject } from './rejections.ts';
 
 export const MAX_KEY_NAME = 25;
@@ -10,7 +10,7 @@ export const MIN_KEY_LIMIT = money.parseUsd('0.01');
 /** A larger limit is as good as none, and would not fit where the books are kept. */
 const MAX_KEY_LIMIT = money.parseUsd(1_000_000_000);
 
-export interface Key extends CapWindow {
+export interface ApiKeyState extends LimitWindow {
   readonly name: string;
   readonly limit: PicoUsd | null;
   readonly expireAt: Instant | null;
@@ -26,7 +26,7 @@ export interface Key extends CapWindow {
 }
 
 /** A key as its owner sees it, at some instant. */
-export interface KeyRecord {
+export interface ApiKeyRecord {
   readonly keyId: string;
   readonly name: string;
   readonly limit: PicoUsd | null;
@@ -41,16 +41,16 @@ export interface KeyRecord {
 }
 
 /** The record of a key that may be used. */
-export function recordOf(keyId: string, key: Key, at: Instant): KeyRecord {
+export function toApiKeyRecord(keyId: string, key: ApiKeyState, at: Instant): ApiKeyRecord {
   const { name, limit, usedInAll, resetPeriod, expireAt, createdAt, updatedAt } = key;
   return {
     keyId,
     name,
     limit,
-    usedInPeriod: movedTo(at, key).used,
+    usedInPeriod: advanceWindow(at, key).used,
     usedInAll,
     resetPeriod,
-    resetAt: nextReset(resetPeriod, at),
+    resetAt: getNextReset(resetPeriod, at),
     expireAt,
     createdAt,
     updatedAt,
@@ -59,31 +59,31 @@ export function recordOf(keyId: string, key: Key, at: Instant): KeyRecord {
 }
 
 /** Names what `used` and `held` count, so that a hold is taken off again only where it was added. */
-export function counterOf({ changes, window }: Key): string {
+export function toCounterId({ changes, window }: ApiKeyState): string {
   return `${changes}:${window}`;
 }
 
 /** The key with its counters of the window that `at` falls in. */
-export function rolled(key: Key, at: Instant): Key {
-  const cap = movedTo(at, key);
+export function advanceKeyWindow(key: ApiKeyState, at: Instant): ApiKeyState {
+  const cap = advanceWindow(at, key);
   return cap === key ? key : { ...key, ...cap, held: ZERO_USD };
 }
 
 /** What the cap still allows at `at`; null without a cap. Never below zero. */
-export function allowance(key: Key, at: Instant): PicoUsd | null {
+export function calculateRemainingLimit(key: ApiKeyState, at: Instant): PicoUsd | null {
   if (key.limit === null) return null;
-  const { limit, used, held } = { ...rolled(key, at), limit: key.limit };
+  const { limit, used, held } = { ...advanceKeyWindow(key, at), limit: key.limit };
   const left = limit - used - held;
   return left > 0n ? (left as PicoUsd) : ZERO_USD;
 }
 
-export function created(data: KeyCreated['data']): Key {
+export function createKeyState(data: KeyCreated['data']): ApiKeyState {
   return {
     name: data.name,
     limit: data.limit === null ? null : money.parseJsonAmount(data.limit),
     expireAt: data.expireAt,
     revoked: false,
-    ...newWindow(data.resetPeriod, data.at),
+    ...startWindow(data.resetPeriod, data.at),
     changes: 0,
     held: ZERO_USD,
     usedInAll: ZERO_USD,
@@ -93,7 +93,10 @@ export function created(data: KeyCreated['data']): Key {
 }
 
 /** Changing the reset period starts a new window: what was used before no longer counts. */
-export function updated(key: Key, { name, limit, resetPeriod, expireAt, at }: KeyUpdated['data']): Key {
+export function updateKeyState(
+  key: ApiKeyState,
+  { name, limit, resetPeriod, expireAt, at }: KeyUpdated['data'],
+): ApiKeyState {
   const period = resetPeriod === undefined ? key.resetPeriod : resetPeriod;
   return {
     ...key,
@@ -101,11 +104,11 @@ export function updated(key: Key, { name, limit, resetPeriod, expireAt, at }: Ke
     ...(name === undefined ? {} : { name }),
     ...(limit === undefined ? {} : { limit: limit === null ? null : money.parseJsonAmount(limit) }),
     ...(expireAt === undefined ? {} : { expireAt }),
-    ...(period === key.resetPeriod ? {} : { ...newWindow(period, at), changes: key.changes + 1, held: ZERO_USD }),
+    ...(period === key.resetPeriod ? {} : { ...startWindow(period, at), changes: key.changes + 1, held: ZERO_USD }),
   };
 }
 
-export interface KeySettings {
+export interface ApiKeySettings {
   readonly name: string;
   readonly limit: PicoUsd | null;
   readonly resetPeriod: ResetPeriod | null;
@@ -118,7 +121,7 @@ function isPrintable(text: string): boolean {
 }
 
 /** @throws Rejection `invalid_key_settings` */
-export function assertValidKey({ name, limit, resetPeriod, expireAt }: KeySettings, at: Instant): void {
+export function assertValidKey({ name, limit, resetPeriod, expireAt }: ApiKeySettings, at: Instant): void {
   const invalid = (message: string) => reject('invalid_key_settings', message);
   if (!isPrintable(name)) invalid('name must be text without control characters');
   const length = [...name].length;

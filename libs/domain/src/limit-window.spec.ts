@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { nextReset, windowAt } from '#domain';
+import { getNextReset, getWindowId } from '#domain';
 
 describe('a reset window', () => {
   test.each([
@@ -10,12 +10,12 @@ describe('a reset window', () => {
     ['monthly', '2026-12-31T23:59:59.999Z', 'monthly:2026-12-01', '2027-01-01T00:00:00.000Z'],
     ['monthly', '2028-02-29T12:00:00.000Z', 'monthly:2028-02-01', '2028-03-01T00:00:00.000Z'],
   ] as const)('that is %s holds %s in %s and ends at %s', (period, at, window, end) => {
-    expect(windowAt(period, at)).toBe(window);
-    expect(nextReset(period, at)).toBe(end);
+    expect(getWindowId(period, at)).toBe(window);
+    expect(getNextReset(period, at)).toBe(end);
   });
 
   test('without a period never ends', () => {
-    expect(windowAt(null, '2026-11-20T00:00:00.000Z')).toBe(windowAt(null, '2036-11-20T00:00:00.000Z'));
-    expect(nextReset(null, '2026-11-20T00:00:00.000Z')).toBeNull();
+    expect(getWindowId(null, '2026-11-20T00:00:00.000Z')).toBe(getWindowId(null, '2036-11-20T00:00:00.000Z'));
+    expect(getNextReset(null, '2026-11-20T00:00:00.000Z')).toBeNull();
   });
 });

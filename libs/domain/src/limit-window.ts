@@ -9,7 +9,7 @@ import type { Instant, ResetPeriod } from './events.ts';
 const ALWAYS = '-';
 const DAY_MS = 86_400_000;
 
-export interface CapWindow {
+export interface LimitWindow {
   readonly resetPeriod: ResetPeriod | null;
   /** The reset window that `used` is of. */
   readonly window: string;
@@ -18,29 +18,29 @@ export interface CapWindow {
 }
 
 /** The window that `at` falls in, with nothing used. */
-export function newWindow(resetPeriod: ResetPeriod | null, at: Instant): CapWindow {
-  return { resetPeriod, window: windowAt(resetPeriod, at), used: ZERO_USD };
+export function startWindow(resetPeriod: ResetPeriod | null, at: Instant): LimitWindow {
+  return { resetPeriod, window: getWindowId(resetPeriod, at), used: ZERO_USD };
 }
 
 /** The cap in the window that `at` falls in. Windows only move forward, whatever a clock says. */
-export function movedTo(at: Instant, cap: CapWindow): CapWindow {
-  return windowAt(cap.resetPeriod, at) > cap.window ? newWindow(cap.resetPeriod, at) : cap;
+export function advanceWindow(at: Instant, cap: LimitWindow): LimitWindow {
+  return getWindowId(cap.resetPeriod, at) > cap.window ? startWindow(cap.resetPeriod, at) : cap;
 }
 
 /** The cap after a charge for a hold that was made at `heldAt`; a charge of an earlier window does not count in this one. */
-export function afterCharge(cap: CapWindow, heldAt: Instant, amount: PicoUsd): CapWindow {
-  if (windowAt(cap.resetPeriod, heldAt) < cap.window) return cap;
-  const current = movedTo(heldAt, cap);
+export function addChargeToWindow(cap: LimitWindow, heldAt: Instant, amount: PicoUsd): LimitWindow {
+  if (getWindowId(cap.resetPeriod, heldAt) < cap.window) return cap;
+  const current = advanceWindow(heldAt, cap);
   return { ...current, used: money.add(current.used, amount) };
 }
 
 /** Names the reset window an instant falls in: days, weeks from Monday and months, in UTC. Later windows sort later. */
-export function windowAt(period: ResetPeriod | null, at: Instant): string {
+export function getWindowId(period: ResetPeriod | null, at: Instant): string {
   return period === null ? ALWAYS : `${period}:${windowStart(period, at).toISOString().slice(0, 10)}`;
 }
 
 /** When the window that `at` falls in ends; null without a reset period. */
-export function nextReset(period: ResetPeriod | null, at: Instant): Instant | null {
+export function getNextReset(period: ResetPeriod | null, at: Instant): Instant | null {
   if (period === null) return null;
   const start = windowStart(period, at);
   if (period === 'monthly') start.setUTCMonth(start.getUTCMonth() + 1);

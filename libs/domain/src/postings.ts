@@ -3,7 +3,7 @@
  * credit. The journal, the trial balance and every balance follow from these lines and from nothing else.
  */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
-import type { Charge, Item } from './charge.ts';
+import type { Charge, ChargeItem } from './charge.ts';
 import { CHALLENGE, type DomainEvent } from './events.ts';
 
 /**
@@ -37,7 +37,7 @@ export interface Posting {
 const NONE: readonly Posting[] = [];
 
 /** The lines that a fact of a stream books; lines of zero are left out. */
-export function postings(stream: string, event: DomainEvent): readonly Posting[] {
+export function toPostings(stream: string, event: DomainEvent): readonly Posting[] {
   const of = holderOf(stream);
   const { customer } = of;
   switch (event.type) {
@@ -142,7 +142,7 @@ function earned({ items, price }: Charge, surface: string, charged: PicoUsd): re
   ];
 }
 
-function sold({ of, beside, provider, creditor, price, cost }: Item, surface: string): readonly Posting[] {
+function sold({ of, beside, provider, creditor, price, cost }: ChargeItem, surface: string): readonly Posting[] {
   const owed = money.parseJsonAmount(cost);
   return [
     { account: `revenue:${beside ? of : surface}`, customer: null, amount: money.negate(money.parseJsonAmount(price)) },

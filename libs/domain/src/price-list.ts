@@ -19,7 +19,7 @@ export const priceListDecider: Decider<PublishPriceList, PriceListPublished['dat
 };
 
 /** About what a list takes in memory. */
-export function bytesOfPriceList(list: PriceListPublished['data'] | null): number {
+export function estimatePriceListBytes(list: PriceListPublished['data'] | null): number {
   return 1_000 * (list?.lines.length ?? 0);
 }
 

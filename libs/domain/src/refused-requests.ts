@@ -8,7 +8,7 @@ import type { RequestRefused } from './events.ts';
 /** Of one account, in the history of one day. What comes after them says nothing new. */
 export const MAX_REFUSALS_PER_DAY = 50;
 
-export interface NoteRefusal {
+export interface RecordRefusedRequest {
   readonly type: 'NoteRefusal';
   readonly data: RequestRefused['data'];
 }
@@ -16,7 +16,7 @@ export interface NoteRefusal {
 /** The ids of the requests that are noted. */
 type Noted = ReadonlySet<string>;
 
-export const refusalsDecider: Decider<NoteRefusal, Noted, RequestRefused> = {
+export const refusedRequestsDecider: Decider<RecordRefusedRequest, Noted, RequestRefused> = {
   initial: () => new Set(),
   evolve: (noted, event) =>
     event.type === 'RequestRefused' ? new Set([...noted, event.data.requestId]) : throwUnknownEvent(event as never),
@@ -27,6 +27,6 @@ export const refusalsDecider: Decider<NoteRefusal, Noted, RequestRefused> = {
 };
 
 /** The id of the stream for what an account was refused on the day of an instant. */
-export function refusalsOf(accountId: string, at: string): string {
+export function toRefusedRequestsStreamId(accountId: string, at: string): string {
   return `${accountId}-${at.slice(0, 'yyyy-mm-dd'.length)}`;
 }

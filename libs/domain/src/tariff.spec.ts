@@ -2,17 +2,17 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type PicoUsd, parseUsd } from '#kernel';
 import { isExplained } from '#testing';
-import { chargeOf, itemOf } from './charge.ts';
+import { toCharge, toChargeItem } from './charge.ts';
 import {
-  addedUsage,
-  affordable,
-  boundOf,
+  addUsage,
+  calculateCostAndPrice,
+  calculateMaxPrice,
+  countAffordableUnits,
+  getQuantity,
   type Price,
+  type PriceTerms,
   priceFromJson,
-  priceOf,
   priceToJson,
-  quantityOf,
-  type Terms,
   type Unit,
   type Usage,
   usageToJson,
@@ -33,7 +33,7 @@ const perMillion = (unit: Unit, price: string, more: Partial<Price> = {}) =>
 describe('a price', () => {
   test('is exact to the last decimal', () => {
     const prices = [perMillion('input', '0.79125'), perMillion('output', '1.31875')];
-    expect(priceOf({ input: 74, output: 3 }, prices).price).toBe(parseUsd('0.00006250875'));
+    expect(calculateCostAndPrice({ input: 74, output: 3 }, prices).price).toBe(parseUsd('0.00006250875'));
   });
 
   test('is rounded once, up, whatever it is made of', () => {
@@ -41,25 +41,27 @@ describe('a price', () => {
       { unit: 'image', per: 3n, cost: 1n, price: 2n },
       { unit: 'search', per: 7n, cost: 1n, price: 1n },
     ];
-    expect(priceOf({ image: 1, search: 1 }, thirds)).toEqual({ cost: 1n, price: 1n });
-    expect(priceOf({ image: 3, search: 7 }, thirds)).toEqual({ cost: 2n, price: 3n });
-    expect(priceOf({ image: 4, search: 7 }, thirds)).toEqual({ cost: 3n, price: 4n });
-    expect(priceOf({}, thirds)).toEqual({ cost: 0n, price: 0n });
+    expect(calculateCostAndPrice({ image: 1, search: 1 }, thirds)).toEqual({ cost: 1n, price: 1n });
+    expect(calculateCostAndPrice({ image: 3, search: 7 }, thirds)).toEqual({ cost: 2n, price: 3n });
+    expect(calculateCostAndPrice({ image: 4, search: 7 }, thirds)).toEqual({ cost: 3n, price: 4n });
+    expect(calculateCostAndPrice({}, thirds)).toEqual({ cost: 0n, price: 0n });
   });
 
   test('of a unit that has none is that of what it falls back to, through every level', () => {
     const prices = [line('input', '1'), line('output', '10')];
-    expect(priceOf({ input: 1, cacheRead: 1, cacheWriteHour: 1, reasoning: 1 }, prices).price).toBe(parseUsd('13'));
+    expect(calculateCostAndPrice({ input: 1, cacheRead: 1, cacheWriteHour: 1, reasoning: 1 }, prices).price).toBe(
+      parseUsd('13'),
+    );
     const written = [...prices, line('cacheWrite', '2')];
-    expect(priceOf({ cacheWrite: 1, cacheWriteHour: 1 }, written).price).toBe(parseUsd('4'));
+    expect(calculateCostAndPrice({ cacheWrite: 1, cacheWriteHour: 1 }, written).price).toBe(parseUsd('4'));
   });
 
   test('of a unit that cannot be had is refused, and so is its bound', () => {
     const prices = [line('input', '1')];
-    expect(() => priceOf({ input: 1, output: 1 }, prices)).toThrow('no price for the unit output');
-    expect(() => boundOf({ image: 1 }, prices)).toThrow('no price for the unit image');
-    expect(() => affordable(parseUsd('1'), { unit: 'output', beside: {} }, prices)).toThrow('output');
-    expect(priceOf({ input: 1, output: 0 }, prices).price).toBe(parseUsd('1'));
+    expect(() => calculateCostAndPrice({ input: 1, output: 1 }, prices)).toThrow('no price for the unit output');
+    expect(() => calculateMaxPrice({ image: 1 }, prices)).toThrow('no price for the unit image');
+    expect(() => countAffordableUnits(parseUsd('1'), { unit: 'output', beside: {} }, prices)).toThrow('output');
+    expect(calculateCostAndPrice({ input: 1, output: 0 }, prices).price).toBe(parseUsd('1'));
   });
 
   test('counts the first line whose conditions are met', () => {
@@ -68,7 +70,7 @@ describe('a price', () => {
       line('image', '3', { when: { quality: 'high' } }),
       line('image', '1'),
     ];
-    const of = (terms: Terms) => priceOf({ image: 1 }, prices, terms).price;
+    const of = (terms: PriceTerms) => calculateCostAndPrice({ image: 1 }, prices, terms).price;
     expect(of({ quality: 'high', size: '2k' })).toBe(parseUsd('4'));
     expect(of({ quality: 'high', size: '1k' })).toBe(parseUsd('3'));
     expect(of({ quality: 'low' })).toBe(parseUsd('1'));
@@ -77,19 +79,19 @@ describe('a price', () => {
 
   test('that only some conditions have is none for the others', () => {
     const prices = [line('image', '4', { when: { quality: 'high' } })];
-    expect(priceOf({ image: 1 }, prices, { quality: 'high' }).price).toBe(parseUsd('4'));
-    expect(() => priceOf({ image: 1 }, prices, { quality: 'low' })).toThrow('image');
-    expect(() => boundOf({ image: 1 }, prices)).toThrow('image');
+    expect(calculateCostAndPrice({ image: 1 }, prices, { quality: 'high' }).price).toBe(parseUsd('4'));
+    expect(() => calculateCostAndPrice({ image: 1 }, prices, { quality: 'low' })).toThrow('image');
+    expect(() => calculateMaxPrice({ image: 1 }, prices)).toThrow('image');
   });
 
   test('may depend on the size of the call, which follows from its usage unless the vendor says it', () => {
     const prices = [line('input', '2', { when: { inputTokens: { above: 10 } } }), line('input', '1')];
-    expect(priceOf({ input: 4, cacheRead: 6 }, prices).price).toBe(parseUsd('10'));
-    expect(priceOf({ input: 5, cacheRead: 6 }, prices).price).toBe(parseUsd('22'));
-    expect(priceOf({ input: 5, cacheRead: 6 }, prices, { inputTokens: 10 }).price).toBe(parseUsd('11'));
-    expect(boundOf({ input: 10 }, prices)).toBe(parseUsd('10'));
-    expect(boundOf({ input: 11 }, prices)).toBe(parseUsd('22'));
-    expect(affordable(parseUsd('19'), { unit: 'input', beside: {} }, prices)).toBe(9);
+    expect(calculateCostAndPrice({ input: 4, cacheRead: 6 }, prices).price).toBe(parseUsd('10'));
+    expect(calculateCostAndPrice({ input: 5, cacheRead: 6 }, prices).price).toBe(parseUsd('22'));
+    expect(calculateCostAndPrice({ input: 5, cacheRead: 6 }, prices, { inputTokens: 10 }).price).toBe(parseUsd('11'));
+    expect(calculateMaxPrice({ input: 10 }, prices)).toBe(parseUsd('10'));
+    expect(calculateMaxPrice({ input: 11 }, prices)).toBe(parseUsd('22'));
+    expect(countAffordableUnits(parseUsd('19'), { unit: 'input', beside: {} }, prices)).toBe(9);
   });
 
   test('and cost may be of different units: billed by tokens, sold by the image', () => {
@@ -97,8 +99,8 @@ describe('a price', () => {
       { unit: 'output', per: 1n, cost: 5n },
       { unit: 'image', per: 1n, price: 700n },
     ];
-    expect(priceOf({ output: 100, image: 1 }, prices)).toEqual({ cost: 500n, price: 700n });
-    expect(boundOf({ output: 100, image: 2 }, prices)).toBe(1_400n);
+    expect(calculateCostAndPrice({ output: 100, image: 1 }, prices)).toEqual({ cost: 500n, price: 700n });
+    expect(calculateMaxPrice({ output: 100, image: 2 }, prices)).toBe(1_400n);
   });
 
   test('reads from a fact as it was written there', () => {
@@ -119,9 +121,9 @@ describe('a bound', () => {
       line('output', '3', { when: { tier: 'priority' } }),
       line('output', '1'),
     ];
-    expect(boundOf({ input: 2 }, prices)).toBe(parseUsd('4'));
-    expect(boundOf({ output: 1 }, prices)).toBe(parseUsd('3'));
-    expect(boundOf({ output: 1 }, prices, { tier: 'flex' })).toBe(parseUsd('1'));
+    expect(calculateMaxPrice({ input: 2 }, prices)).toBe(parseUsd('4'));
+    expect(calculateMaxPrice({ output: 1 }, prices)).toBe(parseUsd('3'));
+    expect(calculateMaxPrice({ output: 1 }, prices, { tier: 'flex' })).toBe(parseUsd('1'));
   });
 });
 
@@ -132,10 +134,10 @@ describe('a use', () => {
   });
 
   test('is added unit by unit, and counted with what falls back to a unit', () => {
-    const sum = addedUsage({ input: 1, reasoning: 2 }, { input: 3, output: 4 });
+    const sum = addUsage({ input: 1, reasoning: 2 }, { input: 3, output: 4 });
     expect(sum).toEqual({ input: 4, reasoning: 2, output: 4 });
-    expect(quantityOf('output', sum)).toBe(6);
-    expect(quantityOf('input', { input: 1, cacheRead: 2, cacheWriteHour: 4, output: 8 })).toBe(7);
+    expect(getQuantity('output', sum)).toBe(6);
+    expect(getQuantity('input', { input: 1, cacheRead: 2, cacheWriteHour: 4, output: 8 })).toBe(7);
   });
 });
 
@@ -193,7 +195,7 @@ describe('properties', () => {
   test('a charge of tokens is the same pico-USD as by the rates of before', () => {
     fc.assert(
       fc.property(oldRates, anyUsage, (rates, usage) => {
-        expect(priceOf(usage, pricesOf(rates))).toEqual(oldPriceOf(usage, rates));
+        expect(calculateCostAndPrice(usage, pricesOf(rates))).toEqual(oldPriceOf(usage, rates));
       }),
       RUNS,
     );
@@ -245,7 +247,9 @@ describe('properties', () => {
     fc.assert(
       fc.property(anyPrices, bounds, shares, anyTerms, fc.boolean(), (prices, bound, parts, terms, known) => {
         const usage = within(bound, parts);
-        expect(priceOf(usage, prices, terms).price <= boundOf(bound, prices, known ? terms : {})).toBe(true);
+        expect(
+          calculateCostAndPrice(usage, prices, terms).price <= calculateMaxPrice(bound, prices, known ? terms : {}),
+        ).toBe(true);
       }),
       RUNS,
     );
@@ -255,8 +259,8 @@ describe('properties', () => {
     const amounts = fc.bigInt({ min: 0n, max: 10n ** 16n });
     fc.assert(
       fc.property(anyPrices, tokens, amounts, anyTerms, (prices, input, amount, terms) => {
-        const output = affordable(amount as PicoUsd, { unit: 'output', beside: { input } }, prices, terms);
-        const bound = (more: number) => boundOf({ input, output: more }, prices, terms);
+        const output = countAffordableUnits(amount as PicoUsd, { unit: 'output', beside: { input } }, prices, terms);
+        const bound = (more: number) => calculateMaxPrice({ input, output: more }, prices, terms);
         if (output < 0) expect(bound(0) > amount).toBe(true);
         else if (output < Number.MAX_SAFE_INTEGER) {
           expect(bound(output) <= amount).toBe(true);
@@ -272,13 +276,17 @@ describe('properties', () => {
     fc.assert(
       fc.property(anyPrices, fc.array(anyUsage, { maxLength: 4 }), anyTerms, (lines, usages, terms) => {
         const prices = [...lines, { unit: 'request', per: 3n, cost: 1n, price: 2n } as Price];
-        const items = usages.map((usage) => itemOf({ ...sold, prices }, { usage, terms, estimated: false }));
-        const { cost, price } = chargeOf(items, { priceList: 'list', attempts: [] });
-        expect(BigInt(price)).toBe(usages.reduce((sum, usage) => sum + priceOf(usage, prices, terms).price, 0n));
-        expect(BigInt(cost)).toBe(usages.reduce((sum, usage) => sum + priceOf(usage, prices, terms).cost, 0n));
+        const items = usages.map((usage) => toChargeItem({ ...sold, prices }, { usage, terms, estimated: false }));
+        const { cost, price } = toCharge(items, { priceList: 'list', attempts: [] });
+        expect(BigInt(price)).toBe(
+          usages.reduce((sum, usage) => sum + calculateCostAndPrice(usage, prices, terms).price, 0n),
+        );
+        expect(BigInt(cost)).toBe(
+          usages.reduce((sum, usage) => sum + calculateCostAndPrice(usage, prices, terms).cost, 0n),
+        );
         const published = [{ ...sold, prices: prices.map(priceToJson) }];
         const explained = (each: typeof items) =>
-          isExplained(chargeOf(each, { priceList: 'list', attempts: [] }), published);
+          isExplained(toCharge(each, { priceList: 'list', attempts: [] }), published);
         expect(explained(items)).toBe(true);
         for (const item of items) {
           expect(explained([{ ...item, price: `${BigInt(item.price) + 1n}` }])).toBe(false);

@@ -4,7 +4,7 @@
  * charge can be computed again from its facts.
  */
 import type { PicoUsd } from '#kernel';
-import { type Fraction, plus, roundedUp, ZERO } from './fraction.ts';
+import { addMultiple, type Fraction, roundUp, ZERO_FRACTION } from './fraction.ts';
 import type { Amount } from './value-types.ts';
 
 /**
@@ -46,11 +46,11 @@ export type Unit = keyof typeof UNITS;
 export type Usage = Readonly<Partial<Record<Unit, number>>>;
 
 /** What else decides about a price: `{ resolution: '1080p' }`, `{ tier: 'flex' }`. Sizes are those of one call. */
-export type Terms = Readonly<Record<string, string | number>>;
+export type PriceTerms = Readonly<Record<string, string | number>>;
 
 /** A text must be the term; of a number there must be more than `above`. */
-export type Condition = string | { readonly above: number };
-export type Conditions = Readonly<Record<string, Condition>>;
+export type PriceCondition = string | { readonly above: number };
+export type PriceConditions = Readonly<Record<string, PriceCondition>>;
 
 /**
  * What `per` units cost and are sold for, in pico-USD. Of the lines of a unit, the first whose conditions are all met applies.
@@ -61,7 +61,7 @@ export interface Price {
   readonly per: bigint;
   readonly cost?: bigint;
   readonly price?: bigint;
-  readonly when?: Conditions;
+  readonly when?: PriceConditions;
 }
 
 /** A price as it stands in facts. */
@@ -70,17 +70,17 @@ export interface PriceJson {
   readonly per: number;
   readonly cost?: Amount;
   readonly price?: Amount;
-  readonly when?: Conditions;
+  readonly when?: PriceConditions;
 }
 
-export interface Amounts {
+export interface CostAndPrice {
   readonly cost: PicoUsd;
   readonly price: PicoUsd;
 }
 
 /** A unit is used, or might be, that the prices do not have: refused when it is quoted, an alarm when it is settled. */
-export class UnpricedUnit extends Error {
-  override readonly name = 'UnpricedUnit';
+export class UnpricedUnitError extends Error {
+  override readonly name = 'UnpricedUnitError';
 
   constructor(readonly unit: Unit) {
     super(`There is no price for the unit ${unit}`);
@@ -89,21 +89,21 @@ export class UnpricedUnit extends Error {
 
 export const NO_USAGE: Usage = {};
 
-/** Cost and price of a use, each rounded once, up to the next pico-USD. @throws UnpricedUnit */
-export function priceOf(usage: Usage, prices: readonly Price[], terms: Terms = {}): Amounts {
+/** Cost and price of a use, each rounded once, up to the next pico-USD. @throws UnpricedUnitError */
+export function calculateCostAndPrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): CostAndPrice {
   const rates = ratesOf(prices);
   const known = withSizes(terms, usage, rates);
   return { cost: amountOf(usage, rates.cost, known), price: amountOf(usage, rates.price, known) };
 }
 
-/** What a use costs us, alone. @throws UnpricedUnit */
-export function costOf(usage: Usage, prices: readonly Price[], terms: Terms = {}): PicoUsd {
+/** What a use costs us, alone. @throws UnpricedUnitError */
+export function calculateCost(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
   const rates = ratesOf(prices);
   return amountOf(usage, rates.cost, withSizes(terms, usage, rates));
 }
 
-/** The price of a use alone. @throws UnpricedUnit */
-export function soldFor(usage: Usage, prices: readonly Price[], terms: Terms = {}): PicoUsd {
+/** The price of a use alone. @throws UnpricedUnitError */
+export function calculatePrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
   const rates = ratesOf(prices);
   return amountOf(usage, rates.price, withSizes(terms, usage, rates));
 }
@@ -111,22 +111,22 @@ export function soldFor(usage: Usage, prices: readonly Price[], terms: Terms = {
 /**
  * The most that a use can be sold for that has at most so much of each unit, or of what falls back to it. Each term that is
  * missing may turn out to be anything, and each that is a number may turn out to be less.
- * @throws UnpricedUnit when a use within these bounds could have no price
+ * @throws UnpricedUnitError when a use within these bounds could have no price
  */
-export function boundOf(usage: Usage, prices: readonly Price[], terms: Terms = {}): PicoUsd {
+export function calculateMaxPrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
   const rates = ratesOf(prices);
-  return roundedUp(boundedSum(usage, rates, withSizes(terms, usage, rates)));
+  return roundUp(boundedSum(usage, rates, withSizes(terms, usage, rates)));
 }
 
 /**
  * How many more of a `unit` an amount affords at their bound, beside a use that is there already; -1 when not even that.
- * @throws UnpricedUnit
+ * @throws UnpricedUnitError
  */
-export function affordable(
+export function countAffordableUnits(
   amount: PicoUsd,
   { unit, beside }: { readonly unit: Unit; readonly beside: Usage },
   prices: readonly Price[],
-  terms: Terms = {},
+  terms: PriceTerms = {},
 ): number {
   const rates = ratesOf(prices);
   const known = withSizes(terms, beside, rates, unit);
@@ -140,14 +140,14 @@ export function affordable(
 }
 
 /** Two uses as one. */
-export function addedUsage(a: Usage, b: Usage): Usage {
+export function addUsage(a: Usage, b: Usage): Usage {
   const sum: Partial<Record<Unit, number>> = { ...a };
   for (const unit in b) sum[unit as Unit] = (a[unit as Unit] ?? 0) + (b[unit as Unit] ?? 0);
   return sum;
 }
 
 /** How much was used of a unit and of all that falls back to it. */
-export function quantityOf(unit: Unit, usage: Usage): number {
+export function getQuantity(unit: Unit, usage: Usage): number {
   return FAMILIES[unit].reduce((sum, each) => sum + (usage[each] ?? 0), 0);
 }
 
@@ -196,7 +196,7 @@ type Met = 'yes' | 'no' | 'perhaps';
 
 /** What one of a unit costs or is sold for, by one line. */
 interface Rate extends Fraction {
-  readonly when: Conditions | undefined;
+  readonly when: PriceConditions | undefined;
 }
 
 /** What one of a unit may cost, or be sold for: the first rate whose conditions are met applies. */
@@ -251,39 +251,39 @@ function byUnit<T>(of: (unit: Unit) => T): Readonly<Record<Unit, T>> {
   return Object.fromEntries(ALL_UNITS.map((unit) => [unit, of(unit)])) as Record<Unit, T>;
 }
 
-function amountOf(usage: Usage, rates: Rates['cost'], terms: Terms): PicoUsd {
-  let sum = ZERO;
+function amountOf(usage: Usage, rates: Rates['cost'], terms: PriceTerms): PicoUsd {
+  let sum = ZERO_FRACTION;
   for (const name in usage) {
     const unit = name as Unit;
     const quantity = usage[unit];
     const rate = quantity ? rateOf(unit, rates[unit], terms) : undefined;
-    if (quantity && rate) sum = plus(sum, quantity, rate);
+    if (quantity && rate) sum = addMultiple(sum, quantity, rate);
   }
-  return roundedUp(sum);
+  return roundUp(sum);
 }
 
-/** Undefined where only the other amount is known. @throws UnpricedUnit when no condition is met */
-function rateOf(unit: Unit, { rates, otherwise }: UnitRates, terms: Terms): Rate | undefined {
+/** Undefined where only the other amount is known. @throws UnpricedUnitError when no condition is met */
+function rateOf(unit: Unit, { rates, otherwise }: UnitRates, terms: PriceTerms): Rate | undefined {
   for (const rate of rates) if (rate.when === undefined || isMetBy(rate.when, terms)) return rate;
-  if (!otherwise) throw new UnpricedUnit(unit);
+  if (!otherwise) throw new UnpricedUnitError(unit);
   return undefined;
 }
 
-function boundedSum(usage: Usage, rates: Rates, terms: Terms): Fraction {
-  let sum = ZERO;
+function boundedSum(usage: Usage, rates: Rates, terms: PriceTerms): Fraction {
+  let sum = ZERO_FRACTION;
   for (const name in usage) {
     const quantity = usage[name as Unit];
     const dearest = quantity ? dearestOf(name as Unit, rates, terms) : undefined;
-    if (quantity && dearest) sum = plus(sum, quantity, dearest);
+    if (quantity && dearest) sum = addMultiple(sum, quantity, dearest);
   }
   return sum;
 }
 
 /**
  * The most that one of a unit, or of what falls back to it, may be sold for; undefined when it is not what is sold.
- * @throws UnpricedUnit when it could have no price
+ * @throws UnpricedUnitError when it could have no price
  */
-function dearestOf(unit: Unit, { price, soldAs }: Rates, terms: Terms): Fraction | undefined {
+function dearestOf(unit: Unit, { price, soldAs }: Rates, terms: PriceTerms): Fraction | undefined {
   let dearest: Fraction | undefined;
   for (const each of soldAs[unit]) {
     const { rates, otherwise } = price[each];
@@ -293,7 +293,7 @@ function dearestOf(unit: Unit, { price, soldAs }: Rates, terms: Terms): Fraction
       if (met !== 'no' && isDearer(rate, dearest)) dearest = rate;
       if (met === 'yes') break;
     }
-    if (met !== 'yes') throw new UnpricedUnit(each);
+    if (met !== 'yes') throw new UnpricedUnitError(each);
   }
   return dearest;
 }
@@ -302,9 +302,9 @@ function isDearer(rate: Fraction, than: Fraction | undefined): boolean {
   return than === undefined || rate.over * than.under > than.over * rate.under;
 }
 
-function isMetBy(when: Conditions, terms: Terms): boolean {
+function isMetBy(when: PriceConditions, terms: PriceTerms): boolean {
   for (const name in when) {
-    const condition = when[name] as Condition;
+    const condition = when[name] as PriceCondition;
     const term = terms[name];
     if (term === undefined) return false;
     if (typeof condition === 'string' ? String(term) !== condition : Number(term) <= condition.above) return false;
@@ -313,10 +313,10 @@ function isMetBy(when: Conditions, terms: Terms): boolean {
 }
 
 /** Whether conditions are met when a missing term may be anything, and a number is the most that it may be. */
-function mayBeMetBy(when: Conditions, terms: Terms): Met {
+function mayBeMetBy(when: PriceConditions, terms: PriceTerms): Met {
   let all: Met = 'yes';
   for (const name in when) {
-    const condition = when[name] as Condition;
+    const condition = when[name] as PriceCondition;
     const term = terms[name];
     if (term === undefined) all = 'perhaps';
     else if (typeof condition === 'string') {
@@ -333,10 +333,10 @@ function mayBeMetBy(when: Conditions, terms: Terms): Met {
  * Sizes follow from the usage itself, so that no caller can forget them; a vendor's own count overrides them.
  * @param growing the unit of which there will be more
  */
-function withSizes(terms: Terms, usage: Usage, { conditional }: Rates, growing?: Unit): Terms {
+function withSizes(terms: PriceTerms, usage: Usage, { conditional }: Rates, growing?: Unit): PriceTerms {
   if (!conditional) return terms;
   const sizes: Record<string, string | number> = {};
   for (const [name, unit] of Object.entries(SIZES))
-    if (growing === undefined || !CHAINS[growing].includes(unit)) sizes[name] = quantityOf(unit, usage);
+    if (growing === undefined || !CHAINS[growing].includes(unit)) sizes[name] = getQuantity(unit, usage);
   return { ...sizes, ...terms };
 }

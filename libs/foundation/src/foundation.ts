@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CATEGORIES, KNOWN_FACTS } from '#domain';
+import { CATEGORIES, EVENT_SCHEMA } from '#domain';
 import {
   type EventStoreAddress,
   eventStoreDbNodes,
@@ -72,7 +72,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       eventStoreUrl,
       databaseUrl,
       categories: CATEGORIES,
-      knownFacts: KNOWN_FACTS,
+      knownFacts: EVENT_SCHEMA,
       onProblem: runtime.alarm,
     });
     opened.defer(() => store.close());

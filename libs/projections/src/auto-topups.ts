@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { AUTO_TOPUP, type AutoTopupEvent, type DomainEvent, idOf, type WalletConnected } from '#domain';
+import { AUTO_TOPUP, type AutoTopupEvent, type DomainEvent, getStreamId, type WalletConnected } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type Fact, type FoldProjection, rowOf } from './projection.ts';
 
@@ -82,9 +82,9 @@ export const autoTopups: FoldProjection<AutoTopupRow> = {
             );`,
     },
   ],
-  keyOf: (fact) => (FACTS.has(fact.type) && fact.stream.startsWith(`${AUTO_TOPUP}-`) ? idOf(fact) : undefined),
+  keyOf: (fact) => (FACTS.has(fact.type) && fact.stream.startsWith(`${AUTO_TOPUP}-`) ? getStreamId(fact) : undefined),
   evolve(row, fact) {
-    if (fact.type === 'WalletConnected') return connected(row, idOf(fact), fact.data);
+    if (fact.type === 'WalletConnected') return connected(row, getStreamId(fact), fact.data);
     if (!row) return null;
     return evolved(row, fact as AutoTopupEvent);
   },

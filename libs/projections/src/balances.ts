@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { ACCOUNT, idOf, postings } from '#domain';
+import { ACCOUNT, getStreamId, toPostings } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { FoldProjection } from './projection.ts';
 
@@ -32,15 +32,15 @@ export const balances: FoldProjection<BalanceRow> = {
   // An id with a row here is good as an account's: payers of other kinds have none.
   keyOf: (fact) =>
     fact.stream.startsWith(`${ACCOUNT}-`) &&
-    (fact.type === 'AccountOpened' || postings(fact.stream, fact).some(({ customer }) => customer !== null))
-      ? idOf(fact)
+    (fact.type === 'AccountOpened' || toPostings(fact.stream, fact).some(({ customer }) => customer !== null))
+      ? getStreamId(fact)
       : undefined,
   evolve(row, fact) {
-    const account_id = idOf(fact);
+    const account_id = getStreamId(fact);
     const opened_at = row?.opened_at ?? (fact.type === 'AccountOpened' ? fact.data.at : fact.recordedAt);
     let available = BigInt(row?.available ?? 0);
     let held = BigInt(row?.held ?? 0);
-    for (const { account, amount } of postings(fact.stream, fact)) {
+    for (const { account, amount } of toPostings(fact.stream, fact)) {
       if (account === 'customer:available') available -= amount; // a debt of the house: credits make it larger
       if (account === 'customer:held') held -= amount;
     }

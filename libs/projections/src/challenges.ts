@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, idOf } from '#domain';
+import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, getStreamId } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
 
@@ -72,9 +72,9 @@ export const challenges: FoldProjection<ChallengeRow> = {
             create index on books.challenges (usable_until) where available > 0;`,
     },
   ],
-  keyOf: (fact) => (fact.stream.startsWith(`${CHALLENGE}-`) ? idOf(fact) : undefined),
+  keyOf: (fact) => (fact.stream.startsWith(`${CHALLENGE}-`) ? getStreamId(fact) : undefined),
   evolve(row, fact) {
-    if (fact.type === 'ChallengeIssued') return issued(idOf(fact), fact.data);
+    if (fact.type === 'ChallengeIssued') return issued(getStreamId(fact), fact.data);
     return row ? evolved(row, fact as ChallengeEvent) : null;
   },
 };

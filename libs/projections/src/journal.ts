@@ -1,4 +1,4 @@
-import { CHALLENGE, idOf, postings } from '#domain';
+import { CHALLENGE, getStreamId, toPostings } from '#domain';
 import { money } from '#kernel';
 import type { Fact, LogProjection } from './projection.ts';
 
@@ -39,7 +39,7 @@ export const journal: LogProjection<JournalRow> = {
     },
   ],
   rows: (fact) =>
-    postings(fact.stream, fact).map(({ account, customer, amount }, line) => ({
+    toPostings(fact.stream, fact).map(({ account, customer, amount }, line) => ({
       position: fact.position.toString(),
       line,
       at: fact.data.at,
@@ -54,5 +54,5 @@ export const journal: LogProjection<JournalRow> = {
 function referenceOf({ data, stream }: Fact): string {
   if ('holdId' in data) return data.holdId;
   if ('creditId' in data) return data.creditId;
-  return stream.startsWith(`${CHALLENGE}-`) ? idOf({ stream }) : '';
+  return stream.startsWith(`${CHALLENGE}-`) ? getStreamId({ stream }) : '';
 }

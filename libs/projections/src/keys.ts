@@ -1,13 +1,13 @@
 import type pg from 'pg';
 import {
-  afterCharge,
-  type CapWindow,
-  idOf,
-  type KeyRecord,
-  movedTo,
-  newWindow,
-  nextReset,
+  type ApiKeyRecord,
+  addChargeToWindow,
+  advanceWindow,
+  getNextReset,
+  getStreamId,
+  type LimitWindow,
   type ResetPeriod,
+  startWindow,
 } from '#domain';
 import { money } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
@@ -92,7 +92,7 @@ export const keys: FoldProjection<KeyRow> = {
     }
   },
   evolve(row, fact) {
-    if (fact.type === 'KeyCreated') return createdRow(idOf(fact), fact.data);
+    if (fact.type === 'KeyCreated') return createdRow(getStreamId(fact), fact.data);
     if (!row) return null;
     switch (fact.type) {
       case 'KeyUpdated':
@@ -119,7 +119,7 @@ function createdRow(account_id: string, { at, ...data }: Created): KeyRow {
     secret: data.secret,
     usage_limit: data.limit,
     expire_at: data.expireAt,
-    ...columnsOf(newWindow(data.resetPeriod, at)),
+    ...columnsOf(startWindow(data.resetPeriod, at)),
     used_in_all: '0',
     counts_from: at,
     created_at: at,
@@ -130,7 +130,7 @@ function createdRow(account_id: string, { at, ...data }: Created): KeyRow {
 
 function updatedRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
   const period = changes.resetPeriod === undefined ? row.reset_period : changes.resetPeriod;
-  const restarted = period === row.reset_period ? {} : { ...columnsOf(newWindow(period, at)), counts_from: at };
+  const restarted = period === row.reset_period ? {} : { ...columnsOf(startWindow(period, at)), counts_from: at };
   return {
     ...row,
     name: changes.name ?? row.name,
@@ -144,19 +144,23 @@ function updatedRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
 function usedRow(row: KeyRow, countedAt: string, charged: string): KeyRow {
   const used_in_all = (BigInt(row.used_in_all) + BigInt(charged)).toString();
   if (countedAt < row.counts_from) return { ...row, used_in_all };
-  return { ...row, ...columnsOf(afterCharge(capOf(row), countedAt, money.parseJsonAmount(charged))), used_in_all };
+  return {
+    ...row,
+    ...columnsOf(addChargeToWindow(capOf(row), countedAt, money.parseJsonAmount(charged))),
+    used_in_all,
+  };
 }
 
-function capOf({ reset_period, used_in, used }: KeyRow): CapWindow {
+function capOf({ reset_period, used_in, used }: KeyRow): LimitWindow {
   return { resetPeriod: reset_period, window: used_in, used: money.parseJsonAmount(used) };
 }
 
-function columnsOf({ resetPeriod, window, used }: CapWindow): Pick<KeyRow, 'reset_period' | 'used_in' | 'used'> {
+function columnsOf({ resetPeriod, window, used }: LimitWindow): Pick<KeyRow, 'reset_period' | 'used_in' | 'used'> {
   return { reset_period: resetPeriod, used_in: window, used: money.toJsonAmount(used) };
 }
 
 /** A key as its owner sees it, with its sealed secret. */
-export interface KeyView extends KeyRecord {
+export interface KeyView extends ApiKeyRecord {
   readonly accountId: string;
   readonly secret: { readonly key: string; readonly box: string };
 }
@@ -168,10 +172,10 @@ function viewOf(row: KeyRow, now: string): KeyView {
     name: row.name,
     secret: row.secret,
     limit: row.usage_limit === null ? null : money.parseJsonAmount(row.usage_limit),
-    usedInPeriod: movedTo(now, capOf(row)).used,
+    usedInPeriod: advanceWindow(now, capOf(row)).used,
     usedInAll: money.parseJsonAmount(row.used_in_all),
     resetPeriod: row.reset_period,
-    resetAt: nextReset(row.reset_period, now),
+    resetAt: getNextReset(row.reset_period, now),
     expireAt: row.expire_at,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

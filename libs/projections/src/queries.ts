@@ -1,5 +1,13 @@
 import type pg from 'pg';
-import { type HoldSettled, type Item, idOf, type Query, quantityOf, type RequestRefused, type Unit } from '#domain';
+import {
+  type ChargeItem,
+  getQuantity,
+  getStreamId,
+  type HoldSettled,
+  type Query,
+  type RequestRefused,
+  type Unit,
+} from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { type Fact, type LogProjection } from './projection.ts';
 
@@ -101,7 +109,7 @@ function asked(fact: Fact, { holdId, keyId, heldAt, query }: Asked) {
   return {
     position: fact.position.toString(),
     at: heldAt,
-    account_id: idOf(fact),
+    account_id: getStreamId(fact),
     key_id: keyId,
     model: query.model,
     query_type: query.type,
@@ -126,7 +134,7 @@ function refused(fact: Fact, data: RequestRefused['data']): QueryRow {
 function answered({ query, charge }: HoldSettled['data']) {
   const { items, errorCode } = charge;
   const paid = items.filter(({ absorbed }) => absorbed === undefined);
-  const count = (unit: Unit) => paid.reduce((sum, { usage }) => sum + quantityOf(unit, usage), 0);
+  const count = (unit: Unit) => paid.reduce((sum, { usage }) => sum + getQuantity(unit, usage), 0);
   return {
     is_online: query.online || count('search') > 0,
     ...countsOf(query, count, paid),
@@ -139,7 +147,7 @@ function answered({ query, charge }: HoldSettled['data']) {
  * Tokens, but of images and videos what was made (in seconds, of videos), of sound what was brought (seconds, characters), and
  * of data whether a lookup was charged.
  */
-function countsOf(query: Query, count: (unit: Unit) => number, items: readonly Item[]) {
+function countsOf(query: Query, count: (unit: Unit) => number, items: readonly ChargeItem[]) {
   switch (query.type) {
     case 'image_generation':
     case 'image_edit':

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Account, type DomainEvent, idOf, type ResetPeriod, windowAt } from '#domain';
+import { type AccountState, type DomainEvent, getStreamId, getWindowId, type ResetPeriod } from '#domain';
 import { type EventBatch, money } from '#kernel';
 import {
   COUNTED_BEHIND,
@@ -215,7 +215,7 @@ describe('the holds that are open', () => {
 
   test('are overdue from their expiry on', () =>
     afterwards(async (history) => {
-      const overdue = (holds: Account['holds'], now: string) =>
+      const overdue = (holds: AccountState['holds'], now: string) =>
         [...holds.values()].some(({ expiresAt }) => expiresAt <= now);
       for (const now of [history.end, LATER]) {
         const expected = payersIn(history).flatMap(([payer, holds]) => (overdue(holds, now) ? [payer] : []));
@@ -263,7 +263,7 @@ describe('a key', () => {
             ...{ name: key?.name, limit: key?.limit, resetPeriod: key?.resetPeriod, expireAt: key?.expireAt },
             revoked: key?.revoked,
           });
-          const current = key && windowAt(key.resetPeriod, end) <= key.window;
+          const current = key && getWindowId(key.resetPeriod, end) <= key.window;
           expect(view.usedInPeriod).toBe(current ? key.used : 0n);
         }
       }
@@ -343,7 +343,7 @@ describe('a key', () => {
       const revoked = new Set(those(history, 'KeyRevoked').map(({ data }) => data.keyId));
       for (const { stream, data } of those(history, 'KeyCreated')) {
         const { keyId, hash } = data;
-        const owner = { keyId, accountId: idOf({ stream }), revoked: revoked.has(keyId), expireAt: null };
+        const owner = { keyId, accountId: getStreamId({ stream }), revoked: revoked.has(keyId), expireAt: null };
         expect(await findKey(books.pool, ['of another master key', hash])).toEqual(owner);
       }
       expect(await findKey(books.pool, ['hash of nothing'])).toBeUndefined();
@@ -358,8 +358,8 @@ describe('a top-up', () => {
           history.facts.filter((fact) => fact.stream === `topup-${id}`),
           history.end,
         );
-        const received = those(history, 'PaymentReceived').filter((fact) => idOf(fact) === id);
-        const reversed = those(history, 'PaymentReversed').filter((fact) => idOf(fact) === id);
+        const received = those(history, 'PaymentReceived').filter((fact) => getStreamId(fact) === id);
+        const reversed = those(history, 'PaymentReversed').filter((fact) => getStreamId(fact) === id);
         const paid = [...received, ...reversed];
         const settled = [...payments.values()].every(({ credited }) => credited);
         const unpaid = (invoice?.expiresAt ?? '') <= history.end ? 'Expired' : 'New';
@@ -386,7 +386,7 @@ describe('a top-up', () => {
       for (const fact of those(history, 'InvoiceIssued')) {
         const { backend, reference } = fact.data;
         expect(await findTopups(books.pool, backend, [reference, 'unknown'])).toEqual(
-          new Map([[reference, idOf(fact)]]),
+          new Map([[reference, getStreamId(fact)]]),
         );
         expect(await findTopups(books.pool, 'another', [reference])).toEqual(new Map());
       }

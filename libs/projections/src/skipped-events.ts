@@ -4,7 +4,7 @@
  * program is skipped at once. What was skipped stands beside the facts and outlives the tables; a rebuild tries it again.
  */
 import pg from 'pg';
-import { KNOWN_FACTS } from '#domain';
+import { EVENT_SCHEMA } from '#domain';
 import {
   type BlockedByEventError,
   type EventBatch,
@@ -180,7 +180,7 @@ export async function hasCaughtUpWithFacts(pool: Queries, reader: string): Promi
     'select distinct type, version from es.skipped where reader = $1 and mended_at is null and skipped_by is null',
     [reader],
   );
-  return rows.some(({ type, version }) => isKnownEvent(type, version, KNOWN_FACTS));
+  return rows.some(({ type, version }) => isKnownEvent(type, version, EVENT_SCHEMA));
 }
 
 /** Notes that a rebuild has applied what was skipped, but for what it skipped again. */

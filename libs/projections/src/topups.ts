@@ -3,8 +3,8 @@ import {
   type Coin,
   type Destination,
   type DomainEvent,
+  getStreamId,
   type InvoiceIssued,
-  idOf,
   type PaymentId,
   type TopupEvent,
 } from '#domain';
@@ -107,9 +107,9 @@ export const topups: FoldProjection<TopupRow> = {
             alter table books.topups add column seen text not null default '';`,
     },
   ],
-  keyOf: (fact) => (TOPUP_FACTS.has(fact.type) ? idOf(fact) : undefined),
+  keyOf: (fact) => (TOPUP_FACTS.has(fact.type) ? getStreamId(fact) : undefined),
   evolve(row, fact) {
-    if (fact.type === 'InvoiceIssued') return issued(idOf(fact), fact.data);
+    if (fact.type === 'InvoiceIssued') return issued(getStreamId(fact), fact.data);
     if (!row) return null;
     switch (fact.type) {
       case 'PaymentSeen':

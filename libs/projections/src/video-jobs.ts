@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type DomainEvent, idOf, VIDEO, type VideoEvent, type VideoRequested } from '#domain';
+import { type DomainEvent, getStreamId, VIDEO, type VideoEvent, type VideoRequested } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
 
@@ -68,9 +68,9 @@ export const videoJobs: FoldProjection<VideoJobRow> = {
             );`,
     },
   ],
-  keyOf: (fact) => (FACTS.has(fact.type) && fact.stream.startsWith(`${VIDEO}-`) ? idOf(fact) : undefined),
+  keyOf: (fact) => (FACTS.has(fact.type) && fact.stream.startsWith(`${VIDEO}-`) ? getStreamId(fact) : undefined),
   evolve(row, fact) {
-    if (fact.type === 'VideoRequested') return requested(idOf(fact), fact.data);
+    if (fact.type === 'VideoRequested') return requested(getStreamId(fact), fact.data);
     return row ? evolved(row, fact as VideoEvent) : null;
   },
 };
@@ -78,7 +78,7 @@ export const videoJobs: FoldProjection<VideoJobRow> = {
 function requested(job_id: string, data: VideoRequested['data']): VideoJobRow {
   const { query, hold, endpoints, deadline, at } = data;
   // Of the account, or of the challenge that pays.
-  const account_id = data.accountId ?? idOf({ stream: hold.payer });
+  const account_id = data.accountId ?? getStreamId({ stream: hold.payer });
   return {
     ...{ job_id, account_id, model: query.model, state: 'requested', held: hold.amount },
     vendors: endpoints.map(({ creditor }) => creditor).join(' '),

@@ -12,16 +12,16 @@ import {
   WalletUnreached,
 } from '#application';
 import {
-  type Account,
+  type AccountState,
   type AutoTopupCommand,
   type AutoTopupEvent,
-  type AutoTopupQuestion,
-  type AutoTopupSend,
+  type AutoTopupQuery,
+  type AutoTopupSendCommand,
   type AutoTopupStep,
   autoTopupWorkflow,
-  type PaymentWish,
-  type RequestMade,
   type SealedSecret,
+  type WalletPaymentEffect,
+  type WalletRequestOutcome,
 } from '#domain';
 import {
   type Cause,
@@ -78,7 +78,7 @@ class AutoTopupSteps {
     };
   }
 
-  private async send(command: AutoTopupSend, accountId: string, cause: Cause): Promise<void> {
+  private async send(command: AutoTopupSendCommand, accountId: string, cause: Cause): Promise<void> {
     const { attempt } = command;
     if (command.of === 'drop') return this.end({ attempt, outcome: 'dropped' }, accountId, cause);
     const { topupId, amount } = command;
@@ -101,12 +101,12 @@ class AutoTopupSteps {
     await this.given.streams.autoTopups.run(accountId, command, cause);
   }
 
-  private ask(question: AutoTopupQuestion, accountId: string): Promise<Commands> {
+  private ask(question: AutoTopupQuery, accountId: string): Promise<Commands> {
     return question.of === 'balance' ? this.below(question, accountId) : this.fateOf(question);
   }
 
   private async below(
-    { attempt, threshold }: Extract<AutoTopupQuestion, { of: 'balance' }>,
+    { attempt, threshold }: Extract<AutoTopupQuery, { of: 'balance' }>,
     accountId: string,
   ): Promise<Commands> {
     const balance = balanceOf(await this.given.streams.accounts.read(accountId));
@@ -117,7 +117,7 @@ class AutoTopupSteps {
   }
 
   /** Only what its back end says makes an invoice unpaid: what was recorded may be late. */
-  private async fateOf({ attempt, topupId, isOver }: Extract<AutoTopupQuestion, { of: 'invoice' }>): Promise<Commands> {
+  private async fateOf({ attempt, topupId, isOver }: Extract<AutoTopupQuery, { of: 'invoice' }>): Promise<Commands> {
     const { streams, backends, clock } = this.given;
     const { invoice, payments } = await streams.topups.read(topupId);
     const came = [...payments.values()];
@@ -132,7 +132,10 @@ class AutoTopupSteps {
   }
 
   /** Right before money is asked for, it is looked whether it is still wanted. */
-  private async pay({ attempt, request, topupId, invoice }: PaymentWish, accountId: string): Promise<RequestMade> {
+  private async pay(
+    { attempt, request, topupId, invoice }: WalletPaymentEffect,
+    accountId: string,
+  ): Promise<WalletRequestOutcome> {
     const { streams, wallets } = this.given;
     const [state, topup, account] = await Promise.all([
       streams.autoTopups.read(accountId),
@@ -184,11 +187,11 @@ class AutoTopupSteps {
   }
 }
 
-function unsent(why: string): Extract<RequestMade, { sent: false }> {
+function unsent(why: string): Extract<WalletRequestOutcome, { sent: false }> {
   return { sent: false, why, unneeded: false };
 }
 
 /** A hold that passes pulls no money. */
-function balanceOf({ available, held }: Account): PicoUsd {
+function balanceOf({ available, held }: AccountState): PicoUsd {
   return money.add(available, held);
 }

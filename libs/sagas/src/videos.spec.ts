@@ -25,7 +25,7 @@ import {
   VideoResults,
 } from '#application';
 import { mediaTypeOf } from '#connectors';
-import { type DomainEvent, type HoldTerms, KNOWN_FACTS, type SubmissionMade, type VideoEvent } from '#domain';
+import { type DomainEvent, EVENT_SCHEMA, type HoldLimits, type SubmissionResult, type VideoEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   type CheckpointStore,
@@ -189,7 +189,7 @@ async function call({ id, hook }: Order, milliseconds: number): Promise<void> {
   await time.delay(milliseconds);
   const named = hooks.read('fal', hook?.split('/').at(-1) ?? '');
   if (!named) throw new Error('its address names no video');
-  const answer: SubmissionMade = { taken: true, reference: id, vendorId: id, hooked: true };
+  const answer: SubmissionResult = { taken: true, reference: id, vendorId: id, hooked: true };
   const data = { submission: named.submission, outcome: { known: true, answer } as const, at: time.now() };
   await openStreams(store, NO_SNAPSHOTS, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
   await due.wake('videos', [named.jobId], time.now());
@@ -286,7 +286,7 @@ afterEach(() => stopAll());
 
 function start(): void {
   time = new VirtualTime('2026-11-20T12:00:00.000Z');
-  const facts = withUpcasting(new MemoryEventStore(), KNOWN_FACTS);
+  const facts = withUpcasting(new MemoryEventStore(), EVENT_SCHEMA);
   appended = [];
   const append: EventStore['append'] = (stream, expected, events) => {
     appended.push(...events.map(({ type }) => type));
@@ -359,7 +359,7 @@ const prices = [
 ] as const;
 const endpoint = { of: query.model, provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } };
 
-type Wish = Omit<HoldTerms, 'keyId' | 'part'> & { readonly at: string };
+type Wish = Omit<HoldLimits, 'keyId' | 'part'> & { readonly at: string };
 
 /** An account with 10 USD. */
 async function holdOfAccount(terms: Wish): Promise<string> {

@@ -15,17 +15,17 @@ import {
   type VideoResults,
 } from '#application';
 import {
-  AT_FAULT,
   type HoldCommand,
-  type SubmissionMade,
+  REQUEST_ERROR_CODES,
+  type SubmissionResult,
   VIDEO,
   type VideoCommand,
   type VideoEvent,
-  type VideoHandover,
-  type VideoQuestion,
+  type VideoQuery,
   type VideoRequested,
-  type VideoSend,
+  type VideoSendCommand,
   type VideoStep,
+  type VideoSubmitEffect,
   videoWorkflow,
 } from '#domain';
 import {
@@ -77,7 +77,7 @@ export function runVideos(ports: VideoPorts, lease: Lease): readonly Promise<voi
 }
 
 type Commands = readonly VideoCommand[];
-type PayerWish = Exclude<VideoSend, { of: 'time out' }>;
+type PayerWish = Exclude<VideoSendCommand, { of: 'time out' }>;
 
 class VideoSteps {
   private readonly paces = new Map<string, LookPace>();
@@ -100,7 +100,7 @@ class VideoSteps {
     };
   }
 
-  private async send(wish: VideoSend, jobId: string, cause: Cause): Promise<void> {
+  private async send(wish: VideoSendCommand, jobId: string, cause: Cause): Promise<void> {
     const own = (command: VideoCommand) => this.given.streams.videos.run(jobId, command, cause);
     const at = this.given.clock.now();
     if (wish.of === 'time out') return void (await own({ type: 'TimeOutVideo', data: { at } }));
@@ -139,9 +139,9 @@ class VideoSteps {
   }
 
   private async submit(
-    { submission, nth, hold, endpoint, request }: VideoHandover,
+    { submission, nth, hold, endpoint, request }: VideoSubmitEffect,
     jobId: string,
-  ): Promise<SubmissionMade> {
+  ): Promise<SubmissionResult> {
     const upstream = endpoint.creditor;
     const opened = await this.opened(request);
     if ('taken' in opened) return opened;
@@ -163,13 +163,13 @@ class VideoSteps {
         throw error;
       }
       const { code, status, word, message: why } = failure;
-      const refused = AT_FAULT.has(code) && status !== 404;
+      const refused = REQUEST_ERROR_CODES.has(code) && status !== 404;
       return { taken: false, refused, again: PASSING.has(code), code: word ?? code, why, status };
     }
   }
 
   /** Nothing is handed over without it. */
-  private async opened(request: VideoRequested['data']['request']): Promise<KeptRequest | SubmissionMade> {
+  private async opened(request: VideoRequested['data']['request']): Promise<KeptRequest | SubmissionResult> {
     try {
       return await this.given.requests.open(request);
     } catch (error) {
@@ -180,12 +180,12 @@ class VideoSteps {
     }
   }
 
-  private ask(question: VideoQuestion, ahead: boolean): Promise<Commands> {
+  private ask(question: VideoQuery, ahead: boolean): Promise<Commands> {
     return question.of === 'state' ? this.state(question, ahead) : this.result(question);
   }
 
   private async state(
-    { upstream, reference, hold, isOver }: Extract<VideoQuestion, { of: 'state' }>,
+    { upstream, reference, hold, isOver }: Extract<VideoQuery, { of: 'state' }>,
     ahead: boolean,
   ): Promise<Commands> {
     const pace = this.paceOf(upstream);
@@ -209,7 +209,7 @@ class VideoSteps {
     hold,
     fetch,
     result,
-  }: Extract<VideoQuestion, { of: 'result' }>): Promise<Commands> {
+  }: Extract<VideoQuery, { of: 'result' }>): Promise<Commands> {
     const failed = (final: boolean, why: string): Commands => [
       { type: 'RecordFetchFailure', data: { fetch, final, why, at: this.given.clock.now() } },
     ];
@@ -226,7 +226,7 @@ class VideoSteps {
     }
   }
 
-  private maker(upstream: string, hold: VideoHandover['hold']): VideoMaker {
+  private maker(upstream: string, hold: VideoSubmitEffect['hold']): VideoMaker {
     return this.given.providers.of(evidenceOf(hold), upstream, 'videos');
   }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CATEGORIES, KNOWN_FACTS } from '#domain';
+import { CATEGORIES, EVENT_SCHEMA } from '#domain';
 import { openEventStore } from '#eventstore';
 import { EventStoreDbDouble } from '../../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
 import { Cluster, type Customer, post } from '../../cluster.ts';
@@ -83,7 +83,7 @@ async function longHistory(cluster: Cluster, eventStoreUrl: string): Promise<rea
   };
   const first = await some();
   const store = openEventStore({
-    ...{ eventStoreUrl, databaseUrl: '', categories: CATEGORIES, knownFacts: KNOWN_FACTS },
+    ...{ eventStoreUrl, databaseUrl: '', categories: CATEGORIES, knownFacts: EVENT_SCHEMA },
     onProblem: () => {},
   });
   await cluster.stopRole('projector'); // which would only take time

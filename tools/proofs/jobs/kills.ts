@@ -2,7 +2,7 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
-import type { DomainEvent, Item } from '#domain';
+import type { ChargeItem, DomainEvent } from '#domain';
 import { type EventStore, formatUsd, money, type PicoUsd, parseUsd, START_POSITION, type StoredEvent } from '#kernel';
 import { readVideoJobs, type VideoJobView } from '#projections';
 import type { Cluster, Customer } from '../../cluster.ts';
@@ -195,8 +195,8 @@ export class Kills {
     if (code !== 0) this.problems.push(`${job.jobId} was not closed: ${output}`);
   }
 
-  private async itemsInBooks(): Promise<readonly Pick<Item, 'vendorId' | 'cost'>[]> {
-    const items: Pick<Item, 'vendorId' | 'cost'>[] = [];
+  private async itemsInBooks(): Promise<readonly Pick<ChargeItem, 'vendorId' | 'cost'>[]> {
+    const items: Pick<ChargeItem, 'vendorId' | 'cost'>[] = [];
     for await (const { events } of this.store.history(START_POSITION)) {
       for (const { type, data } of events as readonly StoredEvent<DomainEvent>[]) {
         if (type === 'HoldSettled' || type === 'ChargeAbsorbed') items.push(...data.charge.items);

@@ -1,8 +1,8 @@
-import type { KeyRecord } from '#domain';
+import type { ApiKeyRecord } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
 /** A key as its owner sees it; with its secret where that is wanted. */
-export function keyWire(key: KeyRecord, apiKey?: string) {
+export function keyWire(key: ApiKeyRecord, apiKey?: string) {
   return {
     _id: key.keyId,
     name: key.name,

@@ -1,6 +1,6 @@
 import { IsIn, IsNumber, IsOptional, IsString, Length, Max, Min, ValidateIf } from 'class-validator';
 import type { KeyFields } from '#application';
-import { instantIn, MAX_KEY_NAME, type ResetPeriod } from '#domain';
+import { MAX_KEY_NAME, parseInstant, type ResetPeriod } from '#domain';
 import { money } from '#kernel';
 import { Flag, isText, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
@@ -29,7 +29,7 @@ export class KeyLimits {
 
   @Field(dateOrTime('When it expires'))
   @IsOptional()
-  @Satisfies((value) => instantIn(value) !== undefined, 'expire_at must be an ISO 8601 date and time, or null')
+  @Satisfies((value) => parseInstant(value) !== undefined, 'expire_at must be an ISO 8601 date and time, or null')
   expire_at?: string | null;
 }
 
@@ -66,6 +66,6 @@ export function fieldsOf({ name, usage_limit_usd, reset_period, expire_at }: Key
       ? {}
       : { limit: usage_limit_usd === null ? null : money.roundToPicoUsd(usage_limit_usd) }),
     ...(reset_period === undefined ? {} : { resetPeriod: reset_period }),
-    ...(expire_at === undefined ? {} : { expireAt: instantIn(expire_at) ?? null }),
+    ...(expire_at === undefined ? {} : { expireAt: parseInstant(expire_at) ?? null }),
   };
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, Catalogues } from '#application';
-import { instantIn } from '#domain';
+import { parseInstant } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { type HistoryFilter, type HistoryPage, type HistoryRecord, PageTooFar } from '#projections';
 import { Authenticated, Authenticator, hasApiKey } from '../edge/authentication/authenticator.ts';
@@ -82,8 +82,8 @@ export class QueriesController {
     return {
       accountId,
       ...ofKey,
-      from: instantIn(query.start_date),
-      to: instantIn(endOfDay(query.end_date)),
+      from: parseInstant(query.start_date),
+      to: parseInstant(endOfDay(query.end_date)),
       ...(query.model ? { model: this.idOf(query.model) } : {}),
       ...(query.query_source ? { source: query.query_source } : {}),
       ...(query.query_type ? { type: query.query_type } : {}),

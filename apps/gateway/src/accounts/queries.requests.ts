@@ -1,5 +1,5 @@
 import { IsOptional, IsString } from 'class-validator';
-import { instantIn } from '#domain';
+import { parseInstant } from '#domain';
 import { InvalidRequest } from '../edge/errors/errors.ts';
 import { Flag, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
@@ -26,12 +26,12 @@ export class HistoryQuery {
 
   @Field(dateOrTime('On or after'))
   @IsOptional()
-  @Satisfies((value) => instantIn(value) !== undefined, 'start_date must be an ISO 8601 date')
+  @Satisfies((value) => parseInstant(value) !== undefined, 'start_date must be an ISO 8601 date')
   start_date?: string;
 
   @Field(dateOrTime('On or before; a date without a time includes its day'))
   @IsOptional()
-  @Satisfies((value) => instantIn(value) !== undefined, 'end_date must be an ISO 8601 date')
+  @Satisfies((value) => parseInstant(value) !== undefined, 'end_date must be an ISO 8601 date')
   end_date?: string;
 
   @IsOptional()

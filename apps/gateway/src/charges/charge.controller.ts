@@ -1,7 +1,7 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Clock, OfferedPayments, type Proof, Streams } from '#application';
-import { type Challenge, type ChallengePhase, phaseOf } from '#domain';
+import { type ChallengePhase, type ChallengeState, getChallengePhase } from '#domain';
 import { money, toUsdJsonNumber as usd, ZERO_USD } from '#kernel';
 import { Unauthorized } from '../edge/errors/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
@@ -42,10 +42,10 @@ export class ChargeController {
   }
 }
 
-function chargeOf({ id, issued }: Proof, challenge: Challenge, now: string) {
+function chargeOf({ id, issued }: Proof, challenge: ChallengeState, now: string) {
   const { query, price, paymentHash, usableUntil, at } = issued;
   const { charged, forfeited, available, holds, paid } = challenge;
-  const phase = phaseOf(challenge, now);
+  const phase = getChallengePhase(challenge, now);
   const held = [...holds.values()].reduce((sum, hold) => money.add(sum, hold.amount), ZERO_USD);
   const left = paid ? available : money.parseJsonAmount(price);
   const lapsed = !paid && now > usableUntil;

@@ -1,6 +1,6 @@
 /** The list of lookups, with the prices at which they are sold now. */
-import { type Catalogue, DATA_PROVIDERS, type DataEndpoint, dataPathOf } from '#catalogue';
-import { boundOf } from '#domain';
+import { type Catalogue, DATA_PROVIDERS, type DataEndpoint, toDataPath } from '#catalogue';
+import { calculateMaxPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
 /** Those of a class stand together. @param byRequest whether a single request can be paid for here */
@@ -12,13 +12,13 @@ export function dataEndpointRows(catalogue: Catalogue, byRequest: boolean) {
 function rowOf({ endpoint, ...entry }: DataEndpoint, byRequest: boolean) {
   const { provider, action, method, name, description, parameters = null, caps = {}, charged, results } = entry;
   return {
-    path: `/v1${dataPathOf(entry)}`,
+    path: `/v1${toDataPath(entry)}`,
     method,
     provider,
     action,
     name,
     description,
-    price_usd: toUsdJsonNumber(boundOf({ lookup: 1 }, endpoint.tariff.prices)),
+    price_usd: toUsdJsonNumber(calculateMaxPrice({ lookup: 1 }, endpoint.tariff.prices)),
     payment_methods: byRequest ? ['balance', 'l402'] : ['balance'],
     free_if_empty: results !== undefined && !charged.empty,
     limits: Object.fromEntries(Object.entries(caps).map(([field, { max }]) => [field, max])),

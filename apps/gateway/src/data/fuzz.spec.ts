@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type DataEndpoint, dataPathOf, readCatalogue, readProviders } from '#catalogue';
+import { type DataEndpoint, readCatalogue, readProviders, toDataPath } from '#catalogue';
 import { type TestAccount, World } from '#testing';
 
 const RUNS = 400;
@@ -95,7 +95,7 @@ const asked: fc.Arbitrary<Asked> = fc.constantFrom(...entries).chain((entry) => 
   const name = fc.constantFrom(...known.flatMap(spellings), ...NAMES);
   const changes = fc.array(fc.tuple(name, odd), { maxLength: 2 });
   const kept = sometimes(Object.entries(entry.example), fc.subarray(Object.entries(entry.example)));
-  const usual = `/v1${dataPathOf(entry)}`;
+  const usual = `/v1${toDataPath(entry)}`;
   const segment = fc.constantFrom(...TEXTS).map((each) => encodeURIComponent(each.toWellFormed()));
   return fc.record({
     entry: fc.constant(entry),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import type { PriceLine } from '#domain';
+import type { PriceListLine } from '#domain';
 import { money } from '#kernel';
 import { chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
 
@@ -95,7 +95,7 @@ describe('after a mixed run', () => {
 
   test('every charge follows from its usage and the published prices', async () => {
     const facts = await world.facts();
-    const lists = new Map<string, readonly PriceLine[]>();
+    const lists = new Map<string, readonly PriceListLine[]>();
     for (const { type, data } of facts) if (type === 'PriceListPublished') lists.set(data.version, data.lines);
     const settled = facts.filter(({ type }) => type === 'HoldSettled');
     expect(settled.length).toBeGreaterThan(0);

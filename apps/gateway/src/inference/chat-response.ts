@@ -11,7 +11,7 @@ import {
   type Source,
   sseEvent,
 } from '#application';
-import { quantityOf } from '#domain';
+import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { shapeFor } from '../edge/errors/error-formats.ts';
 import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
@@ -20,18 +20,18 @@ import { SseClient } from '../edge/responses/sse.ts';
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
 function usageWire(receipt: Receipt) {
   const { usage, charged } = receipt;
-  const prompt = quantityOf('input', usage);
-  const generated = quantityOf('output', usage);
+  const prompt = getQuantity('input', usage);
+  const generated = getQuantity('output', usage);
   return {
     prompt_tokens: prompt,
     completion_tokens: generated,
     total_tokens: prompt + generated,
     cost: toUsdJsonNumber(charged),
     prompt_tokens_details: {
-      cached_tokens: quantityOf('cacheRead', usage),
-      cache_write_tokens: quantityOf('cacheWrite', usage),
+      cached_tokens: getQuantity('cacheRead', usage),
+      cache_write_tokens: getQuantity('cacheWrite', usage),
     },
-    completion_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
+    completion_tokens_details: { reasoning_tokens: getQuantity('reasoning', usage) },
     // OpenRouter's strict clients refuse usage without the two parts.
     cost_details: costDetails(receipt, 'completions'),
   };

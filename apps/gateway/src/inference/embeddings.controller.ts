@@ -2,7 +2,7 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CreateEmbeddings, type EmbeddingAnswer } from '#application';
-import { quantityOf } from '#domain';
+import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { Authenticated } from '../edge/authentication/authenticator.ts';
 import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
@@ -47,7 +47,7 @@ export class EmbeddingsController {
 
 /** OpenAI's list around the vectors, which are already JSON. */
 function wire({ model, data, receipt: { usage, charged } }: EmbeddingAnswer): string {
-  const tokens = quantityOf('input', usage);
+  const tokens = getQuantity('input', usage);
   const reported = { prompt_tokens: tokens, total_tokens: tokens, cost: toUsdJsonNumber(charged) };
   return `{"object":"list","data":${data},"model":${JSON.stringify(model)},"usage":${JSON.stringify(reported)}}`;
 }

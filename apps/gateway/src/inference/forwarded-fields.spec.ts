@@ -1,6 +1,6 @@
 /** What of a request goes to an upstream, and what never does. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { isPrivate, type Model, readCatalogue } from '#catalogue';
+import { isPrivate, readCatalogue, type TokenPricedModel } from '#catalogue';
 import { type Answer, openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
 
 let tapped: TappedWorld;
@@ -144,7 +144,7 @@ const OURS = {
 
 describe('fields of our own are ignored, and reach no upstream', () => {
   const models = readCatalogue().models;
-  const endpoints = (type: Model['type']) =>
+  const endpoints = (type: TokenPricedModel['type']) =>
     models
       .filter((model) => model.type === type && !isPrivate(model))
       .flatMap((model) => model.endpoints.map(({ slug }) => [model.id, slug]));

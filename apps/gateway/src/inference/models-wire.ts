@@ -3,18 +3,18 @@ import { defaultEndpoints } from '#application';
 import {
   type AnyModel,
   CAPABILITIES,
+  calculateListPrice,
+  calculateTierPrice,
   type Endpoint,
   isMedia,
   LISTED_TOKENS,
   LISTED_UNITS,
-  listPriceOf,
+  listTiers,
   MEDIA_UNITS,
   type MediaModel,
   type MediaUnit,
-  tierPriceOf,
-  tiersOf,
 } from '#catalogue';
-import { priceOf, type Unit } from '#domain';
+import { calculateCostAndPrice, type Unit } from '#domain';
 import { formatUsd, money, toJsonNumber, toUsdJsonNumber } from '#kernel';
 
 export type Row = ReturnType<typeof modelWire>;
@@ -111,7 +111,7 @@ function architectureOf({ inputs, outputs }: AnyModel) {
 /** What any of these endpoints charges at most for each unit, and for long inputs. */
 function tokenPricing(endpoints: readonly Endpoint[]) {
   const most = (unit: Unit, quantity: number) =>
-    money.max(...endpoints.map(({ tariff }) => listPriceOf({ [unit]: quantity }, tariff).price));
+    money.max(...endpoints.map(({ tariff }) => calculateListPrice({ [unit]: quantity }, tariff).price));
   const million = (unit: Unit) => toUsdJsonNumber(most(unit, LISTED_TOKENS));
   const each = (unit: Unit) => formatUsd(most(unit, 1));
   const both = { input_per_1M: million('input'), output_per_1M: million('output') };
@@ -134,10 +134,10 @@ function tokenPricing(endpoints: readonly Endpoint[]) {
 
 /** As OpenRouter lists them: all tokens of a call whose input has more than so many are charged by these. */
 function overridesOf(endpoints: readonly Endpoint[]) {
-  const sizes = [...new Set(endpoints.flatMap(({ tariff }) => tiersOf(tariff)))].sort((a, b) => a - b);
+  const sizes = [...new Set(endpoints.flatMap(({ tariff }) => listTiers(tariff)))].sort((a, b) => a - b);
   return sizes.map((above) => {
     const each = (unit: Unit) =>
-      formatUsd(money.max(...endpoints.map(({ tariff }) => tierPriceOf({ [unit]: 1 }, tariff, above).price)));
+      formatUsd(money.max(...endpoints.map(({ tariff }) => calculateTierPrice({ [unit]: 1 }, tariff, above).price)));
     return {
       min_prompt_tokens: above,
       prompt: each('input'),
@@ -170,9 +170,9 @@ function listing({ tariff: { prices } }: Endpoint) {
   const unit = MEDIA_UNITS.find((each) => LISTED_UNITS[each].unit === prices[0]?.unit) as MediaUnit;
   const one = { [LISTED_UNITS[unit].unit]: LISTED_UNITS[unit].quantity };
   const variants = prices.flatMap(({ when, ...price }) =>
-    when ? [{ ...when, price: toUsdJsonNumber(priceOf(one, [price]).price) }] : [],
+    when ? [{ ...when, price: toUsdJsonNumber(calculateCostAndPrice(one, [price]).price) }] : [],
   );
-  return { unit, base: priceOf(one, prices), variants };
+  return { unit, base: calculateCostAndPrice(one, prices), variants };
 }
 
 /** Badges, and the values that a request may choose; the first of each is the default. */

@@ -1,6 +1,6 @@
 /** Payments by card, against Stripe's library and a simulated Stripe: what is credited, kept and taken back, to the cent. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type DomainEvent, postings } from '#domain';
+import { type DomainEvent, toPostings } from '#domain';
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import { type TestAccount, World } from '#testing';
 import { verify } from '../../../ledger/src/verify.ts';
@@ -52,7 +52,7 @@ async function books({ account, invoice_id }: Session): Promise<string> {
   const sums = new Map<string, PicoUsd>();
   for (const fact of await world.facts()) {
     if (![`account-${world.idOf(account)}`, `topup-${invoice_id}`].includes(fact.stream)) continue;
-    for (const { account: name, amount } of postings(`account-${world.idOf(account)}`, fact as DomainEvent))
+    for (const { account: name, amount } of toPostings(`account-${world.idOf(account)}`, fact as DomainEvent))
       sums.set(name, money.add(sums.get(name) ?? ZERO_USD, amount));
   }
   const sum = (name: string) => money.formatUsd(sums.get(name) ?? ZERO_USD);

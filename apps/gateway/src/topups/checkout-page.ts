@@ -1,6 +1,6 @@
 /** The page on which a top-up is paid: what to pay and where, and what has become of it. */
 import { encodeQR } from 'qr';
-import { type CoinTerms, wholeCoins } from '#domain';
+import { type CoinTerms, formatCoins } from '#domain';
 import type { TopupView } from '#projections';
 import { Html, html } from '../edge/pages/html.ts';
 import { page, pageHeaders } from '../edge/pages/page.ts';
@@ -91,7 +91,7 @@ const LATE: Readonly<Record<Shown['destination']['kind'], string>> = {
 function payment(topup: Shown, state: State, now: string): Html {
   const { status, paidUnits, coin } = topup;
   const final = isFinal(state, topup);
-  const shown = `${status} ${Number(wholeCoins(paidUnits, coin))}`; // as a script reads the JSON
+  const shown = `${status} ${Number(formatCoins(paidUnits, coin))}`; // as a script reads the JSON
   return html`<div id="payment" data-shown="${shown}" data-final="${final}" data-expired="${topup.expiresAt <= now}">
 ${amounts(topup, state)}
 ${PAYABLE.has(state) ? toPay(topup, now) : undefined}
@@ -127,7 +127,7 @@ function paymentPage(address: string): Html {
 
 function wallet({ destination, coin, ...topup }: Shown): Html {
   const { value, kind } = destination;
-  const amount = wholeCoins(due(topup), coin);
+  const amount = formatCoins(due(topup), coin);
   const isInvoice = kind === 'bolt11';
   const uri = isInvoice ? `lightning:${value}` : (paymentUri(value, coin, amount) ?? value);
   // In upper case an invoice needs a code of fewer, larger squares.
@@ -164,7 +164,7 @@ function asked({ requested: { amount, currency } }: Shown): string {
 }
 
 function coins({ coin }: Shown, units: bigint): string {
-  return shownAmount(wholeCoins(units, coin), coin.code);
+  return shownAmount(formatCoins(units, coin), coin.code);
 }
 
 /** Dollars have cents, also where there are none. */

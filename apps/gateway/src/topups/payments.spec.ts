@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decode } from 'light-bolt11-decoder';
 import { openStreams } from '#application';
-import { postings } from '#domain';
+import { toPostings } from '#domain';
 import { createRootCause, NO_SNAPSHOTS } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
@@ -98,7 +98,7 @@ describe('a paid top-up', () => {
     await world.pay(invoice.lightning_invoice);
     await settled(invoice);
     const [credit] = await credits(account);
-    expect(credit && postings(`account-${world.idOf(account)}`, credit)).toEqual([
+    expect(credit && toPostings(`account-${world.idOf(account)}`, credit)).toEqual([
       { account: 'clearing:btc-lightning', customer: null, amount: 1_000_000_000_000n },
       { account: 'bonus:btc-lightning', customer: null, amount: 50_000_000_000n },
       { account: 'customer:available', customer: world.idOf(account), amount: -1_050_000_000_000n },

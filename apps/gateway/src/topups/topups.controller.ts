@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { type Caller, CreateTopup, noMethod, OfferedPayments } from '#application';
-import { wholeCoins } from '#domain';
+import { formatCoins } from '#domain';
 import { type Cause, toJsonNumber } from '#kernel';
 import { Authenticated, CausedBy } from '../edge/authentication/authenticator.ts';
 import { NotFound } from '../edge/errors/errors.ts';
@@ -36,7 +36,7 @@ export class TopupsController {
     const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause));
     const { at: createdAt, expiresAt, destination } = invoice;
     const coin = this.offered.coin(invoice.coin);
-    const due = wholeCoins(BigInt(invoice.units), coin);
+    const due = formatCoins(BigInt(invoice.units), coin);
     return {
       ...head({ topupId, requested, createdAt, expiresAt }),
       checkout_url: checkoutUrl(this.address, topupId),
@@ -57,8 +57,8 @@ export class TopupsController {
       ...head(topup),
       status: topup.status,
       payment_method: this.offered.displayName(topup.method),
-      amount_paid: toJsonNumber(wholeCoins(topup.paidUnits, coin)),
-      amount_due: toJsonNumber(wholeCoins(left > 0n && topup.status !== 'Settled' ? left : 0n, coin)),
+      amount_paid: toJsonNumber(formatCoins(topup.paidUnits, coin)),
+      amount_due: toJsonNumber(formatCoins(left > 0n && topup.status !== 'Settled' ? left : 0n, coin)),
       ...whereToPay(topup.destination),
     };
   }

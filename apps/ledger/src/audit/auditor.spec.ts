@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Charge, type DomainEvent, type Item, KNOWN_FACTS } from '#domain';
+import { type Charge, type ChargeItem, type DomainEvent, EVENT_SCHEMA } from '#domain';
 import { type StoredEvent, type Upcaster, upcast } from '#kernel';
 import { someCharge } from '#testing';
 import { Auditor } from './auditor.ts';
@@ -20,7 +20,7 @@ interface Stored {
 }
 
 /** What an auditor says about one account's facts, as some program reads them: by default, this one. */
-function audit(facts: readonly Stored[], readToday = (stored: StoredEvent) => upcast(stored, KNOWN_FACTS)) {
+function audit(facts: readonly Stored[], readToday = (stored: StoredEvent) => upcast(stored, EVENT_SCHEMA)) {
   const differences: string[] = [];
   const auditor = new Auditor((difference) => void differences.push(difference));
   facts.forEach(({ type, data, version, stream = 'account-me' }, nr) => {
@@ -77,14 +77,19 @@ describe('an auditor who reads only the facts', () => {
     },
   };
   /** 10 × 1 + 5 × 2 pico-USD, sold for 10 × 1 + 5 × 4. */
-  const item: Item = {
+  const item: ChargeItem = {
     ...sold,
     usage: { input: 10, output: 4, reasoning: 1 },
     estimated: false,
     cost: '20',
     price: '30',
   };
-  const settled = (holdId: string, differing: Partial<Item> = {}, money: object = {}, rest: Partial<Charge> = {}) => {
+  const settled = (
+    holdId: string,
+    differing: Partial<ChargeItem> = {},
+    money: object = {},
+    rest: Partial<Charge> = {},
+  ) => {
     const charge = someCharge({ ...item, ...differing }, { priceList: 'v1', ...rest });
     return { type: 'HoldSettled', version: 2, data: { ...ended(holdId), charged: '30', charge, ...money } };
   };
@@ -126,7 +131,7 @@ describe('an auditor who reads only the facts', () => {
     expect(audit([...spent, held('2', '1')]).differences).toEqual(['account me falls below zero at position 3']);
   });
 
-  test.each<[string, Partial<Item>]>([
+  test.each<[string, Partial<ChargeItem>]>([
     ['of a size that has a price of its own', { usage: { input: 11 }, cost: '10', price: '14' }],
     ['whose size the vendor counted', { usage: { input: 11 }, terms: { inputTokens: 10 }, cost: '11', price: '11' }],
     ['of a unit that is sold and not billed', { usage: { image: 2 }, terms: { size: '2k' }, cost: '0', price: '14' }],
@@ -239,7 +244,7 @@ describe('an auditor who reads only the facts', () => {
       ],
     ],
   ])('finds %s', (_, facts, differences) => {
-    const today = (stored: StoredEvent) => (stored.type === 'FundsHeld' ? stored : upcast(stored, KNOWN_FACTS));
+    const today = (stored: StoredEvent) => (stored.type === 'FundsHeld' ? stored : upcast(stored, EVENT_SCHEMA));
     expect(audit([published, credited, ...facts], today).differences).toEqual(differences);
   });
 
@@ -256,7 +261,7 @@ describe('an auditor who reads only the facts', () => {
     ],
   ])('finds %s, also where the entry sums to zero', (_, changed, difference) => {
     const today = (stored: StoredEvent) =>
-      stored.type === 'HoldSettled' ? { ...stored, data: changed(stored) } : upcast(stored, KNOWN_FACTS);
+      stored.type === 'HoldSettled' ? { ...stored, data: changed(stored) } : upcast(stored, EVENT_SCHEMA);
     expect(audit([published, credited, held('1'), settled('1')], today).differences).toContain(difference);
   });
 });
@@ -306,12 +311,12 @@ describe('an auditor of facts of version 1', () => {
 
   /** The program with a mistake in one of its upcasters. */
   function mistaken(type: string, mistake: Upcaster) {
-    const right = KNOWN_FACTS.upcasters[type]?.[0] as Upcaster;
-    const upcasters = { ...KNOWN_FACTS.upcasters, [type]: [(data: unknown) => mistake(right(data))] };
-    return (stored: StoredEvent) => upcast(stored, { ...KNOWN_FACTS, upcasters });
+    const right = EVENT_SCHEMA.upcasters[type]?.[0] as Upcaster;
+    const upcasters = { ...EVENT_SCHEMA.upcasters, [type]: [(data: unknown) => mistake(right(data))] };
+    return (stored: StoredEvent) => upcast(stored, { ...EVENT_SCHEMA, upcasters });
   }
 
-  const changedIn = (change: (item: Item) => object) => (data: { readonly charge: Charge }) => ({
+  const changedIn = (change: (item: ChargeItem) => object) => (data: { readonly charge: Charge }) => ({
     ...data,
     charge: { ...data.charge, items: data.charge.items.map((item) => ({ ...item, ...change(item) })) },
   });

@@ -1,4 +1,4 @@
-import { type DomainEvent, postings } from '#domain';
+import { type DomainEvent, toPostings } from '#domain';
 import { formatUsd, type PicoUsd, type StoredEvent } from '#kernel';
 import { ChallengeAudit } from './challenge-audit.ts';
 import { type Listed, type Reading, readStored, readUpcast, type Sale } from './event-readings.ts';
@@ -203,7 +203,7 @@ export class Auditor {
     const booked = new Map<string, bigint>();
     const owner = fact.stream.replace(/^[^-]*-/, '');
     let sum = 0n;
-    for (const line of postings(fact.stream, fact)) {
+    for (const line of toPostings(fact.stream, fact)) {
       const name = line.customer === null || line.customer === owner ? line.account : `${line.account} of another`;
       booked.set(name, (booked.get(name) ?? 0n) + line.amount);
       sum += line.amount;

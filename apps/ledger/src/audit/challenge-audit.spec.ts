@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  type Challenge,
   type ChallengeCommand,
   type ChallengeIssued,
+  type ChallengeState,
   type Charge,
   challengeDecider,
   type DomainEvent,
@@ -59,7 +59,7 @@ function audit(facts: readonly Stored[]) {
 /** The facts that follow from a life. */
 function factsOf(life: ChallengeLife): readonly Stored[] {
   const facts: Stored[] = [];
-  const challenges = new Map<string, Challenge>();
+  const challenges = new Map<string, ChallengeState>();
   let now = Date.parse(at);
   const story = {
     challenges,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ALL_UNITS, type Price, priceOf, type Usage } from '#domain';
+import { ALL_UNITS, calculateCostAndPrice, type Price, type Usage } from '#domain';
 import { recomputed } from './recomputed.ts';
 
 const prices: readonly Price[] = [
@@ -25,7 +25,7 @@ describe('the auditor, who has an arithmetic of his own,', () => {
       const again = recomputed({ ...PART, used }, lines);
       let charged: unknown;
       try {
-        charged = priceOf(used, prices);
+        charged = calculateCostAndPrice(used, prices);
       } catch {
         charged = undefined; // there is no price for it
       }
@@ -47,7 +47,7 @@ describe('the auditor, who has an arithmetic of his own,', () => {
           price: price === undefined ? null : fraction(price, per),
         },
       }));
-      expect(recomputed({ ...PART, used }, listed)).toEqual(priceOf(used, sold));
+      expect(recomputed({ ...PART, used }, listed)).toEqual(calculateCostAndPrice(used, sold));
     },
   );
 });

@@ -9,7 +9,7 @@ import {
   type MediaModel,
   readCatalogue,
 } from '#catalogue';
-import { priceOf, type Unit, type Usage } from '#domain';
+import { calculateCostAndPrice, type Unit, type Usage } from '#domain';
 import { formatUsd } from '#kernel';
 import { soundFile } from '#testing';
 import { startSandbox } from '../sandbox.ts';
@@ -103,7 +103,7 @@ function expected({ tariff }: Endpoint, chosen: Choices): string {
     character: TEXT.length,
   };
   const unit = tariff.prices[0]?.unit as Unit;
-  return formatUsd(priceOf({ [unit]: used[unit] }, tariff.prices, chosen).cost);
+  return formatUsd(calculateCostAndPrice({ [unit]: used[unit] }, tariff.prices, chosen).cost);
 }
 
 /** The unit that bills name. */

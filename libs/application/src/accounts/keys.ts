@@ -1,5 +1,5 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import { type Account, type KeyRecord, type KeyUpdated, type ResetPeriod, recordOf } from '#domain';
+import { type AccountState, type ApiKeyRecord, type KeyUpdated, type ResetPeriod, toApiKeyRecord } from '#domain';
 import { type Cause, type CommandOutcome, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
@@ -15,7 +15,7 @@ export interface KeyFields {
 
 /** The key as decided, and the position from which the read models show it. */
 interface ChangedKey {
-  readonly key: KeyRecord;
+  readonly key: ApiKeyRecord;
   readonly position: bigint;
 }
 
@@ -99,8 +99,8 @@ export class RevokeKeyHandler implements ICommandHandler<RevokeKey> {
   }
 }
 
-function changed(keyId: string, { state, position }: CommandOutcome<unknown, Account>, at: string): ChangedKey {
+function changed(keyId: string, { state, position }: CommandOutcome<unknown, AccountState>, at: string): ChangedKey {
   const key = state.keys.get(keyId);
   if (!key) throw new Error(`the key ${keyId} was decided and is not there`);
-  return { key: recordOf(keyId, key, at), position };
+  return { key: toApiKeyRecord(keyId, key, at), position };
 }

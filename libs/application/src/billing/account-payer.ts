@@ -1,4 +1,4 @@
-import { ACCOUNT, reachable, spendable } from '#domain';
+import { ACCOUNT, calculateMaxSpendable, calculateSpendable } from '#domain';
 import { money, Rejection, toStreamName } from '#kernel';
 import type { Accounts } from '../streams.ts';
 import { actorOf, type Caller, type Growth, type Hold, type HoldRequest, HoldTaken } from './payer.ts';
@@ -35,7 +35,7 @@ export class AccountPayer extends Holder {
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
     const amount = money.parseJsonAmount(held.data.amount);
-    const [beside, reach] = [spendable(state, keyId, at), reachable(state, keyId, at)];
+    const [beside, reach] = [calculateSpendable(state, keyId, at), calculateMaxSpendable(state, keyId, at)];
     return { holdId, payer: this.id, amount, beside, reach, expiresAt };
   }
 

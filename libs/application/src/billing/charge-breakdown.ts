@@ -1,4 +1,4 @@
-import { costOf, type Item, type Tariff, type Usage } from '#domain';
+import { type ChargeItem, calculateCost, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 
 /** What a charge is made of: the parts add up to it. */
@@ -15,7 +15,7 @@ export interface ChargedParts {
  * Of what is charged the fees come first, then what the vendor takes; what is left is ours.
  * @param inputCost what the vendors take for the input of all calls
  */
-export function partsOf(charged: PicoUsd, items: readonly Item[], inputCost: PicoUsd): ChargedParts {
+export function partsOf(charged: PicoUsd, items: readonly ChargeItem[], inputCost: PicoUsd): ChargedParts {
   let left = charged;
   const taken = (part: PicoUsd) => {
     const amount = money.min(part, left);
@@ -36,7 +36,7 @@ export function partsOf(charged: PicoUsd, items: readonly Item[], inputCost: Pic
 /** What a vendor takes for all of a use but its output; nothing where it has no price. */
 export function costOfInput({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
   try {
-    return costOf(input, prices);
+    return calculateCost(input, prices);
   } catch {
     return ZERO_USD;
   }

@@ -1,5 +1,5 @@
 /** Holds are in the stream of their payer: an account, or a challenge that was paid for one request. */
-import { ACCOUNT, CHALLENGE, type HoldCommand, type HoldEvent, type Holds, idOf } from '#domain';
+import { ACCOUNT, CHALLENGE, getStreamId, type HoldCommand, type HoldEvent, type Holds } from '#domain';
 import type { Cause } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { Streams } from '../streams.ts';
@@ -19,7 +19,7 @@ export class HeldFunds {
 
   /** @param payer the name of its stream, as a hold has it. @throws Rejection, StoreUnavailableError */
   run(payer: string, command: HoldCommand, cause: Cause): Promise<Ended> {
-    const id = idOf({ stream: payer });
+    const id = getStreamId({ stream: payer });
     const { accounts, challenges } = this.streams;
     if (payer.startsWith(`${ACCOUNT}-`)) return accounts.run(id, command, cause) as Promise<Ended>;
     if (payer.startsWith(`${CHALLENGE}-`)) return challenges.run(id, command, cause) as Promise<Ended>;

@@ -7,7 +7,7 @@
  * is sent. Where a claim has no answer because its gateway died: one that was not confirmed cost nothing, and of one that
  * was, the payer's facts say whether its hold was charged. Then it is not served again.
  */
-import { ACCOUNT, type HoldEvent, howEnded } from '#domain';
+import { ACCOUNT, getHoldResolution, type HoldEvent } from '#domain';
 import {
   createRootCause,
   type EventReader,
@@ -200,7 +200,7 @@ export class Idempotency {
     const { payers, kept } = this.ports;
     if (!earlier.held) return false;
     const holds = await payers.endOverdueHolds(earlier.payer, createRootCause('gateway', earlier.requestId));
-    const ended = howEnded(earlier.requestId, holds);
+    const ended = getHoldResolution(earlier.requestId, holds);
     // A job releases its hold long after its request was answered.
     const isFree = ended === 'expired' || ended === 'released';
     const isOver = isFree || (alsoCharged && ended === 'settled' && (await this.isLongCharged(earlier)));

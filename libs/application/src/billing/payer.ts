@@ -1,5 +1,5 @@
 /** The payer, as the money path sees it: the one interface between what is sold and where the money is. */
-import type { Attempt, Charge, HoldPart, Query } from '#domain';
+import type { Attempt, Charge, PartialHold, Query } from '#domain';
 import type { PicoUsd } from '#kernel';
 import type { UpstreamFailure } from '../errors.ts';
 
@@ -46,7 +46,7 @@ export interface HoldRequest {
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
   /** How much of it is held at first; all of it where this is left out. */
-  readonly part?: HoldPart | undefined;
+  readonly part?: PartialHold | undefined;
   readonly lifetimeMs: number;
 }
 

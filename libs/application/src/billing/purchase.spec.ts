@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Endpoint, Model } from '#catalogue';
+import type { Endpoint, TokenPricedModel } from '#catalogue';
 import type { Price, Tariff, Usage } from '#domain';
 import { parseUsd, ZERO_USD } from '#kernel';
 import { Clock } from '../clock.ts';
@@ -25,7 +25,7 @@ const search: Tariff = {
   prices: [price('search', 11n), price('request', 1n)],
 };
 const endpoint = { slug: 'maker', tariff } as unknown as Endpoint;
-const model = { id: 'v/m', endpoints: [endpoint] } as unknown as Model;
+const model = { id: 'v/m', endpoints: [endpoint] } as unknown as TokenPricedModel;
 
 function begin(endpoints = [endpoint]) {
   const alarms: string[] = [];

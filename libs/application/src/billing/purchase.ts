@@ -3,20 +3,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AnyModel, Endpoint, PriceList } from '#catalogue';
 import {
   type Attempt,
-  addedUsage,
-  affordable,
+  addUsage,
+  type CallUsage,
   type Charge,
-  chargeOf,
-  type HoldPart,
-  type Item,
-  itemOf,
+  type ChargeItem,
+  countAffordableUnits,
+  getQuantity,
   NO_USAGE,
+  type PartialHold,
   type Query,
-  quantityOf,
   type Tariff,
-  UnpricedUnit,
+  toCharge,
+  toChargeItem,
+  UnpricedUnitError,
   type Usage,
-  type Use,
   usageToJson,
 } from '#domain';
 import { money, type PicoUsd, picoUsd, ZERO_USD } from '#kernel';
@@ -45,7 +45,7 @@ export interface Sale {
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
   /** How much of it is held at first; all of it where this is left out. */
-  readonly part?: HoldPart | undefined;
+  readonly part?: PartialHold | undefined;
 }
 
 /** The time that a request has. */
@@ -87,7 +87,7 @@ export class Purchase {
   endpoint: Endpoint | undefined;
   /** Of all calls together. */
   usage: Usage = NO_USAGE;
-  private readonly items: Item[] = [];
+  private readonly items: ChargeItem[] = [];
   /** What the vendors take for the input of all calls. */
   private inputCost = ZERO_USD;
 
@@ -260,7 +260,7 @@ export class Purchase {
     const { tariff } = this.endpoint as Endpoint;
     const usage = { ...(reported ?? (await call.counted(delivered()))), request: 1 };
     this.bill(tariff, { usage, estimated: reported === undefined, ...(vendorId === undefined ? {} : { vendorId }) });
-    this.usage = addedUsage(this.usage, usage);
+    this.usage = addUsage(this.usage, usage);
     this.inputCost = money.add(this.inputCost, costOfInput(tariff, usage));
     return usage;
   }
@@ -279,19 +279,19 @@ export class Purchase {
     const counted = async (text: string) => this.withThoughts(await call.counted(text), thought, endpoint);
     const usage = await this.billCall(thought > 0 ? { counted } : call, made);
     const from = usage.reasoning ? asked : began; // what was thought may have been made before the first byte
-    this.watch.health.delivered(this.sale.model, endpoint, quantityOf('output', usage), ended - from);
+    this.watch.health.delivered(this.sale.model, endpoint, getQuantity('output', usage), ended - from);
     return usage;
   }
 
   private withThoughts(usage: Usage, thought: number, { tariff }: Endpoint): Usage {
-    const most = affordable(this.left, { unit: 'output', beside: { ...usage, request: 1 } }, tariff.prices);
+    const most = countAffordableUnits(this.left, { unit: 'output', beside: { ...usage, request: 1 } }, tariff.prices);
     return { ...usage, reasoning: Math.min(thought, Math.max(most, 0)) };
   }
 
   /** Bills what the endpoint has made that is not paid by tokens alone: images, seconds, characters. */
-  billMade(use: Use): void {
+  billMade(use: CallUsage): void {
     this.bill((this.endpoint as Endpoint).tariff, use);
-    if (use.absorbed === undefined) this.usage = addedUsage(this.usage, use.usage);
+    if (use.absorbed === undefined) this.usage = addUsage(this.usage, use.usage);
   }
 
   /**
@@ -319,7 +319,7 @@ export class Purchase {
     const { items, attempts, sale } = this;
     if (items.length === 0) return undefined;
     const errorCode = failure ? { errorCode: failure.code } : {};
-    return chargeOf(items, { priceList: sale.priceList.version, attempts, ...errorCode });
+    return toCharge(items, { priceList: sale.priceList.version, attempts, ...errorCode });
   }
 
   receipt(charged: PicoUsd): Receipt {
@@ -327,13 +327,13 @@ export class Purchase {
   }
 
   /** What was not to be expected and has no price is not given away: the whole hold pays for it, and audits show it. */
-  private bill(tariff: Tariff, use: Use): void {
+  private bill(tariff: Tariff, use: CallUsage): void {
     try {
-      this.items.push(itemOf(tariff, use));
+      this.items.push(toChargeItem(tariff, use));
     } catch (error) {
-      if (!(error instanceof UnpricedUnit)) throw error;
+      if (!(error instanceof UnpricedUnitError)) throw error;
       this.watch.alarm(`a use of ${tariff.of} by ${tariff.provider} has no price`, error);
-      const unpriced = itemOf(tariff, { ...use, usage: NO_USAGE });
+      const unpriced = toChargeItem(tariff, { ...use, usage: NO_USAGE });
       const price = money.toJsonAmount(this.hold.amount);
       this.items.push({ ...unpriced, usage: usageToJson(use.usage), price });
     }

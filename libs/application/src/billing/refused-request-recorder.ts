@@ -3,7 +3,7 @@
  * house has borne, which the log says.
  */
 import { LRUCache } from 'lru-cache';
-import { refusalsOf } from '#domain';
+import { toRefusedRequestsStreamId } from '#domain';
 import { createRootCause, Rejection, type Runtime } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { RefusedRequests } from '../streams.ts';
@@ -42,7 +42,7 @@ export class Refusals {
   /** A refusal that cannot be noted is a refusal all the same. */
   private async note({ holdId: requestId, query }: HoldRequest, caller: Caller, errorCode: string): Promise<void> {
     const at = this.clock.now();
-    const id = refusalsOf(caller.accountId, at);
+    const id = toRefusedRequestsStreamId(caller.accountId, at);
     if (this.full.has(id)) return;
     try {
       const data = { ...caller, requestId, query, errorCode, at };

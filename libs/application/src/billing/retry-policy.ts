@@ -1,5 +1,5 @@
 /** What is made of a call that has failed: whether it is made again, or to another endpoint, and what is recorded of it. */
-import { type Attempt, namedByVendor } from '#domain';
+import { type Attempt, toProviderRequestIdFields } from '#domain';
 import type { FailureCode, UpstreamFailure } from '../errors.ts';
 
 /** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
@@ -24,7 +24,7 @@ export function mayFallBack({ code, status, delivered }: UpstreamFailure, signal
 
 export function asTried({ code, status, vendorId }: UpstreamFailure): Pick<Attempt, 'vendorId' | 'outcome' | 'status'> {
   return {
-    ...namedByVendor(vendorId),
+    ...toProviderRequestIdFields(vendorId),
     outcome: code,
     ...(status === undefined ? {} : { status }),
   };

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Charge, howEnded } from '#domain';
+import { type Charge, getHoldResolution } from '#domain';
 import {
   AppendTooLargeError,
   type Cause,
@@ -65,7 +65,7 @@ export abstract class Holder implements Payer {
     const settled = events.find((event) => event.type === 'HoldSettled');
     if (settled) return money.parseJsonAmount(settled.data.charged);
     // It was settled by the same command before, whose answer was lost.
-    const isSettled = events.length === 0 && howEnded(hold.holdId, state) === 'settled';
+    const isSettled = events.length === 0 && getHoldResolution(hold.holdId, state) === 'settled';
     return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
   }
 

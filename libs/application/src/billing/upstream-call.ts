@@ -1,6 +1,6 @@
 /** A call of a vendor, as the money path sees it: how it is made, and what is known of what it has used. */
 import type { Endpoint } from '#catalogue';
-import type { Usage, Use } from '#domain';
+import type { CallUsage, Usage } from '#domain';
 
 /** A call that can be made to any endpoint. */
 export interface UpstreamCall<A> {
@@ -14,7 +14,7 @@ export interface UpstreamCall<A> {
    * What one that has failed is invoiced for, where it is not paid by tokens alone: the house bears it.
    * @param usage as the upstream said it; undefined where the answer is lost
    */
-  lost?(endpoint: Endpoint, usage: Usage | undefined): Pick<Use, 'usage' | 'terms'>;
+  lost?(endpoint: Endpoint, usage: Usage | undefined): Pick<CallUsage, 'usage' | 'terms'>;
 }
 
 /** An answer and its endpoint. */

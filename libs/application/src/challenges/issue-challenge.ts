@@ -1,7 +1,7 @@
 /** Issues a payment challenge: a price, an invoice for it, and one fact that says what its payment is good for. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import canonicalize from 'canonicalize';
-import { type ChallengeIssued, type Query, unitsFor, worth } from '#domain';
+import { type ChallengeIssued, convertToUnits, convertToUsd, type Query } from '#domain';
 import { type Cause, money, type PicoUsd } from '#kernel';
 import type { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../errors.ts';
@@ -86,7 +86,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     const { streams, tokens, clock } = this.ports;
     const { terms, coin, backend } = lightningOf(this.ports.offered);
     const rate = await this.ports.rates.usdPer(coin.code);
-    const units = unitsFor(wanted.price, coin, rate.value);
+    const units = convertToUnits(wanted.price, coin, rate.value);
     const description = descriptionOf(wanted.query);
     const made = await backend.request({
       ...{ topupId: randomBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
@@ -108,7 +108,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     const data: ChallengeIssued['data'] = {
       ...{ id, query: wanted.query, price: money.toJsonAmount(wanted.price), priceList: wanted.priceList },
       ...{ request: wanted.request, method: terms.method, coin: coin.code, units: units.toString() },
-      ...{ worth: money.toJsonAmount(worth(units, coin, rate.value)), rate, backend: backend.name },
+      ...{ worth: money.toJsonAmount(convertToUsd(units, coin, rate.value)), rate, backend: backend.name },
       ...{ reference: made.reference, paymentHash, expiresAt, usableUntil: clock.at(usableUntil), at },
     };
     const stream = challengeStreamId(id);

@@ -1,5 +1,5 @@
 /** Fields that multiply what a vendor invoices are bounded, so that a lookup never costs more than it is sold for. */
-import type { Cap, DataEndpoint } from '#catalogue';
+import type { DataEndpoint, FieldCap } from '#catalogue';
 import { UnservableRequest } from '../errors.ts';
 import { type Fields, isFields, spelling, valueAt } from './field-paths.ts';
 
@@ -17,7 +17,7 @@ export function capped(fields: Fields, entry: DataEndpoint): Fields {
 
 interface Bound {
   readonly field: string;
-  readonly cap: Cap;
+  readonly cap: FieldCap;
   readonly isList: boolean;
   readonly isQuery: boolean;
 }

@@ -1,7 +1,7 @@
 /** Lookups of data: quote → hold → call → settle. A lookup has one vendor and one price, whatever it finds. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DataEndpoint, PriceList } from '#catalogue';
-import { boundOf, NO_USAGE, type Usage } from '#domain';
+import { calculateMaxPrice, NO_USAGE, type Usage } from '#domain';
 import { type PicoUsd, ZERO_USD } from '#kernel';
 import { Paying } from '../billing/billing-engine.ts';
 import type { Payer } from '../billing/payer.ts';
@@ -145,7 +145,7 @@ export class LookUpHandler implements ICommandHandler<LookUp> {
 
 function saleOf({ endpoint }: DataEndpoint, priceList: PriceList, { requestId: id, source }: LookUpRequest): Sale {
   const { of: model, prices } = endpoint.tariff;
-  const price = boundOf({ lookup: 1 }, prices);
+  const price = calculateMaxPrice({ lookup: 1 }, prices);
   const query = { model, type: 'data_enrichment', source, online: false, free: price === 0n } as const;
   return { id, query, model: { id: model }, endpoints: [endpoint], priceList, atLeast: price, atMost: price };
 }

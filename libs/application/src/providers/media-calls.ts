@@ -1,6 +1,6 @@
 /** Calls of vendors that make images, videos and sound, and what they answer. */
-import type { Wire } from '#catalogue';
-import type { Invoiced, Terms, Usage } from '#domain';
+import type { WireMapping } from '#catalogue';
+import type { Invoiced, PriceTerms, Usage } from '#domain';
 
 /** A picture that a request brings, or a mask for one. */
 export interface SourceImage {
@@ -22,12 +22,12 @@ export interface MadeUse {
   /** What it counts and reports by itself, such as tokens; undefined where it reports nothing. */
   readonly usage: Usage | undefined;
   /** What the price depended on, where the answer says so and differs from what was asked for. */
-  readonly terms?: Terms;
+  readonly terms?: PriceTerms;
   /** What the vendor calls its answer, by which a line of its invoice can be found. */
   readonly vendorId: string | undefined;
 }
 
-export type { Wire };
+export type { WireMapping };
 
 export interface ImageCall {
   /** The vendor's name of the model. */
@@ -41,7 +41,7 @@ export interface ImageCall {
   readonly count: number;
   readonly parameters: MediaParameters;
   /** How this model's vendor is told of them. */
-  readonly wire: Wire;
+  readonly wire: WireMapping;
   readonly signal: AbortSignal;
 }
 
@@ -76,7 +76,7 @@ export interface VideoOrder {
   readonly image?: SourceImage | undefined;
   readonly parameters: MediaParameters;
   /** How this model's vendor is told of them. */
-  readonly wire: Wire;
+  readonly wire: WireMapping;
   /** Where the vendor may say that it is done, where it can and we are reached from outside. */
   readonly hookUrl?: string | undefined;
   readonly signal: AbortSignal;

@@ -1,5 +1,5 @@
 /** The port through which vendors are reached: what they can do, how they are called, and what they answer. Adapters: `libs/connectors`. */
-import type { Capability, Language } from '#catalogue';
+import type { Capability, ChatProtocol } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../billing/payer.ts';
 import type { CallMade } from '../billing/upstream-call.ts';
@@ -16,7 +16,7 @@ import type {
 import type { PrivateChatCall, SealedAnswer } from './private-calls.ts';
 import type { Found, NativeSearch, SearchNote, SearchQuery } from './web-search.ts';
 
-export type { Capability, Language };
+export type { Capability, ChatProtocol };
 
 /**
  * What a vendor can do. Each makes one call and resolves when the first byte of the answer is there, or else all of it.
@@ -68,9 +68,9 @@ export interface AnswerIdentity {
 
 export interface ChatCall {
   /** The protocol of the request and its answer. */
-  readonly language: Language;
+  readonly language: ChatProtocol;
   /** The protocols of the endpoint, which may differ. */
-  readonly speaks: readonly Language[];
+  readonly speaks: readonly ChatProtocol[];
   /** The request in OpenAI's shape for this language, with the upstream's name of the model. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly stream: boolean;
@@ -91,7 +91,7 @@ export type Sampling = Readonly<Partial<Record<'temperature' | 'top_p', number |
  */
 export interface WholeAnswer {
   readonly kind: 'whole';
-  readonly language: Language;
+  readonly language: ChatProtocol;
   readonly body: Readonly<Record<string, unknown>>;
   readonly usage: Usage | undefined;
   /** What the upstream calls the answer, by which a line of its invoice can be found. */
@@ -119,7 +119,7 @@ export type EventReceiver = (events: Uint8Array, search?: SearchNote) => Promise
 /** An answer as it is generated. */
 export interface StreamedAnswer {
   readonly kind: 'stream';
-  readonly language: Language;
+  readonly language: ChatProtocol;
   /**
    * Passes the events on as they come, from the first one, and resolves when all have been taken. May be called once.
    * @throws UpstreamFailure when the answer breaks off

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { Catalogue, type Model, type ModelFile } from '#catalogue';
+import { Catalogue, type ModelFile, type TokenPricedModel } from '#catalogue';
 import { testModel } from '../../../testing/src/world/test-catalogue.ts';
 import { upstreamBody } from '../inference/chat/chat-body.ts';
 import { modelNamed, type NamedModel, withEnforcedRouting } from './preferences.ts';
@@ -31,7 +31,7 @@ const API = { source: 'api', searchesWeb: false };
 function sent(name: string, provider: object | undefined, asked = API): unknown {
   const named = modelNamed(name, catalogue) as NamedModel;
   const body = withEnforcedRouting({ model: name, messages: [], ...(provider && { provider }) }, named, asked);
-  const [first] = (named.model as Model).endpoints;
+  const [first] = (named.model as TokenPricedModel).endpoints;
   const told = first && upstreamBody(body, first, undefined).provider;
   if (told === undefined) return undefined;
   const { max_price, ...wishes } = JSON.parse(JSON.stringify(told));

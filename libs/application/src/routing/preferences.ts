@@ -6,10 +6,10 @@ import {
   type AnyModel,
   type Catalogue,
   type Endpoint,
-  type Model,
   PRIVATE_PREFIX,
   QUANTIZATIONS,
-  slugOf,
+  type TokenPricedModel,
+  toSlug,
 } from '#catalogue';
 import { UnservableRequest, UpstreamFailure } from '../errors.ts';
 
@@ -54,7 +54,7 @@ export const NO_PREFERENCES: RoutingPreferences = {
 };
 
 /** What a model's name stands for. */
-export interface NamedModel<M extends AnyModel = Model> {
+export interface NamedModel<M extends AnyModel = TokenPricedModel> {
   readonly model: M;
   readonly sort: Sort | undefined;
   /** Web search was asked for by `:online`. */
@@ -143,7 +143,7 @@ function wrong(field: string, must: string): UnservableRequest {
 function slugs(fields: Fields, field: string): readonly string[] {
   const value = fields[field] ?? [];
   if (!Array.isArray(value) || !value.every((each) => typeof each === 'string')) throw wrong(field, 'a list of names');
-  return value.map(slugOf);
+  return value.map(toSlug);
 }
 
 function flag(fields: Fields, field: string, byDefault: boolean): boolean {
@@ -249,7 +249,7 @@ export function providerFor({ routes, slug }: Pick<Endpoint, 'routes' | 'slug'>,
 
 function namesIn(fields: Fields, field: string): readonly string[] {
   const names = fields[field];
-  return Array.isArray(names) ? names.map(String).map(slugOf) : [];
+  return Array.isArray(names) ? names.map(String).map(toSlug) : [];
 }
 
 /**

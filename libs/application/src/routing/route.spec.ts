@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { Catalogue, type Endpoint, type Model, type ModelFile } from '#catalogue';
+import { Catalogue, type Endpoint, type ModelFile, type TokenPricedModel } from '#catalogue';
 import { testModel } from '../../../testing/src/world/test-catalogue.ts';
 import { UnservableRequest } from '../errors.ts';
 import { modelNamed, NO_PREFERENCES, routingPreferences } from './preferences.ts';
@@ -88,7 +88,7 @@ function route(given: Case) {
   } = given;
   const named = modelNamed(model, catalogue);
   return routeFor({
-    model: named.model as Model,
+    model: named.model as TokenPricedModel,
     preferences: routingPreferences(provider, named.sort),
     fields,
     usesTools,

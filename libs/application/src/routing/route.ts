@@ -1,6 +1,6 @@
 /** Which endpoints of a model are asked, and in which order: a pure choice that can say why. */
-import { type AnyModel, type Endpoint, LISTED_TOKENS, listPriceOf, type Model } from '#catalogue';
-import { UnpricedUnit, type Usage } from '#domain';
+import { type AnyModel, calculateListPrice, type Endpoint, LISTED_TOKENS, type TokenPricedModel } from '#catalogue';
+import { UnpricedUnitError, type Usage } from '#domain';
 import { UnservableRequest } from '../errors.ts';
 import { impliesZdr, NO_PREFERENCES, type RoutingPreferences, type Sort } from './preferences.ts';
 
@@ -14,7 +14,7 @@ export interface Health {
 }
 
 /** A model as far as its endpoints are chosen by it. */
-export type RoutedModel = Pick<AnyModel, 'id' | 'endpoints' | 'left' | 'privacy'> & Pick<Model, 'routing'>;
+export type RoutedModel = Pick<AnyModel, 'id' | 'endpoints' | 'left' | 'privacy'> & Pick<TokenPricedModel, 'routing'>;
 
 /** What decides who is able to serve a request. */
 interface PlainRequest {
@@ -216,9 +216,9 @@ function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingP
 /** 0 where it is not sold by what is asked about. */
 function listedOrNone(usage: Usage, tariff: Endpoint['tariff']): bigint {
   try {
-    return listPriceOf(usage, tariff).price;
+    return calculateListPrice(usage, tariff).price;
   } catch (error) {
-    if (error instanceof UnpricedUnit) return 0n;
+    if (error instanceof UnpricedUnitError) return 0n;
     throw error;
   }
 }
@@ -261,7 +261,7 @@ function priceLevel(endpoint: Endpoint): number {
     const [first] = tariff.prices;
     const typical =
       first?.unit === 'input' ? { input: 3_000, output: 1_000, request: 1 } : { [first?.unit ?? '']: 1_000 };
-    level = Number(listPriceOf(typical, tariff).price);
+    level = Number(calculateListPrice(typical, tariff).price);
     priceLevels.set(endpoint, level);
   }
   return level;

@@ -2,13 +2,13 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import {
   type CoinTerms,
+  convertToUnits,
+  convertToUsd,
   type InvoiceAllowed,
   type InvoiceIssued,
   type PaymentMethod,
+  parseCoinAmount,
   type RateUsed,
-  unitsFor,
-  unitsIn,
-  worth,
 } from '#domain';
 import { type Cause, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
@@ -134,7 +134,7 @@ function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount
 /** Whole units of the coin, where the currency is one of its own; else pico-USD. */
 function amountIn(amount: string, currency: string, coin: CoinTerms): bigint {
   try {
-    return isOwn(currency, coin) ? unitsIn(amount, currency, coin) : money.roundToPicoUsd(Number(amount));
+    return isOwn(currency, coin) ? parseCoinAmount(amount, currency, coin) : money.roundToPicoUsd(Number(amount));
   } catch {
     throw new UnservableRequest(400, `amount is not an amount of ${currency}`, 'amount');
   }
@@ -147,8 +147,8 @@ function isOwn(currency: string, { currencies }: CoinTerms): boolean {
 /** What is to be paid, and what that is worth. */
 function price(coin: CoinTerms, { amount, currency }: Requested, rate: RateUsed) {
   const asked = amountIn(amount, currency, coin);
-  if (isOwn(currency, coin)) return { units: asked, value: worth(asked, coin, rate.value) };
-  return { units: unitsFor(asked as PicoUsd, coin, rate.value), value: asked as PicoUsd };
+  if (isOwn(currency, coin)) return { units: asked, value: convertToUsd(asked, coin, rate.value) };
+  return { units: convertToUnits(asked as PicoUsd, coin, rate.value), value: asked as PicoUsd };
 }
 
 /** When a request for payment expires: a Lightning invoice says so itself, and is held against what was asked. */

@@ -1,4 +1,4 @@
-import type { Change, CoinTerms, Destination, PaymentMethod } from '#domain';
+import type { CoinTerms, Destination, PaymentAdjustment, PaymentMethod } from '#domain';
 
 /**
  * The port to what takes payments: a Lightning node, a wallet, a payment processor. Each is one folder in
@@ -81,9 +81,9 @@ export interface BackendPayment {
   /** When the back end saw it first. ISO 8601. */
   readonly receivedAt: string;
   /** What the back end kept of it or charged for it, each once by its id. Negative: it was given back. */
-  readonly fees?: readonly Change[];
+  readonly fees?: readonly PaymentAdjustment[];
   /** Refunds and disputes, each once by its id. Negative: taken from the customer; positive: given again. */
-  readonly reversals?: readonly Change[];
+  readonly reversals?: readonly PaymentAdjustment[];
 }
 
 /** The back ends that are configured here. */

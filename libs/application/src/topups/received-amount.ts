@@ -1,11 +1,11 @@
-import type { Change } from '#domain';
+import type { PaymentAdjustment } from '#domain';
 import type { BackendPayment } from './payment-backend.ts';
 import { assertBelievable } from './plausibility.ts';
 
 /** What has come for good, of the coin's smallest unit, and what the back end has kept of it. */
 export interface Received {
   readonly units: bigint;
-  readonly fees: readonly Change[];
+  readonly fees: readonly PaymentAdjustment[];
 }
 
 /** @throws UpstreamFailure when what a back end says cannot be: ask again later */

@@ -1,4 +1,10 @@
-import { isLate, type Payment, type PaymentsWanted, type TopupCommand, worth } from '#domain';
+import {
+  convertToUsd,
+  isCreditedAtMarketRate,
+  type PaymentsQuery,
+  type ReportedPayment,
+  type TopupCommand,
+} from '#domain';
 import type { Clock } from '../clock.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
 import type { BackendPayment } from './payment-backend.ts';
@@ -18,7 +24,7 @@ export class TopupPayments {
    * @throws UpstreamFailure when a late payment needs a rate and there is none, or what the back end says cannot be: ask
    * again later
    */
-  async recording(wanted: PaymentsWanted, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
+  async recording(wanted: PaymentsQuery, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
     for (const each of reported) assertBelievable(each);
     const came = reported.filter((each) => !isOfNothing(each));
     const found = new Set(came.map(({ id }) => id));
@@ -26,12 +32,14 @@ export class TopupPayments {
     const at = this.clock.now();
     const lost = wanted.seen
       .filter((id) => !found.has(id))
-      .map((id): Payment => ({ payment: { backend, id }, units: 0n, confirmations: 'lost', receivedAt: at, at }));
+      .map(
+        (id): ReportedPayment => ({ payment: { backend, id }, units: 0n, confirmations: 'lost', receivedAt: at, at }),
+      );
     const payments = await Promise.all(came.map((each) => this.payment(wanted, each)));
     return [...payments, ...lost].map((data) => ({ type: 'RecordPayment', data }));
   }
 
-  private async payment(wanted: PaymentsWanted, came: BackendPayment): Promise<Payment> {
+  private async payment(wanted: PaymentsQuery, came: BackendPayment): Promise<ReportedPayment> {
     const { reference: _, id, ...found } = came;
     const data = { payment: { backend: wanted.backend, id }, ...found, at: this.clock.now() };
     const market = wanted.received.includes(id) ? undefined : await this.worthNow(wanted, data);
@@ -39,15 +47,15 @@ export class TopupPayments {
   }
 
   /** One that is in time is worth what was asked for, so it does not wait for a rate. */
-  private async worthNow(wanted: PaymentsWanted, payment: Payment) {
+  private async worthNow(wanted: PaymentsQuery, payment: ReportedPayment) {
     const { coin: code } = wanted;
     const { units } = payment;
     const coin = this.offered.coin(code);
-    const late = isLate(wanted, payment);
+    const late = isCreditedAtMarketRate(wanted, payment);
     if (coin.fixedRate !== undefined && !late) return undefined;
     const rate = await this.rates.usdPer(code).catch((error) => {
       if (late) throw error;
     });
-    return rate && { rate, amount: believableWorth(worth(units, coin, rate.value)) };
+    return rate && { rate, amount: believableWorth(convertToUsd(units, coin, rate.value)) };
   }
 }

@@ -18,7 +18,7 @@ import {
   UpstreamFailure,
 } from '#application';
 import { readPayments } from '#catalogue';
-import { type Change, type TopupEvent, topupDecider } from '#domain';
+import { type PaymentAdjustment, type TopupEvent, topupDecider } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, Rejection, START_POSITION } from '#kernel';
 import { BY_A_TEST, issuedInvoice } from '#testing';
@@ -189,7 +189,7 @@ describe('whatever a back end says of a payment, and whatever rate is believed, 
     amount,
     amount.map((units) => -units),
   );
-  const change: fc.Arbitrary<Change> = fc.record({ id: words, units: signed, why: words });
+  const change: fc.Arbitrary<PaymentAdjustment> = fc.record({ id: words, units: signed, why: words });
   const changes = fc.oneof(fc.constant([]), fc.tuple(change), fc.tuple(change, change));
   const payments: fc.Arbitrary<BackendPayment> = fc.record({
     ...{ reference: fc.constant('r'), id: fc.oneof(fc.constant('p'), words), units: amount },

@@ -1,6 +1,6 @@
 /** What all protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
 import { type Dispatcher, errors } from 'undici';
-import { type Language, type StreamedAnswer, UpstreamFailure } from '#application';
+import { type ChatProtocol, type StreamedAnswer, UpstreamFailure } from '#application';
 import { wordsIn } from '../providers/chat/partial-text.ts';
 import { type WholeBody, WholeReader } from './buffered-body.ts';
 import type { Allowed } from './field-filter.ts';
@@ -75,7 +75,7 @@ export class HttpEndpoint {
     body: unknown,
     signal: AbortSignal,
     translator: EventTranslator,
-    language: Language = 'chat',
+    language: ChatProtocol = 'chat',
   ): Promise<StreamedAnswer> {
     const { origin, path, headers, dispatcher, idleTimeoutMs, refusalOf } = this;
     const sent = this.sent(body);

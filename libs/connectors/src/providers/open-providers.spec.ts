@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { type Hold, UpstreamFailure } from '#application';
-import { demandsOf, readCatalogue, readProviders } from '#catalogue';
+import { listRequirements, readCatalogue, readProviders } from '#catalogue';
 import { openProviders } from './open-providers.ts';
 
 const hold = {} as Hold;
@@ -54,7 +54,7 @@ describe('a vendor', () => {
 
 test('the vendors that are shipped can do what the catalogue that is shipped wants of them', async () => {
   const shipped = openProviders(readProviders(), { ...timeouts, providers: new Map() });
-  const demands = demandsOf(readCatalogue());
+  const demands = listRequirements(readCatalogue());
   expect(demands.length).toBeGreaterThan(0);
   expect(demands.filter(({ upstream, capability }) => !shipped.can(upstream, capability))).toEqual([]);
   await shipped.close();

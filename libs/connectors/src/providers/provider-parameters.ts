@@ -1,5 +1,5 @@
 /** What a vendor is told of a request's parameters: by its own names, and in its own words. */
-import type { MediaParameters, Wire } from '#application';
+import type { MediaParameters, WireMapping } from '#application';
 
 type Names = Readonly<Record<string, string>>;
 
@@ -9,7 +9,7 @@ type Names = Readonly<Record<string, string>>;
  */
 export function inVendorsWords(
   parameters: MediaParameters,
-  { names = {}, words = {}, always = {}, withImage = {} }: Wire,
+  { names = {}, words = {}, always = {}, withImage = {} }: WireMapping,
   { usual = {}, bringsImage = false }: { readonly usual?: Names; readonly bringsImage?: boolean } = {},
 ): Record<string, string | number | boolean> {
   const told: Record<string, string | number | boolean> = {};

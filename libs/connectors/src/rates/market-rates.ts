@@ -1,15 +1,15 @@
 import { Agent } from 'undici';
 import { type Clock, ExchangeRates, type Rate, UpstreamFailure } from '#application';
 import {
-  type AgreedRate,
-  type BelievedRate,
-  believe,
+  type AcceptedRate,
+  addToHistory,
   type CoinTerms,
-  type Quote,
-  type RateDoubt,
+  type ConsensusRate,
   type RateLimits,
   type RateNames,
-  remembered,
+  type RateQuote,
+  type RateRejection,
+  selectRate,
 } from '#domain';
 import { formatUsd } from '#kernel';
 import type { RateSource } from './rate-sources.ts';
@@ -35,7 +35,7 @@ export interface BeliefSettings extends RateLimits {
 
 /** What is known of a source, of one coin. */
 interface Known {
-  readonly quote: Quote | undefined;
+  readonly quote: RateQuote | undefined;
   readonly failures: number;
   readonly askAgainAt: number;
   /** While it is being asked. Whoever wants to know waits for the same answer. */
@@ -44,7 +44,7 @@ interface Known {
 
 const UNKNOWN: Known = { quote: undefined, failures: 0, askAgainAt: 0 };
 
-const WHY: Readonly<Record<RateDoubt, string>> = {
+const WHY: Readonly<Record<RateRejection, string>> = {
   silence: 'no source of exchange rates answers',
   alone: 'only one source of exchange rates answers',
   contradiction: 'the sources of exchange rates contradict each other',
@@ -59,7 +59,7 @@ export class MarketRates extends ExchangeRates {
   /** By source and coin. */
   private readonly known = new Map<string, Known>();
   /** By coin. */
-  private readonly agreed = new Map<string, readonly AgreedRate[]>();
+  private readonly agreed = new Map<string, readonly ConsensusRate[]>();
   /** What was raised by topic, until it is over. */
   private readonly alarmed = new Map<string, string>();
   private readonly dispatcher = new Agent({ maxResponseSize: MAX_ANSWER_BYTES, connect: { timeout: TIMEOUT_MS } });
@@ -98,12 +98,12 @@ export class MarketRates extends ExchangeRates {
     const quotes = sources.flatMap((source) => this.fresh(source, coin, now) ?? []);
     const agreed = this.agreed.get(coin) ?? [];
     const mayBeAlone = this.settings.loneSourceCoins.includes(coin);
-    const belief = believe({ quotes, agreed, mayBeAlone, now }, this.settings);
+    const belief = selectRate({ quotes, agreed, mayBeAlone, now }, this.settings);
     if (typeof belief === 'string') return this.refuse(coin, belief, quotes, sources);
     this.over(coin);
     this.noteOutliers(coin, belief, quotes);
     if (belief.quotes.length > 1 && now - (agreed.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= NOTED_MS)
-      this.agreed.set(coin, remembered(agreed, belief.price, now));
+      this.agreed.set(coin, addToHistory(agreed, belief.price, now));
     return {
       value: formatUsd(belief.price),
       source: belief.quotes.map(({ source }) => source).join(', '),
@@ -112,7 +112,7 @@ export class MarketRates extends ExchangeRates {
   }
 
   /** What a source said last, unless that is too old to count. */
-  private fresh({ name, freshMs }: RateSource, coin: string, now: number): Quote | undefined {
+  private fresh({ name, freshMs }: RateSource, coin: string, now: number): RateQuote | undefined {
     const { quote, failures } = this.known.get(`${name} ${coin}`) ?? UNKNOWN;
     // A clock that was set back does not make it young.
     if (quote && Math.abs(now - quote.at) < freshMs) {
@@ -126,7 +126,12 @@ export class MarketRates extends ExchangeRates {
     return undefined;
   }
 
-  private refuse(coin: string, doubt: RateDoubt, quotes: readonly Quote[], sources: readonly RateSource[]): never {
+  private refuse(
+    coin: string,
+    doubt: RateRejection,
+    quotes: readonly RateQuote[],
+    sources: readonly RateSource[],
+  ): never {
     const known = this.agreed.get(coin)?.at(-1);
     const before = known ? `; agreed on before: ${formatUsd(known.price)}` : '; nothing is known from before';
     this.raise(coin, doubt, `no rate of ${coin} is believed, ${WHY[doubt]}: ${printed(quotes) || 'nothing'}${before}`);
@@ -136,7 +141,7 @@ export class MarketRates extends ExchangeRates {
     throw new UpstreamFailure('upstream_unavailable', message, { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
   }
 
-  private noteOutliers(coin: string, { price, quotes: used }: BelievedRate, quotes: readonly Quote[]): void {
+  private noteOutliers(coin: string, { price, quotes: used }: AcceptedRate, quotes: readonly RateQuote[]): void {
     for (const quote of quotes) {
       const topic = `outlier ${quote.source} ${coin}`;
       if (used.includes(quote)) this.over(topic);
@@ -183,6 +188,6 @@ export class MarketRates extends ExchangeRates {
 }
 
 /** `kraken says 100000, coinbase says 150000` */
-function printed(quotes: readonly Quote[]): string {
+function printed(quotes: readonly RateQuote[]): string {
   return quotes.map(({ source, price }) => `${source} says ${formatUsd(price)}`).join(', ');
 }

@@ -14,20 +14,20 @@ const HOUR_MS = 60 * 60_000;
 const EARNED_PART = 20n;
 
 /** What was borne for an account since an hour of its began, with a loss, and what it was charged meanwhile. */
-export interface Losses {
+export interface AbsorbedLosses {
   readonly since: Instant;
   readonly borne: PicoUsd;
   readonly charged: PicoUsd;
 }
 
 /** After a charge that was taken from a hold. */
-export function afterCharge(losses: Losses | undefined, charge: Charge, charged: PicoUsd, at: Instant) {
+export function addChargeToLosses(losses: AbsorbedLosses | undefined, charge: Charge, charged: PicoUsd, at: Instant) {
   const borne = borneOf(charge, charged);
   return borne === ZERO_USD && losses === undefined ? undefined : added(losses, borne, charged, at);
 }
 
 /** After a charge that nobody pays. */
-export function afterLoss(losses: Losses | undefined, { cost }: Charge, at: Instant): Losses | undefined {
+export function addLoss(losses: AbsorbedLosses | undefined, { cost }: Charge, at: Instant): AbsorbedLosses | undefined {
   return added(losses, money.parseJsonAmount(cost), ZERO_USD, at);
 }
 
@@ -35,24 +35,29 @@ export function afterLoss(losses: Losses | undefined, { cost }: Charge, at: Inst
  * @param perHour what may be borne for an account in an hour, beside the part of what it was charged
  * @throws Rejection `too_much_borne`
  */
-export function assertBearable(losses: Losses | undefined, perHour: PicoUsd, at: Instant): void {
+export function assertWithinLossLimit(losses: AbsorbedLosses | undefined, perHour: PicoUsd, at: Instant): void {
   if (!losses || isOver(losses, at) || losses.borne <= perHour + losses.charged / EARNED_PART) return;
   const message =
     'Requests of this account that came to nothing have cost too much within an hour, and no more are taken';
   reject('too_much_borne', message, { until: new Date(endOf(losses)).toISOString() });
 }
 
-function added(losses: Losses | undefined, borne: PicoUsd, charged: PicoUsd, at: Instant): Losses | undefined {
+function added(
+  losses: AbsorbedLosses | undefined,
+  borne: PicoUsd,
+  charged: PicoUsd,
+  at: Instant,
+): AbsorbedLosses | undefined {
   if (losses && !isOver(losses, at))
     return { ...losses, borne: money.add(losses.borne, borne), charged: money.add(losses.charged, charged) };
   return borne === ZERO_USD ? undefined : { since: at, borne, charged };
 }
 
-function isOver(losses: Losses, at: Instant): boolean {
+function isOver(losses: AbsorbedLosses, at: Instant): boolean {
   return Date.parse(at) >= endOf(losses);
 }
 
-function endOf({ since }: Losses): number {
+function endOf({ since }: AbsorbedLosses): number {
   return Date.parse(since) + HOUR_MS;
 }
 

@@ -1,6 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Account, type AccountCommand, type AccountEvent, accountCodec, accountDecider, postings } from '#domain';
+import {
+  type AccountCommand,
+  type AccountEvent,
+  type AccountState,
+  accountCodec,
+  accountDecider,
+  toPostings,
+} from '#domain';
 import { fold, money, type PicoUsd, Rejection, ZERO_USD } from '#kernel';
 import { someCharge } from '#testing';
 
@@ -82,9 +89,9 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
 );
 
 interface History {
-  readonly account: Account;
+  readonly account: AccountState;
   readonly events: readonly AccountEvent[];
-  readonly states: readonly Account[];
+  readonly states: readonly AccountState[];
 }
 
 function live(commands: readonly AccountCommand[], limit: string | null, period: 'daily' | null): History {
@@ -93,7 +100,7 @@ function live(commands: readonly AccountCommand[], limit: string | null, period:
     { type: 'CreateKey', data: { key: newKey('k2', null, null), at: instant(0) } },
   ];
   const events: AccountEvent[] = [];
-  const states: Account[] = [];
+  const states: AccountState[] = [];
   let account = accountDecider.initial();
   for (const each of [...opening, ...commands]) {
     try {
@@ -135,7 +142,7 @@ describe('whatever is asked of an account', () => {
   test('every entry sums to zero, and the entries sum up to the balance', () => {
     fc.assert(
       fc.property(lives, ({ account, events }) => {
-        const lines = events.flatMap((event) => postings('account-a', event));
+        const lines = events.flatMap((event) => toPostings('account-a', event));
         expect(money.sum(lines.map((line) => line.amount))).toBe(0n);
         const of = (name: string) =>
           -money.sum(lines.filter((line) => line.account === name).map((line) => line.amount));
@@ -174,7 +181,7 @@ describe('whatever is asked of an account', () => {
         const before = fold(accountDecider, accountDecider.initial(), stored.slice(0, at));
         const restored = accountCodec.decode(JSON.parse(JSON.stringify(accountCodec.encode(before))) as never);
         const replayed = fold(accountDecider, restored, stored.slice(at));
-        const print = (each: Account) => JSON.stringify(accountCodec.encode(each));
+        const print = (each: AccountState) => JSON.stringify(accountCodec.encode(each));
         expect(print(replayed)).toBe(print(account));
       }),
     );

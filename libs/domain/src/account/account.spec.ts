@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type AccountCommand, type AccountEvent, accountCodec, accountDecider, type HoldTerms } from '#domain';
+import { type AccountCommand, type AccountEvent, accountCodec, accountDecider, type HoldLimits } from '#domain';
 import { formatUsd, type PicoUsd, parseUsd, picoUsd, ZERO_USD } from '#kernel';
 import { decisions, someCharge } from '#testing';
 
@@ -48,7 +48,7 @@ const expired = (holdId: string, dollars: string): AccountEvent => ({
   data: resolved(holdId, dollars),
 });
 
-const hold = (amount: string, more: Partial<HoldTerms & { at: string }> = {}): AccountCommand => ({
+const hold = (amount: string, more: Partial<HoldLimits & { at: string }> = {}): AccountCommand => ({
   type: 'HoldFunds',
   data: {
     holdId: 'h1',

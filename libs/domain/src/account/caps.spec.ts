@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Account, type AccountCommand, accountDecider, type ResetPeriod } from '#domain';
+import { type AccountCommand, type AccountState, accountDecider, type ResetPeriod } from '#domain';
 import { fold, type PicoUsd, parseUsd, Rejection } from '#kernel';
 import { someCharge } from '#testing';
 
@@ -14,7 +14,7 @@ const charge = (price: bigint) => someCharge({ price: price.toString() });
 
 /** An account with one capped key; time stands until it is moved. */
 class Story {
-  account: Account = accountDecider.initial();
+  account: AccountState = accountDecider.initial();
   /** What the last fact says. */
   ended: object = {};
   private now = START;

@@ -18,7 +18,7 @@ export type AccountCommand =
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
   /** `bearable`: what the house bears for the account in an hour; any amount where it is left out. */
-  | Command<'HoldFunds', HoldTerms & { bearable?: PicoUsd | undefined }>
+  | Command<'HoldFunds', HoldLimits & { bearable?: PicoUsd | undefined }>
   | Command<'ExtendHold', HoldExtension>
   | HoldCommand;
 
@@ -36,19 +36,19 @@ interface CreditReversal {
  * A hold that leaves room for other requests: of what is available it takes the `share`-th part, and `first` where that
  * is more.
  */
-export interface HoldPart {
+export interface PartialHold {
   readonly first: PicoUsd;
   readonly share: bigint;
 }
 
 /** A hold of what is available, between `atLeast` (or it is rejected) and `atMost`. */
-export interface HoldTerms {
+export interface HoldLimits {
   readonly holdId: string;
   readonly keyId: string | null;
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
   /** All of it is held where this is left out. */
-  readonly part?: HoldPart | undefined;
+  readonly part?: PartialHold | undefined;
   /** The process that serves the request: once it has died the hold ends. */
   readonly owner?: string;
   readonly expiresAt: Instant;

@@ -1,17 +1,24 @@
 /** What an account may do. A command that is already fulfilled yields no facts. */
 import { type Decider, money, type PicoUsd } from '#kernel';
 import { ACCOUNT, type AccountEvent, type Instant } from '../events.ts';
-import { decideHold, howEnded, type OpenHold } from '../holds.ts';
-import { allowance, assertValidKey, counterOf, type Key, rolled, updated } from '../keys.ts';
-import { assertBalanced, postings } from '../postings.ts';
+import { decideHold, getHoldResolution, type OpenHold } from '../holds.ts';
+import {
+  type ApiKeyState,
+  advanceKeyWindow,
+  assertValidKey,
+  calculateRemainingLimit,
+  toCounterId,
+  updateKeyState,
+} from '../keys.ts';
+import { assertBalanced, toPostings } from '../postings.ts';
 import { reject } from '../rejections.ts';
-import { assertBearable } from './absorbed-losses.ts';
-import type { AccountCommand, HoldTerms } from './commands.ts';
-import { type Account, emptyAccount, evolve, spendable } from './state.ts';
+import { assertWithinLossLimit } from './absorbed-losses.ts';
+import type { AccountCommand, HoldLimits } from './commands.ts';
+import { type AccountState, calculateSpendable, emptyAccount, evolveAccount } from './state.ts';
 
 // decide ------------------------------------------------------------------------------------------------------------
 
-function decide(command: AccountCommand, account: Account): readonly AccountEvent[] {
+function decide(command: AccountCommand, account: AccountState): readonly AccountEvent[] {
   if (command.type === 'OpenAccount') return openAccount(command.data, account);
   if (account.status === 'none') return reject('account_not_found', 'There is no such account');
   switch (command.type) {
@@ -42,7 +49,7 @@ function decide(command: AccountCommand, account: Account): readonly AccountEven
 
 type DataOf<Type extends AccountCommand['type']> = Extract<AccountCommand, { type: Type }>['data'];
 
-function openAccount({ key, at }: DataOf<'OpenAccount'>, account: Account): readonly AccountEvent[] {
+function openAccount({ key, at }: DataOf<'OpenAccount'>, account: AccountState): readonly AccountEvent[] {
   if (account.status === 'open')
     return account.keys.has(key.keyId) ? [] : reject('account_exists', 'The account exists already');
   return [
@@ -51,7 +58,7 @@ function openAccount({ key, at }: DataOf<'OpenAccount'>, account: Account): read
   ];
 }
 
-function createKey({ key, at }: DataOf<'CreateKey'>, account: Account): readonly AccountEvent[] {
+function createKey({ key, at }: DataOf<'CreateKey'>, account: AccountState): readonly AccountEvent[] {
   const known = account.keys.get(key.keyId);
   if (known) return known.name === key.name ? [] : reject('key_exists', 'Another key has this id');
   assertNameFree(key.name, key.keyId, account);
@@ -59,13 +66,13 @@ function createKey({ key, at }: DataOf<'CreateKey'>, account: Account): readonly
   return [{ type: 'KeyCreated', data: { ...key, at } }];
 }
 
-function updateKey({ keyId, changes, at }: DataOf<'UpdateKey'>, account: Account): readonly AccountEvent[] {
+function updateKey({ keyId, changes, at }: DataOf<'UpdateKey'>, account: AccountState): readonly AccountEvent[] {
   const key = activeKey(keyId, account);
   if (changes.name !== undefined) assertNameFree(changes.name, keyId, account);
   // A reset period is a cap's. It does not go by itself: only what is named changes.
   if (changes.limit === null && changes.resetPeriod === undefined && key.resetPeriod !== null)
     reject('invalid_key_settings', 'usage_limit_usd cannot be removed alone: reset_period must be null as well');
-  const after = updated(key, { keyId, ...changes, at });
+  const after = updateKeyState(key, { keyId, ...changes, at });
   // An expiry that has passed meanwhile stays as it is unless the change names it.
   assertValidKey({ ...after, expireAt: changes.expireAt ?? null }, at);
   const same =
@@ -76,24 +83,27 @@ function updateKey({ keyId, changes, at }: DataOf<'UpdateKey'>, account: Account
   return same ? [] : [{ type: 'KeyUpdated', data: { keyId, ...changes, at } }];
 }
 
-function revokeKey({ keyId, at }: DataOf<'RevokeKey'>, account: Account): readonly AccountEvent[] {
+function revokeKey({ keyId, at }: DataOf<'RevokeKey'>, account: AccountState): readonly AccountEvent[] {
   activeKey(keyId, account);
   return [{ type: 'KeyRevoked', data: { keyId, at } }];
 }
 
-function activeKey(keyId: string, account: Account): Key {
+function activeKey(keyId: string, account: AccountState): ApiKeyState {
   const key = account.keys.get(keyId);
   return key && !key.revoked ? key : reject('key_not_found', 'There is no such active key');
 }
 
-function assertNameFree(name: string, keyId: string, account: Account): void {
+function assertNameFree(name: string, keyId: string, account: AccountState): void {
   for (const [id, key] of account.keys.entries()) {
     if (id !== keyId && !key.revoked && key.name === name)
       reject('key_name_taken', `An active key is named "${name}" already`);
   }
 }
 
-function addCredit({ creditId, method, amount, bonus, at }: DataOf<'AddCredit'>, account: Account): AccountEvent[] {
+function addCredit(
+  { creditId, method, amount, bonus, at }: DataOf<'AddCredit'>,
+  account: AccountState,
+): AccountEvent[] {
   const known = account.credits.get(creditId);
   if (known !== undefined) {
     return known === money.toJsonAmount(money.add(amount, bonus))
@@ -104,7 +114,7 @@ function addCredit({ creditId, method, amount, bonus, at }: DataOf<'AddCredit'>,
   return [{ type: 'CreditAdded', data }];
 }
 
-function reverseCredit(data: DataOf<'ReverseCredit'>, account: Account): readonly AccountEvent[] {
+function reverseCredit(data: DataOf<'ReverseCredit'>, account: AccountState): readonly AccountEvent[] {
   const { reversalId, creditId } = data;
   const [amount, bonus] = [money.toJsonAmount(data.amount), money.toJsonAmount(data.bonus)];
   const known = account.reversals.get(reversalId);
@@ -117,14 +127,14 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: Account): readonl
   return [{ type: 'CreditReversed', data: { ...data, amount, bonus } }];
 }
 
-function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly AccountEvent[] {
+function holdFunds(data: DataOf<'HoldFunds'>, account: AccountState): readonly AccountEvent[] {
   const { holdId, keyId, owner, expiresAt, query, at, atMost, part, bearable } = data;
   const known = account.holds.get(holdId);
   if (known)
     return known.amount <= atMost ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
-  if (howEnded(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
+  if (getHoldResolution(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
   const left = enough(data, account);
-  if (bearable !== undefined) assertBearable(account.losses, bearable, at);
+  if (bearable !== undefined) assertWithinLossLimit(account.losses, bearable, at);
   const wanted = part ? money.max(part.first, (left / part.share) as PicoUsd) : atMost;
   const amount = money.toJsonAmount(money.min(wanted, atMost, left));
   const owned = owner === undefined ? {} : { owner };
@@ -132,11 +142,11 @@ function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly Accoun
 }
 
 /** What is left for a new hold. @throws Rejection when it is too little */
-function enough(data: DataOf<'HoldFunds'>, account: Account): PicoUsd {
+function enough(data: DataOf<'HoldFunds'>, account: AccountState): PicoUsd {
   const { keyId, at } = data;
-  const key = keyId === null ? null : rolled(usableKey(keyId, at, account), at);
-  const allowed = key && allowance(key, at);
-  const left = spendable(account, keyId, at);
+  const key = keyId === null ? null : advanceKeyWindow(usableKey(keyId, at, account), at);
+  const allowed = key && calculateRemainingLimit(key, at);
+  const left = calculateSpendable(account, keyId, at);
   if (key && allowed !== null) {
     const required = needed(data, allowed, key.held);
     if (allowed < required)
@@ -153,7 +163,7 @@ function enough(data: DataOf<'HoldFunds'>, account: Account): PicoUsd {
  * Where running requests hold the rest, a request waits for its first part: with less it would be cut short, and could
  * have been answered a moment later. Where there is no more at all, it takes what there is.
  */
-function needed({ atLeast, atMost, part }: HoldTerms, left: PicoUsd, held: PicoUsd): PicoUsd {
+function needed({ atLeast, atMost, part }: HoldLimits, left: PicoUsd, held: PicoUsd): PicoUsd {
   const first = money.min(part?.first ?? atMost, atMost);
   return left + held >= first ? money.max(first, atLeast) : atLeast;
 }
@@ -166,13 +176,13 @@ function shortage(required: PicoUsd, left: PicoUsd, held: PicoUsd): Readonly<Rec
   };
 }
 
-function extendHold({ holdId, atLeast, to, at }: DataOf<'ExtendHold'>, account: Account): readonly AccountEvent[] {
+function extendHold({ holdId, atLeast, to, at }: DataOf<'ExtendHold'>, account: AccountState): readonly AccountEvent[] {
   const hold = account.holds.get(holdId);
   if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
   if (hold.amount >= to) return [];
   const { keyId } = hold;
   const reachable = money.add(hold.amount, money.max(account.available));
-  const allowed = keyId === null ? null : reachableByKey(rolled(usableKey(keyId, at, account), at), hold, at);
+  const allowed = keyId === null ? null : reachableByKey(advanceKeyWindow(usableKey(keyId, at, account), at), hold, at);
   const amount = money.min(to, reachable, allowed ?? to);
   if (amount < atLeast || amount <= hold.amount) {
     const code = allowed !== null && allowed < reachable ? 'key_limit_exceeded' : 'insufficient_balance';
@@ -184,12 +194,12 @@ function extendHold({ holdId, atLeast, to, at }: DataOf<'ExtendHold'>, account: 
 }
 
 /** The most that a hold can come to within its key's cap: in a later reset window all of it counts anew. */
-function reachableByKey(key: Key, { amount, counter }: OpenHold, at: Instant): PicoUsd | null {
-  const allowed = allowance(key, at);
-  return allowed === null || counterOf(key) !== counter ? allowed : money.add(amount, allowed);
+function reachableByKey(key: ApiKeyState, { amount, counter }: OpenHold, at: Instant): PicoUsd | null {
+  const allowed = calculateRemainingLimit(key, at);
+  return allowed === null || toCounterId(key) !== counter ? allowed : money.add(amount, allowed);
 }
 
-function usableKey(keyId: string, at: Instant, account: Account): Key {
+function usableKey(keyId: string, at: Instant, account: AccountState): ApiKeyState {
   const key = account.keys.get(keyId);
   if (!key || key.revoked) return reject('key_revoked', 'The API key was not found or has been revoked');
   if (key.expireAt !== null && key.expireAt <= at) return reject('key_expired', 'The API key has expired');
@@ -197,12 +207,12 @@ function usableKey(keyId: string, at: Instant, account: Account): Key {
 }
 
 function balanced(events: readonly AccountEvent[]): readonly AccountEvent[] {
-  for (const event of events) assertBalanced(postings(ACCOUNT, event));
+  for (const event of events) assertBalanced(toPostings(ACCOUNT, event));
   return events;
 }
 
-export const accountDecider: Decider<AccountCommand, Account, AccountEvent> = {
+export const accountDecider: Decider<AccountCommand, AccountState, AccountEvent> = {
   initial: () => emptyAccount,
-  evolve,
+  evolve: evolveAccount,
   decide,
 };

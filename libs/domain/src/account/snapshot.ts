@@ -1,19 +1,19 @@
 /** How an account is kept as a snapshot. */
 import { money, PersistentMap, type StateCodec, toSchemaFingerprint } from '#kernel';
-import type { Memory, OpenHold } from '../holds.ts';
-import type { Key } from '../keys.ts';
-import { KNOWN_FACTS } from '../upcasters/index.ts';
-import type { Losses } from './absorbed-losses.ts';
-import type { Account } from './state.ts';
+import type { OpenHold, RecentIds } from '../holds.ts';
+import type { ApiKeyState } from '../keys.ts';
+import { EVENT_SCHEMA } from '../upcasters/index.ts';
+import type { AbsorbedLosses } from './absorbed-losses.ts';
+import type { AccountState } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];
 type MemoryJson = readonly [Entries<string>, Entries<string>];
 
 type KeyAmounts = { limit: string | null; used: string; held: string; usedInAll: string };
-type KeyJson = Omit<Key, keyof KeyAmounts> & KeyAmounts;
+type KeyJson = Omit<ApiKeyState, keyof KeyAmounts> & KeyAmounts;
 
 interface AccountJson {
-  readonly status: Account['status'];
+  readonly status: AccountState['status'];
   readonly available: string;
   readonly held: string;
   readonly holds: Entries<Omit<OpenHold, 'amount'> & { readonly amount: string }>;
@@ -25,13 +25,13 @@ interface AccountJson {
   readonly losses?: LossesJson;
 }
 
-type LossesJson = Pick<Losses, 'since'> & Readonly<Record<'borne' | 'charged', string>>;
+type LossesJson = Pick<AbsorbedLosses, 'since'> & Readonly<Record<'borne' | 'charged', string>>;
 
-/** Raised whenever `Account` changes its shape or `evolve` its meaning: older snapshots are then not used. */
+/** Raised whenever `AccountState` changes its shape or `evolve` its meaning: older snapshots are then not used. */
 const STATE_VERSION = 7;
 
-export const accountCodec: StateCodec<Account> = {
-  version: `${STATE_VERSION} ${toSchemaFingerprint(KNOWN_FACTS)}`,
+export const accountCodec: StateCodec<AccountState> = {
+  version: `${STATE_VERSION} ${toSchemaFingerprint(EVENT_SCHEMA)}`,
   encode: (account): AccountJson => ({
     status: account.status,
     available: money.toJsonAmount(account.available),
@@ -44,7 +44,7 @@ export const accountCodec: StateCodec<Account> = {
     expired: encodeMemory(account.expired),
     ...(account.losses ? { losses: encodeLosses(account.losses) } : {}),
   }),
-  decode: (json: AccountJson): Account => ({
+  decode: (json: AccountJson): AccountState => ({
     status: json.status,
     available: money.parseJsonAmount(json.available),
     held: money.parseJsonAmount(json.held),
@@ -60,15 +60,15 @@ export const accountCodec: StateCodec<Account> = {
   }),
 };
 
-function encodeLosses({ since, borne, charged }: Losses): LossesJson {
+function encodeLosses({ since, borne, charged }: AbsorbedLosses): LossesJson {
   return { since, borne: money.toJsonAmount(borne), charged: money.toJsonAmount(charged) };
 }
 
-function decodeLosses({ since, borne, charged }: LossesJson): Losses {
+function decodeLosses({ since, borne, charged }: LossesJson): AbsorbedLosses {
   return { since, borne: money.parseJsonAmount(borne), charged: money.parseJsonAmount(charged) };
 }
 
-function encodeKey(key: Key): KeyJson {
+function encodeKey(key: ApiKeyState): KeyJson {
   const limit = key.limit === null ? null : money.toJsonAmount(key.limit);
   const { used, held, usedInAll } = key;
   return {
@@ -80,7 +80,7 @@ function encodeKey(key: Key): KeyJson {
   };
 }
 
-function decodeKey(json: KeyJson): Key {
+function decodeKey(json: KeyJson): ApiKeyState {
   const limit = json.limit === null ? null : money.parseJsonAmount(json.limit);
   const { used, held, usedInAll } = json;
   return {
@@ -92,10 +92,10 @@ function decodeKey(json: KeyJson): Key {
   };
 }
 
-function encodeMemory([recent, older]: Memory): MemoryJson {
+function encodeMemory([recent, older]: RecentIds): MemoryJson {
   return [[...recent.entries()], [...older.entries()]];
 }
 
-function decodeMemory([recent, older]: MemoryJson): Memory {
+function decodeMemory([recent, older]: MemoryJson): RecentIds {
   return [PersistentMap.of(recent), PersistentMap.of(older)];
 }

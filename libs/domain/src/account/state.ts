@@ -7,32 +7,39 @@
 import { money, PersistentMap, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { AccountEvent, HoldExtended, Instant } from '../events.ts';
 import {
-  afterAbsorbed,
-  afterEndOf,
-  afterHandover,
-  bytesOfHolds,
+  estimateHoldsBytes,
+  getHoldResolution,
   type Holds,
-  howEnded,
-  NOTHING_REMEMBERED,
+  markAbsorbed,
+  NO_RECENT_IDS,
   type OpenHold,
+  removeHold,
+  transferHold,
 } from '../holds.ts';
-import { allowance, counterOf, created, type Key, rolled, updated } from '../keys.ts';
-import { afterCharge, afterLoss, type Losses } from './absorbed-losses.ts';
+import {
+  type ApiKeyState,
+  advanceKeyWindow,
+  calculateRemainingLimit,
+  createKeyState,
+  toCounterId,
+  updateKeyState,
+} from '../keys.ts';
+import { type AbsorbedLosses, addChargeToLosses, addLoss } from './absorbed-losses.ts';
 
-export interface Account extends Holds {
+export interface AccountState extends Holds {
   readonly status: 'none' | 'open';
   readonly available: PicoUsd;
   readonly held: PicoUsd;
-  readonly keys: PersistentMap<Key>;
+  readonly keys: PersistentMap<ApiKeyState>;
   /** Credit ids and their amounts. */
   readonly credits: PersistentMap<string>;
   /** Reversal ids and their amounts, below zero where something was taken back. */
   readonly reversals: PersistentMap<string>;
   /** Undefined where nothing was borne for it in the last hour that anything happened in. */
-  readonly losses?: Losses | undefined;
+  readonly losses?: AbsorbedLosses | undefined;
 }
 
-export const emptyAccount: Account = {
+export const emptyAccount: AccountState = {
   status: 'none',
   available: ZERO_USD,
   held: ZERO_USD,
@@ -40,40 +47,44 @@ export const emptyAccount: Account = {
   keys: PersistentMap.empty(),
   credits: PersistentMap.empty(),
   reversals: PersistentMap.empty(),
-  resolved: NOTHING_REMEMBERED,
-  expired: NOTHING_REMEMBERED,
+  resolved: NO_RECENT_IDS,
+  expired: NO_RECENT_IDS,
 };
 
 /** About what it takes in memory: bytes of the heap of Node 24, measured. */
-export function bytesOfAccount(account: Account): number {
+export function estimateAccountBytes(account: AccountState): number {
   const { keys, credits, reversals } = account;
-  return bytesOfHolds(account) + keys.bytes(450) + credits.bytes(130) + reversals.bytes(130);
+  return estimateHoldsBytes(account) + keys.bytes(450) + credits.bytes(130) + reversals.bytes(130);
 }
 
 /** What is available, within the cap of a key. A balance below zero, after a reversal, affords what is free and nothing else. */
-export function spendable({ available, keys }: Account, keyId: string | null, at: Instant): PicoUsd {
+export function calculateSpendable({ available, keys }: AccountState, keyId: string | null, at: Instant): PicoUsd {
   const key = keyId === null ? undefined : keys.get(keyId);
-  const allowed = key ? allowance(key, at) : null;
+  const allowed = key ? calculateRemainingLimit(key, at) : null;
   return money.max(money.min(available, allowed ?? available));
 }
 
 /** What can come to be available, with what running requests hold: they may give all of it back. */
-export function reachable({ available, held, keys }: Account, keyId: string | null, at: Instant): PicoUsd {
+export function calculateMaxSpendable(
+  { available, held, keys }: AccountState,
+  keyId: string | null,
+  at: Instant,
+): PicoUsd {
   const named = keyId === null ? undefined : keys.get(keyId);
-  const key = named && rolled(named, at);
-  const allowed = key ? allowance(key, at) : null;
+  const key = named && advanceKeyWindow(named, at);
+  const allowed = key ? calculateRemainingLimit(key, at) : null;
   const inAll = money.add(available, held);
   return money.max(allowed === null ? inAll : money.min(inAll, money.add(allowed, key?.held ?? ZERO_USD)));
 }
 
-export function evolve(account: Account, event: AccountEvent): Account {
+export function evolveAccount(account: AccountState, event: AccountEvent): AccountState {
   switch (event.type) {
     case 'AccountOpened':
       return { ...account, status: 'open' };
     case 'KeyCreated':
-      return { ...account, keys: account.keys.with(event.data.keyId, created(event.data)) };
+      return { ...account, keys: account.keys.with(event.data.keyId, createKeyState(event.data)) };
     case 'KeyUpdated':
-      return withKey(account, event.data.keyId, (key) => updated(key, event.data));
+      return withKey(account, event.data.keyId, (key) => updateKeyState(key, event.data));
     case 'KeyRevoked':
       return withKey(account, event.data.keyId, (key) => ({ ...key, revoked: true }));
     case 'CreditAdded': {
@@ -91,13 +102,13 @@ export function evolve(account: Account, event: AccountEvent): Account {
     case 'HoldExtended':
       return afterExtension(account, event.data);
     case 'HoldKept':
-      return { ...account, ...afterHandover(event.data, account) };
+      return { ...account, ...transferHold(event.data, account) };
     case 'HoldSettled': {
       const { holdId, charge, at } = event.data;
       const charged = money.parseJsonAmount(event.data.charged);
       return withLosses(
         afterEnd(account, holdId, 'settled', charged),
-        afterCharge(account.losses, charge, charged, at),
+        addChargeToLosses(account.losses, charge, charged, at),
       );
     }
     case 'HoldReleased':
@@ -107,21 +118,21 @@ export function evolve(account: Account, event: AccountEvent): Account {
     case 'ChargeAbsorbed': {
       const { holdId, charge, at } = event.data;
       // One that came too late for its hold, since a process or the store was away, is not the account's doing.
-      const isItsDoing = howEnded(holdId, account) === 'released';
-      const losses = isItsDoing ? afterLoss(account.losses, charge, at) : account.losses;
-      return withLosses({ ...account, ...afterAbsorbed(holdId, account) }, losses);
+      const isItsDoing = getHoldResolution(holdId, account) === 'released';
+      const losses = isItsDoing ? addLoss(account.losses, charge, at) : account.losses;
+      return withLosses({ ...account, ...markAbsorbed(holdId, account) }, losses);
     }
     default:
       return throwUnknownEvent(event);
   }
 }
 
-function afterHold(account: Account, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): Account {
+function afterHold(account: AccountState, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): AccountState {
   const { holdId, keyId, owner, expiresAt, query, at } = data;
   const amount = money.parseJsonAmount(data.amount);
   const known = keyId === null ? undefined : account.keys.get(keyId);
-  const key = known && rolled(known, at);
-  const counter = key ? counterOf(key) : '';
+  const key = known && advanceKeyWindow(known, at);
+  const counter = key ? toCounterId(key) : '';
   const owned = owner === undefined ? {} : { owner };
   const hold: OpenHold = { amount, keyId, counter, ...owned, expiresAt, query, at, countedAt: at };
   return {
@@ -134,14 +145,14 @@ function afterHold(account: Account, data: Extract<AccountEvent, { type: 'FundsH
 }
 
 /** In a new reset window of its key's cap the whole hold counts, and no longer in the one it was made in. */
-function afterExtension(account: Account, { holdId, at, ...data }: HoldExtended['data']): Account {
+function afterExtension(account: AccountState, { holdId, at, ...data }: HoldExtended['data']): AccountState {
   const hold = account.holds.get(holdId);
   if (!hold) return account;
   const [amount, by] = [money.parseJsonAmount(data.amount), money.parseJsonAmount(data.by)];
   const known = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
-  const key = known && rolled(known, at);
-  const moves = key !== undefined && counterOf(key) !== hold.counter;
-  const extended = { ...hold, amount, ...(moves ? { counter: counterOf(key), countedAt: at } : {}) };
+  const key = known && advanceKeyWindow(known, at);
+  const moves = key !== undefined && toCounterId(key) !== hold.counter;
+  const extended = { ...hold, amount, ...(moves ? { counter: toCounterId(key), countedAt: at } : {}) };
   const counted = key && { ...key, held: money.add(key.held, moves ? amount : by) };
   return {
     ...account,
@@ -153,11 +164,11 @@ function afterExtension(account: Account, { holdId, at, ...data }: HoldExtended[
 }
 
 function afterEnd(
-  account: Account,
+  account: AccountState,
   holdId: string,
   how: 'settled' | 'released' | 'expired',
   charged: PicoUsd,
-): Account {
+): AccountState {
   const hold = account.holds.get(holdId);
   if (!hold) return account;
   const key = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
@@ -165,23 +176,23 @@ function afterEnd(
     ...account,
     available: (account.available + hold.amount - charged) as PicoUsd,
     held: money.subtract(account.held, hold.amount),
-    ...afterEndOf(holdId, how, account),
+    ...removeHold(holdId, how, account),
     keys: key ? account.keys.with(hold.keyId as string, afterUse(key, hold, charged)) : account.keys,
   };
 }
 
 /** A charge counts for the cap only in the window that its hold was made in. */
-function afterUse(key: Key, { counter, amount }: OpenHold, charged: PicoUsd): Key {
+function afterUse(key: ApiKeyState, { counter, amount }: OpenHold, charged: PicoUsd): ApiKeyState {
   const usedInAll = money.add(key.usedInAll, charged);
-  if (counterOf(key) !== counter) return { ...key, usedInAll };
+  if (toCounterId(key) !== counter) return { ...key, usedInAll };
   return { ...key, held: money.subtract(key.held, amount), used: money.add(key.used, charged), usedInAll };
 }
 
-function withLosses(account: Account, losses: Losses | undefined): Account {
+function withLosses(account: AccountState, losses: AbsorbedLosses | undefined): AccountState {
   return losses === account.losses ? account : { ...account, losses };
 }
 
-function withKey(account: Account, keyId: string, change: (key: Key) => Key): Account {
+function withKey(account: AccountState, keyId: string, change: (key: ApiKeyState) => ApiKeyState): AccountState {
   const key = account.keys.get(keyId);
   return key ? { ...account, keys: account.keys.with(keyId, change(key)) } : account;
 }

@@ -16,7 +16,7 @@ const PAUSING: ReadonlySet<string> = new Set([
 /** It has not paid, and is not trying to. Any other error may only mean that it has stopped waiting. */
 const SURELY_UNPAID: ReadonlySet<string> = new Set([...PAUSING, 'INSUFFICIENT_BALANCE', 'RATE_LIMITED']);
 /** What a wallet says that has paid. */
-export const PAID = 'PAID';
+export const PAID_CODE = 'PAID';
 /** A budget that begins again does so daily at the soonest. */
 export const PAUSE_MS = 24 * HOUR_MS;
 
@@ -28,22 +28,22 @@ const LONGEST_AFTER_ANSWER_MS = 5 * MINUTE_MS;
 const AFTER_FAILURE_MS = MINUTE_MS;
 const LONGEST_AFTER_FAILURE_MS = 6 * HOUR_MS;
 
-export function pauses(code: string): boolean {
+export function requiresPause(code: string): boolean {
   return PAUSING.has(code);
 }
 
 /** Whether a wallet that has answered this may pay later all the same. */
-export function mayYetPay(code: string): boolean {
+export function canStillPay(code: string): boolean {
   return !SURELY_UNPAID.has(code);
 }
 
 /** How long a request waits for its effect before it is made again. @param request from 1 */
-export function afterRequest(outcome: keyof typeof AFTER_REQUEST_MS, request: number): number {
+export function getRequestRetryDelayMs(outcome: keyof typeof AFTER_REQUEST_MS, request: number): number {
   return doubled(AFTER_REQUEST_MS[outcome], again(request), LONGEST_AFTER_REQUEST_MS);
 }
 
-export function afterAnswer(code: string, request: number): number {
-  return doubled(mayYetPay(code) ? AFTER_ERROR_MS : AFTER_NO_MONEY_MS, again(request), LONGEST_AFTER_ANSWER_MS);
+export function getResponseRetryDelayMs(code: string, request: number): number {
+  return doubled(canStillPay(code) ? AFTER_ERROR_MS : AFTER_NO_MONEY_MS, again(request), LONGEST_AFTER_ANSWER_MS);
 }
 
 /** Two in a row may be lost by chance, where a relay or a process of ours was away. */
@@ -52,7 +52,7 @@ function again(request: number): number {
 }
 
 /** How long the next attempt waits. @param failures attempts in a row that ended unpaid, from 1 */
-export function afterFailures(failures: number): number {
+export function getFailureRetryDelayMs(failures: number): number {
   return doubled(AFTER_FAILURE_MS, failures, LONGEST_AFTER_FAILURE_MS);
 }
 
@@ -60,6 +60,6 @@ function doubled(first: number, turn: number, most: number): number {
   return Math.min(first * 2 ** (turn - 1), most);
 }
 
-export function laterBy(at: Instant, milliseconds: number): Instant {
+export function addMilliseconds(at: Instant, milliseconds: number): Instant {
   return new Date(Date.parse(at) + milliseconds).toISOString();
 }

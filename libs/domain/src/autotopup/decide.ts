@@ -4,7 +4,7 @@
  */
 import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
 import type { Instant } from '../value-types.ts';
-import { laterBy, PAUSE_MS, pauses } from './backoff.ts';
+import { addMilliseconds, PAUSE_MS, requiresPause } from './backoff.ts';
 import type {
   AutoTopupBegun,
   AutoTopupEnded,
@@ -17,7 +17,7 @@ import type {
   WalletDisconnected,
   WalletRequestEnded,
 } from './events.ts';
-import { type AutoTopup, evolve, NO_AUTO_TOPUP } from './state.ts';
+import { type AutoTopupState, evolveAutoTopup, INITIAL_AUTO_TOPUP } from './state.ts';
 
 /** No wallet is asked to pay an invoice that expires so soon. */
 const ASKED_BEFORE_EXPIRY_MS = 30_000;
@@ -55,13 +55,13 @@ export interface DailyLimits {
 }
 
 /** Whether a request has left; it does not where the balance is no longer below the threshold. */
-export type RequestMade =
+export type WalletRequestOutcome =
   | { readonly sent: true }
   | { readonly sent: false; readonly why: string; readonly unneeded: boolean };
 
 // decide ------------------------------------------------------------------------------------------------------------
 
-function decide(command: AutoTopupCommand, state: AutoTopup): readonly AutoTopupEvent[] {
+function decide(command: AutoTopupCommand, state: AutoTopupState): readonly AutoTopupEvent[] {
   switch (command.type) {
     case 'ConnectWallet':
       return [{ type: 'WalletConnected', data: command.data }];
@@ -90,21 +90,21 @@ function decide(command: AutoTopupCommand, state: AutoTopup): readonly AutoTopup
 type DataOf<Type extends AutoTopupCommand['type']> = Extract<AutoTopupCommand, { type: Type }>['data'];
 
 /** The balance was read before: nothing may have begun since, or it would be too late by now. */
-function begin(data: DataOf<'BeginAutoTopup'>, state: AutoTopup): readonly (AutoTopupBegun | AutoTopupPaused)[] {
+function begin(data: DataOf<'BeginAutoTopup'>, state: AutoTopupState): readonly (AutoTopupBegun | AutoTopupPaused)[] {
   const { attempt, topupId, balance, limits, at } = data;
   const { wallet } = state;
-  if (!wallet || state.attempt || attempt !== state.attempts + 1 || heldBackUntil(state, at)) return [];
+  if (!wallet || state.attempt || attempt !== state.attempts + 1 || getBlockedUntil(state, at)) return [];
   if (balance >= money.parseJsonAmount(wallet.threshold)) return [];
   const beyond = beyondDay(money.parseJsonAmount(wallet.amount), state, limits, at);
   if (beyond) {
-    const until = laterBy(`${at.slice(0, 10)}T00:00:00.000Z`, PAUSE_MS);
+    const until = addMilliseconds(`${at.slice(0, 10)}T00:00:00.000Z`, PAUSE_MS);
     return [{ type: 'AutoTopupPaused', data: { code: 'DAILY_LIMIT', why: beyond, until, at } }];
   }
   const amounts = { amount: wallet.amount, balance: money.toJsonAmount(balance) };
   return [{ type: 'AutoTopupBegun', data: { attempt, topupId, ...amounts, at } }];
 }
 
-function beyondDay(amount: PicoUsd, { today }: AutoTopup, limits: DailyLimits, at: Instant): string | undefined {
+function beyondDay(amount: PicoUsd, { today }: AutoTopupState, limits: DailyLimits, at: Instant): string | undefined {
   const begun = today.date === at.slice(0, 10) ? today : { attempts: 0, amount: 0n };
   if (begun.attempts >= limits.attempts) return `${limits.attempts} automatic top-ups were begun today`;
   if (begun.amount + amount <= limits.amount) return undefined;
@@ -112,29 +112,29 @@ function beyondDay(amount: PicoUsd, { today }: AutoTopup, limits: DailyLimits, a
 }
 
 /** What keeps the next attempt back: undefined when nothing does. */
-export function heldBackUntil({ paused, notBefore }: AutoTopup, at: Instant): Instant | undefined {
+export function getBlockedUntil({ paused, notBefore }: AutoTopupState, at: Instant): Instant | undefined {
   const until = [paused?.until, notBefore].filter((each) => each !== undefined && each > at);
   return until.toSorted().at(-1);
 }
 
-function beginRequest({ attempt, request, token, at }: DataOf<'BeginRequest'>, state: AutoTopup): WalletAsked[] {
+function beginRequest({ attempt, request, token, at }: DataOf<'BeginRequest'>, state: AutoTopupState): WalletAsked[] {
   assertFencingToken(state.token, token);
   const { attempt: open, wallet } = state;
-  if (!wallet || open?.number !== attempt || open.requests + 1 !== request || !mayAsk(state, at)) return [];
+  if (!wallet || open?.number !== attempt || open.requests + 1 !== request || !canRequestPayment(state, at)) return [];
   return [{ type: 'WalletAsked', data: { attempt, request, wallet: wallet.wallet.pubkey, token, at } }];
 }
 
 /** Whether the connected wallet may be asked now to pay the invoice of the open attempt. */
-export function mayAsk({ attempt, wallet, paused }: AutoTopup, now: Instant): boolean {
+export function canRequestPayment({ attempt, wallet, paused }: AutoTopupState, now: Instant): boolean {
   if (!attempt?.invoice || attempt.begun || !wallet) return false;
   if (attempt.payer !== undefined && attempt.payer !== wallet.wallet.pubkey) return false;
   if (now < attempt.askAfter || (paused && now < paused.until)) return false;
-  return now < laterBy(attempt.invoice.expiresAt, -ASKED_BEFORE_EXPIRY_MS);
+  return now < addMilliseconds(attempt.invoice.expiresAt, -ASKED_BEFORE_EXPIRY_MS);
 }
 
 function endRequest(
   { attempt, request, outcome, at }: DataOf<'EndRequest'>,
-  { attempt: open }: AutoTopup,
+  { attempt: open }: AutoTopupState,
 ): readonly (WalletRequestEnded | AutoTopupEnded)[] {
   if (open?.number !== attempt || open.requests !== request || !open.begun) return [];
   const ended = (data: Pick<WalletRequestEnded['data'], 'outcome' | 'why'>): WalletRequestEnded => ({
@@ -142,7 +142,7 @@ function endRequest(
     data: { attempt, request, ...data, at },
   });
   if (!outcome.known) return [ended({ outcome: 'unknown', why: outcome.why })];
-  const made = outcome.answer as RequestMade;
+  const made = outcome.answer as WalletRequestOutcome;
   if (made.sent) return [ended({ outcome: 'sent' })];
   const { why, unneeded } = made;
   const unsent = ended({ outcome: 'unsent', why });
@@ -155,26 +155,26 @@ function endRequest(
 /** The first answer to a request counts. */
 function recordAnswer(
   data: DataOf<'RecordAnswer'>,
-  { attempt }: AutoTopup,
+  { attempt }: AutoTopupState,
 ): readonly (WalletAnswered | AutoTopupPaused)[] {
   if (attempt?.number !== data.attempt || !attempt.unanswered.includes(data.request)) return [];
   const { code, at } = data;
   const answered: WalletAnswered = { type: 'WalletAnswered', data };
-  if (!pauses(code)) return [answered];
-  const paused = { code, why: data.why ?? code, until: laterBy(at, PAUSE_MS), at };
+  if (!requiresPause(code)) return [answered];
+  const paused = { code, why: data.why ?? code, until: addMilliseconds(at, PAUSE_MS), at };
   return [answered, { type: 'AutoTopupPaused', data: paused }];
 }
 
 /** Paid is paid. Otherwise nothing may be on its way to the wallet. */
-function end(data: DataOf<'EndAutoTopup'>, { attempt }: AutoTopup): readonly AutoTopupEnded[] {
+function end(data: DataOf<'EndAutoTopup'>, { attempt }: AutoTopupState): readonly AutoTopupEnded[] {
   if (attempt?.number !== data.attempt) return [];
   if (data.outcome !== 'paid' && attempt.begun) return [];
   if (data.outcome === 'dropped' && attempt.payer !== undefined) return [];
   return [{ type: 'AutoTopupEnded', data }];
 }
 
-export const autoTopupDecider: Decider<AutoTopupCommand, AutoTopup, AutoTopupEvent> = {
-  initial: () => NO_AUTO_TOPUP,
-  evolve,
+export const autoTopupDecider: Decider<AutoTopupCommand, AutoTopupState, AutoTopupEvent> = {
+  initial: () => INITIAL_AUTO_TOPUP,
+  evolve: evolveAutoTopup,
   decide,
 };

@@ -1,10 +1,16 @@
 /** What an account's automatic top-up is at: its wallet, the attempt that is open, and what keeps it from another one. */
 import { money, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { Instant } from '../value-types.ts';
-import { afterAnswer, afterFailures, afterRequest, laterBy, mayYetPay } from './backoff.ts';
+import {
+  addMilliseconds,
+  canStillPay,
+  getFailureRetryDelayMs,
+  getRequestRetryDelayMs,
+  getResponseRetryDelayMs,
+} from './backoff.ts';
 import type { AutoTopupEvent, AutoTopupPaused, WalletConnected } from './events.ts';
 
-export interface AutoTopup {
+export interface AutoTopupState {
   readonly wallet: WalletConnected['data'] | undefined;
   readonly attempt: OpenAttempt | undefined;
   /** Attempts that have begun. */
@@ -14,13 +20,13 @@ export interface AutoTopup {
   /** No attempt begins before. */
   readonly notBefore: Instant | undefined;
   readonly paused: AutoTopupPaused['data'] | undefined;
-  readonly today: Day;
+  readonly today: DailyUsage;
   /** The highest that asked a wallet. */
   readonly token: number;
 }
 
 /** What has begun on a day in UTC. */
-export interface Day {
+export interface DailyUsage {
   readonly date: string;
   readonly attempts: number;
   readonly amount: PicoUsd;
@@ -44,12 +50,12 @@ export interface OpenAttempt {
   readonly askAfter: Instant;
 }
 
-export const NO_AUTO_TOPUP: AutoTopup = {
+export const INITIAL_AUTO_TOPUP: AutoTopupState = {
   ...{ wallet: undefined, attempt: undefined, attempts: 0, failures: 0, notBefore: undefined, paused: undefined },
   ...{ today: { date: '', attempts: 0, amount: ZERO_USD }, token: 0 },
 };
 
-export function evolve(state: AutoTopup, event: AutoTopupEvent): AutoTopup {
+export function evolveAutoTopup(state: AutoTopupState, event: AutoTopupEvent): AutoTopupState {
   switch (event.type) {
     case 'WalletConnected':
       return connected(state, event.data);
@@ -77,12 +83,15 @@ export function evolve(state: AutoTopup, event: AutoTopupEvent): AutoTopup {
 }
 
 /** What was in the way of the wallet before is over. */
-function connected(state: AutoTopup, wallet: WalletConnected['data']): AutoTopup {
+function connected(state: AutoTopupState, wallet: WalletConnected['data']): AutoTopupState {
   const cleared = { ...state, wallet, paused: undefined, notBefore: undefined, failures: 0 };
   return inAttempt(cleared, (attempt) => ({ ...attempt, askAfter: wallet.at }));
 }
 
-function begun(state: AutoTopup, data: Extract<AutoTopupEvent, { type: 'AutoTopupBegun' }>['data']): AutoTopup {
+function begun(
+  state: AutoTopupState,
+  data: Extract<AutoTopupEvent, { type: 'AutoTopupBegun' }>['data'],
+): AutoTopupState {
   const { attempt: number, topupId, at } = data;
   const amount = money.parseJsonAmount(data.amount);
   const date = at.slice(0, 10);
@@ -95,12 +104,15 @@ function begun(state: AutoTopup, data: Extract<AutoTopupEvent, { type: 'AutoTopu
   return { ...state, attempt, attempts: number, paused: undefined, notBefore: undefined, today };
 }
 
-function ended(state: AutoTopup, data: Extract<AutoTopupEvent, { type: 'AutoTopupEnded' }>['data']): AutoTopup {
+function ended(
+  state: AutoTopupState,
+  data: Extract<AutoTopupEvent, { type: 'AutoTopupEnded' }>['data'],
+): AutoTopupState {
   const after = { ...state, attempt: undefined };
   if (data.outcome === 'dropped') return after;
   if (data.outcome === 'paid') return { ...after, failures: 0, paused: undefined };
   const failures = state.failures + 1;
-  return { ...after, failures, notBefore: laterBy(data.at, afterFailures(failures)) };
+  return { ...after, failures, notBefore: addMilliseconds(data.at, getFailureRetryDelayMs(failures)) };
 }
 
 function asked(
@@ -116,15 +128,15 @@ function asked(
 function requestEnded(attempt: OpenAttempt, { request, outcome, at }: EndOfRequest): OpenAttempt {
   const over = { ...attempt, begun: undefined };
   if (!attempt.unanswered.includes(request)) return over;
-  const later = { ...over, askAfter: laterBy(at, afterRequest(outcome, request)) };
+  const later = { ...over, askAfter: addMilliseconds(at, getRequestRetryDelayMs(outcome, request)) };
   return outcome === 'unsent' ? surelyUnpaid(withoutAnswer(later, request)) : later;
 }
 
 function answered(attempt: OpenAttempt, { request, code, at }: Answer): OpenAttempt {
   const noted = withoutAnswer(attempt, request);
   const isLast = request === attempt.requests;
-  const later = isLast ? { ...noted, askAfter: laterBy(at, afterAnswer(code, request)) } : noted;
-  return mayYetPay(code) ? later : surelyUnpaid(later);
+  const later = isLast ? { ...noted, askAfter: addMilliseconds(at, getResponseRetryDelayMs(code, request)) } : noted;
+  return canStillPay(code) ? later : surelyUnpaid(later);
 }
 
 type EndOfRequest = Extract<AutoTopupEvent, { type: 'WalletRequestEnded' }>['data'];
@@ -139,6 +151,6 @@ function surelyUnpaid(attempt: OpenAttempt): OpenAttempt {
   return { ...attempt, inDoubt, payer: inDoubt > 0 ? attempt.payer : undefined };
 }
 
-function inAttempt(state: AutoTopup, change: (attempt: OpenAttempt) => OpenAttempt): AutoTopup {
+function inAttempt(state: AutoTopupState, change: (attempt: OpenAttempt) => OpenAttempt): AutoTopupState {
   return state.attempt ? { ...state, attempt: change(state.attempt) } : state;
 }

@@ -9,12 +9,12 @@ import {
   type Workflow,
   type WorkflowPlan,
 } from '#kernel';
-import { ACCOUNT, AUTO_TOPUP, idOf } from '../events.ts';
+import { ACCOUNT, AUTO_TOPUP, getStreamId } from '../events.ts';
 import type { Instant } from '../value-types.ts';
-import { laterBy } from './backoff.ts';
-import { type AutoTopupCommand, autoTopupDecider, heldBackUntil, mayAsk } from './decide.ts';
+import { addMilliseconds } from './backoff.ts';
+import { type AutoTopupCommand, autoTopupDecider, canRequestPayment, getBlockedUntil } from './decide.ts';
 import type { AutoTopupEvent } from './events.ts';
-import type { AutoTopup, OpenAttempt } from './state.ts';
+import type { AutoTopupState, OpenAttempt } from './state.ts';
 
 /** How often the invoice of an open attempt is looked at; its payment is hinted at. */
 const LOOK_MS = 2_000;
@@ -26,7 +26,7 @@ const EXPIRY_MARGIN_MS = 60_000;
 /** Wallets that are being asked, beside what else is at work: their relays may take seconds, and each account may have such. */
 const MAX_ASKED = 1_024;
 
-export type AutoTopupQuestion =
+export type AutoTopupQuery =
   /** Is the account below the threshold? Then this attempt begins. */
   | { readonly of: 'balance'; readonly attempt: number; readonly threshold: PicoUsd }
   /** What became of the invoice of an attempt? */
@@ -39,50 +39,53 @@ export type AutoTopupQuestion =
     };
 
 /** The top-up of an attempt is created, or an attempt without a wallet is dropped. */
-export type AutoTopupSend =
+export type AutoTopupSendCommand =
   | { readonly of: 'topup'; readonly attempt: number; readonly topupId: string; readonly amount: PicoUsd }
   | { readonly of: 'drop'; readonly attempt: number };
 
 /** The wallet is asked to pay an invoice. */
-export interface PaymentWish {
+export interface WalletPaymentEffect {
   readonly attempt: number;
   readonly request: number;
   readonly topupId: string;
   readonly invoice: string;
 }
 
-export type AutoTopupStep = QueryStep<AutoTopupQuestion> | SendStep<AutoTopupSend> | EffectStep<PaymentWish>;
+export type AutoTopupStep =
+  | QueryStep<AutoTopupQuery>
+  | SendStep<AutoTopupSendCommand>
+  | EffectStep<WalletPaymentEffect>;
 
-function next(state: AutoTopup, now: Instant): WorkflowPlan<AutoTopupStep> {
+function next(state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> {
   const { attempt, wallet, attempts } = state;
   if (attempt) return nextOf(attempt, state, now);
   if (!wallet) return { steps: [] };
-  const until = heldBackUntil(state, now);
+  const until = getBlockedUntil(state, now);
   if (until) return { steps: [], dueAt: until };
   const question = {
     of: 'balance',
     attempt: attempts + 1,
     threshold: money.parseJsonAmount(wallet.threshold),
   } as const;
-  return { steps: [{ step: 'ask', question }], dueAt: laterBy(now, LOOK_AT_REST_MS) };
+  return { steps: [{ step: 'ask', question }], dueAt: addMilliseconds(now, LOOK_AT_REST_MS) };
 }
 
-function nextOf(attempt: OpenAttempt, state: AutoTopup, now: Instant): WorkflowPlan<AutoTopupStep> {
+function nextOf(attempt: OpenAttempt, state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> {
   const { number, topupId, amount, invoice, requests } = attempt;
-  const dueAt = laterBy(now, LOOK_MS);
+  const dueAt = addMilliseconds(now, LOOK_MS);
   if (!state.wallet && attempt.payer === undefined && !attempt.begun) {
     return { steps: [{ step: 'send', command: { of: 'drop', attempt: number } }], dueAt };
   }
   if (!invoice) return { steps: [{ step: 'send', command: { of: 'topup', attempt: number, topupId, amount } }], dueAt };
-  const isOver = now >= laterBy(invoice.expiresAt, EXPIRY_MARGIN_MS);
+  const isOver = now >= addMilliseconds(invoice.expiresAt, EXPIRY_MARGIN_MS);
   const look: AutoTopupStep = { step: 'ask', question: { of: 'invoice', attempt: number, topupId, isOver } };
-  if (!mayAsk(state, now)) return { steps: [look], dueAt };
+  if (!canRequestPayment(state, now)) return { steps: [look], dueAt };
   const request = requests + 1;
   const effect = { attempt: number, request, topupId, invoice: invoice.bolt11 };
   return { steps: [look, { step: 'do', key: keyOf(effect), effect }], dueAt };
 }
 
-function keyOf({ attempt, request }: Pick<PaymentWish, 'attempt' | 'request'>): string {
+function keyOf({ attempt, request }: Pick<WalletPaymentEffect, 'attempt' | 'request'>): string {
   return `${attempt}/${request}`;
 }
 
@@ -94,10 +97,10 @@ function numbersOf(key: string): { readonly attempt: number; readonly request: n
 /** What makes a balance fall, or an attempt end. A hold does neither. */
 function concerns(fact: StoredEvent): string | undefined {
   if (fact.type !== 'HoldSettled' && fact.type !== 'CreditReversed' && fact.type !== 'CreditAdded') return undefined;
-  return fact.stream.startsWith(`${ACCOUNT}-`) ? idOf(fact) : undefined;
+  return fact.stream.startsWith(`${ACCOUNT}-`) ? getStreamId(fact) : undefined;
 }
 
-export const autoTopupWorkflow: Workflow<AutoTopupCommand, AutoTopup, AutoTopupEvent, AutoTopupStep> = {
+export const autoTopupWorkflow: Workflow<AutoTopupCommand, AutoTopupState, AutoTopupEvent, AutoTopupStep> = {
   name: 'autotopups',
   category: AUTO_TOPUP,
   decider: autoTopupDecider,

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  type Challenge,
-  type ChallengeClaim,
   type ChallengeCommand,
   type ChallengeEvent,
+  type ChallengeProofClaim,
+  type ChallengeState,
   challengeDecider,
-  phaseOf,
-  postings,
+  getChallengePhase,
+  toPostings,
 } from '#domain';
 import { fold, money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { decisions, someCharge } from '#testing';
@@ -38,7 +38,7 @@ const issue: ChallengeCommand = {
     ...{ backend: 'lnd', reference: 'ref', paymentHash: 'hash', expiresAt, usableUntil, at },
   },
 };
-const claim = (holdId: string, more: Partial<ChallengeClaim & { at: string }> = {}): ChallengeCommand => ({
+const claim = (holdId: string, more: Partial<ChallengeProofClaim & { at: string }> = {}): ChallengeCommand => ({
   type: 'ClaimChallenge',
   data: { holdId, request: 'digest', atMost: price, expiresAt: after, query, at, ...more },
 });
@@ -58,7 +58,7 @@ function facts(...commands: readonly ChallengeCommand[]): ChallengeEvent[] {
 }
 
 function lived(commands: readonly ChallengeCommand[]) {
-  let challenge: Challenge = challengeDecider.initial();
+  let challenge: ChallengeState = challengeDecider.initial();
   const events: ChallengeEvent[] = [];
   for (const command of commands) {
     const followed = challengeDecider.decide(command, challenge);
@@ -72,7 +72,7 @@ describe('a challenge', () => {
   test('is one fact when it is issued, and nothing is booked', () => {
     const [issued, ...more] = facts(issue, issue);
     expect([issued?.type, more]).toEqual(['ChallengeIssued', []]);
-    expect(postings('challenge-c', issued as never)).toEqual([]);
+    expect(toPostings('challenge-c', issued as never)).toEqual([]);
   });
 
   test('that was not issued pays for nothing', () => {
@@ -82,7 +82,7 @@ describe('a challenge', () => {
   test('is paid and claimed at once by its proof: what is above the price is rounding', () => {
     const events = facts(issue, claim('h1')).slice(1);
     expect(events.map(({ type }) => type)).toEqual(['ChallengePaid', 'FundsHeld']);
-    const lines = events.flatMap((event) => postings('challenge-c', event as never));
+    const lines = events.flatMap((event) => toPostings('challenge-c', event as never));
     const sums = lines.map(({ account, customer, amount }) => [account, customer, amount]);
     expect(sums).toEqual([
       ['clearing:btc-lightning', null, worth],
@@ -124,7 +124,7 @@ describe('a challenge', () => {
     given(...facts(issue, ...tries))
       .when(claim('h4'))
       .thenRefused('challenge_exhausted');
-    expect(phaseOf(lived([issue, ...tries]).challenge, at)).toBe('exhausted');
+    expect(getChallengePhase(lived([issue, ...tries]).challenge, at)).toBe('exhausted');
   });
 
   test('costs the house no more than its price, and one try', () => {
@@ -183,7 +183,7 @@ describe('a challenge', () => {
       .thenAlreadySo();
     const { challenge, events } = lived([issue, paid(14_000n), forfeit(after), forfeit(after)]);
     expect(events.map(({ type }) => type)).toEqual(['ChallengeIssued', 'ChallengePaid', 'ChallengeForfeited']);
-    expect([challenge.available, phaseOf(challenge, after)]).toEqual([ZERO_USD, 'forfeited']);
+    expect([challenge.available, getChallengePhase(challenge, after)]).toEqual([ZERO_USD, 'forfeited']);
   });
 });
 
@@ -202,12 +202,12 @@ test('whatever is asked of a challenge, its books balance and it never charges m
   fc.assert(
     fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
       let challenge = fold(challengeDecider, challengeDecider.initial(), facts(issue));
-      const lines: ReturnType<typeof postings>[number][] = [];
+      const lines: ReturnType<typeof toPostings>[number][] = [];
       for (const each of commands) {
         try {
           const events = challengeDecider.decide(each, challenge);
           challenge = fold(challengeDecider, challenge, events);
-          lines.push(...events.flatMap((event) => postings('challenge-c', event as never)));
+          lines.push(...events.flatMap((event) => toPostings('challenge-c', event as never)));
         } catch (error) {
           if (!(error instanceof Rejection)) throw error;
         }

@@ -4,12 +4,12 @@
  */
 import { type Decider, money, type PicoUsd, ZERO_USD } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, type ChallengePaid, type Instant } from '../events.ts';
-import { decideHold, type HoldCommand, howEnded } from '../holds.ts';
-import { assertBalanced, postings } from '../postings.ts';
+import { decideHold, getHoldResolution, type HoldCommand } from '../holds.ts';
+import { assertBalanced, toPostings } from '../postings.ts';
 import type { Query } from '../query.ts';
 import { reject } from '../rejections.ts';
-import type { Change } from '../topup/decide.ts';
-import { type Challenge, evolve, isExhausted, NO_CHALLENGE } from './state.ts';
+import type { PaymentAdjustment } from '../topup/decide.ts';
+import { type ChallengeState, evolveChallenge, INITIAL_CHALLENGE, isExhausted } from './state.ts';
 
 /** How often a request is served whose answer was lost with its gateway: again at the cost of the house. */
 const MOST_SERVED = 3;
@@ -20,7 +20,7 @@ interface Command<Type extends string, Data> {
 }
 
 /** Its proof was shown with a request, and is known to be right. */
-export interface ChallengeClaim {
+export interface ChallengeProofClaim {
   readonly holdId: string;
   /** Digest of the request. */
   readonly request: string;
@@ -34,14 +34,14 @@ export interface ChallengeClaim {
 
 export type ChallengeCommand =
   | { readonly type: 'IssueChallenge'; readonly data: ChallengeIssued['data'] }
-  | Command<'ClaimChallenge', ChallengeClaim>
+  | Command<'ClaimChallenge', ChallengeProofClaim>
   /** What its back end says has come altogether, and what it has kept of that. */
-  | Command<'RecordChallengePayment', { units: bigint; fees?: readonly Change[] }>
+  | Command<'RecordChallengePayment', { units: bigint; fees?: readonly PaymentAdjustment[] }>
   /** By the operator's rule: what could be used until before then, and not later. */
   | Command<'ForfeitChallenge', { usableBefore: Instant }>
   | HoldCommand;
 
-function decide(command: ChallengeCommand, challenge: Challenge): readonly ChallengeEvent[] {
+function decide(command: ChallengeCommand, challenge: ChallengeState): readonly ChallengeEvent[] {
   const { issued } = challenge;
   if (command.type === 'IssueChallenge') return issued ? [] : [{ type: 'ChallengeIssued', data: command.data }];
   if (!issued) return reject('challenge_not_found', 'There is no such payment challenge');
@@ -60,15 +60,15 @@ function decide(command: ChallengeCommand, challenge: Challenge): readonly Chall
 type DataOf<Type extends ChallengeCommand['type']> = Extract<ChallengeCommand, { type: Type }>['data'];
 type Issued = ChallengeIssued['data'];
 
-function claim(data: DataOf<'ClaimChallenge'>, challenge: Challenge, issued: Issued): readonly ChallengeEvent[] {
+function claim(data: DataOf<'ClaimChallenge'>, challenge: ChallengeState, issued: Issued): readonly ChallengeEvent[] {
   const { holdId, request, owner, expiresAt, query, at } = data;
   if (challenge.holds.has(holdId)) return [];
-  if (howEnded(holdId, challenge)) reject('hold_resolved', `Hold ${holdId} has ended`);
+  if (getHoldResolution(holdId, challenge)) reject('hold_resolved', `Hold ${holdId} has ended`);
   assertClaimable(request, at, challenge, issued);
   if (challenge.served > 0 && !mayBeServedAgain(data, challenge))
     reject('challenge_used', 'The payment was used for an answer already');
   const paid = challenge.paid ? [] : [paidInFull('preimage', issued, at)];
-  const { available } = paid.reduce(evolve, challenge);
+  const { available } = paid.reduce(evolveChallenge, challenge);
   // What the request costs beyond what was paid, since prices or choices have changed, is not asked of its payer.
   const amount = money.toJsonAmount(challenge.served > 0 ? ZERO_USD : money.min(data.atMost, available));
   const owned = owner === undefined ? {} : { owner };
@@ -76,7 +76,7 @@ function claim(data: DataOf<'ClaimChallenge'>, challenge: Challenge, issued: Iss
 }
 
 /** @throws Rejection */
-function assertClaimable(request: string, at: Instant, challenge: Challenge, issued: Issued): void {
+function assertClaimable(request: string, at: Instant, challenge: ChallengeState, issued: Issued): void {
   const { holds, forfeited } = challenge;
   if (request !== issued.request) reject('challenge_mismatch', 'The payment was made for another request');
   if (at > issued.usableUntil || forfeited > 0n) reject('challenge_expired', 'The payment can no longer be used');
@@ -88,13 +88,13 @@ function assertClaimable(request: string, at: Instant, challenge: Challenge, iss
     );
 }
 
-function mayBeServedAgain({ again = false }: DataOf<'ClaimChallenge'>, { served }: Challenge): boolean {
+function mayBeServedAgain({ again = false }: DataOf<'ClaimChallenge'>, { served }: ChallengeState): boolean {
   return again && served < MOST_SERVED;
 }
 
 function recordPayment(
   { units, fees = [], at }: DataOf<'RecordChallengePayment'>,
-  { paid, units: known, fees: charged }: Challenge,
+  { paid, units: known, fees: charged }: ChallengeState,
   issued: Issued,
 ): readonly ChallengeEvent[] {
   const asked = BigInt(issued.units);
@@ -107,7 +107,7 @@ function recordPayment(
 }
 
 /** It is the house's: what was paid is owed in full. */
-function feeCharged({ id: feeId, units, why }: Change, issued: Issued, at: Instant): ChallengeEvent {
+function feeCharged({ id: feeId, units, why }: PaymentAdjustment, issued: Issued, at: Instant): ChallengeEvent {
   const { method, coin, backend, reference } = issued;
   const data = { method, coin, payment: { backend, id: reference }, feeId, units: units.toString() };
   return { type: 'PaymentFeeCharged', data: { ...data, amount: worthOf(units, issued), why, at } };
@@ -132,7 +132,7 @@ function worthOf(units: bigint, { worth, units: asked }: Issued): string {
 /** Nothing is income that its payer may still use. */
 function forfeit(
   { usableBefore, at }: DataOf<'ForfeitChallenge'>,
-  { available, holds }: Challenge,
+  { available, holds }: ChallengeState,
   { usableUntil }: Issued,
 ): readonly ChallengeEvent[] {
   const isOver = usableUntil < usableBefore && usableUntil < at;
@@ -141,12 +141,12 @@ function forfeit(
 }
 
 function balanced(events: readonly ChallengeEvent[]): readonly ChallengeEvent[] {
-  for (const event of events) assertBalanced(postings(CHALLENGE, event));
+  for (const event of events) assertBalanced(toPostings(CHALLENGE, event));
   return events;
 }
 
-export const challengeDecider: Decider<ChallengeCommand, Challenge, ChallengeEvent> = {
-  initial: () => NO_CHALLENGE,
-  evolve,
+export const challengeDecider: Decider<ChallengeCommand, ChallengeState, ChallengeEvent> = {
+  initial: () => INITIAL_CHALLENGE,
+  evolve: evolveChallenge,
   decide,
 };

@@ -67,4 +67,4 @@ export type ChallengeOverpaid = Message<
 /** What was left of it could no longer be used, and is income by the operator's rule. */
 export type ChallengeForfeited = Message<'ChallengeForfeited', { readonly amount: Amount; readonly at: Instant }>;
 
-export type ChallengeFact = ChallengeIssued | ChallengePaid | ChallengeOverpaid | ChallengeForfeited;
+export type ChallengeLifecycleEvent = ChallengeIssued | ChallengePaid | ChallengeOverpaid | ChallengeForfeited;

@@ -1,20 +1,20 @@
 import { money, PersistentMap, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { ChallengeEvent, ChallengeIssued, ChallengePaid, FundsHeld, Instant } from '../events.ts';
 import {
-  AT_FAULT,
-  afterAbsorbed,
-  afterEndOf,
-  afterHandover,
   type Holds,
-  NOTHING_REMEMBERED,
+  markAbsorbed,
+  NO_RECENT_IDS,
   type OpenHold,
+  REQUEST_ERROR_CODES,
+  removeHold,
+  transferHold,
 } from '../holds.ts';
 
 /** How often a proof is accepted at most, and for a request that is refused for its own fault: each try may cost the house something. */
 const MOST_CLAIMS = 100;
 const MOST_REFUSED = 3;
 
-export interface Challenge extends Holds {
+export interface ChallengeState extends Holds {
   readonly issued: ChallengeIssued['data'] | undefined;
   readonly paid: ChallengePaid['data'] | undefined;
   /** All that has come, in the coin's smallest unit. */
@@ -33,7 +33,7 @@ export interface Challenge extends Holds {
   readonly absorbed: PicoUsd;
 }
 
-export const NO_CHALLENGE: Challenge = {
+export const INITIAL_CHALLENGE: ChallengeState = {
   issued: undefined,
   paid: undefined,
   units: 0n,
@@ -46,8 +46,8 @@ export const NO_CHALLENGE: Challenge = {
   refused: 0,
   absorbed: ZERO_USD,
   holds: PersistentMap.empty(),
-  resolved: NOTHING_REMEMBERED,
-  expired: NOTHING_REMEMBERED,
+  resolved: NO_RECENT_IDS,
+  expired: NO_RECENT_IDS,
 };
 
 /** What a challenge is at a time, in a word. */
@@ -62,7 +62,7 @@ export type ChallengePhase =
   | 'lapsed'
   | 'forfeited';
 
-export function phaseOf(challenge: Challenge, now: Instant): ChallengePhase {
+export function getChallengePhase(challenge: ChallengeState, now: Instant): ChallengePhase {
   const { issued, paid, holds, served, forfeited } = challenge;
   if (!issued) return 'none';
   if (!paid) return now < issued.expiresAt ? 'issued' : 'expired';
@@ -74,12 +74,12 @@ export function phaseOf(challenge: Challenge, now: Instant): ChallengePhase {
 }
 
 /** Its request cannot be served: it was tried often enough, or the house has borne as much for it as it was to cost. */
-export function isExhausted({ claims, refused, absorbed, issued }: Challenge): boolean {
+export function isExhausted({ claims, refused, absorbed, issued }: ChallengeState): boolean {
   const borne = issued !== undefined && absorbed > 0n && absorbed >= money.parseJsonAmount(issued.price);
   return claims >= MOST_CLAIMS || refused >= MOST_REFUSED || borne;
 }
 
-export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
+export function evolveChallenge(challenge: ChallengeState, event: ChallengeEvent): ChallengeState {
   switch (event.type) {
     case 'ChallengeIssued':
       return { ...challenge, issued: event.data };
@@ -99,7 +99,7 @@ export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
     case 'FundsHeld':
       return afterHold(challenge, event.data);
     case 'HoldKept':
-      return { ...challenge, ...afterHandover(event.data, challenge) };
+      return { ...challenge, ...transferHold(event.data, challenge) };
     case 'HoldSettled': {
       const { holdId, charged } = event.data;
       const ended = afterEnd(challenge, holdId, 'settled', money.parseJsonAmount(charged));
@@ -108,26 +108,29 @@ export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
     case 'HoldReleased': {
       const { holdId, errorCode } = event.data;
       const ended = afterEnd(challenge, holdId, 'released', ZERO_USD);
-      return AT_FAULT.has(errorCode) ? { ...ended, refused: ended.refused + 1 } : ended;
+      return REQUEST_ERROR_CODES.has(errorCode) ? { ...ended, refused: ended.refused + 1 } : ended;
     }
     case 'HoldExpired':
       return afterEnd(challenge, event.data.holdId, 'expired', ZERO_USD);
     case 'ChargeAbsorbed': {
       const { holdId, charge } = event.data;
       const absorbed = money.add(challenge.absorbed, money.parseJsonAmount(charge.cost));
-      return { ...challenge, ...afterAbsorbed(holdId, challenge), absorbed };
+      return { ...challenge, ...markAbsorbed(holdId, challenge), absorbed };
     }
     default:
       return throwUnknownEvent(event);
   }
 }
 
-function received(challenge: Challenge, amount: string, units: string): Challenge {
+function received(challenge: ChallengeState, amount: string, units: string): ChallengeState {
   const available = money.add(challenge.available, money.parseJsonAmount(amount));
   return { ...challenge, available, units: challenge.units + BigInt(units) };
 }
 
-function afterHold(challenge: Challenge, { holdId, keyId, owner, expiresAt, query, at, ...data }: FundsHeld['data']) {
+function afterHold(
+  challenge: ChallengeState,
+  { holdId, keyId, owner, expiresAt, query, at, ...data }: FundsHeld['data'],
+) {
   const amount = money.parseJsonAmount(data.amount);
   const owned = owner === undefined ? {} : { owner };
   const hold: OpenHold = { amount, keyId, counter: '', ...owned, expiresAt, query, at, countedAt: at };
@@ -139,12 +142,17 @@ function afterHold(challenge: Challenge, { holdId, keyId, owner, expiresAt, quer
   };
 }
 
-function afterEnd(challenge: Challenge, holdId: string, how: 'settled' | 'released' | 'expired', charged: PicoUsd) {
+function afterEnd(
+  challenge: ChallengeState,
+  holdId: string,
+  how: 'settled' | 'released' | 'expired',
+  charged: PicoUsd,
+) {
   const hold = challenge.holds.get(holdId);
   if (!hold) return challenge;
   return {
     ...challenge,
-    ...afterEndOf(holdId, how, challenge),
+    ...removeHold(holdId, how, challenge),
     available: (challenge.available + hold.amount - charged) as PicoUsd,
     charged: money.add(challenge.charged, charged),
   };

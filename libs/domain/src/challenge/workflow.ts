@@ -2,7 +2,7 @@
 import type { QueryStep, Workflow, WorkflowPlan } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type Instant } from '../events.ts';
 import { type ChallengeCommand, challengeDecider } from './decide.ts';
-import type { Challenge } from './state.ts';
+import type { ChallengeState } from './state.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -15,17 +15,17 @@ const LOOKS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 3
 const PROVEN_LOOKS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS] as const;
 
 /** What has come for a challenge? */
-export interface ChallengePaymentWanted {
+export interface ChallengePaymentQuery {
   readonly backend: string;
   readonly reference: string;
   /** Its proof was shown: its back end must know of the payment. */
   readonly isProven: boolean;
 }
 
-export type ChallengeStep = QueryStep<ChallengePaymentWanted>;
+export type ChallengeStep = QueryStep<ChallengePaymentQuery>;
 
 /** Once the back end has said that it is paid, nothing more can come: a Lightning invoice is paid once. */
-function next({ issued, paid }: Challenge, now: Instant): WorkflowPlan<ChallengeStep> {
+function next({ issued, paid }: ChallengeState, now: Instant): WorkflowPlan<ChallengeStep> {
   if (!issued || paid?.by === 'backend') return { steps: [] };
   const { backend, reference, expiresAt } = issued;
   const from = Date.parse(paid?.at ?? expiresAt);
@@ -37,7 +37,7 @@ function next({ issued, paid }: Challenge, now: Instant): WorkflowPlan<Challenge
   return { steps: [{ step: 'ask', question: { backend, reference, isProven: paid !== undefined } }], dueAt };
 }
 
-export const challengeWorkflow: Workflow<ChallengeCommand, Challenge, ChallengeEvent, ChallengeStep> = {
+export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, ChallengeEvent, ChallengeStep> = {
   name: 'challenges',
   category: CHALLENGE,
   decider: challengeDecider,

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { CHALLENGE, type CoinPosting, coinPostings, type DomainEvent, type Topup } from '#domain';
+import { CHALLENGE, type CoinPosting, coinPostings, type DomainEvent, type TopupState } from '#domain';
 import type { StoredEvent } from '#kernel';
 import { histories } from '../../../testing/src/scenarios/histories.ts';
 
@@ -8,7 +8,7 @@ const sum = (all: Iterable<bigint>) => [...all].reduce((total, each) => total + 
 const unitsOf = (lines: readonly CoinPosting[]) => sum(lines.map(({ units }) => units));
 
 /** What is left of a top-up's payments, less fees. */
-function holds({ payments, fees }: Topup): bigint {
+function holds({ payments, fees }: TopupState): bigint {
   const left = [...payments.values()].map(({ unitsLeft }) => unitsLeft);
   return sum(left) - sum([...fees.values()].map(BigInt));
 }

@@ -4,7 +4,7 @@
  */
 import type { DomainEvent } from '../events.ts';
 import type { Coin } from './coins.ts';
-import { paymentKey } from './decide.ts';
+import { toPaymentKey } from './decide.ts';
 import type { PaymentId } from './events.ts';
 
 /** The wallet of a back end, and what it holds by payment method: from customers, less what went back, less fees. */
@@ -30,7 +30,7 @@ export function coinPostings(
       return moved(event.data.payment, 'payments', event.data, BigInt(event.data.units));
     case 'PaymentReversed': {
       const { payment, coin = coinOf(payment) } = event.data;
-      if (coin === undefined) throw new Error(`payment ${paymentKey(payment)} was reversed, and never received`);
+      if (coin === undefined) throw new Error(`payment ${toPaymentKey(payment)} was reversed, and never received`);
       return moved(payment, 'reversals', { ...event.data, coin }, BigInt(event.data.units));
     }
     case 'ChallengePaid':

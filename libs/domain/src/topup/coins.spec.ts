@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
-import { type Coin, type CoinTerms, unitsFor, unitsIn, wholeCoins, worth } from '#domain';
+import { type Coin, type CoinTerms, convertToUnits, convertToUsd, formatCoins, parseCoinAmount } from '#domain';
 import { formatUsd, money, parseUsd } from '#kernel';
 
 const { coins, methods } = readPayments();
@@ -13,7 +13,7 @@ describe('an amount', () => {
     ['2', 'LTC', '80', 2_500_000n],
     ['5', 'XMR', '300', 16_666_666_667n],
   ])('of %s USD costs whole units of %s, rounded up', (amount, coin, rate, units) => {
-    expect(unitsFor(parseUsd(amount), coinOf(coin), rate)).toBe(units);
+    expect(convertToUnits(parseUsd(amount), coinOf(coin), rate)).toBe(units);
   });
 
   test.each<[bigint, Coin, string, string]>([
@@ -22,7 +22,7 @@ describe('an amount', () => {
     [2_500_000n, 'LTC', '80', '2'],
     [1n, 'XMR', '300.5', '0.0000000003'], // rounded down
   ])('of %s units of %s is worth their rate', (units, coin, rate, value) => {
-    expect(formatUsd(worth(units, coinOf(coin), rate))).toBe(value);
+    expect(formatUsd(convertToUsd(units, coinOf(coin), rate))).toBe(value);
   });
 
   test.each<[string, string, Coin, bigint]>([
@@ -31,7 +31,7 @@ describe('an amount', () => {
     ['1e-8', 'LTC', 'LTC', 1n],
     ['0.01', 'XMR', 'XMR', 10_000_000_000n],
   ])('of %s %s is read as units of %s', (amount, currency, coin, units) => {
-    expect(unitsIn(amount, currency, coinOf(coin))).toBe(units);
+    expect(parseCoinAmount(amount, currency, coinOf(coin))).toBe(units);
   });
 
   test.each<[string, string, Coin]>([
@@ -41,11 +41,11 @@ describe('an amount', () => {
     ['1', 'constructor', 'BTC'],
     ['much', 'XMR', 'XMR'],
   ])('of %s %s is none that can be paid in %s', (amount, currency, coin) => {
-    expect(() => unitsIn(amount, currency, coinOf(coin))).toThrow(RangeError);
+    expect(() => parseCoinAmount(amount, currency, coinOf(coin))).toThrow(RangeError);
   });
 
   test('in whole coins has no exponent', () => {
-    expect([wholeCoins(1n, coinOf('XMR')), wholeCoins(25_000_000n, coinOf('BTC'))]).toEqual([
+    expect([formatCoins(1n, coinOf('XMR')), formatCoins(25_000_000n, coinOf('BTC'))]).toEqual([
       '0.000000000001',
       '0.00025',
     ]);
@@ -61,7 +61,7 @@ test.each(methods)('$method has limits in USD and in currencies of its coin', ({
   expect(Object.keys(limits)).toContain('USD');
   for (const [currency, { min, max }] of Object.entries(limits)) {
     const read = (amount: string) =>
-      currency === 'USD' ? money.parseUsd(amount) : unitsIn(amount, currency, coinOf(coin));
+      currency === 'USD' ? money.parseUsd(amount) : parseCoinAmount(amount, currency, coinOf(coin));
     expect(read(min)).toBeLessThan(read(max));
   }
   expect(confirmations).toBeGreaterThanOrEqual(0);

@@ -43,18 +43,18 @@ export interface RateNames {
 }
 
 /** What an amount of a coin is worth at a rate of USD for one coin, rounded down to a pico-USD. */
-export function worth(units: bigint, coin: CoinTerms, rate: string): PicoUsd {
+export function convertToUsd(units: bigint, coin: CoinTerms, rate: string): PicoUsd {
   return ((units * money.parseUsd(rate)) / unitsOf(coin)) as PicoUsd;
 }
 
 /** How many units of a coin an amount costs at a rate, rounded up to what can be paid. */
-export function unitsFor(amount: PicoUsd, coin: CoinTerms, rate: string): bigint {
+export function convertToUnits(amount: PicoUsd, coin: CoinTerms, rate: string): bigint {
   const step = BigInt(coin.step);
   return money.divideUp(amount * (unitsOf(coin) / step), money.parseUsd(rate)) * step;
 }
 
 /** Whole coins as a plain decimal. */
-export function wholeCoins(units: bigint, { decimals }: CoinTerms): string {
+export function formatCoins(units: bigint, { decimals }: CoinTerms): string {
   return money.formatScaled(units, decimals);
 }
 
@@ -62,7 +62,7 @@ export function wholeCoins(units: bigint, { decimals }: CoinTerms): string {
  * Reads an amount of one of a coin's currencies, such as BTC or SATS, as units of the coin.
  * @throws RangeError when it is no amount of it, or finer than what can be paid
  */
-export function unitsIn(amount: string, currency: string, { code, currencies, step }: CoinTerms): bigint {
+export function parseCoinAmount(amount: string, currency: string, { code, currencies, step }: CoinTerms): bigint {
   const decimals = Object.hasOwn(currencies, currency) ? currencies[currency] : undefined;
   if (decimals === undefined) throw new RangeError(`${currency} is no currency of ${code}`);
   const units = money.parseScaled(amount, decimals);

@@ -23,9 +23,9 @@ const CONFIRMED_WITHIN_MS = 2 * 3_600_000;
 
 // state -------------------------------------------------------------------------------------------------------------
 
-export interface Topup {
+export interface TopupState {
   readonly invoice: InvoiceIssued['data'] | undefined;
-  /** Payments that are not final yet, by `paymentKey`, and their units. */
+  /** Payments that are not final yet, by `toPaymentKey`, and their units. */
   readonly seen: PersistentMap<string>;
   readonly payments: PersistentMap<Received>;
   /** By their ids. */
@@ -46,18 +46,18 @@ interface Received {
 }
 
 /** The name of a payment outside its top-up: the id of its credit. */
-export function paymentKey({ backend, id }: PaymentId): string {
+export function toPaymentKey({ backend, id }: PaymentId): string {
   return `${backend}/${id}`;
 }
 
-function evolve(topup: Topup, event: TopupEvent): Topup {
+function evolve(topup: TopupState, event: TopupEvent): TopupState {
   switch (event.type) {
     case 'InvoiceIssued':
       return { ...topup, invoice: event.data };
     case 'PaymentSeen':
-      return { ...topup, seen: topup.seen.with(paymentKey(event.data.payment), event.data.units) };
+      return { ...topup, seen: topup.seen.with(toPaymentKey(event.data.payment), event.data.units) };
     case 'PaymentLost':
-      return { ...topup, seen: topup.seen.without(paymentKey(event.data.payment)) };
+      return { ...topup, seen: topup.seen.without(toPaymentKey(event.data.payment)) };
     case 'PaymentReceived':
       return received(topup, event.data);
     case 'TopupCredited':
@@ -73,13 +73,13 @@ function evolve(topup: Topup, event: TopupEvent): Topup {
   }
 }
 
-function received(topup: Topup, data: PaymentReceived['data']): Topup {
-  const key = paymentKey(data.payment);
+function received(topup: TopupState, data: PaymentReceived['data']): TopupState {
+  const key = toPaymentKey(data.payment);
   const payment: Received = { data, unitsLeft: BigInt(data.units), credited: false, losses: 0, unitsLost: 0n };
   return { ...topup, seen: topup.seen.without(key), payments: topup.payments.with(key, payment) };
 }
 
-function reversed(topup: Topup, data: PaymentReversed['data']): Topup {
+function reversed(topup: TopupState, data: PaymentReversed['data']): TopupState {
   const { payment, reversalId } = data;
   const units = BigInt(data.units);
   const reversals = topup.reversals.with(reversalId, data);
@@ -101,11 +101,11 @@ function findId({ data: { payment }, losses }: Received): string {
 }
 
 function feeKey(payment: PaymentId, feeId: string): string {
-  return `${paymentKey(payment)} ${feeId}`;
+  return `${toPaymentKey(payment)} ${feeId}`;
 }
 
-function withPayment(topup: Topup, payment: PaymentId, change: (received: Received) => Received): Topup {
-  const key = paymentKey(payment);
+function withPayment(topup: TopupState, payment: PaymentId, change: (received: Received) => Received): TopupState {
+  const key = toPaymentKey(payment);
   const known = topup.payments.get(key);
   return known ? { ...topup, payments: topup.payments.with(key, change(known)) } : topup;
 }
@@ -114,11 +114,11 @@ function withPayment(topup: Topup, payment: PaymentId, change: (received: Receiv
 
 export type TopupCommand =
   | { readonly type: 'IssueInvoice'; readonly data: InvoiceIssued['data'] }
-  | { readonly type: 'RecordPayment'; readonly data: Payment }
+  | { readonly type: 'RecordPayment'; readonly data: ReportedPayment }
   | { readonly type: 'MarkCredited'; readonly data: { readonly payment: PaymentId; readonly at: Instant } };
 
 /** A payment as its back end tells of it now. */
-export interface Payment {
+export interface ReportedPayment {
   readonly payment: PaymentId;
   readonly units: bigint;
   /** How often the network has confirmed it; that it may fail or not; that nothing can undo it any more; or that it was undone. */
@@ -127,13 +127,13 @@ export interface Payment {
   readonly receivedAt: Instant;
   /** What it is worth now. A payment that came after the invoice expired is credited at that, and cannot do without. */
   readonly market?: { readonly rate: RateUsed; readonly amount: PicoUsd };
-  readonly fees?: readonly Change[];
-  readonly reversals?: readonly Change[];
+  readonly fees?: readonly PaymentAdjustment[];
+  readonly reversals?: readonly PaymentAdjustment[];
   readonly at: Instant;
 }
 
 /** What became of a payment later, once by its id: units are signed. */
-export interface Change {
+export interface PaymentAdjustment {
   readonly id: string;
   readonly units: bigint;
   readonly why: string;
@@ -141,7 +141,7 @@ export interface Change {
 
 // decide ------------------------------------------------------------------------------------------------------------
 
-function decide(command: TopupCommand, topup: Topup): readonly TopupEvent[] {
+function decide(command: TopupCommand, topup: TopupState): readonly TopupEvent[] {
   if (command.type === 'IssueInvoice') {
     if (!topup.invoice) return [{ type: 'InvoiceIssued', data: command.data }];
     const { backend, reference } = command.data;
@@ -159,15 +159,19 @@ function decide(command: TopupCommand, topup: Topup): readonly TopupEvent[] {
   }
 }
 
-function found(payment: PaymentId, topup: Topup): Received {
-  const key = paymentKey(payment);
+function found(payment: PaymentId, topup: TopupState): Received {
+  const key = toPaymentKey(payment);
   return topup.payments.get(key) ?? reject('payment_conflict', `Payment ${key} was never received`);
 }
 
 /** What is new in what the back end says now. */
-function recordPayment(payment: Payment, topup: Topup, invoice: InvoiceIssued['data']): readonly TopupEvent[] {
+function recordPayment(
+  payment: ReportedPayment,
+  topup: TopupState,
+  invoice: InvoiceIssued['data'],
+): readonly TopupEvent[] {
   const { confirmations } = payment;
-  const key = paymentKey(payment.payment);
+  const key = toPaymentKey(payment.payment);
   const known = topup.payments.get(key);
   const isEnough = typeof confirmations === 'number' && confirmations >= invoice.confirmations;
   const final = confirmations === 'final' || isEnough;
@@ -187,18 +191,18 @@ function recordPayment(payment: Payment, topup: Topup, invoice: InvoiceIssued['d
     : [paymentSeen(payment, confirmations === 'pending' ? 0 : confirmations)];
 }
 
-function paymentSeen({ payment, units, receivedAt, at }: Payment, confirmations: number): PaymentSeen {
+function paymentSeen({ payment, units, receivedAt, at }: ReportedPayment, confirmations: number): PaymentSeen {
   const data = { payment, units: units.toString(), confirmations, seenAt: receivedAt, at };
   return { type: 'PaymentSeen', data };
 }
 
 /** In time it is worth what was asked for, whatever the market says by then; late it is worth what the market says. */
 function paymentReceived(
-  { payment, units, market, receivedAt, at }: Payment,
+  { payment, units, market, receivedAt, at }: ReportedPayment,
   invoice: InvoiceIssued['data'],
 ): PaymentReceived['data'] {
   const { accountId, method, coin, expiresAt, rate, destination } = invoice;
-  const late = isLate({ expiresAt, kind: destination.kind }, { receivedAt, at });
+  const late = isCreditedAtMarketRate({ expiresAt, kind: destination.kind }, { receivedAt, at });
   if (late && !market) throw new Error(`the late payment ${payment.id} cannot be valued without a rate`);
   const amount = late && market ? market.amount : worthAsInvoiced(units, invoice);
   const bonus = ((amount * BigInt(invoice.bonusPercent)) / 100n) as PicoUsd;
@@ -215,9 +219,9 @@ function paymentReceived(
  * Whether a payment is worth what the market says, and not what was asked for: it came after the expiry, or it was left
  * unconfirmed for so long behind it that whoever sent it could choose, by its fee or by replacing it, whether it comes.
  */
-export function isLate(
+export function isCreditedAtMarketRate(
   { expiresAt, kind }: { readonly expiresAt: Instant; readonly kind: Destination['kind'] },
-  { receivedAt, at }: Pick<Payment, 'receivedAt' | 'at'>,
+  { receivedAt, at }: Pick<ReportedPayment, 'receivedAt' | 'at'>,
 ): boolean {
   if (receivedAt > expiresAt) return true;
   return kind === 'address' && Date.parse(at) > Date.parse(expiresAt) + CONFIRMED_WITHIN_MS;
@@ -229,11 +233,16 @@ function worthAsInvoiced(units: bigint, invoice: InvoiceIssued['data']): PicoUsd
 }
 
 /** What has become of a payment since it was received. */
-function changesOf(payment: Payment, known: Received, topup: Topup, final: boolean): readonly TopupEvent[] {
+function changesOf(
+  payment: ReportedPayment,
+  known: Received,
+  topup: TopupState,
+  final: boolean,
+): readonly TopupEvent[] {
   const { fees = [], reversals = [], units, confirmations, at } = payment;
   // Of a payment that is lost there may be nothing left to tell how much it was.
   if (known.data.units !== units.toString() && confirmations !== 'lost')
-    reject('payment_conflict', `Payment ${paymentKey(payment.payment)} came with another amount`);
+    reject('payment_conflict', `Payment ${toPaymentKey(payment.payment)} came with another amount`);
   const events: TopupEvent[] = fees.flatMap((fee) => feeCharged(fee, known, topup, at));
   let now = topup;
   for (const change of [...reversals, ...lossOrFind(payment, known, final)]) {
@@ -244,14 +253,19 @@ function changesOf(payment: Payment, known: Received, topup: Topup, final: boole
   return events;
 }
 
-function lossOrFind({ confirmations }: Payment, known: Received, final: boolean): readonly Change[] {
+function lossOrFind({ confirmations }: ReportedPayment, known: Received, final: boolean): readonly PaymentAdjustment[] {
   const { unitsLeft, unitsLost } = known;
   if (confirmations === 'lost' && unitsLost === 0n && unitsLeft > 0n)
     return [{ id: lossId(known), units: -unitsLeft, why: 'undone by its network' }];
   return final && unitsLost > 0n ? [{ id: findId(known), units: unitsLost, why: 'confirmed after all' }] : [];
 }
 
-function feeCharged({ id: feeId, units, why }: Change, { data }: Received, topup: Topup, at: Instant): TopupEvent[] {
+function feeCharged(
+  { id: feeId, units, why }: PaymentAdjustment,
+  { data }: Received,
+  topup: TopupState,
+  at: Instant,
+): TopupEvent[] {
   const { payment, method, coin } = data;
   const known = topup.fees.get(feeKey(payment, feeId));
   if (known === units.toString() || (known === undefined && units === 0n)) return [];
@@ -262,7 +276,12 @@ function feeCharged({ id: feeId, units, why }: Change, { data }: Received, topup
 }
 
 /** Negative units: what is taken back. Positive: what comes again, such as after a dispute that was won. */
-function reversedBy({ id, units, why }: Change, payment: Received, topup: Topup, at: Instant): readonly TopupEvent[] {
+function reversedBy(
+  { id, units, why }: PaymentAdjustment,
+  payment: Received,
+  topup: TopupState,
+  at: Instant,
+): readonly TopupEvent[] {
   const { data, unitsLeft } = payment;
   const known = topup.reversals.get(id);
   if (known !== undefined) {
@@ -272,7 +291,7 @@ function reversedBy({ id, units, why }: Change, payment: Received, topup: Topup,
   const after = unitsLeft + units;
   // A payment can be refunded and disputed as well: then the customer owes it once more.
   if (after < -BigInt(data.units) || after > BigInt(data.units)) {
-    return reject('payment_conflict', `Reversal ${id} is of more than payment ${paymentKey(data.payment)} was`);
+    return reject('payment_conflict', `Reversal ${id} is of more than payment ${toPaymentKey(data.payment)} was`);
   }
   // Each part is what is left after it less what was left before it, so that parts sum to exactly the whole.
   const moved = (whole: string) => (share(whole, after, data.units) - share(whole, unitsLeft, data.units)).toString();
@@ -287,7 +306,7 @@ function share(whole: string, part: bigint, of: string): bigint {
   return (BigInt(whole) * part) / BigInt(of);
 }
 
-export const topupDecider: Decider<TopupCommand, Topup, TopupEvent> = {
+export const topupDecider: Decider<TopupCommand, TopupState, TopupEvent> = {
   initial: () => ({
     invoice: undefined,
     seen: PersistentMap.empty(),

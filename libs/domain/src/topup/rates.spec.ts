@@ -1,21 +1,28 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type AgreedRate, type BelievedRate, believe, type Quote, type RateCase, remembered } from '#domain';
+import {
+  type AcceptedRate,
+  addToHistory,
+  type ConsensusRate,
+  type RateContext,
+  type RateQuote,
+  selectRate,
+} from '#domain';
 import { formatUsd, money, type PicoUsd } from '#kernel';
 
 const NOW = Date.parse('2026-11-20T12:00:00.000Z');
 const MINUTE = 60_000;
 const LIMITS = { maxSpreadPercent: 2, maxJumpPercent: 20 };
 
-const quote = (source: string, price: string): Quote => ({ source, price: money.parseUsd(price), at: NOW });
+const quote = (source: string, price: string): RateQuote => ({ source, price: money.parseUsd(price), at: NOW });
 const says = (...prices: readonly string[]) => prices.map((price, i) => quote(`source ${i + 1}`, price));
-const agreed = (price: string, minutesAgo: number): AgreedRate => ({
+const agreed = (price: string, minutesAgo: number): ConsensusRate => ({
   price: money.parseUsd(price),
   at: NOW - minutesAgo * MINUTE,
 });
 
-function beliefIn(quotes: readonly Quote[], more: Partial<RateCase> = {}): string {
-  const belief = believe({ quotes, agreed: [], mayBeAlone: false, now: NOW, ...more }, LIMITS);
+function beliefIn(quotes: readonly RateQuote[], more: Partial<RateContext> = {}): string {
+  const belief = selectRate({ quotes, agreed: [], mayBeAlone: false, now: NOW, ...more }, LIMITS);
   return typeof belief === 'string' ? belief : formatUsd(belief.price);
 }
 
@@ -44,16 +51,16 @@ describe('a rate', () => {
   });
 
   test('names those that it was made of', () => {
-    const { quotes } = believe(
+    const { quotes } = selectRate(
       { quotes: says('100', '5', '101'), agreed: [], mayBeAlone: false, now: NOW },
       LIMITS,
-    ) as BelievedRate;
+    ) as AcceptedRate;
     expect(quotes.map(({ source }) => source)).toEqual(['source 1', 'source 3']);
   });
 });
 
 describe('one source alone', () => {
-  test.each<[string, Partial<RateCase>, string]>([
+  test.each<[string, Partial<RateContext>, string]>([
     ['is not believed', { agreed: [agreed('100', 1)] }, 'alone'],
     ['is not believed after a start, whatever the coin', { mayBeAlone: true }, 'alone'],
     ['is believed of a coin that may live on one', { mayBeAlone: true, agreed: [agreed('90', 1)] }, '100'],
@@ -86,23 +93,23 @@ describe('a jump', () => {
   });
 
   test('in small steps goes no further than in one', () => {
-    let known: readonly AgreedRate[] = [agreed('100', 60)];
+    let known: readonly ConsensusRate[] = [agreed('100', 60)];
     let now = NOW - 60 * MINUTE;
     let price = money.parseUsd('100');
     for (; now <= NOW; now += MINUTE / 2) {
       const next = ((price * 119n) / 100n) as PicoUsd;
       const quotes = ['a', 'b'].map((source) => ({ source, price: next, at: now }));
-      const belief = believe({ quotes, agreed: known, mayBeAlone: false, now }, LIMITS);
+      const belief = selectRate({ quotes, agreed: known, mayBeAlone: false, now }, LIMITS);
       if (typeof belief === 'string') continue;
       price = next;
-      known = remembered(known, price, now);
+      known = addToHistory(known, price, now);
     }
     expect(price).toBeLessThanOrEqual(money.parseUsd('240'));
     expect(price).toBeGreaterThan(money.parseUsd('150'));
   });
 
   test('is measured by what was agreed on in the last hour, and no longer', () => {
-    const known = remembered([agreed('1', 60), agreed('2', 59)], money.parseUsd('3'), NOW);
+    const known = addToHistory([agreed('1', 60), agreed('2', 59)], money.parseUsd('3'), NOW);
     expect(known.map(({ price }) => formatUsd(price))).toEqual(['2', '3']);
   });
 });
@@ -120,16 +127,17 @@ describe('whatever one source says', () => {
     ),
   );
   const order = fc.shuffledSubarray([0, 1, 2], { minLength: 3 });
-  const priced = (source: string, price: bigint): Quote => ({ source, price: price as PicoUsd, at: NOW });
+  const priced = (source: string, price: bigint): RateQuote => ({ source, price: price as PicoUsd, at: NOW });
   const isNear = (price: bigint, of: bigint) => (price - of) * 100n <= of * 2n && (of - price) * 100n <= of * 2n;
-  const rateOf = (quotes: readonly Quote[]) => believe({ quotes, agreed: [], mayBeAlone: false, now: NOW }, LIMITS);
+  const rateOf = (quotes: readonly RateQuote[]) =>
+    selectRate({ quotes, agreed: [], mayBeAlone: false, now: NOW }, LIMITS);
 
   test('the rate is within two hundredths of the truth while two others are honest', () => {
     fc.assert(
       fc.property(truth, noise, lie, order, (price, [a, b], lies, places) => {
         const honest = [a, b].map((by, i) => priced(`honest ${i}`, (price * (10_000n + by)) / 10_000n));
         const quotes = [...honest, priced('liar', lies(price))];
-        const belief = rateOf(places.map((i) => quotes[i] as Quote));
+        const belief = rateOf(places.map((i) => quotes[i] as RateQuote));
         expect(typeof belief === 'object' && isNear(belief.price, price)).toBe(true);
       }),
     );

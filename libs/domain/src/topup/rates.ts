@@ -5,7 +5,7 @@
 import { money, type PicoUsd } from '#kernel';
 
 /** What a source says that one coin costs. */
-export interface Quote {
+export interface RateQuote {
   readonly source: string;
   readonly price: PicoUsd;
   /** When it was so, in milliseconds since 1970. */
@@ -13,7 +13,7 @@ export interface Quote {
 }
 
 /** What several sources agreed on once. */
-export interface AgreedRate {
+export interface ConsensusRate {
   readonly price: PicoUsd;
   readonly at: number;
 }
@@ -26,25 +26,25 @@ export interface RateLimits {
 }
 
 /** What is known of a coin when its rate is wanted. */
-export interface RateCase {
+export interface RateContext {
   /** One from each source, none of them stale. */
-  readonly quotes: readonly Quote[];
+  readonly quotes: readonly RateQuote[];
   /** What was agreed on in this process, the latest last. */
-  readonly agreed: readonly AgreedRate[];
+  readonly agreed: readonly ConsensusRate[];
   /** Whether one source alone may be believed. */
   readonly mayBeAlone: boolean;
   /** Milliseconds since 1970. */
   readonly now: number;
 }
 
-export interface BelievedRate {
+export interface AcceptedRate {
   readonly price: PicoUsd;
   /** Those that it was made of: more than one, unless one alone may be believed. */
-  readonly quotes: readonly Quote[];
+  readonly quotes: readonly RateQuote[];
 }
 
 /** Why no rate is believed. */
-export type RateDoubt = 'silence' | 'alone' | 'contradiction' | 'jump';
+export type RateRejection = 'silence' | 'alone' | 'contradiction' | 'jump';
 
 /** A rate that has truly moved is believed again without anybody's help: what it may differ by grows. */
 const GROWTH_MS = 600_000;
@@ -55,7 +55,7 @@ const REMEMBERED_MS = 3_600_000;
  * The median of the sources that agree, if two do and it has not jumped. One alone is believed where it may be, near to
  * what was agreed on before.
  */
-export function believe(known: RateCase, limits: RateLimits): BelievedRate | RateDoubt {
+export function selectRate(known: RateContext, limits: RateLimits): AcceptedRate | RateRejection {
   const { quotes, agreed, mayBeAlone, now } = known;
   const [first] = quotes;
   if (!first) return 'silence';
@@ -73,22 +73,22 @@ export function believe(known: RateCase, limits: RateLimits): BelievedRate | Rat
 }
 
 /** What was agreed on, with one more: as much of it as counts later. */
-export function remembered(agreed: readonly AgreedRate[], price: PicoUsd, now: number): readonly AgreedRate[] {
+export function addToHistory(agreed: readonly ConsensusRate[], price: PicoUsd, now: number): readonly ConsensusRate[] {
   return [...agreed.filter(({ at }) => now - at < REMEMBERED_MS), { price, at: now }];
 }
 
 /** Those that are near to the one in the middle, or to both. */
-function agreeingOf(quotes: readonly Quote[], percent: number): readonly Quote[] {
+function agreeingOf(quotes: readonly RateQuote[], percent: number): readonly RateQuote[] {
   const middle = middleOf(quotes);
   return quotes.filter(({ price }) => middle.every((each) => !isFar(price, each.price, percent, 0)));
 }
 
-function medianOf(quotes: readonly Quote[]): PicoUsd {
+function medianOf(quotes: readonly RateQuote[]): PicoUsd {
   const middle = middleOf(quotes);
   return (money.sum(middle.map(({ price }) => price)) / BigInt(middle.length)) as PicoUsd;
 }
 
-function middleOf(quotes: readonly Quote[]): readonly Quote[] {
+function middleOf(quotes: readonly RateQuote[]): readonly RateQuote[] {
   const sorted = quotes.toSorted((a, b) => (a.price < b.price ? -1 : 1));
   const half = sorted.length / 2;
   return sorted.slice(Math.ceil(half) - 1, Math.floor(half) + 1);

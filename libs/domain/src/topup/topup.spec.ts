@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
-  type Change,
+  type PaymentAdjustment,
   type PaymentReceived,
   type PaymentReversed,
   type PaymentSeen,
@@ -150,7 +150,7 @@ describe('a payment that must be confirmed', () => {
 });
 
 describe('a payment that is reversed', () => {
-  const reverse = (units: bigint, more: Partial<Change> = {}) =>
+  const reverse = (units: bigint, more: Partial<PaymentAdjustment> = {}) =>
     record({ reversals: [{ id: 'r1', units, why: 'refunded', ...more }] });
   const reversed = (units: string, amount: string, bonus: string, reversalId = 'r1'): PaymentReversed => ({
     type: 'PaymentReversed',

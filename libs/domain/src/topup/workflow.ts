@@ -4,7 +4,7 @@ import type { AccountCommand } from '../account/commands.ts';
 import { TOPUP } from '../events.ts';
 import type { Instant } from '../value-types.ts';
 import type { Coin } from './coins.ts';
-import { paymentKey, type Topup, type TopupCommand, topupDecider } from './decide.ts';
+import { type TopupCommand, type TopupState, toPaymentKey, topupDecider } from './decide.ts';
 import type { Destination, InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
 
 /** How often payments are looked for, by how long ago the top-up expired. What a back end hints at is only a hint. */
@@ -21,7 +21,7 @@ const OLD_MS = 7 * 86_400_000;
 const WATCHED_MS = { bolt11: OLD_MS, address: 180 * 86_400_000, page: 180 * 86_400_000 } as const;
 
 /** Which payments have come for a top-up? */
-export interface PaymentsWanted {
+export interface PaymentsQuery {
   readonly coin: Coin;
   readonly backend: string;
   readonly reference: string;
@@ -33,7 +33,7 @@ export interface PaymentsWanted {
 }
 
 /** A command for the account, or for the top-up itself. */
-export type TopupSend =
+export type TopupSendCommand =
   | {
       readonly to: 'account';
       readonly id: string;
@@ -41,15 +41,15 @@ export type TopupSend =
     }
   | { readonly to: 'topup'; readonly command: Extract<TopupCommand, { readonly type: 'MarkCredited' }> };
 
-export type TopupStep = QueryStep<PaymentsWanted> | SendStep<TopupSend>;
+export type TopupStep = QueryStep<PaymentsQuery> | SendStep<TopupSendCommand>;
 
-function next(topup: Topup, now: Instant): WorkflowPlan<TopupStep> {
+function next(topup: TopupState, now: Instant): WorkflowPlan<TopupStep> {
   const { invoice } = topup;
   if (!invoice) return { steps: [] };
   const steps: TopupStep[] = sends(topup, now).map((command) => ({ step: 'send', command }));
   if (!mayBePaid(topup, invoice)) return { steps };
   const { coin, backend, reference, expiresAt, destination } = invoice;
-  const seen = [...topup.seen.keys()].map((key) => key.slice(paymentKey({ backend, id: '' }).length));
+  const seen = [...topup.seen.keys()].map((key) => key.slice(toPaymentKey({ backend, id: '' }).length));
   const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
   steps.push({
     step: 'ask',
@@ -60,13 +60,13 @@ function next(topup: Topup, now: Instant): WorkflowPlan<TopupStep> {
 }
 
 /** A Lightning invoice is paid once, an address as often as it is paid to. */
-function mayBePaid({ payments }: Topup, { destination }: InvoiceIssued['data']): boolean {
+function mayBePaid({ payments }: TopupState, { destination }: InvoiceIssued['data']): boolean {
   return destination.kind !== 'bolt11' || payments.size === 0;
 }
 
 /** What was paid and is not on its way any more can only be paid again, or taken back: that has time. */
 function untilNextLook(
-  { payments, seen }: Topup,
+  { payments, seen }: TopupState,
   { expiresAt, destination }: InvoiceIssued['data'],
   now: Instant,
 ): number | undefined {
@@ -78,10 +78,10 @@ function untilNextLook(
 }
 
 /** A credit is added, and then marked here. A reversal is not marked: sent again, it changes nothing. */
-function sends(topup: Topup, at: Instant): readonly TopupSend[] {
+function sends(topup: TopupState, at: Instant): readonly TopupSendCommand[] {
   const received = [...topup.payments.values()].filter(({ credited }) => !credited);
   return [
-    ...received.flatMap(({ data }): readonly TopupSend[] => [
+    ...received.flatMap(({ data }): readonly TopupSendCommand[] => [
       addCredit(data, at),
       { to: 'topup', command: { type: 'MarkCredited', data: { payment: data.payment, at } } },
     ]),
@@ -89,25 +89,28 @@ function sends(topup: Topup, at: Instant): readonly TopupSend[] {
   ];
 }
 
-function addCredit({ accountId, method, payment, amount, bonus }: PaymentReceived['data'], at: Instant): TopupSend {
+function addCredit(
+  { accountId, method, payment, amount, bonus }: PaymentReceived['data'],
+  at: Instant,
+): TopupSendCommand {
   const booked = { amount: money.parseJsonAmount(amount), bonus: money.parseJsonAmount(bonus) };
   return {
     to: 'account',
     id: accountId,
-    command: { type: 'AddCredit', data: { creditId: paymentKey(payment), method, ...booked, at } },
+    command: { type: 'AddCredit', data: { creditId: toPaymentKey(payment), method, ...booked, at } },
   };
 }
 
 /** Also where the balance falls below zero. */
-function reverseCredit(reversed: PaymentReversed['data'], at: Instant): TopupSend {
+function reverseCredit(reversed: PaymentReversed['data'], at: Instant): TopupSendCommand {
   const { accountId, payment, method, why } = reversed;
-  const reversalId = paymentKey({ backend: payment.backend, id: reversed.reversalId });
+  const reversalId = toPaymentKey({ backend: payment.backend, id: reversed.reversalId });
   const booked = { amount: money.parseJsonAmount(reversed.amount), bonus: money.parseJsonAmount(reversed.bonus) };
-  const data = { reversalId, creditId: paymentKey(payment), method, ...booked, why, at };
+  const data = { reversalId, creditId: toPaymentKey(payment), method, ...booked, why, at };
   return { to: 'account', id: accountId, command: { type: 'ReverseCredit', data } };
 }
 
-export const topupWorkflow: Workflow<TopupCommand, Topup, TopupEvent, TopupStep> = {
+export const topupWorkflow: Workflow<TopupCommand, TopupState, TopupEvent, TopupStep> = {
   name: 'topups',
   category: TOPUP,
   // Nobody has paid yet. Of thousands at once, the first look at each would keep those waiting that are paid.

@@ -2,7 +2,7 @@
  * Charges of version 1 counted tokens in five classes for all calls together, and had a fee for each search. As items they
  * book the same lines: one item for the model's calls, one for each fee.
  */
-import type { Attempt, Charge, Item } from '../charge.ts';
+import type { Attempt, Charge, ChargeItem } from '../charge.ts';
 import type { ChargeAbsorbed, HoldReleased, HoldSettled } from '../events.ts';
 import { type Usage, usageToJson } from '../tariff.ts';
 import type { Amount } from '../value-types.ts';
@@ -67,7 +67,7 @@ function chargeFromV1(charge: ChargeV1, model: string | null): Charge {
 }
 
 /** Nothing where the model was not called: only a search was made for it. */
-function callsFromV1(charge: ChargeV1, of: string | null): readonly Item[] {
+function callsFromV1(charge: ChargeV1, of: string | null): readonly ChargeItem[] {
   const { provider, usage, calls = 1, estimated, fees = [] } = charge;
   if (calls === 0) return [];
   const ofModel = (amount: 'cost' | 'price') =>
@@ -77,7 +77,7 @@ function callsFromV1(charge: ChargeV1, of: string | null): readonly Item[] {
   return [{ of, provider, creditor: provider, usage: counted, estimated, ...amounts }];
 }
 
-function itemFromFee({ name, provider, cost, price }: FeeV1): Item {
+function itemFromFee({ name, provider, cost, price }: FeeV1): ChargeItem {
   return { of: name, provider, creditor: provider, beside: true, usage: { search: 1 }, estimated: false, cost, price };
 }
 

@@ -61,7 +61,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   RequestRefused: [],
 };
 
-export const KNOWN_FACTS: EventSchema = {
+export const EVENT_SCHEMA: EventSchema = {
   upcasters,
   revision: 1,
   // A type that a newer program writes and that an older one may skip, as long as both run.

@@ -1,5 +1,5 @@
 /** Price lists of version 1 had rates for tokens, prices of media by their unit, and fees, with one margin each. */
-import type { PriceLine } from '../charge.ts';
+import type { PriceListLine } from '../charge.ts';
 import type { PriceListPublished } from '../events.ts';
 import type { PriceJson, Unit } from '../tariff.ts';
 import type { Amount } from '../value-types.ts';
@@ -62,13 +62,13 @@ export function priceListFromV1({
 }
 
 /** What was said of a token's class was said of every one: nothing falls back to another. */
-function lineOfRates(rates: RatesV1): PriceLine {
+function lineOfRates(rates: RatesV1): PriceListLine {
   const { marginBasisPoints } = rates;
   const prices = TOKENS.map((unit) => withMargin(unit, TOKENS_PER_RATE, rates[unit], marginBasisPoints));
   return { ...soldBy(rates), prices: [...prices, withMargin('request', 1, rates.request, marginBasisPoints)] };
 }
 
-function lineOfUnit({ unit, amount, variants, marginBasisPoints, ...offer }: UnitPricesV1): PriceLine {
+function lineOfUnit({ unit, amount, variants, marginBasisPoints, ...offer }: UnitPricesV1): PriceListLine {
   const [counted, per] = UNITS[unit];
   const prices = variants.map((variant) => ({
     ...withMargin(counted, per, variant.amount, marginBasisPoints),
@@ -77,7 +77,7 @@ function lineOfUnit({ unit, amount, variants, marginBasisPoints, ...offer }: Uni
   return { ...soldBy(offer), prices: [...prices, withMargin(counted, per, amount, marginBasisPoints)] };
 }
 
-function lineOfFee({ name, provider, cost, price }: FeeV1): PriceLine {
+function lineOfFee({ name, provider, cost, price }: FeeV1): PriceListLine {
   return { of: name, provider, creditor: provider, prices: [{ unit: 'search', per: 1, cost, price }] };
 }
 

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { KNOWN_FACTS } from '#domain';
+import { EVENT_SCHEMA } from '#domain';
 import { type StoredEvent, toSchemaFingerprint, upcast } from '#kernel';
 
 const FACTS = path.resolve(import.meta.dirname, '../../../testing/src/fixtures/first-version/facts.jsonl');
@@ -20,7 +20,7 @@ test('old facts are read as the version of the facts says', () => {
   const hash = createHash('sha256');
   for (const line of readFileSync(FACTS, 'utf8').trimEnd().split('\n')) {
     const fact: StoredEvent = JSON.parse(line);
-    hash.update(JSON.stringify(upcast(fact, KNOWN_FACTS).data));
+    hash.update(JSON.stringify(upcast(fact, EVENT_SCHEMA).data));
   }
-  expect({ [toSchemaFingerprint(KNOWN_FACTS)]: hash.digest('hex') }).toEqual({ [VERSION]: DIGEST });
+  expect({ [toSchemaFingerprint(EVENT_SCHEMA)]: hash.digest('hex') }).toEqual({ [VERSION]: DIGEST });
 });

@@ -4,7 +4,7 @@
  * ends as this stream says, and by nothing else, so what is sent to the account may be sent again at any time.
  */
 import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
-import { type Charge, chargeOf, type Item, itemOf, type Tariff, type Use } from '../charge.ts';
+import { type CallUsage, type Charge, type ChargeItem, type Tariff, toCharge, toChargeItem } from '../charge.ts';
 import { reject } from '../rejections.ts';
 import { priceFromJson } from '../tariff.ts';
 import type { Instant } from '../value-types.ts';
@@ -20,7 +20,7 @@ import type {
   VideoSubmissionFailed,
   VideoSubmitted,
 } from './events.ts';
-import { endpointOf, evolve, NO_VIDEO, type Video, type VideoPhase } from './state.ts';
+import { evolveVideo, getSubmittedEndpoint, INITIAL_VIDEO, type VideoPhase, type VideoState } from './state.ts';
 
 /** How often the last endpoint is asked that cannot take it at the moment. */
 const MOST_TRIES = 3;
@@ -61,7 +61,7 @@ interface Failing {
 }
 
 /** What a vendor has answered that was handed a video. What leaves it open whether it has it is thrown instead. */
-export type SubmissionMade =
+export type SubmissionResult =
   | ({ readonly taken: true } & Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked'>)
   | {
       readonly taken: false;
@@ -76,7 +76,7 @@ export type SubmissionMade =
 
 // decide ------------------------------------------------------------------------------------------------------------
 
-function decide(command: VideoCommand, video: Video): readonly VideoEvent[] {
+function decide(command: VideoCommand, video: VideoState): readonly VideoEvent[] {
   if (command.type === 'RequestVideo')
     return video.phase === 'none' ? [{ type: 'VideoRequested', data: command.data }] : [];
   if (video.phase === 'none') return reject('video_not_found', 'There is no such video');
@@ -110,30 +110,33 @@ function decide(command: VideoCommand, video: Video): readonly VideoEvent[] {
 
 type DataOf<Type extends VideoCommand['type']> = Extract<VideoCommand, { type: Type }>['data'];
 
-function beginSubmission({ submission, token, at }: DataOf<'BeginSubmission'>, video: Video): readonly VideoEvent[] {
+function beginSubmission(
+  { submission, token, at }: DataOf<'BeginSubmission'>,
+  video: VideoState,
+): readonly VideoEvent[] {
   assertFencingToken(video.token, token);
-  if (submission !== nextSubmission(video) || !maySubmit(video, at)) return [];
+  if (submission !== getNextSubmissionNumber(video) || !canSubmit(video, at)) return [];
   return [{ type: 'VideoSubmissionBegun', data: { submission, endpoint: video.endpoint, token, at } }];
 }
 
-export function nextSubmission({ submission }: Video): number {
+export function getNextSubmissionNumber({ submission }: VideoState): number {
   return (submission?.number ?? 0) + 1;
 }
 
 /** Whether it may be handed to a vendor now. */
-export function maySubmit({ phase, notBefore, request }: Video, now: Instant): boolean {
+export function canSubmit({ phase, notBefore, request }: VideoState, now: Instant): boolean {
   return phase === 'held' && now >= notBefore && request !== undefined && now < request.deadline;
 }
 
 /** An answer may come late, or by a web hook: what was unknown is known then. */
-function endSubmission({ submission, outcome, at }: DataOf<'EndSubmission'>, video: Video): readonly VideoEvent[] {
+function endSubmission({ submission, outcome, at }: DataOf<'EndSubmission'>, video: VideoState): readonly VideoEvent[] {
   const isOpen = video.phase === 'submitting' || video.phase === 'unknown';
   if (!isOpen || video.submission?.number !== submission) return [];
   if (!outcome.known) {
     const data = { submission, outcome: 'unknown', code: 'unknown', why: said(outcome.why), at } as const;
     return video.phase === 'submitting' ? [{ type: 'VideoSubmissionFailed', data }] : [];
   }
-  const made = outcome.answer as SubmissionMade;
+  const made = outcome.answer as SubmissionResult;
   if (made.taken) {
     const { reference, vendorId, hooked } = made;
     return [{ type: 'VideoSubmitted', data: { submission, reference, vendorId, hooked, at } }];
@@ -142,8 +145,8 @@ function endSubmission({ submission, outcome, at }: DataOf<'EndSubmission'>, vid
 }
 
 function notTaken(
-  made: Extract<SubmissionMade, { taken: false }> & { readonly submission: number; readonly at: Instant },
-  video: Video,
+  made: Extract<SubmissionResult, { taken: false }> & { readonly submission: number; readonly at: Instant },
+  video: VideoState,
 ): readonly VideoEvent[] {
   const { submission, refused, again, code, status, at } = made;
   const why = said(made.why);
@@ -158,7 +161,7 @@ function notTaken(
   return mayGoOn ? [failed] : [failed, failing({ errorCode: code, message: why, at })];
 }
 
-function recordFetchFailure(data: VideoFetchFailed['data'], video: Video): readonly VideoEvent[] {
+function recordFetchFailure(data: VideoFetchFailed['data'], video: VideoState): readonly VideoEvent[] {
   if (video.phase !== 'made' || data.fetch !== video.fetches + 1) return [];
   const { fetch, final, at } = data;
   const failed: VideoFetchFailed = { type: 'VideoFetchFailed', data: { ...data, why: said(data.why) } };
@@ -168,14 +171,14 @@ function recordFetchFailure(data: VideoFetchFailed['data'], video: Video): reado
   return [failed, failing({ errorCode, message, absorbed: absorbed(errorCode, video), at })];
 }
 
-function recordStored({ mediaType, size, at }: DataOf<'RecordStored'>, video: Video): readonly VideoEvent[] {
+function recordStored({ mediaType, size, at }: DataOf<'RecordStored'>, video: VideoState): readonly VideoEvent[] {
   if (video.phase !== 'made') return [];
   const charge = chargeFor({}, video);
   return [{ type: 'VideoStored', data: { mediaType, size, charge, at } }];
 }
 
 /** What a hold that is kept pays: of an account that has forgotten how it ended, this is how it did. */
-function recordSettled({ at }: DataOf<'RecordSettled'>, video: Video): readonly VideoEvent[] {
+function recordSettled({ at }: DataOf<'RecordSettled'>, video: VideoState): readonly VideoEvent[] {
   const { phase, stored, request } = video;
   if (phase !== 'stored' || !stored || !request) return [];
   const charged = money.min(money.parseJsonAmount(stored.charge.price), money.parseJsonAmount(request.hold.amount));
@@ -183,7 +186,7 @@ function recordSettled({ at }: DataOf<'RecordSettled'>, video: Video): readonly 
 }
 
 /** Only before it is made: what the vendor says afterwards changes nothing. */
-function fail({ phase, invoiced, ...why }: DataOf<'FailVideo'>, video: Video): readonly VideoEvent[] {
+function fail({ phase, invoiced, ...why }: DataOf<'FailVideo'>, video: VideoState): readonly VideoEvent[] {
   const isOpen = phase === 'requested' || phase === 'held' || phase === 'submitted';
   if (!isOpen || phase !== video.phase) return [];
   return [
@@ -194,13 +197,13 @@ function fail({ phase, invoiced, ...why }: DataOf<'FailVideo'>, video: Video): r
 function costOf(
   invoiced: Invoiced = 'no',
   { errorCode }: { readonly errorCode: string },
-  video: Video,
+  video: VideoState,
 ): Pick<VideoFailed['data'], 'absorbed' | 'open'> {
   if (invoiced === 'no') return {};
   return invoiced === 'yes' ? { absorbed: absorbed(errorCode, video) } : { open: openCostOf(video) };
 }
 
-function timeOut({ at }: DataOf<'TimeOutVideo'>, video: Video): readonly VideoEvent[] {
+function timeOut({ at }: DataOf<'TimeOutVideo'>, video: VideoState): readonly VideoEvent[] {
   const { phase, request } = video;
   if (!request || at < request.deadline) return [];
   const errorCode = 'timeout';
@@ -210,7 +213,7 @@ function timeOut({ at }: DataOf<'TimeOutVideo'>, video: Video): readonly VideoEv
   return [failing({ errorCode, message, open: openCostOf(video), at })];
 }
 
-function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedAt }: Video): readonly VideoEvent[] {
+function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedAt }: VideoState): readonly VideoEvent[] {
   const { open } = failure ?? {};
   if (!open) return reject('no_open_cost', 'Nothing is open of this video');
   const closed = money.toJsonAmount(cost);
@@ -225,29 +228,29 @@ function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedAt }
 // amounts -----------------------------------------------------------------------------------------------------------
 
 /** What a customer pays for a video that is there: what was ordered, at the prices it was quoted at. */
-function chargeFor(more: Pick<Use, 'absorbed'> & Pick<Charge, 'errorCode'>, video: Video): Charge {
+function chargeFor(more: Pick<CallUsage, 'absorbed'> & Pick<Charge, 'errorCode'>, video: VideoState): Charge {
   const { request, attempts } = video;
   const { absorbed: why, errorCode } = more;
   const failed = errorCode === undefined ? {} : { errorCode };
-  return chargeOf([itemFor(why === undefined ? {} : { absorbed: why }, video)], {
+  return toCharge([itemFor(why === undefined ? {} : { absorbed: why }, video)], {
     ...{ priceList: request?.priceList ?? '', attempts, ...failed },
   });
 }
 
-function absorbed(errorCode: string, video: Video): Charge {
+function absorbed(errorCode: string, video: VideoState): Charge {
   return chargeFor({ absorbed: errorCode, errorCode }, video);
 }
 
-function itemFor(more: Pick<Use, 'absorbed'>, video: Video): Item {
-  const { usage, prices, of, provider, creditor } = endpointOf(video);
+function itemFor(more: Pick<CallUsage, 'absorbed'>, video: VideoState): ChargeItem {
+  const { usage, prices, of, provider, creditor } = getSubmittedEndpoint(video);
   const tariff: Tariff = { of, provider, creditor, prices: prices.map(priceFromJson) };
   const { vendorId } = video.submission?.taken ?? {};
   const terms = video.request?.terms ?? {};
   const named = vendorId === undefined ? {} : { vendorId };
-  return itemOf(tariff, { usage, estimated: false, ...named, terms, ...more });
+  return toChargeItem(tariff, { usage, estimated: false, ...named, terms, ...more });
 }
 
-function openCostOf(video: Video): OpenCost {
+function openCostOf(video: VideoState): OpenCost {
   const { of, provider, creditor, vendorId, cost } = itemFor({}, video);
   return { of: of as string, provider, creditor, ...(vendorId === undefined ? {} : { vendorId }), most: cost };
 }
@@ -260,8 +263,8 @@ function said(text: string): string {
   return text.length <= MOST_SAID ? text : `${text.slice(0, MOST_SAID - 1)}…`;
 }
 
-export const videoDecider: Decider<VideoCommand, Video, VideoEvent> = {
-  initial: () => NO_VIDEO,
-  evolve,
+export const videoDecider: Decider<VideoCommand, VideoState, VideoEvent> = {
+  initial: () => INITIAL_VIDEO,
+  evolve: evolveVideo,
   decide,
 };

@@ -3,13 +3,13 @@
  * the account; the job's stream alone decides how that hold ends.
  */
 import type { Message } from '#kernel';
-import type { Charge, Sold } from '../charge.ts';
+import type { Charge, Seller } from '../charge.ts';
 import type { Query } from '../query.ts';
-import type { PriceJson, Terms, Usage } from '../tariff.ts';
+import type { PriceJson, PriceTerms, Usage } from '../tariff.ts';
 import type { Amount, Instant } from '../value-types.ts';
 
 /** Where a video can be made, and what it comes to there: as it was quoted, whatever the catalogue says later. */
-export interface VideoEndpoint extends Sold {
+export interface VideoEndpoint extends Seller {
   /** Our name of the model. */
   readonly of: string;
   /** The vendor's name of the model; the vendor is the creditor. */
@@ -30,7 +30,7 @@ export type VideoRequested = Message<
     /** In the order in which they are asked. */
     readonly endpoints: readonly VideoEndpoint[];
     /** What the prices depend on. */
-    readonly terms: Terms;
+    readonly terms: PriceTerms;
     readonly priceList: string;
     /** What was asked for, sealed in the file store: texts and pictures are too large and too private for facts. */
     readonly request: { readonly file: string; readonly sha256: string };
@@ -121,7 +121,7 @@ export type VideoSettled = Message<'VideoSettled', { readonly charged: Amount; r
 export type Invoiced = 'no' | 'yes' | 'perhaps';
 
 /** What a vendor may invoice for a job that failed, of which it has not said whether it does. */
-export interface OpenCost extends Sold {
+export interface OpenCost extends Seller {
   readonly of: string;
   /** The vendor's id of the job, where it is known. */
   readonly vendorId?: string;
@@ -149,7 +149,7 @@ export type VideoReleased = Message<'VideoReleased', { readonly at: Instant }>;
 /** Somebody has looked at the vendor's invoice: the house bears what is there. */
 export type VideoCostClosed = Message<
   'VideoCostClosed',
-  Sold & { readonly vendorId?: string; readonly cost: Amount; readonly at: Instant }
+  Seller & { readonly vendorId?: string; readonly cost: Amount; readonly at: Instant }
 >;
 
 export type VideoEvent =

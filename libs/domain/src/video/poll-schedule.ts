@@ -1,6 +1,6 @@
 /** How often a vendor is asked about a video, as a pure function: nothing is stored for a look that finds nothing. */
 import type { Instant } from '../value-types.ts';
-import type { Submission, Video } from './state.ts';
+import type { Submission, VideoState } from './state.ts';
 
 type Taken = NonNullable<Submission['taken']>;
 
@@ -22,7 +22,7 @@ const LONGEST_FETCH_WAIT_MS = 300_000;
 export const OVERTIME_MS = 15 * 60_000;
 
 /** When a video is to be looked at again, and whether it may be now. @param salt differs from video to video */
-export function nextLook({ at, hooked }: Taken, now: Instant, salt: string): { at: Instant; isDue: boolean } {
+export function getNextPollAt({ at, hooked }: Taken, now: Instant, salt: string): { at: Instant; isDue: boolean } {
   const [begun, present] = [Date.parse(at), Date.parse(now)];
   const first = begun + FIRST_LOOK_MS;
   if (present < first) return { at: instant(first), isDue: false };
@@ -32,7 +32,7 @@ export function nextLook({ at, hooked }: Taken, now: Instant, salt: string): { a
 }
 
 /** When what was made is fetched (again): each time later by more. */
-export function nextFetch({ fetches, fetchedAt, madeAt = '' }: Video): Instant {
+export function getNextFetchAt({ fetches, fetchedAt, madeAt = '' }: VideoState): Instant {
   if (fetchedAt === undefined) return madeAt;
   const wait = Math.min(FIRST_FETCH_WAIT_MS * 2 ** (fetches - 1), LONGEST_FETCH_WAIT_MS);
   return instant(Date.parse(fetchedAt) + wait);

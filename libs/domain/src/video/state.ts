@@ -30,7 +30,7 @@ export type VideoPhase =
   | 'failed'
   | 'released';
 
-export interface Video {
+export interface VideoState {
   readonly phase: VideoPhase;
   readonly request: VideoRequested['data'] | undefined;
   /** The last one. */
@@ -63,13 +63,13 @@ export interface Submission {
   readonly taken: Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked' | 'at'> | undefined;
 }
 
-export const NO_VIDEO: Video = {
+export const INITIAL_VIDEO: VideoState = {
   ...{ phase: 'none', request: undefined, submission: undefined, endpoint: 0, tries: 0, notBefore: '', attempts: [] },
   ...{ madeAt: undefined, fetches: 0, fetchedAt: undefined, stored: undefined, charged: undefined },
   ...{ failure: undefined, closedAt: undefined, token: 0 },
 };
 
-export function evolve(state: Video, event: VideoEvent): Video {
+export function evolveVideo(state: VideoState, event: VideoEvent): VideoState {
   switch (event.type) {
     case 'VideoRequested':
       return { ...state, phase: 'requested', request: event.data, notBefore: event.data.at };
@@ -100,7 +100,7 @@ export function evolve(state: Video, event: VideoEvent): Video {
   }
 }
 
-function begun(state: Video, { submission, endpoint, token, at }: VideoSubmissionBegun['data']): Video {
+function begun(state: VideoState, { submission, endpoint, token, at }: VideoSubmissionBegun['data']): VideoState {
   return {
     ...state,
     phase: 'submitting',
@@ -111,7 +111,7 @@ function begun(state: Video, { submission, endpoint, token, at }: VideoSubmissio
   };
 }
 
-function submitted(state: Video, { reference, vendorId, hooked, at }: VideoSubmitted['data']): Video {
+function submitted(state: VideoState, { reference, vendorId, hooked, at }: VideoSubmitted['data']): VideoState {
   const { submission } = state;
   if (!submission) return state;
   return {
@@ -122,7 +122,7 @@ function submitted(state: Video, { reference, vendorId, hooked, at }: VideoSubmi
   };
 }
 
-function submissionFailed(state: Video, { outcome, code, status, at }: VideoSubmissionFailed['data']): Video {
+function submissionFailed(state: VideoState, { outcome, code, status, at }: VideoSubmissionFailed['data']): VideoState {
   if (outcome === 'unknown') return { ...state, phase: 'unknown' };
   const failed = { ...tried(state, at), outcome: code, ...(status === undefined ? {} : { status }) };
   const next = { ...state, phase: 'held' as const, attempts: [...state.attempts, failed] };
@@ -139,14 +139,14 @@ function waited(at: Instant, tries: number): Instant {
   return new Date(Date.parse(at) + FIRST_WAIT_MS * 4 ** (tries - 1)).toISOString();
 }
 
-function tried(state: Video, at: Instant): Omit<Attempt, 'outcome'> {
-  const { provider, creditor, of } = endpointOf(state);
+function tried(state: VideoState, at: Instant): Omit<Attempt, 'outcome'> {
+  const { provider, creditor, of } = getSubmittedEndpoint(state);
   const milliseconds = Math.max(0, Date.parse(at) - Date.parse(state.submission?.begunAt ?? at));
   return { provider, creditor, model: of, milliseconds };
 }
 
 /** The endpoint that is asked, or was last. */
-export function endpointOf({ request, endpoint }: Video): VideoEndpoint {
+export function getSubmittedEndpoint({ request, endpoint }: VideoState): VideoEndpoint {
   const found = request?.endpoints[endpoint];
   if (!found) throw new Error('a video has no endpoint');
   return found;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type SubmissionMade, type VideoCommand, type VideoEvent, videoDecider, videoWorkflow } from '#domain';
+import { type SubmissionResult, type VideoCommand, type VideoEvent, videoDecider, videoWorkflow } from '#domain';
 import { fold, parseUsd, Rejection } from '#kernel';
 
 const START = Date.parse('2026-11-20T12:00:00.000Z');
@@ -27,11 +27,11 @@ const requested: VideoEvent = {
 const second = fc.integer({ min: 0, max: 2 * DEADLINE_S });
 const submission = fc.integer({ min: 1, max: 4 });
 const at = second.map(instant);
-const answer: fc.Arbitrary<SubmissionMade> = fc.oneof(
-  fc.constant<SubmissionMade>({ taken: true, reference: 'r', vendorId: 'i', hooked: false }),
+const answer: fc.Arbitrary<SubmissionResult> = fc.oneof(
+  fc.constant<SubmissionResult>({ taken: true, reference: 'r', vendorId: 'i', hooked: false }),
   fc
     .record({ refused: fc.boolean(), again: fc.boolean() })
-    .map((each): SubmissionMade => ({ taken: false, code: 'rate_limited', why: 'so', ...each })),
+    .map((each): SubmissionResult => ({ taken: false, code: 'rate_limited', why: 'so', ...each })),
 );
 const command: fc.Arbitrary<VideoCommand> = fc.oneof(
   at.map((each): VideoCommand => ({ type: 'RecordHeld', data: { at: each } })),

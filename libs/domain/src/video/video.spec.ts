@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
-  type SubmissionMade,
+  type SubmissionResult,
   type VideoCommand,
   type VideoEndpoint,
   type VideoEvent,
@@ -56,7 +56,7 @@ const begin = (submission = 1, token = 5, when = at): VideoCommand => ({
   type: 'BeginSubmission',
   data: { submission, token, at: when },
 });
-const end = (answer: SubmissionMade, submission = 1): VideoCommand => ({
+const end = (answer: SubmissionResult, submission = 1): VideoCommand => ({
   type: 'EndSubmission',
   data: { submission, outcome: { known: true, answer }, at },
 });
@@ -64,9 +64,9 @@ const unknown: VideoCommand = {
   type: 'EndSubmission',
   data: { submission: 1, outcome: { known: false, why: 'the connection broke' }, at },
 };
-const taken: SubmissionMade = { taken: true, reference: 'ref', vendorId: 'id', hooked: false };
-const busy: SubmissionMade = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'so' };
-const wrong: SubmissionMade = { taken: false, refused: true, again: false, code: 'invalid_request', why: 'so' };
+const taken: SubmissionResult = { taken: true, reference: 'ref', vendorId: 'id', hooked: false };
+const busy: SubmissionResult = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'so' };
+const wrong: SubmissionResult = { taken: false, refused: true, again: false, code: 'invalid_request', why: 'so' };
 const recordMade: VideoCommand = { type: 'RecordMade', data: { at } };
 const store: VideoCommand = { type: 'RecordStored', data: { mediaType: 'video/mp4', size: 9, at } };
 const fail = (phase: 'requested' | 'held' | 'submitted', invoiced: 'no' | 'yes' | 'perhaps' = 'no'): VideoCommand => ({

@@ -3,10 +3,10 @@ import type { EffectStep, QueryStep, SendStep, Workflow, WorkflowPlan } from '#k
 import type { Attempt, Charge } from '../charge.ts';
 import { VIDEO } from '../events.ts';
 import type { Instant } from '../value-types.ts';
-import { maySubmit, nextSubmission, type VideoCommand, videoDecider } from './decide.ts';
+import { canSubmit, getNextSubmissionNumber, type VideoCommand, videoDecider } from './decide.ts';
 import type { VideoEndpoint, VideoEvent, VideoFailed, VideoRequested } from './events.ts';
-import { nextFetch, nextLook, OVERTIME_MS } from './poll-schedule.ts';
-import { endpointOf, type Submission, type Video } from './state.ts';
+import { getNextFetchAt, getNextPollAt, OVERTIME_MS } from './poll-schedule.ts';
+import { getSubmittedEndpoint, type Submission, type VideoState } from './state.ts';
 
 /** How soon what was sent is sent again, where nothing has come of it. */
 const AGAIN_MS = 5_000;
@@ -14,7 +14,7 @@ const AGAIN_MS = 5_000;
 type Hold = VideoRequested['data']['hold'];
 
 /** What is sent to the payer, whom the hold names, or, when its time is over, to the own stream. */
-export type VideoSend =
+export type VideoSendCommand =
   | { readonly of: 'keep'; readonly hold: Hold }
   | { readonly of: 'settle'; readonly hold: Hold; readonly charge: Charge }
   | {
@@ -32,14 +32,14 @@ interface AtVendor {
   readonly reference: string;
 }
 
-export type VideoQuestion =
+export type VideoQuery =
   /** Is it done? Once its time is over it fails where it is not. */
   | (AtVendor & { readonly of: 'state'; readonly isOver: boolean })
   /** Fetches what was made, and keeps it under this id. */
   | (AtVendor & { readonly of: 'result'; readonly fetch: number; readonly result: string });
 
 /** A vendor is handed the video. */
-export interface VideoHandover {
+export interface VideoSubmitEffect {
   readonly submission: number;
   /** Which of the endpoints, from 0. */
   readonly nth: number;
@@ -48,9 +48,9 @@ export interface VideoHandover {
   readonly request: VideoRequested['data']['request'];
 }
 
-export type VideoStep = QueryStep<VideoQuestion> | SendStep<VideoSend> | EffectStep<VideoHandover>;
+export type VideoStep = QueryStep<VideoQuery> | SendStep<VideoSendCommand> | EffectStep<VideoSubmitEffect>;
 
-function next(video: Video, now: Instant): WorkflowPlan<VideoStep> {
+function next(video: VideoState, now: Instant): WorkflowPlan<VideoStep> {
   const { phase, request } = video;
   if (!request) return { steps: [] };
   const { hold, deadline } = request;
@@ -83,28 +83,28 @@ function next(video: Video, now: Instant): WorkflowPlan<VideoStep> {
   }
 }
 
-function sending(command: VideoSend, now: Instant): WorkflowPlan<VideoStep> {
+function sending(command: VideoSendCommand, now: Instant): WorkflowPlan<VideoStep> {
   return { steps: [{ step: 'send', command }], dueAt: later(now, AGAIN_MS) };
 }
 
 function handingOver(
-  video: Video,
+  video: VideoState,
   { request, hold, deadline }: VideoRequested['data'],
   now: Instant,
 ): WorkflowPlan<VideoStep> {
-  if (!maySubmit(video, now)) return { steps: [], dueAt: video.notBefore < deadline ? video.notBefore : deadline };
-  const submission = nextSubmission(video);
-  const effect = { submission, nth: video.endpoint, endpoint: endpointOf(video), hold, request };
+  if (!canSubmit(video, now)) return { steps: [], dueAt: video.notBefore < deadline ? video.notBefore : deadline };
+  const submission = getNextSubmissionNumber(video);
+  const effect = { submission, nth: video.endpoint, endpoint: getSubmittedEndpoint(video), hold, request };
   return { steps: [{ step: 'do', key: keyOf(submission), effect }], dueAt: later(now, AGAIN_MS) };
 }
 
 /** After its time is over it is looked at once more, for as long as its vendor cannot be asked, but not for ever. */
-function looking(video: Video, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
+function looking(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
   const { deadline, result } = request;
   const { taken } = video.submission as Submission;
   if (!taken) return { steps: [] };
   if (now >= later(deadline, OVERTIME_MS)) return sending({ of: 'time out' }, now);
-  const { at: due, isDue } = nextLook(taken, now, result);
+  const { at: due, isDue } = getNextPollAt(taken, now, result);
   const isOver = now >= deadline;
   const dueAt = isOver ? later(now, AGAIN_MS) : due < deadline ? due : deadline;
   if (!isOver && !isDue) return { steps: [], dueAt };
@@ -112,11 +112,11 @@ function looking(video: Video, request: VideoRequested['data'], now: Instant): W
   return { steps: [{ step: 'ask', question }], dueAt };
 }
 
-function fetching(video: Video, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
+function fetching(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
   const { result } = request;
   const { taken } = video.submission as Submission;
   if (!taken) return { steps: [] };
-  const due = nextFetch(video);
+  const due = getNextFetchAt(video);
   if (now < due) return { steps: [], dueAt: due };
   const question = {
     ...atVendor(video, request, taken.reference),
@@ -127,15 +127,15 @@ function fetching(video: Video, request: VideoRequested['data'], now: Instant): 
   return { steps: [{ step: 'ask', question }], dueAt: later(now, AGAIN_MS) };
 }
 
-function atVendor(video: Video, { hold }: VideoRequested['data'], reference: string): AtVendor {
-  return { hold, upstream: endpointOf(video).creditor, reference };
+function atVendor(video: VideoState, { hold }: VideoRequested['data'], reference: string): AtVendor {
+  return { hold, upstream: getSubmittedEndpoint(video).creditor, reference };
 }
 
 /** Also the one of which nobody knows what became of it. */
-function attemptsOf(video: Video): readonly Attempt[] {
+function attemptsOf(video: VideoState): readonly Attempt[] {
   const { attempts, failure, submission } = video;
   if (!failure?.open || submission?.taken) return attempts;
-  const { provider, creditor, of } = endpointOf(video);
+  const { provider, creditor, of } = getSubmittedEndpoint(video);
   const milliseconds = Math.max(0, Date.parse(failure.at) - Date.parse(submission?.begunAt ?? failure.at));
   return [...attempts, { provider, creditor, model: of, outcome: 'unknown', milliseconds }];
 }
@@ -152,7 +152,7 @@ function submissionOf(key: string): number {
   return Number(key.slice('submit-'.length));
 }
 
-export const videoWorkflow: Workflow<VideoCommand, Video, VideoEvent, VideoStep> = {
+export const videoWorkflow: Workflow<VideoCommand, VideoState, VideoEvent, VideoStep> = {
   name: 'videos',
   category: VIDEO,
   decider: videoDecider,

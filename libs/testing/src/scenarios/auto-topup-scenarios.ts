@@ -1,6 +1,6 @@
 /** Automatic top-ups, up to any point of their lives. */
 import fc from 'fast-check';
-import type { AutoTopup, AutoTopupCommand } from '#domain';
+import type { AutoTopupCommand, AutoTopupState } from '#domain';
 import { parseUsd } from '#kernel';
 
 export interface Attempt {
@@ -21,7 +21,7 @@ export const attempts: fc.Arbitrary<Attempt> = fc.record({
 /** The commands of an attempt, which may be one that is open already. */
 export function lifeOf(
   nr: number,
-  { attempts: so = 0, attempt: open }: Partial<AutoTopup> = {},
+  { attempts: so = 0, attempt: open }: Partial<AutoTopupState> = {},
   { outcome, code, end, steps }: Attempt,
   { at, expiresAt }: { readonly at: string; readonly expiresAt: string },
 ): readonly AutoTopupCommand[] {

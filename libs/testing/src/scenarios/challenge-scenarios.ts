@@ -1,6 +1,6 @@
 /** Payment challenges, up to any point of their lives, in any order of what can happen to them. */
 import fc from 'fast-check';
-import type { Challenge, ChallengeCommand, ChallengeIssued, Charge } from '#domain';
+import type { ChallengeCommand, ChallengeIssued, ChallengeState, Charge } from '#domain';
 import { type PicoUsd, parseUsd } from '#kernel';
 import { chargeIn } from './history-charges.ts';
 import { issuedChallenge } from './issued-challenge.ts';
@@ -45,7 +45,7 @@ export const challengeLives: fc.Arbitrary<ChallengeLife> = fc.record({
 });
 
 interface Story {
-  readonly challenges: ReadonlyMap<string, Challenge>;
+  readonly challenges: ReadonlyMap<string, ChallengeState>;
   at(inMs?: number): string;
   wait(minutes: number): void;
   challenge(id: string, command: ChallengeCommand): void;

@@ -1,22 +1,22 @@
 /** What specs ask of charges. */
 import {
-  addedUsage,
+  addUsage,
   type Charge,
-  chargeOf,
+  type ChargeItem,
   type DomainEvent,
-  type Item,
-  itemOf,
   NO_USAGE,
-  type PriceLine,
+  type PriceListLine,
   priceFromJson,
+  toCharge,
+  toChargeItem,
   type Usage,
 } from '#domain';
 import { formatUsd, picoUsd } from '#kernel';
 
 /** A charge of one call, with whatever differs. */
-export function someCharge(more: Partial<Item> = {}, rest: Partial<Charge> = {}): Charge {
+export function someCharge(more: Partial<ChargeItem> = {}, rest: Partial<Charge> = {}): Charge {
   const sold = { of: 'm', provider: 'p', creditor: 'p', usage: {}, estimated: false, cost: '0', price: '0' };
-  return chargeOf([{ ...sold, ...more }], { priceList: 'v', attempts: [], ...rest });
+  return toCharge([{ ...sold, ...more }], { priceList: 'v', attempts: [], ...rest });
 }
 
 /** The charges of facts, settled or borne by the house. */
@@ -32,12 +32,12 @@ export function billed(charges: readonly Charge[]): string {
 }
 
 /** The calls of what was asked. */
-export function callsIn({ items }: Charge): readonly Item[] {
+export function callsIn({ items }: Charge): readonly ChargeItem[] {
   return items.filter(({ beside }) => !beside);
 }
 
 /** What was used beside it. */
-export function besideIn({ items }: Charge): readonly Item[] {
+export function besideIn({ items }: Charge): readonly ChargeItem[] {
   return items.filter(({ beside }) => beside);
 }
 
@@ -56,7 +56,7 @@ export function tokensOf([input, cacheRead, cacheWrite, output, reasoning]: Toke
 
 /** What all calls have used together. */
 export function usageIn(charge: Charge): Usage {
-  return callsIn(charge).reduce((sum, { usage }) => addedUsage(sum, usage), NO_USAGE);
+  return callsIn(charge).reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
 }
 
 export function isEstimated({ items }: Charge): boolean {
@@ -64,15 +64,16 @@ export function isEstimated({ items }: Charge): boolean {
 }
 
 /** True when the amounts of each item follow from its usage and a line of the price list, and those of the charge from them. */
-export function isExplained(charge: Charge, lines: readonly PriceLine[]): boolean {
+export function isExplained(charge: Charge, lines: readonly PriceListLine[]): boolean {
   const again = charge.items.map((item) => {
     const line = lines.find(({ of, provider, creditor }) => {
       return of === item.of && provider === item.provider && creditor === item.creditor;
     });
-    return line && itemOf({ ...line, prices: line.prices.map(priceFromJson) }, item);
+    return line && toChargeItem({ ...line, prices: line.prices.map(priceFromJson) }, item);
   });
   return (
-    again.every((item) => item) && JSON.stringify(charge) === JSON.stringify(chargeOf(again as Item[], restOf(charge)))
+    again.every((item) => item) &&
+    JSON.stringify(charge) === JSON.stringify(toCharge(again as ChargeItem[], restOf(charge)))
   );
 }
 

@@ -4,24 +4,24 @@
  */
 import fc from 'fast-check';
 import {
-  type Account,
   type AccountCommand,
-  type AutoTopup,
+  type AccountState,
   type AutoTopupCommand,
+  type AutoTopupState,
   accountDecider,
   autoTopupDecider,
-  type Challenge,
   type ChallengeCommand,
+  type ChallengeState,
   challengeDecider,
   type DomainEvent,
   type PriceListPublished,
   priceListDecider,
   type ResetPeriod,
-  type Topup,
   type TopupCommand,
+  type TopupState,
   topupDecider,
-  type Video,
   type VideoCommand,
+  type VideoState,
   videoDecider,
 } from '#domain';
 import {
@@ -45,9 +45,9 @@ export type Fact = StoredEvent<DomainEvent>;
 export interface History {
   readonly facts: readonly Fact[];
   /** What the deciders made of the facts, by id. */
-  readonly accounts: ReadonlyMap<string, Account>;
-  readonly topups: ReadonlyMap<string, Topup>;
-  readonly challenges: ReadonlyMap<string, Challenge>;
+  readonly accounts: ReadonlyMap<string, AccountState>;
+  readonly topups: ReadonlyMap<string, TopupState>;
+  readonly challenges: ReadonlyMap<string, ChallengeState>;
   /** The time of the last command. */
   readonly end: string;
 }
@@ -69,11 +69,11 @@ interface Streams<Command extends Message, State, Event extends Message> {
 /** The facts so far. A command that is rejected leaves none. */
 class Story {
   readonly facts: Fact[] = [];
-  readonly accounts = new Map<string, Account>();
-  readonly topups = new Map<string, Topup>();
-  readonly autoTopups = new Map<string, AutoTopup>();
-  readonly videos = new Map<string, Video>();
-  readonly challenges = new Map<string, Challenge>();
+  readonly accounts = new Map<string, AccountState>();
+  readonly topups = new Map<string, TopupState>();
+  readonly autoTopups = new Map<string, AutoTopupState>();
+  readonly videos = new Map<string, VideoState>();
+  readonly challenges = new Map<string, ChallengeState>();
   /** Also those that came to nothing. */
   videosAsked = 0;
   /** Which account asked for each hold, `h0` and on. */

@@ -1,5 +1,5 @@
 /** What the uses in made-up histories come to. */
-import { type Charge, chargeOf } from '#domain';
+import { type Charge, toCharge } from '#domain';
 
 /** A charge of some price, with what a charge can have. */
 export function chargeIn(model: string, price: bigint, output: number): Charge {
@@ -7,7 +7,7 @@ export function chargeIn(model: string, price: bigint, output: number): Charge {
   const sold = { of: model, provider: 'openai', creditor: 'router', vendorId: `gen-${output}` };
   const usage = { input: 3, cacheRead: 2, cacheWrite: 1, output, reasoning: 1, request: 1 };
   const broken = output % 3 === 0 ? { errorCode: 'timeout' } : {};
-  return chargeOf([{ ...sold, usage, estimated: output % 2 === 0, ...amounts }], {
+  return toCharge([{ ...sold, usage, estimated: output % 2 === 0, ...amounts }], {
     ...{ priceList: 'v1', attempts: [], ...broken },
   });
 }

@@ -1,4 +1,4 @@
-import { type ChallengeIssued, unitsFor, worth } from '#domain';
+import { type ChallengeIssued, convertToUnits, convertToUsd } from '#domain';
 import { type PicoUsd, parseUsd } from '#kernel';
 
 const AT = '2026-11-22T12:00:00.000Z';
@@ -11,11 +11,11 @@ export function issuedChallenge(
   more: Partial<ChallengeIssued['data']> = {},
   price: PicoUsd = parseUsd('0.0115'),
 ): ChallengeIssued['data'] {
-  const units = unitsFor(price, BTC, RATE);
+  const units = convertToUnits(price, BTC, RATE);
   return {
     ...{ id: 'id', price: price.toString(), priceList: 'v1', request: 'digest', method: 'btc-lightning' },
     query: { model: 'web/search', type: 'data_enrichment', source: 'api', online: false, free: false },
-    ...{ coin: BTC.code, units: units.toString(), worth: worth(units, BTC, RATE).toString() },
+    ...{ coin: BTC.code, units: units.toString(), worth: convertToUsd(units, BTC, RATE).toString() },
     ...{ rate: { value: RATE, source: 'kraken', at: AT }, backend: 'lnd', reference: 'ab', paymentHash: 'ab' },
     ...{ expiresAt: '2026-11-22T12:05:00.000Z', usableUntil: '2026-11-23T12:05:00.000Z', at: AT, ...more },
   };

@@ -1,4 +1,4 @@
-import type { CoinTerms, InvoiceIssued, Payment, PaymentTerms } from '#domain';
+import type { CoinTerms, InvoiceIssued, PaymentTerms, ReportedPayment } from '#domain';
 import { parseUsd } from '#kernel';
 
 const AT = '2026-11-20T12:00:00.000Z';
@@ -27,8 +27,8 @@ export function issuedInvoice(more: Partial<InvoiceIssued['data']> = {}): Invoic
 /** What was asked for is paid. */
 export function paymentOf(
   { backend, reference, units, at }: InvoiceIssued['data'],
-  more: Partial<Payment> = {},
-): Payment {
+  more: Partial<ReportedPayment> = {},
+): ReportedPayment {
   return {
     payment: { backend, id: reference },
     units: BigInt(units),

@@ -2,10 +2,10 @@
 import {
   type AccountCommand,
   type DomainEvent,
-  type Payment,
-  paymentKey,
-  type Topup,
+  type ReportedPayment,
   type TopupCommand,
+  type TopupState,
+  toPaymentKey,
 } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { issuedInvoice, paymentOf } from './top-ups.ts';
@@ -19,7 +19,7 @@ interface Payee {
 
 interface Story {
   readonly facts: readonly DomainEvent[];
-  readonly topups: ReadonlyMap<string, Topup>;
+  readonly topups: ReadonlyMap<string, TopupState>;
   at(inMs?: number): string;
   account(nr: number, command: AccountCommand): void;
   topup(id: string, command: TopupCommand): void;
@@ -60,7 +60,7 @@ export function liveTopup(story: Story, { nr, accountId }: Payee, { msat, lateRa
   const booked = { amount: BigInt(received.data.amount) as PicoUsd, bonus: BigInt(received.data.bonus) as PicoUsd };
   story.account(nr, {
     type: 'AddCredit',
-    data: { creditId: paymentKey(payment.payment), method: data.method, ...booked, at },
+    data: { creditId: toPaymentKey(payment.payment), method: data.method, ...booked, at },
   });
   story.topup(id, { type: 'MarkCredited', data: { payment: payment.payment, at } });
   if (reversed) reverse(story, id, payment);
@@ -71,7 +71,7 @@ function valued(msat: bigint, value: string, at: string) {
   return { rate: { value, source: 'kraken', at }, amount: ((msat * money.parseUsd(value)) / 10n ** 11n) as PicoUsd };
 }
 
-function reverse(story: Story, id: string, whole: Payment): void {
+function reverse(story: Story, id: string, whole: ReportedPayment): void {
   const { payment, at, units } = whole;
   const reversalId = `reversal of ${id}`;
   const reversals = [{ id: reversalId, units: -(units + 1n) / 2n, why: 'refunded' }];
@@ -81,6 +81,6 @@ function reverse(story: Story, id: string, whole: Payment): void {
   if (fact?.type !== 'PaymentReversed') return;
   const { method, why } = fact.data;
   const booked = { amount: BigInt(fact.data.amount) as PicoUsd, bonus: BigInt(fact.data.bonus) as PicoUsd };
-  const data = { reversalId, creditId: paymentKey(payment), method, ...booked, why, at };
+  const data = { reversalId, creditId: toPaymentKey(payment), method, ...booked, why, at };
   story.account(Number(fact.data.accountId.slice(-1)), { type: 'ReverseCredit', data });
 }

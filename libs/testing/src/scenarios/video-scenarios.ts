@@ -1,6 +1,6 @@
 /** Videos, up to any point of their lives, with what their account hears of them. */
 import fc from 'fast-check';
-import type { AccountCommand, SubmissionMade, Video, VideoCommand, VideoRequested } from '#domain';
+import type { AccountCommand, SubmissionResult, VideoCommand, VideoRequested, VideoState } from '#domain';
 import { parseUsd } from '#kernel';
 
 export interface VideoLife {
@@ -57,7 +57,7 @@ function videoLife({ holdId, jobId, accountId, at, deadline }: Asked, life: Vide
 
 function submissions({ submission }: VideoLife, at: string): readonly VideoCommand[] {
   const begin = (nr: number): VideoCommand => ({ type: 'BeginSubmission', data: { submission: nr, token: nr, at } });
-  const end = (nr: number, answer: SubmissionMade): VideoCommand => ({
+  const end = (nr: number, answer: SubmissionResult): VideoCommand => ({
     type: 'EndSubmission',
     data: { submission: nr, outcome: { known: true, answer }, at },
   });
@@ -94,7 +94,7 @@ function endings({ end, closed }: VideoLife, at: string, deadline: string): read
 }
 
 /** How a video that has ended ends its hold, and then says so. */
-function endOfHold({ phase, request, stored, failure, attempts }: Video, at: string): readonly Told[] {
+function endOfHold({ phase, request, stored, failure, attempts }: VideoState, at: string): readonly Told[] {
   const { holdId = '' } = request?.hold ?? {};
   if (phase === 'stored' && stored)
     return [
@@ -111,7 +111,7 @@ function endOfHold({ phase, request, stored, failure, attempts }: Video, at: str
 }
 
 interface Story {
-  readonly videos: ReadonlyMap<string, Video>;
+  readonly videos: ReadonlyMap<string, VideoState>;
   videosAsked: number;
   at(): string;
   video(id: string, command: VideoCommand): void;

@@ -1,7 +1,7 @@
 /** Lists of what speaks and what transcribes, with prices and voices. */
 import { languagesOf } from '#application';
 import { type AnyModel, isMedia, LISTED_UNITS, type MediaModel, mediaCapability } from '#catalogue';
-import { priceOf } from '#domain';
+import { calculateCostAndPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
 /** Those that can be asked here. */
@@ -18,7 +18,7 @@ export function audioModelWire(model: MediaModel) {
   const [endpoint] = model.endpoints;
   const prices = endpoint?.tariff.prices ?? [];
   const priced = (of: typeof prices) => {
-    const { cost, price } = priceOf(one, of);
+    const { cost, price } = calculateCostAndPrice(one, of);
     return { base_price: toUsdJsonNumber(cost), api_price: toUsdJsonNumber(price), ui_price: toUsdJsonNumber(price) };
   };
   return {

@@ -1,5 +1,5 @@
 import { LINK_LASTS_MS, type MediaLinks, readFileId } from '#application';
-import type { Video, VideoRequested } from '#domain';
+import type { VideoRequested, VideoState } from '#domain';
 import { money, toUsdJsonNumber } from '#kernel';
 
 const HOUR_MS = 3_600_000;
@@ -27,7 +27,12 @@ export function submitted(id: string, request: Requested, links: MediaLinks) {
 }
 
 /** How far a video is. It is over once its money is where it belongs. */
-export function statusOf(id: string, request: Requested, { phase, stored, charged, failure }: Video, links: Links) {
+export function statusOf(
+  id: string,
+  request: Requested,
+  { phase, stored, charged, failure }: VideoState,
+  links: Links,
+) {
   const head = headOf(id, request);
   if (phase === 'settled' && stored && charged !== undefined) {
     const file = fileOf(request, stored.mediaType, links);

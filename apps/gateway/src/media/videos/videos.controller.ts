@@ -12,7 +12,7 @@ import {
   statusPath,
   videoIdOf,
 } from '#application';
-import { CHALLENGE, type Video, type VideoRequested } from '#domain';
+import { CHALLENGE, type VideoRequested, type VideoState } from '#domain';
 import { toStreamName } from '#kernel';
 import { Authenticated } from '../../edge/authentication/authenticator.ts';
 import { Forbidden, NotFound, Unauthorized } from '../../edge/errors/errors.ts';
@@ -97,7 +97,7 @@ export class VideosController {
     return answer;
   }
 
-  private answer(id: string, { request }: Video) {
+  private answer(id: string, { request }: VideoState) {
     if (!request) throw new Error('a video was stated without what was asked');
     return submitted(id, request, this.given.links);
   }

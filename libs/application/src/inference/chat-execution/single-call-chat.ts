@@ -1,6 +1,6 @@
 /** One call of the model: how an endpoint is asked for an answer to a chat, and a chat that one such answer is enough for. */
 import type { Endpoint } from '#catalogue';
-import { quantityOf, type Tariff, type Usage } from '#domain';
+import { getQuantity, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { Hold } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
@@ -124,7 +124,7 @@ export class OneCall implements Answering {
     if (meter?.isUsedUp) return this.endOfMoney(served, meter, client);
     const usage = await purchase.billStream(call, served);
     this.tookOutput(failure);
-    meter?.compare(quantityOf('output', usage) - (usage.reasoning ?? 0));
+    meter?.compare(getQuantity('output', usage) - (usage.reasoning ?? 0));
     this.billSearches(answer, answer.invoicedSearches?.());
     // A client that goes away owes what was generated for it; one that got nothing of a broken answer owes nothing.
     const owes = answer.usage() !== undefined || answer.deliveredText() !== '' || Boolean(usage.reasoning);
@@ -174,7 +174,7 @@ export class OneCall implements Answering {
 
   private tookOutput(failure?: UpstreamFailure): void {
     const { purchase, order } = this;
-    if (!failure) order.lengths.took(order.named.model.id, purchase.payerId, quantityOf('output', purchase.usage));
+    if (!failure) order.lengths.took(order.named.model.id, purchase.payerId, getQuantity('output', purchase.usage));
   }
 
   /** What was searched for before the answer. */

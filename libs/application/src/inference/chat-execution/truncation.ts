@@ -1,5 +1,5 @@
 /** Truncates the beginning of a conversation that is too long for a model. */
-import type { Model } from '#catalogue';
+import type { TokenPricedModel } from '#catalogue';
 import { type ChatBody, wantedOutput } from '../chat/chat-body.ts';
 import { boundInputTokens, countInputTokens } from '../chat/count-tokens.ts';
 
@@ -16,7 +16,7 @@ type Messages = ChatBody['messages'];
  */
 export async function fitting(
   body: ChatBody,
-  model: Pick<Model, 'context' | 'maxOutput' | 'imageTokens'>,
+  model: Pick<TokenPricedModel, 'context' | 'maxOutput' | 'imageTokens'>,
   more = 0,
 ): Promise<ChatBody> {
   const { context, maxOutput } = model;

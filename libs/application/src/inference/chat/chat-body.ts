@@ -1,5 +1,5 @@
 /** A chat request: what the gateway reads of it, and what an upstream gets of it. */
-import { type Endpoint, LISTED_TOKENS, listPriceOf } from '#catalogue';
+import { calculateListPrice, type Endpoint, LISTED_TOKENS } from '#catalogue';
 import type { Tariff } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { UnservableRequest } from '../../errors.ts';
@@ -79,7 +79,8 @@ const MAX_PRICES = new WeakMap<Tariff, object>();
 function mostOf(tariff: Tariff): object {
   const known = MAX_PRICES.get(tariff);
   if (known) return known;
-  const priceOf = (unit: 'input' | 'output') => toUsdJsonNumber(listPriceOf({ [unit]: LISTED_TOKENS }, tariff).price);
+  const priceOf = (unit: 'input' | 'output') =>
+    toUsdJsonNumber(calculateListPrice({ [unit]: LISTED_TOKENS }, tariff).price);
   const most = { prompt: priceOf('input'), completion: priceOf('output') };
   MAX_PRICES.set(tariff, most);
   return most;

@@ -1,5 +1,5 @@
-import type { Endpoint, Model } from '#catalogue';
-import { affordable, boundOf, type HoldPart, type Tariff } from '#domain';
+import type { Endpoint, TokenPricedModel } from '#catalogue';
+import { calculateMaxPrice, countAffordableUnits, type PartialHold, type Tariff } from '#domain';
 import { money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { type ChatBody, wantedOutput } from './chat-body.ts';
 import { boundInputTokens } from './count-tokens.ts';
@@ -23,7 +23,7 @@ export interface Quote {
   /** The least that it costs to search, where the web may or must be searched for it in rounds. */
   readonly searching?: { readonly price: PicoUsd; readonly must: boolean };
   /** How much of it is held at first; all of it where this is left out. */
-  readonly part?: HoldPart;
+  readonly part?: PartialHold;
   /** Fees that are part of it, whatever the model does. */
   readonly fees: PicoUsd;
   /** The endpoints that may serve it: the quote covers each of them. */
@@ -44,7 +44,7 @@ export function beside(inputTokens: number) {
  */
 export function quoteFor(
   body: ChatBody,
-  model: Model,
+  model: TokenPricedModel,
   endpoints: readonly Endpoint[],
   more: { readonly inputTokens: number; readonly fees: PicoUsd; readonly reads?: number } = NOTHING_MORE,
 ): Quote {
@@ -104,12 +104,12 @@ export function affordedOutput(amount: PicoUsd, { inputTokens, choices, fees, en
 
 /** The most that a call can be sold for that has so many tokens at most. */
 export function dearest(input: number, output: number, { prices }: Tariff): PicoUsd {
-  return boundOf({ input, output, request: 1 }, prices);
+  return calculateMaxPrice({ input, output, request: 1 }, prices);
 }
 
 /** The most output tokens that an amount affords beside an input, at their dearest; negative when not even the input. */
 export function affordableOutput(amount: PicoUsd, input: number, { prices }: Tariff): number {
-  return affordable(amount, { unit: 'output', beside: { input, request: 1 } }, prices);
+  return countAffordableUnits(amount, { unit: 'output', beside: { input, request: 1 } }, prices);
 }
 
 /** A refusal for lack of money that also says what there is money for, what running requests hold, and what helps. */

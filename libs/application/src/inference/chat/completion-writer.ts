@@ -1,10 +1,10 @@
 /** How an answer reaches the client. */
-import type { Model } from '#catalogue';
+import type { TokenPricedModel } from '#catalogue';
 import type { StreamClient } from '../../billing/billing-engine.ts';
 import type { Receipt } from '../../billing/purchase.ts';
 import type { EndpointAnswer } from '../../billing/upstream-call.ts';
 import type { UpstreamFailure } from '../../errors.ts';
-import type { AnswerIdentity, Language, Sampling, StreamedAnswer, WholeAnswer } from '../../providers/provider.ts';
+import type { AnswerIdentity, ChatProtocol, Sampling, StreamedAnswer, WholeAnswer } from '../../providers/provider.ts';
 import type { SearchNote } from '../../providers/web-search.ts';
 import { sseEvent } from '../../wire/sse.ts';
 
@@ -12,7 +12,7 @@ import { sseEvent } from '../../wire/sse.ts';
 export interface Source {
   /** The id of the model, by whichever name it was requested. */
   readonly model: string;
-  readonly language: Language;
+  readonly language: ChatProtocol;
   /** The slug of the endpoint. */
   readonly provider: string;
   /** The parameters that the endpoint knows: all others of the request were left out. */
@@ -69,7 +69,7 @@ export interface Answering {
 }
 
 export function sourceOf(
-  { id: model }: Model,
+  { id: model }: TokenPricedModel,
   { answer, endpoint }: EndpointAnswer<WholeAnswer | StreamedAnswer>,
 ): Source {
   const { language, sampling } = answer;
@@ -95,7 +95,7 @@ export function chunkEvent(
 }
 
 /** The end of an answer that has reached its limit. @param choices how many there are of it */
-export function lengthEvents(language: Language, identity: AnswerIdentity, choices: number): Uint8Array {
+export function lengthEvents(language: ChatProtocol, identity: AnswerIdentity, choices: number): Uint8Array {
   if (language === 'responses') {
     const response = { object: 'response', incomplete_details: { reason: 'max_output_tokens' } };
     return Buffer.from(sseEvent(JSON.stringify({ type: 'response.incomplete', response })));

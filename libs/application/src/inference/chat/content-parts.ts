@@ -2,7 +2,7 @@
  * What messages consist of: the parts that a quote has a bound for, and that the model takes. Whatever else there is, a vendor
  * would fetch, keep or convert it, and invoice what nobody has counted.
  */
-import type { Model } from '#catalogue';
+import type { TokenPricedModel } from '#catalogue';
 import { UnservableRequest } from '../../errors.ts';
 import { isObject, type Thing } from '../../wire/json-object.ts';
 import type { ChatBody } from './chat-body.ts';
@@ -22,7 +22,7 @@ const INPUT_OF: ReadonlyMap<unknown, string> = new Map([
  * the model is listed with goes out.
  * @throws UnservableRequest 400 that names the part
  */
-export function assertBounded({ messages }: ChatBody, model: Pick<Model, 'id' | 'inputs'>): void {
+export function assertBounded({ messages }: ChatBody, model: Pick<TokenPricedModel, 'id' | 'inputs'>): void {
   for (const [i, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;
     for (const [j, part] of content.entries())
@@ -30,7 +30,7 @@ export function assertBounded({ messages }: ChatBody, model: Pick<Model, 'id' | 
   }
 }
 
-function assertPart(part: unknown, { id, inputs }: Pick<Model, 'id' | 'inputs'>, at: string): void {
+function assertPart(part: unknown, { id, inputs }: Pick<TokenPricedModel, 'id' | 'inputs'>, at: string): void {
   const { type, file, image_url } = isObject(part) ? part : {};
   const input = INPUT_OF.get(type);
   if (input === undefined) {

@@ -1,5 +1,5 @@
 /** How many tokens a request has: a cheap upper bound before the call, and a count when no upstream reports one. */
-import type { Model } from '#catalogue';
+import type { TokenPricedModel } from '#catalogue';
 import { UnservableRequest } from '../../errors.ts';
 import { boundText, partsAtOnce, partsOf } from '../../tokenizer.ts';
 import { isObject } from '../../wire/json-object.ts';
@@ -37,7 +37,10 @@ const MAX_DEPTH = 100;
  * @param model what it counts an image as, where that is more than usual
  * @throws UnservableRequest when it is nested too deeply
  */
-export function boundInputTokens(body: ChatBody, { imageTokens = PER_IMAGE }: Pick<Model, 'imageTokens'> = {}): number {
+export function boundInputTokens(
+  body: ChatBody,
+  { imageTokens = PER_IMAGE }: Pick<TokenPricedModel, 'imageTokens'> = {},
+): number {
   const { messages, tools, response_format } = body;
   let total = PER_REQUEST + bound(tools) + bound(response_format);
   for (const message of messages) total += PER_MESSAGE + boundMessage(message, imageTokens);

@@ -1,6 +1,6 @@
 /** Embeddings of texts: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { Catalogue, Endpoint, Model } from '#catalogue';
+import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
 import type { Query } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { type Audience, Paying } from '../../billing/billing-engine.ts';
@@ -111,7 +111,11 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
 }
 
 /** The maximum cost of the inputs, over these endpoints. */
-function mostFor(inputs: readonly EmbeddingInput[], { context }: Model, endpoints: readonly Endpoint[]): PicoUsd {
+function mostFor(
+  inputs: readonly EmbeddingInput[],
+  { context }: TokenPricedModel,
+  endpoints: readonly Endpoint[],
+): PicoUsd {
   const tokens = inputs.reduce((sum, input) => sum + Math.min(boundTokens(input), context), 0);
   return money.max(...endpoints.map(({ tariff }) => dearest(tokens, 0, tariff)));
 }
@@ -122,7 +126,7 @@ function embeddingModel(body: EmbeddingBody, catalogue: Catalogue): NamedModel {
   const { id, type } = named.model;
   if (type !== 'embedding')
     throw new UnservableRequest(400, `The model "${id}" makes no embeddings; it is of type ${type}`, 'model');
-  const { dimensions = 0, endpoints } = named.model as Model;
+  const { dimensions = 0, endpoints } = named.model as TokenPricedModel;
   const wanted = body.dimensions ?? undefined;
   if (wanted !== undefined && !endpoints.some(({ parameters }) => parameters.includes('dimensions')))
     throw new UnservableRequest(400, `The model "${id}" has vectors of ${dimensions} dimensions only`, 'dimensions');

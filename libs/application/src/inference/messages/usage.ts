@@ -1,4 +1,4 @@
-import { quantityOf } from '#domain';
+import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { costDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/purchase.ts';
@@ -9,10 +9,10 @@ export function usageWire(receipt: Receipt): MessageUsage {
   const { usage, charged } = receipt;
   return {
     input_tokens: usage.input ?? 0,
-    cache_creation_input_tokens: quantityOf('cacheWrite', usage),
-    cache_read_input_tokens: quantityOf('cacheRead', usage),
-    output_tokens: quantityOf('output', usage),
-    output_tokens_details: { thinking_tokens: quantityOf('reasoning', usage) },
+    cache_creation_input_tokens: getQuantity('cacheWrite', usage),
+    cache_read_input_tokens: getQuantity('cacheRead', usage),
+    output_tokens: getQuantity('output', usage),
+    output_tokens_details: { thinking_tokens: getQuantity('reasoning', usage) },
     service_tier: 'standard',
     cost: toUsdJsonNumber(charged),
     cost_details: costDetails(receipt, 'others'),

@@ -1,6 +1,6 @@
 /** What an encrypted chat may use while it passes, and more money before that is more than is held. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { quantityOf } from '#domain';
+import { getQuantity } from '#domain';
 import { money, type PicoUsd, picoUsd } from '#kernel';
 import type { Purchase } from '../../billing/purchase.ts';
 import { asFailure, UpstreamFailure } from '../../errors.ts';
@@ -54,7 +54,7 @@ export class SealedMeter {
   async afforded({ usage, estimated }: JudgedUsage): Promise<Pick<JudgedUsage, 'usage' | 'estimated'>> {
     const { purchase, order } = this;
     const { endpoint } = order;
-    const [input, output] = [quantityOf('input', usage), quantityOf('output', usage)];
+    const [input, output] = [getQuantity('input', usage), getQuantity('output', usage)];
     const price = dearest(input, output, endpoint.tariff);
     const { amount } = purchase.hold;
     if (price > amount) await purchase.grow({ atLeast: picoUsd(amount + 1n), to: price }).catch(() => {});

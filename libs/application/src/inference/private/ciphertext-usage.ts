@@ -2,7 +2,7 @@
  * What can be known of a chat's usage without reading it. A token is a byte of text or more, so the lengths of its ciphertext
  * bound it from above; the enclave's report is believed within that bound, and where there is none, the usage is estimated.
  */
-import { quantityOf, type Usage } from '#domain';
+import { getQuantity, type Usage } from '#domain';
 
 /** What else than text is in the ciphertext of an enclave, and beside it in what it is asked. */
 export interface EnclaveTerms {
@@ -92,7 +92,7 @@ export class CiphertextUsage {
   /** A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. */
   judge(reported: Usage | undefined): JudgedUsage {
     if (reported === undefined) return { usage: this.estimated, estimated: true, doubt: 'reports no usage' };
-    const [input, output] = [quantityOf('input', reported), quantityOf('output', reported)];
+    const [input, output] = [getQuantity('input', reported), getQuantity('output', reported)];
     const { least, estimated } = this;
     const most = { input: this.most.input, output: Math.max(this.room, this.most.output) };
     const bounds = `its bytes allow ${least.input} to ${most.input}, and ${least.output} to ${most.output}`;

@@ -1,5 +1,5 @@
 /** Which enclave a private chat is for, and what it may cost. */
-import { type Catalogue, type Endpoint, isPrivate, type Model } from '#catalogue';
+import { type Catalogue, type Endpoint, isPrivate, type TokenPricedModel } from '#catalogue';
 import { money } from '#kernel';
 import type { Payer } from '../../billing/payer.ts';
 import type { Sale } from '../../billing/purchase.ts';
@@ -69,7 +69,7 @@ export function privateOrder(
 export function privateModel(
   name: string,
   catalogue: Catalogue,
-): { readonly model: Model; readonly endpoint: Endpoint } {
+): { readonly model: TokenPricedModel; readonly endpoint: Endpoint } {
   const model = catalogue.find(name);
   const endpoint = model?.endpoints[0];
   if (model?.type !== 'chat' || !isPrivate(model) || !endpoint)

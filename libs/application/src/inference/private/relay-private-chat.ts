@@ -2,7 +2,7 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { LRUCache } from 'lru-cache';
 import type { Endpoint } from '#catalogue';
-import { quantityOf } from '#domain';
+import { getQuantity } from '#domain';
 import { Paying, type StreamClient } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
@@ -124,7 +124,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     const made = { usage: estimated ? undefined : used, delivered: () => '', vendorId: answer.vendorId() };
     await purchase.billCall({ counted: async () => used }, made);
     if (failure && !client.started && !hasLeft(failure)) throw failure;
-    if (!failure) this.lengths.took(order.sale.model.id, purchase.payerId, quantityOf('output', purchase.usage));
+    if (!failure) this.lengths.took(order.sale.model.id, purchase.payerId, getQuantity('output', purchase.usage));
     const trailer = answer.trailer();
     if (trailer !== undefined) client.trailer(trailer);
     return failure;

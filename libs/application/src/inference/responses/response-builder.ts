@@ -1,5 +1,5 @@
 /** OpenAI's shape of a response, complete: strict clients need every key. */
-import { quantityOf } from '#domain';
+import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { costDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/purchase.ts';
@@ -170,16 +170,16 @@ export class ResponseDraft {
 /** Usage with its cost, as Responses count it: the parts are contained in the sums. */
 function usageWire(receipt: Receipt) {
   const { usage, charged } = receipt;
-  const input = quantityOf('input', usage);
-  const output = quantityOf('output', usage);
+  const input = getQuantity('input', usage);
+  const output = getQuantity('output', usage);
   return {
     input_tokens: input,
     input_tokens_details: {
-      cached_tokens: quantityOf('cacheRead', usage),
-      cache_write_tokens: quantityOf('cacheWrite', usage),
+      cached_tokens: getQuantity('cacheRead', usage),
+      cache_write_tokens: getQuantity('cacheWrite', usage),
     },
     output_tokens: output,
-    output_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
+    output_tokens_details: { reasoning_tokens: getQuantity('reasoning', usage) },
     total_tokens: input + output,
     cost: toUsdJsonNumber(charged),
     cost_details: costDetails(receipt, 'others'),

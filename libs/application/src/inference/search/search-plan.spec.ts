@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { UnservableRequest } from '#application';
-import { Catalogue, type Model, type ModelFile } from '#catalogue';
+import { Catalogue, type ModelFile, type TokenPricedModel } from '#catalogue';
 import { testModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { searchPlan } from './search-plan.ts';
@@ -130,7 +130,7 @@ describe('where nothing may be kept', () => {
       fees: [{ ...exa, zdr: true }, own] as never,
     });
     const body = { model: 'm', messages: [{ role: 'user', content: 'Why?' }], ...asked } as ChatBody;
-    const model = forgetful.find('m') as Model;
+    const model = forgetful.find('m') as TokenPricedModel;
     const search = searchRequest(body, model, false) as SearchRequest;
     const { plan } = searchPlan(search, { body, model, endpoints: model.endpoints, zdr: true }, forgetful);
     expect(plan).toMatchObject({ kind: 'before', fee: { of: 'web_search' } });

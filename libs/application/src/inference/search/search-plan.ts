@@ -1,5 +1,5 @@
 /** How the web is searched for an answer: by which side, when, and for how much. */
-import type { Catalogue, Endpoint, Model } from '#catalogue';
+import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
 import type { Tariff } from '#domain';
 import { UnservableRequest } from '../../errors.ts';
 import type { NativeSearch, SearchLocation } from '../../providers/web-search.ts';
@@ -54,7 +54,7 @@ export type SearchPlan = SearchBefore | SearchByTool | SearchByUpstream | Search
 export interface Searchable {
   /** Without the tool that asks for the search. */
   readonly body: ChatBody;
-  readonly model: Model;
+  readonly model: TokenPricedModel;
   readonly endpoints: readonly Endpoint[];
   /** Nobody who is asked may keep anything of the question. */
   readonly zdr: boolean;
@@ -136,12 +136,12 @@ function questionOf({ messages }: ChatBody): string {
   return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
 }
 
-function keepsData({ id }: Model): UnservableRequest {
+function keepsData({ id }: TokenPricedModel): UnservableRequest {
   const message = `No endpoints found for ${id} with a web search: provider.zdr is set, and the search keeps data`;
   return new UnservableRequest(404, message, 'provider');
 }
 
-function noneOfItsOwn({ id }: Model, { byModel }: SearchRequest): UnservableRequest {
+function noneOfItsOwn({ id }: TokenPricedModel, { byModel }: SearchRequest): UnservableRequest {
   const message = `engine of the web search must be exa: ${id} has no search of its own`;
   return new UnservableRequest(400, message, `${byModel ? 'tools' : 'plugins'}.engine`);
 }

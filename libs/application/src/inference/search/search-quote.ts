@@ -1,6 +1,6 @@
 /** What an answer with searches may cost. */
-import type { Endpoint, Model } from '#catalogue';
-import { soldFor, type Tariff } from '#domain';
+import type { Endpoint, TokenPricedModel } from '#catalogue';
+import { calculatePrice, type Tariff } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { beside, dearest, type Quote, quoteFor } from '../chat/chat-quote.ts';
@@ -19,7 +19,7 @@ const UPSTREAM_RESULT_TOKENS = 16_000;
 /** What is asked, and the endpoints that may serve it. */
 export interface Asked {
   readonly body: ChatBody;
-  readonly model: Model;
+  readonly model: TokenPricedModel;
   readonly endpoints: readonly Endpoint[];
   /** Tokens of input that only an upstream gets that is asked in Responses. */
   readonly carried?: number;
@@ -86,11 +86,11 @@ function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Qu
 
 /** What so many searches are sold for. @param before how many the request has been charged for already */
 export function priceOfSearches({ prices }: Tariff, search: number, before = 0): PicoUsd {
-  return soldFor({ search, request: before === 0 && search > 0 ? 1 : 0 }, prices);
+  return calculatePrice({ search, request: before === 0 && search > 0 ? 1 : 0 }, prices);
 }
 
 /** Reading what a search found together with `input` tokens of what was there before. */
-function readingRound(plan: SearchByTool, input: number, model: Model, { tariff }: Endpoint): PicoUsd {
+function readingRound(plan: SearchByTool, input: number, model: TokenPricedModel, { tariff }: Endpoint): PicoUsd {
   return dearest(Math.min(input + boundResultTokens(plan), model.context), 0, tariff);
 }
 
@@ -106,7 +106,7 @@ interface Tokens {
 export function searchAndAnswer(
   plan: SearchByTool,
   { input, output, searches = 0 }: Tokens,
-  model: Model,
+  model: TokenPricedModel,
   endpoint: Endpoint,
 ): PicoUsd {
   const call = dearest(Math.min(input, model.context), Math.min(output, CALL_TOKENS), endpoint.tariff);
@@ -118,7 +118,7 @@ export function searchAndAnswer(
 export function answerAfter(
   plan: SearchByTool,
   { input, output }: Tokens,
-  model: Model,
+  model: TokenPricedModel,
   { tariff }: Endpoint,
 ): PicoUsd {
   const read = Math.min(input + boundResultTokens(plan), model.context);

@@ -1,5 +1,5 @@
 /** What a request says about searching the web: by plugin, by tool, by OpenAI's option, or by `:online` behind the model's name. */
-import type { Model } from '#catalogue';
+import type { TokenPricedModel } from '#catalogue';
 import { UnservableRequest } from '../../errors.ts';
 import type { SearchLocation } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
@@ -48,7 +48,7 @@ type Options = Readonly<Record<string, unknown>>;
  * that is switched off also switches `:online` off.
  * @throws UnservableRequest 400 that names what is wrong
  */
-export function searchRequest(body: ChatBody, model: Model, online: boolean): SearchRequest | undefined {
+export function searchRequest(body: ChatBody, model: TokenPricedModel, online: boolean): SearchRequest | undefined {
   const { plugins, tools, web_search_options } = body;
   const plugin = pluginIn(plugins);
   const tool = tools?.find(isSearchTool) as Options | undefined;
@@ -67,7 +67,7 @@ export function searchRequest(body: ChatBody, model: Model, online: boolean): Se
  * The request without what is done for it, which no upstream knows. A choice of tools goes with the last of them, and
  * with the tool that it names; where no endpoint of the model knows tools, so do all others.
  */
-export function withoutSearch(body: ChatBody, model: Model): ChatBody {
+export function withoutSearch(body: ChatBody, model: TokenPricedModel): ChatBody {
   if (body.tools === undefined || body.tools === null) return body;
   const knowsTools = model.endpoints.some(({ parameters }) => parameters.includes('tools'));
   const others = knowsTools ? body.tools.filter((tool) => !isSearchTool(tool)) : [];
@@ -79,7 +79,7 @@ export function withoutSearch(body: ChatBody, model: Model): ChatBody {
 }
 
 /** Whether an answer is free: then no paid service may come with it. */
-export function isFree({ endpoints }: Model): boolean {
+export function isFree({ endpoints }: TokenPricedModel): boolean {
   return endpoints.every(({ tariff }) => dearest(1, 1, tariff) === 0n);
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Catalogue, type ModelFile } from '#catalogue';
-import { quantityOf } from '#domain';
+import { getQuantity } from '#domain';
 import { money, ZERO_USD } from '#kernel';
 import { testModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -104,7 +104,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const searches = (purchase.charge()?.items ?? []).filter(({ beside }) => beside);
         expect(searches.length).toBeLessThanOrEqual(plan.maxUses);
         expect(searches.map(({ price }) => Number(price))).toEqual(searches.map((_, i) => (i === 0 ? 2e10 : 0)));
-        expect(quantityOf('output', purchase.usage)).toBeLessThanOrEqual(wanted ?? model.maxOutput);
+        expect(getQuantity('output', purchase.usage)).toBeLessThanOrEqual(wanted ?? model.maxOutput);
       },
     ),
     { numRuns: 300 },

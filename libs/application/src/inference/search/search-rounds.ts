@@ -2,8 +2,8 @@
  * An answer in rounds: the model calls for searches, they are made, and it is asked again with what they found. What has
  * been used is known after every round, and nothing is started that the rest of the hold does not afford.
  */
-import type { Endpoint, Model } from '#catalogue';
-import { quantityOf } from '#domain';
+import type { Endpoint, TokenPricedModel } from '#catalogue';
+import { getQuantity } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { Purchase } from '../../billing/purchase.ts';
 import { asFailure } from '../../errors.ts';
@@ -27,7 +27,7 @@ export interface RoundsRequest {
   readonly plan: SearchByTool;
   /** Without the tool that asked for the search. */
   readonly body: ChatBody;
-  readonly model: Model;
+  readonly model: TokenPricedModel;
   /** The caller's own limit of output tokens, for all rounds together. */
   readonly wanted: number | undefined;
   search(query: SearchQuery): Promise<Found>;
@@ -181,6 +181,6 @@ export class SearchRounds {
   /** Output tokens that the limit leaves. */
   private get room(): number {
     const { wanted, model } = this.request;
-    return (wanted ?? model.maxOutput) - quantityOf('output', this.purchase.usage);
+    return (wanted ?? model.maxOutput) - getQuantity('output', this.purchase.usage);
   }
 }

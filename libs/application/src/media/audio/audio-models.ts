@@ -1,6 +1,6 @@
 /** Models of sound: which one is asked for, where it is had, and what it costs at most. */
 import { type Catalogue, type Endpoint, isMedia, type MediaModel, mediaCapability } from '#catalogue';
-import { boundOf, type Terms, type Usage } from '#domain';
+import { calculateMaxPrice, type PriceTerms, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { UnservableRequest } from '../../errors.ts';
 import { modelNamed, routingPreferences } from '../../routing/preferences.ts';
@@ -38,8 +38,8 @@ export function soundEndpoints({ id, endpoints, left = {} }: MediaModel, provide
   throw new UnservableRequest(404, `No endpoints found for ${id}${why && `: ${why}`}`, 'provider');
 }
 
-export function mostFor(usage: Usage, endpoints: readonly Endpoint[], terms: Terms = {}): PicoUsd {
-  return money.max(...endpoints.map(({ tariff }) => boundOf(usage, tariff.prices, terms)));
+export function mostFor(usage: Usage, endpoints: readonly Endpoint[], terms: PriceTerms = {}): PicoUsd {
+  return money.max(...endpoints.map(({ tariff }) => calculateMaxPrice(usage, tariff.prices, terms)));
 }
 
 /** What an endpoint knows of what a request says; what it does not know is left out. */

@@ -1,6 +1,6 @@
 /** What images are sold for, and what is billed for a call that has made some, or none. */
 import type { Choices, Endpoint } from '#catalogue';
-import { costOf, soldFor, type Tariff, type Usage, type Use } from '#domain';
+import { type CallUsage, calculateCost, calculatePrice, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { MadeImages } from '../../providers/media-calls.ts';
 
@@ -10,7 +10,7 @@ const MANY = 1_000_000;
 
 /** The price of so many images, whoever of these makes them. */
 export function priceOfImages(count: number, endpoints: readonly Endpoint[], choices: Choices): PicoUsd {
-  return money.max(...endpoints.map(({ tariff }) => soldFor({ image: count }, tariff.prices, choices)));
+  return money.max(...endpoints.map(({ tariff }) => calculatePrice({ image: count }, tariff.prices, choices)));
 }
 
 /**
@@ -22,7 +22,7 @@ export function usesOf(
   delivered: number,
   { tariff }: Endpoint,
   choices: Choices,
-): readonly Use[] {
+): readonly CallUsage[] {
   const more = { terms: choices, ...(vendorId === undefined ? {} : { vendorId }) };
   const absorbed = { absorbed: NOT_DELIVERED };
   if (isBilledByTokens(tariff)) {
@@ -49,7 +49,7 @@ function isBilledByTokens({ prices }: Tariff): boolean {
 
 /** Where the vendor does not say: as many as cost what the images are sold for, which is rather too many. */
 function tokensOf(images: number, { prices }: Tariff, choices: Choices): Usage {
-  const each = costOf({ imageOutput: MANY }, prices, choices);
+  const each = calculateCost({ imageOutput: MANY }, prices, choices);
   if (each === 0n) return { imageOutput: 0 };
-  return { imageOutput: Number((soldFor({ image: images }, prices, choices) * BigInt(MANY)) / each) };
+  return { imageOutput: Number((calculatePrice({ image: images }, prices, choices) * BigInt(MANY)) / each) };
 }

@@ -1,6 +1,6 @@
 /** A video is asked for: quote → hold → keep the request → state it. What follows is the workflow's, in any process. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import { type Video, type VideoRequested } from '#domain';
+import { type VideoRequested, type VideoState } from '#domain';
 import { createRootCause, money, Rejection, StoreUnavailableError, UnknownOutcomeError } from '#kernel';
 import { Paying } from '../../billing/billing-engine.ts';
 import { actorOf, type Caller, type Hold, type Payer } from '../../billing/payer.ts';
@@ -54,7 +54,7 @@ export interface VideoRequest {
   readonly source: string;
 }
 
-export class RequestVideo extends Command<{ readonly id: string; readonly video: Video }> {
+export class RequestVideo extends Command<{ readonly id: string; readonly video: VideoState }> {
   constructor(
     readonly payer: Payer,
     readonly request: VideoRequest,

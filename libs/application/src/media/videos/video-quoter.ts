@@ -1,6 +1,6 @@
 /** What a request for a video wants of a model, who may make it, and what that costs. */
 import type { Choices, Endpoint, MediaModel } from '#catalogue';
-import { priceToJson, soldFor, type Usage, type VideoEndpoint } from '#domain';
+import { calculatePrice, priceToJson, type Usage, type VideoEndpoint } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { Payer } from '../../billing/payer.ts';
 import type { Sale } from '../../billing/purchase.ts';
@@ -102,7 +102,7 @@ function usageAt({ tariff }: Endpoint, { duration = '0' }: Choices): Usage {
 }
 
 function priceAt(endpoint: Endpoint, choices: Choices): PicoUsd {
-  return soldFor(usageAt(endpoint, choices), endpoint.tariff.prices, choices);
+  return calculatePrice(usageAt(endpoint, choices), endpoint.tariff.prices, choices);
 }
 
 function asQuoted(endpoint: Endpoint, choices: Choices): VideoEndpoint {

@@ -1,7 +1,7 @@
 /** What was asked of a video: sealed in the file store until its vendor has it, since it is too large and too private for facts. */
 import { createHash } from 'node:crypto';
 import type { VideoRequested } from '#domain';
-import type { MediaParameters, SourceImage, Wire } from '../../providers/media-calls.ts';
+import type { MediaParameters, SourceImage, WireMapping } from '../../providers/media-calls.ts';
 import type { Secrets } from '../../secrets.ts';
 import { type FileStore, newFileId } from '../file-store.ts';
 
@@ -9,7 +9,7 @@ export interface KeptRequest {
   readonly prompt: string;
   readonly image: SourceImage | undefined;
   /** For each endpoint, in their order: what it is told beside the prompt, and how. */
-  readonly orders: readonly { readonly parameters: MediaParameters; readonly wire: Wire }[];
+  readonly orders: readonly { readonly parameters: MediaParameters; readonly wire: WireMapping }[];
 }
 
 type Place = VideoRequested['data']['request'];

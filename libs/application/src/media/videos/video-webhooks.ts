@@ -1,6 +1,6 @@
 /** The addresses at which vendors may say that a video is done. Each names one submission of one video, and is only told its vendor. */
 import { timingSafeEqual } from 'node:crypto';
-import { endpointOf, type SubmissionMade, type Video, type VideoRequested } from '#domain';
+import { getSubmittedEndpoint, type SubmissionResult, type VideoRequested, type VideoState } from '#domain';
 import { createRootCause, money, ZERO_USD } from '#kernel';
 import type { Hold } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
@@ -79,10 +79,10 @@ export class VideoHookReceiver {
     const video = await videos.read(jobId);
     const maker = this.makerOf(video, upstream);
     if (!maker?.notified || video.submission?.number !== submission) return 'unknown';
-    const told = await maker.notified(hook, endpointOf(video).model);
+    const told = await maker.notified(hook, getSubmittedEndpoint(video).model);
     if (!told) return 'unsigned';
     if (video.phase === 'submitting' || video.phase === 'unknown') {
-      const answer: SubmissionMade = { taken: true, ...told, hooked: true };
+      const answer: SubmissionResult = { taken: true, ...told, hooked: true };
       const data = { submission, outcome: { known: true, answer } as const, at: clock.now() };
       await videos.run(jobId, { type: 'EndSubmission', data }, createRootCause(`vendor:${upstream}`, requestId));
     }
@@ -90,9 +90,9 @@ export class VideoHookReceiver {
     return 'received';
   }
 
-  private makerOf(video: Video, upstream: string): VideoMaker | undefined {
+  private makerOf(video: VideoState, upstream: string): VideoMaker | undefined {
     const { request } = video;
-    if (!request || endpointOf(video).creditor !== upstream) return undefined;
+    if (!request || getSubmittedEndpoint(video).creditor !== upstream) return undefined;
     return this.ports.providers.of(evidenceOf(request.hold), upstream, 'videos');
   }
 }

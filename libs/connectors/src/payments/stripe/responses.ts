@@ -5,7 +5,7 @@
  */
 import type { Stripe } from 'stripe';
 import type { BackendPayment } from '#application';
-import type { Change } from '#domain';
+import type { PaymentAdjustment } from '#domain';
 
 const CURRENCY = 'usd';
 
@@ -98,7 +98,7 @@ function isExact(session: Stripe.Checkout.Session): boolean {
 
 interface Dated {
   readonly at: number;
-  readonly change: Change;
+  readonly change: PaymentAdjustment;
 }
 
 const byTime = (one: Dated, other: Dated) => one.at - other.at;
@@ -126,7 +126,7 @@ function disputed({ id, balance_transactions, currency, amount }: Stripe.Dispute
 }
 
 /** In an account that is kept in another currency, at the rate that Stripe booked it with; a part of a cent is one. */
-function feeOf({ id, fee, currency, exchange_rate, type }: Stripe.BalanceTransaction): readonly Change[] {
+function feeOf({ id, fee, currency, exchange_rate, type }: Stripe.BalanceTransaction): readonly PaymentAdjustment[] {
   const cents = currency === CURRENCY ? fee : exchange_rate ? Math.ceil(fee / exchange_rate) : 0;
   return cents === 0 ? [] : [{ id, units: BigInt(cents), why: `Stripe, ${type ?? 'fee'}` }];
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { quantityOf, type Usage } from '#domain';
+import { getQuantity, type Usage } from '#domain';
 import { type TokenCounts, tokensOf } from '#testing';
 import { usageFrom } from './usage.ts';
 
@@ -188,8 +188,8 @@ describe('what an upstream reports', () => {
     fc.assert(
       fc.property(reported, (each) => {
         const usage = usageFrom(each) as Usage;
-        expect(quantityOf('input', usage)).toBe(each.prompt_tokens);
-        expect(quantityOf('output', usage)).toBe(each.completion_tokens);
+        expect(getQuantity('input', usage)).toBe(each.prompt_tokens);
+        expect(getQuantity('output', usage)).toBe(each.completion_tokens);
         expect(Object.values(usage).every((count) => Number.isSafeInteger(count) && count >= 0)).toBe(true);
       }),
     );

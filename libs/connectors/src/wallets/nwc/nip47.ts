@@ -1,6 +1,6 @@
 /** What wallets answer, by NIP-47. */
 import { scrubbed, type WalletAnswer } from '#application';
-import { PAID } from '#domain';
+import { PAID_CODE } from '#domain';
 
 const CODE = /^[A-Z][A-Z_]{0,39}$/;
 
@@ -14,7 +14,7 @@ export interface Nip47Response {
 /** The result of a request. @throws Nip47Error */
 export function resultOf(response: Nip47Response): Readonly<Record<string, unknown>> {
   const { code, why } = answerOf(response);
-  if (code !== PAID) throw new Nip47Error(code, why);
+  if (code !== PAID_CODE) throw new Nip47Error(code, why);
   const { result } = response;
   return typeof result === 'object' && result !== null ? (result as Readonly<Record<string, unknown>>) : {};
 }
@@ -33,9 +33,9 @@ export class Nip47Error extends Error {
 
 /** A preimage is not read: it proves to others that an invoice was paid, and our own node knows. */
 export function answerOf({ error }: Nip47Response): WalletAnswer {
-  if (error === null || error === undefined) return { code: PAID };
+  if (error === null || error === undefined) return { code: PAID_CODE };
   const { code, message } = (typeof error === 'object' ? error : {}) as { code?: unknown; message?: unknown };
   const why = typeof message === 'string' ? scrubbed(message) : '';
-  const known = typeof code === 'string' && CODE.test(code) && code !== PAID ? code : 'OTHER';
+  const known = typeof code === 'string' && CODE.test(code) && code !== PAID_CODE ? code : 'OTHER';
   return { code: known, ...(why === '' ? {} : { why }) };
 }
