@@ -1,7 +1,7 @@
 /** The least that a gateway of images can do: it passes a request on, takes the image out of the answer and keeps it. */
 import fastify from 'fastify';
 import { Agent, request } from 'undici';
-import { newFileId } from '#application';
+import { generateFileId } from '#application';
 import { LocalFiles } from '#connectors';
 
 const DAY_MS = 86_400_000;
@@ -15,7 +15,7 @@ app.post('/v1/images/generations', async (incoming) => {
   const body = JSON.stringify(incoming.body);
   const answer = await request(`${upstream}/images/generations`, { method: 'POST', headers, body, dispatcher });
   const { data } = (await answer.body.json()) as { readonly data: readonly { readonly b64_json: string }[] };
-  const id = newFileId('gen', Date.now() + DAY_MS);
+  const id = generateFileId('gen', Date.now() + DAY_MS);
   const bytes = data.map(({ b64_json }) => Buffer.from(b64_json, 'base64'));
   await Promise.all(bytes.map((each, n) => files.keep({ id, n, mediaType: 'image/png', bytes: each })));
   return { created: Math.floor(Date.now() / 1_000), data: data.map((_, n) => ({ url: `/v1/media/${id}/${n}` })) };

@@ -1,7 +1,7 @@
 /** How fast money is held and settled, durably, on the event store that is configured. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Accounts, keyIdOf, openStreams, Payers, type PriceLists, SystemClock } from '#application';
+import { type Accounts, createStreams, PayerFactory, type PriceLists, SystemClock, toMasterKeyId } from '#application';
 import { readCatalogue } from '#catalogue';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#foundation';
@@ -26,11 +26,11 @@ export async function benchLedger(
   concurrency: number,
 ): Promise<LedgerFigure> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 4 });
-  const streams = openStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
+  const streams = createStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
   const clock = new SystemClock();
-  const payers = new Payers(streams, clock, () => 'bench');
+  const payers = new PayerFactory(streams, clock, () => 'bench');
   const [masterKey = ''] = foundation.settings.masterKeys ?? [];
-  const sealedUnder = keyIdOf(Buffer.from(masterKey, 'hex'));
+  const sealedUnder = toMasterKeyId(Buffer.from(masterKey, 'hex'));
   await publish(streams.priceLists, clock);
   const callers = await fundedAccounts(streams.accounts, { clock, sealedUnder }, accounts);
   const latencies: number[] = [];

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { openStreams, Payers, SystemClock } from '#application';
+import { createStreams, PayerFactory, SystemClock } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#foundation';
 import { accountNamed } from '../../apps/ledger/src/account.ts';
@@ -88,8 +88,8 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
 async function useOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
-  const streams = openStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
-  const payer = new Payers(streams, clock, () => 'bench').of({ accountId, keyId: null });
+  const streams = createStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
+  const payer = new PayerFactory(streams, clock, () => 'bench').of({ accountId, keyId: null });
   let pairs = events / 2;
   const worker = async () => {
     while (pairs-- > 0) {

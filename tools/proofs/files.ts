@@ -5,7 +5,7 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
-import { FilesUnavailable, newFileId } from '#application';
+import { FileStoreUnavailableError, generateFileId } from '#application';
 import { LocalFiles } from '#connectors';
 import { Cluster } from '../cluster.ts';
 import { root, start } from '../processes.ts';
@@ -91,12 +91,12 @@ async function survivesAFullDisk(directory: string): Promise<void> {
     return void process.stdout.write('       no disk could be mounted: that it fills up is left out\n');
   try {
     const store = await LocalFiles.open(directory);
-    const id = newFileId('gen', Date.now());
+    const id = generateFileId('gen', Date.now());
     const keep = (n: number, bytes: number) =>
       store.keep({ id, n, mediaType: 'image/png', bytes: Buffer.alloc(bytes) }).catch((error: unknown) => error);
     await keep(0, 500_000);
     const refused = await keep(1, 2_000_000);
-    check(refused instanceof FilesUnavailable, `a full disk is said to be one: ${(refused as Error).message}`);
+    check(refused instanceof FileStoreUnavailableError, `a full disk is said to be one: ${(refused as Error).message}`);
     const names = (await readdir(directory, { recursive: true, withFileTypes: true })).filter((each) => each.isFile());
     check(names.length === 1 && (await store.find({ id, n: 1 })) === undefined, 'nothing is left of what did not fit');
     check((await keep(1, 300_000)) === 300_000, 'and what fits is kept again');

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { wantedLookUp } from '#application';
+import { parseDataLookup } from '#application';
 import { type DataEndpoint, modelsFromOpenRouter, parseModels, readCatalogue } from '#catalogue';
 import { StartError } from '#foundation';
 
@@ -28,7 +28,7 @@ function main(): void {
 function assertExample(entry: DataEndpoint): void {
   const { method, example } = entry;
   try {
-    wantedLookUp(method === 'GET' ? { query: example, body: undefined } : { query: {}, body: example }, entry);
+    parseDataLookup(method === 'GET' ? { query: example, body: undefined } : { query: {}, body: example }, entry);
   } catch (error) {
     throw new StartError(`example of data endpoint "${entry.endpoint.model}" is refused: ${(error as Error).message}`);
   }

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
-import { Paying } from '#application';
+import { BillingEngine } from '#application';
 import { Connections } from '#foundation';
 import { Readiness, Role } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
@@ -36,9 +36,9 @@ import { TopupsModule } from './topups/topups.module.ts';
   providers: [
     {
       provide: Shutdown,
-      inject: [Role, Readiness, Connections, Paying, HttpAdapterHost],
+      inject: [Role, Readiness, Connections, BillingEngine, HttpAdapterHost],
       useFactory: (
-        ...[role, readiness, connections, paying, host]: [Role, Readiness, Connections, Paying, HttpAdapterHost]
+        ...[role, readiness, connections, paying, host]: [Role, Readiness, Connections, BillingEngine, HttpAdapterHost]
       ) => new Shutdown({ settings: role.settings, readiness, connections, paying, host }),
     },
   ],

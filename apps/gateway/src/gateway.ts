@@ -3,7 +3,7 @@ import { NotFoundException, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { AbuseLimits } from '#application';
+import { RateLimiter } from '#application';
 import { Connections, SERVER_TIMEOUTS, type Settings, StartError } from '#foundation';
 import { type Role, rootOf } from '#modules';
 import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/authentication/authenticator.ts';
@@ -78,7 +78,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   const bodies = app.get(Bodies);
   bodies.readAt(fastify);
   prepare(fastify);
-  findCallers(fastify, app.get(Authenticator), app.get(Doors), app.get(AbuseLimits));
+  findCallers(fastify, app.get(Authenticator), app.get(Doors), app.get(RateLimiter));
   app.get(AudioListener).guard(fastify);
   bodies.unpackAt(fastify);
   app.get(Uploads).readAt(fastify);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BeforeApplicationShutdown } from '@nestjs/common';
 import type { HttpAdapterHost } from '@nestjs/core';
-import type { Paying } from '#application';
+import type { BillingEngine } from '#application';
 import type { Connections, Settings } from '#foundation';
 import type { Readiness } from '#modules';
 
@@ -12,7 +12,7 @@ export interface ShutdownPorts {
   readonly settings: Settings;
   readonly readiness: Readiness;
   readonly connections: Connections;
-  readonly paying: Paying;
+  readonly paying: BillingEngine;
   readonly host: HttpAdapterHost;
 }
 

@@ -21,7 +21,7 @@ import { StoreClock } from '#connectors';
 import { type AccountEvent, accountCodec, accountDecider } from '#domain';
 import { fold } from '#kernel';
 import { createTestDatabase, type TestDatabase, Wiretap, World } from '#testing';
-import { videoIdOf } from '../../../libs/application/src/media/videos/request-video.ts';
+import { toVideoId } from '../../../libs/application/src/media/videos/request-video.ts';
 import {
   type Exchange,
   isFirstSubmission,
@@ -294,7 +294,7 @@ describe('a video that waits for its provider', () => {
   test('has an id that is made of its request', async () => {
     const secrets = new Secrets(Buffer.from(clients.masterKey, 'hex'));
     const rows = await select("select stream, metadata from es.events where type = 'VideoRequested'");
-    const ids = rows.map(({ metadata }) => videoIdOf(String((metadata as Row).$correlationId), secrets));
+    const ids = rows.map(({ metadata }) => toVideoId(String((metadata as Row).$correlationId), secrets));
     expect(rows.map(({ stream }) => stream)).toEqual(ids.map((id) => `video-${id}`));
   });
 });

@@ -1,4 +1,4 @@
-import { accountIdsOf, keyIdOf, openStreams, Secrets } from '#application';
+import { createStreams, Secrets, toAccountIds, toMasterKeyId } from '#application';
 import { ACCOUNT } from '#domain';
 import { assertHas, type Foundation, masterKeysThere, StartError } from '#foundation';
 import { formatUsd, NO_SNAPSHOTS, toStreamName } from '#kernel';
@@ -11,7 +11,7 @@ export async function account(foundation: Foundation, named: string, print: (lin
   const id = await accountNamed(foundation, named);
   if (id === undefined) throw new StartError('There is no account of this credit_id.');
   print(id);
-  const { accounts } = openStreams(foundation.store, NO_SNAPSHOTS, foundation.runtime);
+  const { accounts } = createStreams(foundation.store, NO_SNAPSHOTS, foundation.runtime);
   const { losses } = await accounts.read(id);
   if (!losses) return;
   const { since, borne, charged } = losses;
@@ -28,9 +28,9 @@ export async function accountNamed(foundation: Foundation, named: string): Promi
   const { settings, store, databaseUrl } = foundation;
   const name = named.toLowerCase();
   const [masterKey, ...others] = await masterKeysThere(settings);
-  const ids = masterKey ? accountIdsOf(name, new Secrets(masterKey, others)) : [];
+  const ids = masterKey ? toAccountIds(name, new Secrets(masterKey, others)) : [];
   for (const id of [name, ...ids]) if (await store.head(toStreamName(ACCOUNT, id))) return id;
-  const ring = masterKey ? [masterKey, ...others].map(keyIdOf) : [];
+  const ring = masterKey ? [masterKey, ...others].map(toMasterKeyId) : [];
   await inDatabase(databaseUrl, (pool) => assertHas(pool, ring));
   return undefined;
 }

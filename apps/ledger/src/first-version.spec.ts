@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { openStreams } from '#application';
+import { createStreams } from '#application';
 import { type DomainEvent, type KeyCreated, type TopupEvent, topupDecider, topupWorkflow } from '#domain';
 import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
@@ -120,7 +120,7 @@ test('crediting reads them again from the first one, and credits nothing twice',
 
 test('a payment whose mark was lost is not credited again under its new name', async () => {
   const snapshots = new PostgresSnapshots(pool, [Buffer.alloc(32)]);
-  const { accounts } = openStreams(world.foundation.store, snapshots, world.foundation.runtime);
+  const { accounts } = createStreams(world.foundation.store, snapshots, world.foundation.runtime);
   const facts = (await world.facts()) as readonly StoredEvent<DomainEvent>[];
   const ofTopups = Map.groupBy(facts.filter(isOfTopup), ({ stream }) => stream);
   const credits = [...ofTopups.values()].flatMap((past) => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { openStreams } from '#application';
+import { createStreams } from '#application';
 import { type Foundation, StartError } from '#foundation';
 import { createRootCause, formatUsd, money, NO_SNAPSHOTS, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { openPool } from '#postgres';
@@ -33,7 +33,7 @@ export async function closeJob(foundation: Foundation, jobId: string, cost: stri
   const { store, runtime } = foundation;
   const amount = amountIn(cost);
   try {
-    const { videos } = openStreams(store, NO_SNAPSHOTS, runtime);
+    const { videos } = createStreams(store, NO_SNAPSHOTS, runtime);
     const data = { cost: amount, at: new Date().toISOString() };
     const { events } = await videos.run(
       jobId,

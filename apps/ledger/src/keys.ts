@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { keyIdOf } from '#application';
+import { toMasterKeyId } from '#application';
 import { type Foundation, forgetKey, knownKeys, masterKeysThere, StartError } from '#foundation';
 import { openPool } from '#postgres';
 
@@ -21,7 +21,7 @@ export async function keys({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, pri
 
 /** Gives a master key up: processes start without it, and what is under it is lost. */
 export async function forgetKeyOf({ databaseUrl, settings }: Foundation, id: string, print: Print): Promise<void> {
-  if ((await masterKeysThere(settings)).some((key) => keyIdOf(key) === id))
+  if ((await masterKeysThere(settings)).some((key) => toMasterKeyId(key) === id))
     throw new StartError(
       `${id} is in MASTER_KEY, or master.key in DATA_DIR: take it out, and stop what was started with it.`,
     );

@@ -1,7 +1,7 @@
 /** Bodies of requests, which lie in memory until their answers have ended. */
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Gathered } from '#application/messages';
+import { ByteAccumulator } from '#application/messages';
 import { Failure } from './proxy-error.ts';
 
 /** The gateway takes 25 MiB, encrypted. */
@@ -35,7 +35,7 @@ export function readBodies(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT)
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
     if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw TOO_LONG;
-    const body = new Gathered();
+    const body = new ByteAccumulator();
     try {
       for await (const piece of payload.iterator({ destroyOnReturn: false })) {
         take(request, piece.length);

@@ -1,12 +1,12 @@
 /** The answers of a chat, whole or not at all: that an answer ends is proven by what it says. */
 import {
-  CollectedChat,
+  ChatChunkCollector,
   DONE,
-  isObject,
+  isJsonObject,
+  type JsonObject,
   MAX_EVENT_CHARACTERS,
-  SseReader,
-  sseData,
-  type Thing,
+  parseSseData,
+  SseParser,
 } from '#application/messages';
 import { jsonIn } from './gateway.ts';
 import { BROKEN, errorIn, Failure } from './proxy-error.ts';
@@ -19,8 +19,8 @@ const REST_MS = 5_000;
  * The answer in one piece that a stream comes to.
  * @throws Failure when the stream is not whole
  */
-export async function collected(pieces: AsyncIterable<Uint8Array>): Promise<Thing> {
-  const chat = new CollectedChat();
+export async function collected(pieces: AsyncIterable<Uint8Array>): Promise<JsonObject> {
+  const chat = new ChatChunkCollector();
   for await (const chunk of chunksOf(bounded(pieces))) {
     try {
       chat.accept(chunk);
@@ -32,7 +32,7 @@ export async function collected(pieces: AsyncIterable<Uint8Array>): Promise<Thin
 }
 
 /** What the events of a stream carry. @throws Failure also where one of them is an error of the enclave's, or none has a choice */
-export async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Thing> {
+export async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<JsonObject> {
   let isChat = false;
   for await (const events of eventsOf(pieces)) {
     for (const { chunk } of events) {
@@ -49,7 +49,7 @@ export async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerat
 }
 
 function areChoices(choices: unknown): boolean {
-  return Array.isArray(choices) && choices.every((each) => isObject(each) && isObject(each.delta ?? {}));
+  return Array.isArray(choices) && choices.every((each) => isJsonObject(each) && isJsonObject(each.delta ?? {}));
 }
 
 /** @throws Failure when nobody would want to keep it until its end */
@@ -67,7 +67,7 @@ export interface AnswerEvent {
   /** Without its end. */
   readonly text: string;
   /** What it carries, unless it is a comment or `[DONE]`. */
-  readonly chunk?: Thing;
+  readonly chunk?: JsonObject;
 }
 
 /**
@@ -75,7 +75,7 @@ export interface AnswerEvent {
  * @throws Failure when there is none, or one that cannot be read, after the events that came
  */
 export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<readonly AnswerEvent[]> {
-  const reader = new SseReader();
+  const reader = new SseParser();
   const decoder = new TextDecoder();
   const source = pieces[Symbol.asyncIterator]();
   let isDone = false;
@@ -85,7 +85,7 @@ export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerat
       if (done) throw broken('The answer ended before it was complete');
       const events = reader.read(decoder.decode(value, { stream: true }));
       if (reader.waiting > MAX_EVENT_CHARACTERS) throw broken('An event of the answer is too long');
-      const end = events.findIndex((event) => sseData(event) === DONE);
+      const end = events.findIndex((event) => parseSseData(event) === DONE);
       isDone = end >= 0;
       if (events.length > 0) yield (isDone ? events.slice(0, end + 1) : events).map(eventIn);
     }
@@ -97,10 +97,10 @@ export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerat
 }
 
 function eventIn(text: string): AnswerEvent {
-  const data = sseData(text);
+  const data = parseSseData(text);
   if (data === undefined || data === DONE) return { text };
   const chunk = jsonIn(data);
-  if (!isObject(chunk)) throw broken('The answer has an event that is not JSON');
+  if (!isJsonObject(chunk)) throw broken('The answer has an event that is not JSON');
   return { text, chunk };
 }
 

@@ -1,7 +1,7 @@
 /** A request of a caller's, from its JSON to the last byte of its answer. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isObject, isParsable, type Thing } from '#application/messages';
+import { isJsonObject, isWithinJsonLimits, type JsonObject } from '#application/messages';
 import { MAX_BODY_BYTES, TOO_LONG } from './bodies.ts';
 import { jsonIn, PREFIX } from './gateway.ts';
 import type { MeantModel, ModelNames } from './model-names.ts';
@@ -23,7 +23,7 @@ export interface Exchange {
   /**
    * What is encrypted, which always asks for a stream: only that is paid while it is made, and stopped where the money ends.
    */
-  readonly chat: Thing;
+  readonly chat: JsonObject;
   /** The answer in one piece, as JSON. */
   whole(answer: EnclaveAnswer): Promise<string>;
   /** The same as events. */
@@ -45,7 +45,7 @@ export class Exchanges {
     request: FastifyRequest,
     reply: FastifyReply,
     face: Face,
-    plan: (body: Thing, model: MeantModel) => Exchange,
+    plan: (body: JsonObject, model: MeantModel) => Exchange,
   ): Promise<FastifyReply> {
     const { note } = request;
     const { id, bytes, streams, whole, events } = await this.planned(request, plan);
@@ -76,7 +76,7 @@ export class Exchanges {
   }
 
   /** Without the body as it was parsed, which takes many times its bytes and is not kept until the answer. */
-  private async planned(request: FastifyRequest, plan: (body: Thing, model: MeantModel) => Exchange) {
+  private async planned(request: FastifyRequest, plan: (body: JsonObject, model: MeantModel) => Exchange) {
     const body = bodyOf(request);
     const model = await this.names.meant(body.model);
     const { chat, ...exchange } = plan(body, model);
@@ -109,24 +109,24 @@ export class Exchanges {
 }
 
 /** @throws Failure for what is no JSON object */
-export function bodyOf(request: FastifyRequest): Thing {
+export function bodyOf(request: FastifyRequest): JsonObject {
   const text = String(request.body);
   // The text is as long as the request runs otherwise.
   request.body = undefined;
-  if (!isParsable(text)) throw new Failure(400, 'The body has too many objects, lists and fields');
+  if (!isWithinJsonLimits(text)) throw new Failure(400, 'The body has too many objects, lists and fields');
   const body = jsonIn(text);
-  if (!isObject(body)) throw new Failure(400, 'The body must be a JSON object');
+  if (!isJsonObject(body)) throw new Failure(400, 'The body must be a JSON object');
   return body;
 }
 
-function written(chat: Thing): Buffer {
+function written(chat: JsonObject): Buffer {
   const bytes = Buffer.from(textOf(chat));
   // Numbers may be longer than they were.
   if (bytes.length > MAX_BODY_BYTES) throw TOO_LONG;
   return bytes;
 }
 
-function textOf(chat: Thing): string {
+function textOf(chat: JsonObject): string {
   try {
     return JSON.stringify(chat);
   } catch {

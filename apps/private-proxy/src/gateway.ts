@@ -1,7 +1,7 @@
 /** What the proxy asks of the gateway, which is not trusted with anything that is said. */
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
-import { Gathered, isObject, type Thing } from '#application/messages';
+import { ByteAccumulator, isJsonObject, type JsonObject } from '#application/messages';
 import { ENCAPSULATED_KEY, RESPONSE_NONCE, type SealedRequest } from '#ehbp';
 import { errorIn, Failure, moneyIn, shown } from './proxy-error.ts';
 
@@ -86,7 +86,7 @@ export class Gateway {
   async models(): Promise<readonly PrivateModel[]> {
     const { data } = await this.json('/v1/models?type=all', MAX_LIST_BYTES);
     if (!Array.isArray(data)) throw new Failure(502, 'The gateway has no list of models', { code: 'gateway_error' });
-    return data.filter(isObject).flatMap(modelIn);
+    return data.filter(isJsonObject).flatMap(modelIn);
   }
 
   /** What the enclave of a model shows of itself. @param model without the prefix. @param isAnew now, not half a minute ago */
@@ -102,7 +102,7 @@ export class Gateway {
         headers: this.paying,
         signal: AbortSignal.any([signal, AbortSignal.timeout(AT_ONCE_MS)]),
       });
-      const rows = Array.isArray(data) ? data.filter(isObject) : [];
+      const rows = Array.isArray(data) ? data.filter(isJsonObject) : [];
       return rows.find(({ request_id }) => request_id === requestId)?.error_code;
     } catch {
       return undefined;
@@ -140,7 +140,7 @@ export class Gateway {
     path: string,
     bytes: number,
     { headers = {}, signal = AbortSignal.timeout(SOON_MS) }: Partial<Pick<Asked, 'headers' | 'signal'>> = {},
-  ): Promise<Thing> {
+  ): Promise<JsonObject> {
     const answer = await this.ask(path, {
       method: 'GET',
       headers: { accept: 'application/json', ...headers },
@@ -152,7 +152,7 @@ export class Gateway {
       throw error instanceof Failure ? error : this.notReached(codeOf(error), false);
     });
     const body = jsonIn(await read);
-    if (!isObject(body))
+    if (!isJsonObject(body))
       throw new Failure(502, 'The gateway answered with something that is not JSON', { code: 'gateway_error' });
     return body;
   }
@@ -205,7 +205,7 @@ export async function refusalOf(answer: SealedAnswer, isPaid = false): Promise<F
   }
   const body = jsonIn(await answer.read().catch(() => Buffer.alloc(0)));
   const { message, ...words } = errorIn(body) ?? { message: `status ${status}` };
-  const isOwn = isObject(body) && body.statusCode === status && isObject(body.error);
+  const isOwn = isJsonObject(body) && body.statusCode === status && isJsonObject(body.error);
   const money = moneyIn(body);
   const missing =
     money && !message.includes(money.required)
@@ -232,7 +232,7 @@ export function jsonIn(text: Buffer | string): unknown {
 
 /** The whole of what comes, of at most so many bytes. @throws Failure for more */
 export async function wholeOf(pieces: AsyncIterable<Uint8Array>, bytes: number): Promise<Buffer> {
-  const read = new Gathered();
+  const read = new ByteAccumulator();
   for await (const piece of pieces) {
     if (read.size + piece.length > bytes)
       throw new Failure(502, 'The answer is too long', { code: 'answer_too_long', final: true });
@@ -241,9 +241,9 @@ export async function wholeOf(pieces: AsyncIterable<Uint8Array>, bytes: number):
   return read.bytes;
 }
 
-function modelIn({ id, name, created, context_length, top_provider }: Thing): readonly PrivateModel[] {
+function modelIn({ id, name, created, context_length, top_provider }: JsonObject): readonly PrivateModel[] {
   if (typeof id !== 'string' || !id.startsWith(PREFIX) || !MODEL_ID.test(id)) return [];
-  const maxOutput = isObject(top_provider) ? top_provider.max_completion_tokens : undefined;
+  const maxOutput = isJsonObject(top_provider) ? top_provider.max_completion_tokens : undefined;
   return [
     {
       id,

@@ -1,5 +1,5 @@
 /** One chat with an enclave: attest, encrypt, send, decrypt. */
-import { isObject } from '#application/messages';
+import { isJsonObject } from '#application/messages';
 import { EhbpError, KEY_CONFIG_PROBLEM, type SealedRequest, sealRequest } from '#ehbp';
 import type { VerifiedEnclave } from './attestation/attestation-verifier.ts';
 import type { Enclaves } from './enclaves.ts';
@@ -83,7 +83,7 @@ async function sealedFor(publicKey: Uint8Array, request: Uint8Array): Promise<Se
 
 async function isKeyProblem(answer: SealedAnswer): Promise<boolean> {
   const problem = jsonIn(await answer.read().catch(() => Buffer.alloc(0)));
-  if (isObject(problem) && problem.type === KEY_CONFIG_PROBLEM) return true;
+  if (isJsonObject(problem) && problem.type === KEY_CONFIG_PROBLEM) return true;
   throw new Failure(422, `The gateway says: ${errorIn(problem)?.message ?? 'status 422'}`, { code: 'gateway_error' });
 }
 

@@ -3,16 +3,16 @@ import {
   AutoTopupInvoices,
   Clock,
   CreateTopupHandler,
-  Downloads,
+  Downloader,
   ExchangeRates,
   FileStore,
-  KeptRequests,
-  OfferedPayments,
+  PaymentMethods,
   Secrets,
   Streams,
   TopupPayments,
-  VideoHooks,
+  VideoRequestStore,
   VideoResults,
+  VideoWebhooks,
 } from '#application';
 import { mediaTypeOf } from '#connectors';
 import { PostgresDueTable } from '#eventstore';
@@ -39,29 +39,29 @@ const LATE_MS = 60_000;
   providers: [
     {
       provide: TopupPayments,
-      inject: [ExchangeRates, OfferedPayments, Clock],
+      inject: [ExchangeRates, PaymentMethods, Clock],
       useFactory: (...ports: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...ports),
     },
     {
       provide: AutoTopupInvoices,
-      inject: [Streams, OfferedPayments, ExchangeRates, Clock],
+      inject: [Streams, PaymentMethods, ExchangeRates, Clock],
       useFactory: (...ports: ConstructorParameters<typeof CreateTopupHandler>) =>
         new AutoTopupInvoices(ports[0].topups, new CreateTopupHandler(...ports)),
     },
     {
-      provide: KeptRequests,
+      provide: VideoRequestStore,
       inject: [FileStore, Secrets],
-      useFactory: (files: FileStore, secrets: Secrets) => new KeptRequests(files, secrets),
+      useFactory: (files: FileStore, secrets: Secrets) => new VideoRequestStore(files, secrets),
     },
     {
       provide: VideoResults,
-      inject: [FileStore, Downloads],
-      useFactory: (files: FileStore, downloads: Downloads) => new VideoResults(files, downloads, mediaTypeOf),
+      inject: [FileStore, Downloader],
+      useFactory: (files: FileStore, downloads: Downloader) => new VideoResults(files, downloads, mediaTypeOf),
     },
     {
-      provide: VideoHooks,
+      provide: VideoWebhooks,
       inject: [Role, Secrets],
-      useFactory: ({ settings }: Role, secrets: Secrets) => new VideoHooks(settings.publicBaseUrl, secrets),
+      useFactory: ({ settings }: Role, secrets: Secrets) => new VideoWebhooks(settings.publicBaseUrl, secrets),
     },
     SagaStores,
     AutoTopupSurroundings,

@@ -5,15 +5,15 @@ import {
   AutoTopupLimits,
   Clock,
   type FileStore,
-  HeldFunds,
-  KeptRequests,
-  PaymentBackends,
-  Providers,
+  HoldCommandRouter,
+  PaymentBackendRegistry,
+  ProviderRegistry,
   Secrets,
   Streams,
   TopupPayments,
-  VideoHooks,
+  VideoRequestStore,
   VideoResults,
+  VideoWebhooks,
   Wallets,
 } from '#application';
 import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
@@ -64,10 +64,10 @@ export class AutoTopupSurroundings {
 @Injectable()
 export class VideoMakers {
   constructor(
-    readonly providers: Providers,
-    readonly requests: KeptRequests,
+    readonly providers: ProviderRegistry,
+    readonly requests: VideoRequestStore,
     readonly results: VideoResults,
-    readonly hooks: VideoHooks,
+    readonly hooks: VideoWebhooks,
   ) {}
 }
 
@@ -75,7 +75,7 @@ export class VideoMakers {
 @Injectable()
 export class TopupSurroundings {
   constructor(
-    readonly backends: PaymentBackends,
+    readonly backends: PaymentBackendRegistry,
     readonly payments: TopupPayments,
   ) {}
 }
@@ -116,7 +116,7 @@ function sweepsOf(files: FileStore, { stores }: SagaPorts): Sagas {
     'hold-expiry': ({ signal }) => [
       expireHolds(
         {
-          ...{ payers: new HeldFunds(streams), clock, alarm },
+          ...{ payers: new HoldCommandRouter(streams), clock, alarm },
           overdue: (now) => payersWithOverdueHolds(pool, now),
           seeminglyDead: () => seeminglyDead(pool),
           heldBy: (owners) => payersWithHoldsOf(pool, owners),
@@ -153,7 +153,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
   const { accounts, topups, challenges } = streams;
   const { runtime } = foundation;
   const facts = foundation.store.lenient;
-  const payers = new HeldFunds(streams);
+  const payers = new HoldCommandRouter(streams);
   const known = new TopupsByReference(pool, new UpToDate(facts, new Progress(pool)));
   return {
     topups: (lease) =>

@@ -1,7 +1,7 @@
 const NOTHING = Buffer.alloc(0);
 
 /** Bytes that come in pieces, put together in memory that grows with them: a piece of one byte, as a sender may choose, needs no more. */
-export class Gathered {
+export class ByteAccumulator {
   /** How many have come. */
   size = 0;
   private room: Buffer = NOTHING;

@@ -3,9 +3,9 @@ import { describe, expect, test } from '@jest/globals';
 import { Catalogue } from '#catalogue';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS } from '#kernel';
-import { Catalogues } from './catalogue-service.ts';
+import { CatalogueService } from './catalogue-service.ts';
 import { Clock } from './clock.ts';
-import { openStreams, type PriceLists } from './streams.ts';
+import { createStreams, type PriceLists } from './streams.ts';
 
 class Noon extends Clock {
   milliseconds(): number {
@@ -37,7 +37,7 @@ const costOf = (catalogue: Catalogue | undefined) => {
 async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
   const store = new MemoryEventStore();
-  const { priceLists } = openStreams(store, NO_SNAPSHOTS, runtime);
+  const { priceLists } = createStreams(store, NO_SNAPSHOTS, runtime);
   const reads: string[] = [];
   const counted: PriceLists = {
     run: (...command) => priceLists.run(...command),
@@ -46,7 +46,7 @@ async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
       return priceLists.read(version);
     },
   };
-  const catalogues = await Catalogues.with(first, vendors, counted, new Noon());
+  const catalogues = await CatalogueService.with(first, vendors, counted, new Noon());
   for (const next of others) await catalogues.replace(next);
   return { catalogues, reads };
 }

@@ -5,7 +5,7 @@ import { Clock } from './clock.ts';
 import { PriceLists } from './streams.ts';
 
 /** The capabilities of vendors, and whether they are available here. */
-export interface Vendors {
+export interface ProviderAvailability {
   can(upstream: string, capability: Capability): boolean;
   /** Why a vendor is not available here; undefined when it is. */
   objection(upstream: string): string | undefined;
@@ -15,19 +15,24 @@ export interface Vendors {
 const REMEMBERED_LISTS = 8;
 
 /** The catalogue that is in force. */
-export class Catalogues {
+export class CatalogueService {
   /** That catalogue at the prices of earlier lists. */
   private readonly earlier = new LRUCache<string, Catalogue>({ max: REMEMBERED_LISTS });
 
   private constructor(
     private inForce: Catalogue,
-    private readonly vendors: Vendors,
+    private readonly vendors: ProviderAvailability,
     private readonly priceLists: PriceLists,
     private readonly clock: Clock,
   ) {}
 
-  static async with(first: Catalogue, vendors: Vendors, priceLists: PriceLists, clock: Clock): Promise<Catalogues> {
-    const catalogues = new Catalogues(first, vendors, priceLists, clock);
+  static async with(
+    first: Catalogue,
+    vendors: ProviderAvailability,
+    priceLists: PriceLists,
+    clock: Clock,
+  ): Promise<CatalogueService> {
+    const catalogues = new CatalogueService(first, vendors, priceLists, clock);
     await catalogues.replace(first);
     return catalogues;
   }
@@ -79,7 +84,7 @@ export class Catalogues {
  * start on.
  * @throws Error that names the model and the vendor
  */
-export function served(catalogue: Catalogue, vendors: Vendors): Catalogue {
+export function assertProvidersSupport(catalogue: Catalogue, vendors: ProviderAvailability): Catalogue {
   const unmet = listRequirements(catalogue).find(({ upstream, capability }) => !vendors.can(upstream, capability));
   if (unmet === undefined) return catalogue;
   const { owner, upstream, capability } = unmet;

@@ -1,6 +1,6 @@
 /** Failures of the outside world: expected, each with a status at the edge. */
 import type { Usage } from '#domain';
-import { cut, scrubbed } from './third-party-text.ts';
+import { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
 
 /** Failures that are about the request: what is said to them, the caller can mend. All else is the house's own business. */
 const ABOUT_THE_REQUEST: ReadonlySet<FailureCode> = new Set(['invalid_request', 'content_policy_violation']);
@@ -30,7 +30,7 @@ export type FailureCode =
 
 type FailureDetails = Partial<
   Pick<
-    UpstreamFailure,
+    UpstreamError,
     | 'status'
     | 'retryAfterSeconds'
     | 'vendorId'
@@ -49,8 +49,8 @@ type FailureDetails = Partial<
  * An upstream or a payment back end failed. The message is always ours, with at most 500 characters: facts and logs have it. What
  * the upstream said in its own words is in `said` alone, which is for who asked.
  */
-export class UpstreamFailure extends Error {
-  override readonly name = 'UpstreamFailure';
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
   readonly code: FailureCode;
   /** HTTP status of the upstream, where it answered. */
   readonly status: number | undefined;
@@ -74,7 +74,7 @@ export class UpstreamFailure extends Error {
 
   /** @param message in our words */
   constructor(code: FailureCode, message: string, more: FailureDetails = {}) {
-    super(cut(message), { cause: more.cause });
+    super(truncateText(message), { cause: more.cause });
     this.code = code;
     this.status = more.status;
     this.retryAfterSeconds = more.retryAfterSeconds;
@@ -83,7 +83,10 @@ export class UpstreamFailure extends Error {
     this.usage = more.usage;
     this.param = more.param;
     this.word = more.word;
-    this.said = ABOUT_THE_REQUEST.has(code) && more.said !== undefined ? scrubbed(more.said) || undefined : undefined;
+    this.said =
+      ABOUT_THE_REQUEST.has(code) && more.said !== undefined
+        ? sanitizeThirdPartyText(more.said) || undefined
+        : undefined;
     this.unsent = more.unsent ?? false;
     this.isOurs = more.isOurs ?? false;
   }
@@ -94,30 +97,26 @@ export class UpstreamFailure extends Error {
   }
 
   /** The same failure, of which more is known. */
-  with(more: FailureDetails): UpstreamFailure {
-    return new UpstreamFailure(this.code, this.message, { ...this, cause: this.cause, ...more });
+  with(more: FailureDetails): UpstreamError {
+    return new UpstreamError(this.code, this.message, { ...this, cause: this.cause, ...more });
   }
 }
 
 /** Any error, as what became of a call. What connectors find wrong with an upstream they say themselves; the rest is ours. */
-export function asFailure(error: unknown): UpstreamFailure {
-  if (error instanceof UpstreamFailure) return error;
-  return new UpstreamFailure(
-    'upstream_error',
-    'The upstream could not be asked, or its answer could not be understood',
-    {
-      cause: error,
-      isOurs: true,
-    },
-  );
+export function toUpstreamError(error: unknown): UpstreamError {
+  if (error instanceof UpstreamError) return error;
+  return new UpstreamError('upstream_error', 'The upstream could not be asked, or its answer could not be understood', {
+    cause: error,
+    isOurs: true,
+  });
 }
 
 /**
  * What is asked for does not exist, or cannot be had: said before anything was held or called, or by the vendor of a lookup,
  * which has looked.
  */
-export class UnservableRequest extends Error {
-  override readonly name = 'UnservableRequest';
+export class InvalidRequestError extends Error {
+  override readonly name = 'InvalidRequestError';
   readonly status: 400 | 404 | 422;
   readonly param: string | null;
   /** It is more than the model reads at once. */

@@ -1,4 +1,4 @@
-export { accountIdsOf } from './accounts/credit-id.ts';
+export { toAccountIds } from './accounts/credit-id.ts';
 export {
   CreateKey,
   CreateKeyHandler,
@@ -16,92 +16,108 @@ export {
   DisconnectWallet,
   DisconnectWalletHandler,
   MIN_THRESHOLD_USD,
-  WalletAgreements,
+  WalletConnector,
 } from './autotopup/connect-wallet.ts';
-export { AutoTopupInvoices, InvoiceRefused } from './autotopup/invoices.ts';
-export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from './autotopup/wallets.ts';
-export { type Audience, CallLimits, Paying } from './billing/billing-engine.ts';
-export type { ProvenChallenge } from './billing/challenge-payer.ts';
+export { AutoTopupInvoices, InvoiceRejectedError } from './autotopup/invoices.ts';
+export { type WalletConnection, type WalletResponse, Wallets, WalletUnreachableError } from './autotopup/wallets.ts';
+export { BillingEngine, CallLimits, type ClientConnection } from './billing/billing-engine.ts';
+export type { PaidChallenge } from './billing/challenge-payer.ts';
 export { costDetails } from './billing/cost-details.ts';
-export { FreeUse } from './billing/free-model-limits.ts';
-export { EXPIRY_MARGIN_MS, expireHoldsBy, HeldFunds } from './billing/hold-commands.ts';
+export { FreeModelLimits } from './billing/free-model-limits.ts';
+export { createExpireHoldsCommand, EXPIRY_MARGIN_MS, HoldCommandRouter } from './billing/hold-commands.ts';
 export {
-  CONFLICTING_KEYS,
-  Idempotency,
-  IdempotencyConflict,
-  type KeyedRequest,
-  leaseOf,
-  type Served,
+  type ClaimedRequest,
+  getClaimLeaseMs,
+  IDEMPOTENCY_ERROR_TYPES,
+  IdempotencyConflictError,
+  IdempotencyService,
+  type IdempotentRequest,
 } from './billing/idempotency.ts';
-export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './billing/idempotency-store.ts';
 export {
-  actorOf,
+  type ClaimOutcome,
+  type ExistingClaim,
+  type IdempotencyClaim,
+  IdempotencyStore,
+  type SavedHttpResponse,
+} from './billing/idempotency-store.ts';
+export {
   type Caller,
   type Hold,
+  HoldAlreadyExistsError,
+  type HoldRelease,
   type HoldRequest,
-  HoldTaken,
   type Payer,
-  type Release,
+  toActor,
 } from './billing/payer.ts';
-export { Payers } from './billing/payer-factory.ts';
+export { PayerFactory } from './billing/payer-factory.ts';
 export type { Receipt } from './billing/purchase.ts';
-export { AskingPayer, PaymentWanted } from './billing/quote-only-payer.ts';
-export { Refusals } from './billing/refused-request-recorder.ts';
-export type { BytesClient } from './billing/relay-bytes.ts';
-export { Gathered } from './byte-accumulator.ts';
-export { Catalogues, served, type Vendors } from './catalogue-service.ts';
+export { PaymentRequiredError, QuoteOnlyPayer } from './billing/quote-only-payer.ts';
+export { RefusedRequestRecorder } from './billing/refused-request-recorder.ts';
+export type { ByteWriter } from './billing/relay-bytes.ts';
+export { ByteAccumulator } from './byte-accumulator.ts';
+export { assertProvidersSupport, CatalogueService, type ProviderAvailability } from './catalogue-service.ts';
 export { ChallengeTokens } from './challenges/challenge-tokens.ts';
 export {
+  canIssueChallenges,
   IssueChallenge,
   IssueChallengeHandler,
   type PaymentChallenge,
-  takesChallenges,
 } from './challenges/issue-challenge.ts';
-export { type Proof, type ProofFault, Proofs, type ShownProof } from './challenges/proofs.ts';
+export {
+  type InvalidProofReason,
+  type PresentedProof,
+  ProofVerifier,
+  type VerifiedProof,
+} from './challenges/proofs.ts';
 export { Clock, SystemClock } from './clock.ts';
-export { wantedLookUp } from './data/parse-data-lookup.ts';
-export { LookUp, type LookUpClient, LookUpHandler } from './data/run-data-lookup.ts';
-export { asFailure, type FailureCode, UnservableRequest, UpstreamFailure } from './errors.ts';
+export { parseDataLookup } from './data/parse-data-lookup.ts';
+export { type DataFileWriter, RunDataLookup, RunDataLookupHandler } from './data/run-data-lookup.ts';
+export { type FailureCode, InvalidRequestError, toUpstreamError, UpstreamError } from './errors.ts';
 export type { ChatBody, Reasoning } from './inference/chat/chat-body.ts';
-export { LEAST_OUTPUT } from './inference/chat/chat-quote.ts';
-export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/chat/completion-writer.ts';
-export { boundInputTokens, countInputTokens, countTokens } from './inference/chat/count-tokens.ts';
+export { MIN_RESPONSES_OUTPUT_TOKENS } from './inference/chat/chat-quote.ts';
+export {
+  type BilledCompletion,
+  type CompletionSource,
+  type CompletionWriter,
+  KeepAliveSettings,
+} from './inference/chat/completion-writer.ts';
+export { countInputTokens, countMaxChatInputTokens, countTokens } from './inference/chat/count-tokens.ts';
 export type { ChatDelta, TypedEvent } from './inference/chat/translating-writer.ts';
-export { ChatQuotes } from './inference/chat-execution/chat-quoter.ts';
+export { ChatQuoter } from './inference/chat-execution/chat-quoter.ts';
 export { CompleteChat, CompleteChatHandler } from './inference/chat-execution/complete-chat.ts';
-export { AnswerLengths } from './inference/chat-execution/output-length-stats.ts';
-export { type CompletionBody, chatFor } from './inference/completions/completions.ts';
-export { withTools } from './inference/completions/functions.ts';
-export { type Retelling, retold } from './inference/completions/translate.ts';
+export { OutputLengthStats } from './inference/chat-execution/output-length-stats.ts';
+export { type CompletionBody, toChatRequest } from './inference/completions/completions.ts';
+export { toToolsRequest } from './inference/completions/functions.ts';
+export { type TranslateChunk, translateEvents } from './inference/completions/translate.ts';
 export {
   CreateEmbeddings,
   CreateEmbeddingsHandler,
-  type EmbeddingAnswer,
   type EmbeddingBody,
+  type EmbeddingsResult,
 } from './inference/embeddings/create-embeddings.ts';
 export type { MessagesBody } from './inference/messages/body.ts';
 export { CountMessageTokens, CountMessageTokensHandler } from './inference/messages/count-tokens.ts';
 export { CreateMessage, CreateMessageHandler } from './inference/messages/create-message.ts';
-export { MessageDraft } from './inference/messages/message-builder.ts';
-export type { MessageOutlet } from './inference/messages/message-writer.ts';
-export { type MessagesRequest, readMessagesRequest } from './inference/messages/request.ts';
-export { privateModel } from './inference/private/private-order.ts';
+export { MessageBuilder } from './inference/messages/message-builder.ts';
+export type { MessageEventOutput } from './inference/messages/message-writer.ts';
+export { type ParsedMessagesRequest, parseMessagesRequest } from './inference/messages/request.ts';
+export { resolvePrivateModel } from './inference/private/private-order.ts';
 export {
+  type CiphertextWriter,
   RelayPrivateChat,
   RelayPrivateChatHandler,
-  type SealedClient,
 } from './inference/private/relay-private-chat.ts';
 export type { ResponsesBody } from './inference/responses/body.ts';
-export { type ChatRequest, Chats } from './inference/responses/chat-service.ts';
+export { type ChatParams, ChatService } from './inference/responses/chat-service.ts';
 export {
-  Conversations,
-  PreviousRemoved,
-  type Recalled,
+  ConversationService,
+  type LoadedConversation,
+  PreviousResponseRemovedError,
+  ResponseStore,
   type StoredChain,
-  type StoredReader,
   type StoredResponse,
-  StoredResponses,
-  type WantedResponse,
+  type StoredResponseReader,
+  type StoredResponseRef,
 } from './inference/responses/conversations.ts';
 export { CountResponseTokens, CountResponseTokensHandler } from './inference/responses/count-tokens.ts';
 export { CreateResponse, CreateResponseHandler } from './inference/responses/create-response.ts';
@@ -110,15 +126,15 @@ export { LOGPROBS, wantsEncrypted } from './inference/responses/native-request.t
 export { ResponseOutput } from './inference/responses/output.ts';
 export type { OutputItem } from './inference/responses/output-items.ts';
 export type { ChatMessage } from './inference/responses/parts.ts';
-export { type ResponsesRequest, readResponsesRequest } from './inference/responses/request.ts';
-export { ResponseReading } from './inference/responses/request-loader.ts';
+export { type ParsedResponsesRequest, parseResponsesRequest } from './inference/responses/request.ts';
+export { ResponseRequestLoader } from './inference/responses/request-loader.ts';
 export type { ResponseError } from './inference/responses/response-builder.ts';
-export type { ResponseOutlet } from './inference/responses/response-writer.ts';
-export { type ItemPage, inputOf, pageOf } from './inference/responses/stored-items.ts';
+export type { ResponseEventOutput } from './inference/responses/response-writer.ts';
+export { getFullInput, type ItemPage, paginateItems } from './inference/responses/stored-items.ts';
 export type { Conversation } from './inference/responses/stored-parts.ts';
 export { Toolset } from './inference/responses/toolset.ts';
-export { isParsable, MAX_PARTS } from './json-limits.ts';
-export { type Recording, RecordingLength } from './media/audio/audio-duration.ts';
+export { isWithinJsonLimits, MAX_PARTS } from './json-limits.ts';
+export { AudioDurationCounter, type AudioRecording } from './media/audio/audio-duration.ts';
 export { DEFAULT_SPEAKER, Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
 export {
   DEFAULT_TRANSCRIBER,
@@ -127,32 +143,32 @@ export {
   type Transcription,
   type TranscriptionBody,
 } from './media/audio/transcribe.ts';
-export { languagesOf, speaks } from './media/audio/voices.ts';
-export { type DataUri, dataUri, isDataUri } from './media/data-uri.ts';
-export { type Download, DownloadFailure, type DownloadLimits, Downloads } from './media/downloads.ts';
+export { listLanguages, supportsLanguage } from './media/audio/voices.ts';
+export { type DataUri, isDataUri, parseDataUri } from './media/data-uri.ts';
+export { type Download, DownloadError, Downloader, type DownloadLimits } from './media/downloads.ts';
 export {
   type ByteRange,
   type FileName,
   type FilePurpose,
   FileStore,
-  FilesUnavailable,
-  type FileToKeep,
-  type KeptFile,
-  newFileId,
-  readFileId,
+  FileStoreUnavailableError,
+  type FileToStore,
+  generateFileId,
+  parseFileId,
+  type StoredFile,
 } from './media/file-store.ts';
 export {
   type DeliveredImage,
-  type ImageAnswer,
-  MakeImages,
-  MakeImagesHandler,
+  GenerateImages,
+  GenerateImagesHandler,
+  type GenerateImagesResult,
 } from './media/images/generate-images.ts';
 export { ImageFiles, type UploadedImages } from './media/images/image-files.ts';
 export { ImageMaker } from './media/images/image-generator.ts';
-export { ImageQuotes } from './media/images/image-quoter.ts';
+export { ImageQuoter } from './media/images/image-quoter.ts';
 export type { ImageBody } from './media/images/image-request.ts';
-export { LINK_LASTS_MS, MediaLinks } from './media/media-links.ts';
-export { RefusedPrompts } from './media/rejected-prompts.ts';
+export { MAX_LINK_LIFETIME_MS, MediaLinks } from './media/media-links.ts';
+export { RejectedPrompts } from './media/rejected-prompts.ts';
 export {
   filePath,
   type LinkCheck,
@@ -163,110 +179,114 @@ export {
   statusPath,
 } from './media/signed-links.ts';
 export {
-  RefusedVideos,
+  RejectedVideoLimit,
   RequestVideo,
+  type RequestVideoDependencies,
   RequestVideoHandler,
-  type VideoPreparations,
-  type VideoRequest,
-  videoIdOf,
+  type RequestVideoParams,
+  toVideoId,
 } from './media/videos/request-video.ts';
-export { type VideoBody, type VideoQuote, VideoQuotes } from './media/videos/video-quoter.ts';
-export { type KeptRequest, KeptRequests, RequestLost } from './media/videos/video-request-store.ts';
-export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
+export { type VideoBody, type VideoQuote, VideoQuoter } from './media/videos/video-quoter.ts';
 export {
-  evidenceOf,
-  type HookedSubmission,
-  VideoHints,
-  VideoHookReceiver,
-  VideoHooks,
+  StoredRequestLostError,
+  type StoredVideoRequest,
+  VideoRequestStore,
+} from './media/videos/video-request-store.ts';
+export { type StoredVideo, VideoFetchError, VideoResults } from './media/videos/video-results.ts';
+export {
+  toHold,
+  VideoPollTrigger,
+  VideoWebhookReceiver,
+  VideoWebhooks,
+  type WebhookSubmission,
 } from './media/videos/video-webhooks.ts';
-export type { DataAnswer, DataCall, FoundData, FoundFile } from './providers/data-calls.ts';
+export type { DataCall, DataResponse, FileDataResponse, JsonDataResponse } from './providers/data-calls.ts';
 export type {
+  GeneratedFile,
+  GeneratedImages,
+  GenerationUsage,
   ImageCall,
-  MadeFile,
-  MadeImages,
-  MadeUse,
   MediaParameters,
+  ProviderWebhook,
   SourceImage,
-  Speech,
+  SpeechAudio,
   SpeechCall,
   SpokenSegment,
   SpokenWord,
   SubmittedVideo,
   Transcript,
   TranscriptionCall,
-  VendorHook,
-  VideoLook,
-  VideoMaker,
   VideoOrder,
+  VideoProvider,
+  VideoStatus,
   WireMapping,
 } from './providers/media-calls.ts';
 export {
+  type EncryptedChunk,
+  EncryptedErrorResponse,
+  type EncryptedResponse,
+  type EncryptedResponseHead,
   type PrivateChatCall,
-  type SealedAnswer,
-  type SealedHead,
-  type SealedPiece,
-  SealedRefusal,
 } from './providers/private-calls.ts';
 export {
-  type AnswerIdentity,
+  type AppliedSampling,
   type Capability,
   type ChatCall,
   type ChatProtocol,
+  type Completion,
+  type CompletionIdentity,
+  type CompletionStream,
   type EmbeddingCall,
-  type Embeddings,
-  type EventReceiver,
+  type EmbeddingsResponse,
   type Provider,
-  Providers,
-  type Sampling,
-  type StreamedAnswer,
-  type WholeAnswer,
+  ProviderRegistry,
+  type SseEventSink,
 } from './providers/provider.ts';
 export {
-  type Found,
   MAX_RESULT_CHARACTERS,
   type NativeSearch,
-  type SearchNote,
   type SearchQuery,
   type SearchResult,
+  type SearchStatus,
+  type WebSearchResponse,
 } from './providers/web-search.ts';
-export { AbuseLimits, type Counted, TooManyRequests } from './rate-limiter.ts';
+export { RateLimiter, type RateLimitKey, TooManyRequestsError } from './rate-limiter.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
-export { defaultEndpoints } from './routing/route.ts';
-export { keyIdOf, type Sealed, Secrets } from './secrets.ts';
-export { StorageRoom } from './storage-quota.ts';
+export { selectDefaultEndpoints } from './routing/route.ts';
+export { type SealedSecretBox, Secrets, toMasterKeyId } from './secrets.ts';
+export { StorageQuota } from './storage-quota.ts';
 export {
   Accounts,
   AutoTopups,
   Challenges,
-  openStreams,
+  createStreams,
   PriceLists,
   RefusedRequests,
   Streams,
   Topups,
   Videos,
 } from './streams.ts';
-export { cut, scrubbed } from './third-party-text.ts';
+export { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
 export {
   type CreatedTopup,
   CreateTopup,
   CreateTopupHandler,
   newTopupId,
-  noMethod,
   TOPUP_ID_LENGTH,
+  unknownMethodError,
 } from './topups/create-topup.ts';
 export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
 export {
   type BackendPayment,
+  type CreatedPayment,
   type PaymentBackend,
-  PaymentBackends,
+  PaymentBackendRegistry,
   type PaymentRequest,
-  type RequestedPayment,
-  type WebHook,
+  type WebhookRequest,
 } from './topups/payment-backend.ts';
-export { CARD, type OfferedMethod, OfferedPayments } from './topups/payment-methods.ts';
-export { receivedIn } from './topups/received-amount.ts';
+export { CARD, type OfferedMethod, PaymentMethods } from './topups/payment-methods.ts';
+export { toReceivedAmount } from './topups/received-amount.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
-export { TopupHints } from './topups/topup-poll-trigger.ts';
-export type { Thing } from './wire/json-object.ts';
-export { DONE, MAX_EVENT_CHARACTERS, SseReader, sseComment, sseData, sseEvent } from './wire/sse.ts';
+export { TopupPollTrigger } from './topups/topup-poll-trigger.ts';
+export type { JsonObject } from './wire/json-object.ts';
+export { DONE, formatSseComment, formatSseEvent, MAX_EVENT_CHARACTERS, parseSseData, SseParser } from './wire/sse.ts';

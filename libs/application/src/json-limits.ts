@@ -8,7 +8,7 @@ const DEAR_SIGNS = ['{', '[', ':'];
  * Whether JSON may be parsed: with more objects, lists and fields that would take seconds, and many times the memory of the text.
  * Signs that stand in a text are counted as well; a text with so many is longer than any model reads.
  */
-export function isParsable(json: string): boolean {
+export function isWithinJsonLimits(json: string): boolean {
   if (json.length <= MAX_PARTS) return true;
   let left = MAX_PARTS;
   for (const sign of DEAR_SIGNS) {

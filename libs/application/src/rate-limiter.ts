@@ -1,5 +1,5 @@
 /** What costs nothing, and by whom it is counted. What a balance pays for is not counted. */
-export type Counted =
+export type RateLimitKey =
   | 'accounts of an address'
   | 'invoices of an address'
   | 'invoices of an account'
@@ -13,21 +13,21 @@ export type Counted =
   | 'free requests of an address in a day';
 
 /** Bounds how often what costs nothing is given, on all gateways together. */
-export abstract class AbuseLimits {
+export abstract class RateLimiter {
   /**
    * Counts one, also where it is one too many.
    * @param whose address, account or key; what everybody shares is nobody's
-   * @throws TooManyRequests; StoreUnavailableError when it cannot be counted: then it is not given
+   * @throws TooManyRequestsError; StoreUnavailableError when it cannot be counted: then it is not given
    */
-  abstract count(counted: Counted, whose?: string): Promise<void>;
+  abstract count(counted: RateLimitKey, whose?: string): Promise<void>;
 
   /** Whether this process knows, without asking, that one more would be too many. */
-  abstract isOver(counted: Counted, whose: string): boolean;
+  abstract isOver(counted: RateLimitKey, whose: string): boolean;
 }
 
 /** More is asked for than is given for nothing. */
-export class TooManyRequests extends Error {
-  override readonly name = 'TooManyRequests';
+export class TooManyRequestsError extends Error {
+  override readonly name = 'TooManyRequestsError';
 
   constructor(
     message: string,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { ChallengeTokens, LinkSigner, Secrets, SystemClock, VideoHooks } from '#application';
+import { ChallengeTokens, LinkSigner, Secrets, SystemClock, VideoWebhooks } from '#application';
 
 const [older, newer] = [randomBytes(32), randomBytes(32)];
 const before = new Secrets(older);
@@ -43,7 +43,7 @@ test('addresses and tokens that were given away are good under each key of the r
     expect(new LinkSigner(narrowed, clock).check('file', path, Object.fromEntries(signed)).ok).toBe(one === switched);
     const token = new ChallengeTokens(one).tokenOf(terms, 'gateway.example');
     expect(new ChallengeTokens(other).read(token)).toMatchObject({ id: terms.id });
-    const hook = new VideoHooks('https://gateway.example', one).addressOf('fal', submission)?.split('/').at(-1);
-    expect(new VideoHooks(undefined, other).read('fal', hook ?? '')).toEqual(submission);
+    const hook = new VideoWebhooks('https://gateway.example', one).addressOf('fal', submission)?.split('/').at(-1);
+    expect(new VideoWebhooks(undefined, other).read('fal', hook ?? '')).toEqual(submission);
   }
 });

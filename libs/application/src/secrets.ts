@@ -7,7 +7,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** A secret as an event keeps it: AES-256-GCM, and which key seals it. */
-export interface Sealed {
+export interface SealedSecretBox {
   readonly key: string;
   readonly box: string;
 }
@@ -18,7 +18,7 @@ function derived(masterKey: Buffer, purpose: string, bytes = 32): Buffer {
 }
 
 /** Names a master key without telling it. */
-export function keyIdOf(masterKey: Buffer): string {
+export function toMasterKeyId(masterKey: Buffer): string {
   return derived(masterKey, 'countinghouse key id', 6).toString('hex');
 }
 
@@ -31,7 +31,7 @@ interface RingKey {
 
 function ringKey(masterKey: Buffer): RingKey {
   const hashKey = derived(masterKey, 'countinghouse key hash').toString('hex');
-  return { id: keyIdOf(masterKey), masterKey, hashKey, sealKey: derived(masterKey, 'countinghouse seal') };
+  return { id: toMasterKeyId(masterKey), masterKey, hashKey, sealKey: derived(masterKey, 'countinghouse seal') };
 }
 
 /**
@@ -47,7 +47,7 @@ export class Secrets {
    * @param masterKey 32 random bytes, as each of the others
    * @param oldest of them the one that this installation has had for longest, whatever their order is
    */
-  constructor(masterKey: Buffer, others: readonly Buffer[] = [], oldest = keyIdOf(masterKey)) {
+  constructor(masterKey: Buffer, others: readonly Buffer[] = [], oldest = toMasterKeyId(masterKey)) {
     this.ring = [ringKey(masterKey), ...others.map(ringKey)];
     this.oldest = this.ring.find(({ id }) => id === oldest) ?? this.ring[0];
   }
@@ -89,12 +89,12 @@ export class Secrets {
     return hashed(text, this.oldest);
   }
 
-  seal(secret: string): Sealed {
+  seal(secret: string): SealedSecretBox {
     return { key: this.keyId, box: this.sealBytes(Buffer.from(secret)).toString('base64') };
   }
 
   /** @throws Error when it was sealed with a master key that is not in the ring, or was changed */
-  open({ key, box }: Sealed): string {
+  open({ key, box }: SealedSecretBox): string {
     const found = this.ring.find(({ id }) => id === key);
     if (!found) throw new Error(`a secret is sealed with the master key ${key}, which is not among MASTER_KEY`);
     return unsealed(Buffer.from(box, 'base64'), found).toString();

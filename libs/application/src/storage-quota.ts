@@ -5,7 +5,7 @@ const UNFUNDED_BYTES = 1024 * 1024;
  * How many bytes are stored for an account beside the books: its Responses, and the answers that are kept for its
  * Idempotency-Keys. Storing costs nothing.
  */
-export class StorageRoom {
+export class StorageQuota {
   /** @param isFunded whether an account was ever credited */
   constructor(
     private readonly bytes: number,

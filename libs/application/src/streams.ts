@@ -122,7 +122,7 @@ export abstract class Streams {
  * Opens the write paths of one process. There is one of each in a process: it owns the warm states.
  * @param warm how many of them there may be
  */
-export function openStreams(
+export function createStreams(
   store: EventStore,
   snapshots: SnapshotStore,
   runtime: Runtime,

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { scrubbed } from './third-party-text.ts';
+import { sanitizeThirdPartyText } from './third-party-text.ts';
 
 test.each([
   ['a key', 'Incorrect API key provided: sk-proj-abc123DEF456. Find it in your account', 'sk-proj-abc123DEF456'],
@@ -24,10 +24,10 @@ test.each([
   ['what stands at the cut', `${'so '.repeat(163)}sk-proj-abc123DEF456ghi789`, 'sk-proj'],
 ])('%s does not show', (_, words, secret) => {
   expect(words).toContain(secret);
-  const shown = scrubbed(words);
+  const shown = sanitizeThirdPartyText(words);
   expect(shown).not.toContain(secret);
   expect(shown).toContain('…');
-  expect(scrubbed(shown)).toBe(shown);
+  expect(sanitizeThirdPartyText(shown)).toBe(shown);
 });
 
 test.each([
@@ -38,12 +38,12 @@ test.each([
   'meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8 and claude-sonnet-4-5-20250929 do not take `top_k`',
   'The string did not match the expected pattern ^[a-zA-Z0-9_-]{1,64}$ in tools.3.custom.name',
 ])('what a caller can mend stays: %s', (words) => {
-  expect(scrubbed(words)).toBe(words);
+  expect(sanitizeThirdPartyText(words)).toBe(words);
 });
 
 test('words are one line, cut, and well-formed, however long they are', () => {
-  expect(scrubbed(' half\n\u0000 of \ud800 it ')).toBe('half of \ufffd it');
-  expect(scrubbed('no '.repeat(10_000_000)).length).toBeLessThanOrEqual(500);
+  expect(sanitizeThirdPartyText(' half\n\u0000 of \ud800 it ')).toBe('half of \ufffd it');
+  expect(sanitizeThirdPartyText('no '.repeat(10_000_000)).length).toBeLessThanOrEqual(500);
   for (const each of ['a', '1', 'a1', 'aA1/', ':', '-', '.', 'x@', 'org-', '/usr', 'key=', 'sk-', 'a.'])
-    expect(scrubbed(each.repeat(2_000_000)).length).toBeLessThanOrEqual(500);
+    expect(sanitizeThirdPartyText(each.repeat(2_000_000)).length).toBeLessThanOrEqual(500);
 });

@@ -35,16 +35,16 @@ const SECRETS: readonly RegExp[] = [
 ];
 
 /** Words of others as they may be shown: one line, without what looks like a secret, and cut. Done again, it changes nothing. */
-export function scrubbed(words: string): string {
+export function sanitizeThirdPartyText(words: string): string {
   const line = words
     .slice(0, MAX_READ)
     .toWellFormed()
     .replace(/[\p{C}\s]+/gu, ' ')
     .trim();
-  return cut(SECRETS.reduce((text, secret) => text.replace(secret, MASK), line));
+  return truncateText(SECRETS.reduce((text, secret) => text.replace(secret, MASK), line));
 }
 
 /** A text of others', no longer than facts and answers have them. */
-export function cut(text: string): string {
+export function truncateText(text: string): string {
   return text.length > MAX_WORDS ? `${text.slice(0, MAX_WORDS - MASK.length).toWellFormed()}${MASK}` : text;
 }

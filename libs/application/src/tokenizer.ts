@@ -14,7 +14,7 @@ const DIGIT = /^\p{N}$/u;
 const PARTS_AT_ONCE = 20;
 
 /** An upper bound, in practice, of the tokens of a text, without a tokenizer. */
-export function boundText(text: string): number {
+export function countMaxTextTokens(text: string): number {
   const characters = text.length;
   return characters * PER_CHARACTER + (Buffer.byteLength(text) - characters) * PER_FURTHER_BYTE + 1;
 }
@@ -23,7 +23,7 @@ export function boundText(text: string): number {
  * The parts in which a text is counted. They are cut where a word or a number ends, where no token goes on; only a cut
  * through a run of letters that is longer than a part can make tokens more of it.
  */
-export function* partsAtOnce(text: string): Generator<string> {
+export function* splitForTokenizer(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const end = endOfPart(text, start);
     yield text.slice(start, end);
@@ -32,9 +32,9 @@ export function* partsAtOnce(text: string): Generator<string> {
 }
 
 /** The same, with turns for others in between. */
-export async function* partsOf(text: string): AsyncGenerator<string> {
+export async function* splitForTokenizerAsync(text: string): AsyncGenerator<string> {
   let parts = 0;
-  for (const part of partsAtOnce(text)) {
+  for (const part of splitForTokenizer(text)) {
     yield part;
     if (++parts % PARTS_AT_ONCE === 0) await pause();
   }
@@ -43,12 +43,12 @@ export async function* partsOf(text: string): AsyncGenerator<string> {
 function endOfPart(text: string, start: number): number {
   const most = start + PART_CHARACTERS;
   if (most >= text.length) return text.length;
-  for (let end = most; end > start; end--) if (isBetweenTokens(text, end)) return end;
+  for (let end = most; end > start; end--) if (isTokenBoundary(text, end)) return end;
   return most;
 }
 
 /** Tokenizers take texts apart into words, numbers and all else, before they look for tokens. */
-export function isBetweenTokens(text: string, at: number): boolean {
+export function isTokenBoundary(text: string, at: number): boolean {
   const before = text[at - 1] ?? '';
   const behind = String.fromCodePoint(text.codePointAt(at) ?? 0);
   return (LETTER.test(before) && !LETTER.test(behind)) || (DIGIT.test(before) && !DIGIT.test(behind));

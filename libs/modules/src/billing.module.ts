@@ -1,5 +1,13 @@
 import { Module } from '@nestjs/common';
-import { CallLimits, ClientPatience, Clock, EndpointHealth, Payers, Paying, Streams } from '#application';
+import {
+  BillingEngine,
+  CallLimits,
+  Clock,
+  EndpointHealth,
+  KeepAliveSettings,
+  PayerFactory,
+  Streams,
+} from '#application';
 import { Foundation, Presence } from '#foundation';
 import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
@@ -11,23 +19,23 @@ import { StreamsModule } from './streams.module.ts';
   imports: [StoresModule, StreamsModule],
   providers: [
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
-    { provide: ClientPatience, inject: [Role], useFactory: ({ settings }: Role): ClientPatience => settings },
+    { provide: KeepAliveSettings, inject: [Role], useFactory: ({ settings }: Role): KeepAliveSettings => settings },
     { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
     { provide: Presence, inject: [Role, Foundation, Readiness], useFactory: showPresence },
     {
-      provide: Payers,
+      provide: PayerFactory,
       inject: [Streams, Clock, Presence, Role],
       useFactory: (streams: Streams, clock: Clock, presence: Presence, { settings }: Role) =>
-        new Payers(streams, clock, () => presence.owner(), settings.absorbedPerHour),
+        new PayerFactory(streams, clock, () => presence.owner(), settings.absorbedPerHour),
     },
     {
-      provide: Paying,
+      provide: BillingEngine,
       inject: [EndpointHealth, CallLimits, Foundation],
       useFactory: (health: EndpointHealth, limits: CallLimits, { runtime }: Foundation) =>
-        new Paying(health, limits, runtime.alarm),
+        new BillingEngine(health, limits, runtime.alarm),
     },
   ],
-  exports: [CallLimits, ClientPatience, EndpointHealth, Payers, Paying],
+  exports: [CallLimits, KeepAliveSettings, EndpointHealth, PayerFactory, BillingEngine],
 })
 export class PayingModule {}
 

@@ -2,7 +2,7 @@ import { cp, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Catalogues } from '#application';
+import type { CatalogueService } from '#application';
 import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
 import type { Log } from '#foundation';
 import { CatalogueWatch } from './catalogue-watch.ts';
@@ -21,7 +21,7 @@ test('a mistake in a changed file is reported once with file, line and field; wh
     error: ({ err }: { err: Error }) => messages.push(err.message),
     info: () => undefined,
   } as unknown as Log;
-  const catalogues = { replace: async (next: Catalogue) => void replaced.push(next) } as unknown as Catalogues;
+  const catalogues = { replace: async (next: Catalogue) => void replaced.push(next) } as unknown as CatalogueService;
   const file = path.join(directory, 'audio.json');
   const good = await readFile(file, 'utf8');
   let later = Date.now() / 1_000;

@@ -1,4 +1,4 @@
-import type { Catalogues } from '#application';
+import type { CatalogueService } from '#application';
 import { type Catalogue, catalogueStamp } from '#catalogue';
 import type { Log } from '#foundation';
 
@@ -24,7 +24,7 @@ export class CatalogueWatch {
 
   constructor(
     private readonly source: CatalogueSource,
-    private readonly catalogues: Catalogues,
+    private readonly catalogues: CatalogueService,
     private readonly log: Log,
   ) {
     this.stamp = catalogueStamp(source.directory);

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Catalogues, Clock, PriceLists, served } from '#application';
+import { assertProvidersSupport, CatalogueService, Clock, PriceLists } from '#application';
 import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
 import { OpenedProviders } from '#connectors';
 import { StartError } from '#foundation';
@@ -14,26 +14,26 @@ import { StreamsModule } from './streams.module.ts';
   imports: [StoresModule, StreamsModule, ProvidersModule],
   providers: [
     {
-      provide: Catalogues,
+      provide: CatalogueService,
       inject: [Role, OpenedProviders, PriceLists, Clock],
       useFactory: (role: Role, vendors: OpenedProviders, priceLists: PriceLists, clock: Clock) =>
-        Catalogues.with(firstOf(sourceOf(role, vendors)), vendors, priceLists, clock),
+        CatalogueService.with(firstOf(sourceOf(role, vendors)), vendors, priceLists, clock),
     },
     {
       provide: CatalogueWatch,
-      inject: [Role, OpenedProviders, Catalogues],
-      useFactory: (role: Role, vendors: OpenedProviders, catalogues: Catalogues) =>
+      inject: [Role, OpenedProviders, CatalogueService],
+      useFactory: (role: Role, vendors: OpenedProviders, catalogues: CatalogueService) =>
         role.keep(new CatalogueWatch(sourceOf(role, vendors), catalogues, role.log)),
     },
   ],
-  exports: [Catalogues],
+  exports: [CatalogueService],
 })
 export class CatalogueModule {}
 
 /** Also what vendors cannot do is wrong with a catalogue. */
 function sourceOf({ settings }: Role, vendors: OpenedProviders): CatalogueSource {
   const directory = settings.catalogueDir ?? shippedCatalogue();
-  return { directory, read: () => served(readCatalogue(directory), vendors) };
+  return { directory, read: () => assertProvidersSupport(readCatalogue(directory), vendors) };
 }
 
 /** @throws StartError that names the file, the model and the field */

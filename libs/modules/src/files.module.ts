@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { Module } from '@nestjs/common';
-import { Clock, Downloads, FileStore, FilesUnavailable, LinkSigner, Secrets } from '#application';
+import { Clock, Downloader, FileStore, FileStoreUnavailableError, LinkSigner, Secrets } from '#application';
 import { HttpDownloads, LocalFiles, S3Files } from '#connectors';
 import { Foundation, StartError } from '#foundation';
 import { Role } from './role.ts';
@@ -17,7 +17,7 @@ import { StoresModule } from './stores.module.ts';
       useFactory: (secrets: Secrets, clock: Clock) => new LinkSigner(secrets, clock),
     },
     {
-      provide: Downloads,
+      provide: Downloader,
       inject: [Role],
       useFactory: ({ settings }: Role) => new HttpDownloads({ ...settings, admitted: settings.privateSources }),
     },
@@ -28,7 +28,7 @@ import { StoresModule } from './stores.module.ts';
       useFactory: async (role: Role) => role.keep(await openFileStore(role)),
     },
   ],
-  exports: [Downloads, FileStore, LinkSigner],
+  exports: [Downloader, FileStore, LinkSigner],
 })
 export class FilesModule {}
 
@@ -37,7 +37,7 @@ async function openFileStore({ settings }: Role): Promise<FileStore> {
   try {
     return await (s3Bucket === undefined ? LocalFiles.open(filesDir) : S3Files.open(s3Of(settings, s3Bucket)));
   } catch (error) {
-    if (!(error instanceof FilesUnavailable)) throw error;
+    if (!(error instanceof FileStoreUnavailableError)) throw error;
     const { name, message } = error.cause as Error;
     const where = s3Bucket === undefined ? `The directory of files ${filesDir}` : `The bucket ${s3Bucket} (S3_BUCKET)`;
     throw new StartError(`${where} cannot be used: ${message || name}.`);

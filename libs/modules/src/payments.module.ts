@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CARD, Clock, ExchangeRates, OfferedPayments, PaymentBackends } from '#application';
+import { CARD, Clock, ExchangeRates, PaymentBackendRegistry, PaymentMethods } from '#application';
 import { readPayments } from '#catalogue';
 import { coinbase, coinGecko, kraken, MarketRates, openPaymentBackends } from '#connectors';
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
@@ -15,17 +15,17 @@ const RATED = Symbol('the coins that rates are wanted of');
   imports: [StoresModule],
   providers: [
     { provide: TERMS, inject: [Role], useFactory: readTerms },
-    { provide: PaymentBackends, inject: [Role, TERMS], useFactory: openBackends },
+    { provide: PaymentBackendRegistry, inject: [Role, TERMS], useFactory: openBackends },
     {
-      provide: OfferedPayments,
-      inject: [Role, TERMS, PaymentBackends],
-      useFactory: ({ settings }: Role, terms: PaymentTerms, backends: PaymentBackends) =>
-        new OfferedPayments(terms, backends, settings.maxOpenInvoices),
+      provide: PaymentMethods,
+      inject: [Role, TERMS, PaymentBackendRegistry],
+      useFactory: ({ settings }: Role, terms: PaymentTerms, backends: PaymentBackendRegistry) =>
+        new PaymentMethods(terms, backends, settings.maxOpenInvoices),
     },
-    { provide: RATED, inject: [TERMS, PaymentBackends], useFactory: ratedIn },
+    { provide: RATED, inject: [TERMS, PaymentBackendRegistry], useFactory: ratedIn },
     { provide: ExchangeRates, inject: [Role, RATED, Clock, Foundation], useFactory: openRates },
   ],
-  exports: [PaymentBackends, OfferedPayments, ExchangeRates],
+  exports: [PaymentBackendRegistry, PaymentMethods, ExchangeRates],
 })
 export class PaymentsModule {}
 
@@ -50,7 +50,7 @@ function cardLimits({ cardMinUsd, cardMaxUsd }: Role['settings']): PaymentMethod
   return { USD: { min: String(cardMinUsd), max: String(cardMaxUsd) } };
 }
 
-function openBackends(role: Role, terms: PaymentTerms): Promise<PaymentBackends> {
+function openBackends(role: Role, terms: PaymentTerms): Promise<PaymentBackendRegistry> {
   return role.keep(orStop(() => openPaymentBackends(role.settings, terms)));
 }
 
@@ -95,7 +95,7 @@ function rateSourcesIn({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: R
 }
 
 /** A coin that is rated as another needs the rate of that; what has a fixed rate needs none. */
-function ratedIn({ coins, methods }: PaymentTerms, backends: PaymentBackends): Rated {
+function ratedIn({ coins, methods }: PaymentTerms, backends: PaymentBackendRegistry): Rated {
   const paid = methods.filter((each) => backends.of(each)).map(({ coin }) => coins.find(({ code }) => code === coin));
   const taken = paid.flatMap((coin) => (coin && coin.fixedRate === undefined ? (coin.ratedAs ?? coin.code) : []));
   return { coins, taken: [...new Set(taken)] };

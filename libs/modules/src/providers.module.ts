@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Providers } from '#application';
+import { ProviderRegistry } from '#application';
 import { readProviders } from '#catalogue';
 import { OpenedProviders, openProviders } from '#connectors';
 import { Role } from './role.ts';
@@ -8,9 +8,9 @@ import { Role } from './role.ts';
 @Module({
   providers: [
     { provide: OpenedProviders, inject: [Role], useFactory: open },
-    { provide: Providers, useExisting: OpenedProviders },
+    { provide: ProviderRegistry, useExisting: OpenedProviders },
   ],
-  exports: [OpenedProviders, Providers],
+  exports: [OpenedProviders, ProviderRegistry],
 })
 export class ProvidersModule {}
 

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { keyIdOf, Secrets } from '#application';
+import { Secrets, toMasterKeyId } from '#application';
 import type { DomainEvent } from '#domain';
 import { admitKeys, assertFirst, Foundation, readMasterKeys } from '#foundation';
 import { type EventReader, START_POSITION } from '#kernel';
@@ -20,7 +20,7 @@ async function openSecrets({ settings }: Role, pool: pg.Pool, { store }: Foundat
   const firstUsed = () => firstKeyUsed(store);
   const [masterKey, ...others] = await readMasterKeys(settings, () => assertFirst(pool, firstUsed));
   const ring = [masterKey as Buffer, ...others];
-  const oldest = await admitKeys(pool, ring.map(keyIdOf), firstUsed);
+  const oldest = await admitKeys(pool, ring.map(toMasterKeyId), firstUsed);
   return new Secrets(masterKey as Buffer, others, oldest);
 }
 

@@ -1,7 +1,16 @@
 import { getHeapStatistics } from 'node:v8';
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Secrets, Streams, Topups } from '#application';
+import {
+  Accounts,
+  AutoTopups,
+  createStreams,
+  PriceLists,
+  RefusedRequests,
+  Secrets,
+  Streams,
+  Topups,
+} from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation } from '#foundation';
 import { StreamStateCache } from '#kernel';
@@ -20,7 +29,7 @@ const WARM_PART = 0.25;
       provide: Streams,
       inject: [Foundation, pg.Pool, ProjectorLag, Secrets],
       useFactory: ({ store, runtime }: Foundation, pool: pg.Pool, lag: ProjectorLag, secrets: Secrets) =>
-        openStreams(
+        createStreams(
           lag.watching(store),
           new PostgresSnapshots(pool, secrets.keysFor('countinghouse snapshots')),
           runtime,

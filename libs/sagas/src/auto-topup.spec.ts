@@ -9,16 +9,16 @@ import {
   AutoTopupLimits,
   type BackendPayment,
   CreateTopupHandler,
+  createStreams,
   ExchangeRates,
-  OfferedPayments,
-  openStreams,
   type PaymentBackend,
-  PaymentBackends,
+  PaymentBackendRegistry,
+  PaymentMethods,
   type PaymentRequest,
   type Streams,
   TopupPayments,
-  type WalletAnswer,
   type WalletConnection,
+  type WalletResponse,
   Wallets,
 } from '#application';
 import { readPayments } from '#catalogue';
@@ -85,7 +85,7 @@ class Node implements PaymentBackend {
 }
 
 /** What a wallet does with the nth request, from 1. */
-type Behaviour = (nth: number, pay: () => void, hear: (answer: WalletAnswer) => void) => void;
+type Behaviour = (nth: number, pay: () => void, hear: (answer: WalletResponse) => void) => void;
 
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   'pays at once': (_, pay, hear) => {
@@ -126,7 +126,7 @@ class Purse extends Wallets {
     throw new Error('it is connected');
   }
 
-  async pay({ pubkey }: WalletConnection, invoice: string, hear: (answer: WalletAnswer) => void): Promise<void> {
+  async pay({ pubkey }: WalletConnection, invoice: string, hear: (answer: WalletResponse) => void): Promise<void> {
     await this.act('ask the wallet', async () => {
       asked.push({ pubkey, invoice });
       const settle = () => {
@@ -198,12 +198,12 @@ function newLease() {
   return { stop, lease: { token: ++token, signal: stop.signal, holds: () => !stop.signal.aborted } };
 }
 
-const offered = () => new OfferedPayments(readPayments(), new PaymentBackends([node]), 50);
+const offered = () => new PaymentMethods(readPayments(), new PaymentBackendRegistry([node]), 50);
 
 /** What credits payments: a process that lives. */
 function watch(): void {
   const { lease } = newLease();
-  const streams = openStreams(store, NO_SNAPSHOTS, runtime);
+  const streams = createStreams(store, NO_SNAPSHOTS, runtime);
   const { accounts, topups } = streams;
   const payments = new TopupPayments(new Market(), offered(), time);
   parts.push(
@@ -211,7 +211,7 @@ function watch(): void {
       {
         ...{ facts: store, accounts, topups, payments, due, checkpoints: checkpointsOf(alive), clock: time, runtime },
         ...{
-          backends: new PaymentBackends([node]),
+          backends: new PaymentBackendRegistry([node]),
           byReference: async () => ({ ids: new Map(), complete: true }),
           looksPerSecond: 1_000,
         },
@@ -240,11 +240,11 @@ function ask(act: Act = alive): void {
   const appending: EventStore = Object.create(store, {
     append: { value: (...args: Parameters<EventStore['append']>) => doing('append', () => store.append(...args)) },
   });
-  const streams = openStreams(appending, NO_SNAPSHOTS, runtime);
+  const streams = createStreams(appending, NO_SNAPSHOTS, runtime);
   const requesting: PaymentBackend = Object.create(node, {
     request: { value: (wanted: PaymentRequest) => doing('request', () => node.request(wanted)) },
   });
-  const requested = new OfferedPayments(readPayments(), new PaymentBackends([requesting]), 50);
+  const requested = new PaymentMethods(readPayments(), new PaymentBackendRegistry([requesting]), 50);
   const creation = new CreateTopupHandler(streams as Streams, requested, new Market(), time);
   parts.push(
     ...runAutoTopups(
@@ -252,7 +252,7 @@ function ask(act: Act = alive): void {
         ...{
           facts: store,
           streams,
-          backends: new PaymentBackends([node]),
+          backends: new PaymentBackendRegistry([node]),
           wallets: new Purse(doing),
           clock: time,
           runtime,
@@ -276,7 +276,7 @@ function ask(act: Act = alive): void {
 const cause = createRootCause('test', 'test');
 
 async function connect(pubkey = ONE): Promise<void> {
-  const { accounts, autoTopups } = openStreams(store, NO_SNAPSHOTS, runtime);
+  const { accounts, autoTopups } = createStreams(store, NO_SNAPSHOTS, runtime);
   const secret = { key: '', box: '' };
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
   const at = time.now();
@@ -287,7 +287,7 @@ async function connect(pubkey = ONE): Promise<void> {
 }
 
 async function balance(): Promise<string> {
-  return formatUsd((await openStreams(store, NO_SNAPSHOTS, runtime).accounts.read(ACCOUNT)).available);
+  return formatUsd((await createStreams(store, NO_SNAPSHOTS, runtime).accounts.read(ACCOUNT)).available);
 }
 
 async function journal(): Promise<readonly StoredEvent<AutoTopupEvent>[]> {

@@ -2,14 +2,14 @@ import {
   type AutoTopupInvoices,
   type AutoTopupLimits,
   type Clock,
-  InvoiceRefused,
+  InvoiceRejectedError,
   newTopupId,
-  type PaymentBackends,
+  type PaymentBackendRegistry,
   type Secrets,
   type Streams,
-  type WalletAnswer,
+  type WalletResponse,
   type Wallets,
-  WalletUnreached,
+  WalletUnreachableError,
 } from '#application';
 import {
   type AccountState,
@@ -44,7 +44,7 @@ export interface AutoTopupPorts {
   readonly facts: EventReader;
   readonly streams: Pick<Streams, 'accounts' | 'topups' | 'autoTopups'>;
   readonly invoices: AutoTopupInvoices;
-  readonly backends: PaymentBackends;
+  readonly backends: PaymentBackendRegistry;
   readonly wallets: Wallets;
   readonly secrets: Pick<Secrets, 'open'>;
   readonly limits: AutoTopupLimits;
@@ -87,7 +87,7 @@ class AutoTopupSteps {
       const data = { attempt, invoice: destination.value, expiresAt, at: this.given.clock.now() };
       await this.given.streams.autoTopups.run(accountId, { type: 'RecordInvoice', data }, cause);
     } catch (error) {
-      if (!(error instanceof InvoiceRefused)) throw error;
+      if (!(error instanceof InvoiceRejectedError)) throw error;
       await this.end({ attempt, outcome: 'failed', why: error.message }, accountId, cause);
     }
   }
@@ -149,12 +149,12 @@ class AutoTopupSteps {
       return { ...unsent('enough was credited by now'), unneeded: true };
     const secret = this.opened(connected.secret, accountId);
     if (secret === undefined) return unsent('the secret of the wallet cannot be read here');
-    const hear = (answer: WalletAnswer) => void this.note({ attempt, request, ...answer }, accountId);
+    const hear = (answer: WalletResponse) => void this.note({ attempt, request, ...answer }, accountId);
     try {
       await wallets.pay({ ...connected.wallet, secret }, invoice, hear);
       return { sent: true };
     } catch (error) {
-      if (error instanceof WalletUnreached) return unsent(error.message);
+      if (error instanceof WalletUnreachableError) return unsent(error.message);
       throw error;
     }
   }
@@ -174,7 +174,7 @@ class AutoTopupSteps {
    * says it again, so it waits for a store that is away.
    */
   private async note(
-    answer: WalletAnswer & { readonly attempt: number; readonly request: number },
+    answer: WalletResponse & { readonly attempt: number; readonly request: number },
     accountId: string,
   ): Promise<void> {
     const { streams, clock, runtime } = this.given;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type BackendPayment, openStreams, type PaymentBackend, PaymentBackends } from '#application';
+import { type BackendPayment, createStreams, type PaymentBackend, PaymentBackendRegistry } from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
@@ -109,8 +109,8 @@ function watch(act: Act = alive): void {
   };
   const running = watchChallenges(
     {
-      ...{ facts: store, challenges: openStreams(appending, NO_SNAPSHOTS, runtime).challenges, looksPerSecond: 100 },
-      backends: new PaymentBackends([node.backend(doing)]),
+      ...{ facts: store, challenges: createStreams(appending, NO_SNAPSHOTS, runtime).challenges, looksPerSecond: 100 },
+      backends: new PaymentBackendRegistry([node.backend(doing)]),
       due: {
         due: (...args) => due.due(...args),
         waiting: (name) => due.waiting(name),
@@ -133,7 +133,7 @@ async function pass(milliseconds: number): Promise<void> {
   }
 }
 
-const challenges = () => openStreams(store, NO_SNAPSHOTS, runtime).challenges;
+const challenges = () => createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 
 async function issue(id = ID): Promise<void> {
   const expires = { expiresAt: time.in(5 * MINUTE), usableUntil: time.in(24 * 60 * MINUTE) };

@@ -1,4 +1,10 @@
-import { type Challenges, type Clock, type PaymentBackends, receivedIn, UpstreamFailure } from '#application';
+import {
+  type Challenges,
+  type Clock,
+  type PaymentBackendRegistry,
+  toReceivedAmount,
+  UpstreamError,
+} from '#application';
 import { type ChallengeCommand, type ChallengeStep, challengeWorkflow } from '#domain';
 import {
   type CheckpointStore,
@@ -14,7 +20,7 @@ import { type PacedLooks, pacedLooks } from './payment-poller.ts';
 export interface ChallengeWatchPorts {
   readonly facts: EventReader;
   readonly challenges: Challenges;
-  readonly backends: PaymentBackends;
+  readonly backends: PaymentBackendRegistry;
   /** Requests to each back end in a second. */
   readonly looksPerSecond: number;
   readonly due: WorkflowSchedule;
@@ -48,10 +54,10 @@ async function learn(
 ): Promise<readonly ChallengeCommand[]> {
   const found = await looks.get(backend)?.look(reference, false);
   if (!found) return [];
-  const received = receivedIn(found);
+  const received = toReceivedAmount(found);
   if (received.units > 0n) return [{ type: 'RecordChallengePayment', data: { ...received, at: clock.now() } }];
   if (isProven) {
-    const why = new UpstreamFailure('upstream_error', `${backend} has no payment for ${reference}`);
+    const why = new UpstreamError('upstream_error', `${backend} has no payment for ${reference}`);
     runtime.alarm(`the payment of challenge ${id} was proven, and its back end does not know it`, why);
   }
   return [];

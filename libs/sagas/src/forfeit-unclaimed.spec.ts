@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Challenges, openStreams } from '#application';
+import { type Challenges, createStreams } from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { formatUsd, NO_SNAPSHOTS, START_POSITION } from '#kernel';
@@ -33,7 +33,7 @@ afterEach(async () => {
 /** The write path of a process of its own. */
 function writePath(): Challenges {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
-  return openStreams(store, NO_SNAPSHOTS, runtime).challenges;
+  return createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 }
 
 /** Challenges of 0.0115 USD each that were paid, and can be used for a day. */

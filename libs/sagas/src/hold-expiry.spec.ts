@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Accounts, EXPIRY_MARGIN_MS, HeldFunds, openStreams, type Streams } from '#application';
+import { type Accounts, createStreams, EXPIRY_MARGIN_MS, HoldCommandRouter, type Streams } from '#application';
 import type { ChallengeCommand, DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, parseUsd, Rejection, START_POSITION, type StoredEvent } from '#kernel';
@@ -48,20 +48,20 @@ afterEach(async () => {
 /** The write paths of a process of its own. */
 function streams(): Streams {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
-  return openStreams(store, NO_SNAPSHOTS, runtime);
+  return createStreams(store, NO_SNAPSHOTS, runtime);
 }
 
 function writePath(): Accounts {
   return streams().accounts;
 }
 
-function payersOf(accounts: Accounts): HeldFunds {
-  return new HeldFunds({ accounts } as never);
+function payersOf(accounts: Accounts): HoldCommandRouter {
+  return new HoldCommandRouter({ accounts } as never);
 }
 
 /** Starts an instance, in a process of its own by default. */
 function start({
-  payers = new HeldFunds(streams()),
+  payers = new HoldCommandRouter(streams()),
   clock = time,
   overdue = openHoldsPast,
   seeminglyDead = async () => [...dead],

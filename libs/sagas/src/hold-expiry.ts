@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Clock, EXPIRY_MARGIN_MS, expireHoldsBy, type HeldFunds } from '#application';
+import { type Clock, createExpireHoldsCommand, EXPIRY_MARGIN_MS, type HoldCommandRouter } from '#application';
 import type { HoldCommand } from '#domain';
 import { createRootCause } from '#kernel';
 
@@ -13,7 +13,7 @@ const DEAD_AFTER_MS = 10_000;
 
 /** What the ports find are hints: the payer's stream decides. Payers go by their streams, such as `account-…`. */
 export interface HoldExpiryPorts {
-  readonly payers: Pick<HeldFunds, 'run'>;
+  readonly payers: Pick<HoldCommandRouter, 'run'>;
   readonly clock: Clock;
   /** Payers that seem to have a hold past its expiry at an instant. */
   overdue(at: string): Promise<readonly string[]>;
@@ -33,7 +33,7 @@ export async function expireHolds(ports: HoldExpiryPorts, signal: AbortSignal): 
     const late = clock.isSure() ? await found('holds past their expiry', () => overdue(before), ports) : [];
     for (const payer of late) {
       if (signal.aborted) return;
-      await endHolds(payer, expireHoldsBy(clock), ports);
+      await endHolds(payer, createExpireHoldsCommand(clock), ports);
     }
     const dead = await watch.look();
     const left = dead.length > 0 ? await found('holds of processes that have died', () => heldBy(dead), ports) : [];

@@ -1,15 +1,15 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { type PaymentBackend, UpstreamFailure } from '#application';
+import { type PaymentBackend, UpstreamError } from '#application';
 import { VirtualTime } from '../../testing/src/fake-clock.ts';
 import { PacedLooks } from './payment-poller.ts';
 
-const AWAY = new UpstreamFailure('upstream_unavailable', 'The back end cannot be reached');
+const AWAY = new UpstreamError('upstream_unavailable', 'The back end cannot be reached');
 
-const WRONG = new UpstreamFailure('upstream_error', 'What the back end answered cannot be true');
+const WRONG = new UpstreamError('upstream_error', 'What the back end answered cannot be true');
 
 let time: VirtualTime;
 let asked: { readonly at: number; readonly references: readonly string[] }[];
-let fails: UpstreamFailure | undefined;
+let fails: UpstreamError | undefined;
 let over: AbortController;
 
 beforeEach(() => {
@@ -96,8 +96,8 @@ describe('looks at a back end', () => {
   });
 
   test.each([
-    ['takes too long', new UpstreamFailure('timeout', 'too long')],
-    ['answers with an error', new UpstreamFailure('upstream_error', 'status 500', { status: 500 })],
+    ['takes too long', new UpstreamError('timeout', 'too long')],
+    ['answers with an error', new UpstreamError('upstream_error', 'status 500', { status: 500 })],
   ])('are not made again for each when the back end %s', async (_, failure) => {
     fails = failure;
     const looks = open(8, 4);

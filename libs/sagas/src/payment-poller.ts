@@ -1,4 +1,4 @@
-import { type BackendPayment, type PaymentBackend, type PaymentBackends, UpstreamFailure } from '#application';
+import { type BackendPayment, type PaymentBackend, type PaymentBackendRegistry, UpstreamError } from '#application';
 import type { Runtime } from '#kernel';
 
 /** Requests to one back end that run at the same time. */
@@ -36,7 +36,7 @@ export class PacedLooks {
 
   /**
    * @param received ids of its payments that were received before
-   * @throws UpstreamFailure; what the signal is aborted with
+   * @throws UpstreamError; what the signal is aborted with
    */
   async look(reference: string, ahead: boolean, received: readonly string[] = []): Promise<readonly BackendPayment[]> {
     if (this.away !== undefined) throw this.away;
@@ -70,7 +70,7 @@ export class PacedLooks {
       const payments = Map.groupBy(found, ({ reference }) => reference);
       for (const { reference, answer } of batch) answer.resolve(payments.get(reference) ?? []);
     } catch (error) {
-      const isAway = error instanceof UpstreamFailure && error.code === 'upstream_unavailable';
+      const isAway = error instanceof UpstreamError && error.code === 'upstream_unavailable';
       if (batch.length > 1 && !isFailing(error) && this.away === undefined) return void this.alone.push(...batch);
       for (const { answer } of batch) answer.reject(error);
       if (isAway) this.leaveAlone(error);
@@ -78,7 +78,7 @@ export class PacedLooks {
   }
 
   /** What waits fails at once: it would only keep looks at other back ends waiting. */
-  private leaveAlone(error: UpstreamFailure): void {
+  private leaveAlone(error: UpstreamError): void {
     this.refuse(error);
     void this.runtime.sleep(LEFT_ALONE_MS, this.signal).then(() => {
       if (!this.signal.aborted) this.away = undefined;
@@ -94,7 +94,7 @@ export class PacedLooks {
 
 /** Looks at each back end, by its name. */
 export function pacedLooks(
-  backends: PaymentBackends,
+  backends: PaymentBackendRegistry,
   perSecond: number,
   runtime: Pick<Runtime, 'sleep'>,
   signal: AbortSignal,
@@ -104,5 +104,5 @@ export function pacedLooks(
 
 /** Whether the back end itself fails: then to ask it as much again would not help it. Else what it said is wrong. */
 function isFailing(error: unknown): boolean {
-  return error instanceof UpstreamFailure && (error.code !== 'upstream_error' || error.status !== undefined);
+  return error instanceof UpstreamError && (error.code !== 'upstream_error' || error.status !== undefined);
 }

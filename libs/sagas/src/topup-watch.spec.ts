@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type BackendPayment,
+  createStreams,
   ExchangeRates,
-  OfferedPayments,
-  openStreams,
   type PaymentBackend,
-  PaymentBackends,
+  PaymentBackendRegistry,
+  PaymentMethods,
   type Rate,
   TopupPayments,
-  UpstreamFailure,
+  UpstreamError,
 } from '#application';
 import { readPayments } from '#catalogue';
 import type { DomainEvent, InvoiceIssued } from '#domain';
@@ -95,7 +95,7 @@ class Market extends ExchangeRates {
   rate: string | undefined;
 
   async usdPer(): Promise<Rate> {
-    if (this.rate === undefined) throw new UpstreamFailure('upstream_unavailable', 'No exchange rate is available');
+    if (this.rate === undefined) throw new UpstreamError('upstream_unavailable', 'No exchange rate is available');
     return { value: this.rate, source: 'market', at: '2026-11-20T12:30:00.000Z' };
   }
 }
@@ -122,10 +122,10 @@ const checkpoints: CheckpointStore = {
 
 /** What one process has: write paths of its own, and the watch. */
 class Process {
-  readonly streams = openStreams(store, NO_SNAPSHOTS, runtime);
+  readonly streams = createStreams(store, NO_SNAPSHOTS, runtime);
   readonly payments = new TopupPayments(
     market,
-    new OfferedPayments(readPayments(), new PaymentBackends([node]), 1),
+    new PaymentMethods(readPayments(), new PaymentBackendRegistry([node]), 1),
     time,
   );
   private readonly over = new AbortController();
@@ -148,7 +148,7 @@ class Process {
     this.parts = watchTopups(
       {
         ...{ facts: store, accounts, topups, payments: this.payments, due, checkpoints, clock: time, runtime },
-        ...{ backends: new PaymentBackends([node]), byReference, looksPerSecond: 100 },
+        ...{ backends: new PaymentBackendRegistry([node]), byReference, looksPerSecond: 100 },
       },
       lease,
     );

@@ -1,4 +1,4 @@
-import type { Accounts, Clock, PaymentBackend, PaymentBackends, TopupPayments, Topups } from '#application';
+import type { Accounts, Clock, PaymentBackend, PaymentBackendRegistry, TopupPayments, Topups } from '#application';
 import { type TopupCommand, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
 import {
   type CheckpointStore,
@@ -26,7 +26,7 @@ export interface TopupWatchPorts {
   readonly facts: EventReader;
   readonly accounts: Accounts;
   readonly topups: Topups;
-  readonly backends: PaymentBackends;
+  readonly backends: PaymentBackendRegistry;
   readonly payments: TopupPayments;
   /** Requests to each back end in a second. */
   readonly looksPerSecond: number;

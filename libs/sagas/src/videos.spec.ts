@@ -5,24 +5,24 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
+  createStreams,
   type Download,
-  DownloadFailure,
-  Downloads,
+  DownloadError,
+  Downloader,
   type FileName,
   FileStore,
-  type FileToKeep,
-  HeldFunds,
-  KeptRequests,
-  openStreams,
-  Providers,
+  type FileToStore,
+  HoldCommandRouter,
+  ProviderRegistry,
   Secrets,
   type SubmittedVideo,
-  UpstreamFailure,
-  VideoHooks,
-  type VideoLook,
-  type VideoMaker,
+  UpstreamError,
   type VideoOrder,
+  type VideoProvider,
+  VideoRequestStore,
   VideoResults,
+  type VideoStatus,
+  VideoWebhooks,
 } from '#application';
 import { mediaTypeOf } from '#connectors';
 import { type DomainEvent, EVENT_SCHEMA, type HoldLimits, type SubmissionResult, type VideoEvent } from '#domain';
@@ -69,20 +69,20 @@ interface Behaviour {
   submit?(nth: number): void;
   /** Whether it takes it, of which it says nothing where it refuses. */
   readonly takes?: boolean;
-  look?(age: number): VideoLook | undefined;
+  look?(age: number): VideoStatus | undefined;
   /** Seconds until it is made and billed; undefined: never. */
   readonly made?: number;
-  file?(nth: number): Buffer | DownloadFailure;
+  file?(nth: number): Buffer | DownloadError;
   /** Seconds until it calls, each time with what it has taken. */
   readonly calls?: readonly number[];
 }
 
 const refusal = (status: number) => {
   const code = status === 429 ? 'rate_limited' : 'invalid_request';
-  return new UpstreamFailure(code, 'As it was told', { status });
+  return new UpstreamError(code, 'As it was told', { status });
 };
 const lostAnswer = () => {
-  throw new UpstreamFailure('upstream_error', 'The upstream broke off the answer');
+  throw new UpstreamError('upstream_error', 'The upstream broke off the answer');
 };
 const inDoubt: Behaviour = { submit: lostAnswer };
 
@@ -105,20 +105,20 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   'fails, and sends its invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('yes')) },
   'fails, and says nothing of an invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('perhaps')) },
   'never ends, and sends its invoice': { look: () => ({ state: 'pending' }) },
-  'has lost the file': { file: () => new DownloadFailure('It is gone', 'gone') },
+  'has lost the file': { file: () => new DownloadError('It is gone', 'gone') },
   'has made a text': { file: () => Buffer.from('Good evening') },
   'loses the connection': {
-    file: (nth) => (nth < 4 ? new DownloadFailure('It broke off', 'failed') : FILM),
+    file: (nth) => (nth < 4 ? new DownloadError('It broke off', 'failed') : FILM),
   },
   'cannot be asked for a while': {
     look: (age) => {
-      if (age < 20) throw new UpstreamFailure('upstream_unavailable', 'The upstream cannot be reached');
+      if (age < 20) throw new UpstreamError('upstream_unavailable', 'The upstream cannot be reached');
       return undefined;
     },
   },
 };
 
-function failed(invoiced: 'no' | 'yes' | 'perhaps'): VideoLook {
+function failed(invoiced: 'no' | 'yes' | 'perhaps'): VideoStatus {
   return { state: 'failed', code: 'content_policy_violation', message: 'It may not be shown', invoiced };
 }
 
@@ -140,7 +140,7 @@ class Vendor {
     return money.sum(this.orders.filter(({ billed }) => billed).map(() => parseUsd(COST)));
   }
 
-  maker(act: Act): VideoMaker {
+  maker(act: Act): VideoProvider {
     return {
       submit: (order) => act('submit', async () => this.submit(order)),
       look: (reference) => act('look', async () => this.look(reference)),
@@ -151,7 +151,7 @@ class Vendor {
   private submit({ hookUrl }: VideoOrder): SubmittedVideo {
     this.submissions++;
     const refused = caught(() => behaviour.submit?.(this.submissions));
-    if (refused instanceof UpstreamFailure && refused.status !== undefined) throw refused;
+    if (refused instanceof UpstreamError && refused.status !== undefined) throw refused;
     const order: Order = { id: randomUUID(), at: time.milliseconds(), hook: hookUrl, billed: false };
     this.orders.push(order);
     for (const seconds of behaviour.calls ?? []) void call(order, seconds * SECOND);
@@ -159,7 +159,7 @@ class Vendor {
     return { reference: order.id, vendorId: order.id };
   }
 
-  private look(reference: string): VideoLook {
+  private look(reference: string): VideoStatus {
     this.work();
     const order = this.orders.find(({ id }) => id === reference);
     if (!order) throw refusal(404);
@@ -191,7 +191,7 @@ async function call({ id, hook }: Order, milliseconds: number): Promise<void> {
   if (!named) throw new Error('its address names no video');
   const answer: SubmissionResult = { taken: true, reference: id, vendorId: id, hooked: true };
   const data = { submission: named.submission, outcome: { known: true, answer } as const, at: time.now() };
-  await openStreams(store, NO_SNAPSHOTS, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
+  await createStreams(store, NO_SNAPSHOTS, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
   await due.wake('videos', [named.jobId], time.now());
 }
 
@@ -205,7 +205,7 @@ class Files extends FileStore {
     super();
   }
 
-  keep({ id, n, mediaType, bytes }: FileToKeep): Promise<number> {
+  keep({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
     return this.act('keep', async () => {
       const pieces: Uint8Array[] = [];
       if (bytes instanceof Uint8Array) pieces.push(bytes);
@@ -236,7 +236,7 @@ async function* pieces(bytes: Buffer) {
   yield bytes;
 }
 
-class Net extends Downloads {
+class Net extends Downloader {
   constructor(private readonly act: Act) {
     super();
   }
@@ -248,7 +248,7 @@ class Net extends Downloads {
   ofVendor(): Promise<Download> {
     return this.act('download', async () => {
       const file = behaviour.file?.(++vendor.fetches) ?? FILM;
-      if (file instanceof DownloadFailure) throw file;
+      if (file instanceof DownloadError) throw file;
       return { bytes: pieces(file), declaredType: undefined, declaredSize: undefined };
     });
   }
@@ -270,7 +270,7 @@ let parts: Promise<void>[];
 let token: number;
 
 const secrets = new Secrets(Buffer.alloc(32, 7));
-const hooks = new VideoHooks('https://gateway.example', secrets);
+const hooks = new VideoWebhooks('https://gateway.example', secrets);
 const runtime: Runtime = {
   newId: randomUUID,
   sleep: (milliseconds, signal) =>
@@ -331,13 +331,13 @@ function work(act: Act = alive): void {
   });
   const own = new Files(doing, files);
   const maker = vendor.maker(doing);
-  const providers: Providers = Object.create(Providers.prototype, { of: { value: () => maker } });
-  const streams = openStreams(appending, NO_SNAPSHOTS, runtime);
+  const providers: ProviderRegistry = Object.create(ProviderRegistry.prototype, { of: { value: () => maker } });
+  const streams = createStreams(appending, NO_SNAPSHOTS, runtime);
   const running = runVideos(
     {
       ...{ facts: store, streams, providers, hooks },
-      payers: new HeldFunds(streams),
-      requests: new KeptRequests(own, secrets),
+      payers: new HoldCommandRouter(streams),
+      requests: new VideoRequestStore(own, secrets),
       results: new VideoResults(own, new Net(doing), mediaTypeOf),
       looksPerSecond: 100,
       due: {
@@ -364,7 +364,7 @@ type Wish = Omit<HoldLimits, 'keyId' | 'part'> & { readonly at: string };
 /** An account with 10 USD. */
 async function holdOfAccount(terms: Wish): Promise<string> {
   const { at } = terms;
-  const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
+  const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
   const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' } };
   const free = { limit: null, resetPeriod: null, expireAt: null };
   const run = (command: Parameters<typeof accounts.run>[1]) => accounts.run(ACCOUNT, command, cause);
@@ -377,7 +377,7 @@ async function holdOfAccount(terms: Wish): Promise<string> {
 
 /** A challenge whose proof is shown. */
 async function holdOfChallenge(terms: Wish): Promise<string> {
-  const { challenges } = openStreams(store, NO_SNAPSHOTS, runtime);
+  const { challenges } = createStreams(store, NO_SNAPSHOTS, runtime);
   const usable = { priceList: 'p', query, expiresAt: terms.expiresAt, usableUntil: terms.expiresAt, at: terms.at };
   const data = issuedChallenge(usable, terms.atMost);
   await challenges.run(CHALLENGE, { type: 'IssueChallenge', data }, cause);
@@ -388,13 +388,13 @@ async function holdOfChallenge(terms: Wish): Promise<string> {
 /** A payer asks for a video, as a gateway does it for it. */
 async function request(holdId: string = randomUUID(), held = holdOfAccount): Promise<string> {
   const jobId = `gen_${randomUUID().replaceAll('-', '')}`;
-  const { videos, priceLists } = openStreams(store, NO_SNAPSHOTS, runtime);
+  const { videos, priceLists } = createStreams(store, NO_SNAPSHOTS, runtime);
   const at = time.now();
   const lines = [{ of: endpoint.of, provider: 'fal', creditor: 'fal', prices }];
   await priceLists.run('p', { type: 'PublishPriceList', data: { version: 'p', lines, at } }, cause);
   const amounts = { atLeast: PRICE, atMost: PRICE };
   const payer = await held({ holdId, ...amounts, owner: 'gateway-1', query, expiresAt: time.in(600 * SECOND), at });
-  const kept = await new KeptRequests(files, secrets).keep(
+  const kept = await new VideoRequestStore(files, secrets).keep(
     { prompt: 'A harbour', image: undefined, orders: [{ parameters: { duration: '8' }, wire: {} }] },
     time.milliseconds(),
   );
@@ -434,7 +434,7 @@ async function untilEnded(): Promise<void> {
 /** What became of the money, and what the auditor says. */
 async function books() {
   const all = await facts();
-  const { accounts, challenges } = openStreams(store, NO_SNAPSHOTS, runtime);
+  const { accounts, challenges } = createStreams(store, NO_SNAPSHOTS, runtime);
   const { available, held } = await accounts.read(ACCOUNT);
   const { available: left, holds } = await challenges.read(CHALLENGE);
   const costs = all.flatMap(({ type, data }) =>
@@ -549,7 +549,7 @@ describe('without anybody dying', () => {
 
   test('a hold that has ended before it was kept is never handed to a vendor', async () => {
     await request();
-    const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
+    const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
     await accounts.run(ACCOUNT, { type: 'AbandonHolds', data: { owner: 'gateway-1', at: time.now() } }, cause);
     work();
     await untilEnded();
@@ -606,7 +606,7 @@ test('an end that the account has forgotten is not made again', async () => {
       return answer;
     });
     await pass(50);
-    const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
+    const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
     for (let i = 0; i < 1_100; i++) {
       const hold = { holdId: `h${i}`, keyId: null, atLeast: parseUsd('1'), atMost: parseUsd('1'), query };
       const at = time.now();

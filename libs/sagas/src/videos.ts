@@ -1,18 +1,18 @@
 import {
-  asFailure,
   type Clock,
-  evidenceOf,
-  type HeldFunds,
-  type KeptRequest,
-  type KeptRequests,
-  NoVideo,
-  type Providers,
-  RequestLost,
+  type HoldCommandRouter,
+  type ProviderRegistry,
+  StoredRequestLostError,
+  type StoredVideoRequest,
   type Streams,
-  UpstreamFailure,
-  type VideoHooks,
-  type VideoMaker,
+  toHold,
+  toUpstreamError,
+  UpstreamError,
+  VideoFetchError,
+  type VideoProvider,
+  type VideoRequestStore,
   type VideoResults,
+  type VideoWebhooks,
 } from '#application';
 import {
   type HoldCommand,
@@ -58,11 +58,11 @@ const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video 
 export interface VideoPorts {
   readonly facts: EventReader;
   readonly streams: Pick<Streams, 'videos'>;
-  readonly payers: Pick<HeldFunds, 'run'>;
-  readonly providers: Providers;
-  readonly requests: KeptRequests;
+  readonly payers: Pick<HoldCommandRouter, 'run'>;
+  readonly providers: ProviderRegistry;
+  readonly requests: VideoRequestStore;
   readonly results: VideoResults;
-  readonly hooks: VideoHooks;
+  readonly hooks: VideoWebhooks;
   /** Looks at each vendor in a second. */
   readonly looksPerSecond: number;
   readonly due: WorkflowSchedule;
@@ -157,7 +157,7 @@ class VideoSteps {
         throw new Error('the vendor calls it by a name that is too long');
       return { taken: true, reference, vendorId, hooked: hookUrl !== undefined };
     } catch (error) {
-      const failure = asFailure(error);
+      const failure = toUpstreamError(error);
       if (!isRefused(failure)) {
         this.given.runtime.alarm(`it is not known whether ${upstream} has taken video ${jobId}`, error);
         throw error;
@@ -169,11 +169,11 @@ class VideoSteps {
   }
 
   /** Nothing is handed over without it. */
-  private async opened(request: VideoRequested['data']['request']): Promise<KeptRequest | SubmissionResult> {
+  private async opened(request: VideoRequested['data']['request']): Promise<StoredVideoRequest | SubmissionResult> {
     try {
       return await this.given.requests.open(request);
     } catch (error) {
-      const lost = error instanceof RequestLost;
+      const lost = error instanceof StoredRequestLostError;
       this.given.runtime.alarm('the request of a video cannot be read', error);
       const why = 'The request could not be read again';
       return { taken: false, refused: lost, again: !lost, code: lost ? 'request_lost' : 'storage_unavailable', why };
@@ -193,7 +193,7 @@ class VideoSteps {
     const look = await this.maker(upstream, hold)
       .look(reference, AbortSignal.timeout(LOOK_MS))
       .catch((error: unknown) => {
-        if (error instanceof UpstreamFailure && error.code === 'upstream_unavailable') pace.leaveAlone();
+        if (error instanceof UpstreamError && error.code === 'upstream_unavailable') pace.leaveAlone();
         throw error;
       });
     const at = this.given.clock.now();
@@ -220,14 +220,14 @@ class VideoSteps {
       return [{ type: 'RecordStored', data: { ...stored, at: this.given.clock.now() } }];
     } catch (error) {
       if (this.over.aborted) throw error;
-      if (error instanceof NoVideo) return failed(error.final, error.message);
-      if (error instanceof UpstreamFailure) return failed(false, error.message);
+      if (error instanceof VideoFetchError) return failed(error.final, error.message);
+      if (error instanceof UpstreamError) return failed(false, error.message);
       throw error; // the file store is away: it is not the vendor's fault
     }
   }
 
-  private maker(upstream: string, hold: VideoSubmitEffect['hold']): VideoMaker {
-    return this.given.providers.of(evidenceOf(hold), upstream, 'videos');
+  private maker(upstream: string, hold: VideoSubmitEffect['hold']): VideoProvider {
+    return this.given.providers.of(toHold(hold), upstream, 'videos');
   }
 
   private paceOf(upstream: string): LookPace {
@@ -240,6 +240,6 @@ class VideoSteps {
 }
 
 /** Whether it has surely not been taken. */
-function isRefused({ status, unsent }: UpstreamFailure): boolean {
+function isRefused({ status, unsent }: UpstreamError): boolean {
   return unsent || (status !== undefined && status >= 300 && !PERHAPS_PASSED_ON.has(status));
 }

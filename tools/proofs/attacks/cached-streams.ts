@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { openStreams } from '#application';
+import { createStreams } from '#application';
 import { type EventStore, NO_SNAPSHOTS, type StoredEvent, StreamStateCache } from '#kernel';
 import { opening, pair } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
@@ -31,7 +31,7 @@ export const warmStreams: Attack = {
     for (const { accounts, ended, running } of WAVES) {
       const facts = factsOf(ended, running);
       const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
-      const streams = openStreams(storeOf(facts), NO_SNAPSHOTS, runtime, warm);
+      const streams = createStreams(storeOf(facts), NO_SNAPSHOTS, runtime, warm);
       for (let i = 0; i < accounts; i++) await streams.accounts.read(randomUUID());
       most = Math.max(most, garbage() - before);
       estimated = Math.max(estimated, warm.bytes);

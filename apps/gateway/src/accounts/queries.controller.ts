@@ -1,6 +1,6 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, Catalogues } from '#application';
+import { type Caller, CatalogueService } from '#application';
 import { parseInstant } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { type HistoryFilter, type HistoryPage, type HistoryRecord, PageTooFar } from '#projections';
@@ -19,7 +19,7 @@ export class QueriesController {
     private readonly authenticator: Authenticator,
     private readonly books: BooksReader,
     private readonly reads: HistoryReads,
-    private readonly catalogues: Catalogues,
+    private readonly catalogues: CatalogueService,
   ) {}
 
   @Get('history')

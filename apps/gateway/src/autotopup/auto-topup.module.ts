@@ -3,8 +3,8 @@ import {
   AutoTopupLimits,
   ConnectWalletHandler,
   DisconnectWalletHandler,
-  OfferedPayments,
-  WalletAgreements,
+  PaymentMethods,
+  WalletConnector,
   Wallets,
 } from '#application';
 import { PaymentsModule, SecretsModule, StoresModule, StreamsModule, WalletsModule } from '#modules';
@@ -17,9 +17,9 @@ import { AutoTopupController } from './auto-topup.controller.ts';
   controllers: [AutoTopupController],
   providers: [
     {
-      provide: WalletAgreements,
-      inject: [Wallets, OfferedPayments, AutoTopupLimits],
-      useFactory: (...ports: ConstructorParameters<typeof WalletAgreements>) => new WalletAgreements(...ports),
+      provide: WalletConnector,
+      inject: [Wallets, PaymentMethods, AutoTopupLimits],
+      useFactory: (...ports: ConstructorParameters<typeof WalletConnector>) => new WalletConnector(...ports),
     },
     ConnectWalletHandler,
     DisconnectWalletHandler,

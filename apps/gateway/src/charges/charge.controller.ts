@@ -1,6 +1,6 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Clock, OfferedPayments, type Proof, Streams } from '#application';
+import { Clock, PaymentMethods, Streams, type VerifiedProof } from '#application';
 import { type ChallengePhase, type ChallengeState, getChallengePhase } from '#domain';
 import { money, toUsdJsonNumber as usd, ZERO_USD } from '#kernel';
 import { Unauthorized } from '../edge/errors/errors.ts';
@@ -14,7 +14,7 @@ const STATES: Partial<Record<ChallengePhase, ChallengePhase>> = { issued: 'paid'
 export class ChargeController {
   constructor(
     private readonly streams: Streams,
-    private readonly offered: OfferedPayments,
+    private readonly offered: PaymentMethods,
     private readonly clock: Clock,
   ) {}
 
@@ -42,7 +42,7 @@ export class ChargeController {
   }
 }
 
-function chargeOf({ id, issued }: Proof, challenge: ChallengeState, now: string) {
+function chargeOf({ id, issued }: VerifiedProof, challenge: ChallengeState, now: string) {
   const { query, price, paymentHash, usableUntil, at } = issued;
   const { charged, forfeited, available, holds, paid } = challenge;
   const phase = getChallengePhase(challenge, now);

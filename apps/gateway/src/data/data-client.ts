@@ -1,10 +1,10 @@
 import type { FastifyReply } from 'fastify';
-import type { LookUpClient, Receipt } from '#application';
+import type { DataFileWriter, Receipt } from '#application';
 import { formatUsd, type PicoUsd, ZERO_USD } from '#kernel';
 import { ReplyStream } from '../edge/responses/http-stream-writer.ts';
 
 /** A client that receives a file as its vendor sends it. */
-export class DataClient extends ReplyStream implements LookUpClient {
+export class DataClient extends ReplyStream implements DataFileWriter {
   private price: PicoUsd = ZERO_USD;
 
   constructor(reply: FastifyReply) {

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, HttpCode, MethodNotAllowedException, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, Catalogues, LookUp, OfferedPayments, takesChallenges } from '#application';
+import { type Caller, CatalogueService, canIssueChallenges, PaymentMethods, RunDataLookup } from '#application';
 import { SOCIAL } from '#catalogue';
 import { formatUsd } from '#kernel';
 import { Authenticated } from '../edge/authentication/authenticator.ts';
@@ -23,14 +23,14 @@ export class DataController {
   constructor(
     private readonly commands: CommandBus,
     private readonly paid: PaidRequests,
-    private readonly catalogues: Catalogues,
-    private readonly offered: OfferedPayments,
+    private readonly catalogues: CatalogueService,
+    private readonly offered: PaymentMethods,
   ) {}
 
   @Get(['v1/data/endpoints', 'data/endpoints'])
   @Operation(operations.listDataEndpoints)
   endpoints() {
-    const data = dataEndpointRows(this.catalogues.current, takesChallenges(this.offered));
+    const data = dataEndpointRows(this.catalogues.current, canIssueChallenges(this.offered));
     return { status: 'success', data, total: data.length };
   }
 
@@ -72,7 +72,7 @@ export class DataController {
     const asked = { query: request.query as Readonly<Record<string, unknown>>, body };
     await this.paid.once(request, reply, caller, async (payer) => {
       const about = { requestId: request.id, source: sourceOf(request), ...named };
-      const found = await this.commands.execute(new LookUp(payer, about, asked, new DataClient(reply)));
+      const found = await this.commands.execute(new RunDataLookup(payer, about, asked, new DataClient(reply)));
       if (!found) return; // a file, which has been sent
       const { status, bytes, charged } = found;
       reply.headers({ 'cache-control': 'no-store', 'x-cost-usd': formatUsd(charged) });

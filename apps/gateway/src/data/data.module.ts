@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { LookUpHandler } from '#application';
+import { RunDataLookupHandler } from '#application';
 import { CatalogueModule, PaymentsModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { DataController } from './data.controller.ts';
@@ -8,6 +8,6 @@ import { DataController } from './data.controller.ts';
 @Module({
   imports: [EdgeModule, CatalogueModule, PaymentsModule, ProvidersModule],
   controllers: [DataController],
-  providers: [LookUpHandler],
+  providers: [RunDataLookupHandler],
 })
 export class DataModule {}

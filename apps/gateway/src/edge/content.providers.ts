@@ -1,7 +1,7 @@
 /** The database of what lies beside the books: stored Responses, and answers that are kept. It may be one of its own. */
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
-import { StorageRoom } from '#application';
+import { StorageQuota } from '#application';
 import { contentMigrations } from '#connectors';
 import { Foundation, prepareDatabase, StartError } from '#foundation';
 import { openPool, Role } from '#modules';
@@ -14,9 +14,9 @@ export class ContentDatabase {
 export const contentProviders: readonly Provider[] = [
   { provide: ContentDatabase, inject: [Role, Foundation, pg.Pool], useFactory: openContent },
   {
-    provide: StorageRoom,
+    provide: StorageQuota,
     inject: [Role, IS_FUNDED],
-    useFactory: ({ settings }: Role, isFunded: IsFunded) => new StorageRoom(settings.storedBytesPerAccount, isFunded),
+    useFactory: ({ settings }: Role, isFunded: IsFunded) => new StorageQuota(settings.storedBytesPerAccount, isFunded),
   },
 ];
 

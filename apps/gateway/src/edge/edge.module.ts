@@ -3,19 +3,19 @@ import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
 import {
-  AbuseLimits,
   type Caller,
   Clock,
-  FreeUse,
-  Idempotency,
-  KeptAnswers,
-  leaseOf,
-  Payers,
-  type ProvenChallenge,
-  Refusals,
+  FreeModelLimits,
+  getClaimLeaseMs,
+  IdempotencyService,
+  IdempotencyStore,
+  type PaidChallenge,
+  PayerFactory,
+  RateLimiter,
+  RefusedRequestRecorder,
   RefusedRequests,
   Secrets,
-  StorageRoom,
+  StorageQuota,
   Streams,
 } from '#application';
 import { PostgresKeptAnswers } from '#connectors';
@@ -66,26 +66,26 @@ const NOTED_PAYERS = Symbol('noted payers');
       useFactory: (...[books, secrets, clock, lookUps, { settings }]: [BooksReader, Secrets, Clock, LookUps, Role]) =>
         new Authenticator({ books, secrets, clock, lookUps }, settings.creditIdInference),
     },
-    { provide: KeptAnswers, inject: [Role, Foundation, ContentDatabase, Secrets], useFactory: openKeptAnswers },
+    { provide: IdempotencyStore, inject: [Role, Foundation, ContentDatabase, Secrets], useFactory: openKeptAnswers },
     {
-      provide: Idempotency,
-      inject: [KeptAnswers, StorageRoom, Foundation, Payers, Secrets, Clock],
+      provide: IdempotencyService,
+      inject: [IdempotencyStore, StorageQuota, Foundation, PayerFactory, Secrets, Clock],
       useFactory: (
         ...[kept, room, { store: facts, runtime }, payers, secrets, clock]: [
-          KeptAnswers,
-          StorageRoom,
+          IdempotencyStore,
+          StorageQuota,
           Foundation,
-          Payers,
+          PayerFactory,
           Secrets,
           Clock,
         ]
-      ) => new Idempotency({ kept, room, facts, payers, secrets, clock, alarm: runtime.alarm }),
+      ) => new IdempotencyService({ kept, room, facts, payers, secrets, clock, alarm: runtime.alarm }),
     },
     {
-      provide: Refusals,
+      provide: RefusedRequestRecorder,
       inject: [RefusedRequests, Clock, Foundation],
       useFactory: (refused: RefusedRequests, clock: Clock, { runtime }: Foundation) =>
-        new Refusals(refused, clock, runtime.alarm),
+        new RefusedRequestRecorder(refused, clock, runtime.alarm),
     },
     { provide: IS_FUNDED, inject: [Streams], useFactory: fundedIn },
     {
@@ -102,32 +102,32 @@ const NOTED_PAYERS = Symbol('noted payers');
     },
     {
       provide: PaidRequests,
-      inject: [Role, NOTED_PAYERS, Idempotency, Authenticator, FreeUse, Doors],
+      inject: [Role, NOTED_PAYERS, IdempotencyService, Authenticator, FreeModelLimits, Doors],
       useFactory: (
         role: Role,
         ...[payers, idempotency, authenticator, freeUse, doors]: [
           PaidRequestPorts['payers'],
-          Idempotency,
+          IdempotencyService,
           Authenticator,
-          FreeUse,
+          FreeModelLimits,
           Doors,
         ]
       ) => role.keep(new PaidRequests({ payers, idempotency, authenticator, freeUse, doors })),
     },
     {
       provide: NOTED_PAYERS,
-      inject: [Payers, Refusals],
-      useFactory: (payers: Payers, refusals: Refusals) => ({
+      inject: [PayerFactory, RefusedRequestRecorder],
+      useFactory: (payers: PayerFactory, refusals: RefusedRequestRecorder) => ({
         of: (caller: Caller) => refusals.payerOf(payers.of(caller), caller),
-        ofChallenge: (proven: ProvenChallenge, again: boolean) => payers.ofChallenge(proven, again),
+        ofChallenge: (proven: PaidChallenge, again: boolean) => payers.ofChallenge(proven, again),
       }),
     },
   ],
   exports: [
-    AbuseLimits,
+    RateLimiter,
     Bodies,
     ContentDatabase,
-    StorageRoom,
+    StorageQuota,
     PublicAddress,
     Connections,
     Doors,
@@ -154,7 +154,7 @@ function openUploads({ settings }: Role, isFunded: IsFunded, alarm: Runtime['ala
 }
 
 async function openKeptAnswers(role: Role, { runtime }: Foundation, { pool }: ContentDatabase, secrets: Secrets) {
-  const kept = new PostgresKeptAnswers(pool, secrets, leaseOf(role.settings));
+  const kept = new PostgresKeptAnswers(pool, secrets, getClaimLeaseMs(role.settings));
   const removeExpired = () =>
     kept.removeExpired().catch((error) => runtime.alarm('expired answers could not be removed; trying again', error));
   const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();

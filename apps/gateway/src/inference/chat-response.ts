@@ -1,15 +1,15 @@
 /** How the answer to a chat is written, whole or as a stream: in OpenAI's shapes, with the additions that OpenRouter's clients expect. */
 import type { FastifyReply } from 'fastify';
 import {
-  type AnswerClient,
   type ChatBody,
+  type CompletionSource,
+  type CompletionWriter,
   costDetails,
   DONE,
+  formatSseEvent,
   type Receipt,
-  type Retelling,
-  retold,
-  type Source,
-  sseEvent,
+  type TranslateChunk,
+  translateEvents,
 } from '#application';
 import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
@@ -42,7 +42,7 @@ export function completion(body: Readonly<Record<string, unknown>>, receipt: Rec
 }
 
 /** A client of a chat. Once events have been sent, an error can only be another event. */
-export class ChatStream extends SseClient implements AnswerClient {
+export class ChatStream extends SseClient implements CompletionWriter {
   /** Unix seconds: of all chunks. */
   readonly created = Math.floor(Date.now() / 1000);
   private model: string;
@@ -54,19 +54,19 @@ export class ChatStream extends SseClient implements AnswerClient {
   constructor(
     reply: FastifyReply,
     private readonly body: ChatBody,
-    private readonly retell?: Retelling,
+    private readonly retell?: TranslateChunk,
   ) {
     super(reply);
     this.model = body.model;
   }
 
-  override begin(source?: Source): void {
+  override begin(source?: CompletionSource): void {
     this.model = source?.model ?? this.model;
     super.begin();
   }
 
   override write(events: Uint8Array): Promise<void> | undefined {
-    return super.write(this.retell ? retold(events, this.retell) : events);
+    return super.write(this.retell ? translateEvents(events, this.retell) : events);
   }
 
   end(receipt: Receipt | undefined, failure?: unknown): void {
@@ -75,7 +75,9 @@ export class ChatStream extends SseClient implements AnswerClient {
     const usage = receipt ? [{ ...head, choices: this.lastChoices, usage: usageWire(receipt) }] : [];
     const error = failure ? shapeFor(this.request).inEvent(answerTo(failure) ?? UNEXPECTED) : undefined;
     const events = error ? [{ ...head, ...brokenOff(error) }, ...usage] : usage;
-    this.finish([...events.map((event) => JSON.stringify(retell(event))), DONE].map((data) => sseEvent(data)).join(''));
+    this.finish(
+      [...events.map((event) => JSON.stringify(retell(event))), DONE].map((data) => formatSseEvent(data)).join(''),
+    );
   }
 
   /** Who has not asked for the chunk with the usage, as OpenAI's clients must, may look into the choice of every chunk. */
@@ -85,7 +87,7 @@ export class ChatStream extends SseClient implements AnswerClient {
   }
 }
 
-const same: Retelling = (answer) => answer;
+const same: TranslateChunk = (answer) => answer;
 
 function brokenOff(error: object) {
   return { error, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] };

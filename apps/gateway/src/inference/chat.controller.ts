@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CompleteChat, withTools } from '#application';
+import { type Caller, CompleteChat, toToolsRequest } from '#application';
 import { Authenticated } from '../edge/authentication/authenticator.ts';
 import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
@@ -38,7 +38,7 @@ export class ChatController {
     @Body() body: ChatRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const former = withTools(body);
+      const former = toToolsRequest(body);
       const chat = former?.body ?? body;
       const client = body.stream ? new ChatStream(reply, chat, former?.retell) : undefined;
       const asked = { requestId: request.id, source: sourceOf(request), audience, body: chat } as const;

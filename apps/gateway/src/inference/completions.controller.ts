@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CompleteChat, chatFor } from '#application';
+import { type Caller, CompleteChat, toChatRequest } from '#application';
 import { Authenticated } from '../edge/authentication/authenticator.ts';
 import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
@@ -38,7 +38,7 @@ export class CompletionsController {
     @Body() body: CompletionRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const { body: chat, retell } = chatFor(body);
+      const { body: chat, retell } = toChatRequest(body);
       const client = body.stream ? new ChatStream(reply, chat, retell) : undefined;
       const asked = { requestId: request.id, source: sourceOf(request), body: chat, type: 'completion' } as const;
       const { created } = client ?? {};

@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CreateEmbeddings, type EmbeddingAnswer } from '#application';
+import { type Caller, CreateEmbeddings, type EmbeddingsResult } from '#application';
 import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { Authenticated } from '../edge/authentication/authenticator.ts';
@@ -46,7 +46,7 @@ export class EmbeddingsController {
 }
 
 /** OpenAI's list around the vectors, which are already JSON. */
-function wire({ model, data, receipt: { usage, charged } }: EmbeddingAnswer): string {
+function wire({ model, data, receipt: { usage, charged } }: EmbeddingsResult): string {
   const tokens = getQuantity('input', usage);
   const reported = { prompt_tokens: tokens, total_tokens: tokens, cost: toUsdJsonNumber(charged) };
   return `{"object":"list","data":${data},"model":${JSON.stringify(model)},"usage":${JSON.stringify(reported)}}`;

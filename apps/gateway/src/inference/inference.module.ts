@@ -1,23 +1,23 @@
 import { Module } from '@nestjs/common';
 import {
-  AnswerLengths,
   CallLimits,
-  Catalogues,
-  ChatQuotes,
-  Chats,
+  CatalogueService,
+  ChatQuoter,
+  ChatService,
   Clock,
   CompleteChatHandler,
-  Conversations,
+  ConversationService,
   CountMessageTokensHandler,
   CountResponseTokensHandler,
   CreateEmbeddingsHandler,
   CreateMessageHandler,
   CreateResponseHandler,
   EndpointHealth,
-  ResponseReading,
+  OutputLengthStats,
+  ResponseRequestLoader,
+  ResponseStore,
   Secrets,
-  StorageRoom,
-  StoredResponses,
+  StorageQuota,
 } from '#application';
 import { Foundation } from '#foundation';
 import { CatalogueModule, ProvidersModule, Role } from '#modules';
@@ -46,32 +46,32 @@ import { openStoredResponses } from './stored-responses.ts';
   ],
   providers: [
     {
-      provide: ChatQuotes,
-      inject: [Catalogues, EndpointHealth, CallLimits],
-      useFactory: (catalogues: Catalogues, health: EndpointHealth, limits: CallLimits) =>
-        new ChatQuotes(catalogues, health, new AnswerLengths(), limits),
+      provide: ChatQuoter,
+      inject: [CatalogueService, EndpointHealth, CallLimits],
+      useFactory: (catalogues: CatalogueService, health: EndpointHealth, limits: CallLimits) =>
+        new ChatQuoter(catalogues, health, new OutputLengthStats(), limits),
     },
     CompleteChatHandler,
-    { provide: Chats, useExisting: CompleteChatHandler },
+    { provide: ChatService, useExisting: CompleteChatHandler },
     CreateResponseHandler,
     CountResponseTokensHandler,
     CreateMessageHandler,
     CountMessageTokensHandler,
     CreateEmbeddingsHandler,
     {
-      provide: ResponseReading,
-      inject: [Catalogues, Conversations],
-      useFactory: (catalogues: Catalogues, conversations: Conversations) =>
-        new ResponseReading(catalogues, conversations),
+      provide: ResponseRequestLoader,
+      inject: [CatalogueService, ConversationService],
+      useFactory: (catalogues: CatalogueService, conversations: ConversationService) =>
+        new ResponseRequestLoader(catalogues, conversations),
     },
     { provide: MedianCosts, inject: [BooksReader], useFactory: (books: BooksReader) => new MedianCosts(books) },
-    { provide: StoredResponses, inject: [Role, Foundation, ContentDatabase, Clock], useFactory: openStoredResponses },
+    { provide: ResponseStore, inject: [Role, Foundation, ContentDatabase, Clock], useFactory: openStoredResponses },
     {
-      provide: Conversations,
-      inject: [StoredResponses, StorageRoom, Secrets, Clock, Foundation],
+      provide: ConversationService,
+      inject: [ResponseStore, StorageQuota, Secrets, Clock, Foundation],
       useFactory: (
-        ...[stored, room, secrets, clock, { runtime }]: [StoredResponses, StorageRoom, Secrets, Clock, Foundation]
-      ) => new Conversations({ stored, room, secrets, clock, alarm: runtime.alarm }),
+        ...[stored, room, secrets, clock, { runtime }]: [ResponseStore, StorageQuota, Secrets, Clock, Foundation]
+      ) => new ConversationService({ stored, room, secrets, clock, alarm: runtime.alarm }),
     },
   ],
 })

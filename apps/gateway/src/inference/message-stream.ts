@@ -1,12 +1,12 @@
-import { type MessageOutlet, sseEvent } from '#application';
+import { formatSseEvent, type MessageEventOutput } from '#application';
 import { shapeFor } from '../edge/errors/error-formats.ts';
 import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
 import { SseClient } from '../edge/responses/sse.ts';
 
-const PING = sseEvent(JSON.stringify({ type: 'ping' }), 'ping');
+const PING = formatSseEvent(JSON.stringify({ type: 'ping' }), 'ping');
 
 /** A client of a message. */
-export class MessageStream extends SseClient implements MessageOutlet {
+export class MessageStream extends SseClient implements MessageEventOutput {
   protected override readonly keepAlive = PING;
 
   explain(error: unknown) {

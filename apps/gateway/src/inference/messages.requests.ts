@@ -1,5 +1,5 @@
 import { IsArray, IsBoolean, IsObject, IsOptional } from 'class-validator';
-import type { MessagesBody, Thing } from '#application';
+import type { JsonObject, MessagesBody } from '#application';
 import { Count, Fraction, ModelId, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
@@ -27,19 +27,19 @@ export class TokenCountRequest implements MessagesBody {
 
   @IsOptional()
   @IsObject({ message: 'tool_choice must be an object' })
-  tool_choice?: Thing | null;
+  tool_choice?: JsonObject | null;
 
   @IsOptional()
   @IsObject({ message: 'thinking must be an object' })
-  thinking?: Thing | null;
+  thinking?: JsonObject | null;
 
   @IsOptional()
   @IsObject({ message: 'output_config must be an object' })
-  output_config?: Thing | null;
+  output_config?: JsonObject | null;
 
   @IsOptional()
   @IsObject({ message: 'cache_control must be an object' })
-  cache_control?: Thing | null;
+  cache_control?: JsonObject | null;
 }
 
 export class MessageRequest extends TokenCountRequest {
@@ -70,7 +70,7 @@ export class MessageRequest extends TokenCountRequest {
 
   @IsOptional()
   @IsObject({ message: 'metadata must be an object' })
-  metadata?: Thing | null;
+  metadata?: JsonObject | null;
 }
 
 function areMessages(value: unknown): boolean {

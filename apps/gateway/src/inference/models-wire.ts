@@ -1,5 +1,5 @@
 /** One row of the list of models for several readers: OpenAI's clients, OpenRouter's strict ones, those of services of this kind. */
-import { defaultEndpoints } from '#application';
+import { selectDefaultEndpoints } from '#application';
 import {
   type AnyModel,
   CAPABILITIES,
@@ -36,7 +36,7 @@ export function modelWire(model: AnyModel) {
     popular: model.popular,
     privacyLevel: model.privacy,
     architecture: architectureOf(model),
-    pricing: isMedia(model) ? unitPricing(model.endpoints, model.type) : tokenPricing(defaultEndpoints(model)),
+    pricing: isMedia(model) ? unitPricing(model.endpoints, model.type) : tokenPricing(selectDefaultEndpoints(model)),
     ...(isMedia(model) ? { capabilities: capabilitiesOf(model) } : {}),
     supported_parameters: [
       ...new Set((model.endpoints as readonly { parameters: readonly string[] }[]).flatMap((each) => each.parameters)),
@@ -55,13 +55,13 @@ export function modelWire(model: AnyModel) {
 
 /** Whether any endpoint of it can be reached here, for a request that says nothing of providers. */
 export function isServed(model: AnyModel): boolean {
-  return isMedia(model) ? model.endpoints.length > 0 : defaultEndpoints(model).length > 0;
+  return isMedia(model) ? model.endpoints.length > 0 : selectDefaultEndpoints(model).length > 0;
 }
 
 /** The endpoints of a model, as OpenRouter lists them, with what is kept there, and which of them serve by default. */
 export function endpointsWire(model: AnyModel) {
   const { id, name, created, description } = model;
-  const served = isMedia(model) ? model.endpoints : defaultEndpoints(model);
+  const served = isMedia(model) ? model.endpoints : selectDefaultEndpoints(model);
   const all: readonly Endpoint[] = model.endpoints;
   const endpoints = all.map((endpoint) => ({ ...endpointWire(model, endpoint), default: served.includes(endpoint) }));
   return { id, name, created, description, architecture: architectureOf(model), endpoints };

@@ -1,5 +1,5 @@
 import { Controller, Get, Header, Param, Query } from '@nestjs/common';
-import { Catalogues, UnservableRequest } from '#application';
+import { CatalogueService, InvalidRequestError } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
 import { parseUsd, toUsdJsonNumber } from '#kernel';
 import type { MedianCost } from '#projections';
@@ -26,7 +26,7 @@ export class ModelsController {
   private listed: Listed | undefined;
 
   constructor(
-    private readonly catalogues: Catalogues,
+    private readonly catalogues: CatalogueService,
     private readonly medians: MedianCosts,
   ) {}
 
@@ -66,10 +66,10 @@ export class ModelsController {
     return { data: endpointsWire(this.named(id)) };
   }
 
-  /** @throws UnservableRequest 404 */
+  /** @throws InvalidRequestError 404 */
   private named(id: string): AnyModel {
     const model = this.catalogues.current.find(id);
-    if (!model || !isServed(model)) throw new UnservableRequest(404, `The model "${id}" does not exist`, 'model');
+    if (!model || !isServed(model)) throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
     return model;
   }
 

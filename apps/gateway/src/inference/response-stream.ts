@@ -1,4 +1,4 @@
-import type { ResponseError, ResponseOutlet } from '#application';
+import type { ResponseError, ResponseEventOutput } from '#application';
 import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
 import { SseClient } from '../edge/responses/sse.ts';
 
@@ -10,7 +10,7 @@ const ERROR_CODES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** A client of a response. */
-export class ResponseStream extends SseClient implements ResponseOutlet {
+export class ResponseStream extends SseClient implements ResponseEventOutput {
   explain(error: unknown): ResponseError {
     const { message, kind, code } = answerTo(error) ?? UNEXPECTED;
     return { code: ERROR_CODES.get(code) ?? ERROR_CODES.get(kind) ?? 'server_error', message };

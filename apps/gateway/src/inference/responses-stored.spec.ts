@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import {
-  Conversations,
-  PreviousRemoved,
-  type Recalled,
+  ConversationService,
+  type JsonObject,
+  type LoadedConversation,
+  PreviousResponseRemovedError,
+  ResponseStore,
   Secrets,
-  StorageRoom,
+  StorageQuota,
   type StoredChain,
-  type StoredReader,
   type StoredResponse,
-  StoredResponses,
+  type StoredResponseReader,
+  type StoredResponseRef,
   SystemClock,
-  type Thing,
-  type WantedResponse,
 } from '#application';
 import { PostgresStoredResponses } from '#connectors';
 import { createTestDatabase, type TestAccount, World } from '#testing';
@@ -263,7 +263,7 @@ describe('a response whose client did not wait for it', () => {
 });
 
 /** Keeps what it is given, as `saving` says. */
-class Stored extends StoredResponses {
+class Stored extends ResponseStore {
   readonly saved: StoredResponse[] = [];
 
   constructor(private readonly saving: () => Promise<boolean> = async () => true) {
@@ -275,7 +275,7 @@ class Stored extends StoredResponses {
     return this.saving();
   }
 
-  async find({ by, id }: Pick<WantedResponse, 'by' | 'id'>): Promise<StoredChain | undefined> {
+  async find({ by, id }: Pick<StoredResponseRef, 'by' | 'id'>): Promise<StoredChain | undefined> {
     const found = this.saved.find((each) => (by === 'id' ? each.id === id : each.itemIds.includes(id)));
     if (!found) return undefined;
     const before = found.previousId === null ? undefined : await this.find({ by: 'id', id: found.previousId });
@@ -287,16 +287,16 @@ class Stored extends StoredResponses {
   stored = async () => 0;
 }
 
-const reader: StoredReader = { accountId: 'a', take: async () => {} };
+const reader: StoredResponseReader = { accountId: 'a', take: async () => {} };
 const idOf = (n: number) => `resp_00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
 describe('conversations', () => {
   const id = idOf(0);
   const conversation = { items: [{ role: 'user', content: 'Hi' }], response: '{}' };
   const said = { accountId: 'a', id, conversation };
-  const room = new StorageRoom(Number.MAX_SAFE_INTEGER, async () => true);
-  const keeping = (stored: StoredResponses, secret = 1, alarm: (problem: string) => void = () => {}) =>
-    new Conversations({
+  const room = new StorageQuota(Number.MAX_SAFE_INTEGER, async () => true);
+  const keeping = (stored: ResponseStore, secret = 1, alarm: (problem: string) => void = () => {}) =>
+    new ConversationService({
       stored,
       room,
       secrets: new Secrets(Buffer.alloc(32, secret)),
@@ -336,9 +336,14 @@ describe('conversations', () => {
     const written = ({ saved }: Stored) => saved.at(-1)?.sealed.box.length;
 
     /** Stores what an answer leaves behind: all that was said, by the previous id or by references alone. */
-    async function turn(conversations: Conversations, n: number, input: readonly unknown[], previous?: Recalled) {
+    async function turn(
+      conversations: ConversationService,
+      n: number,
+      input: readonly unknown[],
+      previous?: LoadedConversation,
+    ) {
       const { input: whole, recalled } = await conversations.resolved(reader, input, previous ? [previous] : []);
-      const items = [...(previous?.items ?? []), ...(whole as Thing[]), item(n)];
+      const items = [...(previous?.items ?? []), ...(whole as JsonObject[]), item(n)];
       const answered = [item(n)];
       const kept = await conversations.keep({
         ...{ accountId: 'a', id: idOf(n), answered, recalled },
@@ -412,7 +417,7 @@ describe('what is stored', () => {
     return stored().save({ id, sealed, ...whose, ...more }, atMost);
   }
 
-  const find = (id: string, more: Partial<WantedResponse> = {}) =>
+  const find = (id: string, more: Partial<StoredResponseRef> = {}) =>
     stored().find({ ...reader, accountId: account.creditId, by: 'id', id, now: at(0), ...more });
 
   test('is read in memory that it has taken, where it is much', async () => {
@@ -463,7 +468,7 @@ describe('what is stored', () => {
     expect(await removed).toBe(true);
     expect(await find('resp_before')).toBeUndefined();
     expect((await find('resp_behind'))?.parts).toHaveLength(2);
-    await expect(save('resp_late', { previousId: 'resp_gone' })).rejects.toBeInstanceOf(PreviousRemoved);
+    await expect(save('resp_late', { previousId: 'resp_gone' })).rejects.toBeInstanceOf(PreviousResponseRemovedError);
   });
 
   test('is limited by account, also where much comes at once, and what is deleted makes room', async () => {

@@ -3,12 +3,12 @@ import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   type Caller,
-  Conversations,
+  ConversationService,
   CountResponseTokens,
   CreateResponse,
-  inputOf,
-  pageOf,
-  type StoredReader,
+  getFullInput,
+  paginateItems,
+  type StoredResponseReader,
 } from '#application';
 import { Authenticated } from '../edge/authentication/authenticator.ts';
 import { InvalidRequest } from '../edge/errors/errors.ts';
@@ -27,7 +27,7 @@ export class ResponsesController {
   constructor(
     private readonly commands: CommandBus,
     private readonly paid: PaidRequests,
-    private readonly conversations: Conversations,
+    private readonly conversations: ConversationService,
     private readonly bodies: Bodies,
   ) {}
 
@@ -91,8 +91,8 @@ export class ResponsesController {
   ) {
     const { after, limit = '20', order = 'desc' } = query;
     const showsEncrypted = Object.values(query).flat().includes(ENCRYPTED);
-    const items = inputOf(await this.conversations.recall(this.readerOf(reply), id));
-    return pageOf(items, { after, limit: Number(limit), order, showsEncrypted });
+    const items = getFullInput(await this.conversations.recall(this.readerOf(reply), id));
+    return paginateItems(items, { after, limit: Number(limit), order, showsEncrypted });
   }
 
   @Get(['v1/responses/:id', 'responses/:id'])
@@ -111,7 +111,7 @@ export class ResponsesController {
   }
 
   /** What is read for a request shares the memory that there is for bodies, until it is answered. */
-  private readerOf(reply: FastifyReply): StoredReader {
+  private readerOf(reply: FastifyReply): StoredResponseReader {
     return { accountId: reply.request.caller.accountId, take: (bytes) => this.bodies.take(reply, bytes) };
   }
 }

@@ -1,5 +1,5 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
-import type { ResponsesBody, Thing } from '#application';
+import type { JsonObject, ResponsesBody } from '#application';
 import { Count, Fraction, ModelId, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
@@ -52,16 +52,16 @@ export class ResponsesInput implements ResponsesBody {
   @Field({ type: 'object' })
   @IsOptional()
   @Satisfies(isReasoning, 'reasoning must be an object whose effort is a string')
-  reasoning?: Thing | null;
+  reasoning?: JsonObject | null;
 
   @Field({ type: 'object' })
   @IsOptional()
   @Satisfies(isTextConfig, 'text must be an object whose verbosity is a string')
-  text?: Thing | null;
+  text?: JsonObject | null;
 
   @IsOptional()
   @IsObject({ message: 'response_format must be an object' })
-  response_format?: Thing | null;
+  response_format?: JsonObject | null;
 
   @IsOptional()
   @IsString({ message: 'previous_response_id must be a string' })
@@ -73,7 +73,7 @@ export class ResponsesInput implements ResponsesBody {
 
   @IsOptional()
   @IsObject({ message: 'metadata must be an object' })
-  metadata?: Thing | null;
+  metadata?: JsonObject | null;
 
   @IsOptional()
   @IsBoolean({ message: 'stream must be a boolean' })
@@ -138,6 +138,6 @@ function isTextConfig(value: unknown): boolean {
 /** An object whose field is a text or missing. */
 function isObjectWith(value: unknown, field: string): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const found = (value as Thing)[field] ?? '';
+  const found = (value as JsonObject)[field] ?? '';
   return typeof found === 'string';
 }

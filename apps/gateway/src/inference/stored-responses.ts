@@ -1,4 +1,4 @@
-import type { Clock, StoredResponses } from '#application';
+import type { Clock, ResponseStore } from '#application';
 import { PostgresStoredResponses } from '#connectors';
 import type { Foundation } from '#foundation';
 import type { Role } from '#modules';
@@ -13,7 +13,7 @@ export async function openStoredResponses(
   { runtime }: Foundation,
   { pool }: ContentDatabase,
   clock: Clock,
-): Promise<StoredResponses> {
+): Promise<ResponseStore> {
   const stored = new PostgresStoredResponses(pool);
   const sweep = () =>
     stored.removeExpired(clock.now()).catch((error) => runtime.alarm('expired responses were not deleted', error));

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ByteRange, FileStore, filePath, type KeptFile, LinkSigner } from '#application';
+import { type ByteRange, FileStore, filePath, LinkSigner, type StoredFile } from '#application';
 import { Forbidden, NoSuchRange, NotFound } from '../edge/errors/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
@@ -69,7 +69,7 @@ export class FilesController {
     const { id, n } = request.params as { readonly id: string; readonly n: string };
     const checked = this.signer.check('file', filePath(id, n), request.query as object);
     if (!checked.ok)
-      throw new Forbidden(checked.why === 'expired' ? 'This address has expired' : 'This address is not valid');
+      throw new Forbidden(checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid');
     const file = await this.files.find({ id, n: Number(n) });
     if (file === undefined) throw new NotFound('This file is not there any more');
     send(request, reply, { file, name: `${id}-${n}`, seconds: checked.seconds });
@@ -77,7 +77,7 @@ export class FilesController {
 }
 
 interface Sent {
-  readonly file: KeptFile;
+  readonly file: StoredFile;
   readonly name: string;
   /** How long the address is good for. */
   readonly seconds: number;
@@ -111,7 +111,7 @@ function send({ headers, method }: FastifyRequest, reply: FastifyReply, { file, 
 }
 
 /** A file does not change once its address is given out. */
-function etagOf(name: string, { size, mediaType }: KeptFile): string {
+function etagOf(name: string, { size, mediaType }: StoredFile): string {
   return `"${createHash('sha256').update(`${name} ${size} ${mediaType}`).digest('base64url').slice(0, 22)}"`;
 }
 

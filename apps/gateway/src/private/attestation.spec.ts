@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Catalogues, Clock, type Providers, UpstreamFailure } from '#application';
+import { type CatalogueService, Clock, type ProviderRegistry, UpstreamError } from '#application';
 import { isPrivate, readCatalogue } from '#catalogue';
 import { World } from '#testing';
 import { Attestations } from './attestations.ts';
@@ -28,8 +28,8 @@ describe('the evidence of an enclave', () => {
       asked.push({ enclave, answer });
       return answer.promise;
     },
-  } as unknown as Providers;
-  const servedBy = (current: object) => new Attestations({ current } as Catalogues, providers, time);
+  } as unknown as ProviderRegistry;
+  const servedBy = (current: object) => new Attestations({ current } as CatalogueService, providers, time);
   const later = (milliseconds: number) => {
     time.stoppedAt += milliseconds;
   };
@@ -79,7 +79,7 @@ describe('the evidence of an enclave', () => {
 
   test('that cannot be had is not asked for again within a second', async () => {
     const refused = attestations.of(GPT);
-    asked[0]?.answer.reject(new UpstreamFailure('upstream_unavailable', 'away'));
+    asked[0]?.answer.reject(new UpstreamError('upstream_unavailable', 'away'));
     await expect(refused).rejects.toThrow('away');
     await expect(attestations.of(GPT, 'fresh')).rejects.toThrow('away');
     later(1_000);
@@ -92,7 +92,7 @@ describe('the evidence of an enclave', () => {
     later(2_000);
     const fresh = attestations.of(GPT, 'fresh');
     const any = attestations.of(GPT);
-    asked[1]?.answer.reject(new UpstreamFailure('rate_limited', 'too many'));
+    asked[1]?.answer.reject(new UpstreamError('rate_limited', 'too many'));
     await expect(fresh).rejects.toThrow('too many');
     expect([JSON.parse(await any), JSON.parse(await attestations.of(GPT))]).toEqual([{ key: 'a' }, { key: 'a' }]);
   });
@@ -100,8 +100,8 @@ describe('the evidence of an enclave', () => {
   test('is not waited for without an end: the enclave is told, and the caller that it took too long', async () => {
     const silent = (_enclave: string, signal: AbortSignal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    const hasSilent = { attestations: () => silent } as unknown as Providers;
-    const impatient = new Attestations({ current: readCatalogue() } as Catalogues, hasSilent, time, 5);
+    const hasSilent = { attestations: () => silent } as unknown as ProviderRegistry;
+    const impatient = new Attestations({ current: readCatalogue() } as CatalogueService, hasSilent, time, 5);
     await expect(impatient.of(GPT)).rejects.toMatchObject({ code: 'timeout' });
   });
 

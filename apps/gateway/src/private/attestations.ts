@@ -3,12 +3,12 @@
  * enclave does, and trusts nothing else that we say.
  */
 import {
-  type Catalogues,
+  type CatalogueService,
   type Clock,
-  type Providers,
-  privateModel,
-  UnservableRequest,
-  UpstreamFailure,
+  InvalidRequestError,
+  type ProviderRegistry,
+  resolvePrivateModel,
+  UpstreamError,
 } from '#application';
 import { type Endpoint, isPrivate } from '#catalogue';
 
@@ -35,8 +35,8 @@ export class Attestations {
   private readonly known = new Map<string, Known>();
 
   constructor(
-    private readonly catalogues: Catalogues,
-    private readonly providers: Providers,
+    private readonly catalogues: CatalogueService,
+    private readonly providers: ProviderRegistry,
     private readonly clock: Clock,
     private readonly answeredWithinMs = ANSWERED_WITHIN_MS,
   ) {}
@@ -45,8 +45,8 @@ export class Attestations {
    * The evidence of the enclave that serves a model, in JSON.
    * @param name such as `private/gpt-oss-120b`; not needed where there is one private model
    * @param wanted whether it may be as old as it may be, or not older than a second
-   * @throws UnservableRequest 404 for no private model; 400 where it is open which one is meant
-   * @throws UpstreamFailure
+   * @throws InvalidRequestError 404 for no private model; 400 where it is open which one is meant
+   * @throws UpstreamError
    */
   async of(name: string | undefined, wanted: 'any' | 'fresh' = 'any'): Promise<string> {
     const endpoint = this.enclaveOf(name);
@@ -90,7 +90,7 @@ export class Attestations {
   /** For all who wait for it: none of them can break it off. */
   private async given({ upstream, enclave = '' }: Endpoint): Promise<string> {
     const patience = new AbortController();
-    const late = () => patience.abort(new UpstreamFailure('timeout', 'The enclave took too long'));
+    const late = () => patience.abort(new UpstreamError('timeout', 'The enclave took too long'));
     const timer = setTimeout(late, this.answeredWithinMs);
     try {
       return written(await this.providers.attestations(upstream)(enclave, patience.signal));
@@ -101,10 +101,10 @@ export class Attestations {
 
   private enclaveOf(name: string | undefined): Endpoint {
     const { current } = this.catalogues;
-    if (name !== undefined) return privateModel(name, current).endpoint;
+    if (name !== undefined) return resolvePrivateModel(name, current).endpoint;
     const [only, another] = current.models.filter((model) => isPrivate(model) && model.endpoints.length > 0);
-    if (only && !another) return privateModel(only.id, current).endpoint;
-    throw new UnservableRequest(400, 'model must say which one is meant, such as private/gpt-oss-120b', 'model');
+    if (only && !another) return resolvePrivateModel(only.id, current).endpoint;
+    throw new InvalidRequestError(400, 'model must say which one is meant, such as private/gpt-oss-120b', 'model');
   }
 }
 
@@ -112,7 +112,7 @@ function written(bundle: object): string {
   try {
     return JSON.stringify(bundle);
   } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The enclave gives evidence that is nested too deeply', { cause });
+    throw new UpstreamError('upstream_error', 'The enclave gives evidence that is nested too deeply', { cause });
   }
 }
 

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, RelayPrivateChat, SealedRefusal } from '#application';
+import { type Caller, EncryptedErrorResponse, RelayPrivateChat } from '#application';
 import { ENCAPSULATED_KEY, isHeaderValue, RESPONSE_NONCE } from '#ehbp';
 import { Authenticated } from '../edge/authentication/authenticator.ts';
 import { InvalidRequest } from '../edge/errors/errors.ts';
@@ -31,7 +31,7 @@ export class PrivateChatsController {
         try {
           await this.commands.execute(new RelayPrivateChat(payer, about, new PrivateClient(reply)));
         } catch (error) {
-          if (!(error instanceof SealedRefusal)) throw error;
+          if (!(error instanceof EncryptedErrorResponse)) throw error;
           if (error.isOfOtherKey) this.attestations.forget(asked.model);
           sendRefusal(reply, error);
         }
@@ -63,7 +63,7 @@ function askedIn({ headers, body }: FastifyRequest) {
 }
 
 /** As the enclave wrote it: only its client can read it, or it says to ask for the key again. */
-function sendRefusal(reply: FastifyReply, { answer, body }: SealedRefusal): void {
+function sendRefusal(reply: FastifyReply, { answer, body }: EncryptedErrorResponse): void {
   const { status, mediaType, nonce } = answer;
   reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { [RESPONSE_NONCE]: nonce }) });
   reply.status(status).type(mediaType).send(body);

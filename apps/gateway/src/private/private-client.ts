@@ -1,4 +1,4 @@
-import type { Receipt, SealedClient, SealedHead } from '#application';
+import type { CiphertextWriter, EncryptedResponseHead, Receipt } from '#application';
 import { RESPONSE_NONCE } from '#ehbp';
 import { formatUsd } from '#kernel';
 import { ReplyStream } from '../edge/responses/http-stream-writer.ts';
@@ -7,10 +7,10 @@ const USAGE = 'x-tinfoil-usage-metrics';
 const COST = 'x-cost-usd';
 
 /** A client that receives an encrypted answer. What is known only at its end is in its trailers. */
-export class PrivateClient extends ReplyStream implements SealedClient {
+export class PrivateClient extends ReplyStream implements CiphertextWriter {
   private usageBehind: string | undefined;
 
-  begin({ mediaType, nonce, usageText }: SealedHead): void {
+  begin({ mediaType, nonce, usageText }: EncryptedResponseHead): void {
     if (this.started) return;
     this.open({
       'content-type': mediaType,

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { AnswerLengths, Catalogues, Clock, Providers, RelayPrivateChatHandler } from '#application';
+import { CatalogueService, Clock, OutputLengthStats, ProviderRegistry, RelayPrivateChatHandler } from '#application';
 import { CatalogueModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AttestationController } from './attestation.controller.ts';
@@ -11,12 +11,12 @@ import { PrivateChatsController } from './private-chats.controller.ts';
   imports: [EdgeModule, CatalogueModule, ProvidersModule],
   controllers: [AttestationController, PrivateChatsController],
   providers: [
-    { provide: AnswerLengths, useFactory: () => new AnswerLengths() },
+    { provide: OutputLengthStats, useFactory: () => new OutputLengthStats() },
     RelayPrivateChatHandler,
     {
       provide: Attestations,
-      inject: [Catalogues, Providers, Clock],
-      useFactory: (catalogues: Catalogues, providers: Providers, clock: Clock) =>
+      inject: [CatalogueService, ProviderRegistry, Clock],
+      useFactory: (catalogues: CatalogueService, providers: ProviderRegistry, clock: Clock) =>
         new Attestations(catalogues, providers, clock),
     },
   ],

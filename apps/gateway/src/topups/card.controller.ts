@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { CARD, type Caller, CreateTopup, newTopupId, OfferedPayments } from '#application';
+import { CARD, type Caller, CreateTopup, newTopupId, PaymentMethods } from '#application';
 import type { Cause } from '#kernel';
 import { Authenticated, CausedBy } from '../edge/authentication/authenticator.ts';
 import { NotFound } from '../edge/errors/errors.ts';
@@ -19,7 +19,7 @@ export class CardController {
   constructor(
     private readonly commands: CommandBus,
     private readonly address: PublicAddress,
-    private readonly offered: OfferedPayments,
+    private readonly offered: PaymentMethods,
   ) {}
 
   @Post('card/session')

@@ -1,6 +1,6 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { Clock, OfferedPayments } from '#application';
+import { Clock, PaymentMethods } from '#application';
 import { NotFound } from '../edge/errors/errors.ts';
 import { BooksReader } from '../edge/reading/read-model-reader.ts';
 import { Operation } from '../openapi/operation.ts';
@@ -12,7 +12,7 @@ import { TOPUP_ID } from './topups-wire.ts';
 export class CheckoutController {
   constructor(
     private readonly books: BooksReader,
-    private readonly offered: OfferedPayments,
+    private readonly offered: PaymentMethods,
     private readonly clock: Clock,
   ) {}
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decode } from 'light-bolt11-decoder';
-import { openStreams } from '#application';
+import { createStreams } from '#application';
 import { toPostings } from '#domain';
 import { createRootCause, NO_SNAPSHOTS } from '#kernel';
 import { type TestAccount, World } from '#testing';
@@ -40,7 +40,7 @@ describe('a payment that is reversed', () => {
     await settled(invoice);
     expect((await world.chat(account)).status).toBe(200);
     const { store, runtime } = world.foundation;
-    const { topups } = openStreams(store, NO_SNAPSHOTS, runtime);
+    const { topups } = createStreams(store, NO_SNAPSHOTS, runtime);
     const payment = { backend: 'lnd', id: hashOf(invoice) };
     const at = new Date().toISOString();
     const reversals = [{ id: 'dispute', units: -1_000_000n, why: 'disputed' }];

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { type Caller, CreateTopup, noMethod, OfferedPayments } from '#application';
+import { type Caller, CreateTopup, PaymentMethods, unknownMethodError } from '#application';
 import { formatCoins } from '#domain';
 import { type Cause, toJsonNumber } from '#kernel';
 import { Authenticated, CausedBy } from '../edge/authentication/authenticator.ts';
@@ -19,7 +19,7 @@ export class TopupsController {
     private readonly commands: CommandBus,
     private readonly books: BooksReader,
     private readonly address: PublicAddress,
-    private readonly offered: OfferedPayments,
+    private readonly offered: PaymentMethods,
   ) {}
 
   @Post('create/:method')
@@ -30,7 +30,7 @@ export class TopupsController {
     @Body() body: NewTopup,
     @CausedBy() cause: Cause,
   ) {
-    if (!this.offered.listed.some((each) => each.method === method)) throw noMethod(method);
+    if (!this.offered.listed.some((each) => each.method === method)) throw unknownMethodError(method);
     const requested = { amount: String(body.amount), currency: body.currency.toUpperCase() };
     const wanted = { method, requested };
     const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause));

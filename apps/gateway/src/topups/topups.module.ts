@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Clock, CreateTopupHandler, TopupHints } from '#application';
+import { Clock, CreateTopupHandler, TopupPollTrigger } from '#application';
 import { topupWorkflow } from '#domain';
 import { PostgresDueTable } from '#eventstore';
 import { PaymentsModule } from '#modules';
@@ -16,12 +16,12 @@ import { HooksController } from './webhooks.controller.ts';
 @Module({
   imports: [EdgeModule, PaymentsModule],
   controllers: [TopupsController, CardController, CheckoutController, HooksController],
-  providers: [CreateTopupHandler, { provide: TopupHints, inject: [BooksReader, Clock], useFactory: topupHints }],
+  providers: [CreateTopupHandler, { provide: TopupPollTrigger, inject: [BooksReader, Clock], useFactory: topupHints }],
 })
 export class TopupsModule {}
 
 /** Sagas find what is due in a moment, whichever process they run in. */
-function topupHints({ pool, upToDate }: BooksReader, clock: Clock): TopupHints {
+function topupHints({ pool, upToDate }: BooksReader, clock: Clock): TopupPollTrigger {
   const due = new PostgresDueTable(pool);
   const topups = new TopupsByReference(pool, upToDate);
   return {

@@ -1,6 +1,6 @@
 import { Controller, HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { PaymentBackends, TopupHints } from '#application';
+import { PaymentBackendRegistry, TopupPollTrigger } from '#application';
 import { NotFound, Unauthorized } from '../edge/errors/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './topups.operations.ts';
@@ -12,8 +12,8 @@ import * as operations from './topups.operations.ts';
 @Controller('topup')
 export class HooksController {
   constructor(
-    private readonly backends: PaymentBackends,
-    private readonly hints: TopupHints,
+    private readonly backends: PaymentBackendRegistry,
+    private readonly hints: TopupPollTrigger,
   ) {}
 
   @Post('webhooks/:backend')

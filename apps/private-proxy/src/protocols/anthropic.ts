@@ -2,18 +2,18 @@
 
 import { randomUUID } from 'node:crypto';
 import {
-  estimatedInputTokens,
-  isObject,
-  MessageDraft,
+  estimateInputTokens,
+  formatSseEvent,
+  InvalidRequestError,
+  isJsonObject,
+  type JsonObject,
+  MessageBuilder,
   type MessagesBody,
-  type MessagesRequest,
   type MessageUsage,
   messageErrorType,
-  readMessagesRequest,
-  sseEvent,
-  type Thing,
+  type ParsedMessagesRequest,
+  parseMessagesRequest,
   type TypedEvent,
-  UnservableRequest,
 } from '#application/messages';
 import { bounded, chunksOf } from '../completion-events.ts';
 import type { Exchange } from '../exchanges.ts';
@@ -47,11 +47,11 @@ const FIELDS: readonly (readonly [
   ['max_tokens', (value) => Number.isSafeInteger(value) && (value as number) > 0, 'a whole number from 1'],
   ['stream', (value) => typeof value === 'boolean', 'a boolean'],
   ['tools', Array.isArray, 'an array'],
-  ['tool_choice', isObject, 'an object'],
-  ['thinking', isObject, 'an object'],
-  ['output_config', isObject, 'an object'],
-  ['metadata', isObject, 'an object'],
-  ['cache_control', isObject, 'an object'],
+  ['tool_choice', isJsonObject, 'an object'],
+  ['thinking', isJsonObject, 'an object'],
+  ['output_config', isJsonObject, 'an object'],
+  ['metadata', isJsonObject, 'an object'],
+  ['cache_control', isJsonObject, 'an object'],
   ['stop_sequences', areTexts, 'an array of strings that are not empty'],
   ['temperature', isFraction, 'a number from 0 to 1'],
   ['top_p', isFraction, 'a number from 0 to 1'],
@@ -59,7 +59,7 @@ const FIELDS: readonly (readonly [
 ];
 
 /** @throws Failure that names the field that is wrong */
-export function messagesBody(body: Thing): MessagesBody {
+export function messagesBody(body: JsonObject): MessagesBody {
   if (!Array.isArray(body.messages) || body.messages.length === 0) {
     throw new Failure(400, 'messages must be a non-empty array', { param: 'messages' });
   }
@@ -71,11 +71,11 @@ export function messagesBody(body: Thing): MessagesBody {
 }
 
 /** @throws Failure for what no enclave serves */
-export function messageExchange(body: Thing, model: MeantModel): Exchange {
+export function messageExchange(body: JsonObject, model: MeantModel): Exchange {
   const asked = messagesBody(body);
   if (asked.max_tokens === undefined) throw new Failure(400, 'max_tokens is required', { param: 'max_tokens' });
   const { chat, thoughts } = understood(asked);
-  const draft = () => new MessageDraft(randomUUID().replaceAll('-', ''), PREFIX + model.id, thoughts);
+  const draft = () => new MessageBuilder(randomUUID().replaceAll('-', ''), PREFIX + model.id, thoughts);
   return {
     streams: chat.stream === true,
     chat: enclaveChat(chat, model),
@@ -87,14 +87,14 @@ export function messageExchange(body: Thing, model: MeantModel): Exchange {
 /** An estimate: it is made here, and nobody hears of it. */
 export async function tokensOf(body: MessagesBody): Promise<number> {
   const { chat } = understood(body);
-  return estimatedInputTokens(chat).catch((error) => {
+  return estimateInputTokens(chat).catch((error) => {
     throw refusalIn(error);
   });
 }
 
-function understood(body: MessagesBody): MessagesRequest {
+function understood(body: MessagesBody): ParsedMessagesRequest {
   try {
-    return readMessagesRequest(body);
+    return parseMessagesRequest(body);
   } catch (error) {
     throw refusalIn(error);
   }
@@ -103,11 +103,11 @@ function understood(body: MessagesBody): MessagesRequest {
 function refusalIn(error: unknown): unknown {
   // Of the stack, by what is nested as deep as no request is.
   if (error instanceof RangeError) return new Failure(400, 'The body is nested too deeply');
-  if (!(error instanceof UnservableRequest)) return error;
+  if (!(error instanceof InvalidRequestError)) return error;
   return new Failure(error.status, error.message, error.param ? { param: error.param } : {});
 }
 
-async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageDraft): Promise<string> {
+async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageBuilder): Promise<string> {
   let usage: MessageUsage | undefined;
   for await (const chunk of chunksOf(bounded(pieces))) {
     usage = usageIn(chunk.usage) ?? usage;
@@ -117,7 +117,7 @@ async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageDraft): Pro
 }
 
 /** @throws Failure when the chat breaks off, after the events that it became: then there is no end */
-async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageDraft): AsyncGenerator<string> {
+async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageBuilder): AsyncGenerator<string> {
   let usage: MessageUsage | undefined;
   let said = printed(draft.started());
   for await (const chunk of chunksOf(pieces)) {
@@ -131,10 +131,10 @@ async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageDraft):
 
 /** Usage as chats count it, in Anthropic's words: what came from a cache stands beside the rest of the input. */
 function usageIn(usage: unknown): MessageUsage | undefined {
-  if (!isObject(usage)) return undefined;
+  if (!isJsonObject(usage)) return undefined;
   const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = usage;
-  const cached = countIn(isObject(prompt_tokens_details) ? prompt_tokens_details.cached_tokens : 0);
-  const thought = countIn(isObject(completion_tokens_details) ? completion_tokens_details.reasoning_tokens : 0);
+  const cached = countIn(isJsonObject(prompt_tokens_details) ? prompt_tokens_details.cached_tokens : 0);
+  const thought = countIn(isJsonObject(completion_tokens_details) ? completion_tokens_details.reasoning_tokens : 0);
   return {
     input_tokens: Math.max(0, countIn(prompt_tokens) - cached),
     cache_creation_input_tokens: 0,
@@ -150,7 +150,7 @@ function countIn(value: unknown): number {
 }
 
 function printed(event: TypedEvent): string {
-  return sseEvent(JSON.stringify(event), event.type);
+  return formatSseEvent(JSON.stringify(event), event.type);
 }
 
 function areTexts(value: unknown): boolean {

@@ -1,6 +1,6 @@
 /** A message's chat as an enclave takes it: without what only Claude, or a router, understands. */
 
-import { type ChatBody, isObject, type Thing } from '#application/messages';
+import { type ChatBody, isJsonObject, type JsonObject } from '#application/messages';
 import type { MeantModel } from '../model-names.ts';
 import { Failure } from '../proxy-error.ts';
 
@@ -20,7 +20,10 @@ const FIELDS = [
  * Agents demand more tokens than there are as a habit, and servers refuse that: such a limit is left out, as it says nothing.
  * @throws Failure for a search of the web, which an enclave cannot make
  */
-export function enclaveChat(chat: ChatBody, { id: model, maxOutput = Number.POSITIVE_INFINITY }: MeantModel): Thing {
+export function enclaveChat(
+  chat: ChatBody,
+  { id: model, maxOutput = Number.POSITIVE_INFINITY }: MeantModel,
+): JsonObject {
   const { messages, tools, max_completion_tokens: limit } = chat;
   const known = FIELDS.filter((field) => chat[field] !== undefined).map((field) => [field, chat[field]]);
   return {
@@ -34,19 +37,19 @@ export function enclaveChat(chat: ChatBody, { id: model, maxOutput = Number.POSI
   };
 }
 
-function messageIn({ cache_control, is_error, reasoning_details, content, ...message }: Thing): Thing {
+function messageIn({ cache_control, is_error, reasoning_details, content, ...message }: JsonObject): JsonObject {
   return { ...message, content: Array.isArray(content) ? contentIn(content, message.role) : content };
 }
 
 /** One text where there is nothing else: not every template for chats takes parts of a system prompt, or of a result. */
 function contentIn(parts: readonly unknown[], role: unknown): unknown {
-  const plain = parts.filter(isObject).map(({ cache_control, ...part }) => part as Thing);
+  const plain = parts.filter(isJsonObject).map(({ cache_control, ...part }) => part as JsonObject);
   if (!plain.every(({ type }) => type === 'text')) return plain;
   return plain.map(({ text }) => text).join(role === 'tool' || role === 'assistant' ? '' : '\n');
 }
 
-function toolIn(tool: unknown, at: number): Thing {
-  const { cache_control, ...plain } = tool as Thing;
+function toolIn(tool: unknown, at: number): JsonObject {
+  const { cache_control, ...plain } = tool as JsonObject;
   if (plain.type === 'function') return plain;
   throw new Failure(400, 'An enclave cannot search the web', { param: `tools[${at}]` });
 }

@@ -3,7 +3,7 @@
  * come back as they are, or as the answer in one piece that they come to.
  */
 
-import { isObject, sseEvent, type Thing } from '#application/messages';
+import { formatSseEvent, isJsonObject, type JsonObject } from '#application/messages';
 import { type AnswerEvent, collected, eventsOf } from '../completion-events.ts';
 import type { Exchange } from '../exchanges.ts';
 import type { MeantModel } from '../model-names.ts';
@@ -26,16 +26,16 @@ export const OPENAI: Face = {
   name: 'openai',
   idHeaders: ['x-request-id'],
   error,
-  errorEvent: (failure) => sseEvent(JSON.stringify(error(failure))),
+  errorEvent: (failure) => formatSseEvent(JSON.stringify(error(failure))),
   keepAlive: ': waiting\n\n',
 };
 
 /** @throws Failure that names the field that is wrong */
-export function chatExchange(body: Thing, { id: model }: MeantModel): Exchange {
+export function chatExchange(body: JsonObject, { id: model }: MeantModel): Exchange {
   const { messages, stream, stream_options } = body;
   if (!Array.isArray(messages)) throw new Failure(400, 'messages must be an array', { param: 'messages' });
   if (typeof (stream ?? false) !== 'boolean') throw new Failure(400, 'stream must be a boolean', { param: 'stream' });
-  const options = isObject(stream_options) ? stream_options : {};
+  const options = isJsonObject(stream_options) ? stream_options : {};
   const isHeard = options.include_usage === true ? () => true : isOfAnswer;
   return {
     streams: stream === true,
@@ -52,5 +52,5 @@ export function chatExchange(body: Thing, { id: model }: MeantModel): Exchange {
 
 /** All but the chunk that has the usage and nothing else: clients that have not asked for it may look for a choice in each. */
 function isOfAnswer({ chunk }: AnswerEvent): boolean {
-  return !(chunk && isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0);
+  return !(chunk && isJsonObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0);
 }

@@ -1,26 +1,26 @@
 import { expect, test } from '@jest/globals';
 import { Secrets } from '../secrets.ts';
-import { accountIdsOf, newCreditId } from './credit-id.ts';
+import { generateCreditId, toAccountIds } from './credit-id.ts';
 
 const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
 test('the id of an account is a UUID that says nothing of its credit_id, and is none itself', () => {
-  const creditId = newCreditId();
+  const creditId = generateCreditId();
   const secrets = new Secrets(older);
-  const [id, own, ...more] = accountIdsOf(creditId, secrets);
+  const [id, own, ...more] = toAccountIds(creditId, secrets);
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   expect([own, more]).toEqual([creditId, []]); // an account from before is found by its own id
-  expect(accountIdsOf(creditId, secrets)).toEqual([id, creditId]);
-  expect(accountIdsOf(id, secrets)).not.toContain(id);
-  expect(accountIdsOf(creditId, new Secrets(newer))).not.toContain(id);
-  expect(accountIdsOf(newCreditId(), secrets)).not.toContain(id);
+  expect(toAccountIds(creditId, secrets)).toEqual([id, creditId]);
+  expect(toAccountIds(id, secrets)).not.toContain(id);
+  expect(toAccountIds(creditId, new Secrets(newer))).not.toContain(id);
+  expect(toAccountIds(generateCreditId(), secrets)).not.toContain(id);
 });
 
 test('an account is found by each key of the ring, as long as it is there', () => {
-  const creditId = newCreditId();
-  const [id] = accountIdsOf(creditId, new Secrets(older));
-  const switched = accountIdsOf(creditId, new Secrets(newer, [older]));
+  const creditId = generateCreditId();
+  const [id] = toAccountIds(creditId, new Secrets(older));
+  const switched = toAccountIds(creditId, new Secrets(newer, [older]));
   expect(switched[1]).toBe(id);
-  expect(accountIdsOf(creditId, new Secrets(older, [newer]))[0]).toBe(id);
-  expect(accountIdsOf(creditId, new Secrets(newer))).toEqual([switched[0], creditId]);
+  expect(toAccountIds(creditId, new Secrets(older, [newer]))[0]).toBe(id);
+  expect(toAccountIds(creditId, new Secrets(newer))).toEqual([switched[0], creditId]);
 });

@@ -7,7 +7,7 @@ const RANDOM_VERSION = '4';
 const DERIVED_VERSION = '8';
 
 /** A new credential: 122 random bits, as a UUID. Nothing keeps it. */
-export function newCreditId(): string {
+export function generateCreditId(): string {
   return randomUUID();
 }
 
@@ -16,7 +16,7 @@ export function newCreditId(): string {
  * version 8, so that who reads ids of accounts has no credential. An account from before that was its own credential, and still is.
  * @param creditId a UUID in lower case
  */
-export function accountIdsOf(creditId: string, secrets: Secrets): readonly [string, ...string[]] {
+export function toAccountIds(creditId: string, secrets: Secrets): readonly [string, ...string[]] {
   const [newest, ...older] = secrets.hashes(`credit_id ${creditId}`).map(asUuid);
   const own = creditId[14] === RANDOM_VERSION ? [creditId] : [];
   return [newest as string, ...older, ...own];

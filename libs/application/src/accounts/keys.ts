@@ -4,7 +4,7 @@ import { type Cause, type CommandOutcome, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
-import { mintKey } from './open-account.ts';
+import { generateApiKey } from './open-account.ts';
 
 export interface KeyFields {
   readonly name: string;
@@ -39,7 +39,7 @@ export class CreateKeyHandler implements ICommandHandler<CreateKey> {
 
   async execute({ accountId, fields, cause }: CreateKey) {
     const limit = fields.limit === null ? null : money.toJsonAmount(fields.limit);
-    const { apiKey, key } = mintKey(this.secrets, { ...fields, limit });
+    const { apiKey, key } = generateApiKey(this.secrets, { ...fields, limit });
     const at = this.clock.now();
     const outcome = await this.accounts.run(accountId, { type: 'CreateKey', data: { key, at } }, cause);
     return { ...changed(key.keyId, outcome, at), apiKey };

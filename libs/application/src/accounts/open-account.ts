@@ -5,7 +5,7 @@ import type { Cause } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
-import { accountIdsOf, newCreditId } from './credit-id.ts';
+import { generateCreditId, toAccountIds } from './credit-id.ts';
 
 export interface OpenedAccount {
   /** For its owner, who alone has it from now on. */
@@ -32,9 +32,9 @@ export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
   ) {}
 
   async execute({ cause }: OpenAccount): Promise<OpenedAccount> {
-    const creditId = newCreditId();
-    const [accountId] = accountIdsOf(creditId, this.secrets);
-    const { apiKey, key } = mintKey(this.secrets, { name: 'Default' });
+    const creditId = generateCreditId();
+    const [accountId] = toAccountIds(creditId, this.secrets);
+    const { apiKey, key } = generateApiKey(this.secrets, { name: 'Default' });
     const command = { type: 'OpenAccount', data: { key, at: this.clock.now() } } as const;
     const { position } = await this.accounts.run(accountId, command, cause);
     return { creditId, accountId, apiKey, keyId: key.keyId, position };
@@ -50,7 +50,10 @@ interface WantedKey {
 }
 
 /** A new key: the secret for its owner, and what the books keep of it. */
-export function mintKey(secrets: Secrets, { name, limit = null, resetPeriod = null, expireAt = null }: WantedKey) {
+export function generateApiKey(
+  secrets: Secrets,
+  { name, limit = null, resetPeriod = null, expireAt = null }: WantedKey,
+) {
   const apiKey = secrets.mintApiKey();
   const keyId = randomBytes(12).toString('hex');
   const key: Omit<KeyCreated['data'], 'at'> = {

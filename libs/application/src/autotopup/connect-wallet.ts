@@ -3,10 +3,10 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DailyLimits } from '#domain';
 import { type Cause, formatUsd, money, type PicoUsd, parseUsd } from '#kernel';
 import { Clock } from '../clock.ts';
-import { UnservableRequest } from '../errors.ts';
+import { InvalidRequestError } from '../errors.ts';
 import { Secrets } from '../secrets.ts';
 import { AutoTopups } from '../streams.ts';
-import type { OfferedPayments } from '../topups/payment-methods.ts';
+import type { PaymentMethods } from '../topups/payment-methods.ts';
 import { AUTO_TOPUP_METHOD } from './invoices.ts';
 import type { WalletConnection, Wallets } from './wallets.ts';
 
@@ -36,17 +36,17 @@ export class ConnectWallet extends Command<Decided> {
 }
 
 /** What is agreed with a customer before their wallet is asked for anything. */
-export class WalletAgreements {
+export class WalletConnector {
   constructor(
     private readonly wallets: Wallets,
-    private readonly offered: OfferedPayments,
+    private readonly offered: PaymentMethods,
     private readonly limits: AutoTopupLimits,
   ) {}
 
-  /** @throws UnservableRequest, also where the wallet cannot be reached or cannot be asked to pay */
+  /** @throws InvalidRequestError, also where the wallet cannot be reached or cannot be asked to pay */
   async reach({ url, threshold, amount }: ConnectWallet['wanted']): Promise<WalletConnection> {
     if (threshold < parseUsd(MIN_THRESHOLD_USD)) {
-      throw new UnservableRequest(400, `threshold_usd must be at least ${MIN_THRESHOLD_USD}`, 'threshold_usd');
+      throw new InvalidRequestError(400, `threshold_usd must be at least ${MIN_THRESHOLD_USD}`, 'threshold_usd');
     }
     this.assertAmount(amount);
     return this.wallets.connect(url);
@@ -55,11 +55,11 @@ export class WalletAgreements {
   /** What Lightning takes, and no more than a day may bring. */
   private assertAmount(amount: PicoUsd): void {
     const limits = this.offered.method(AUTO_TOPUP_METHOD)?.terms.limits.USD;
-    if (!limits) throw new UnservableRequest(400, 'Payments over Lightning are not taken here');
+    if (!limits) throw new InvalidRequestError(400, 'Payments over Lightning are not taken here');
     const most = money.min(parseUsd(limits.max), this.limits.amount);
     if (amount >= parseUsd(limits.min) && amount <= most) return;
     const range = `from ${limits.min} to ${formatUsd(most)}`;
-    throw new UnservableRequest(400, `topup_amount_usd must be ${range}`, 'topup_amount_usd');
+    throw new InvalidRequestError(400, `topup_amount_usd must be ${range}`, 'topup_amount_usd');
   }
 }
 
@@ -67,12 +67,12 @@ export class WalletAgreements {
 export class ConnectWalletHandler implements ICommandHandler<ConnectWallet> {
   constructor(
     private readonly autoTopups: AutoTopups,
-    private readonly agreements: WalletAgreements,
+    private readonly agreements: WalletConnector,
     private readonly secrets: Secrets,
     private readonly clock: Clock,
   ) {}
 
-  /** @throws UnservableRequest */
+  /** @throws InvalidRequestError */
   async execute({ accountId, wanted, cause }: ConnectWallet): Promise<Decided> {
     const { secret, ...wallet } = await this.agreements.reach(wanted);
     const amounts = { threshold: money.toJsonAmount(wanted.threshold), amount: money.toJsonAmount(wanted.amount) };

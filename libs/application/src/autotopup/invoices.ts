@@ -1,21 +1,21 @@
 import type { InvoiceIssued } from '#domain';
 import { type Cause, formatUsd, type PicoUsd, Rejection } from '#kernel';
-import { UnservableRequest } from '../errors.ts';
+import { InvalidRequestError } from '../errors.ts';
 import type { Streams } from '../streams.ts';
 import { CreateTopup, type CreateTopupHandler } from '../topups/create-topup.ts';
 
 export const AUTO_TOPUP_METHOD = 'btc-lightning';
 
 /** What the invoice of an attempt is asked for. */
-export interface WantedInvoice {
+export interface AutoTopupInvoiceParams {
   readonly accountId: string;
   readonly topupId: string;
   readonly amount: PicoUsd;
 }
 
 /** No invoice can be made for it, and asking again would change nothing soon. */
-export class InvoiceRefused extends Error {
-  override readonly name = 'InvoiceRefused';
+export class InvoiceRejectedError extends Error {
+  override readonly name = 'InvoiceRejectedError';
 }
 
 /** Invoices of automatic top-ups: ordinary top-ups, whose ids are given. */
@@ -27,9 +27,9 @@ export class AutoTopupInvoices {
 
   /**
    * The invoice of a top-up, which is made where there is none: asking twice gives the same one.
-   * @throws InvoiceRefused, UpstreamFailure
+   * @throws InvoiceRejectedError, UpstreamError
    */
-  async issued(wanted: WantedInvoice, cause: Cause): Promise<InvoiceIssued['data']> {
+  async issued(wanted: AutoTopupInvoiceParams, cause: Cause): Promise<InvoiceIssued['data']> {
     return (await this.find(wanted.topupId)) ?? this.create(wanted, cause);
   }
 
@@ -37,7 +37,10 @@ export class AutoTopupInvoices {
     return (await this.topups.read(topupId)).invoice;
   }
 
-  private async create({ accountId, topupId, amount }: WantedInvoice, cause: Cause): Promise<InvoiceIssued['data']> {
+  private async create(
+    { accountId, topupId, amount }: AutoTopupInvoiceParams,
+    cause: Cause,
+  ): Promise<InvoiceIssued['data']> {
     const requested = { amount: formatUsd(amount), currency: 'USD' };
     const command = new CreateTopup(accountId, { method: AUTO_TOPUP_METHOD, requested }, cause, topupId);
     try {
@@ -45,8 +48,8 @@ export class AutoTopupInvoices {
     } catch (error) {
       const made = await this.find(topupId); // by another process, at the same time
       if (made) return made;
-      const isRefusal = error instanceof UnservableRequest || error instanceof Rejection;
-      throw isRefusal ? new InvoiceRefused(error.message) : error;
+      const isRefusal = error instanceof InvalidRequestError || error instanceof Rejection;
+      throw isRefusal ? new InvoiceRejectedError(error.message) : error;
     }
   }
 }

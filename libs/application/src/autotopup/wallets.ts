@@ -7,7 +7,7 @@ export interface WalletConnection extends WalletAddress {
 }
 
 /** What a wallet says about a request: it has paid, or an error with a code. */
-export interface WalletAnswer {
+export interface WalletResponse {
   /** `PAID`, or a code of NIP-47. */
   readonly code: string;
   /** What the wallet says beside an error: a short line of plain text. */
@@ -18,21 +18,21 @@ export interface WalletAnswer {
 export abstract class Wallets {
   /**
    * Reads a connection string, and asks the wallet what it can do.
-   * @throws UnservableRequest (400) with the reason, when it is none, cannot be reached, or cannot pay
+   * @throws InvalidRequestError (400) with the reason, when it is none, cannot be reached, or cannot pay
    */
   abstract connect(url: string): Promise<WalletConnection>;
 
   /**
    * Asks a wallet to pay an invoice, once, and returns when that has left. `hear` gets its answer, perhaps much later or
    * never: whether the invoice was paid is known by our own node alone.
-   * @throws WalletUnreached when nothing has left; any other error when that is not known
+   * @throws WalletUnreachableError when nothing has left; any other error when that is not known
    */
-  abstract pay(wallet: WalletConnection, invoice: string, hear: (answer: WalletAnswer) => void): Promise<void>;
+  abstract pay(wallet: WalletConnection, invoice: string, hear: (answer: WalletResponse) => void): Promise<void>;
 
   abstract close(): Promise<void>;
 }
 
 /** No relay of a wallet could be reached, so that it was not asked. */
-export class WalletUnreached extends Error {
-  override readonly name = 'WalletUnreached';
+export class WalletUnreachableError extends Error {
+  override readonly name = 'WalletUnreachableError';
 }

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from '@jest/globals';
-import { type Accounts, Payers, SystemClock } from '#application';
+import { type Accounts, PayerFactory, SystemClock } from '#application';
 import { type AccountCommand, accountDecider, type Charge } from '#domain';
 import {
   AppendTooLargeError,
@@ -33,7 +33,7 @@ async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
     commands.push(command);
     return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
   };
-  const payer = new Payers({ accounts: { run } } as never, new SystemClock(), owner).of({
+  const payer = new PayerFactory({ accounts: { run } } as never, new SystemClock(), owner).of({
     accountId: 'a',
     keyId: null,
   });
@@ -67,7 +67,10 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
     if (answer instanceof Error) throw answer;
     return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
   };
-  const payer = new Payers({ accounts: { run } } as never, time, () => 'gateway-1').of({ accountId: 'a', keyId: null });
+  const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').of({
+    accountId: 'a',
+    keyId: null,
+  });
   await expect(payer.take({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailableError);
   await time.pass(900_000);
   return askedAt;
@@ -102,7 +105,10 @@ async function settling(error: Error, times: number) {
     if (asked++ < times) throw error;
     return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
   };
-  const payer = new Payers({ accounts: { run } } as never, time, () => 'gateway-1').of({ accountId: 'a', keyId: null });
+  const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').of({
+    accountId: 'a',
+    keyId: null,
+  });
   const expiresAt = time.milliseconds() + 60_000;
   const hold = { holdId: 'r', payer: payer.id, amount: money.parseUsd('1'), beside: 0n, reach: 0n, expiresAt } as never;
   const settled = payer.settle(hold, {} as Charge).then(
@@ -127,7 +133,7 @@ test('a charge whose confirmation was lost is told as it was made, and none wher
     const one = PersistentMap.empty<string>().with('r', ended);
     const state = { ...accountDecider.initial(), resolved: [one, PersistentMap.empty<string>()] as never };
     const run = async () => ({ events: [], state, revision: 0, position: 0n });
-    const payer = new Payers({ accounts: { run } } as never, time, () => 'g').of({ accountId: 'a', keyId: null });
+    const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'g').of({ accountId: 'a', keyId: null });
     return payer.settle(
       { holdId: 'r', amount: money.parseUsd('1') } as never,
       { price: money.parseUsd(price).toString() } as never,

@@ -1,13 +1,20 @@
 import { ACCOUNT, calculateMaxSpendable, calculateSpendable } from '#domain';
 import { money, Rejection, toStreamName } from '#kernel';
 import type { Accounts } from '../streams.ts';
-import { actorOf, type Caller, type Growth, type Hold, type HoldRequest, HoldTaken } from './payer.ts';
-import { Holder, type Holding } from './stream-payer.ts';
+import {
+  type Caller,
+  type Hold,
+  HoldAlreadyExistsError,
+  type HoldExtensionRequest,
+  type HoldRequest,
+  toActor,
+} from './payer.ts';
+import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 
 /** An account that pays from its balance, within the cap of the key it was asked with. */
-export class AccountPayer extends Holder {
+export class AccountPayer extends StreamPayer {
   constructor(
-    holding: Holding,
+    holding: PayerDependencies,
     private readonly accounts: Accounts,
     private readonly caller: Caller,
   ) {
@@ -19,7 +26,7 @@ export class AccountPayer extends Holder {
   }
 
   protected get actor(): string {
-    return actorOf(this.caller);
+    return toActor(this.caller);
   }
 
   async take({ holdId, query, atLeast, atMost, part, lifetimeMs }: HoldRequest): Promise<Hold> {
@@ -33,13 +40,13 @@ export class AccountPayer extends Holder {
       this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId)),
     );
     const held = events.find((event) => event.type === 'FundsHeld');
-    if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
+    if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);
     const amount = money.parseJsonAmount(held.data.amount);
     const [beside, reach] = [calculateSpendable(state, keyId, at), calculateMaxSpendable(state, keyId, at)];
     return { holdId, payer: this.id, amount, beside, reach, expiresAt };
   }
 
-  async grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'> {
+  async grow(hold: Hold, growth: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'> {
     const { holdId } = hold;
     const data = { holdId, ...growth, at: this.holding.clock.now() };
     const extend = () => this.accounts.run(this.caller.accountId, { type: 'ExtendHold', data }, this.request(holdId));

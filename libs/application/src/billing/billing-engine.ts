@@ -1,9 +1,9 @@
 /** The one money path: hold → serve → settle. Everything that is sold is sold here. */
 import type { Charge } from '#domain';
-import { asFailure, type FailureCode, UpstreamFailure } from '../errors.ts';
+import { type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import type { Hold, Payer } from './payer.ts';
-import { type Deadline, NOTHING, Purchase, type Receipt, type Sale } from './purchase.ts';
+import { type Deadline, EMPTY_RECEIPT, type Order, Purchase, type Receipt } from './purchase.ts';
 
 /** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
 const HOLD_MARGIN_MS = 60_000;
@@ -25,7 +25,7 @@ export abstract class CallLimits {
 }
 
 /** Who waits for an answer. */
-export interface Audience {
+export interface ClientConnection {
   /** Resolves when the client has gone before the end. */
   readonly left: Promise<void>;
   /** The answer is kept, and can be had later: it is read on though nobody is there. */
@@ -33,19 +33,19 @@ export interface Audience {
 }
 
 /** Where a streamed answer goes, as far as the money path must know. */
-export interface StreamClient extends Audience {
+export interface StreamWriter extends ClientConnection {
   /** Whether anything has been sent: until then a failure is answered with a status of its own. */
   readonly started: boolean;
   /** Sends the end, once the charge is durable; without a receipt when the charge is not known. */
   end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 }
 
-export interface SoldAnswer<A> {
+export interface Sold<A> {
   readonly answer: A;
   readonly receipt: Receipt;
 }
 
-export class Paying {
+export class BillingEngine {
   private readonly running = new RunningTasks();
 
   constructor(
@@ -57,14 +57,14 @@ export class Paying {
   /**
    * Sells an answer in one piece. What `serve` has billed is charged when it returns, and when it throws what is the caller's
    * own doing; when it throws anything else, the money is released, and the house bears what was used nevertheless.
-   * @throws Rejection when the payer cannot pay; UpstreamFailure when there is no answer
+   * @throws Rejection when the payer cannot pay; UpstreamError when there is no answer
    */
   async whole<A>(
     payer: Payer,
-    sale: Sale,
+    sale: Order,
     serve: (purchase: Purchase) => Promise<A>,
-    audience: Audience,
-  ): Promise<SoldAnswer<A>> {
+    audience: ClientConnection,
+  ): Promise<Sold<A>> {
     const task = this.running.begin(this.limits.totalTimeoutMs);
     const patience = this.patience(audience, task);
     try {
@@ -85,12 +85,12 @@ export class Paying {
    * Sells an answer as it is made. `serve` returns when it has ended, with the failure that broke it off if the client
    * owes what it had; it throws when the client owes nothing. When the client goes, the answer is cut short where its
    * vendor stops then; else it is read on for a while, since it will be invoiced.
-   * @throws Rejection, UpstreamFailure as long as nothing was sent; whatever kept the charge from being made durable
+   * @throws Rejection, UpstreamError as long as nothing was sent; whatever kept the charge from being made durable
    */
-  async stream<C extends StreamClient>(
+  async stream<C extends StreamWriter>(
     payer: Payer,
-    sale: Sale,
-    serve: (purchase: Purchase, client: C) => Promise<UpstreamFailure | undefined>,
+    sale: Order,
+    serve: (purchase: Purchase, client: C) => Promise<UpstreamError | undefined>,
     client: C,
   ): Promise<void> {
     const task = this.running.begin(this.limits.totalTimeoutMs);
@@ -119,7 +119,7 @@ export class Paying {
    * kept for the job (`KeepHold`): should the process die before, it ends by itself.
    * @throws Rejection when the payer cannot pay
    */
-  holdForJob(payer: Payer, sale: Sale): Promise<Hold> {
+  holdForJob(payer: Payer, sale: Order): Promise<Hold> {
     return this.hold(payer, sale);
   }
 
@@ -128,28 +128,28 @@ export class Paying {
     return this.running.drain(timeoutMs);
   }
 
-  private async begin(payer: Payer, sale: Sale, task: RunningTask): Promise<Purchase> {
+  private async begin(payer: Payer, sale: Order, task: RunningTask): Promise<Purchase> {
     const funds = { payer, hold: await this.hold(payer, sale) };
     return new Purchase(sale, funds, task, { health: this.health, alarm: this.alarm });
   }
 
-  private hold(payer: Payer, { id, query, priceList, atLeast, atMost, part }: Sale): Promise<Hold> {
+  private hold(payer: Payer, { id, query, priceList, atLeast, atMost, part }: Order): Promise<Hold> {
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
     const lifetimeMs = totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS;
     return payer.take({ holdId: id, query, priceList: priceList.version, atLeast, atMost, part, lifetimeMs });
   }
 
   /** Ends a request that nothing came of. */
-  private async endInVain(payer: Payer, purchase: Purchase, failure: UpstreamFailure): Promise<Receipt> {
+  private async endInVain(payer: Payer, purchase: Purchase, failure: UpstreamError): Promise<Receipt> {
     const { hold, attempts, sale, endpoint } = purchase;
     if (endpoint) this.health.failed(sale.model, endpoint, failure);
     const charge = purchase.charge(failure);
     if (charge && CALLERS_DOING.has(failure.code) && charge.price !== '0') return this.settle(payer, purchase, failure);
     await payer.release(hold, { failure, attempts, absorbed: charge }).catch(this.unstated(purchase, charge));
-    return NOTHING;
+    return EMPTY_RECEIPT;
   }
 
-  private async settle(payer: Payer, purchase: Purchase, failure?: UpstreamFailure): Promise<Receipt> {
+  private async settle(payer: Payer, purchase: Purchase, failure?: UpstreamError): Promise<Receipt> {
     const { sale } = purchase;
     const charge = purchase.charge(failure);
     if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
@@ -169,20 +169,20 @@ export class Paying {
   }
 
   /** A client that goes is not waited for longer than it takes to drain, and not at all where that saves anything. */
-  private patience({ left, keeps }: Audience, task: RunningTask) {
+  private patience({ left, keeps }: ClientConnection, task: RunningTask) {
     let drain: NodeJS.Timeout | undefined;
     let [isOver, isGone] = [false, false];
     let begun: Purchase | undefined;
     void left.then(() => {
       isGone = true;
       if (isOver) return;
-      drain = setTimeout(() => task.cutShort(clientGone()), this.limits.drainTimeoutMs);
-      if (!keeps) begun?.abandon(clientGone());
+      drain = setTimeout(() => task.cutShort(createDisconnectError()), this.limits.drainTimeoutMs);
+      if (!keeps) begun?.abandon(createDisconnectError());
     });
     return {
       with: (purchase: Purchase): Purchase => {
         begun = purchase;
-        if (isGone && !keeps) purchase.abandon(clientGone());
+        if (isGone && !keeps) purchase.abandon(createDisconnectError());
         return purchase;
       },
       over: () => {
@@ -195,16 +195,16 @@ export class Paying {
 
 async function outcomeOf<A>(
   serving: Promise<A>,
-): Promise<{ readonly answer: A } | { readonly failure: UpstreamFailure }> {
+): Promise<{ readonly answer: A } | { readonly failure: UpstreamError }> {
   try {
     return { answer: await serving };
   } catch (error) {
-    return { failure: asFailure(error) };
+    return { failure: toUpstreamError(error) };
   }
 }
 
-export function clientGone(): UpstreamFailure {
-  return new UpstreamFailure('client_disconnected', 'The client went away and the answer took too long');
+export function createDisconnectError(): UpstreamError {
+  return new UpstreamError('client_disconnected', 'The client went away and the answer took too long');
 }
 
 /** Work that a shutdown waits for. */
@@ -219,10 +219,7 @@ class RunningTasks {
 
   begin(timeoutMs: number): RunningTask {
     const abort = new AbortController();
-    const timer = setTimeout(
-      () => task.cutShort(new UpstreamFailure('timeout', 'The answer took too long')),
-      timeoutMs,
-    );
+    const timer = setTimeout(() => task.cutShort(new UpstreamError('timeout', 'The answer took too long')), timeoutMs);
     const task: RunningTask = {
       signal: abort.signal,
       cutShort: (failure) => abort.abort(failure),
@@ -243,7 +240,7 @@ class RunningTasks {
       this.idle = resolve;
     });
     const timer = setTimeout(() => {
-      for (const task of this.tasks) task.cutShort(new UpstreamFailure('shutdown', 'The gateway is shutting down'));
+      for (const task of this.tasks) task.cutShort(new UpstreamError('shutdown', 'The gateway is shutting down'));
     }, timeoutMs);
     await idle;
     clearTimeout(timer);

@@ -1,11 +1,11 @@
 import { CHALLENGE } from '#domain';
 import { money, toStreamName, ZERO_USD } from '#kernel';
 import type { Challenges } from '../streams.ts';
-import { type Hold, type HoldRequest, HoldTaken } from './payer.ts';
-import { Holder, type Holding } from './stream-payer.ts';
+import { type Hold, HoldAlreadyExistsError, type HoldRequest } from './payer.ts';
+import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 
 /** A challenge whose proof was shown and is right: its preimage is that of its payment. */
-export interface ProvenChallenge {
+export interface PaidChallenge {
   readonly challengeId: string;
   /** Digest of the request that the proof came with. */
   readonly request: string;
@@ -14,12 +14,12 @@ export interface ProvenChallenge {
 }
 
 /** A challenge pays for the one request that it was issued for, with what was paid and nothing more. */
-export class ChallengePayer extends Holder {
+export class ChallengePayer extends StreamPayer {
   /** @param again the request was served, and its answer was lost with the gateway that died: the house pays */
   constructor(
-    holding: Holding,
+    holding: PayerDependencies,
     private readonly challenges: Challenges,
-    private readonly proven: ProvenChallenge,
+    private readonly proven: PaidChallenge,
     private readonly again = false,
   ) {
     super(holding);
@@ -48,7 +48,7 @@ export class ChallengePayer extends Holder {
       this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.request(holdId)),
     );
     const held = events.find((event) => event.type === 'FundsHeld');
-    if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
+    if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);
     const amount = money.parseJsonAmount(held.data.amount);
     return { holdId, payer: this.id, amount, beside: ZERO_USD, reach: amount, expiresAt };
   }

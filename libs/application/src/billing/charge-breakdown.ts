@@ -2,7 +2,7 @@ import { type ChargeItem, calculateCost, type Tariff, type Usage } from '#domain
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 
 /** What a charge is made of: the parts add up to it. */
-export interface ChargedParts {
+export interface ChargeBreakdown {
   /** What the vendor of the model takes for its input, and for the rest. */
   readonly input: PicoUsd;
   readonly output: PicoUsd;
@@ -15,7 +15,7 @@ export interface ChargedParts {
  * Of what is charged the fees come first, then what the vendor takes; what is left is ours.
  * @param inputCost what the vendors take for the input of all calls
  */
-export function partsOf(charged: PicoUsd, items: readonly ChargeItem[], inputCost: PicoUsd): ChargedParts {
+export function breakDownCharge(charged: PicoUsd, items: readonly ChargeItem[], inputCost: PicoUsd): ChargeBreakdown {
   let left = charged;
   const taken = (part: PicoUsd) => {
     const amount = money.min(part, left);
@@ -34,7 +34,7 @@ export function partsOf(charged: PicoUsd, items: readonly ChargeItem[], inputCos
 }
 
 /** What a vendor takes for all of a use but its output; nothing where it has no price. */
-export function costOfInput({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
+export function calculateInputCost({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
   try {
     return calculateCost(input, prices);
   } catch {

@@ -1,18 +1,18 @@
 import { expect, test } from '@jest/globals';
 import { ZERO_USD } from '#kernel';
-import { AbuseLimits, type Counted, TooManyRequests } from '../rate-limiter.ts';
-import { FreeUse } from './free-model-limits.ts';
+import { RateLimiter, type RateLimitKey, TooManyRequestsError } from '../rate-limiter.ts';
+import { FreeModelLimits } from './free-model-limits.ts';
 import type { Payer } from './payer.ts';
 
-class Counts extends AbuseLimits {
+class Counts extends RateLimiter {
   readonly counted: string[] = [];
 
-  constructor(private readonly refused?: Counted) {
+  constructor(private readonly refused?: RateLimitKey) {
     super();
   }
 
-  async count(counted: Counted, whose = ''): Promise<void> {
-    if (counted === this.refused) throw new TooManyRequests('too many', 1);
+  async count(counted: RateLimitKey, whose = ''): Promise<void> {
+    if (counted === this.refused) throw new TooManyRequestsError('too many', 1);
     this.counted.push(`${counted}: ${whose}`);
   }
 
@@ -21,12 +21,12 @@ class Counts extends AbuseLimits {
   }
 }
 
-async function take(limits: AbuseLimits, free: boolean): Promise<unknown> {
+async function take(limits: RateLimiter, free: boolean): Promise<unknown> {
   const hold = { holdId: 'h', payer: 'p', amount: ZERO_USD, expiresAt: 0 };
   const payer = { id: 'account', take: async () => hold } as unknown as Payer;
   const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
   const request = { holdId: 'h', query, atLeast: ZERO_USD, atMost: ZERO_USD, priceList: 'p', lifetimeMs: 1 };
-  return new FreeUse(limits).payerOf(payer, () => '192.0.2.1').take(request);
+  return new FreeModelLimits(limits).payerOf(payer, () => '192.0.2.1').take(request);
 }
 
 test('what is free is counted by account and by address, and what is paid for is not', async () => {
@@ -43,6 +43,6 @@ test('what is free is counted by account and by address, and what is paid for is
 
 test('what is refused by the minute is not counted by the day', async () => {
   const limits = new Counts('free requests of an account in a minute');
-  await expect(take(limits, true)).rejects.toBeInstanceOf(TooManyRequests);
+  await expect(take(limits, true)).rejects.toBeInstanceOf(TooManyRequestsError);
   expect(limits.counted).toEqual([]);
 });

@@ -1,17 +1,17 @@
 /** Free models are bounded by how often they may be asked, since no price bounds them. */
-import type { AbuseLimits } from '../rate-limiter.ts';
-import { type Hold, type HoldRequest, type Payer, PayerBefore } from './payer.ts';
+import type { RateLimiter } from '../rate-limiter.ts';
+import { type Hold, type HoldRequest, type Payer, PayerDecorator } from './payer.ts';
 
 /** Counts by the account, and by the address that it comes from: accounts are free to make. */
-export class FreeUse {
-  constructor(private readonly limits: AbuseLimits) {}
+export class FreeModelLimits {
+  constructor(private readonly limits: RateLimiter) {}
 
   /** The same payer, within the limits where what it pays for costs nothing. */
   payerOf(payer: Payer, address: () => string): Payer {
     return new LimitedPayer(payer, () => this.count(payer.id, address()));
   }
 
-  /** What one limit refuses is not counted by the next. @throws TooManyRequests, StoreUnavailableError */
+  /** What one limit refuses is not counted by the next. @throws TooManyRequestsError, StoreUnavailableError */
   private async count(account: string, address: string): Promise<void> {
     await this.limits.count('free requests of an account in a minute', account);
     await this.limits.count('free requests of an account in a day', account);
@@ -19,7 +19,7 @@ export class FreeUse {
   }
 }
 
-class LimitedPayer extends PayerBefore {
+class LimitedPayer extends PayerDecorator {
   constructor(
     payer: Payer,
     private readonly count: () => Promise<void>,

@@ -8,27 +8,27 @@ import type { Streams } from '../streams.ts';
 export const EXPIRY_MARGIN_MS = 30_000;
 
 /** Ends holds whose time is surely over: none by a clock that may be wrong. */
-export function expireHoldsBy(clock: Clock): HoldCommand {
+export function createExpireHoldsCommand(clock: Clock): HoldCommand {
   const before = clock.isSure() ? clock.in(-EXPIRY_MARGIN_MS) : clock.at(0);
   return { type: 'ExpireHolds', data: { before, at: clock.now() } };
 }
 
 /** Sends commands about holds to the stream of their payer, of either kind. */
-export class HeldFunds {
+export class HoldCommandRouter {
   constructor(private readonly streams: Pick<Streams, 'accounts' | 'challenges'>) {}
 
   /** @param payer the name of its stream, as a hold has it. @throws Rejection, StoreUnavailableError */
-  run(payer: string, command: HoldCommand, cause: Cause): Promise<Ended> {
+  run(payer: string, command: HoldCommand, cause: Cause): Promise<HoldCommandResult> {
     const id = getStreamId({ stream: payer });
     const { accounts, challenges } = this.streams;
-    if (payer.startsWith(`${ACCOUNT}-`)) return accounts.run(id, command, cause) as Promise<Ended>;
-    if (payer.startsWith(`${CHALLENGE}-`)) return challenges.run(id, command, cause) as Promise<Ended>;
+    if (payer.startsWith(`${ACCOUNT}-`)) return accounts.run(id, command, cause) as Promise<HoldCommandResult>;
+    if (payer.startsWith(`${CHALLENGE}-`)) return challenges.run(id, command, cause) as Promise<HoldCommandResult>;
     throw new Error(`${payer} holds no money`);
   }
 }
 
 /** Commands about holds are followed by facts about holds, in any stream. */
-export interface Ended {
+export interface HoldCommandResult {
   readonly events: readonly HoldEvent[];
   readonly state: Holds;
 }

@@ -1,5 +1,5 @@
 /**
- * `Idempotency-Key`: the same request with the same key is served once, and answered as often as it comes. A proof of payment
+ * `IdempotencyService-Key`: the same request with the same key is served once, and answered as often as it comes. A proof of payment
  * is the key of the one request that it pays for.
  *
  * A key is claimed before money is held, in one insert, for a few seconds. Once the money is held the claim is confirmed,
@@ -17,14 +17,20 @@ import {
   toStreamName,
 } from '#kernel';
 import type { Clock } from '../clock.ts';
-import { TooManyRequests } from '../rate-limiter.ts';
+import { TooManyRequestsError } from '../rate-limiter.ts';
 import type { Secrets } from '../secrets.ts';
-import type { StorageRoom } from '../storage-quota.ts';
+import type { StorageQuota } from '../storage-quota.ts';
 import type { CallLimits } from './billing-engine.ts';
-import type { Claim, Earlier, Ending, KeptAnswer, KeptAnswers } from './idempotency-store.ts';
-import { ClaimedPayer } from './idempotent-payer.ts';
+import type {
+  ClaimOutcome,
+  ExistingClaim,
+  IdempotencyClaim,
+  IdempotencyStore,
+  SavedHttpResponse,
+} from './idempotency-store.ts';
+import { IdempotentPayer } from './idempotent-payer.ts';
 import type { Payer } from './payer.ts';
-import type { Payers } from './payer-factory.ts';
+import type { PayerFactory } from './payer-factory.ts';
 
 const RETRY_AFTER_SECONDS = 2;
 /** Answers are kept for a day, each from its own time on. */
@@ -37,23 +43,23 @@ const LEASE_MARGIN_MS = 60_000;
 /** After which an answer is not waited for any more whose request was charged. */
 const LOST_AFTER_MS = 10_000;
 
-export const CONFLICTING_KEYS = [
+export const IDEMPOTENCY_ERROR_TYPES = [
   'idempotency_key_reused',
   'idempotency_in_progress',
   'idempotency_answer_lost',
 ] as const;
 
 /** How an error names what was used before. */
-export type NameOfKey = 'Idempotency-Key' | 'payment';
+export type IdempotencyKeySource = 'Idempotency-Key' | 'payment';
 
 /** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
-export class IdempotencyConflict extends Error {
-  override readonly name = 'IdempotencyConflict';
+export class IdempotencyConflictError extends Error {
+  override readonly name = 'IdempotencyConflictError';
 
   constructor(
-    readonly type: (typeof CONFLICTING_KEYS)[number],
+    readonly type: (typeof IDEMPOTENCY_ERROR_TYPES)[number],
     message: string,
-    readonly of: NameOfKey,
+    readonly of: IdempotencyKeySource,
     readonly retryAfterSeconds?: number,
   ) {
     super(message);
@@ -61,11 +67,11 @@ export class IdempotencyConflict extends Error {
 }
 
 /** A request with an Idempotency-Key. */
-export interface KeyedRequest {
+export interface IdempotentRequest {
   /** The name of the payer's stream. */
   readonly payer: string;
   readonly key: string;
-  readonly named: NameOfKey;
+  readonly named: IdempotencyKeySource;
   /** What must be the same for the answer to be the same: the path and the body. */
   readonly about: string;
   readonly requestId: string;
@@ -75,43 +81,43 @@ export interface KeyedRequest {
    * What an earlier request has left behind that held money, where its answer follows from that: it goes on without the
    * gateway that may have died. Undefined where there is nothing.
    */
-  leftBy?(requestId: string): Promise<KeptAnswer | undefined>;
+  leftBy?(requestId: string): Promise<SavedHttpResponse | undefined>;
   /** Who pays when the request was charged, and its answer lost with the gateway that died. Else it is not served again. */
   payerAgain?(): Payer;
 }
 
 /** The request is to be served: with this payer, and `ended` is called with the answer, if it can be kept, before its end is sent. */
-export interface Served {
+export interface ClaimedRequest {
   readonly payer: Payer;
-  ended(answer: KeptAnswer | undefined): Promise<void>;
+  ended(answer: SavedHttpResponse | undefined): Promise<void>;
 }
 
-export interface IdempotencyPorts {
-  readonly kept: KeptAnswers;
-  readonly room: StorageRoom;
+export interface IdempotencyDependencies {
+  readonly kept: IdempotencyStore;
+  readonly room: StorageQuota;
   readonly facts: EventReader;
-  readonly payers: Payers;
+  readonly payers: PayerFactory;
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly alarm: Runtime['alarm'];
 }
 
 /** How long the key of a request that holds money stays taken when its gateway is silent. */
-export function leaseOf({ totalTimeoutMs, drainTimeoutMs }: CallLimits): number {
+export function getClaimLeaseMs({ totalTimeoutMs, drainTimeoutMs }: CallLimits): number {
   return totalTimeoutMs + drainTimeoutMs + LEASE_MARGIN_MS;
 }
 
 /** Claims idempotency keys. */
-export class Idempotency {
-  constructor(private readonly ports: IdempotencyPorts) {}
+export class IdempotencyService {
+  constructor(private readonly ports: IdempotencyDependencies) {}
 
   /**
    * Claims the key of a request that is known to be well-formed, before anything is done for it.
    * @returns how it is to be served, or the answer that it had
-   * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost;
-   *   TooManyRequests when no more answers are kept
+   * @throws IdempotencyConflictError when the key is another request's, or its request runs, or its answer is lost;
+   *   TooManyRequestsError when no more answers are kept
    */
-  async claim(request: KeyedRequest, payer: Payer): Promise<Served | KeptAnswer> {
+  async claim(request: IdempotentRequest, payer: Payer): Promise<ClaimedRequest | SavedHttpResponse> {
     const claim = await this.claimed(request);
     if (claim === undefined) return { payer, ended: async () => {} }; // no such account, which is for the hold to say
     if ('body' in claim) return claim;
@@ -123,16 +129,16 @@ export class Idempotency {
    * The same for a request that creates something and holds no money. What was created is kept, and nothing else: a request
    * that was refused can be tried again. Where its gateway dies before the answer is kept, the next one creates once more.
    */
-  async claimCreation(request: KeyedRequest): Promise<Pick<Served, 'ended'> | KeptAnswer> {
+  async claimCreation(request: IdempotentRequest): Promise<Pick<ClaimedRequest, 'ended'> | SavedHttpResponse> {
     const claim = await this.claimed(request);
     if (claim === undefined) return { ended: async () => {} };
     if ('body' in claim) return claim;
-    const isCreated = (answer?: KeptAnswer) => answer !== undefined && answer.status < 300;
+    const isCreated = (answer?: SavedHttpResponse) => answer !== undefined && answer.status < 300;
     return { ended: (answer) => this.end(claim, answer && isCreated(answer) ? answer : 'unpaid') };
   }
 
   /** The claim of a request, or the answer to an earlier one; undefined when there is no such payer. */
-  private async claimed(request: KeyedRequest): Promise<OwnClaim | KeptAnswer | undefined> {
+  private async claimed(request: IdempotentRequest): Promise<OwnClaim | SavedHttpResponse | undefined> {
     const { facts, kept, secrets } = this.ports;
     const { payer } = request;
     const head = await facts.head(payer);
@@ -153,18 +159,18 @@ export class Idempotency {
     return this.answeredBefore(claim, request);
   }
 
-  /** @throws TooManyRequests where no more answers are kept for its account: who sends a key relies on it */
+  /** @throws TooManyRequestsError where no more answers are kept for its account: who sends a key relies on it */
   private async withRoom(claim: OwnClaim, stored: number): Promise<OwnClaim> {
     const { kept, room } = this.ports;
     if (stored < room.least || !claim.payer.startsWith(ACCOUNTS)) return claim;
     if (stored < (await room.of(claim.payer.slice(ACCOUNTS.length)))) return claim;
     await available(kept.end(claim, 'unpaid'));
     const message = `The answers that are kept for this account take up all the room that it has (${stored} bytes): send the request without an Idempotency-Key`;
-    throw new TooManyRequests(message, ROOM_AGAIN_SECONDS);
+    throw new TooManyRequestsError(message, ROOM_AGAIN_SECONDS);
   }
 
   /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
-  private async end(claim: Claim, ending: Ending): Promise<void> {
+  private async end(claim: IdempotencyClaim, ending: ClaimOutcome): Promise<void> {
     const { kept, room } = this.ports;
     try {
       const accountId = claim.payer.startsWith(ACCOUNTS) ? claim.payer.slice(ACCOUNTS.length) : undefined;
@@ -176,7 +182,7 @@ export class Idempotency {
   }
 
   /** The answer to an earlier request with the same key, or the claim, where this request has taken its key over. */
-  private async answeredBefore(claim: OwnClaim, request: KeyedRequest): Promise<KeptAnswer | OwnClaim> {
+  private async answeredBefore(claim: OwnClaim, request: IdempotentRequest): Promise<SavedHttpResponse | OwnClaim> {
     const { kept } = this.ports;
     const { named, leftBy, payerAgain } = request;
     const earlier = await available(kept.find(claim));
@@ -196,7 +202,7 @@ export class Idempotency {
    * Gives up a claim that is not waited for any more, because its hold has expired, or was charged a while ago: its gateway has
    * died, or will not charge it. Returns whether that is so.
    */
-  private async givenUp(earlier: Earlier, alsoCharged: boolean): Promise<boolean> {
+  private async givenUp(earlier: ExistingClaim, alsoCharged: boolean): Promise<boolean> {
     const { payers, kept } = this.ports;
     if (!earlier.held) return false;
     const holds = await payers.endOverdueHolds(earlier.payer, createRootCause('gateway', earlier.requestId));
@@ -208,7 +214,7 @@ export class Idempotency {
   }
 
   /** An answer is kept in the moment behind its charge: one that is not there a while later is lost. */
-  private async isLongCharged(claim: Claim): Promise<boolean> {
+  private async isLongCharged(claim: IdempotencyClaim): Promise<boolean> {
     const { facts, clock } = this.ports;
     const { at } = await holdOf(claim, facts);
     return clock.milliseconds() - Date.parse(at) > LOST_AFTER_MS;
@@ -217,9 +223,9 @@ export class Idempotency {
   /**
    * What became of the hold of a request whose gateway has died after it had made it: whether it was charged, where it may be
    * served again all the same.
-   * @throws IdempotencyConflict unless it ended without being charged, or may
+   * @throws IdempotencyConflictError unless it ended without being charged, or may
    */
-  private async wasCharged(earlier: Earlier, { named, payerAgain }: KeyedRequest): Promise<boolean> {
+  private async wasCharged(earlier: ExistingClaim, { named, payerAgain }: IdempotentRequest): Promise<boolean> {
     const { payers, facts, kept } = this.ports;
     await payers.endOverdueHolds(earlier.payer, createRootCause('gateway', earlier.requestId));
     const { standing } = await holdOf(earlier, facts);
@@ -231,13 +237,13 @@ export class Idempotency {
     return standing === 'charged';
   }
 
-  private served(claim: Claim, payer: Payer, named: NameOfKey): Served {
+  private served(claim: IdempotencyClaim, payer: Payer, named: IdempotencyKeySource): ClaimedRequest {
     const { kept } = this.ports;
-    const claimed = new ClaimedPayer(payer, async () => {
+    const claimed = new IdempotentPayer(payer, async () => {
       // A request that was taken for dead while its money was being held is not served: another one is.
       if (!(await available(kept.confirm(claim)))) throw inProgress(named);
     });
-    const ended = (answer: KeptAnswer | undefined) => {
+    const ended = (answer: SavedHttpResponse | undefined) => {
       if (claimed.standing === 'charged') return this.end(claim, answer ?? 'lost');
       return this.end(claim, claimed.standing === 'open' ? 'unknown' : 'unpaid');
     };
@@ -246,7 +252,7 @@ export class Idempotency {
 }
 
 /** A claim of this process. */
-interface OwnClaim extends Claim {
+interface OwnClaim extends IdempotencyClaim {
   /** Its request was charged before, and its answer lost with the gateway that died. */
   readonly again: boolean;
 }
@@ -269,7 +275,7 @@ interface HoldOf {
 }
 
 /** What has become of the hold of a claim, by its payer's facts behind it. */
-async function holdOf({ payer, requestId, revision }: Claim, facts: EventReader): Promise<HoldOf> {
+async function holdOf({ payer, requestId, revision }: IdempotencyClaim, facts: EventReader): Promise<HoldOf> {
   let hold: HoldOf = { standing: undefined, at: '' };
   for await (const batch of facts.read(payer, revision)) {
     for (const { type, data } of batch as readonly StoredEvent<HoldEvent>[]) {
@@ -290,16 +296,16 @@ async function available<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-function reused(named: NameOfKey): IdempotencyConflict {
-  return new IdempotencyConflict('idempotency_key_reused', `This ${named} was used with another request`, named);
+function reused(named: IdempotencyKeySource): IdempotencyConflictError {
+  return new IdempotencyConflictError('idempotency_key_reused', `This ${named} was used with another request`, named);
 }
 
-function inProgress(named: NameOfKey): IdempotencyConflict {
+function inProgress(named: IdempotencyKeySource): IdempotencyConflictError {
   const message = `A request with this ${named} is in progress; ask again when it has ended`;
-  return new IdempotencyConflict('idempotency_in_progress', message, named, RETRY_AFTER_SECONDS);
+  return new IdempotencyConflictError('idempotency_in_progress', message, named, RETRY_AFTER_SECONDS);
 }
 
-function lost(named: NameOfKey): IdempotencyConflict {
+function lost(named: IdempotencyKeySource): IdempotencyConflictError {
   const message = `The request with this ${named} was charged, but its answer was lost; it is not served again with it`;
-  return new IdempotencyConflict('idempotency_answer_lost', message, named);
+  return new IdempotencyConflictError('idempotency_answer_lost', message, named);
 }

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { type Accounts, HoldTaken, Payers, SystemClock, UpstreamFailure } from '#application';
+import { type Accounts, HoldAlreadyExistsError, PayerFactory, SystemClock, UpstreamError } from '#application';
 import { type AccountEvent, accountDecider, type Charge } from '#domain';
 import { type Cause, money, Rejection, StoreUnavailableError, ZERO_USD } from '#kernel';
-import { ClaimedPayer } from './idempotent-payer.ts';
+import { IdempotentPayer } from './idempotent-payer.ts';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const amounts = { atLeast: money.parseUsd('1'), atMost: money.parseUsd('1'), priceList: 'p', lifetimeMs: 1_000 };
@@ -23,15 +23,15 @@ const held = {
 const away = new StoreUnavailableError('away');
 
 /** Pays from an account that answers with these, one after the other. */
-function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm = async () => {}): ClaimedPayer {
+function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm = async () => {}): IdempotentPayer {
   const left = [...outcomes];
   const run: Accounts['run'] = async () => {
     const outcome = left.shift() ?? [];
     if (outcome instanceof Error) throw outcome;
     return { events: outcome, state: accountDecider.initial(), revision: 0, position: 0n };
   };
-  return new ClaimedPayer(
-    new Payers({ accounts: { run } } as never, new SystemClock(), () => 'gateway-1').of(caller),
+  return new IdempotentPayer(
+    new PayerFactory({ accounts: { run } } as never, new SystemClock(), () => 'gateway-1').of(caller),
     confirm,
   );
 }
@@ -47,11 +47,14 @@ test.each([
     return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
   };
   const expiresAt = clock.in(-60_000);
-  await new Payers({ accounts: { run } } as never, clock, () => 'gateway-1').endOverdueHolds('account-a', {} as Cause);
+  await new PayerFactory({ accounts: { run } } as never, clock, () => 'gateway-1').endOverdueHolds(
+    'account-a',
+    {} as Cause,
+  );
   expect(expiresAt <= before).toBe(isEnded);
 });
 
-const release = { failure: new UpstreamFailure('timeout', ''), attempts: [] };
+const release = { failure: new UpstreamError('timeout', ''), attempts: [] };
 
 test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle' | 'release' | 'take']>([
   ['none', 'when it is refused', [new Rejection('insufficient_balance', '')], 'take'],
@@ -89,5 +92,5 @@ test('a hold is confirmed once it is made, and not when it is refused', async ()
 });
 
 test('a hold that another request has open is refused: its call would be served for nothing', async () => {
-  await expect(payerOf([[]]).take(request)).rejects.toBeInstanceOf(HoldTaken);
+  await expect(payerOf([[]]).take(request)).rejects.toBeInstanceOf(HoldAlreadyExistsError);
 });

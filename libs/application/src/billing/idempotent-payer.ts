@@ -1,10 +1,10 @@
 import type { Charge } from '#domain';
 import { Rejection } from '#kernel';
-import { UpstreamFailure } from '../errors.ts';
-import { type Hold, type HoldRequest, type Payer, PayerBefore, type Release } from './payer.ts';
+import { UpstreamError } from '../errors.ts';
+import { type Hold, type HoldRelease, type HoldRequest, type Payer, PayerDecorator } from './payer.ts';
 
 /** What this process knows of the money of a request. `open` also means: how it ended could not be found out. */
-export type Standing = 'none' | 'open' | 'charged' | 'released';
+export type ChargeState = 'none' | 'open' | 'charged' | 'released';
 
 /** Rejections that mean another hold with the same id, whose fate is not known here. */
 const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
@@ -13,8 +13,8 @@ const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
  * A payer of a request whose idempotency key is claimed: the claim is confirmed once the money is held, and before the
  * hold may be used; and how the money ended is noted, so that no use case has to report whether it charged.
  */
-export class ClaimedPayer extends PayerBefore {
-  private known: Standing = 'none';
+export class IdempotentPayer extends PayerDecorator {
+  private known: ChargeState = 'none';
 
   /** @param confirm what must hold, once there is money, before it may be used. It throws where it does not */
   constructor(
@@ -24,7 +24,7 @@ export class ClaimedPayer extends PayerBefore {
     super(payer);
   }
 
-  get standing(): Standing {
+  get standing(): ChargeState {
     return this.known;
   }
 
@@ -35,7 +35,7 @@ export class ClaimedPayer extends PayerBefore {
       throw error;
     });
     await this.confirm().catch(async (error) => {
-      const failure = new UpstreamFailure('not_served', 'It is served elsewhere, or may be');
+      const failure = new UpstreamError('not_served', 'It is served elsewhere, or may be');
       await this.release(hold, { failure, attempts: [] });
       throw error;
     });
@@ -48,7 +48,7 @@ export class ClaimedPayer extends PayerBefore {
     return charged;
   }
 
-  override async release(hold: Hold, why: Release): Promise<void> {
+  override async release(hold: Hold, why: HoldRelease): Promise<void> {
     await this.payer.release(hold, why);
     this.known = 'released';
   }

@@ -3,23 +3,23 @@ import type { Cause, PicoUsd } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { Streams } from '../streams.ts';
 import { AccountPayer } from './account-payer.ts';
-import { ChallengePayer, type ProvenChallenge } from './challenge-payer.ts';
-import { expireHoldsBy, HeldFunds } from './hold-commands.ts';
+import { ChallengePayer, type PaidChallenge } from './challenge-payer.ts';
+import { createExpireHoldsCommand, HoldCommandRouter } from './hold-commands.ts';
 import type { Caller, Payer } from './payer.ts';
-import type { Holding, HoldOwner } from './stream-payer.ts';
+import type { GetProcessId, PayerDependencies } from './stream-payer.ts';
 
 /** Finds the payer of a request. */
-export class Payers {
-  private readonly holding: Holding;
+export class PayerFactory {
+  private readonly holding: PayerDependencies;
 
   /** @param bearable what the house bears for an account in an hour; any amount where it is left out */
   constructor(
     private readonly streams: Pick<Streams, 'accounts' | 'challenges'>,
     clock: Clock,
-    owner: HoldOwner,
+    owner: GetProcessId,
     bearable?: PicoUsd,
   ) {
-    this.holding = { funds: new HeldFunds(streams), clock, owner, bearable };
+    this.holding = { funds: new HoldCommandRouter(streams), clock, owner, bearable };
   }
 
   of(caller: Caller): Payer {
@@ -27,7 +27,7 @@ export class Payers {
   }
 
   /** @param again its answer was lost with the gateway that died: the house pays */
-  ofChallenge(proven: ProvenChallenge, again = false): Payer {
+  ofChallenge(proven: PaidChallenge, again = false): Payer {
     return new ChallengePayer(this.holding, this.streams.challenges, proven, again);
   }
 
@@ -37,6 +37,6 @@ export class Payers {
    */
   async endOverdueHolds(payer: string, cause: Cause): Promise<Holds> {
     const { funds, clock } = this.holding;
-    return (await funds.run(payer, expireHoldsBy(clock), cause)).state;
+    return (await funds.run(payer, createExpireHoldsCommand(clock), cause)).state;
   }
 }

@@ -1,7 +1,7 @@
 /** The payer, as the money path sees it: the one interface between what is sold and where the money is. */
 import type { Attempt, Charge, PartialHold, Query } from '#domain';
 import type { PicoUsd } from '#kernel';
-import type { UpstreamFailure } from '../errors.ts';
+import type { UpstreamError } from '../errors.ts';
 
 /** An account, and the key it was asked with; null when the account itself asks. */
 export interface Caller {
@@ -10,7 +10,7 @@ export interface Caller {
 }
 
 /** The caller, as the facts that follow name it. */
-export function actorOf({ accountId, keyId }: Caller): string {
+export function toActor({ accountId, keyId }: Caller): string {
   return keyId === null ? `account:${accountId}` : `key:${keyId}`;
 }
 
@@ -32,7 +32,7 @@ export interface Hold {
 }
 
 /** More for a hold: altogether `to`, or what there is from `atLeast` on. Both are absolute, so that asking twice is asking once. */
-export interface Growth {
+export interface HoldExtensionRequest {
   readonly atLeast: PicoUsd;
   readonly to: PicoUsd;
 }
@@ -51,8 +51,8 @@ export interface HoldRequest {
 }
 
 /** Why a hold is released. */
-export interface Release {
-  readonly failure: UpstreamFailure;
+export interface HoldRelease {
+  readonly failure: UpstreamError;
   readonly attempts: readonly Attempt[];
   /** What upstreams will invoice nevertheless: the house bears it. */
   readonly absorbed?: Charge | undefined;
@@ -66,7 +66,7 @@ export interface Payer {
   readonly priceList?: string | undefined;
   /**
    * Holds what is available, between `atLeast` and `atMost`.
-   * @throws Rejection when there is less, HoldTaken when the request has its hold already
+   * @throws Rejection when there is less, HoldAlreadyExistsError when the request has its hold already
    */
   take(request: HoldRequest): Promise<Hold>;
   /**
@@ -74,15 +74,15 @@ export interface Payer {
    * less, or the key may not spend any more; the hold stays as it is. `gone`: it has expired or ended, and nothing may be
    * served for it any more. While the store is away this waits.
    */
-  grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'>;
+  grow(hold: Hold, growth: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'>;
   /** Charges a use, once. Returns what is paid of its price: at most what was held, nothing after the hold expired. */
   settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
   /** Releases a hold, because nothing was delivered. */
-  release(hold: Hold, why: Release): Promise<void>;
+  release(hold: Hold, why: HoldRelease): Promise<void>;
 }
 
 /** A payer that stands before another, and does something more with what it is asked for. */
-export abstract class PayerBefore implements Payer {
+export abstract class PayerDecorator implements Payer {
   constructor(protected readonly payer: Payer) {}
 
   get id(): string {
@@ -95,7 +95,7 @@ export abstract class PayerBefore implements Payer {
 
   abstract take(request: HoldRequest): Promise<Hold>;
 
-  grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'> {
+  grow(hold: Hold, growth: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'> {
     return this.payer.grow(hold, growth);
   }
 
@@ -103,12 +103,12 @@ export abstract class PayerBefore implements Payer {
     return this.payer.settle(hold, charge);
   }
 
-  release(hold: Hold, why: Release): Promise<void> {
+  release(hold: Hold, why: HoldRelease): Promise<void> {
     return this.payer.release(hold, why);
   }
 }
 
 /** The hold of this id belongs to another request, running or ended: serving it again would be free. */
-export class HoldTaken extends Error {
-  override readonly name = 'HoldTaken';
+export class HoldAlreadyExistsError extends Error {
+  override readonly name = 'HoldAlreadyExistsError';
 }

@@ -3,11 +3,11 @@ import type { Endpoint, TokenPricedModel } from '#catalogue';
 import type { Price, Tariff, Usage } from '#domain';
 import { parseUsd, ZERO_USD } from '#kernel';
 import { Clock } from '../clock.ts';
-import { UpstreamFailure } from '../errors.ts';
+import { UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
-import { Paying } from './billing-engine.ts';
+import { BillingEngine } from './billing-engine.ts';
 import type { Payer } from './payer.ts';
-import { Purchase, type Sale } from './purchase.ts';
+import { type Order, Purchase } from './purchase.ts';
 
 class StillClock extends Clock {
   milliseconds(): number {
@@ -31,7 +31,7 @@ function begin(endpoints = [endpoint]) {
   const alarms: string[] = [];
   const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: false, free: false } as const;
   const bounds = { priceList: { version: 'list', lines: [] }, atLeast: parseUsd('1'), atMost: parseUsd('1') };
-  const sale: Sale = { id: 'h', query, model, endpoints, ...bounds };
+  const sale: Order = { id: 'h', query, model, endpoints, ...bounds };
   const hold = {
     holdId: 'h',
     payer: 'account-a',
@@ -64,7 +64,7 @@ describe('a purchase', () => {
     async (length) => {
       const { purchase } = begin(Array.from({ length: 32 }, (_, i) => ({ ...endpoint, slug: `endpoint ${i}` })));
       const vendorId = 'x'.repeat(length);
-      const failure = new UpstreamFailure('upstream_error', 'no', { status: 400, vendorId });
+      const failure = new UpstreamError('upstream_error', 'no', { status: 400, vendorId });
       await expect(purchase.ask({ make: async () => Promise.reject(failure), counted })).rejects.toBe(failure);
       for (let round = 0; round < 32; round++) {
         await purchase.billCall(call, made({ input: 100 }, vendorId));
@@ -78,7 +78,7 @@ describe('a purchase', () => {
 
   test.each<[string, () => unknown, number, boolean]>([
     ['an exception of our own', () => new RangeError('Maximum call stack size exceeded'), 2, false],
-    ['a failure of the vendor', () => new UpstreamFailure('upstream_error', 'The upstream answered with 500'), 4, true],
+    ['a failure of the vendor', () => new UpstreamError('upstream_error', 'The upstream answered with 500'), 4, true],
   ])('asks elsewhere after %s, and avoids an endpoint for what it did itself alone', async (_, error, calls, cools) => {
     const { purchase, health } = begin([endpoint, { ...endpoint, slug: 'other' }]);
     let made = 0;
@@ -117,7 +117,7 @@ describe('a purchase', () => {
 
   test('names the model, who invoices it and the vendor’s id in each attempt', async () => {
     const { purchase } = begin();
-    const failure = new UpstreamFailure('invalid_request', 'no', { status: 400, delivered: '', vendorId: 'gen-2' });
+    const failure = new UpstreamError('invalid_request', 'no', { status: 400, delivered: '', vendorId: 'gen-2' });
     await expect(purchase.ask({ make: () => Promise.reject(failure), counted })).rejects.toBe(failure);
     const { attempts, items } = purchase.charge(failure) ?? {};
     const asked = { provider: 'maker', creditor: 'router', model: 'v/m' };
@@ -161,11 +161,11 @@ test.each(['settle', 'release'] as const)(
     };
     const payer = { id: 'account-a', take: async () => hold, [end]: away } as unknown as Payer;
     const limits = { totalTimeoutMs: 1_000, drainTimeoutMs: 0, heldInFullTokens: 0 };
-    const paying = new Paying(health, limits, (problem) => void alarms.push(problem));
+    const paying = new BillingEngine(health, limits, (problem) => void alarms.push(problem));
     const serve = async (purchase: Purchase) => {
       await purchase.ask(call);
       await purchase.billCall(call, made({ input: 100 }));
-      if (end === 'release') throw new UpstreamFailure('upstream_error', 'it broke off');
+      if (end === 'release') throw new UpstreamError('upstream_error', 'it broke off');
       return 'answer';
     };
     const audience = { left: new Promise<void>(() => {}), keeps: false };

@@ -20,12 +20,12 @@ import {
   usageToJson,
 } from '#domain';
 import { money, type PicoUsd, picoUsd, ZERO_USD } from '#kernel';
-import { asFailure, UpstreamFailure } from '../errors.ts';
+import { toUpstreamError, UpstreamError } from '../errors.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
-import { type ChargedParts, costOfInput, partsOf } from './charge-breakdown.ts';
-import type { Growth, Hold, Payer } from './payer.ts';
-import { asTried, mayBeRetried, mayFallBack } from './retry-policy.ts';
-import type { CallMade, EndpointAnswer, StreamMade, UpstreamCall } from './upstream-call.ts';
+import { breakDownCharge, type ChargeBreakdown, calculateInputCost } from './charge-breakdown.ts';
+import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
+import { canFallBack, isRetryable, toAttemptOutcome } from './retry-policy.ts';
+import type { CallResult, EndpointResponse, StreamResult, UpstreamCall } from './upstream-call.ts';
 
 /** Calls at most of one endpoint, the first included. */
 const MAX_TRIES = 3;
@@ -34,7 +34,7 @@ const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 2_000;
 
 /** What is about to be sold: the endpoints that may serve it, and what it may cost. */
-export interface Sale {
+export interface Order {
   /** One request, one charge: the id of the request, and of its hold. */
   readonly id: string;
   readonly query: Query;
@@ -50,9 +50,9 @@ export interface Sale {
 
 /** The time that a request has. */
 export interface Deadline {
-  /** Aborts when it has taken too long, or must be cut short; its reason is an `UpstreamFailure`. */
+  /** Aborts when it has taken too long, or must be cut short; its reason is an `UpstreamError`. */
   readonly signal: AbortSignal;
-  cutShort(failure: UpstreamFailure): void;
+  cutShort(failure: UpstreamError): void;
 }
 
 /** Who pays, and what is held of it. */
@@ -62,7 +62,7 @@ export interface Funds {
 }
 
 /** Receives how endpoints perform, and what should not happen. */
-export interface Watch {
+export interface PurchaseObserver {
   readonly health: EndpointHealth;
   readonly alarm: (problem: string, error: unknown) => void;
 }
@@ -71,14 +71,14 @@ export interface Watch {
 export interface Receipt {
   readonly usage: Usage;
   readonly charged: PicoUsd;
-  readonly parts: ChargedParts;
+  readonly parts: ChargeBreakdown;
 }
 
 /** Of a request that cost its payer nothing. */
-export const NOTHING: Receipt = {
+export const EMPTY_RECEIPT: Receipt = {
   usage: NO_USAGE,
   charged: ZERO_USD,
-  parts: partsOf(ZERO_USD, [], ZERO_USD),
+  parts: breakDownCharge(ZERO_USD, [], ZERO_USD),
 };
 
 export class Purchase {
@@ -94,17 +94,17 @@ export class Purchase {
   /** All that is held, also what was added since it was taken. */
   hold: Hold;
   /** What ended an answer early that is charged nevertheless. */
-  cutBy: UpstreamFailure | undefined;
+  cutBy: UpstreamError | undefined;
   private readonly payer: Payer;
   private canStop = false;
   private momentMs = 0;
-  private abandoned: UpstreamFailure | undefined;
+  private abandoned: UpstreamError | undefined;
 
   constructor(
-    readonly sale: Sale,
+    readonly sale: Order,
     funds: Funds,
     private readonly deadline: Deadline,
-    private readonly watch: Watch,
+    private readonly watch: PurchaseObserver,
   ) {
     this.hold = funds.hold;
     this.payer = funds.payer;
@@ -131,7 +131,7 @@ export class Purchase {
   }
 
   /** Nobody waits for the answer any more. What has not begun, or goes on anyway, is read on. */
-  abandon(failure: UpstreamFailure): void {
+  abandon(failure: UpstreamError): void {
     this.abandoned = failure;
     if (!this.canStop) return;
     if (this.momentMs === 0) this.cutShort(failure);
@@ -139,18 +139,18 @@ export class Purchase {
   }
 
   /** Ends the calls of upstreams; what they have made by then is billed. */
-  cutShort(failure: UpstreamFailure): void {
+  cutShort(failure: UpstreamError): void {
     this.deadline.cutShort(failure);
   }
 
   /**
    * Holds more, up to the most that the sale can cost, as far as there is more to be had.
-   * @throws UpstreamFailure `hold_ended` when nothing is held any more
+   * @throws UpstreamError `hold_ended` when nothing is held any more
    */
-  async grow({ atLeast, to }: Growth): Promise<'grown' | 'not now' | 'no more'> {
+  async grow({ atLeast, to }: HoldExtensionRequest): Promise<'grown' | 'not now' | 'no more'> {
     const grown = await this.payer.grow(this.hold, { atLeast, to: money.min(to, this.sale.atMost) });
     if (grown === 'no more' || grown === 'not now') return grown;
-    if (grown === 'gone') throw new UpstreamFailure('hold_ended', 'The money for the answer is not held any more');
+    if (grown === 'gone') throw new UpstreamError('hold_ended', 'The money for the answer is not held any more');
     if (grown.amount > this.hold.amount) this.hold = grown; // of two answers the later may come first
     return 'grown';
   }
@@ -168,29 +168,29 @@ export class Purchase {
 
   /**
    * Asks one endpoint after the other until one answers. What an endpoint was given up for is kept in the attempts.
-   * @throws UpstreamFailure of the last endpoint
+   * @throws UpstreamError of the last endpoint
    */
-  async ask<A>(call: UpstreamCall<A>): Promise<EndpointAnswer<A>> {
+  async ask<A>(call: UpstreamCall<A>): Promise<EndpointResponse<A>> {
     const endpoints = [...this.sale.endpoints];
     for (;;) {
       const endpoint = endpoints.shift() as Endpoint;
       try {
         return await this.askOne(call, endpoint, endpoints.length === 0);
       } catch (error) {
-        const failure = asFailure(error);
-        if (endpoints.length === 0 || !mayFallBack(failure, this.signal)) throw failure;
+        const failure = toUpstreamError(error);
+        if (endpoints.length === 0 || !canFallBack(failure, this.signal)) throw failure;
         this.watch.health.failed(this.sale.model, endpoint, failure);
       }
     }
   }
 
-  /** Asks the endpoint that has answered before, and no other: a charge is for one. @throws UpstreamFailure */
-  askAgain<A>(call: UpstreamCall<A>, endpoint: Endpoint): Promise<EndpointAnswer<A>> {
+  /** Asks the endpoint that has answered before, and no other: a charge is for one. @throws UpstreamError */
+  askAgain<A>(call: UpstreamCall<A>, endpoint: Endpoint): Promise<EndpointResponse<A>> {
     return this.askOne(call, endpoint, true);
   }
 
   /** The last endpoint is asked again. What it delivered before it failed is used, and is billed. */
-  private async askOne<A>(call: UpstreamCall<A>, endpoint: Endpoint, last: boolean): Promise<EndpointAnswer<A>> {
+  private async askOne<A>(call: UpstreamCall<A>, endpoint: Endpoint, last: boolean): Promise<EndpointResponse<A>> {
     this.endpoint = endpoint;
     const asked = performance.now();
     try {
@@ -200,7 +200,7 @@ export class Purchase {
       this.watch.health.answered(this.sale.model, endpoint, began - asked);
       return { answer, endpoint, asked, began };
     } catch (error) {
-      await this.billFailed(call, endpoint, asFailure(error));
+      await this.billFailed(call, endpoint, toUpstreamError(error));
       throw error;
     }
   }
@@ -209,7 +209,7 @@ export class Purchase {
   private async billFailed(
     call: Pick<UpstreamCall<unknown>, 'counted' | 'lost'>,
     endpoint: Endpoint,
-    { code, delivered, usage, vendorId }: UpstreamFailure,
+    { code, delivered, usage, vendorId }: UpstreamError,
   ): Promise<void> {
     if (delivered === undefined && usage === undefined) return;
     if (!call.lost) return void (await this.billCall(call, { usage, delivered: () => delivered ?? '', vendorId }));
@@ -224,7 +224,7 @@ export class Purchase {
 
   /**
    * Makes a call, retries it when it fails before the first byte, and records each try.
-   * @throws UpstreamFailure of the last try
+   * @throws UpstreamError of the last try
    */
   private async tried<A>({ of: model, provider, creditor }: Tariff, tries: number, call: () => Promise<A>): Promise<A> {
     const { attempts, signal } = this;
@@ -236,32 +236,32 @@ export class Purchase {
         attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: since(started) });
         return answer;
       } catch (error) {
-        const failure = asFailure(error);
-        attempts.push({ provider, creditor, model, ...asTried(failure), milliseconds: since(started) });
+        const failure = toUpstreamError(error);
+        attempts.push({ provider, creditor, model, ...toAttemptOutcome(failure), milliseconds: since(started) });
         const wait = Math.max(FIRST_WAIT_MS * 2 ** (tries - left), (failure.retryAfterSeconds ?? 0) * 1_000);
-        if (!mayBeRetried(failure) || wait > LONGEST_WAIT_MS || left === 0 || signal.aborted) throw failure;
+        if (!isRetryable(failure) || wait > LONGEST_WAIT_MS || left === 0 || signal.aborted) throw failure;
         await delay(wait, undefined, { signal }).catch(() => {}); // an abort shows in the next call
       }
     }
   }
 
   /** An answer that was expected whole is none: the try that made it has failed. Returns the failure. */
-  brokenOff(failure: UpstreamFailure): UpstreamFailure {
+  brokenOff(failure: UpstreamError): UpstreamError {
     const last = this.attempts.pop();
-    if (last) this.attempts.push({ ...last, ...asTried(failure) });
+    if (last) this.attempts.push({ ...last, ...toAttemptOutcome(failure) });
     return failure;
   }
 
   /** Bills a call of the model: as reported, or else counted from what was delivered. */
   async billCall(
     call: Pick<UpstreamCall<unknown>, 'counted'>,
-    { usage: reported, delivered, vendorId }: CallMade,
+    { usage: reported, delivered, vendorId }: CallResult,
   ): Promise<Usage> {
     const { tariff } = this.endpoint as Endpoint;
     const usage = { ...(reported ?? (await call.counted(delivered()))), request: 1 };
     this.bill(tariff, { usage, estimated: reported === undefined, ...(vendorId === undefined ? {} : { vendorId }) });
     this.usage = addUsage(this.usage, usage);
-    this.inputCost = money.add(this.inputCost, costOfInput(tariff, usage));
+    this.inputCost = money.add(this.inputCost, calculateInputCost(tariff, usage));
     return usage;
   }
 
@@ -271,7 +271,7 @@ export class Purchase {
    */
   async billStream(
     call: Pick<UpstreamCall<unknown>, 'counted'>,
-    { answer, endpoint, asked, began }: EndpointAnswer<StreamMade>,
+    { answer, endpoint, asked, began }: EndpointResponse<StreamResult>,
   ): Promise<Usage> {
     const ended = performance.now();
     const made = { usage: answer.usage(), delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
@@ -315,7 +315,7 @@ export class Purchase {
   }
 
   /** All that was used; undefined for nothing. */
-  charge(failure?: UpstreamFailure): Charge | undefined {
+  charge(failure?: UpstreamError): Charge | undefined {
     const { items, attempts, sale } = this;
     if (items.length === 0) return undefined;
     const errorCode = failure ? { errorCode: failure.code } : {};
@@ -323,7 +323,7 @@ export class Purchase {
   }
 
   receipt(charged: PicoUsd): Receipt {
-    return { usage: this.usage, charged, parts: partsOf(charged, this.items, this.inputCost) };
+    return { usage: this.usage, charged, parts: breakDownCharge(charged, this.items, this.inputCost) };
   }
 
   /** What was not to be expected and has no price is not given away: the whole hold pays for it, and audits show it. */

@@ -3,8 +3,8 @@ import { type PicoUsd, ZERO_USD } from '#kernel';
 import type { Hold, HoldRequest, Payer } from './payer.ts';
 
 /** What a request costs that nobody has paid for: thrown where money would be held, so that nothing was done before. */
-export class PaymentWanted extends Error {
-  override readonly name = 'PaymentWanted';
+export class PaymentRequiredError extends Error {
+  override readonly name = 'PaymentRequiredError';
 
   constructor(
     readonly query: Query,
@@ -16,11 +16,11 @@ export class PaymentWanted extends Error {
 }
 
 /** A stranger, who has not paid yet: the request is checked and quoted like any other, and ends with its price. */
-export class AskingPayer implements Payer {
+export class QuoteOnlyPayer implements Payer {
   readonly id = 'stranger';
 
   async take({ query, priceList, atMost }: HoldRequest): Promise<Hold> {
-    throw new PaymentWanted(query, atMost, priceList);
+    throw new PaymentRequiredError(query, atMost, priceList);
   }
 
   async grow(): Promise<'no more'> {

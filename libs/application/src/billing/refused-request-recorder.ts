@@ -7,14 +7,14 @@ import { toRefusedRequestsStreamId } from '#domain';
 import { createRootCause, Rejection, type Runtime } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { RefusedRequests } from '../streams.ts';
-import { actorOf, type Caller, type Hold, type HoldRequest, type Payer, PayerBefore } from './payer.ts';
+import { type Caller, type Hold, type HoldRequest, type Payer, PayerDecorator, toActor } from './payer.ts';
 
 /** Rejections that say that there is no money. */
 const NO_MONEY: ReadonlySet<string> = new Set(['insufficient_balance', 'key_limit_exceeded']);
 /** Streams that are known to be full, where what comes costs nothing at all, and accounts of which the log has said it. */
 const KNOWN = 10_000;
 
-export class Refusals {
+export class RefusedRequestRecorder {
   private readonly full = new LRUCache<string, true>({ max: KNOWN });
   /** Accounts that the house bears no more for, and until when. */
   private readonly costly = new LRUCache<string, string>({ max: KNOWN });
@@ -49,7 +49,7 @@ export class Refusals {
       const { events } = await this.refused.run(
         id,
         { type: 'NoteRefusal', data },
-        createRootCause(actorOf(caller), requestId),
+        createRootCause(toActor(caller), requestId),
       );
       if (events.length === 0) this.full.set(id, true);
     } catch (error) {
@@ -58,7 +58,7 @@ export class Refusals {
   }
 }
 
-class NotedPayer extends PayerBefore {
+class NotedPayer extends PayerDecorator {
   constructor(
     payer: Payer,
     private readonly note: (request: HoldRequest, refusal: Rejection) => Promise<void>,

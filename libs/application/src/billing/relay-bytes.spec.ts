@@ -1,15 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '../errors.ts';
-import { type BytesClient, relayed } from './relay-bytes.ts';
+import { UpstreamError } from '../errors.ts';
+import { type ByteWriter, relayBytes } from './relay-bytes.ts';
 
-const BROKEN = new UpstreamFailure('upstream_error', 'broken off');
-const GONE = new UpstreamFailure('client_disconnected', 'gone');
-const LATE = new UpstreamFailure('timeout', 'too late');
+const BROKEN = new UpstreamError('upstream_error', 'broken off');
+const GONE = new UpstreamError('client_disconnected', 'gone');
+const LATE = new UpstreamError('timeout', 'too late');
 
 /** Sound in pieces, which breaks off where there is a failure. */
-async function* sound(...pieces: readonly (string | UpstreamFailure)[]): AsyncIterable<Uint8Array> {
+async function* sound(...pieces: readonly (string | UpstreamError)[]): AsyncIterable<Uint8Array> {
   for (const piece of pieces) {
-    if (piece instanceof UpstreamFailure) throw piece;
+    if (piece instanceof UpstreamError) throw piece;
     yield Buffer.from(piece);
   }
 }
@@ -23,7 +23,7 @@ async function soon(happens: () => void): Promise<void> {
 function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } = {}) {
   let now = 0;
   const heard: string[] = [];
-  const client: BytesClient = {
+  const client: ByteWriter = {
     started: false,
     left: new Promise(() => {}),
     keeps: false,
@@ -42,9 +42,9 @@ function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } =
     },
     end() {},
   };
-  const brokenOff = (failure: UpstreamFailure) => failure;
-  const relay = (...pieces: readonly (string | UpstreamFailure)[]) => {
-    return relayed({ mediaType: 'audio/mpeg', bytes: sound(...pieces) }, { brokenOff }, client, () => now);
+  const brokenOff = (failure: UpstreamError) => failure;
+  const relay = (...pieces: readonly (string | UpstreamError)[]) => {
+    return relayBytes({ mediaType: 'audio/mpeg', bytes: sound(...pieces) }, { brokenOff }, client, () => now);
   };
   return { heard, relay };
 }
@@ -70,7 +70,7 @@ describe('sound that is passed on', () => {
     ['without a byte, and without a word', [], 0],
     ['with empty pieces only', ['', ''], 0],
   ] as const)('is not owed when the vendor ends it %s', async (_, pieces, keepsWaiting) => {
-    await expect(listener({ keepsWaiting }).relay(...pieces)).rejects.toBeInstanceOf(UpstreamFailure);
+    await expect(listener({ keepsWaiting }).relay(...pieces)).rejects.toBeInstanceOf(UpstreamError);
   });
 
   test.each([
@@ -78,6 +78,6 @@ describe('sound that is passed on', () => {
     ['the client kept the vendor waiting until it gave up', ['a', 'b', BROKEN], 3_000],
     ['the client read so slowly that time was up', ['a', 'b', 'c', LATE], 2_000],
   ] as const)('is owed when %s', async (_, pieces, keepsWaiting) => {
-    expect(await listener({ keepsWaiting }).relay(...pieces)).toBeInstanceOf(UpstreamFailure);
+    expect(await listener({ keepsWaiting }).relay(...pieces)).toBeInstanceOf(UpstreamError);
   });
 });

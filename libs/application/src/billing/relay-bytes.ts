@@ -1,19 +1,19 @@
 /** Bytes on their way from a vendor to a client, such as sound, and who owes what when they do not arrive. */
-import { asFailure, UpstreamFailure } from '../errors.ts';
-import type { StreamClient } from './billing-engine.ts';
+import { toUpstreamError, UpstreamError } from '../errors.ts';
+import type { StreamWriter } from './billing-engine.ts';
 import type { Purchase } from './purchase.ts';
 
 /** A client that lets its bytes wait for longer, in all, may be why a vendor gives up. */
 const KEEPS_UP_MS = 5_000;
 
 /** What a vendor sends, as it comes. */
-export interface Relayed {
+export interface ProviderByteStream {
   readonly mediaType: string;
-  /** May be read once. It throws an UpstreamFailure when it breaks off. */
+  /** May be read once. It throws an UpstreamError when it breaks off. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
-export interface BytesClient extends StreamClient {
+export interface ByteWriter extends StreamWriter {
   /** Sends the head of the answer; only the first call counts. */
   begin(mediaType: string): void;
   /** Returns a promise when there is no room for more until that resolves. */
@@ -26,14 +26,14 @@ export interface BytesClient extends StreamClient {
  * Passes bytes on until their end, or until nobody listens: all of them are invoiced from the first one on, received or
  * not.
  * @returns why it broke off where the client owes it all the same
- * @throws UpstreamFailure where the client owes nothing: the vendor has not delivered, though the client kept up
+ * @throws UpstreamError where the client owes nothing: the vendor has not delivered, though the client kept up
  */
-export async function relayed(
-  { bytes, mediaType }: Relayed,
+export async function relayBytes(
+  { bytes, mediaType }: ProviderByteStream,
   purchase: Pick<Purchase, 'brokenOff'>,
-  client: BytesClient,
+  client: ByteWriter,
   now = () => performance.now(),
-): Promise<UpstreamFailure | undefined> {
+): Promise<UpstreamError | undefined> {
   let waited = 0;
   try {
     for await (const piece of bytes) {
@@ -48,10 +48,10 @@ export async function relayed(
       if (!client.listening) return undefined;
     }
   } catch (error) {
-    const failure = purchase.brokenOff(asFailure(error));
+    const failure = purchase.brokenOff(toUpstreamError(error));
     if (client.started && (failure.code === 'client_disconnected' || waited > KEEPS_UP_MS)) return failure;
     throw failure;
   }
   if (client.started) return undefined;
-  throw purchase.brokenOff(new UpstreamFailure('upstream_error', 'The upstream sent nothing', { status: 200 }));
+  throw purchase.brokenOff(new UpstreamError('upstream_error', 'The upstream sent nothing', { status: 200 }));
 }

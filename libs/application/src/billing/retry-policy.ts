@@ -1,6 +1,6 @@
 /** What is made of a call that has failed: whether it is made again, or to another endpoint, and what is recorded of it. */
 import { type Attempt, toProviderRequestIdFields } from '#domain';
-import type { FailureCode, UpstreamFailure } from '../errors.ts';
+import type { FailureCode, UpstreamError } from '../errors.ts';
 
 /** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
 const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
@@ -8,7 +8,7 @@ const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream
 const PASSING: ReadonlySet<number> = new Set([425, 429]);
 
 /** What was delivered is used, and what was refused, such as our key, is refused again; so is what we cannot ask. */
-export function mayBeRetried({ code, status = 0, delivered, isOurs }: UpstreamFailure): boolean {
+export function isRetryable({ code, status = 0, delivered, isOurs }: UpstreamError): boolean {
   const isRefused = status >= 300 && status < 500 && !PASSING.has(status);
   return RETRYABLE.has(code) && delivered === undefined && !isRefused && !isOurs;
 }
@@ -17,12 +17,16 @@ export function mayBeRetried({ code, status = 0, delivered, isOurs }: UpstreamFa
  * Another endpoint may do what this one could not, as long as nothing of an answer is there; also where the request is
  * at fault, if that is because this endpoint does not have what it names.
  */
-export function mayFallBack({ code, status, delivered }: UpstreamFailure, signal: AbortSignal): boolean {
+export function canFallBack({ code, status, delivered }: UpstreamError, signal: AbortSignal): boolean {
   if (signal.aborted || delivered !== undefined || code === 'content_policy_violation') return false;
   return code !== 'invalid_request' || status === 404;
 }
 
-export function asTried({ code, status, vendorId }: UpstreamFailure): Pick<Attempt, 'vendorId' | 'outcome' | 'status'> {
+export function toAttemptOutcome({
+  code,
+  status,
+  vendorId,
+}: UpstreamError): Pick<Attempt, 'vendorId' | 'outcome' | 'status'> {
   return {
     ...toProviderRequestIdFields(vendorId),
     outcome: code,

@@ -12,8 +12,8 @@ import {
   ZERO_USD,
 } from '#kernel';
 import type { Clock } from '../clock.ts';
-import type { HeldFunds } from './hold-commands.ts';
-import type { Growth, Hold, HoldRequest, Payer, Release } from './payer.ts';
+import type { HoldCommandRouter } from './hold-commands.ts';
+import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer } from './payer.ts';
 
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 5_000;
@@ -35,20 +35,20 @@ const UNCONFIRMED = {
  * The id of this process, for the holds that it takes: when it has died, they are ended.
  * @throws StoreUnavailableError while others may take it for dead
  */
-export type HoldOwner = () => string;
+export type GetProcessId = () => string;
 
 /** What payers take holds with. */
-export interface Holding {
-  readonly funds: HeldFunds;
+export interface PayerDependencies {
+  readonly funds: HoldCommandRouter;
   readonly clock: Clock;
-  readonly owner: HoldOwner;
+  readonly owner: GetProcessId;
   /** What the house bears for an account in an hour; any amount where this is left out. */
   readonly bearable?: PicoUsd | undefined;
 }
 
 /** A payer with a stream of its own, whose holds end the same way whatever kind it is of. */
-export abstract class Holder implements Payer {
-  constructor(protected readonly holding: Holding) {}
+export abstract class StreamPayer implements Payer {
+  constructor(protected readonly holding: PayerDependencies) {}
 
   abstract readonly id: string;
   /** Who asks, as facts name it. */
@@ -56,7 +56,7 @@ export abstract class Holder implements Payer {
 
   abstract take(request: HoldRequest): Promise<Hold>;
 
-  abstract grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'>;
+  abstract grow(hold: Hold, growth: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'>;
 
   async settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
     const { funds, clock } = this.holding;
@@ -69,7 +69,7 @@ export abstract class Holder implements Payer {
     return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
   }
 
-  async release(hold: Hold, { failure, attempts, absorbed }: Release): Promise<void> {
+  async release(hold: Hold, { failure, attempts, absorbed }: HoldRelease): Promise<void> {
     const { funds, clock } = this.holding;
     const why = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
     const command = { type: 'ReleaseHold', data: { holdId: hold.holdId, ...why, at: clock.now() } } as const;

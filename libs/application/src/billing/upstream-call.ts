@@ -6,7 +6,7 @@ import type { CallUsage, Usage } from '#domain';
 export interface UpstreamCall<A> {
   /** It can be made only once: what it sends is gone then. */
   readonly isOnce?: true;
-  /** @throws UpstreamFailure */
+  /** @throws UpstreamError */
   make(endpoint: Endpoint): Promise<A>;
   /** The usage that no upstream reported, counted from the request and from what was delivered. */
   counted(delivered: string): Promise<Usage>;
@@ -18,7 +18,7 @@ export interface UpstreamCall<A> {
 }
 
 /** An answer and its endpoint. */
-export interface EndpointAnswer<A> {
+export interface EndpointResponse<A> {
   readonly answer: A;
   readonly endpoint: Endpoint;
   /** When it was asked, and when its first byte was there, in milliseconds of `performance.now`. */
@@ -27,7 +27,7 @@ export interface EndpointAnswer<A> {
 }
 
 /** What is known of a call that was made. */
-export interface CallMade {
+export interface CallResult {
   /** As the upstream reported it. */
   readonly usage: Usage | undefined;
   readonly delivered: () => string;
@@ -36,7 +36,7 @@ export interface CallMade {
 }
 
 /** The same of an answer that came as a stream, once it has ended. */
-export interface StreamMade {
+export interface StreamResult {
   usage(): Usage | undefined;
   deliveredText(): string;
   vendorId(): string | undefined;

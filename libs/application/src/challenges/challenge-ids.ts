@@ -26,7 +26,7 @@ export interface ChallengeParameters {
  * The id that the specification of the scheme recommends: base64url of HMAC-SHA256 over seven slots with bars between them,
  * empty where there is nothing.
  */
-export function challengeIdOf(
+export function toChallengeId(
   { realm, method, intent, request, expires = '', digest = '', opaque = '' }: ChallengeParameters,
   key: Uint8Array,
 ): string {
@@ -35,12 +35,12 @@ export function challengeIdOf(
 }
 
 /** Under which a challenge has its stream: the first half of its id. */
-export function challengeStreamId(id: string): string {
+export function toChallengeStreamId(id: string): string {
   const hex = Buffer.from(id, 'base64url').toString('hex', 0, UUID_BYTES);
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
 /** The key that ids are made with, and those that may have made others. */
-export function challengeKeys(secrets: Secrets): readonly Buffer[] {
+export function deriveChallengeKeys(secrets: Secrets): readonly Buffer[] {
   return secrets.keysFor('countinghouse payment challenges');
 }

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import macaroon from 'macaroon';
 import { ChallengeTokens, Secrets } from '#application';
-import { isFor } from './challenge-tokens.ts';
+import { matchesChallenge } from './challenge-tokens.ts';
 
 const tokens = new ChallengeTokens(new Secrets(Buffer.alloc(32, 1)));
 const terms = {
@@ -22,10 +22,10 @@ test('a token says which challenge it is for, and nothing else can be added to i
   const token = tokens.tokenOf(terms, 'gateway.example');
   const found = tokens.read(token);
   expect(found).toMatchObject({ id: terms.id, paymentHash: terms.paymentHash });
-  expect(found && isFor(found, terms)).toBe(true);
+  expect(found && matchesChallenge(found, terms)).toBe(true);
   for (const other of [{ request: 'other' }, { usableUntil: 0 }, { paymentHash: '' }, { id: '' }])
-    expect(found && isFor(found, { ...terms, ...other })).toBe(false);
-  expect(found && isFor({ ...found, conditions: [...found.conditions, 'account=mine'] }, terms)).toBe(false);
+    expect(found && matchesChallenge(found, { ...terms, ...other })).toBe(false);
+  expect(found && matchesChallenge({ ...found, conditions: [...found.conditions, 'account=mine'] }, terms)).toBe(false);
   const bytes = Buffer.from(token, 'base64');
   for (let at = 0; at < bytes.length; at += 3) {
     const changed = Buffer.from(bytes);

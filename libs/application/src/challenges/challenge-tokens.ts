@@ -13,7 +13,7 @@ const HASH_BYTES = 32;
 const MAX_CHARACTERS = 4 * 1024;
 const BASE64 = /^[\w+/-]+={0,2}$/;
 
-export interface TokenTerms {
+export interface ChallengeTokenClaims {
   /** Of the challenge. */
   readonly id: string;
   /** In hexadecimal. */
@@ -24,7 +24,7 @@ export interface TokenTerms {
   readonly usableUntil: number;
 }
 
-export interface ReadToken {
+export interface DecodedToken {
   readonly id: string;
   readonly paymentHash: string;
   readonly conditions: readonly string[];
@@ -39,7 +39,7 @@ export class ChallengeTokens {
   }
 
   /** Standard base64 of a macaroon of version 2, as all clients expect it. */
-  tokenOf({ id, paymentHash, request, usableUntil }: TokenTerms, location: string): string {
+  tokenOf({ id, paymentHash, request, usableUntil }: ChallengeTokenClaims, location: string): string {
     const version = Buffer.alloc(VERSION_BYTES);
     const identifier = Buffer.concat([version, Buffer.from(paymentHash, 'hex'), Buffer.from(id, 'base64url')]);
     const token = macaroon.newMacaroon({ version: 2, identifier, location, rootKey: this.rootKeys[0] as Uint8Array });
@@ -49,7 +49,7 @@ export class ChallengeTokens {
   }
 
   /** What a token says that was made here; undefined for any other. Nothing is looked up for it. */
-  read(text: string): ReadToken | undefined {
+  read(text: string): DecodedToken | undefined {
     if (text.length > MAX_CHARACTERS || !BASE64.test(text)) return undefined;
     for (const rootKey of this.rootKeys) {
       const token = verified(text, rootKey);
@@ -59,7 +59,7 @@ export class ChallengeTokens {
   }
 }
 
-function verified(text: string, rootKey: Uint8Array): ReadToken | undefined {
+function verified(text: string, rootKey: Uint8Array): DecodedToken | undefined {
   const conditions: string[] = [];
   try {
     const token = macaroon.importMacaroon(Buffer.from(text, 'base64'));
@@ -106,11 +106,14 @@ function varint(value: number): readonly number[] {
 }
 
 /** Whether a token is for the challenge with these terms, and says nothing that we do not: a holder may add conditions. */
-export function isFor({ id, paymentHash, conditions }: ReadToken, terms: TokenTerms): boolean {
+export function matchesChallenge({ id, paymentHash, conditions }: DecodedToken, terms: ChallengeTokenClaims): boolean {
   const ours = conditionsOf(terms);
   return id === terms.id && paymentHash === terms.paymentHash && conditions.every((each) => ours.includes(each));
 }
 
-function conditionsOf({ request, usableUntil }: Pick<TokenTerms, 'request' | 'usableUntil'>): readonly string[] {
+function conditionsOf({
+  request,
+  usableUntil,
+}: Pick<ChallengeTokenClaims, 'request' | 'usableUntil'>): readonly string[] {
   return [`request_hash=${request}`, `expires_at=${Math.floor(usableUntil / 1_000)}`];
 }

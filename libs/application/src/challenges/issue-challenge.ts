@@ -4,19 +4,19 @@ import canonicalize from 'canonicalize';
 import { type ChallengeIssued, convertToUnits, convertToUsd, type Query } from '#domain';
 import { type Cause, money, type PicoUsd } from '#kernel';
 import type { Clock } from '../clock.ts';
-import { UpstreamFailure } from '../errors.ts';
+import { UpstreamError } from '../errors.ts';
 import { randomBase62, type Secrets } from '../secrets.ts';
 import type { Streams } from '../streams.ts';
 import type { ExchangeRates } from '../topups/exchange-rates.ts';
-import { type CheckedInvoice, checkedInvoice } from '../topups/lightning-invoice.ts';
-import type { OfferedMethod, OfferedPayments } from '../topups/payment-methods.ts';
-import { assertRequested } from '../topups/plausibility.ts';
+import { type CheckedInvoice, verifyInvoice } from '../topups/lightning-invoice.ts';
+import type { OfferedMethod, PaymentMethods } from '../topups/payment-methods.ts';
+import { assertPlausibleInvoice } from '../topups/plausibility.ts';
 import {
   CHALLENGE_INTENT,
   CHALLENGE_METHOD,
-  challengeIdOf,
-  challengeKeys,
-  challengeStreamId,
+  deriveChallengeKeys,
+  toChallengeId,
+  toChallengeStreamId,
 } from './challenge-ids.ts';
 import type { ChallengeTokens } from './challenge-tokens.ts';
 
@@ -28,7 +28,7 @@ const USABLE_MS = 24 * 60 * 60_000;
 const REFERENCE_LENGTH = 22;
 
 /** What is to be paid for. */
-export interface WantedChallenge {
+export interface ChallengeParams {
   readonly query: Query;
   readonly price: PicoUsd;
   readonly priceList: string;
@@ -57,7 +57,7 @@ export interface PaymentChallenge {
 
 export class IssueChallenge extends Command<PaymentChallenge> {
   constructor(
-    readonly wanted: WantedChallenge,
+    readonly wanted: ChallengeParams,
     readonly cause: Cause,
   ) {
     super();
@@ -66,7 +66,7 @@ export class IssueChallenge extends Command<PaymentChallenge> {
 
 interface Ports {
   readonly streams: Streams;
-  readonly offered: OfferedPayments;
+  readonly offered: PaymentMethods;
   readonly rates: ExchangeRates;
   readonly tokens: ChallengeTokens;
   readonly secrets: Secrets;
@@ -78,32 +78,32 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
   private readonly key: Buffer;
 
   constructor(private readonly ports: Ports) {
-    this.key = challengeKeys(ports.secrets)[0] as Buffer;
+    this.key = deriveChallengeKeys(ports.secrets)[0] as Buffer;
   }
 
-  /** @throws UpstreamFailure when there is no rate that can be believed, or no invoice */
+  /** @throws UpstreamError when there is no rate that can be believed, or no invoice */
   async execute({ wanted, cause }: IssueChallenge): Promise<PaymentChallenge> {
     const { streams, tokens, clock } = this.ports;
     const { terms, coin, backend } = lightningOf(this.ports.offered);
     const rate = await this.ports.rates.usdPer(coin.code);
     const units = convertToUnits(wanted.price, coin, rate.value);
-    const description = descriptionOf(wanted.query);
+    const description = describeQuery(wanted.query);
     const made = await backend.request({
       ...{ topupId: randomBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
       ...{ memo: description, expirySeconds: INVOICE_SECONDS, confirmations: terms.confirmations },
     });
-    assertRequested(made);
+    assertPlausibleInvoice(made);
     const at = clock.now();
     const invoice = made.destination.value;
     const known = made.paymentHash === undefined ? {} : { paymentHash: made.paymentHash };
-    const checked = checkedInvoice(invoice, { msat: units, ...known, now: at });
+    const checked = verifyInvoice(invoice, { msat: units, ...known, now: at });
     const { expiresAt, paymentHash } = checked;
     const sats = units / BigInt(coin.step);
-    const expires = expiresOf(checked);
+    const expires = formatExpiry(checked);
     const request = requestOf(sats, invoice, checked);
     const { realm } = wanted;
     const parameters = { realm, method: CHALLENGE_METHOD, intent: CHALLENGE_INTENT, request, expires };
-    const id = challengeIdOf(parameters, this.key);
+    const id = toChallengeId(parameters, this.key);
     const usableUntil = Date.parse(expiresAt) + USABLE_MS;
     const data: ChallengeIssued['data'] = {
       ...{ id, query: wanted.query, price: money.toJsonAmount(wanted.price), priceList: wanted.priceList },
@@ -111,7 +111,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
       ...{ worth: money.toJsonAmount(convertToUsd(units, coin, rate.value)), rate, backend: backend.name },
       ...{ reference: made.reference, paymentHash, expiresAt, usableUntil: clock.at(usableUntil), at },
     };
-    const stream = challengeStreamId(id);
+    const stream = toChallengeStreamId(id);
     await streams.challenges.run(stream, { type: 'IssueChallenge', data }, { ...cause, correlationId: stream });
     const token = tokens.tokenOf({ id, paymentHash, request: wanted.request, usableUntil }, realm);
     return { id, realm, request, description, expires, invoice, token, paymentHash, sats };
@@ -119,14 +119,14 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
 }
 
 /** Whether requests can be paid for one by one here. */
-export function takesChallenges(offered: OfferedPayments): boolean {
+export function canIssueChallenges(offered: PaymentMethods): boolean {
   return offered.method(PAID_BY)?.terms.destination === 'bolt11';
 }
 
-function lightningOf(offered: OfferedPayments): OfferedMethod {
+function lightningOf(offered: PaymentMethods): OfferedMethod {
   const method = offered.method(PAID_BY);
   if (method) return method;
-  throw new UpstreamFailure('upstream_unavailable', 'Lightning payments are not offered at the moment');
+  throw new UpstreamError('upstream_unavailable', 'Lightning payments are not offered at the moment');
 }
 
 /** JSON in the form of RFC 8785: clients write it anew when they send it back. */
@@ -137,11 +137,11 @@ function requestOf(sats: bigint, invoice: string, { paymentHash, network }: Chec
 }
 
 /** As it is written in a challenge: clients want a `Z` behind it. */
-export function expiresOf({ expiresAt }: { readonly expiresAt: string }): string {
+export function formatExpiry({ expiresAt }: { readonly expiresAt: string }): string {
   return expiresAt.replace(/\.\d+Z$/, 'Z');
 }
 
 /** What a payment is for, for a person and a header: printable ASCII. */
-export function descriptionOf({ type, model }: Pick<Query, 'type' | 'model'>): string {
+export function describeQuery({ type, model }: Pick<Query, 'type' | 'model'>): string {
   return `${type.replaceAll('_', ' ')}: ${model}`.replace(/[^\x20-\x7e]/g, '?');
 }

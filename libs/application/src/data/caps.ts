@@ -1,13 +1,13 @@
 /** Fields that multiply what a vendor invoices are bounded, so that a lookup never costs more than it is sold for. */
 import type { DataEndpoint, FieldCap } from '#catalogue';
-import { UnservableRequest } from '../errors.ts';
-import { type Fields, isFields, spelling, valueAt } from './field-paths.ts';
+import { InvalidRequestError } from '../errors.ts';
+import { getByPath, isJsonObject, type JsonObject, normalizeFieldName } from './field-paths.ts';
 
 /** In a query a number is a text. */
 const DIGITS = /^[1-9]\d{0,15}$/;
 
-/** The fields with what is sent where a request says nothing. @throws UnservableRequest 400 that names the cap */
-export function capped(fields: Fields, entry: DataEndpoint): Fields {
+/** The fields with what is sent where a request says nothing. @throws InvalidRequestError 400 that names the cap */
+export function applyCaps(fields: JsonObject, entry: DataEndpoint): JsonObject {
   const { caps = {}, method } = entry;
   return Object.entries(caps).reduce((within, [field, cap]) => {
     const path = method === 'GET' ? [field] : field.split('.');
@@ -22,13 +22,15 @@ interface Bound {
   readonly isQuery: boolean;
 }
 
-function boundedAt(fields: Fields, [name = '', ...rest]: readonly string[], bound: Bound): Fields {
+function boundedAt(fields: JsonObject, [name = '', ...rest]: readonly string[], bound: Bound): JsonObject {
   const { field, cap } = bound;
-  const other = Object.keys(fields).find((each) => each !== name && spelling(each) === spelling(name));
+  const other = Object.keys(fields).find(
+    (each) => each !== name && normalizeFieldName(each) === normalizeFieldName(name),
+  );
   if (other !== undefined) throw wrong(other, `is spelled ${name} here`);
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
   if (rest.length > 0) {
-    if (value !== undefined && !isFields(value)) throw wrong(field, `must be in an object "${name}"`);
+    if (value !== undefined && !isJsonObject(value)) throw wrong(field, `must be in an object "${name}"`);
     const inside = boundedAt(value ?? {}, rest, bound);
     return value === undefined && Object.keys(inside).length === 0 ? fields : { ...fields, [name]: inside };
   }
@@ -52,9 +54,9 @@ function assertWithin(value: unknown, { field, cap: { max }, isList, isQuery }: 
 }
 
 /** The most results that the vendor can invoice, where it invoices them. */
-export function mostResults(fields: Fields, { billed, caps = {} }: DataEndpoint): number {
+export function getMaxResults(fields: JsonObject, { billed, caps = {} }: DataEndpoint): number {
   if (!billed) return 0;
-  const value = valueAt(fields, billed.cap);
+  const value = getByPath(fields, billed.cap);
   if (Array.isArray(value)) return value.length;
   return Number(value ?? caps[billed.cap]?.max ?? 0);
 }
@@ -64,13 +66,13 @@ function isList(field: string, { method, caps = {}, parameters, example }: DataE
   if (caps[field]?.default !== undefined) return false;
   const path = method === 'GET' ? [field] : field.split('.');
   const schema = path.reduce<unknown>(
-    (at, name) => (isFields(at) && isFields(at.properties) ? at.properties[name] : undefined),
+    (at, name) => (isJsonObject(at) && isJsonObject(at.properties) ? at.properties[name] : undefined),
     parameters,
   );
-  if (isFields(schema) && schema.type !== undefined) return schema.type === 'array';
-  return Array.isArray(path.reduce<unknown>((at, name) => (isFields(at) ? at[name] : undefined), example));
+  if (isJsonObject(schema) && schema.type !== undefined) return schema.type === 'array';
+  return Array.isArray(path.reduce<unknown>((at, name) => (isJsonObject(at) ? at[name] : undefined), example));
 }
 
-function wrong(field: string, how: string): UnservableRequest {
-  return new UnservableRequest(400, `${field} ${how}`, field);
+function wrong(field: string, how: string): InvalidRequestError {
+  return new InvalidRequestError(400, `${field} ${how}`, field);
 }

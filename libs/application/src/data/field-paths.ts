@@ -1,8 +1,8 @@
 /** Fields of a request, and of an answer, by their dotted paths. */
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 
-export function isFields(value: unknown): value is Fields {
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -10,7 +10,7 @@ export function isFields(value: unknown): value is Fields {
  * What vendors may take for the same name: some ignore case, read `page_size` as `pageSize`, or `limit[]` and `[limit]` as
  * `limit`. What is bounded, or ours to say, must not come in by another spelling.
  */
-export function spelling(name: string): string {
+export function normalizeFieldName(name: string): string {
   const [start = ''] = name.split(/[[\]]/).filter(Boolean);
   // Compatible forms are letters as well. Up and down again: some beside those of ASCII have capitals, or small ones, of ASCII.
   return start
@@ -21,15 +21,15 @@ export function spelling(name: string): string {
 }
 
 /** What an answer has at a dotted path; undefined where there is none. */
-export function valueAt(value: unknown, path: string): unknown {
+export function getByPath(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((at, name) => {
-    return typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as Fields)[name] : undefined;
+    return typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as JsonObject)[name] : undefined;
   }, value);
 }
 
 /** Nothing was found where there is nothing. */
-export function isNothing(value: unknown): boolean {
+export function isEmptyResult(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
-  if (isFields(value)) return Object.keys(value).length === 0;
+  if (isJsonObject(value)) return Object.keys(value).length === 0;
   return value === undefined || value === null || value === false || value === 0 || value === '';
 }

@@ -1,8 +1,8 @@
 /** Requests for data are checked by the schemas of the catalogue, each of which is compiled once. */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { DataEndpoint } from '#catalogue';
-import { UnservableRequest } from '../errors.ts';
-import type { Fields } from './field-paths.ts';
+import { InvalidRequestError } from '../errors.ts';
+import type { JsonObject } from './field-paths.ts';
 
 const OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
 const ofBodies = new Ajv2020(OPTIONS);
@@ -12,8 +12,8 @@ const ofQueries = new Ajv2020({ ...OPTIONS, coerceTypes: true });
 /** By the schemas themselves, for as long as they are there. */
 const compiled = new WeakMap<object, ValidateFunction>();
 
-/** @throws UnservableRequest 400 that names the field */
-export function assertParameters(fields: Fields, { method, parameters }: DataEndpoint): void {
+/** @throws InvalidRequestError 400 that names the field */
+export function assertParameters(fields: JsonObject, { method, parameters }: DataEndpoint): void {
   if (!parameters) return;
   const validate = compiled.get(parameters) ?? (method === 'GET' ? ofQueries : ofBodies).compile(parameters);
   compiled.set(parameters, validate);
@@ -22,11 +22,11 @@ export function assertParameters(fields: Fields, { method, parameters }: DataEnd
   throw wrong((validate.errors ?? [])[0]);
 }
 
-function wrong(error: ErrorObject | undefined): UnservableRequest {
+function wrong(error: ErrorObject | undefined): InvalidRequestError {
   const { instancePath = '', params = {}, message = 'is not as it should be', keyword } = error ?? {};
   const missing = keyword === 'required' ? `/${params.missingProperty}` : '';
   const unknown = keyword === 'additionalProperties' ? `/${params.additionalProperty}` : '';
   const field = `${instancePath}${missing}${unknown}`.slice(1).replaceAll('/', '.');
   const how = missing ? 'is required' : unknown ? 'is not known here' : message;
-  return new UnservableRequest(400, `${field === '' ? 'The request' : field} ${how}`, field === '' ? null : field);
+  return new InvalidRequestError(400, `${field === '' ? 'The request' : field} ${how}`, field === '' ? null : field);
 }

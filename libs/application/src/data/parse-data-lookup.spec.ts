@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import type { DataEndpoint } from '#catalogue';
 import { readCatalogue } from '#catalogue';
-import { UnservableRequest } from '../errors.ts';
-import { valueAt } from './field-paths.ts';
-import { type AskedLookUp, wantedLookUp } from './parse-data-lookup.ts';
+import { InvalidRequestError } from '../errors.ts';
+import { getByPath } from './field-paths.ts';
+import { parseDataLookup, type RawDataLookup } from './parse-data-lookup.ts';
 
 const SEARCH = {
   ...{ provider: 'web', action: 'search', method: 'POST', path: '/search', headers: { 'x-fields': 'a' } },
@@ -34,16 +34,16 @@ const COMMENTS = {
   parameters: undefined,
 } as DataEndpoint;
 
-const post = (body: unknown, entry = SEARCH) => wantedLookUp({ query: {}, body }, entry);
-const get = (query: AskedLookUp['query'], entry = POSTS) => wantedLookUp({ query, body: undefined }, entry);
+const post = (body: unknown, entry = SEARCH) => parseDataLookup({ query: {}, body }, entry);
+const get = (query: RawDataLookup['query'], entry = POSTS) => parseDataLookup({ query, body: undefined }, entry);
 const sent = (body: object) => post({ query: 'x', ...body }).body;
 
 function refusal(wanted: () => unknown): string {
   try {
     wanted();
   } catch (error) {
-    expect(error).toBeInstanceOf(UnservableRequest);
-    expect((error as UnservableRequest).status).toBe(400);
+    expect(error).toBeInstanceOf(InvalidRequestError);
+    expect((error as InvalidRequestError).status).toBe(400);
     return (error as Error).message;
   }
   throw new Error('it was taken');
@@ -120,7 +120,7 @@ describe('a body', () => {
 
   test('has no query beside it, which could say more', () => {
     const asked = { query: { $fields: '*' }, body: { query: 'x' } };
-    expect(refusal(() => wantedLookUp(asked, SEARCH))).toMatch(/takes its fields in the body/);
+    expect(refusal(() => parseDataLookup(asked, SEARCH))).toMatch(/takes its fields in the body/);
   });
 
   test('becomes the query of a vendor that takes one', () => {
@@ -184,13 +184,13 @@ test.each(readCatalogue().dataEndpoints.map((entry) => [entry.endpoint.model, en
   'the example of %s is taken, and what is above its caps is not',
   (_, entry) => {
     const asking = (fields: object) =>
-      wantedLookUp(
+      parseDataLookup(
         entry.method === 'GET' ? { query: { ...fields }, body: undefined } : { query: {}, body: fields },
         entry,
       );
     expect(asking(entry.example).path).toMatch(/^\/[^{}]*$/);
     for (const [field, { max }] of Object.entries(entry.caps ?? {})) {
-      const example = valueAt(entry.example, field);
+      const example = getByPath(entry.example, field);
       const many = Array.isArray(example) ? Array(max + 1).fill(example[0]) : max + 1;
       const above = entry.method === 'GET' ? String(many) : many;
       const message = refusal(() => asking({ ...entry.example, [field]: above }));

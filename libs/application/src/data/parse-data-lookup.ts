@@ -1,19 +1,19 @@
 /** What a request for data asks of its vendor: checked before anything is held, and nothing in it that is ours to say. */
 import type { DataEndpoint } from '#catalogue';
-import { UnservableRequest } from '../errors.ts';
+import { InvalidRequestError } from '../errors.ts';
 import type { DataCall } from '../providers/data-calls.ts';
-import { capped, mostResults } from './caps.ts';
-import { type Fields, isFields, spelling } from './field-paths.ts';
+import { applyCaps, getMaxResults } from './caps.ts';
+import { isJsonObject, type JsonObject, normalizeFieldName } from './field-paths.ts';
 import { assertParameters } from './parameter-schemas.ts';
 
 /** As the client has sent it. */
-export interface AskedLookUp {
+export interface RawDataLookup {
   /** In a query, a value that is there several times is a list. */
-  readonly query: Fields;
+  readonly query: JsonObject;
   readonly body: unknown;
 }
 
-export interface WantedLookUp extends Pick<DataCall, 'method' | 'path' | 'query' | 'body' | 'headers'> {
+export interface ParsedDataLookup extends Pick<DataCall, 'method' | 'path' | 'query' | 'body' | 'headers'> {
   /** That its vendor can invoice; 0 where it does not invoice results. */
   readonly mostResults: number;
 }
@@ -26,73 +26,73 @@ const MAX_QUERY = 8_192;
 /** What a field that stands in a path may be. */
 const STEP = /^(?!\.+$)[\w.-]{1,256}$/;
 
-/** @throws UnservableRequest 400 that names the field */
-export function wantedLookUp(asked: AskedLookUp, entry: DataEndpoint): WantedLookUp {
+/** @throws InvalidRequestError 400 that names the field */
+export function parseDataLookup(asked: RawDataLookup, entry: DataEndpoint): ParsedDataLookup {
   const { upstreamMethod: method = entry.method, headers = {}, always = {} } = entry;
   const given = fieldsOf(asked, entry);
   // A vendor that assigns fields one by one would have inherited what stands in it, past every cap.
-  if (Object.hasOwn(given, '__proto__')) throw new UnservableRequest(400, '__proto__ is no field', '__proto__');
-  const fields = capped(given, entry);
+  if (Object.hasOwn(given, '__proto__')) throw new InvalidRequestError(400, '__proto__ is no field', '__proto__');
+  const fields = applyCaps(given, entry);
   assertParameters(given, entry);
   const { path, rest } = filled(entry.path, fields);
-  const ours = new Set(Object.keys(always).map(spelling));
-  const theirs = Object.entries(rest).filter(([name]) => !ours.has(spelling(name)));
-  const all: Fields = Object.fromEntries([...theirs, ...Object.entries(always)]);
+  const ours = new Set(Object.keys(always).map(normalizeFieldName));
+  const theirs = Object.entries(rest).filter(([name]) => !ours.has(normalizeFieldName(name)));
+  const all: JsonObject = Object.fromEntries([...theirs, ...Object.entries(always)]);
   const sent = method === 'GET' ? { query: queryOf(all) } : { query: [], body: all };
-  return { method, path, headers, ...sent, mostResults: mostResults(fields, entry) };
+  return { method, path, headers, ...sent, mostResults: getMaxResults(fields, entry) };
 }
 
-function fieldsOf({ query, body }: AskedLookUp, { method }: DataEndpoint): Fields {
+function fieldsOf({ query, body }: RawDataLookup, { method }: DataEndpoint): JsonObject {
   if (method === 'GET') return bounded(query);
   const [stray] = Object.keys(query);
   if (stray !== undefined)
-    throw new UnservableRequest(400, 'This lookup takes its fields in the body, and none in the query', stray);
-  if (!isFields(body ?? {})) throw new UnservableRequest(400, 'The body must be a JSON object');
+    throw new InvalidRequestError(400, 'This lookup takes its fields in the body, and none in the query', stray);
+  if (!isJsonObject(body ?? {})) throw new InvalidRequestError(400, 'The body must be a JSON object');
   // Each is compared with all that are bounded.
   if (Object.keys(body ?? {}).length > MAX_PARAMETERS)
-    throw new UnservableRequest(400, `The body may have at most ${MAX_PARAMETERS} fields`);
-  return (body ?? {}) as Fields;
+    throw new InvalidRequestError(400, `The body may have at most ${MAX_PARAMETERS} fields`);
+  return (body ?? {}) as JsonObject;
 }
 
-function bounded(query: Fields): Fields {
+function bounded(query: JsonObject): JsonObject {
   const values = Object.entries(query).flatMap(([name, value]) => [value].flat().map((each) => [name, each] as const));
   if (values.length > MAX_PARAMETERS)
-    throw new UnservableRequest(400, `The query may have at most ${MAX_PARAMETERS} parameters`);
+    throw new InvalidRequestError(400, `The query may have at most ${MAX_PARAMETERS} parameters`);
   for (const [name, value] of values) {
     if (name.length > MAX_NAME)
-      throw new UnservableRequest(400, `Names of parameters may have at most ${MAX_NAME} characters`);
+      throw new InvalidRequestError(400, `Names of parameters may have at most ${MAX_NAME} characters`);
     if (String(value).length > MAX_VALUE)
-      throw new UnservableRequest(400, `${name} may have at most ${MAX_VALUE} characters`, name);
+      throw new InvalidRequestError(400, `${name} may have at most ${MAX_VALUE} characters`, name);
   }
   return query;
 }
 
 /** The vendor's path, and the fields that do not stand in it. */
-function filled(template: string, fields: Fields): { readonly path: string; readonly rest: Fields } {
+function filled(template: string, fields: JsonObject): { readonly path: string; readonly rest: JsonObject } {
   const used = new Set<string>();
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (value === undefined) throw new UnservableRequest(400, `${name} is required`, name);
+    if (value === undefined) throw new InvalidRequestError(400, `${name} is required`, name);
     const text = typeof value === 'number' ? String(value) : value;
     if (typeof text !== 'string' || !STEP.test(text))
-      throw new UnservableRequest(400, `${name} must be letters, digits, dots, hyphens and underscores`, name);
+      throw new InvalidRequestError(400, `${name} must be letters, digits, dots, hyphens and underscores`, name);
     used.add(name);
     return text;
   });
   return { path, rest: Object.fromEntries(Object.entries(fields).filter(([name]) => !used.has(name))) };
 }
 
-function queryOf(fields: Fields): DataCall['query'] {
+function queryOf(fields: JsonObject): DataCall['query'] {
   const query = Object.entries(fields).flatMap(([name, value]) =>
     [value].flat().map((each) => [name, textOf(each, name)] as const),
   );
   if (new URLSearchParams(query as [string, string][]).toString().length > MAX_QUERY)
-    throw new UnservableRequest(400, `All fields together may have at most ${MAX_QUERY} characters in a query`);
+    throw new InvalidRequestError(400, `All fields together may have at most ${MAX_QUERY} characters in a query`);
   return query;
 }
 
 function textOf(value: unknown, name: string): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  throw new UnservableRequest(400, `${name} must be a text, a number or a boolean, or a list of them`, name);
+  throw new InvalidRequestError(400, `${name} must be a text, a number or a boolean, or a list of them`, name);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ratioFor } from './aspect-ratio.ts';
+import { toNearestAspectRatio } from './aspect-ratio.ts';
 
 const RATIOS = ['1:1', '16:9', '9:16', '4:3', '3:4'];
 
@@ -24,5 +24,5 @@ test.each<[string, string | undefined]>([
   ['', undefined],
   ['1024x1024x3', undefined],
 ])('%s is the ratio %s', (said, ratio) => {
-  expect(ratioFor(said, RATIOS)).toBe(ratio);
+  expect(toNearestAspectRatio(said, RATIOS)).toBe(ratio);
 });

@@ -11,7 +11,7 @@ const SAME = 1e-9;
  * @param ratios what there is to choose from, such as `16:9`
  * @returns undefined where it is neither, or a ratio that there is not
  */
-export function ratioFor(said: string, ratios: readonly string[]): string | undefined {
+export function toNearestAspectRatio(said: string, ratios: readonly string[]): string | undefined {
   const [, width, mark, height] = SIZE.exec(said) ?? [];
   const wanted = logOf(width, height);
   if (!Number.isFinite(wanted)) return undefined;

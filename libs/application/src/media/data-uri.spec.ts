@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { dataUri, isDataUri } from './data-uri.ts';
+import { isDataUri, parseDataUri } from './data-uri.ts';
 
 test.each([
   ['data:image/png;base64,AAEC', 'image/png', [0, 1, 2]],
@@ -8,7 +8,7 @@ test.each([
   ['data:;base64,//+/', undefined, [255, 255, 191]],
 ])('%s is read', (text, declaredType, bytes) => {
   expect(isDataUri(text)).toBe(true);
-  expect(dataUri(text, 3)).toEqual({ declaredType, bytes: Buffer.from(bytes) });
+  expect(parseDataUri(text, 3)).toEqual({ declaredType, bytes: Buffer.from(bytes) });
 });
 
 test.each([
@@ -30,15 +30,15 @@ test.each([
   ],
   ...['http://data:image/png;base64,AA==', 'data:image;base64,AA==', `data:image/${'x'.repeat(300)};base64,AA==`],
 ])('%s is refused', (text) => {
-  expect(() => dataUri(text, 100)).toThrow(expect.objectContaining({ name: 'DownloadFailure', why: 'refused' }));
+  expect(() => parseDataUri(text, 100)).toThrow(expect.objectContaining({ name: 'DownloadError', reason: 'refused' }));
 });
 
 test('one that is too large is refused before it is read', () => {
   for (const bytes of [4, 5, 6, 1_000_000]) {
     const text = `data:image/png;base64,${Buffer.alloc(bytes).toString('base64')}`;
-    expect(() => dataUri(text, 3)).toThrow(expect.objectContaining({ why: 'too_large' }));
+    expect(() => parseDataUri(text, 3)).toThrow(expect.objectContaining({ reason: 'too_large' }));
   }
-  expect(dataUri(`data:image/png;base64,${Buffer.alloc(3_000_000).toString('base64')}`, 3_000_000).bytes).toHaveLength(
-    3_000_000,
-  );
+  expect(
+    parseDataUri(`data:image/png;base64,${Buffer.alloc(3_000_000).toString('base64')}`, 3_000_000).bytes,
+  ).toHaveLength(3_000_000);
 });

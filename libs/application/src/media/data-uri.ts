@@ -1,5 +1,5 @@
 /** Files that are written into an address (RFC 2397). */
-import { DownloadFailure } from './downloads.ts';
+import { DownloadError } from './downloads.ts';
 
 const HEAD = /^data:(?<type>[\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[\w.+-]+)*;base64,/i;
 /** Of what stands before the bytes. */
@@ -16,16 +16,16 @@ export function isDataUri(text: string): boolean {
   return /^data:/i.test(text);
 }
 
-/** @throws DownloadFailure when it is none in strict base64, or has more than so many bytes */
-export function dataUri(text: string, maxBytes: number): DataUri {
+/** @throws DownloadError when it is none in strict base64, or has more than so many bytes */
+export function parseDataUri(text: string, maxBytes: number): DataUri {
   const head = HEAD.exec(text.slice(0, MAX_HEAD));
   const base64 = head ? text.slice(head[0].length) : '';
-  if (!head || base64 === '') throw new DownloadFailure('A data URI must be one in base64, and not empty', 'refused');
+  if (!head || base64 === '') throw new DownloadError('A data URI must be one in base64, and not empty', 'refused');
   if (base64.length > Math.ceil(maxBytes / 3) * 4)
-    throw new DownloadFailure(`A data URI must have at most ${maxBytes} bytes`, 'too_large');
+    throw new DownloadError(`A data URI must have at most ${maxBytes} bytes`, 'too_large');
   if (base64.length % 4 !== 0 || !BASE64.test(base64))
-    throw new DownloadFailure('A data URI must be in base64 with its padding, and nothing else in it', 'refused');
+    throw new DownloadError('A data URI must be in base64 with its padding, and nothing else in it', 'refused');
   const bytes = Buffer.from(base64, 'base64');
-  if (bytes.length > maxBytes) throw new DownloadFailure(`A data URI must have at most ${maxBytes} bytes`, 'too_large');
+  if (bytes.length > maxBytes) throw new DownloadError(`A data URI must have at most ${maxBytes} bytes`, 'too_large');
   return { declaredType: head.groups?.type?.toLowerCase(), bytes };
 }

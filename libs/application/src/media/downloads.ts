@@ -7,7 +7,7 @@ export interface DownloadLimits {
 }
 
 export interface Download {
-  /** Throws a `DownloadFailure` where it breaks off or is longer than allowed. May be read once. */
+  /** Throws a `DownloadError` where it breaks off or is longer than allowed. May be read once. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** As its sender says; what it is, its content says. */
   readonly declaredType: string | undefined;
@@ -19,30 +19,30 @@ export interface Download {
  * What an address names cannot be had. Of a customer's address there is one message for every reason, so that nobody can
  * find out with it what there is in our network.
  */
-export class DownloadFailure extends Error {
-  override readonly name = 'DownloadFailure';
+export class DownloadError extends Error {
+  override readonly name = 'DownloadError';
 
   constructor(
     message: string,
     /** `gone`: its sender has it no more (404, 410). `refused`: it is not fetched at all. `failed`: it may be tried again. */
-    readonly why: 'refused' | 'gone' | 'failed' | 'too_large',
+    readonly reason: 'refused' | 'gone' | 'failed' | 'too_large',
     options?: ErrorOptions,
   ) {
     super(message, options);
   }
 }
 
-export abstract class Downloads {
+export abstract class Downloader {
   /**
    * What a customer's http(s) address names. It never leads to private, loopback, link-local or metadata addresses, also
    * not by a redirect, and the connection goes to the address that was checked.
-   * @throws DownloadFailure
+   * @throws DownloadError
    */
   abstract ofCustomer(url: string, limits: DownloadLimits): Promise<Download>;
   /**
    * A file that a vendor has made. It may also be at the vendor's own address, as it is configured.
    * @param headers sent to the vendor's own address only
-   * @throws DownloadFailure
+   * @throws DownloadError
    */
   abstract ofVendor(
     upstream: string,

@@ -13,7 +13,7 @@ const ID = /^(gen|req)_([0-9a-z]{6})([0-9a-f]{32})$/;
  * An id that nobody can guess, for files that are deleted after `until` (milliseconds since 1970). Its hour stands in the
  * id, so that nothing else needs to remember it.
  */
-export function newFileId(purpose: FilePurpose, until: number): string {
+export function generateFileId(purpose: FilePurpose, until: number): string {
   const hour = Math.ceil(until / HOUR_MS)
     .toString(36)
     .padStart(HOUR_DIGITS, '0');
@@ -21,7 +21,7 @@ export function newFileId(purpose: FilePurpose, until: number): string {
 }
 
 /** What an id says: its purpose, and the hour (since 1970) from which on its files are deleted; undefined: it is none. */
-export function readFileId(id: string): { readonly purpose: FilePurpose; readonly hour: number } | undefined {
+export function parseFileId(id: string): { readonly purpose: FilePurpose; readonly hour: number } | undefined {
   const [, purpose, hour = ''] = ID.exec(id) ?? [];
   return purpose === undefined ? undefined : { purpose: purpose as FilePurpose, hour: Number.parseInt(hour, 36) };
 }
@@ -32,7 +32,7 @@ export interface FileName {
   readonly n: number;
 }
 
-export interface FileToKeep extends FileName {
+export interface FileToStore extends FileName {
   /** By its content. */
   readonly mediaType: string;
   readonly bytes: Uint8Array | AsyncIterable<Uint8Array>;
@@ -44,7 +44,7 @@ export interface ByteRange {
   readonly end: number;
 }
 
-export interface KeptFile {
+export interface StoredFile {
   readonly mediaType: string;
   /** Of the whole file. */
   readonly size: number;
@@ -53,8 +53,8 @@ export interface KeptFile {
 }
 
 /** Files cannot be kept or had at the moment: a disk that is full, a service that does not answer. */
-export class FilesUnavailable extends Error {
-  override readonly name = 'FilesUnavailable';
+export class FileStoreUnavailableError extends Error {
+  override readonly name = 'FileStoreUnavailableError';
 
   constructor(cause: unknown) {
     super('Files cannot be kept or read at the moment', { cause });
@@ -65,11 +65,11 @@ export abstract class FileStore {
   /**
    * Keeps a file: all of it, or none is seen. Keeping it again under the same name replaces it.
    * @returns its size in bytes
-   * @throws FilesUnavailable, or what reading its bytes threw
+   * @throws FileStoreUnavailableError, or what reading its bytes threw
    */
-  abstract keep(file: FileToKeep): Promise<number>;
+  abstract keep(file: FileToStore): Promise<number>;
   /** Undefined where there is none, or no more. */
-  abstract find(name: FileName): Promise<KeptFile | undefined>;
+  abstract find(name: FileName): Promise<StoredFile | undefined>;
   /** Deletes all files of an id. It is no error where there are none. */
   abstract remove(id: string): Promise<void>;
   /** Deletes all files whose time is over at `now` (milliseconds since 1970). @returns how many ids */

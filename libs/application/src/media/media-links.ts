@@ -1,5 +1,5 @@
 /** The longest that a signed address is good for. */
-export const LINK_LASTS_MS = 24 * 3_600_000;
+export const MAX_LINK_LIFETIME_MS = 24 * 3_600_000;
 
 /** Addresses that open one thing for a while, without a credential. */
 export abstract class MediaLinks {

@@ -1,11 +1,11 @@
 /** What a request wants of a model that makes pictures or films: read the same way for both. */
 import type { Catalogue, Choice, Choices, Endpoint, MediaModel } from '#catalogue';
-import { UnservableRequest } from '../errors.ts';
+import { InvalidRequestError } from '../errors.ts';
 import type { MediaParameters } from '../providers/media-calls.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
-import { modelNamed, type NamedModel, routingPreferences } from '../routing/preferences.ts';
-import { fieldsGiven, routeFor } from '../routing/route.ts';
-import { ratioFor } from './aspect-ratio.ts';
+import { parseRoutingPreferences, type ResolvedModel, resolveModel } from '../routing/preferences.ts';
+import { listSetFields, selectRoute } from '../routing/route.ts';
+import { toNearestAspectRatio } from './aspect-ratio.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -16,27 +16,31 @@ export type ChoiceFields = Readonly<Partial<Record<Choice, readonly string[]>>>;
 const UNSAID: ReadonlySet<unknown> = new Set([undefined, null, '', 'auto']);
 const SECONDS = /^\s*0*(\d{1,4})(?:\.0+)?\s*(?:s|sec|seconds?)?\s*$/i;
 
-/** @throws UnservableRequest when there is no such model, or it makes something else */
-export function mediaModel(name: string, type: 'image' | 'video', catalogue: Catalogue): NamedModel<MediaModel> {
-  const named = modelNamed(name, catalogue);
+/** @throws InvalidRequestError when there is no such model, or it makes something else */
+export function resolveMediaModel(
+  name: string,
+  type: 'image' | 'video',
+  catalogue: Catalogue,
+): ResolvedModel<MediaModel> {
+  const named = resolveModel(name, catalogue);
   const { id, type: made } = named.model;
   if (made !== type)
-    throw new UnservableRequest(400, `The model "${id}" makes no ${type}s; it is of type ${made}`, 'model');
-  return named as NamedModel<MediaModel>;
+    throw new InvalidRequestError(400, `The model "${id}" makes no ${type}s; it is of type ${made}`, 'model');
+  return named as ResolvedModel<MediaModel>;
 }
 
-/** @throws UnservableRequest 400 when there is none, or too much of it */
-export function promptIn({ prompt }: Body, { id, maxPrompt }: MediaModel, longest: number): string {
+/** @throws InvalidRequestError 400 when there is none, or too much of it */
+export function parsePrompt({ prompt }: Body, { id, maxPrompt }: MediaModel, longest: number): string {
   if (typeof prompt !== 'string' || prompt.trim() === '')
-    throw new UnservableRequest(400, `prompt is required for ${id}`, 'prompt');
+    throw new InvalidRequestError(400, `prompt is required for ${id}`, 'prompt');
   const most = maxPrompt ?? longest;
   if (prompt.length <= most) return prompt;
   const message = `prompt may have at most ${most.toLocaleString('en-US')} characters for ${id}`;
-  throw new UnservableRequest(400, message, 'prompt');
+  throw new InvalidRequestError(400, message, 'prompt');
 }
 
-/** A word for each thing that the model leaves to choose. @throws UnservableRequest 400 that lists what it may be */
-export function choicesIn(body: Body, { id, choices = {} }: MediaModel, fields: ChoiceFields): Choices {
+/** A word for each thing that the model leaves to choose. @throws InvalidRequestError 400 that lists what it may be */
+export function parseChoices(body: Body, { id, choices = {} }: MediaModel, fields: ChoiceFields): Choices {
   const chosen: Partial<Record<Choice, string>> = {};
   for (const [choice, words = []] of Object.entries(choices)) {
     const names = fields[choice as Choice] ?? [choice];
@@ -44,7 +48,7 @@ export function choicesIn(body: Body, { id, choices = {} }: MediaModel, fields: 
     const word = field === undefined ? words[0] : wordFor(choice, String(body[field]), words);
     if (word === undefined) {
       const allowed = sorted(choice, words).join(', ');
-      throw new UnservableRequest(400, `${field ?? choice} must be one of ${allowed} for ${id}`, field ?? choice);
+      throw new InvalidRequestError(400, `${field ?? choice} must be one of ${allowed} for ${id}`, field ?? choice);
     }
     chosen[choice as Choice] = word;
   }
@@ -56,38 +60,41 @@ function sorted(choice: string, words: readonly string[]): readonly string[] {
 }
 
 function wordFor(choice: string, said: string, words: readonly string[]): string | undefined {
-  if (choice === 'size') return ratioFor(said, words);
+  if (choice === 'size') return toNearestAspectRatio(said, words);
   const wanted = (choice === 'duration' ? SECONDS.exec(said)?.[1] : said)?.toLowerCase();
   return words.find((word) => word.toLowerCase() === wanted);
 }
 
 /** What is chosen, and what else is said of the result. */
-export function parametersIn(body: Body, names: readonly string[], choices: Choices): MediaParameters {
+export function parseMediaParameters(body: Body, names: readonly string[], choices: Choices): MediaParameters {
   const passed = names.flatMap((name) => (UNSAID.has(body[name]) ? [] : [[name, body[name]] as const]));
   return { ...(Object.fromEntries(passed) as MediaParameters), ...choices };
 }
 
 /** What an endpoint is told of it: what it knows. */
-export function toldTo({ parameters }: Pick<Endpoint, 'parameters'>, said: MediaParameters): MediaParameters {
+export function pickEndpointParameters(
+  { parameters }: Pick<Endpoint, 'parameters'>,
+  said: MediaParameters,
+): MediaParameters {
   return Object.fromEntries(Object.entries(said).filter(([name]) => parameters.includes(name)));
 }
 
 /**
  * In which order endpoints are asked.
  * @param able those that can do it; where there are none, the reasons are those of all
- * @throws UnservableRequest 404
+ * @throws InvalidRequestError 404
  */
-export function mediaRoute(
-  { model, sort }: NamedModel<MediaModel>,
+export function selectMediaRoute(
+  { model, sort }: ResolvedModel<MediaModel>,
   able: readonly Endpoint[],
   asked: { readonly body: Body; readonly besides: ReadonlySet<string>; readonly source: string },
   health: EndpointHealth,
 ): readonly Endpoint[] {
   const { body, besides, source } = asked;
-  return routeFor({
+  return selectRoute({
     model: { ...model, endpoints: able.length > 0 ? able : model.endpoints },
-    preferences: routingPreferences(body.provider, sort),
-    fields: fieldsGiven(body, besides),
+    preferences: parseRoutingPreferences(body.provider, sort),
+    fields: listSetFields(body, besides),
     usesTools: false,
     searchesWeb: false,
     source,

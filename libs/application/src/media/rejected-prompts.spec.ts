@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Clock } from '../clock.ts';
-import { UpstreamFailure } from '../errors.ts';
-import { RefusedPrompts } from './rejected-prompts.ts';
+import { UpstreamError } from '../errors.ts';
+import { RejectedPrompts } from './rejected-prompts.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -13,15 +13,15 @@ class SetClock extends Clock {
 }
 
 const clock = new SetClock();
-const refuse = () => Promise.reject(new UpstreamFailure('content_policy_violation', 'no'));
-const fail = () => Promise.reject(new UpstreamFailure('upstream_error', 'no'));
+const refuse = () => Promise.reject(new UpstreamError('content_policy_violation', 'no'));
+const fail = () => Promise.reject(new UpstreamError('upstream_error', 'no'));
 const deliver = () => Promise.resolve('an image');
 const codeOf = (serving: Promise<unknown>) => serving.then(String, (error) => error.code);
 
 test('an account may have so many prompts refused in an hour, and another account as many', async () => {
-  const prompts = new RefusedPrompts(clock, 2);
+  const prompts = new RejectedPrompts(clock, 2);
   for (const serve of [refuse, fail, deliver, refuse]) await codeOf(prompts.bounded('a', serve));
-  const error = (await prompts.bounded('a', deliver).catch((each) => each)) as UpstreamFailure;
+  const error = (await prompts.bounded('a', deliver).catch((each) => each)) as UpstreamError;
   expect(error).toMatchObject({ code: 'rate_limited', retryAfterSeconds: HOUR_MS / 1_000 });
   expect(await codeOf(prompts.bounded('b', refuse))).toBe('content_policy_violation');
   clock.time += HOUR_MS;
@@ -29,7 +29,7 @@ test('an account may have so many prompts refused in an hour, and another accoun
 });
 
 test('requests at once are as many as may be refused, and one more for each that was good', async () => {
-  const prompts = new RefusedPrompts(clock, 2);
+  const prompts = new RejectedPrompts(clock, 2);
   const pending = Promise.withResolvers<string>();
   const running = [1, 2].map(() => prompts.bounded('a', () => pending.promise));
   expect(await codeOf(prompts.bounded('a', deliver))).toBe('rate_limited');

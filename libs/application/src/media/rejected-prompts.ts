@@ -3,7 +3,7 @@
  * many of them in an hour, and only so many requests at once before any of its prompts was good.
  */
 import type { Clock } from '../clock.ts';
-import { asFailure, UpstreamFailure } from '../errors.ts';
+import { toUpstreamError, UpstreamError } from '../errors.ts';
 
 const HOUR_MS = 60 * 60_000;
 const RETRY_WHEN_BUSY_SECONDS = 5;
@@ -19,7 +19,7 @@ interface Hour {
 }
 
 /** Each gateway counts for itself: a limit that is a few times as high with a few gateways still is one. */
-export class RefusedPrompts {
+export class RejectedPrompts {
   private readonly hours = new Map<string, Hour>();
 
   constructor(
@@ -29,7 +29,7 @@ export class RefusedPrompts {
 
   /**
    * @param payer whose request it is
-   * @throws UpstreamFailure `rate_limited` when it is one too many, and what `serve` throws
+   * @throws UpstreamError `rate_limited` when it is one too many, and what `serve` throws
    */
   async bounded<A>(payer: string, serve: () => Promise<A>): Promise<A> {
     const hour = this.hourOf(payer);
@@ -40,7 +40,7 @@ export class RefusedPrompts {
       hour.delivered += 1;
       return answer;
     } catch (error) {
-      if (asFailure(error).code === 'content_policy_violation') hour.refused += 1;
+      if (toUpstreamError(error).code === 'content_policy_violation') hour.refused += 1;
       throw error;
     } finally {
       hour.running -= 1;
@@ -52,11 +52,11 @@ export class RefusedPrompts {
     if (refused >= perHour) {
       const retryAfterSeconds = Math.ceil((since + HOUR_MS - this.clock.milliseconds()) / 1_000);
       const message = `Vendors refused ${refused} prompts of this account within an hour, and no more are taken`;
-      throw new UpstreamFailure('rate_limited', message, { retryAfterSeconds });
+      throw new UpstreamError('rate_limited', message, { retryAfterSeconds });
     }
     if (running < perHour + delivered) return;
     const message = 'Too many requests at once for an account that has had few images; wait for some of them';
-    throw new UpstreamFailure('rate_limited', message, { retryAfterSeconds: RETRY_WHEN_BUSY_SECONDS });
+    throw new UpstreamError('rate_limited', message, { retryAfterSeconds: RETRY_WHEN_BUSY_SECONDS });
   }
 
   private hourOf(payer: string): Hour {

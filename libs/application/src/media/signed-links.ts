@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Secrets } from '../secrets.ts';
-import { LINK_LASTS_MS, MediaLinks } from './media-links.ts';
+import { MAX_LINK_LIFETIME_MS, MediaLinks } from './media-links.ts';
 
 /** What a signature is for: one for a file opens no status, and the other way round. */
 export type LinkPurpose = 'file' | 'status';
@@ -15,7 +15,7 @@ export interface Signed {
 
 export type LinkCheck =
   | { readonly ok: true /** Seconds that it is good for from now on. */; readonly seconds: number }
-  | { readonly ok: false; readonly why: 'wrong' | 'expired' };
+  | { readonly ok: false; readonly reason: 'wrong' | 'expired' };
 
 const EXPIRY = /^[1-9]\d{0,11}$/;
 /** Said first in what is signed, so that another form of it can never be taken for this one. */
@@ -43,19 +43,19 @@ export class LinkSigner {
 
   /** @param until milliseconds since 1970; more than 24 hours ahead is as good as 24 hours */
   query(purpose: LinkPurpose, path: string, until: number): string {
-    const expiry = Math.floor(Math.min(until, this.clock.milliseconds() + LINK_LASTS_MS) / 1000);
+    const expiry = Math.floor(Math.min(until, this.clock.milliseconds() + MAX_LINK_LIFETIME_MS) / 1000);
     return `exp=${expiry}&sig=${this.signatures(purpose, path, String(expiry))[0]}`;
   }
 
   /** @param path as it was signed, however it came */
   check(purpose: LinkPurpose, path: string, { exp, sig }: Signed): LinkCheck {
-    if (typeof exp !== 'string' || typeof sig !== 'string' || !EXPIRY.test(exp)) return { ok: false, why: 'wrong' };
+    if (typeof exp !== 'string' || typeof sig !== 'string' || !EXPIRY.test(exp)) return { ok: false, reason: 'wrong' };
     // Compared as text: several texts of base64 stand for the same bytes.
     const given = Buffer.from(sig);
     const isGiven = (text: string) => text.length === given.length && timingSafeEqual(Buffer.from(text), given);
-    if (!this.signatures(purpose, path, exp).some(isGiven)) return { ok: false, why: 'wrong' };
+    if (!this.signatures(purpose, path, exp).some(isGiven)) return { ok: false, reason: 'wrong' };
     const seconds = Number(exp) - Math.floor(this.clock.milliseconds() / 1000);
-    return seconds > 0 ? { ok: true, seconds } : { ok: false, why: 'expired' };
+    return seconds > 0 ? { ok: true, seconds } : { ok: false, reason: 'expired' };
   }
 
   private signatures(purpose: LinkPurpose, path: string, expiry: string): readonly string[] {

@@ -17,7 +17,7 @@ export interface DataCall {
 }
 
 /** An answer with a status from 200 to 299, and nothing of our credential in it. */
-export type DataAnswer = FoundData | FoundFile;
+export type DataResponse = JsonDataResponse | FileDataResponse;
 
 interface Answered {
   readonly status: number;
@@ -25,7 +25,7 @@ interface Answered {
   readonly vendorId: string | undefined;
 }
 
-export interface FoundData extends Answered {
+export interface JsonDataResponse extends Answered {
   readonly kind: 'data';
   /** JSON as the vendor wrote it. */
   readonly bytes: Uint8Array;
@@ -33,9 +33,9 @@ export interface FoundData extends Answered {
   readonly value: unknown;
 }
 
-export interface FoundFile extends Answered {
+export interface FileDataResponse extends Answered {
   readonly kind: 'file';
   readonly mediaType: string;
-  /** As it comes. May be read once; it throws an UpstreamFailure when it breaks off. */
+  /** As it comes. May be read once; it throws an UpstreamError when it breaks off. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }

@@ -13,12 +13,12 @@ export interface SourceImage {
 export type MediaParameters = Readonly<Record<string, string | number | boolean>>;
 
 /** A file that a vendor has made: handed over, or to be fetched at an address of its. */
-export type MadeFile =
+export type GeneratedFile =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'address'; readonly url: string; readonly headers?: Readonly<Record<string, string>> };
 
 /** What a vendor says of a call beside its result. */
-export interface MadeUse {
+export interface GenerationUsage {
   /** What it counts and reports by itself, such as tokens; undefined where it reports nothing. */
   readonly usage: Usage | undefined;
   /** What the price depended on, where the answer says so and differs from what was asked for. */
@@ -49,24 +49,24 @@ export interface ImageCall {
  * There may be fewer than were wanted. Where the vendor bills by the image, and invoices more than there are, its usage
  * says how many.
  */
-export interface MadeImages extends MadeUse {
-  readonly files: readonly MadeFile[];
+export interface GeneratedImages extends GenerationUsage {
+  readonly files: readonly GeneratedFile[];
 }
 
 /** What can be asked of a vendor that makes videos: each takes long, and is asked for again and again. */
-export interface VideoMaker {
+export interface VideoProvider {
   /**
-   * Hands a job over. Only an `UpstreamFailure` with a `status`, or that was `unsent`, says for certain that it was not
+   * Hands a job over. Only an `UpstreamError` with a `status`, or that was `unsent`, says for certain that it was not
    * taken: anything else leaves it unknown, and it must not be handed over again.
    */
   submit(order: VideoOrder): Promise<SubmittedVideo>;
-  /** Changes nothing, and may be repeated. @throws UpstreamFailure when the vendor cannot be asked */
-  look(reference: string, signal: AbortSignal): Promise<VideoLook>;
+  /** Changes nothing, and may be repeated. @throws UpstreamError when the vendor cannot be asked */
+  look(reference: string, signal: AbortSignal): Promise<VideoStatus>;
   /**
    * What a web hook names that was asked for with a video of this model (the vendor's name of it); undefined: it is not the
    * vendor's (its signature), or says nothing.
    */
-  notified?(hook: VendorHook, model: string): Promise<SubmittedVideo | undefined>;
+  notified?(hook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined>;
 }
 
 export interface VideoOrder {
@@ -89,14 +89,14 @@ export interface SubmittedVideo {
   readonly vendorId: string;
 }
 
-export type VideoLook =
+export type VideoStatus =
   | { readonly state: 'pending' }
-  | (MadeUse & { readonly state: 'made'; readonly file: MadeFile })
+  | (GenerationUsage & { readonly state: 'made'; readonly file: GeneratedFile })
   /** Nothing comes of it. What the vendor invoices nevertheless is the loss of the house. */
   | { readonly state: 'failed'; readonly code: string; readonly message: string; readonly invoiced: Invoiced };
 
 /** A request that a vendor sends us, as it came. */
-export interface VendorHook {
+export interface ProviderWebhook {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Uint8Array;
 }
@@ -112,9 +112,9 @@ export interface SpeechCall {
 }
 
 /** Sound as it comes. */
-export interface Speech {
+export interface SpeechAudio {
   readonly mediaType: string;
-  /** May be read once. It throws an UpstreamFailure when it breaks off. */
+  /** May be read once. It throws an UpstreamError when it breaks off. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** Characters that the vendor bills, where it says so. */
   readonly characters: number | undefined;

@@ -1,6 +1,6 @@
 /** Chats whose bodies are encrypted for an enclave: how one is called, and what can be seen of its answer without reading it. */
 import type { Usage } from '#domain';
-import { UpstreamFailure } from '../errors.ts';
+import { UpstreamError } from '../errors.ts';
 
 export interface PrivateChatCall {
   /** The path of the enclave at its vendor; empty where the vendor is one enclave. */
@@ -15,7 +15,7 @@ export interface PrivateChatCall {
 }
 
 /** A part of an answer, and how many bytes of text are at most in each of the frames that begin in it. */
-export interface SealedPiece {
+export interface EncryptedChunk {
   readonly bytes: Uint8Array;
   readonly frames: readonly number[];
   /** How many bytes of the last frame are still to come. */
@@ -23,7 +23,7 @@ export interface SealedPiece {
 }
 
 /** What a client needs to open an answer. */
-export interface SealedHead {
+export interface EncryptedResponseHead {
   readonly mediaType: 'text/event-stream' | 'application/json';
   /** The protocol's `Ehbp-Response-Nonce`, 64 hexadecimal digits. */
   readonly nonce: string;
@@ -32,10 +32,10 @@ export interface SealedHead {
 }
 
 /** An answer that only its client can read. */
-export interface SealedAnswer {
-  readonly head: SealedHead;
-  /** May be read once. It throws an UpstreamFailure when it breaks off, also in the middle of a frame. */
-  readonly pieces: AsyncIterable<SealedPiece>;
+export interface EncryptedResponse {
+  readonly head: EncryptedResponseHead;
+  /** May be read once. It throws an UpstreamError when it breaks off, also in the middle of a frame. */
+  readonly pieces: AsyncIterable<EncryptedChunk>;
   /** As the enclave reported it, before the answer or, once that has ended, behind it. */
   usage(): Usage | undefined;
   /** The same as the enclave wrote it behind the answer. */
@@ -44,9 +44,9 @@ export interface SealedAnswer {
 }
 
 /** An enclave has refused a request in words that are for its client alone, or that say to ask for its key again. */
-export class SealedRefusal extends UpstreamFailure {
+export class EncryptedErrorResponse extends UpstreamError {
   constructor(
-    failure: UpstreamFailure,
+    failure: UpstreamError,
     readonly answer: { readonly status: number; readonly mediaType: string; readonly nonce: string | undefined },
     readonly body: Uint8Array,
   ) {

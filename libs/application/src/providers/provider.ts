@@ -2,63 +2,63 @@
 import type { Capability, ChatProtocol } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../billing/payer.ts';
-import type { CallMade } from '../billing/upstream-call.ts';
-import type { DataAnswer, DataCall } from './data-calls.ts';
+import type { CallResult } from '../billing/upstream-call.ts';
+import type { DataCall, DataResponse } from './data-calls.ts';
 import type {
+  GeneratedImages,
   ImageCall,
-  MadeImages,
-  Speech,
+  SpeechAudio,
   SpeechCall,
   Transcript,
   TranscriptionCall,
-  VideoMaker,
+  VideoProvider,
 } from './media-calls.ts';
-import type { PrivateChatCall, SealedAnswer } from './private-calls.ts';
-import type { Found, NativeSearch, SearchNote, SearchQuery } from './web-search.ts';
+import type { EncryptedResponse, PrivateChatCall } from './private-calls.ts';
+import type { NativeSearch, SearchQuery, SearchStatus, WebSearchResponse } from './web-search.ts';
 
 export type { Capability, ChatProtocol };
 
 /**
  * What a vendor can do. Each makes one call and resolves when the first byte of the answer is there, or else all of it.
- * @throws UpstreamFailure when there is no answer
+ * @throws UpstreamError when there is no answer
  */
 export interface Provider {
-  chat?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
+  chat?(call: ChatCall): Promise<Completion | CompletionStream>;
   /** Calls the vendor with Responses. */
-  responses?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
-  embeddings?(call: EmbeddingCall): Promise<Embeddings>;
-  search?(query: SearchQuery): Promise<Found>;
-  images?(call: ImageCall): Promise<MadeImages>;
-  readonly videos?: VideoMaker;
+  responses?(call: ChatCall): Promise<Completion | CompletionStream>;
+  embeddings?(call: EmbeddingCall): Promise<EmbeddingsResponse>;
+  search?(query: SearchQuery): Promise<WebSearchResponse>;
+  images?(call: ImageCall): Promise<GeneratedImages>;
+  readonly videos?: VideoProvider;
   /** Resolves with the first bytes. */
-  speech?(call: SpeechCall): Promise<Speech>;
+  speech?(call: SpeechCall): Promise<SpeechAudio>;
   transcription?(call: TranscriptionCall): Promise<Transcript>;
   /** Resolves with all of an answer, or with the first bytes of a file. */
-  data?(call: DataCall): Promise<DataAnswer>;
-  /** Resolves with the head of the answer. @throws SealedRefusal */
-  privateChat?(call: PrivateChatCall): Promise<SealedAnswer>;
+  data?(call: DataCall): Promise<DataResponse>;
+  /** Resolves with the head of the answer. @throws EncryptedErrorResponse */
+  privateChat?(call: PrivateChatCall): Promise<EncryptedResponse>;
   /** The evidence of what an enclave is, and of its key, as it gives it: a JSON object. */
   attestation?(enclave: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
   close(): Promise<void>;
 }
 
-export abstract class Providers {
+export abstract class ProviderRegistry {
   /**
    * What a vendor can do, for a caller with a hold.
    * @param upstream the vendor's slug
-   * @throws UpstreamFailure when it is not available here
+   * @throws UpstreamError when it is not available here
    */
   abstract of<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
 
   /**
    * How the enclaves of a vendor are asked for their evidence, which costs nothing.
-   * @throws UpstreamFailure when it is not available here
+   * @throws UpstreamError when it is not available here
    */
   abstract attestations(upstream: string): NonNullable<Provider['attestation']>;
 }
 
 /** The identity of the answer, in place of the upstream's. */
-export interface AnswerIdentity {
+export interface CompletionIdentity {
   readonly id: string;
   readonly model: string;
   readonly provider: string;
@@ -76,20 +76,20 @@ export interface ChatCall {
   readonly stream: boolean;
   /** No text of the model's reasoning is to be in the answer, whatever the upstream makes of the request. */
   readonly withoutReasoning: boolean;
-  readonly identity: AnswerIdentity;
+  readonly identity: CompletionIdentity;
   /** The upstream is to search the web; only for endpoints that have a fee for it. */
   readonly search?: NativeSearch | undefined;
   readonly signal: AbortSignal;
 }
 
 /** What an upstream was told of the caller's settings; null for what it was not told. */
-export type Sampling = Readonly<Partial<Record<'temperature' | 'top_p', number | null>>>;
+export type AppliedSampling = Readonly<Partial<Record<'temperature' | 'top_p', number | null>>>;
 
 /**
  * A complete answer, and the usage that the upstream reported: OpenAI's `chat.completion` with our identity, or a
  * `response` with the upstream's.
  */
-export interface WholeAnswer {
+export interface Completion {
   readonly kind: 'whole';
   readonly language: ChatProtocol;
   readonly body: Readonly<Record<string, unknown>>;
@@ -99,13 +99,13 @@ export interface WholeAnswer {
   /** All text that was generated, for counting tokens that were not reported. */
   deliveredText(): string;
   /** Where it is not what the request says. */
-  readonly sampling?: Sampling;
+  readonly sampling?: AppliedSampling;
   /** What the upstream has searched for, and how many of those searches it invoices. */
-  readonly searches?: { readonly notes: readonly SearchNote[]; readonly invoiced: number };
+  readonly searches?: { readonly notes: readonly SearchStatus[]; readonly invoiced: number };
 }
 
 /** What is known of the call that a whole answer comes from. */
-export function madeOf(answer: WholeAnswer): CallMade {
+export function toCallResult(answer: Completion): CallResult {
   return { usage: answer.usage, delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
 }
 
@@ -114,17 +114,17 @@ export function madeOf(answer: WholeAnswer): CallMade {
  * chunk and the end marker; or the events of a response that have its output, and its end. Takes also a search of the
  * upstream's that happened behind them. Returns a promise when it has no room for more until that resolves.
  */
-export type EventReceiver = (events: Uint8Array, search?: SearchNote) => Promise<void> | undefined;
+export type SseEventSink = (events: Uint8Array, search?: SearchStatus) => Promise<void> | undefined;
 
 /** An answer as it is generated. */
-export interface StreamedAnswer {
+export interface CompletionStream {
   readonly kind: 'stream';
   readonly language: ChatProtocol;
   /**
    * Passes the events on as they come, from the first one, and resolves when all have been taken. May be called once.
-   * @throws UpstreamFailure when the answer breaks off
+   * @throws UpstreamError when the answer breaks off
    */
-  relayTo(receiver: EventReceiver): Promise<void>;
+  relayTo(receiver: SseEventSink): Promise<void>;
   /** Once the events have ended, also by a failure. */
   usage(): Usage | undefined;
   /** What the upstream calls the answer; undefined before it has said so. */
@@ -141,7 +141,7 @@ export interface StreamedAnswer {
    */
   silentMs(excusedMs: number): number;
   /** Where it is not what the request says. */
-  readonly sampling?: Sampling;
+  readonly sampling?: AppliedSampling;
   /** How many searches the upstream invoices, where it was to search. */
   invoicedSearches?(): number;
 }
@@ -154,7 +154,7 @@ export interface EmbeddingCall {
   readonly signal: AbortSignal;
 }
 
-export interface Embeddings {
+export interface EmbeddingsResponse {
   /** OpenAI's list of embeddings as the upstream wrote it, in JSON: the vectors are passed on untouched. */
   readonly data: string;
   readonly usage: Usage | undefined;

@@ -19,7 +19,7 @@ export interface SearchResult {
 }
 
 /** What a search has found. */
-export interface Found {
+export interface WebSearchResponse {
   readonly results: readonly SearchResult[];
   /** What the vendor calls the search, by which a line of its invoice can be found. */
   readonly vendorId: string | undefined;
@@ -29,7 +29,7 @@ export interface Found {
 export const MAX_RESULT_CHARACTERS = 2_000;
 
 /** The state of a search: reported once when it starts, and once when it ends. */
-export interface SearchNote {
+export interface SearchStatus {
   /** Which search of the answer it is, from 0. */
   readonly at: number;
   readonly query: string;

@@ -1,7 +1,7 @@
 import type { AnyModel, Endpoint } from '#catalogue';
 import { Clock } from '../clock.ts';
-import type { FailureCode, UpstreamFailure } from '../errors.ts';
-import type { Health } from './route.ts';
+import type { FailureCode, UpstreamError } from '../errors.ts';
+import type { EndpointPerformance } from './route.ts';
 
 /** Weight of the newest measurement. */
 const NEWEST = 0.2;
@@ -35,12 +35,12 @@ interface Quiet {
 }
 
 /** Tokens of output per second. @param known as measured, or as expected; undefined for an endpoint that nothing is known of */
-export function usualSpeed(known: number | undefined): number {
+export function getTypicalSpeed(known: number | undefined): number {
   return Math.min(known ?? USUAL_TOKENS_PER_SECOND, MOST_TOKENS_PER_SECOND);
 }
 
 /** Whether a model may use tokens there that are not seen. */
-export function mayThink({ parameters }: Pick<Endpoint, 'parameters'>): boolean {
+export function canReason({ parameters }: Pick<Endpoint, 'parameters'>): boolean {
   return parameters.includes('reasoning');
 }
 
@@ -57,7 +57,7 @@ export class EndpointHealth {
 
   constructor(private readonly clock: Clock) {}
 
-  of(model: Model, endpoint: Endpoint): Health {
+  of(model: Model, endpoint: Endpoint): EndpointPerformance {
     const known = this.measured.get(keyOf(model, endpoint));
     const coolingDown = (known?.coolUntil ?? 0) > this.clock.milliseconds();
     return { latencyMs: known?.latencyMs, tokensPerSecond: known?.tokensPerSecond, coolingDown };
@@ -65,9 +65,9 @@ export class EndpointHealth {
 
   /** Tokens that may have been thought for an answer of which nothing was seen for a while. */
   thoughtIn({ silentMs }: Quiet, model: Model, endpoint: Endpoint): number {
-    if (!mayThink(endpoint)) return 0;
+    if (!canReason(endpoint)) return 0;
     const { latencyMs = USUAL_LATENCY_MS, tokensPerSecond } = endpoint;
-    const perSecond = usualSpeed(this.of(model, endpoint).tokensPerSecond ?? tokensPerSecond);
+    const perSecond = getTypicalSpeed(this.of(model, endpoint).tokensPerSecond ?? tokensPerSecond);
     return Math.floor((silentMs(latencyMs) / 1_000) * perSecond);
   }
 
@@ -90,7 +90,7 @@ export class EndpointHealth {
    * It is avoided for as long as it asks for, or for longer with each failure. Only what it did itself counts: a caller who can make
    * our own program fail cannot move everybody's requests to a dearer one.
    */
-  failed(model: Model, endpoint: Endpoint, { code, retryAfterSeconds, isOurs }: UpstreamFailure): void {
+  failed(model: Model, endpoint: Endpoint, { code, retryAfterSeconds, isOurs }: UpstreamError): void {
     if (isOurs || NOT_ITS_FAULT.has(code)) return;
     const measured = this.at(model, endpoint);
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** measured.failures++, LONGEST_PAUSE_MS);

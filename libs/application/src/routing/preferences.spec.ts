@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type ModelFile, type TokenPricedModel } from '#catalogue';
 import { testModel } from '../../../testing/src/world/test-catalogue.ts';
-import { upstreamBody } from '../inference/chat/chat-body.ts';
-import { modelNamed, type NamedModel, withEnforcedRouting } from './preferences.ts';
+import { toUpstreamBody } from '../inference/chat/chat-body.ts';
+import { enforceRouting, type ResolvedModel, resolveModel } from './preferences.ts';
 
 const endpoint = (provider: string, more: object = {}): ModelFile['endpoints'][number] => ({
   provider,
@@ -29,10 +29,10 @@ const catalogue = Catalogue.of([
 const API = { source: 'api', searchesWeb: false };
 
 function sent(name: string, provider: object | undefined, asked = API): unknown {
-  const named = modelNamed(name, catalogue) as NamedModel;
-  const body = withEnforcedRouting({ model: name, messages: [], ...(provider && { provider }) }, named, asked);
+  const named = resolveModel(name, catalogue) as ResolvedModel;
+  const body = enforceRouting({ model: name, messages: [], ...(provider && { provider }) }, named, asked);
   const [first] = (named.model as TokenPricedModel).endpoints;
-  const told = first && upstreamBody(body, first, undefined).provider;
+  const told = first && toUpstreamBody(body, first, undefined).provider;
   if (told === undefined) return undefined;
   const { max_price, ...wishes } = JSON.parse(JSON.stringify(told));
   expect(max_price).toEqual({ prompt: 1, completion: 1 }); // whatever is said: what it is sold for
@@ -88,8 +88,8 @@ test.each([
 test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty'])(
   '%s is a suffix, and a provider, like any other',
   (name) => {
-    expect(modelNamed(`v/direct:${name}`, catalogue)).toMatchObject({ sort: undefined, passedOn: `:${name}` });
-    expect(() => modelNamed(name, catalogue)).toThrow('does not exist');
+    expect(resolveModel(`v/direct:${name}`, catalogue)).toMatchObject({ sort: undefined, passedOn: `:${name}` });
+    expect(() => resolveModel(name, catalogue)).toThrow('does not exist');
   },
 );
 
@@ -99,5 +99,5 @@ test('an upstream that does not know the field gets none', () => {
 
 test('a request without rules and suffix is not touched', () => {
   const body = { model: 'v/through', messages: [], provider: { zdr: true } };
-  expect(withEnforcedRouting(body, modelNamed('v/through', catalogue) as NamedModel, API)).toBe(body);
+  expect(enforceRouting(body, resolveModel('v/through', catalogue) as ResolvedModel, API)).toBe(body);
 });

@@ -11,10 +11,10 @@ import {
   type TokenPricedModel,
   toSlug,
 } from '#catalogue';
-import { UnservableRequest, UpstreamFailure } from '../errors.ts';
+import { InvalidRequestError, UpstreamError } from '../errors.ts';
 
 const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
-export type Sort = (typeof SORTS)[number];
+export type RoutingSort = (typeof SORTS)[number];
 
 export interface RoutingPreferences {
   /** Whether the caller says anything at all: who does not is charged no more than is listed. */
@@ -23,7 +23,7 @@ export interface RoutingPreferences {
   readonly order: readonly string[];
   readonly only: readonly string[];
   readonly ignore: readonly string[];
-  readonly sort: Sort | undefined;
+  readonly sort: RoutingSort | undefined;
   readonly zdr: boolean;
   readonly denyDataCollection: boolean;
   readonly quantizations: readonly string[];
@@ -54,16 +54,16 @@ export const NO_PREFERENCES: RoutingPreferences = {
 };
 
 /** What a model's name stands for. */
-export interface NamedModel<M extends AnyModel = TokenPricedModel> {
+export interface ResolvedModel<M extends AnyModel = TokenPricedModel> {
   readonly model: M;
-  readonly sort: Sort | undefined;
+  readonly sort: RoutingSort | undefined;
   /** Web search was asked for by `:online`. */
   readonly online: boolean;
   /** Suffixes that mean nothing here; the upstream gets them with its own name of the model. */
   readonly passedOn: string;
 }
 
-const SORT_OF: ReadonlyMap<string, Sort> = new Map([
+const SORT_OF: ReadonlyMap<string, RoutingSort> = new Map([
   ['nitro', 'throughput'],
   ['floor', 'price'],
   ['exacto', 'exacto'],
@@ -74,19 +74,19 @@ const PRIVATE =
 
 /**
  * Finds a model by its id or alias, with or without suffixes. A private one is found by no route that reads what it is sent.
- * @throws UnservableRequest 404 when there is no such model, or it has no such variant; 400 when it cannot be asked directly
+ * @throws InvalidRequestError 404 when there is no such model, or it has no such variant; 400 when it cannot be asked directly
  */
-export function modelNamed(name: string, catalogue: Catalogue): NamedModel<AnyModel> {
-  if (name.startsWith(PRIVATE_PREFIX)) throw new UnservableRequest(400, PRIVATE, 'model');
+export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
+  if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE, 'model');
   const whole = catalogue.find(name);
   if (whole) return { model: whole, sort: undefined, online: false, passedOn: '' };
   const parts = name.split(':');
   // An id may have a colon of its own: the longest name that is one counts.
   const length = parts.findLastIndex((_, i) => catalogue.find(parts.slice(0, i + 1).join(':')) !== undefined) + 1;
   let model = catalogue.find(parts.slice(0, length).join(':'));
-  if (!model) throw new UnservableRequest(404, `The model "${name}" does not exist`, 'model');
+  if (!model) throw new InvalidRequestError(404, `The model "${name}" does not exist`, 'model');
   const suffixes = parts.slice(length);
-  let sort: Sort | undefined;
+  let sort: RoutingSort | undefined;
   let online = false;
   let passedOn = '';
   for (const suffix of suffixes) {
@@ -100,15 +100,15 @@ export function modelNamed(name: string, catalogue: Catalogue): NamedModel<AnyMo
 
 function variantOf(model: AnyModel, suffix: 'thinking' | 'extended', name: string, catalogue: Catalogue): AnyModel {
   const variant = catalogue.find(('variants' in model && model.variants?.[suffix]) || '');
-  if (!variant) throw new UnservableRequest(404, `No endpoints found for ${name}`, 'model');
+  if (!variant) throw new InvalidRequestError(404, `No endpoints found for ${name}`, 'model');
   return variant;
 }
 
 /**
  * Reads the `provider` object of a request; undefined and null are no preferences. A suffix overrides how it sorts.
- * @throws UnservableRequest 400 that names the field
+ * @throws InvalidRequestError 400 that names the field
  */
-export function routingPreferences(provider: unknown, suffix?: Sort): RoutingPreferences {
+export function parseRoutingPreferences(provider: unknown, suffix?: RoutingSort): RoutingPreferences {
   if (provider === undefined || provider === null)
     return suffix ? { ...NO_PREFERENCES, stated: true, sort: suffix } : NO_PREFERENCES;
   if (typeof provider !== 'object' || Array.isArray(provider)) throw wrong('provider', 'an object');
@@ -135,9 +135,9 @@ export function routingPreferences(provider: unknown, suffix?: Sort): RoutingPre
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function wrong(field: string, must: string): UnservableRequest {
+function wrong(field: string, must: string): InvalidRequestError {
   const name = field === 'provider' ? field : `provider.${field}`;
-  return new UnservableRequest(400, `${name} must be ${must}`, name);
+  return new InvalidRequestError(400, `${name} must be ${must}`, name);
 }
 
 function slugs(fields: Fields, field: string): readonly string[] {
@@ -156,13 +156,13 @@ function flag(fields: Fields, field: string, byDefault: boolean): boolean {
 const PARTITIONS: readonly unknown[] = ['model', 'none', null, undefined];
 
 /** A word, or an object that says it with `by`. */
-function sortIn(value: unknown): Sort | undefined {
+function sortIn(value: unknown): RoutingSort | undefined {
   if (typeof value === 'object' && !PARTITIONS.includes((value as { partition?: unknown } | null)?.partition))
     throw wrong('sort.partition', 'model or none');
   const word = typeof value === 'object' && value !== null ? (value as { by?: unknown }).by : value;
   if (word === undefined || word === null) return undefined;
-  if (!SORTS.includes(word as Sort)) throw wrong('sort', `one of ${SORTS.join(', ')}`);
-  return word as Sort;
+  if (!SORTS.includes(word as RoutingSort)) throw wrong('sort', `one of ${SORTS.join(', ')}`);
+  return word as RoutingSort;
 }
 
 function quantizationsIn(value: unknown): readonly string[] {
@@ -205,13 +205,13 @@ function numberIn(value: unknown, field: string): number {
  * A request whose `provider` says what holds for it: a router behind us must not undo what is enforced here, and
  * sorts its providers by the suffix of the name. Most requests stay as they are.
  */
-export function withEnforcedRouting<B extends { readonly [field: string]: unknown }>(
+export function enforceRouting<B extends { readonly [field: string]: unknown }>(
   body: B,
-  { model, sort }: NamedModel,
+  { model, sort }: ResolvedModel,
   { source, searchesWeb }: { readonly source: string; readonly searchesWeb: boolean },
 ): B {
   const { routing } = model;
-  const zdr = impliesZdr(source, model);
+  const zdr = requiresZdr(source, model);
   if (routing === undefined && sort === undefined && !zdr) return body;
   const given = body.provider ?? {};
   if (typeof given !== 'object' || Array.isArray(given)) return body; // routing refuses it
@@ -223,17 +223,17 @@ export function withEnforcedRouting<B extends { readonly [field: string]: unknow
   }
   if (zdr) enforced.zdr = true;
   if (webSearchDropsZdr && searchesWeb) delete enforced.zdr;
-  if (sort !== undefined) enforced.sort = sort satisfies Sort;
+  if (sort !== undefined) enforced.sort = sort satisfies RoutingSort;
   return { ...body, provider: enforced };
 }
 
 /** Over the web application models of the zdr tier are asked only where nothing is kept; over the API the caller says so. */
-export function impliesZdr(source: string, { privacy }: Pick<AnyModel, 'privacy'>): boolean {
+export function requiresZdr(source: string, { privacy }: Pick<AnyModel, 'privacy'>): boolean {
   return source === 'ui' && privacy === 'zdr';
 }
 
 /** A router does not know itself as one of its providers. Undefined when nothing is left to be said. */
-export function providerFor({ routes, slug }: Pick<Endpoint, 'routes' | 'slug'>, provider: unknown): unknown {
+export function toProviderPreferences({ routes, slug }: Pick<Endpoint, 'routes' | 'slug'>, provider: unknown): unknown {
   if (!routes || typeof provider !== 'object' || provider === null) return provider;
   const said: Record<string, unknown> = { ...provider };
   const meant = namesIn(provider as Fields, 'only').includes(slug);
@@ -255,19 +255,19 @@ function namesIn(fields: Fields, field: string): readonly string[] {
 /**
  * What an upstream answers that was asked for something only it can know: a model with suffixes that mean nothing here, or,
  * where it is a router, providers of its own. When it knows no such thing either, the fault is in the request.
- * @throws UpstreamFailure
+ * @throws UpstreamError
  */
-export function answerOfAsked<A>(
-  { model, passedOn }: NamedModel<AnyModel>,
+export function mapNotFoundError<A>(
+  { model, passedOn }: ResolvedModel<AnyModel>,
   { routes, slug }: Pick<Endpoint, 'routes' | 'slug'>,
   answer: Promise<A>,
 ): Promise<A> {
   if (passedOn === '' && !routes) return answer;
   return answer.catch((error) => {
-    if (!(error instanceof UpstreamFailure) || error.status !== 404) throw error;
+    if (!(error instanceof UpstreamError) || error.status !== 404) throw error;
     const param = passedOn === '' ? 'provider' : 'model';
     const why = passedOn === '' ? `: ${slug} has none of the providers that are asked for` : '';
     const message = `No endpoints found for ${model.id}${passedOn}${why}`;
-    throw new UpstreamFailure('invalid_request', message, { status: 404, param, cause: error });
+    throw new UpstreamError('invalid_request', message, { status: 404, param, cause: error });
   });
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Endpoint, type ModelFile, type TokenPricedModel } from '#catalogue';
 import { testModel } from '../../../testing/src/world/test-catalogue.ts';
-import { UnservableRequest } from '../errors.ts';
-import { modelNamed, NO_PREFERENCES, routingPreferences } from './preferences.ts';
-import { type Health, routeFor } from './route.ts';
+import { InvalidRequestError } from '../errors.ts';
+import { NO_PREFERENCES, parseRoutingPreferences, resolveModel } from './preferences.ts';
+import { type EndpointPerformance, selectRoute } from './route.ts';
 
 const endpoint = (provider: string, input: string, more: object = {}): ModelFile['endpoints'][number] => ({
   provider,
@@ -60,7 +60,7 @@ const catalogue = Catalogue.of([
   file('v/free', { endpoints: [endpoint('A', '0'), endpoint('B', '0'), endpoint('C', '0.01')] }),
 ]);
 
-const calm: Health = { latencyMs: undefined, tokensPerSecond: undefined, coolingDown: false };
+const calm: EndpointPerformance = { latencyMs: undefined, tokensPerSecond: undefined, coolingDown: false };
 
 interface Case {
   readonly model?: string;
@@ -68,7 +68,7 @@ interface Case {
   readonly fields?: readonly string[];
   readonly usesTools?: boolean;
   readonly searchesWeb?: boolean;
-  readonly health?: Readonly<Record<string, Partial<Health>>>;
+  readonly health?: Readonly<Record<string, Partial<EndpointPerformance>>>;
   readonly chance?: number;
   readonly choices?: number;
   readonly source?: string;
@@ -86,10 +86,10 @@ function route(given: Case) {
     health = {},
     chance = 0,
   } = given;
-  const named = modelNamed(model, catalogue);
-  return routeFor({
+  const named = resolveModel(model, catalogue);
+  return selectRoute({
     model: named.model as TokenPricedModel,
-    preferences: routingPreferences(provider, named.sort),
+    preferences: parseRoutingPreferences(provider, named.sort),
     fields,
     usesTools,
     searchesWeb,
@@ -304,7 +304,7 @@ describe('no endpoint is left', () => {
     ['for an order of none that has it', { provider: { order: ['delta'], allow_fallbacks: false } }],
     ['for an unknown field', { fields: ['top_k'], provider: { require_parameters: true } }],
   ])('%s: 404, with the reason for each', (_, given) => {
-    expect(() => order(given)).toThrow(UnservableRequest);
+    expect(() => order(given)).toThrow(InvalidRequestError);
     expect(() => order(given)).toThrow(/No endpoints found for v\/\w+: alpha /);
   });
 });
@@ -317,7 +317,7 @@ test.each([{ only: ['Delta'] }, { order: ['delta'], allow_fallbacks: false }])(
 );
 
 test('several choices that nobody gives are refused by their name', () => {
-  const refused = new UnservableRequest(400, 'n must be 1 for v/m: alpha gives one choice', 'n');
+  const refused = new InvalidRequestError(400, 'n must be 1 for v/m: alpha gives one choice', 'n');
   expect(() => order({ choices: 2 })).toThrow(expect.objectContaining({ status: 400, param: 'n' }));
   expect(() => order({ choices: 2, provider: { only: ['alpha'] } })).toThrow(refused.message);
 });
@@ -333,16 +333,16 @@ describe('a name with a suffix', () => {
     ['v/odd:free', { id: 'v/odd:free', online: false, passedOn: '' }],
     ['v/odd:free:online', { id: 'v/odd:free', online: true, passedOn: '' }],
   ])('%s', (name, expected) => {
-    const { model, online, passedOn } = modelNamed(name, catalogue);
+    const { model, online, passedOn } = resolveModel(name, catalogue);
     expect({ id: model.id, online, passedOn }).toEqual(expected);
   });
 
   test.each(['v/m:extended', 'v/pinned:thinking'])('%s has no such variant', (name) => {
-    expect(() => modelNamed(name, catalogue)).toThrow(`No endpoints found for ${name}`);
+    expect(() => resolveModel(name, catalogue)).toThrow(`No endpoints found for ${name}`);
   });
 
   test.each(['v/none', 'v/none:nitro', ':nitro', ''])('"%s" is no model', (name) => {
-    expect(() => modelNamed(name, catalogue)).toThrow(`The model "${name}" does not exist`);
+    expect(() => resolveModel(name, catalogue)).toThrow(`The model "${name}" does not exist`);
   });
 });
 
@@ -363,10 +363,10 @@ describe('a preference that cannot be understood is refused and named', () => {
     ['provider.preferred_max_latency', { preferred_max_latency: { p50: -1 } }],
     ['provider.allow_fallbacks', { allow_fallbacks: 1 }],
   ])('%s in %j', (field, provider) => {
-    expect(() => routingPreferences(provider)).toThrow(new RegExp(`^${field.replaceAll('.', '\\.')} must be`));
+    expect(() => parseRoutingPreferences(provider)).toThrow(new RegExp(`^${field.replaceAll('.', '\\.')} must be`));
   });
 
   test.each([undefined, null, {}, { order: null, sort: null, max_price: null }])('%j is no preference', (provider) => {
-    expect(routingPreferences(provider)).toEqual(NO_PREFERENCES);
+    expect(parseRoutingPreferences(provider)).toEqual(NO_PREFERENCES);
   });
 });

@@ -1,11 +1,11 @@
 /** Which endpoints of a model are asked, and in which order: a pure choice that can say why. */
 import { type AnyModel, calculateListPrice, type Endpoint, LISTED_TOKENS, type TokenPricedModel } from '#catalogue';
 import { UnpricedUnitError, type Usage } from '#domain';
-import { UnservableRequest } from '../errors.ts';
-import { impliesZdr, NO_PREFERENCES, type RoutingPreferences, type Sort } from './preferences.ts';
+import { InvalidRequestError } from '../errors.ts';
+import { NO_PREFERENCES, type RoutingPreferences, type RoutingSort, requiresZdr } from './preferences.ts';
 
 /** The present performance of an endpoint. */
-export interface Health {
+export interface EndpointPerformance {
   /** Milliseconds to the first token; undefined when nothing is known. */
   readonly latencyMs: number | undefined;
   readonly tokensPerSecond: number | undefined;
@@ -14,11 +14,11 @@ export interface Health {
 }
 
 /** A model as far as its endpoints are chosen by it. */
-export type RoutedModel = Pick<AnyModel, 'id' | 'endpoints' | 'left' | 'privacy'> & Pick<TokenPricedModel, 'routing'>;
+export type RoutableModel = Pick<AnyModel, 'id' | 'endpoints' | 'left' | 'privacy'> & Pick<TokenPricedModel, 'routing'>;
 
 /** What decides who is able to serve a request. */
 interface PlainRequest {
-  readonly model: RoutedModel;
+  readonly model: RoutableModel;
   readonly preferences: RoutingPreferences;
   /** Fields of the request that an endpoint may not know. */
   readonly fields: readonly string[];
@@ -33,11 +33,14 @@ interface PlainRequest {
 export interface RouteRequest extends PlainRequest {
   /** From 0 to below 1, by chance: it decides between endpoints that rank equal. */
   readonly chance: number;
-  health(endpoint: Endpoint): Health;
+  health(endpoint: Endpoint): EndpointPerformance;
 }
 
 /** The fields that a request has a value for, without those that no model needs to support. */
-export function fieldsGiven(body: Readonly<Record<string, unknown>>, besides: ReadonlySet<string>): readonly string[] {
+export function listSetFields(
+  body: Readonly<Record<string, unknown>>,
+  besides: ReadonlySet<string>,
+): readonly string[] {
   return Object.keys(body).filter((field) => (body[field] ?? null) !== null && !besides.has(field));
 }
 
@@ -47,13 +50,13 @@ export interface Route {
   /** Why an endpoint is not asked, by its slug. */
   readonly left: Readonly<Record<string, string>>;
   /** How the first one was drawn, where several rank equal. */
-  readonly draw: Draw | undefined;
+  readonly draw: LoadShares | undefined;
   /** Only those that keep nothing are asked. */
   readonly zdr: boolean;
 }
 
 /** Shares of the load by slug, which add up to 1, in the order in which chance meets them. */
-export interface Draw {
+export interface LoadShares {
   readonly chance: number;
   readonly shares: Readonly<Record<string, number>>;
 }
@@ -68,9 +71,9 @@ const ONE_CHOICE = 'gives one choice';
 const NOT_LISTED = 'is dearer than the model is listed at, and nothing was said of providers';
 
 /**
- * @throws UnservableRequest 404 when no endpoint is left; 400 where that is for want of one that gives several choices
+ * @throws InvalidRequestError 404 when no endpoint is left; 400 where that is for want of one that gives several choices
  */
-export function routeFor(request: RouteRequest): Route {
+export function selectRoute(request: RouteRequest): Route {
   const { model, health } = request;
   const preferences = enforced(request);
   const left: Record<string, string> = { ...model.left };
@@ -100,7 +103,7 @@ export function routeFor(request: RouteRequest): Route {
  * The endpoints that a request is served by that says nothing of providers: their prices are listed as the model's. None
  * where no endpoint that the model's rules allow can be had here.
  */
-export function defaultEndpoints(model: RoutedModel): readonly Endpoint[] {
+export function selectDefaultEndpoints(model: RoutableModel): readonly Endpoint[] {
   const asked = { fields: [], usesTools: false, searchesWeb: false, source: 'api' };
   const plain = { ...asked, model, preferences: NO_PREFERENCES };
   const preferences = enforced(plain);
@@ -115,16 +118,16 @@ function aboutCheapest(endpoints: readonly Endpoint[]): readonly Endpoint[] {
 }
 
 function noneLeft(
-  model: RoutedModel,
+  model: RoutableModel,
   { order, only }: RoutingPreferences,
   left: Readonly<Record<string, string>>,
-): UnservableRequest {
+): InvalidRequestError {
   const reasons = Object.entries(left).map(([slug, why]) => `${slug} ${why}`);
   if (Object.values(left).includes(ONE_CHOICE))
-    return new UnservableRequest(400, `n must be 1 for ${model.id}: ${reasons.join('; ')}`, 'n');
+    return new InvalidRequestError(400, `n must be 1 for ${model.id}: ${reasons.join('; ')}`, 'n');
   const unknown = [...new Set([...order, ...only])].filter((name) => isUnknown(name, model));
   const all = [...reasons, ...unknown.map((name) => `${name} does not have it`)];
-  return new UnservableRequest(404, `No endpoints found for ${model.id}: ${all.join('; ')}`, 'provider');
+  return new InvalidRequestError(404, `No endpoints found for ${model.id}: ${all.join('; ')}`, 'provider');
 }
 
 interface Ranked {
@@ -136,7 +139,7 @@ interface Ranked {
  * Endpoints that differ by little but their price share the load, each by the inverse square of its price, as
  * OpenRouter does it. An order or a sort of the caller's decides which is first.
  */
-function drawAmong(ranked: readonly Ranked[], preferences: RoutingPreferences, chance: number): Draw | undefined {
+function drawAmong(ranked: readonly Ranked[], preferences: RoutingPreferences, chance: number): LoadShares | undefined {
   const [first] = ranked;
   if (first === undefined || ranked.length < 2 || preferences.sort !== undefined || preferences.order.length > 0)
     return undefined;
@@ -152,7 +155,7 @@ function drawAmong(ranked: readonly Ranked[], preferences: RoutingPreferences, c
 }
 
 /** The others stay in their order. */
-function drawnFirst(endpoints: readonly Endpoint[], { chance, shares }: Draw): readonly Endpoint[] {
+function drawnFirst(endpoints: readonly Endpoint[], { chance, shares }: LoadShares): readonly Endpoint[] {
   let upTo = 0;
   const drawn = Object.entries(shares).find(([, share]) => {
     upTo += share;
@@ -164,7 +167,7 @@ function drawnFirst(endpoints: readonly Endpoint[], { chance, shares }: Draw): r
 
 /** What a model's own rules say overrides what the caller says; zdr stays the caller's. */
 function enforced({ model, preferences, searchesWeb, source }: PlainRequest): RoutingPreferences {
-  const zdr = preferences.zdr || impliesZdr(source, model);
+  const zdr = preferences.zdr || requiresZdr(source, model);
   const { routing } = model;
   if (!routing) return { ...preferences, zdr };
   const { order = [], only = [], ignore = [], webSearchDropsZdr = false } = routing;
@@ -196,11 +199,11 @@ function objection(endpoint: Endpoint, request: PlainRequest, preferences: Routi
 }
 
 /** A router behind us may know providers that we do not. */
-function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: RoutedModel): boolean {
+function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: RoutableModel): boolean {
   return names.includes(slug) || (routes === true && names.some((name) => isUnknown(name, model)));
 }
 
-function isUnknown(name: string, { endpoints, left = {} }: RoutedModel): boolean {
+function isUnknown(name: string, { endpoints, left = {} }: RoutableModel): boolean {
   return !endpoints.some(({ slug }) => slug === name) && !Object.hasOwn(left, name);
 }
 
@@ -227,7 +230,7 @@ function listedOrNone(usage: Usage, tariff: Endpoint['tariff']): bigint {
 function rankOf(
   endpoint: Endpoint,
   preferences: RoutingPreferences,
-  health: Health,
+  health: EndpointPerformance,
   request: RouteRequest,
 ): readonly number[] {
   const place = preferences.order.indexOf(endpoint.slug);
@@ -236,7 +239,7 @@ function rankOf(
   const slow = preferences.preferredMaxLatency !== undefined && latency > preferences.preferredMaxLatency;
   const thin = preferences.preferredMinThroughput !== undefined && throughput < preferences.preferredMinThroughput;
   const unknown = request.fields.filter((field) => !endpoint.parameters.includes(field)).length;
-  const key: Record<Sort, number> = {
+  const key: Record<RoutingSort, number> = {
     price: priceLevel(endpoint),
     latency,
     throughput: -throughput,

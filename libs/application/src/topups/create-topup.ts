@@ -12,14 +12,14 @@ import {
 } from '#domain';
 import { type Cause, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
-import { UnservableRequest, UpstreamFailure } from '../errors.ts';
+import { InvalidRequestError, UpstreamError } from '../errors.ts';
 import { randomBase62 } from '../secrets.ts';
 import { Streams } from '../streams.ts';
 import { ExchangeRates } from './exchange-rates.ts';
-import { checkedInvoice } from './lightning-invoice.ts';
-import type { PaymentRequest, RequestedPayment } from './payment-backend.ts';
-import { type OfferedMethod, OfferedPayments } from './payment-methods.ts';
-import { assertRequested } from './plausibility.ts';
+import { verifyInvoice } from './lightning-invoice.ts';
+import type { CreatedPayment, PaymentRequest } from './payment-backend.ts';
+import { type OfferedMethod, PaymentMethods } from './payment-methods.ts';
+import { assertPlausibleInvoice } from './plausibility.ts';
 
 /** 22 base62 characters: a top-up can be asked after by its id alone, so it must not be guessable. */
 export const TOPUP_ID_LENGTH = 22;
@@ -37,15 +37,15 @@ export interface CreatedTopup {
 }
 
 /** An amount as the customer asked for it. */
-export interface Requested {
+export interface RequestedAmount {
   readonly amount: string;
   readonly currency: string;
 }
 
 /** What a top-up is to be. */
-export interface WantedTopup {
+export interface TopupParams {
   readonly method: string;
-  readonly requested: Requested;
+  readonly requested: RequestedAmount;
   /** Where a page of the back end sends the customer back to. */
   readonly returnUrl?: string;
 }
@@ -53,7 +53,7 @@ export interface WantedTopup {
 export class CreateTopup extends Command<CreatedTopup> {
   constructor(
     readonly accountId: string,
-    readonly wanted: WantedTopup,
+    readonly wanted: TopupParams,
     readonly cause: Cause,
     /** Draws one where none is given. */
     readonly topupId = newTopupId(),
@@ -66,12 +66,12 @@ export class CreateTopup extends Command<CreatedTopup> {
 export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   constructor(
     private readonly streams: Streams,
-    private readonly offered: OfferedPayments,
+    private readonly offered: PaymentMethods,
     private readonly rates: ExchangeRates,
     private readonly clock: Clock,
   ) {}
 
-  /** @throws UnservableRequest, UpstreamFailure; Rejection when the account has too many invoices */
+  /** @throws InvalidRequestError, UpstreamError; Rejection when the account has too many invoices */
   async execute({ accountId, wanted, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
     const { method, requested, ...more } = wanted;
     const { terms, coin, backend } = this.methodOf(method);
@@ -84,8 +84,8 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     const asked = { topupId, coin, kind, units: priced.units, memo: MEMO, expirySeconds, confirmations, ...more };
     await this.allow({ accountId, topupId, expiresAt: endOf(asked, at), at }, cause);
     const made = await backend.request(asked);
-    assertRequested(made);
-    if (made.destination.kind !== kind) throw new UpstreamFailure('upstream_error', `${backend.name} made no ${kind}`);
+    assertPlausibleInvoice(made);
+    if (made.destination.kind !== kind) throw new UpstreamError('upstream_error', `${backend.name} made no ${kind}`);
     const data: InvoiceIssued['data'] = {
       ...{ accountId, method: terms.method, coin: coin.code, requested },
       ...{ usd: money.toJsonAmount(priced.value), units: priced.units.toString(), rate },
@@ -107,18 +107,18 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   private methodOf(name: string): OfferedMethod {
     const offered = this.offered.method(name);
     if (offered) return offered;
-    throw noMethod(name);
+    throw unknownMethodError(name);
   }
 }
 
-export function noMethod(name: string): UnservableRequest {
-  return new UnservableRequest(404, `There is no payment method "${name}"`, 'method');
+export function unknownMethodError(name: string): InvalidRequestError {
+  return new InvalidRequestError(404, `There is no payment method "${name}"`, 'method');
 }
 
-function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount, currency }: Requested): void {
+function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount, currency }: RequestedAmount): void {
   const range = Object.hasOwn(limits, currency) ? limits[currency] : undefined;
   if (!range) {
-    throw new UnservableRequest(400, `currency must be one of ${Object.keys(limits).join(', ')}`, 'currency');
+    throw new InvalidRequestError(400, `currency must be one of ${Object.keys(limits).join(', ')}`, 'currency');
   }
   const { min, max } = range;
   const [asked, least, most] = [amount, min, max].map((each) => amountIn(each, currency, coin)) as [
@@ -127,7 +127,7 @@ function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount
     bigint,
   ];
   if (asked < least || asked > most) {
-    throw new UnservableRequest(400, `amount must be from ${min} to ${max} ${currency}`, 'amount');
+    throw new InvalidRequestError(400, `amount must be from ${min} to ${max} ${currency}`, 'amount');
   }
 }
 
@@ -136,7 +136,7 @@ function amountIn(amount: string, currency: string, coin: CoinTerms): bigint {
   try {
     return isOwn(currency, coin) ? parseCoinAmount(amount, currency, coin) : money.roundToPicoUsd(Number(amount));
   } catch {
-    throw new UnservableRequest(400, `amount is not an amount of ${currency}`, 'amount');
+    throw new InvalidRequestError(400, `amount is not an amount of ${currency}`, 'amount');
   }
 }
 
@@ -145,7 +145,7 @@ function isOwn(currency: string, { currencies }: CoinTerms): boolean {
 }
 
 /** What is to be paid, and what that is worth. */
-function price(coin: CoinTerms, { amount, currency }: Requested, rate: RateUsed) {
+function price(coin: CoinTerms, { amount, currency }: RequestedAmount, rate: RateUsed) {
   const asked = amountIn(amount, currency, coin);
   if (isOwn(currency, coin)) return { units: asked, value: convertToUsd(asked, coin, rate.value) };
   return { units: convertToUnits(asked as PicoUsd, coin, rate.value), value: asked as PicoUsd };
@@ -153,13 +153,13 @@ function price(coin: CoinTerms, { amount, currency }: Requested, rate: RateUsed)
 
 /** When a request for payment expires: a Lightning invoice says so itself, and is held against what was asked. */
 function expiryOf(
-  { destination, paymentHash }: RequestedPayment,
+  { destination, paymentHash }: CreatedPayment,
   { units, expirySeconds }: PaymentRequest,
   now: string,
 ): string {
   if (destination.kind !== 'bolt11') return endOf({ expirySeconds }, now);
   const known = paymentHash === undefined ? {} : { paymentHash };
-  return checkedInvoice(destination.value, { msat: units, ...known, now }).expiresAt;
+  return verifyInvoice(destination.value, { msat: units, ...known, now }).expiresAt;
 }
 
 function endOf({ expirySeconds }: Pick<PaymentRequest, 'expirySeconds'>, now: string): string {

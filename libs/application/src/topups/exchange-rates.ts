@@ -10,6 +10,6 @@ export interface Rate {
 
 /** The port to exchange rates. Adapters: `libs/connectors`. */
 export abstract class ExchangeRates {
-  /** @throws UpstreamFailure when no rate is fresh enough to sell at */
+  /** @throws UpstreamError when no rate is fresh enough to sell at */
   abstract usdPer(coin: Coin): Promise<Rate>;
 }

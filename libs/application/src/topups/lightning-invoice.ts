@@ -1,5 +1,5 @@
 import { decode } from 'light-bolt11-decoder';
-import { UpstreamFailure } from '../errors.ts';
+import { UpstreamError } from '../errors.ts';
 
 /** The default of BOLT 11. */
 const DEFAULT_EXPIRY_SECONDS = 3600;
@@ -36,9 +36,9 @@ const NETWORKS = [
 
 /**
  * Reads a Lightning invoice (BOLT 11) before it is handed out: it is for this amount and hash, and can still be paid.
- * @throws UpstreamFailure when it is for something else
+ * @throws UpstreamError when it is for something else
  */
-export function checkedInvoice(invoice: string, { msat, paymentHash, now }: ExpectedInvoice): CheckedInvoice {
+export function verifyInvoice(invoice: string, { msat, paymentHash, now }: ExpectedInvoice): CheckedInvoice {
   const sections = sectionsOf(invoice);
   const hash = String(sections.get('payment_hash'));
   const seconds = Number(sections.get('timestamp')) + Number(sections.get('expiry') ?? DEFAULT_EXPIRY_SECONDS);
@@ -49,7 +49,7 @@ export function checkedInvoice(invoice: string, { msat, paymentHash, now }: Expe
     BigInt(String(sections.get('amount') ?? 0)) === msat &&
     expiresAt > now;
   if (asked) return { expiresAt, paymentHash: hash, network: NETWORKS.find(([begins]) => begins.test(invoice))?.[1] };
-  throw new UpstreamFailure('upstream_error', 'The Lightning node made an invoice for something else than was asked');
+  throw new UpstreamError('upstream_error', 'The Lightning node made an invoice for something else than was asked');
 }
 
 function sectionsOf(invoice: string): ReadonlyMap<string, unknown> {
@@ -57,6 +57,6 @@ function sectionsOf(invoice: string): ReadonlyMap<string, unknown> {
     const { sections } = decode(invoice);
     return new Map(sections.map((section) => [section.name, 'value' in section ? section.value : '']));
   } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The Lightning node made an invoice that cannot be read', { cause });
+    throw new UpstreamError('upstream_error', 'The Lightning node made an invoice that cannot be read', { cause });
   }
 }

@@ -11,13 +11,13 @@ export interface PaymentBackend {
   readonly batch: number;
 
   /** Asks for a payment. Nothing remembers what was asked for when the answer is lost: it is never paid, and expires. */
-  request(payment: PaymentRequest): Promise<RequestedPayment>;
+  request(payment: PaymentRequest): Promise<CreatedPayment>;
 
   /**
    * What has come for these references so far: the truth, as often as it is asked for.
    * @param received ids of payments that were received for them: where the network undoes payments without a trace, only
    * who is told of one can say that it is lost
-   * @throws UpstreamFailure when that is not known for one of them
+   * @throws UpstreamError when that is not known for one of them
    */
   look(references: readonly string[], received?: readonly string[]): Promise<readonly BackendPayment[]>;
 
@@ -31,13 +31,13 @@ export interface PaymentBackend {
    * The references that a web hook names, where the back end sends such.
    * @returns undefined when it does not come from the back end
    */
-  notified?(hook: WebHook): readonly string[] | undefined | Promise<readonly string[] | undefined>;
+  notified?(hook: WebhookRequest): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 
   close(): Promise<void>;
 }
 
 /** A request that came to the address of a back end's web hooks. */
-export interface WebHook {
+export interface WebhookRequest {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** As it was sent: signatures are over these bytes. */
@@ -59,7 +59,7 @@ export interface PaymentRequest {
   readonly returnUrl?: string;
 }
 
-export interface RequestedPayment {
+export interface CreatedPayment {
   readonly reference: string;
   readonly destination: Destination;
   /** The payment hash of a Lightning invoice, where the back end says it, so that the invoice can be held against it. */
@@ -87,7 +87,7 @@ export interface BackendPayment {
 }
 
 /** The back ends that are configured here. */
-export class PaymentBackends {
+export class PaymentBackendRegistry {
   /** @param chosen back ends by method, where the operator prefers another than the method does */
   constructor(
     readonly all: readonly PaymentBackend[],

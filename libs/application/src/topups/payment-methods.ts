@@ -1,5 +1,5 @@
 import type { Coin, CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
-import type { PaymentBackend, PaymentBackends } from './payment-backend.ts';
+import type { PaymentBackend, PaymentBackendRegistry } from './payment-backend.ts';
 
 /** The method of card payments. It is not on the public list: people pay by it on a page. */
 export const CARD = 'card';
@@ -12,10 +12,10 @@ export interface OfferedMethod {
 }
 
 /** The coins and methods of the data files, and which of them can be paid with here. */
-export class OfferedPayments {
+export class PaymentMethods {
   constructor(
     private readonly terms: PaymentTerms,
-    private readonly backends: PaymentBackends,
+    private readonly backends: PaymentBackendRegistry,
     /** Of one account, at the same time. */
     readonly maxOpenInvoices: number,
   ) {}

@@ -1,7 +1,7 @@
 /** What a back end says of a payment becomes a fact for ever, so it is bounded here, whichever back end says it. */
 import type { PicoUsd } from '#kernel';
-import { UpstreamFailure } from '../errors.ts';
-import type { BackendPayment, RequestedPayment } from './payment-backend.ts';
+import { UpstreamError } from '../errors.ts';
+import type { BackendPayment, CreatedPayment } from './payment-backend.ts';
 
 /** No coin has as many of its smallest unit. */
 const MAX_UNITS = 10n ** 20n;
@@ -19,8 +19,8 @@ const MAX_DESTINATION = 8_192;
 /** With the year in four digits, so that times are compared as they are written. */
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** @throws UpstreamFailure when it is of an amount that cannot be, of a time that is none, or has no proper name */
-export function assertBelievable({ id, units, receivedAt, fees = [], reversals = [] }: BackendPayment): void {
+/** @throws UpstreamError when it is of an amount that cannot be, of a time that is none, or has no proper name */
+export function assertPlausiblePayment({ id, units, receivedAt, fees = [], reversals = [] }: BackendPayment): void {
   const changes = [...fees, ...reversals];
   const ids = [id, ...changes.map((change) => change.id)];
   const most = units * MAX_SHARE;
@@ -28,22 +28,22 @@ export function assertBelievable({ id, units, receivedAt, fees = [], reversals =
     units >= 0n && units < MAX_UNITS && changes.every((each) => each.units <= most && each.units >= -most);
   const isShort = changes.length <= MAX_CHANGES && changes.every(({ why }) => why.length <= MAX_WHY);
   if (isBounded && isShort && ids.every((each) => ID.test(each)) && INSTANT.test(receivedAt)) return;
-  throw new UpstreamFailure('upstream_error', 'A back end reported a payment that cannot be');
+  throw new UpstreamError('upstream_error', 'A back end reported a payment that cannot be');
 }
 
-/** @throws UpstreamFailure when a payment is worth more, at the rate of its time, than any can be */
-export function believableWorth(amount: PicoUsd): PicoUsd {
+/** @throws UpstreamError when a payment is worth more, at the rate of its time, than any can be */
+export function toPlausibleUsd(amount: PicoUsd): PicoUsd {
   if (amount < MAX_WORTH) return amount;
-  throw new UpstreamFailure('upstream_error', 'A payment is worth more than any can be');
+  throw new UpstreamError('upstream_error', 'A payment is worth more than any can be');
 }
 
-/** @throws UpstreamFailure when what a back end made to be paid has no proper name, or a destination without end */
-export function assertRequested({ reference, destination }: RequestedPayment): void {
+/** @throws UpstreamError when what a back end made to be paid has no proper name, or a destination without end */
+export function assertPlausibleInvoice({ reference, destination }: CreatedPayment): void {
   if (ID.test(reference) && destination.value.length <= MAX_DESTINATION) return;
-  throw new UpstreamFailure('upstream_error', 'A back end made something to be paid that cannot be');
+  throw new UpstreamError('upstream_error', 'A back end made something to be paid that cannot be');
 }
 
 /** An output without value can be made by anybody, and is no payment; of one that is lost the amount may not be known. */
-export function isOfNothing({ units, confirmations }: BackendPayment): boolean {
+export function hasNoValue({ units, confirmations }: BackendPayment): boolean {
   return units === 0n && confirmations !== 'lost';
 }

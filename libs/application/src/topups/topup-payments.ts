@@ -8,25 +8,25 @@ import {
 import type { Clock } from '../clock.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
 import type { BackendPayment } from './payment-backend.ts';
-import type { OfferedPayments } from './payment-methods.ts';
-import { assertBelievable, believableWorth, isOfNothing } from './plausibility.ts';
+import type { PaymentMethods } from './payment-methods.ts';
+import { assertPlausiblePayment, hasNoValue, toPlausibleUsd } from './plausibility.ts';
 
 /** What back ends say about payments, as commands for their top-ups. */
 export class TopupPayments {
   constructor(
     private readonly rates: ExchangeRates,
-    private readonly offered: OfferedPayments,
+    private readonly offered: PaymentMethods,
     private readonly clock: Clock,
   ) {}
 
   /**
    * The commands that record what a look has found, and that what was on its way is not there any more.
-   * @throws UpstreamFailure when a late payment needs a rate and there is none, or what the back end says cannot be: ask
+   * @throws UpstreamError when a late payment needs a rate and there is none, or what the back end says cannot be: ask
    * again later
    */
   async recording(wanted: PaymentsQuery, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
-    for (const each of reported) assertBelievable(each);
-    const came = reported.filter((each) => !isOfNothing(each));
+    for (const each of reported) assertPlausiblePayment(each);
+    const came = reported.filter((each) => !hasNoValue(each));
     const found = new Set(came.map(({ id }) => id));
     const { backend } = wanted;
     const at = this.clock.now();
@@ -56,6 +56,6 @@ export class TopupPayments {
     const rate = await this.rates.usdPer(code).catch((error) => {
       if (late) throw error;
     });
-    return rate && { rate, amount: believableWorth(convertToUsd(units, coin, rate.value)) };
+    return rate && { rate, amount: toPlausibleUsd(convertToUsd(units, coin, rate.value)) };
   }
 }

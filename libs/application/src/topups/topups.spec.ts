@@ -5,17 +5,17 @@ import fc from 'fast-check';
 import {
   type BackendPayment,
   Clock,
+  type CreatedPayment,
   CreateTopup,
   CreateTopupHandler,
+  createStreams,
   ExchangeRates,
-  OfferedPayments,
-  openStreams,
   type PaymentBackend,
-  PaymentBackends,
+  PaymentBackendRegistry,
+  PaymentMethods,
   type PaymentRequest,
-  type RequestedPayment,
   TopupPayments,
-  UpstreamFailure,
+  UpstreamError,
 } from '#application';
 import { readPayments } from '#catalogue';
 import { type PaymentAdjustment, type TopupEvent, topupDecider } from '#domain';
@@ -50,7 +50,7 @@ class LyingNode implements PaymentBackend {
 
   requests = 0;
 
-  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     this.requests++;
     const timestamp = Date.parse(NOW) / 1000;
     const asked = {
@@ -88,10 +88,10 @@ beforeEach(() => {
 
 function request(backends: readonly PaymentBackend[] = [node]) {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
-  const streams = openStreams(store, NO_SNAPSHOTS, runtime);
+  const streams = createStreams(store, NO_SNAPSHOTS, runtime);
   const handler = new CreateTopupHandler(
     streams,
-    new OfferedPayments(readPayments(), new PaymentBackends(backends), 2),
+    new PaymentMethods(readPayments(), new PaymentBackendRegistry(backends), 2),
     new StandingRate(),
     new StandingClock(),
   );
@@ -109,7 +109,7 @@ async function facts() {
 
 describe('a method', () => {
   test('is not to be had where none of its back ends is configured', async () => {
-    await expect(request([])).rejects.toMatchObject({ name: 'UnservableRequest', status: 404, param: 'method' });
+    await expect(request([])).rejects.toMatchObject({ name: 'InvalidRequestError', status: 404, param: 'method' });
     expect(await facts()).toEqual([]);
   });
 });
@@ -127,7 +127,7 @@ test('an address where an invoice was asked for is not handed out', async () => 
   const wallet: PaymentBackend = Object.assign(new LyingNode(), {
     request: async () => ({ reference: 'r', destination: { kind: 'address', value: 'bcrt1q' } }),
   });
-  await expect(request([wallet])).rejects.toMatchObject({ name: 'UpstreamFailure', code: 'upstream_error' });
+  await expect(request([wallet])).rejects.toMatchObject({ name: 'UpstreamError', code: 'upstream_error' });
   expect(await facts()).toEqual([]);
 });
 
@@ -163,7 +163,7 @@ describe('an invoice', () => {
     ['that expires when no calendar goes', { expirySeconds: 10 ** 14 }],
   ])('%s is not handed out, and leaves nothing in the books', async (_, lies) => {
     node.lies = lies;
-    await expect(request()).rejects.toMatchObject({ name: 'UpstreamFailure', code: 'upstream_error' });
+    await expect(request()).rejects.toMatchObject({ name: 'UpstreamError', code: 'upstream_error' });
     expect(await facts()).toEqual([]);
   });
 
@@ -175,7 +175,7 @@ describe('an invoice', () => {
     ['damaged', (invoice) => `${invoice.slice(0, 40)}qqqq${invoice.slice(44)}`],
   ])('that is %s is not handed out, and leaves nothing in the books', async (_, damage) => {
     node.damage = damage;
-    await expect(request()).rejects.toMatchObject({ name: 'UpstreamFailure', code: 'upstream_error' });
+    await expect(request()).rejects.toMatchObject({ name: 'UpstreamError', code: 'upstream_error' });
     expect(await facts()).toEqual([]);
   });
 });
@@ -206,7 +206,7 @@ describe('whatever a back end says of a payment, and whatever rate is believed, 
   const rate = fc.constantFrom('0.000000000001', '1', '999999999999.999999999999');
 
   test.each(coins.map((coin) => [coin.code, coin] as const))('%s', async (_, coin) => {
-    const offered = { coin: () => coin } as unknown as OfferedPayments;
+    const offered = { coin: () => coin } as unknown as PaymentMethods;
     await fc.assert(
       fc.asyncProperty(payments, rate, async (payment, value) => {
         const rates = { usdPer: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
@@ -214,7 +214,7 @@ describe('whatever a back end says of a payment, and whatever rate is believed, 
         const wanted = { ...invoice, kind: invoice.destination.kind, seen: ['p'], received: [] };
         const recorded = new TopupPayments(rates, offered, new StandingClock()).recording(wanted, [payment]);
         const refused = (error: unknown) => {
-          expect([UpstreamFailure, Rejection].some((kind) => error instanceof kind)).toBe(true);
+          expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);
           return [];
         };
         let topup = topupDecider.evolve(topupDecider.initial(), { type: 'InvoiceIssued', data: invoice });

@@ -1,6 +1,6 @@
 /** What JSON is made of. */
-export type Thing = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 
-export function isObject(value: unknown): value is Thing {
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DONE, SseReader, sseComment, sseData, sseDataIn, sseEvent } from './sse.ts';
+import { DONE, formatSseComment, formatSseEvent, parseSseData, parseSseEvents, SseParser } from './sse.ts';
 
 describe('the data of an event', () => {
   test.each<[string, string, string | undefined]>([
@@ -15,16 +15,16 @@ describe('the data of an event', () => {
     ['of another field', 'metadata: x', undefined],
     ['of nothing', '', undefined],
   ])('is known: %s', (_, event, data) => {
-    expect(sseData(event)).toBe(data);
+    expect(parseSseData(event)).toBe(data);
   });
 
   test('comes back as it was written, with its type or without one', () => {
     const json = fc.json().filter((text) => !/[\r\n]/.test(text) && text.trim() === text);
     fc.assert(
       fc.property(json, fc.option(fc.constantFrom('message', 'response.completed')), (data, type) => {
-        const written = sseEvent(data, type ?? undefined);
-        expect(new SseReader().read(written).map(sseData)).toEqual([data]);
-        expect(sseDataIn(Buffer.from(sseComment('alive') + written + written))).toEqual([data, data]);
+        const written = formatSseEvent(data, type ?? undefined);
+        expect(new SseParser().read(written).map(parseSseData)).toEqual([data]);
+        expect(parseSseEvents(Buffer.from(formatSseComment('alive') + written + written))).toEqual([data, data]);
       }),
     );
   });
@@ -44,9 +44,9 @@ describe('a body', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: body.length }), { maxLength: 12 }), (cuts) => {
         const at = [0, ...cuts.sort((a, b) => a - b), body.length];
-        const reader = new SseReader();
+        const reader = new SseParser();
         const read = at.slice(1).flatMap((to, i) => reader.read(body.slice(at[i], to)));
-        expect(read.map(sseData)).toEqual(events.map(sseData));
+        expect(read.map(parseSseData)).toEqual(events.map(parseSseData));
         expect(reader.rest).toBe('');
       }),
     );
@@ -57,7 +57,7 @@ describe('a body', () => {
     ['of many lines', `data: ${'x'.repeat(992)}\n\r`],
   ])('with an event of 16 MB %s is read in a time that grows with it', (_, piece) => {
     const timeFor = (pieces: number) => {
-      const reader = new SseReader();
+      const reader = new SseParser();
       const began = performance.now();
       for (let i = 0; i < pieces; i++) reader.read(piece);
       expect(reader.waiting).toBe(pieces * piece.length);
@@ -69,13 +69,13 @@ describe('a body', () => {
   });
 
   test('that breaks off leaves what came of its last event', () => {
-    const reader = new SseReader();
+    const reader = new SseParser();
     expect(reader.read('data: 1\n\ndata: 2\n')).toEqual(['data: 1']);
     expect(reader.rest).toBe('data: 2\n');
   });
 
   test('of one long event in many pieces is that event', () => {
-    const reader = new SseReader();
+    const reader = new SseParser();
     const piece = 'x'.repeat(1_000);
     for (let i = 0; i < 5_000; i++) expect(reader.read(piece)).toEqual([]);
     expect(reader.read('\n\n')).toEqual([piece.repeat(5_000)]);

@@ -2,8 +2,8 @@
  * Server-sent events, as all protocols of answers have them, read and written nowhere else:
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
-import { UpstreamFailure } from '../errors.ts';
-import type { Thing } from './json-object.ts';
+import { UpstreamError } from '../errors.ts';
+import type { JsonObject } from './json-object.ts';
 
 /** The data of the event that ends a stream of OpenAI's. */
 export const DONE = '[DONE]';
@@ -16,17 +16,17 @@ const DATA = 'data:';
 const LATER_DATA = `\n${DATA}`;
 
 /** One event. @param data one line, such as JSON */
-export function sseEvent(data: string, type?: string): string {
+export function formatSseEvent(data: string, type?: string): string {
   return type === undefined ? `data: ${data}${EVENT_END}` : `event: ${type}\ndata: ${data}${EVENT_END}`;
 }
 
 /** An event that clients ignore: it only shows that the stream is alive. */
-export function sseComment(text: string): string {
+export function formatSseComment(text: string): string {
   return `: ${text}${EVENT_END}`;
 }
 
 /** The data of an event; undefined where it has none, as a comment. @param event without its end */
-export function sseData(event: string): string | undefined {
+export function parseSseData(event: string): string | undefined {
   const line = event.startsWith(DATA) ? 0 : event.indexOf(LATER_DATA) + 1;
   if (line === 0 && !event.startsWith(DATA)) return undefined;
   if (event.indexOf('\n', line) < 0) return event.slice(line + DATA.length).trim();
@@ -37,22 +37,22 @@ export function sseData(event: string): string | undefined {
 }
 
 /** The data of events that have come whole. */
-export function sseDataIn(events: Uint8Array): readonly string[] {
+export function parseSseEvents(events: Uint8Array): readonly string[] {
   const text = Buffer.from(events.buffer, events.byteOffset, events.byteLength).toString('utf8');
   const found: string[] = [];
   for (const event of text.split(EVENT_END)) {
-    const data = sseData(event);
+    const data = parseSseData(event);
     if (data !== undefined) found.push(data);
   }
   return found;
 }
 
-/** What an event of a chat or a response carries. @throws UpstreamFailure when it cannot be read */
-export function parsedEvent(data: string): Thing {
+/** What an event of a chat or a response carries. @throws UpstreamError when it cannot be read */
+export function parseEventJson(data: string): JsonObject {
   try {
     return JSON.parse(data);
   } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+    throw new UpstreamError('upstream_error', 'The upstream sent an event that is not JSON', { cause });
   }
 }
 
@@ -62,7 +62,7 @@ export const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024;
 const END_BEFORE = 3;
 
 /** Takes a body apart into events, wherever its pieces end. Each character is looked at a few times, however long an event is. */
-export class SseReader {
+export class SseParser {
   /** What has come of an event that was not ended. */
   private pending: string[] = [];
   /** How many characters that are: there may be `MAX_EVENT_CHARACTERS`. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { type Recording, RecordingLength, UpstreamFailure } from '#application';
+import { AudioDurationCounter, type AudioRecording, UpstreamError } from '#application';
 
 /** What takes longer, or more memory, was made to do so, and is refused. */
 const MAX_MS = 20_000;
@@ -14,15 +14,15 @@ const WORKER = new URL(`./count-worker${path.extname(import.meta.filename)}`, im
  * Counts recordings in a thread of its own, one at a time: a file of 25 MB takes some tenths of a second of a core, and
  * lies in memory meanwhile.
  */
-export class CountedLengths extends RecordingLength {
+export class CountedLengths extends AudioDurationCounter {
   private worker: Worker | undefined;
   private queue: Promise<unknown> = Promise.resolve();
   private waiting = 0;
 
-  /** @throws UpstreamFailure when too many wait */
-  override async of(file: string): Promise<Recording | undefined> {
+  /** @throws UpstreamError when too many wait */
+  override async of(file: string): Promise<AudioRecording | undefined> {
     if (this.waiting >= MAX_WAITING)
-      throw new UpstreamFailure('not_served', 'Too many recordings are being read at the moment; try again soon', {
+      throw new UpstreamError('not_served', 'Too many recordings are being read at the moment; try again soon', {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       });
     this.waiting += 1;
@@ -35,9 +35,9 @@ export class CountedLengths extends RecordingLength {
     await this.worker?.terminate();
   }
 
-  private async counted(file: string): Promise<Recording | undefined> {
+  private async counted(file: string): Promise<AudioRecording | undefined> {
     const worker = this.running();
-    const { promise, resolve } = Promise.withResolvers<Recording | undefined>();
+    const { promise, resolve } = Promise.withResolvers<AudioRecording | undefined>();
     const giveUp = () => {
       this.worker = undefined;
       void worker.terminate();

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { FilesUnavailable, newFileId } from '#application';
+import { FileStoreUnavailableError, generateFileId } from '#application';
 import { fileStoreContract } from '#testing';
 import { LocalFiles } from './local-files.ts';
 
@@ -24,7 +24,7 @@ fileStoreContract('LocalFiles', async () => {
   return { store: await LocalFiles.open(root), leftovers: filesIn };
 });
 
-const file = () => ({ id: newFileId('gen', Date.now()), n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
+const file = () => ({ id: generateFileId('gen', Date.now()), n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
 
 test('files are for their owner alone', async () => {
   const root = newRoot();
@@ -41,14 +41,14 @@ test('a directory that cannot be written says so', async () => {
   const store = await LocalFiles.open(root);
   await rm(root, { recursive: true });
   await writeFile(root, 'in its place');
-  await expect(store.keep(file())).rejects.toThrow(FilesUnavailable);
+  await expect(store.keep(file())).rejects.toThrow(FileStoreUnavailableError);
   await expect(store.find(file())).rejects.toThrow('Files cannot be kept or read at the moment');
-  await expect(store.removeExpired(0)).rejects.toThrow(FilesUnavailable);
-  await expect(LocalFiles.open(path.join(root, 'below'))).rejects.toThrow(FilesUnavailable);
+  await expect(store.removeExpired(0)).rejects.toThrow(FileStoreUnavailableError);
+  await expect(LocalFiles.open(path.join(root, 'below'))).rejects.toThrow(FileStoreUnavailableError);
 });
 
 test('a directory in which nothing can be written is refused when it is opened', async () => {
-  await expect(LocalFiles.open('/proc/self')).rejects.toThrow(FilesUnavailable);
+  await expect(LocalFiles.open('/proc/self')).rejects.toThrow(FileStoreUnavailableError);
 });
 
 test('what is not ours in the directory is left alone', async () => {

@@ -7,9 +7,9 @@ import {
   type ByteRange,
   type FileName,
   FileStore,
-  FilesUnavailable,
-  type FileToKeep,
-  type KeptFile,
+  FileStoreUnavailableError,
+  type FileToStore,
+  type StoredFile,
 } from '#application';
 import { assertKeepable, hourNameOf, isNumber, isOver } from './names.ts';
 
@@ -26,14 +26,14 @@ export class LocalFiles extends FileStore {
     super();
   }
 
-  /** @throws FilesUnavailable when the directory cannot be used */
+  /** @throws FileStoreUnavailableError when the directory cannot be used */
   static async open(root: string): Promise<LocalFiles> {
     await reaching(() => mkdir(root, { recursive: true, mode: 0o700 }));
     await reaching(() => mkdtemp(path.join(root, 'probe-')).then((probe) => rmdir(probe), unlessFull));
     return new LocalFiles(root);
   }
 
-  override async keep({ id, n, mediaType, bytes }: FileToKeep): Promise<number> {
+  override async keep({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
     const directory = path.join(this.root, assertKeepable(id, n, mediaType), id);
     const made = await reaching(() => mkdir(directory, { recursive: true, mode: 0o700 }));
     const unfinished = path.join(directory, `${n}.${randomUUID()}`);
@@ -49,7 +49,7 @@ export class LocalFiles extends FileStore {
     }
   }
 
-  override async find({ id, n }: FileName): Promise<KeptFile | undefined> {
+  override async find({ id, n }: FileName): Promise<StoredFile | undefined> {
     const hour = hourNameOf(id);
     if (hour === undefined || !isNumber(n)) return undefined;
     const file = path.join(this.root, hour, id, String(n));
@@ -88,7 +88,7 @@ export class LocalFiles extends FileStore {
 }
 
 /** @returns how many bytes it has */
-async function written(file: string, mediaType: string, bytes: FileToKeep['bytes']): Promise<number> {
+async function written(file: string, mediaType: string, bytes: FileToStore['bytes']): Promise<number> {
   const handle = await reaching(() => open(file, 'wx', 0o600));
   try {
     let size = 0;
@@ -126,7 +126,7 @@ async function* piecesOf(file: string, range?: ByteRange): AsyncIterable<Uint8Ar
   try {
     yield* pieces;
   } catch (cause) {
-    throw new FilesUnavailable(cause);
+    throw new FileStoreUnavailableError(cause);
   }
 }
 
@@ -143,6 +143,6 @@ async function reaching<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (cause) {
-    throw new FilesUnavailable(cause);
+    throw new FileStoreUnavailableError(cause);
   }
 }

@@ -1,5 +1,5 @@
 /** What stores share: what may be called what, and which hour a file's time is over. */
-import { readFileId } from '#application';
+import { parseFileId } from '#application';
 
 const HOUR_MS = 3_600_000;
 /** `2026-11-22T13`: people find it, and names are in the order of time. */
@@ -9,7 +9,7 @@ const MOST_FILES = 1_000;
 
 /** The name of the hour at which the files of an id are deleted; undefined: it is no id. */
 export function hourNameOf(id: string): string | undefined {
-  const read = readFileId(id);
+  const read = parseFileId(id);
   return read && nameOfHour(read.hour);
 }
 

@@ -1,7 +1,7 @@
 /** Against a server that speaks S3 by itself. */
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { FilesUnavailable, newFileId } from '#application';
+import { FileStoreUnavailableError, generateFileId } from '#application';
 import { fileStoreContract, openS3, type S3Server } from '#testing';
 import { S3Files, type S3Options } from './s3-files.ts';
 
@@ -41,7 +41,7 @@ fileStoreContract('S3Files', async () => {
 
 test('a file that is larger than a part is kept and read whole', async () => {
   const store = await open();
-  const id = newFileId('gen', 0);
+  const id = generateFileId('gen', 0);
   const pieces = Array.from({ length: 13 }, (_, i) => Buffer.alloc(1_000_000, i));
   const bytes = (async function* () {
     yield* pieces;
@@ -57,7 +57,7 @@ test('a file that is larger than a part is kept and read whole', async () => {
 test('an object says its type and its expiry to who looks into the bucket', async () => {
   const bucket = `bucket-${stores.length}`;
   const store = await open();
-  const id = newFileId('gen', Date.parse('2026-11-22T13:10:00Z'));
+  const id = generateFileId('gen', Date.parse('2026-11-22T13:10:00Z'));
   await store.keep({ id, n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
   const { Contents } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
   expect(Contents).toMatchObject([{ Key: `2026-11-22T14/${id}/0`, Size: 3 }]);
@@ -68,7 +68,7 @@ test.each<[string, Partial<S3Options>]>([
   ['a key that nobody has', { credentials: { accessKeyId: 'nobody', secretAccessKey: 'x' } }],
   ['a service that is not there', { endpoint: 'http://127.0.0.1:1' }],
 ])('%s is found out at the start', async (_, wrong) => {
-  await expect(open(wrong)).rejects.toThrow(FilesUnavailable);
+  await expect(open(wrong)).rejects.toThrow(FileStoreUnavailableError);
 });
 
 test('objects that are not ours are left alone', async () => {
@@ -76,7 +76,7 @@ test('objects that are not ours are left alone', async () => {
   const store = await open();
   await client.send(new PutObjectCommand({ Bucket: bucket, Key: '1/notes.txt', Body: 'mine' }));
   await client.send(new PutObjectCommand({ Bucket: bucket, Key: 'notes.txt', Body: 'mine' }));
-  await store.keep({ id: newFileId('gen', 0), n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
+  await store.keep({ id: generateFileId('gen', 0), n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
   expect(await store.removeExpired(Date.now())).toBe(1);
   const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
   expect(Contents.map(({ Key }) => Key)).toEqual(['1/notes.txt', 'notes.txt']);

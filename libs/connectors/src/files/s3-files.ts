@@ -5,9 +5,9 @@ import {
   type ByteRange,
   type FileName,
   FileStore,
-  FilesUnavailable,
-  type FileToKeep,
-  type KeptFile,
+  FileStoreUnavailableError,
+  type FileToStore,
+  type StoredFile,
 } from '#application';
 import { assertKeepable, hourNameOf, isHourName, isNumber, isOver } from './names.ts';
 
@@ -43,7 +43,7 @@ export class S3Files extends FileStore {
     this.partBytes = partBytes;
   }
 
-  /** AWS's library is loaded where it is used: it takes a while. @throws FilesUnavailable when the bucket cannot be used */
+  /** AWS's library is loaded where it is used: it takes a while. @throws FileStoreUnavailableError when the bucket cannot be used */
   static async open(options: S3Options): Promise<S3Files> {
     const aws = await import('@aws-sdk/client-s3');
     const { endpoint, region, credentials, bucket } = options;
@@ -67,7 +67,7 @@ export class S3Files extends FileStore {
     }
   }
 
-  override async keep({ id, n, mediaType, bytes }: FileToKeep): Promise<number> {
+  override async keep({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
     const Key = `${assertKeepable(id, n, mediaType)}/${id}/${n}`;
     const upload = new PartedUpload(this.aws, this.client, { ...this.bucket, Key, ContentType: mediaType });
     let size = 0;
@@ -90,7 +90,7 @@ export class S3Files extends FileStore {
     }
   }
 
-  override async find({ id, n }: FileName): Promise<KeptFile | undefined> {
+  override async find({ id, n }: FileName): Promise<StoredFile | undefined> {
     const hour = hourNameOf(id);
     if (hour === undefined || !isNumber(n)) return undefined;
     const Key = `${hour}/${id}/${n}`;
@@ -128,7 +128,7 @@ export class S3Files extends FileStore {
       const isAll = range && !ContentRange?.startsWith(`bytes ${range.start}-${range.end}/`);
       yield* isAll ? partOf(pieces, range) : pieces;
     } catch (cause) {
-      throw new FilesUnavailable(cause);
+      throw new FileStoreUnavailableError(cause);
     } finally {
       (Body as Readable).destroy();
     }
@@ -231,6 +231,6 @@ async function reaching<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (cause) {
-    throw cause instanceof FilesUnavailable ? cause : new FilesUnavailable(cause);
+    throw cause instanceof FileStoreUnavailableError ? cause : new FileStoreUnavailableError(cause);
   }
 }

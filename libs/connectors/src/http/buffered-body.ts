@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { Gathered, UpstreamFailure } from '#application';
+import { ByteAccumulator, UpstreamError } from '#application';
 import { type Headers, MAX_REFUSAL } from './stream-relay.ts';
 
 /** The longest are embeddings, 2,048 of 3,072 numbers, and pictures in base64; files are fetched on their own. */
@@ -21,7 +21,7 @@ export interface WholeBody {
  */
 export class WholeReader implements Dispatcher.DispatchHandler {
   private readonly outcome = Promise.withResolvers<WholeBody>();
-  private readonly gathered = new Gathered();
+  private readonly gathered = new ByteAccumulator();
   private begun: { readonly status: number; readonly headers: Headers } | undefined;
   private controller: Dispatcher.DispatchController | undefined;
 
@@ -47,7 +47,7 @@ export class WholeReader implements Dispatcher.DispatchHandler {
     this.gathered.add(piece);
     const isAnswer = this.begun?.status === 200;
     if (this.gathered.size <= (isAnswer ? MAX_ANSWER_BYTES : MAX_REFUSAL)) return;
-    const tooLong = new UpstreamFailure('answer_too_long', 'The answer is too long');
+    const tooLong = new UpstreamError('answer_too_long', 'The answer is too long');
     this.finish(isAnswer ? tooLong : undefined);
     this.controller?.abort(tooLong);
   }

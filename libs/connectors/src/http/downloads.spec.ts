@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Agent, type buildConnector } from 'undici';
-import { type Download, DownloadFailure } from '#application';
+import { type Download, DownloadError } from '#application';
 import { type DownloadOptions, HttpDownloads } from './downloads.ts';
 import type { agentTo } from './safe-dial.ts';
 
@@ -78,16 +78,16 @@ const MESSAGE =
   'The file cannot be fetched: it must be public, at an http(s) address, of at most 100000 bytes, and come within 5 seconds';
 
 /** What it is refused with, until all of it has been read. */
-async function refusalOf(download: Promise<Download>): Promise<DownloadFailure> {
+async function refusalOf(download: Promise<Download>): Promise<DownloadError> {
   const failure = await download.then(read).catch((error) => error);
-  expect(failure).toBeInstanceOf(DownloadFailure);
+  expect(failure).toBeInstanceOf(DownloadError);
   return failure;
 }
 
 const expectRefused = async (url: string, more: Partial<DownloadOptions> = {}) =>
   expect(await refusalOf(downloads(more).ofCustomer(url, limits()))).toMatchObject({
     message: MESSAGE,
-    why: 'refused',
+    reason: 'refused',
   });
 
 /** Addresses that are nobody's but ours, in all the ways that there are to write them. */
@@ -227,14 +227,14 @@ describe('of a customer, an address', () => {
     };
     const begun = performance.now();
     const failure = await refusalOf(downloads().ofCustomer('http://pictures.example.com/', limits({ timeoutMs: 60 })));
-    expect(failure.why).toBe('refused');
+    expect(failure.reason).toBe('refused');
     expect(performance.now() - begun).toBeLessThan(1_000);
   });
 
   test('whose name does not resolve in time is given up', async () => {
     const never = downloads({ resolve: () => new Promise(() => {}) });
     const failure = await refusalOf(never.ofCustomer('http://slow.example.com/', limits({ timeoutMs: 20 })));
-    expect(failure.why).toBe('refused');
+    expect(failure.reason).toBe('refused');
   });
 
   test('is given up when who asked has gone, also while it comes', async () => {
@@ -242,7 +242,7 @@ describe('of a customer, an address', () => {
     answer = (_, response) => response.write('a');
     const download = await downloads().ofCustomer('http://pictures.example.com/', limits({ signal: gone.signal }));
     setImmediate(() => gone.abort());
-    await expect(read(download)).rejects.toThrow(DownloadFailure);
+    await expect(read(download)).rejects.toThrow(DownloadError);
     await expect(
       downloads().ofCustomer('http://pictures.example.com/', limits({ signal: gone.signal })),
     ).rejects.toThrow(MESSAGE);
@@ -308,11 +308,11 @@ describe('of a vendor, a file', () => {
   });
 
   test('may not be at another private address, also where the vendor leads there', async () => {
-    await expect(fetched('http://10.0.0.1/')).rejects.toMatchObject({ why: 'refused' });
-    await expect(fetched(`http://127.0.0.1:${port + 1}/`)).rejects.toMatchObject({ why: 'refused' });
-    await expect(fetched(`${home()}/`, 'another')).rejects.toMatchObject({ why: 'refused' });
+    await expect(fetched('http://10.0.0.1/')).rejects.toMatchObject({ reason: 'refused' });
+    await expect(fetched(`http://127.0.0.1:${port + 1}/`)).rejects.toMatchObject({ reason: 'refused' });
+    await expect(fetched(`${home()}/`, 'another')).rejects.toMatchObject({ reason: 'refused' });
     answer = (_, response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end();
-    await expect(fetched(`${home()}/`)).rejects.toMatchObject({ why: 'refused' });
+    await expect(fetched(`${home()}/`)).rejects.toMatchObject({ reason: 'refused' });
   });
 
   test.each<[string, Answering]>([
@@ -324,6 +324,6 @@ describe('of a vendor, a file', () => {
     ['too_large', (_, response) => response.writeHead(200, { 'content-length': '100001' }).write('a')],
   ])('says why it cannot be had: %s', async (why, answering) => {
     answer = answering;
-    expect((await refusalOf(fetched(`${home()}/`))).why).toBe(why);
+    expect((await refusalOf(fetched(`${home()}/`))).reason).toBe(why);
   });
 });

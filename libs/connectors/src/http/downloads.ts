@@ -1,7 +1,7 @@
 /** Fetching what strangers' addresses name, without ever reaching what only we can reach. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
-import { type Download, DownloadFailure, type DownloadLimits, Downloads } from '#application';
+import { type Download, DownloadError, Downloader, type DownloadLimits } from '#application';
 import { publicAddresses, type Resolve, resolveByDns } from './public-address.ts';
 import { agentTo } from './safe-dial.ts';
 import { USER_AGENT } from './user-agent.ts';
@@ -39,7 +39,7 @@ interface Hop {
 
 type Answer = Dispatcher.ResponseData;
 
-export class HttpDownloads extends Downloads {
+export class HttpDownloads extends Downloader {
   private readonly resolve: Resolve;
   private readonly admitted: ReadonlySet<string>;
   private readonly failureStepMs: number;
@@ -85,13 +85,13 @@ export class HttpDownloads extends Downloads {
 
   private async hopTo(url: URL): Promise<Hop> {
     const isPlain = (url.protocol === 'http:' || url.protocol === 'https:') && url.username + url.password === '';
-    if (!isPlain) throw new DownloadFailure('The address must be an http(s) address without a password', 'refused');
+    if (!isPlain) throw new DownloadError('The address must be an http(s) address without a password', 'refused');
     if (this.admitted.has(url.origin)) return { url, addresses: undefined, headers: {} };
-    if (url.port !== '') throw new DownloadFailure('The address must have the port of its protocol', 'refused');
+    if (url.port !== '') throw new DownloadError('The address must have the port of its protocol', 'refused');
     try {
       return { url, addresses: await publicAddresses(url.hostname, this.resolve), headers: {} };
     } catch (cause) {
-      throw new DownloadFailure('The address cannot be reached', 'refused', { cause });
+      throw new DownloadError('The address cannot be reached', 'refused', { cause });
     }
   }
 
@@ -110,7 +110,7 @@ export class HttpDownloads extends Downloads {
         return connection.opened(answer, maxBytes, within);
       }
       connection.discard(answer);
-      if (left === 0) throw new DownloadFailure('The address leads on and on', 'refused');
+      if (left === 0) throw new DownloadError('The address leads on and on', 'refused');
       url = parsed(location, url);
     }
   }
@@ -130,7 +130,7 @@ class Connection {
       : new Agent({ connections: 1, connect: { timeout: connectTimeoutMs } });
   }
 
-  /** @throws DownloadFailure */
+  /** @throws DownloadError */
   async ask(signal: AbortSignal): Promise<Answer> {
     const { idleTimeoutMs } = this.options;
     const { url, headers } = this.hop;
@@ -154,7 +154,7 @@ class Connection {
     this.close();
   }
 
-  /** @throws DownloadFailure where it is no file, or one that is too large */
+  /** @throws DownloadError where it is no file, or one that is too large */
   opened(answer: Answer, maxBytes: number, signal: AbortSignal): Download {
     const { statusCode, headers } = answer;
     const wrong = wrongIn(statusCode, headers, maxBytes);
@@ -196,11 +196,11 @@ async function unlessAborted<T>(step: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-function wrongIn(status: number, headers: Answer['headers'], maxBytes: number): DownloadFailure | undefined {
-  if (GONE.has(status)) return new DownloadFailure('The file is not there any more', 'gone');
-  if (status !== 200) return new DownloadFailure(`The file is answered with ${status}`, 'failed');
+function wrongIn(status: number, headers: Answer['headers'], maxBytes: number): DownloadError | undefined {
+  if (GONE.has(status)) return new DownloadError('The file is not there any more', 'gone');
+  if (status !== 200) return new DownloadError(`The file is answered with ${status}`, 'failed');
   const encoding = headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') return new DownloadFailure('The file is packed, which was not asked for', 'refused');
+  if (encoding !== 'identity') return new DownloadError('The file is packed, which was not asked for', 'refused');
   const size = numberIn(headers['content-length']);
   return size !== undefined && size > maxBytes ? tooLarge(maxBytes) : undefined;
 }
@@ -220,7 +220,7 @@ async function* piecesOf(
     }
     if (signal.aborted) throw failed(signal.reason);
   } catch (error) {
-    throw error instanceof DownloadFailure ? error : failed(error);
+    throw error instanceof DownloadError ? error : failed(error);
   } finally {
     ended();
   }
@@ -235,24 +235,24 @@ async function* inOneVoice(bytes: Download['bytes'], limits: DownloadLimits): As
   }
 }
 
-function refusal({ maxBytes, timeoutMs }: DownloadLimits, cause: unknown): DownloadFailure {
+function refusal({ maxBytes, timeoutMs }: DownloadLimits, cause: unknown): DownloadError {
   const message =
     `The file cannot be fetched: it must be public, at an http(s) address, of at most ${maxBytes} bytes, ` +
     `and come within ${Math.round(timeoutMs / 1000)} seconds`;
-  return new DownloadFailure(message, 'refused', { cause });
+  return new DownloadError(message, 'refused', { cause });
 }
 
-function tooLarge(maxBytes: number): DownloadFailure {
-  return new DownloadFailure(`The file has more than ${maxBytes} bytes`, 'too_large');
+function tooLarge(maxBytes: number): DownloadError {
+  return new DownloadError(`The file has more than ${maxBytes} bytes`, 'too_large');
 }
 
-function failed(cause: unknown): DownloadFailure {
-  return new DownloadFailure('The file cannot be fetched', 'failed', { cause });
+function failed(cause: unknown): DownloadError {
+  return new DownloadError('The file cannot be fetched', 'failed', { cause });
 }
 
 function parsed(url: string, base?: URL): URL {
   if (url.length > MAX_ADDRESS || !URL.canParse(url, base?.href))
-    throw new DownloadFailure('The address is none', 'refused');
+    throw new DownloadError('The address is none', 'refused');
   return new URL(url, base);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { anything, byType, fields, list, wordsOf } from './field-filter.ts';
 
 const parts = list(byType('Content parts', { text: fields({ type: anything, text: anything }) }));
@@ -9,8 +9,8 @@ const refusalOf = (value: unknown, rule = request) => {
   try {
     rule(value, '');
   } catch (error) {
-    expect(error).toBeInstanceOf(UpstreamFailure);
-    const { code, message, param } = error as UpstreamFailure;
+    expect(error).toBeInstanceOf(UpstreamError);
+    const { code, message, param } = error as UpstreamError;
     return { code, message, param };
   }
   throw new Error('it was sent');

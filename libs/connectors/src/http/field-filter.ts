@@ -4,9 +4,9 @@
  * listed goes out. What a list does not have is left out, as an unknown field always was; what the caller would miss, a
  * tool or a part of the content, is refused by its name.
  */
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 
-/** @returns what is sent of a value, or undefined for nothing of it @throws UpstreamFailure with `invalid_request` */
+/** @returns what is sent of a value, or undefined for nothing of it @throws UpstreamError with `invalid_request` */
 export type Allowed = (value: unknown, at: string) => unknown;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -80,8 +80,8 @@ export const wordsOf =
     throw refused(`${what} of the type "${String(wrong)}" are not supported`, at);
   };
 
-export function refused(message: string, param: string): UpstreamFailure {
-  return new UpstreamFailure('invalid_request', message, { param });
+export function refused(message: string, param: string): UpstreamError {
+  return new UpstreamError('invalid_request', message, { param });
 }
 
 /** What cannot have anything in it is for the vendor to judge. */

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { ChatChunks } from '../providers/openai/chat-chunks.ts';
 import { anything } from './field-filter.ts';
 import { HttpEndpoint } from './json-http-client.ts';
@@ -75,7 +75,7 @@ test.each([
   ['within it', true],
 ])('an answer that is cut short %s fails as it was cut short', async (_, begun) => {
   const abort = new AbortController();
-  const cut = new UpstreamFailure('timeout', 'The answer took too long');
+  const cut = new UpstreamError('timeout', 'The answer took too long');
   const endpoint = await endpointTo((_, response) => {
     if (begun) response.write('{"text":"');
     setTimeout(() => abort.abort(cut), begun ? 50 : 0);

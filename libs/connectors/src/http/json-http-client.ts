@@ -1,6 +1,6 @@
 /** What all protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
 import { type Dispatcher, errors } from 'undici';
-import { type ChatProtocol, type StreamedAnswer, UpstreamFailure } from '#application';
+import { type ChatProtocol, type CompletionStream, UpstreamError } from '#application';
 import { wordsIn } from '../providers/chat/partial-text.ts';
 import { type WholeBody, WholeReader } from './buffered-body.ts';
 import type { Allowed } from './field-filter.ts';
@@ -18,7 +18,7 @@ export interface HttpEndpointOptions {
   /** Longest silence of a stream that has begun. */
   readonly idleTimeoutMs?: number;
   /** What an answer with another status than 200 means. */
-  refusalOf?(status: number, headers: Headers, body: string): UpstreamFailure;
+  refusalOf?(status: number, headers: Headers, body: string): UpstreamError;
 }
 
 /** Where an upstream takes its requests. */
@@ -28,7 +28,7 @@ export class HttpEndpoint {
   private readonly headers: Record<string, string>;
   private readonly allowed: Allowed;
   private readonly idleTimeoutMs: number | undefined;
-  private readonly refusalOf: (status: number, headers: Headers, body: string) => UpstreamFailure;
+  private readonly refusalOf: (status: number, headers: Headers, body: string) => UpstreamError;
 
   constructor(
     url: string,
@@ -48,7 +48,7 @@ export class HttpEndpoint {
     return JSON.stringify(this.allowed(body, ''));
   }
 
-  /** Such an answer is silent until it is complete: only the total time bounds it. @throws UpstreamFailure */
+  /** Such an answer is silent until it is complete: only the total time bounds it. @throws UpstreamError */
   async whole(body: unknown, signal: AbortSignal): Promise<string> {
     const { origin, path, headers, dispatcher } = this;
     const sent = this.sent(body);
@@ -69,14 +69,14 @@ export class HttpEndpoint {
   /**
    * Waits for the first event, so that an upstream that fails before it can still be answered with an error. A model may
    * think before it for as long as an answer may take.
-   * @throws UpstreamFailure
+   * @throws UpstreamError
    */
   async stream(
     body: unknown,
     signal: AbortSignal,
     translator: EventTranslator,
     language: ChatProtocol = 'chat',
-  ): Promise<StreamedAnswer> {
+  ): Promise<CompletionStream> {
     const { origin, path, headers, dispatcher, idleTimeoutMs, refusalOf } = this;
     const sent = this.sent(body);
     // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
@@ -111,22 +111,22 @@ export const UNSERVED = 'The upstream does not serve at present';
 export const TOOK_TOO_LONG = 'The upstream took too long';
 
 /** What an error answer means for the caller. The upstream's own words are passed on only where they are about the request. */
-export function refusal(status: number, headers: Headers, text: string): UpstreamFailure {
+export function refusal(status: number, headers: Headers, text: string): UpstreamError {
   const { isOurs, ...complaint } = complaintIn(text);
   const failure = refusalWith(status, headers, complaint);
   if (!isOurs || failure.code !== 'invalid_request') return failure;
-  return new UpstreamFailure('upstream_unavailable', UNSERVED, { status });
+  return new UpstreamError('upstream_unavailable', UNSERVED, { status });
 }
 
 /** The same of a vendor that writes its errors otherwise. */
-export function refusalWith(status: number, headers: Headers, complaint: Complaint = {}): UpstreamFailure {
+export function refusalWith(status: number, headers: Headers, complaint: Complaint = {}): UpstreamError {
   const more = { status, ...retryAfterIn(headers) };
-  if (status === 429) return new UpstreamFailure('rate_limited', LIMITING, more);
-  if (status === 408 || status === 504) return new UpstreamFailure('timeout', TOOK_TOO_LONG, more);
+  if (status === 429) return new UpstreamError('rate_limited', LIMITING, more);
+  if (status === 408 || status === 504) return new UpstreamError('timeout', TOOK_TOO_LONG, more);
   if (status === 400 || status === 413 || status === 422)
-    return new UpstreamFailure('invalid_request', REFUSED, { ...more, ...complaint });
-  if (status === 503) return new UpstreamFailure('upstream_unavailable', UNSERVED, more);
-  return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
+    return new UpstreamError('invalid_request', REFUSED, { ...more, ...complaint });
+  if (status === 503) return new UpstreamError('upstream_unavailable', UNSERVED, more);
+  return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, more);
 }
 
 /** A code of OpenAI's for what is wrong with a request. Those about an account are about ours, and not told. */
@@ -136,7 +136,7 @@ const OURS = /^(account_|billing_|insufficient_quota|invalid_api_key)/;
 /** The way to a field, as vendors write it. */
 const PARAM = /^[\w.[\]-]{1,128}$/;
 
-type Complaint = Pick<Partial<UpstreamFailure>, 'said' | 'param' | 'word'>;
+type Complaint = Pick<Partial<UpstreamError>, 'said' | 'param' | 'word'>;
 
 /** What an error says, as far as it does: the message, and OpenAI's `param` and `code`. */
 function complaintIn(text: string): Complaint & { readonly isOurs?: true } {
@@ -155,18 +155,18 @@ function complaintIn(text: string): Complaint & { readonly isOurs?: true } {
 
 /** A connection that is lost within an answer is no sign that the upstream cannot be reached. */
 function brokenOff(
-  { code, message, cause }: UpstreamFailure,
-  known: Partial<Pick<UpstreamFailure, 'delivered' | 'vendorId'>>,
-): UpstreamFailure {
-  if (code !== 'upstream_unavailable') return new UpstreamFailure(code, message, { cause, ...known });
-  return new UpstreamFailure('upstream_error', 'The upstream broke off the answer', { cause, ...known });
+  { code, message, cause }: UpstreamError,
+  known: Partial<Pick<UpstreamError, 'delivered' | 'vendorId'>>,
+): UpstreamError {
+  if (code !== 'upstream_unavailable') return new UpstreamError(code, message, { cause, ...known });
+  return new UpstreamError('upstream_error', 'The upstream broke off the answer', { cause, ...known });
 }
 
-function failureFrom(error: unknown, signal: AbortSignal): UpstreamFailure {
-  if (error instanceof UpstreamFailure) return error;
-  if (signal.aborted && signal.reason instanceof UpstreamFailure) return signal.reason;
+function failureFrom(error: unknown, signal: AbortSignal): UpstreamError {
+  if (error instanceof UpstreamError) return error;
+  if (signal.aborted && signal.reason instanceof UpstreamError) return signal.reason;
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) {
-    return new UpstreamFailure('timeout', TOOK_TOO_LONG, { cause: error });
+    return new UpstreamError('timeout', TOOK_TOO_LONG, { cause: error });
   }
-  return new UpstreamFailure('upstream_unavailable', 'The upstream cannot be reached', { cause: error });
+  return new UpstreamError('upstream_unavailable', 'The upstream cannot be reached', { cause: error });
 }

@@ -1,6 +1,6 @@
 /** The connections to one vendor: all that it offers is had over them. */
 import { Agent } from 'undici';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { HttpEndpoint, type HttpEndpointOptions, refusal } from './json-http-client.ts';
 import { type VendorAnswer, type VendorRequest, vendorRequest } from './provider-request.ts';
 import { Redaction } from './redaction.ts';
@@ -51,12 +51,12 @@ export class VendorHttp {
   /**
    * One request of any kind.
    * @param path begins with a slash, or is a whole address that the vendor has told and that begins with its own
-   * @throws UpstreamFailure
+   * @throws UpstreamError
    */
   request(path: string, options: VendorRequest): Promise<VendorAnswer> {
     const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
     if (new URL(url).origin !== new URL(this.baseUrl).origin)
-      throw new UpstreamFailure('upstream_error', 'The upstream named an address that is not its own');
+      throw new UpstreamError('upstream_error', 'The upstream named an address that is not its own');
     const { refusalOf: judged } = options;
     const refusalOf: typeof judged = (status, headers, text, body) =>
       judged(status, headers, this.redaction.anyText(text), body);

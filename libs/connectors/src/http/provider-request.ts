@@ -1,7 +1,7 @@
 /** One request of any kind to a vendor: for what is not JSON in one piece or a stream of events. */
 import type { Readable } from 'node:stream';
 import { type Dispatcher, errors, type FormData, request } from 'undici';
-import { type FailureCode, Gathered, UpstreamFailure } from '#application';
+import { ByteAccumulator, type FailureCode, UpstreamError } from '#application';
 import { MAX_ANSWER_BYTES } from './buffered-body.ts';
 import { type JsonBody, jsonBody } from './json-with-files.ts';
 import { USER_AGENT } from './user-agent.ts';
@@ -19,7 +19,7 @@ export interface VendorRequest {
   /** What a GET asks for is invoiced as well. */
   readonly invoiced?: true;
   /** What an answer with a status from 300 on means. */
-  refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamFailure;
+  refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamError;
 }
 
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -27,18 +27,18 @@ export type AnswerHeaders = Readonly<Record<string, string | string[] | undefine
 export interface VendorAnswer {
   readonly status: number;
   readonly headers: AnswerHeaders;
-  /** All of it, at once. @throws UpstreamFailure when it breaks off, or is longer than `most` bytes */
+  /** All of it, at once. @throws UpstreamError when it breaks off, or is longer than `most` bytes */
   bytes(most?: number): Promise<Buffer>;
-  /** @throws UpstreamFailure when it breaks off, or is no JSON */
+  /** @throws UpstreamError when it breaks off, or is no JSON */
   json(): Promise<unknown>;
-  /** As it comes. It throws an UpstreamFailure when it breaks off. */
+  /** As it comes. It throws an UpstreamError when it breaks off. */
   pieces(): AsyncIterable<Uint8Array>;
   /** What stands behind the answer; nothing before it has ended. */
   trailers(): AnswerHeaders;
 }
 
 /**
- * @throws UpstreamFailure; one without a `status` leaves it open whether the vendor has taken the request, unless it was
+ * @throws UpstreamError; one without a `status` leaves it open whether the vendor has taken the request, unless it was
  * `unsent`, and one with `delivered` says that it has been sent, so that what it asked for may be invoiced
  */
 export async function vendorRequest(
@@ -70,7 +70,7 @@ export async function vendorRequest(
   }
   const bytes = async (most = MAX_ANSWER_BYTES) => {
     const all = await atMost(most + 1, pieces());
-    if (all.length > most) throw new UpstreamFailure('answer_too_long', 'The answer is too long', { status });
+    if (all.length > most) throw new UpstreamError('answer_too_long', 'The answer is too long', { status });
     return all;
   };
   const parsed = async () => {
@@ -89,7 +89,7 @@ function jsonHeaders({ length }: JsonBody): Readonly<Record<string, string>> {
   return { 'content-type': 'application/json', 'content-length': String(length) };
 }
 
-async function* readable(body: Readable, failure: (error: unknown) => UpstreamFailure): AsyncIterable<Uint8Array> {
+async function* readable(body: Readable, failure: (error: unknown) => UpstreamError): AsyncIterable<Uint8Array> {
   try {
     yield* body as AsyncIterable<Uint8Array>;
   } catch (error) {
@@ -99,7 +99,7 @@ async function* readable(body: Readable, failure: (error: unknown) => UpstreamFa
 
 /** The first bytes of it, no more than so many. */
 async function atMost(limit: number, pieces: AsyncIterable<Uint8Array>): Promise<Buffer> {
-  const taken = new Gathered();
+  const taken = new ByteAccumulator();
   for await (const piece of pieces) {
     taken.add(piece.subarray(0, limit - taken.size));
     if (taken.size >= limit) break;
@@ -129,15 +129,15 @@ function isNotConnected(error: unknown): boolean {
 }
 
 /** What was asked for may have been made, and be invoiced; unless it was ended from here, which many vendors notice. */
-function lost(error: unknown, signal: AbortSignal, said: Said, billsOn = false): UpstreamFailure {
+function lost(error: unknown, signal: AbortSignal, said: Said, billsOn = false): UpstreamError {
   const failure = failureOf(error, signal, said);
   return signal.aborted && !billsOn ? failure : failure.with({ delivered: '' });
 }
 
-function failureOf(error: unknown, signal: AbortSignal, [code, message]: Said): UpstreamFailure {
-  if (error instanceof UpstreamFailure) return error;
-  if (signal.aborted && signal.reason instanceof UpstreamFailure) return signal.reason;
+function failureOf(error: unknown, signal: AbortSignal, [code, message]: Said): UpstreamError {
+  if (error instanceof UpstreamError) return error;
+  if (signal.aborted && signal.reason instanceof UpstreamError) return signal.reason;
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError)
-    return new UpstreamFailure('timeout', 'The upstream took too long', { cause: error });
-  return new UpstreamFailure(code, message, { cause: error });
+    return new UpstreamError('timeout', 'The upstream took too long', { cause: error });
+  return new UpstreamError(code, message, { cause: error });
 }

@@ -1,13 +1,13 @@
-import { type Speech, UpstreamFailure } from '#application';
+import { type SpeechAudio, UpstreamError } from '#application';
 import type { VendorAnswer } from './provider-request.ts';
 
 /** Sound as it comes; what is none has cost nothing that could be delivered. */
-export function soundOf(answer: VendorAnswer, more: Pick<Speech, 'characters' | 'vendorId'>): Speech {
+export function soundOf(answer: VendorAnswer, more: Pick<SpeechAudio, 'characters' | 'vendorId'>): SpeechAudio {
   const mediaType = String(answer.headers['content-type'] ?? '')
     .toLowerCase()
     .trim();
   if (!/^(audio\/|application\/octet-stream)/.test(mediaType))
-    throw new UpstreamFailure('upstream_error', 'The upstream sent something else than sound', {
+    throw new UpstreamError('upstream_error', 'The upstream sent something else than sound', {
       status: answer.status,
       delivered: '',
       vendorId: more.vendorId,

@@ -2,12 +2,12 @@
 import type { Dispatcher } from 'undici';
 import {
   DONE,
-  type EventReceiver,
   MAX_EVENT_CHARACTERS,
-  type SearchNote,
-  SseReader,
-  sseData,
-  UpstreamFailure,
+  parseSseData,
+  type SearchStatus,
+  type SseEventSink,
+  SseParser,
+  UpstreamError,
 } from '#application';
 import type { Usage } from '#domain';
 import { Silence } from './stream-idle-timer.ts';
@@ -25,7 +25,7 @@ export const MAX_REFUSAL = 64 * 1024;
 export type Headers = Readonly<Record<string, unknown>>;
 
 /** Takes whole events, or a search that happened behind those before. */
-export type Pass = (events: Uint8Array, search?: SearchNote) => void;
+export type Pass = (events: Uint8Array, search?: SearchStatus) => void;
 
 /**
  * Reads the server-sent events of a protocol, sends on what each becomes, and knows of the answer what the gateway must
@@ -36,9 +36,9 @@ export abstract class EventTranslator {
   protected marked = false;
   /** The answer has said why it ends, though its end marker may be missing. */
   protected finished = false;
-  private readonly reader = new SseReader();
+  private readonly reader = new SseParser();
 
-  /** What is passed on of the data of one event: events in our shape, or nothing. @throws UpstreamFailure for an error */
+  /** What is passed on of the data of one event: events in our shape, or nothing. @throws UpstreamError for an error */
   protected abstract handle(data: string): string;
   abstract usage(): Usage | undefined;
   /** What the upstream calls the answer; undefined before it has said so. */
@@ -61,20 +61,20 @@ export abstract class EventTranslator {
 
   /**
    * Takes the next piece of the body, wherever it ends; `pass` gets whole events.
-   * @throws UpstreamFailure when the upstream reports an error, or an event has no end, after what came before it has been passed on
+   * @throws UpstreamError when the upstream reports an error, or an event has no end, after what came before it has been passed on
    */
   accept(piece: Uint8Array, pass: Pass): void {
     this.translate(this.reader.read(latin1(piece)), pass);
     if (this.reader.waiting > MAX_EVENT_CHARACTERS)
-      throw new UpstreamFailure('answer_too_long', 'The upstream sent an event that is too long');
+      throw new UpstreamError('answer_too_long', 'The upstream sent an event that is too long');
   }
 
-  /** @throws UpstreamFailure when the body has ended and the answer has not */
+  /** @throws UpstreamError when the body has ended and the answer has not */
   end(pass: Pass): void {
     const { rest } = this.reader;
     if (rest.trim() !== '') this.translate([rest], pass);
     if (this.marked || this.finished) return;
-    throw new UpstreamFailure('upstream_error', 'The upstream ended the stream before the answer was complete');
+    throw new UpstreamError('upstream_error', 'The upstream ended the stream before the answer was complete');
   }
 
   protected translate(events: readonly string[], pass: Pass): void {
@@ -82,7 +82,7 @@ export abstract class EventTranslator {
     try {
       for (const event of events) {
         if (this.marked) break;
-        const data = sseData(event);
+        const data = parseSseData(event);
         if (data === DONE) this.marked = true;
         else if (data !== undefined) out += this.handle(data);
       }
@@ -98,9 +98,9 @@ export interface RelayOptions {
   /** Longest silence once anything has been generated: before that only the signal bounds it, since models think. */
   readonly idleTimeoutMs: number | undefined;
   /** What an answer with another status than 200 means. */
-  refusalOf(status: number, headers: Headers, body: string): UpstreamFailure;
+  refusalOf(status: number, headers: Headers, body: string): UpstreamError;
   /** What a connection error means: whether the answer had started makes a difference. */
-  failureOf(error: unknown, started: boolean): UpstreamFailure;
+  failureOf(error: unknown, started: boolean): UpstreamError;
 }
 
 /**
@@ -110,9 +110,9 @@ export interface RelayOptions {
 export class Relay implements Dispatcher.DispatchHandler {
   private readonly begin = Promise.withResolvers<void>();
   private readonly outcome = Promise.withResolvers<void>();
-  private readonly early: (Uint8Array | SearchNote)[] = [];
+  private readonly early: (Uint8Array | SearchStatus)[] = [];
   private controller: Dispatcher.DispatchController | undefined;
-  private receiver: EventReceiver | undefined;
+  private receiver: SseEventSink | undefined;
   private refused: { readonly status: number; readonly headers: Headers; body: string } | undefined;
   private answering = false;
   private over = false;
@@ -129,13 +129,13 @@ export class Relay implements Dispatcher.DispatchHandler {
     options.signal.addEventListener('abort', this.abort);
   }
 
-  /** Resolves when there is something to hand on, or all has come. @throws UpstreamFailure when nothing has */
+  /** Resolves when there is something to hand on, or all has come. @throws UpstreamError when nothing has */
   get started(): Promise<void> {
     return this.begin.promise;
   }
 
-  /** Hands on what has come and what comes. @throws UpstreamFailure when the answer breaks off */
-  to(receiver: EventReceiver): Promise<void> {
+  /** Hands on what has come and what comes. @throws UpstreamError when the answer breaks off */
+  to(receiver: SseEventSink): Promise<void> {
     this.receiver = receiver;
     try {
       for (const each of this.early) {
@@ -204,7 +204,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.readOn();
   };
 
-  private readonly pass = (events: Uint8Array, search?: SearchNote): void => {
+  private readonly pass = (events: Uint8Array, search?: SearchStatus): void => {
     if (this.catchingUp) return;
     if (this.receiver === undefined) {
       this.early.push(search ?? events);
@@ -234,7 +234,7 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   private readonly fallenSilent = (): void => {
     if (this.full) this.silence?.refresh();
-    else this.controller?.abort(new UpstreamFailure('timeout', 'The upstream took too long'));
+    else this.controller?.abort(new UpstreamError('timeout', 'The upstream took too long'));
   };
 
   private attempt(step: () => void): void {
@@ -268,7 +268,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     }
   }
 
-  private failure(error: unknown): UpstreamFailure | undefined {
+  private failure(error: unknown): UpstreamError | undefined {
     const { refused, options } = this;
     if (refused) return options.refusalOf(refused.status, refused.headers, refused.body);
     return error === undefined ? undefined : options.failureOf(error, this.answering);

@@ -118,14 +118,14 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
     ['hangs up', 'upstream_unavailable', (response) => void response.destroy()],
   ])('that %s fails, and no failure repeats a secret', async (_, code, answer) => {
     for (const failure of await failures(connect(await start(answer)))) {
-      expect(failure).toMatchObject({ name: 'UpstreamFailure', code });
+      expect(failure).toMatchObject({ name: 'UpstreamError', code });
       expect(inspect(failure, { depth: 9 })).not.toContain(SECRET);
     }
   });
 
   test('that is not there is unavailable', async () => {
     for (const failure of await failures(connect('http://127.0.0.1:1'))) {
-      expect(failure).toMatchObject({ name: 'UpstreamFailure', code: 'upstream_unavailable' });
+      expect(failure).toMatchObject({ name: 'UpstreamError', code: 'upstream_unavailable' });
     }
   });
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
-import { Gathered, UpstreamFailure } from '#application';
+import { ByteAccumulator, UpstreamError } from '#application';
 import { USER_AGENT } from '../http/user-agent.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -28,7 +28,7 @@ export interface Answered {
 }
 
 /** An answer is larger than any that is read. */
-export class AnswerTooLarge extends UpstreamFailure {}
+export class AnswerTooLarge extends UpstreamError {}
 
 interface Bounds {
   readonly certificate?: string | undefined;
@@ -59,7 +59,7 @@ export class BackendHttp {
     this.dispatcher = new Agent({ connect, headersTimeout: 0, bodyTimeout: 0, connections: connections ?? null });
   }
 
-  /** @returns an answer of any status @throws UpstreamFailure */
+  /** @returns an answer of any status @throws UpstreamError */
   async ask({ path, waitsMs = 0, signal: asked, paced, ...sent }: Asked): Promise<Answered> {
     if (paced && this.bounds.perSecond !== undefined) await this.turn(1_000 / this.bounds.perSecond);
     const inTime = AbortSignal.timeout(TIMEOUT_MS + waitsMs);
@@ -72,14 +72,14 @@ export class BackendHttp {
       begun = true;
       return { status, headers: told, text: await this.whole(body) };
     } catch (cause) {
-      if (cause instanceof UpstreamFailure || asked?.aborted) throw cause;
-      if (inTime.aborted) throw new UpstreamFailure('timeout', `${this.who} took too long`);
-      if (begun) throw new UpstreamFailure('upstream_error', `${this.who} broke off its answer`, { cause });
-      throw new UpstreamFailure('upstream_unavailable', `${this.who} cannot be reached`, { cause });
+      if (cause instanceof UpstreamError || asked?.aborted) throw cause;
+      if (inTime.aborted) throw new UpstreamError('timeout', `${this.who} took too long`);
+      if (begun) throw new UpstreamError('upstream_error', `${this.who} broke off its answer`, { cause });
+      throw new UpstreamError('upstream_unavailable', `${this.who} cannot be reached`, { cause });
     }
   }
 
-  /** An answer that goes on until `signal` ends it. @throws UpstreamFailure */
+  /** An answer that goes on until `signal` ends it. @throws UpstreamError */
   async follow(
     path: string,
     headers: Readonly<Record<string, string>>,
@@ -87,7 +87,7 @@ export class BackendHttp {
   ): Promise<AsyncIterable<string>> {
     const options = { headers: { 'user-agent': USER_AGENT, ...headers }, dispatcher: this.dispatcher, signal };
     const { statusCode, body } = await request(this.url + path, options).catch((cause: unknown) => {
-      throw new UpstreamFailure('upstream_unavailable', `${this.who} cannot be reached`, { cause });
+      throw new UpstreamError('upstream_unavailable', `${this.who} cannot be reached`, { cause });
     });
     if (statusCode === 200) return body.setEncoding('utf8');
     await body.dump();
@@ -106,12 +106,12 @@ export class BackendHttp {
 
   /** The answer has a status that is none of those that mean something. */
   refused(status: number): never {
-    throw new UpstreamFailure('upstream_error', `${this.who} answered with status ${status}`, { status });
+    throw new UpstreamError('upstream_error', `${this.who} answered with status ${status}`, { status });
   }
 
   /** Without the words of a parser, which repeat the answer, which may repeat the question. */
   unreadable(): never {
-    throw new UpstreamFailure('upstream_error', `${this.who} sent an answer that cannot be read`);
+    throw new UpstreamError('upstream_error', `${this.who} sent an answer that cannot be read`);
   }
 
   close(): Promise<void> {
@@ -119,7 +119,7 @@ export class BackendHttp {
   }
 
   private async whole(body: AsyncIterable<Uint8Array>): Promise<string> {
-    const gathered = new Gathered();
+    const gathered = new ByteAccumulator();
     for await (const piece of body) {
       gathered.add(piece);
       if (gathered.size > MAX_ANSWER_BYTES) throw new AnswerTooLarge('upstream_error', `${this.who} sent too much`);

@@ -1,4 +1,4 @@
-import { PaymentBackends } from '#application';
+import { PaymentBackendRegistry } from '#application';
 import type { PaymentMethod, PaymentTerms } from '#domain';
 import type { BackendKind } from './backend-kind.ts';
 import { type BtcPaySettings, btcpay } from './btcpay/index.ts';
@@ -31,7 +31,7 @@ export interface PaymentSettings
  * @param terms in which every back end can take the methods that name it
  * @throws Error that says what is wrong with the settings or the data
  */
-export function openPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackends {
+export function openPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackendRegistry {
   const { topupBackends } = settings;
   for (const method of terms.methods) for (const name of method.backends) assertTakes(name, method, terms);
   for (const [name, backend] of Object.entries(topupBackends)) {
@@ -42,7 +42,7 @@ export function openPaymentBackends(settings: PaymentSettings, terms: PaymentTer
   const opened = BACKEND_KINDS.map((kind) => kind.open(settings, terms)).filter((backend) => backend !== undefined);
   const missing = Object.values(topupBackends).find((name) => !opened.some((backend) => backend.name === name));
   if (missing !== undefined) throw new Error(`TOPUP_BACKENDS names "${missing}", which is not configured`);
-  const backends = new PaymentBackends(opened, topupBackends);
+  const backends = new PaymentBackendRegistry(opened, topupBackends);
   for (const method of terms.methods) assertConfirmed(backends.of(method)?.name, method, terms);
   return backends;
 }

@@ -1,5 +1,5 @@
 /** What all Lightning back ends have in common: an invoice is known by its payment hash, and is looked up by that alone. */
-import { type BackendPayment, UpstreamFailure } from '#application';
+import { type BackendPayment, UpstreamError } from '#application';
 
 /** 32 bytes in lower-case hexadecimal, such as a payment hash. */
 export function isHex32(value: unknown): value is string {
@@ -9,7 +9,7 @@ export function isHex32(value: unknown): value is string {
 /**
  * Looks up one invoice after the other.
  * @param find undefined where nothing has come
- * @throws UpstreamFailure when the payment of another invoice comes back
+ * @throws UpstreamError when the payment of another invoice comes back
  */
 export async function lookOneByOne(
   hashes: readonly string[],
@@ -25,6 +25,6 @@ export async function lookOneByOne(
   return payments;
 }
 
-export function answeredForAnother(): UpstreamFailure {
-  return new UpstreamFailure('upstream_error', 'The Lightning node answered for another invoice');
+export function answeredForAnother(): UpstreamError {
+  return new UpstreamError('upstream_error', 'The Lightning node answered for another invoice');
 }

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type Claim, Secrets } from '#application';
+import { type IdempotencyClaim, Secrets } from '#application';
 import { migrate } from '#foundation';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { contentMigrations } from './content-migrations.ts';
@@ -27,29 +27,29 @@ afterAll(async () => {
 
 const idOf = (payer: string) => payer.slice('account-'.length);
 
-const claimOf = (more: Partial<Claim> = {}): Claim => {
+const claimOf = (more: Partial<IdempotencyClaim> = {}): IdempotencyClaim => {
   const [payer, requestId] = [`account-${randomUUID()}`, randomUUID()];
   return { payer, key: 'k', request: 'r', requestId, revision: 7, owner: requestId, ...more };
 };
 
-async function claimed(): Promise<Claim> {
+async function claimed(): Promise<IdempotencyClaim> {
   const claim = claimOf();
   await kept.claim(claim);
   return claim;
 }
 
-async function takenOver(dead: Claim, heir: Claim): Promise<boolean> {
+async function takenOver(dead: IdempotencyClaim, heir: IdempotencyClaim): Promise<boolean> {
   await kept.end(dead, 'unknown');
   const earlier = await kept.find(dead);
   return earlier !== undefined && kept.takeOver(earlier, heir);
 }
 
-const leaseOf = async ({ payer }: Claim): Promise<number> => {
+const leaseOf = async ({ payer }: IdempotencyClaim): Promise<number> => {
   const sql = 'select extract(epoch from leased_until - now())::float as left from gateway.answers where payer_id = $1';
   return (await pool.query(sql, [idOf(payer)])).rows[0].left;
 };
 
-const expire = ({ payer }: Claim) =>
+const expire = ({ payer }: IdempotencyClaim) =>
   pool.query('update gateway.answers set expires_at = now() where payer_id = $1', [idOf(payer)]);
 
 describe('a key', () => {

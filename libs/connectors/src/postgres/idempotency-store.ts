@@ -5,7 +5,14 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type pg from 'pg';
-import { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers, type Secrets } from '#application';
+import {
+  type ClaimOutcome,
+  type ExistingClaim,
+  type IdempotencyClaim,
+  IdempotencyStore,
+  type SavedHttpResponse,
+  type Secrets,
+} from '#application';
 import { mayRemove } from './stored-bytes.ts';
 
 const KEPT = '24 hours';
@@ -54,7 +61,7 @@ interface Change {
 const compressed = promisify(gzip);
 const decompressed = promisify(gunzip);
 
-export class PostgresKeptAnswers extends KeptAnswers {
+export class PostgresKeptAnswers extends IdempotencyStore {
   /** @param holdLeaseMs how long a request is respected that holds money, and whose gateway says no more what became of it */
   constructor(
     private readonly pool: pg.Pool,
@@ -64,7 +71,7 @@ export class PostgresKeptAnswers extends KeptAnswers {
     super();
   }
 
-  async claim({ payer, key, request, requestId, revision, owner }: Claim): Promise<number | undefined> {
+  async claim({ payer, key, request, requestId, revision, owner }: IdempotencyClaim): Promise<number | undefined> {
     const { rows } = await this.pool.query({
       name: 'answer-claim',
       text: `insert into gateway.answers as kept
@@ -81,7 +88,7 @@ export class PostgresKeptAnswers extends KeptAnswers {
     return rows[0] && Number(rows[0].stored);
   }
 
-  async find({ payer, key }: Claim): Promise<Earlier | undefined> {
+  async find({ payer, key }: IdempotencyClaim): Promise<ExistingClaim | undefined> {
     const { rows } = await this.pool.query({
       name: 'answer-find',
       text: `select request, request_id, revision, owner, leased_until > now() as running, held, lost, answer
@@ -94,7 +101,7 @@ export class PostgresKeptAnswers extends KeptAnswers {
     return { payer, key, request, requestId, revision: Number(revision), owner, running, held, lost, answer };
   }
 
-  takeOver(earlier: Earlier, { requestId, owner, revision }: Claim): Promise<boolean> {
+  takeOver(earlier: ExistingClaim, { requestId, owner, revision }: IdempotencyClaim): Promise<boolean> {
     const lease = `leased_until = now() + $6 * interval '1 ms'`;
     return this.change('take-over', earlier, {
       sql: `update gateway.answers set owner = $4, request_id = $5, revision = $8, held = false, ${lease}`,
@@ -103,14 +110,14 @@ export class PostgresKeptAnswers extends KeptAnswers {
     });
   }
 
-  confirm(claim: Claim): Promise<boolean> {
+  confirm(claim: IdempotencyClaim): Promise<boolean> {
     return this.change('confirm', claim, {
       sql: `update gateway.answers set held = true, leased_until = now() + $4 * interval '1 ms'`,
       values: [this.holdLeaseMs],
     });
   }
 
-  end(claim: Claim, ending: Ending, atMost = Number.MAX_SAFE_INTEGER): Promise<boolean> {
+  end(claim: IdempotencyClaim, ending: ClaimOutcome, atMost = Number.MAX_SAFE_INTEGER): Promise<boolean> {
     switch (ending) {
       case 'lost':
         return this.change('lose', claim, { sql: 'update gateway.answers set lost = true' });
@@ -123,7 +130,7 @@ export class PostgresKeptAnswers extends KeptAnswers {
     }
   }
 
-  async open(answer: Buffer): Promise<KeptAnswer> {
+  async open(answer: Buffer): Promise<SavedHttpResponse> {
     const bytes = await decompressed(this.secrets.openBytes(answer));
     const end = bytes.indexOf('\n');
     return { ...JSON.parse(bytes.subarray(0, end).toString()), body: bytes.subarray(end + 1) };
@@ -133,7 +140,11 @@ export class PostgresKeptAnswers extends KeptAnswers {
     await this.pool.query(`delete from gateway.answers where expires_at <= now() and ${mayRemove}`);
   }
 
-  private async keep(claim: Claim, { status, headers, body }: KeptAnswer, atMost: number): Promise<boolean> {
+  private async keep(
+    claim: IdempotencyClaim,
+    { status, headers, body }: SavedHttpResponse,
+    atMost: number,
+  ): Promise<boolean> {
     const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
     const sealed = this.secrets.sealBytes(await compressed(Buffer.concat([head, body])));
     const isKept = await this.change('keep', claim, {
@@ -147,7 +158,11 @@ export class PostgresKeptAnswers extends KeptAnswers {
   }
 
   /** Only its owner changes a row: who was taken for dead does not. */
-  private async change(name: string, { payer, key, owner }: Claim, { sql, and = 'true', values = [] }: Change) {
+  private async change(
+    name: string,
+    { payer, key, owner }: IdempotencyClaim,
+    { sql, and = 'true', values = [] }: Change,
+  ) {
     const { rowCount } = await this.pool.query({
       name: `answer-${name}`,
       text: `${sql} where payer_id = $1 and key = $2 and owner = $3 and ${and}`,

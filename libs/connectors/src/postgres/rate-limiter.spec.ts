@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { TooManyRequests } from '#application';
+import { TooManyRequestsError } from '#application';
 import { migrate } from '#foundation';
 import { StoreUnavailableError } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
@@ -47,7 +47,7 @@ test('gateways count together, also what comes at once: each address by itself, 
   expect(await allowed(times20((each) => each.count('invoices of an address', '192.0.2.1')))).toBe(20);
   expect(await allowed(times20((each) => each.count('challenges')))).toBe(30);
   const refused = await gateways[0]?.count('accounts of an address', '192.0.2.1').catch((error) => error);
-  expect(refused).toBeInstanceOf(TooManyRequests);
+  expect(refused).toBeInstanceOf(TooManyRequestsError);
   expect(refused.retryAfterSeconds).toBeGreaterThan(3_590);
   expect(refused.retryAfterSeconds).toBeLessThanOrEqual(3_600);
 });

@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
-import { AbuseLimits, type Counted, type Secrets, TooManyRequests } from '#application';
+import { RateLimiter, type RateLimitKey, type Secrets, TooManyRequestsError } from '#application';
 import { StoreUnavailableError } from '#kernel';
 
 const MINUTE_SECONDS = 60;
@@ -64,7 +64,7 @@ interface Limit {
 const freeWords = ({ freePerMinute, freePerDay }: AbuseRates) =>
   `Free models take ${freePerMinute} requests a minute and ${freePerDay} a day of one account; models that are paid for have no such limit`;
 
-const LIMITS: Readonly<Record<Counted, Limit>> = {
+const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
   'accounts of an address': {
     rate: 'accountsPerHour',
     seconds: HOUR_SECONDS,
@@ -115,8 +115,8 @@ const LIMITS: Readonly<Record<Counted, Limit>> = {
   },
 };
 
-export class PostgresAbuseLimits extends AbuseLimits {
-  private readonly limiters: ReadonlyMap<Counted, RateLimiterPostgres>;
+export class PostgresAbuseLimits extends RateLimiter {
+  private readonly limiters: ReadonlyMap<RateLimitKey, RateLimiterPostgres>;
   /** Who has asked for more, until the time is over: without a statement for each request. */
   private readonly refused = new LRUCache<string, true>({ maxSize: MOST_REFUSED, sizeCalculation: () => 1 });
 
@@ -126,17 +126,19 @@ export class PostgresAbuseLimits extends AbuseLimits {
     private readonly rates: AbuseRates,
   ) {
     super();
-    const limiters = (Object.keys(LIMITS) as Counted[]).map((counted) => [counted, this.limiter(counted)] as const);
+    const limiters = (Object.keys(LIMITS) as RateLimitKey[]).map(
+      (counted) => [counted, this.limiter(counted)] as const,
+    );
     this.limiters = new Map(limiters);
   }
 
-  async count(counted: Counted, whose = EVERYBODY): Promise<void> {
+  async count(counted: RateLimitKey, whose = EVERYBODY): Promise<void> {
     const hashed = this.secrets.digest(whose);
     const leftMs = this.refusedMs(counted, hashed) || (await this.consume(counted, hashed));
-    if (leftMs > 0) throw new TooManyRequests(LIMITS[counted].words(this.rates), Math.ceil(leftMs / 1_000));
+    if (leftMs > 0) throw new TooManyRequestsError(LIMITS[counted].words(this.rates), Math.ceil(leftMs / 1_000));
   }
 
-  isOver(counted: Counted, whose: string): boolean {
+  isOver(counted: RateLimitKey, whose: string): boolean {
     return this.refusedMs(counted, this.secrets.digest(whose)) > 0;
   }
 
@@ -145,7 +147,7 @@ export class PostgresAbuseLimits extends AbuseLimits {
   }
 
   /** @returns for how long it is one too many; 0 where it is not */
-  private async consume(counted: Counted, hashed: string): Promise<number> {
+  private async consume(counted: RateLimitKey, hashed: string): Promise<number> {
     try {
       await this.limiters.get(counted)?.consume(hashed);
       return 0;
@@ -158,11 +160,11 @@ export class PostgresAbuseLimits extends AbuseLimits {
     }
   }
 
-  private refusedMs(counted: Counted, hashed: string): number {
+  private refusedMs(counted: RateLimitKey, hashed: string): number {
     return Math.max(0, this.refused.getRemainingTTL(`${counted}:${hashed}`));
   }
 
-  private limiter(counted: Counted): RateLimiterPostgres {
+  private limiter(counted: RateLimitKey): RateLimiterPostgres {
     const { rate, seconds } = LIMITS[counted];
     const points = this.rates[rate];
     return new RateLimiterPostgres({

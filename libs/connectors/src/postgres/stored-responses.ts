@@ -1,10 +1,10 @@
 import pg from 'pg';
 import {
-  PreviousRemoved,
+  PreviousResponseRemovedError,
+  ResponseStore,
   type StoredChain,
   type StoredResponse,
-  StoredResponses,
-  type WantedResponse,
+  type StoredResponseRef,
 } from '#application';
 import type { Instant } from '#domain';
 import { mayRemove, storedBytes } from './stored-bytes.ts';
@@ -84,7 +84,7 @@ const removalFrom = (start: string) => `
 const REMOVED = 'r.id = $2 and (select app.stored_for_update($3)) is not null';
 
 /** Responses in PostgreSQL, as they were sealed. */
-export class PostgresStoredResponses extends StoredResponses {
+export class PostgresStoredResponses extends ResponseStore {
   constructor(private readonly pool: pg.Pool) {
     super();
   }
@@ -109,12 +109,12 @@ export class PostgresStoredResponses extends StoredResponses {
       values: [id, accountId, previousId, expiresAt, sealed.key, sealed.box, itemIds, atMost],
     });
     const { rows } = await saving.catch((error: unknown) => {
-      throw isOfMissing(error) ? new PreviousRemoved() : error;
+      throw isOfMissing(error) ? new PreviousResponseRemovedError() : error;
     });
     return rows[0]?.saved === true;
   }
 
-  async find(wanted: WantedResponse): Promise<StoredChain | undefined> {
+  async find(wanted: StoredResponseRef): Promise<StoredChain | undefined> {
     const { by, id, accountId, now, alone = false, take } = wanted;
     const { rows } = await this.pool.query<StoredRow>({
       name: `response-find-by-${by}${alone ? '-alone' : ''}`,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { ImageCall, MadeImages, UpstreamFailure } from '#application';
+import type { GeneratedImages, ImageCall, UpstreamError } from '#application';
 import { PIXEL } from '#testing';
 import { type Answering, AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
 import { VendorHttp } from '../http/provider-http.ts';
@@ -7,7 +7,7 @@ import { fal } from './fal/index.ts';
 import { google } from './google/index.ts';
 import { openAi } from './openai/index.ts';
 
-type Make = (call: ImageCall) => Promise<MadeImages>;
+type Make = (call: ImageCall) => Promise<GeneratedImages>;
 
 const server = new AnsweringServer();
 let http: VendorHttp;
@@ -35,13 +35,13 @@ const call = (more: Partial<ImageCall> = {}): ImageCall => ({
   ...more,
 });
 
-async function failureOf(vendor: keyof typeof makers, answer: Answering): Promise<UpstreamFailure> {
+async function failureOf(vendor: keyof typeof makers, answer: Answering): Promise<UpstreamError> {
   server.answer = answer;
   return makers[vendor](call()).then(
     () => {
       throw new Error('it was made');
     },
-    (failure: UpstreamFailure) => failure,
+    (failure: UpstreamError) => failure,
   );
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { type Hold, UpstreamFailure } from '#application';
+import { type Hold, UpstreamError } from '#application';
 import { listRequirements, readCatalogue, readProviders } from '#catalogue';
 import { openProviders } from './open-providers.ts';
 
@@ -16,12 +16,12 @@ const providers = openProviders([vendor('one', 'openai'), vendor('two', 'openai'
 });
 afterAll(() => providers.close());
 
-function refused(upstream: string): UpstreamFailure {
+function refused(upstream: string): UpstreamError {
   try {
     providers.of(hold, upstream, 'chat');
   } catch (error) {
-    expect(error).toBeInstanceOf(UpstreamFailure);
-    return error as UpstreamFailure;
+    expect(error).toBeInstanceOf(UpstreamError);
+    return error as UpstreamError;
   }
   throw new Error('it was given');
 }

@@ -1,5 +1,12 @@
 /** The one registry of vendors: each has the code of its protocol, its address and its credential. */
-import { type Capability, type Hold, type Provider, Providers, UpstreamFailure, type Vendors } from '#application';
+import {
+  type Capability,
+  type Hold,
+  type Provider,
+  type ProviderAvailability,
+  ProviderRegistry,
+  UpstreamError,
+} from '#application';
 import { type Timeouts, VendorHttp } from '../http/provider-http.ts';
 import { anthropic } from './anthropic/index.ts';
 import { data } from './data/index.ts';
@@ -50,7 +57,7 @@ export function openProviders(vendors: readonly Vendor[], settings: ProviderSett
   return new OpenedProviders(new Map(opened), new Set(settings.providers.keys()));
 }
 
-export class OpenedProviders extends Providers implements Vendors {
+export class OpenedProviders extends ProviderRegistry implements ProviderAvailability {
   constructor(
     private readonly providers: ReadonlyMap<string, Provider>,
     private readonly reached: ReadonlySet<string>,
@@ -87,6 +94,6 @@ export class OpenedProviders extends Providers implements Vendors {
   }
 }
 
-function unavailable(message: string): UpstreamFailure {
-  return new UpstreamFailure('upstream_unavailable', message, { unsent: true });
+function unavailable(message: string): UpstreamError {
+  return new UpstreamError('upstream_unavailable', message, { unsent: true });
 }

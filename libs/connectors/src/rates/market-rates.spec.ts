@@ -31,7 +31,7 @@ beforeEach(() => {
 
 const refused = (why: string) =>
   expect.objectContaining({
-    name: 'UpstreamFailure',
+    name: 'UpstreamError',
     code: 'upstream_unavailable',
     message: `No exchange rate can be believed at the moment: ${why}`,
   });

@@ -1,5 +1,5 @@
 import { Agent } from 'undici';
-import { type Clock, ExchangeRates, type Rate, UpstreamFailure } from '#application';
+import { type Clock, ExchangeRates, type Rate, UpstreamError } from '#application';
 import {
   type AcceptedRate,
   addToHistory,
@@ -138,7 +138,7 @@ export class MarketRates extends ExchangeRates {
     const next = Math.min(...sources.map(({ name }) => this.known.get(`${name} ${coin}`)?.askAgainAt ?? 0));
     const waitMs = Math.min(Math.max(next - this.clock.milliseconds(), 1_000), MAX_RETRY_MS);
     const message = `No exchange rate can be believed at the moment: ${WHY[doubt]}`;
-    throw new UpstreamFailure('upstream_unavailable', message, { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
+    throw new UpstreamError('upstream_unavailable', message, { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
   }
 
   private noteOutliers(coin: string, { price, quotes: used }: AcceptedRate, quotes: readonly RateQuote[]): void {

@@ -3,7 +3,7 @@
  * is none. A coin's names are data.
  */
 import { type Dispatcher, request } from 'undici';
-import { scrubbed } from '#application';
+import { sanitizeThirdPartyText } from '#application';
 import type { RateNames } from '#domain';
 import { money, type PicoUsd, parseJsonWithNumbersAsText } from '#kernel';
 import { USER_AGENT } from '../http/user-agent.ts';
@@ -69,7 +69,8 @@ const krakenProtocol: Protocol<readonly [asked: string, answered: string]> = {
   path: ([asked]) => `/0/public/Ticker?pair=${encodeURIComponent(asked)}`,
   read(answer, [, answered]) {
     const { error, result } = answer as KrakenAnswer;
-    if (Array.isArray(error) && error.length > 0) throw new Error(`it says ${scrubbed(String(error[0]))}`);
+    if (Array.isArray(error) && error.length > 0)
+      throw new Error(`it says ${sanitizeThirdPartyText(String(error[0]))}`);
     const { a, b, c } = result?.[answered] ?? {};
     const [ask, bid, last] = [priceIn(a?.[0]), priceIn(b?.[0]), priceIn(c?.[0])];
     const isNear = last * 100n >= bid * (100n - NEAR_PERCENT) && last * 100n <= ask * (100n + NEAR_PERCENT);

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { type FileStore, type KeptFile, newFileId } from '#application';
+import { type FileStore, generateFileId, type StoredFile } from '#application';
 
 const HOUR = 3_600_000;
 const NOW = Date.parse('2026-11-22T13:10:00Z');
 const BYTES = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 7) % 251));
 
-async function read(file: KeptFile | undefined, range?: { start: number; end: number }): Promise<Buffer> {
+async function read(file: StoredFile | undefined, range?: { start: number; end: number }): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
   for await (const piece of file?.read(range) ?? []) pieces.push(piece);
   return Buffer.concat(pieces);
@@ -26,7 +26,7 @@ export function fileStoreContract(
     let id: string;
     beforeEach(async () => {
       ({ store, leftovers } = await open());
-      id = newFileId('gen', NOW + 24 * HOUR);
+      id = generateFileId('gen', NOW + 24 * HOUR);
     });
 
     test('is found as it was kept, with its type and its size', async () => {
@@ -114,7 +114,7 @@ export function fileStoreContract(
     test('that was never kept is not found, by whatever name', async () => {
       await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       expect(await store.find({ id, n: 1 })).toBeUndefined();
-      expect(await store.find({ id: newFileId('gen', NOW), n: 0 })).toBeUndefined();
+      expect(await store.find({ id: generateFileId('gen', NOW), n: 0 })).toBeUndefined();
       for (const odd of ['', '..', `${id}/..`, `../${id}`, id.toUpperCase(), `${id} `, 'gen_'])
         expect(await store.find({ id: odd, n: 0 })).toBeUndefined();
       for (const n of [-1, 0.5, Number.NaN, 1e9]) expect(await store.find({ id, n })).toBeUndefined();
@@ -129,7 +129,7 @@ export function fileStoreContract(
     });
 
     test('is deleted with all others of its id, and with no other', async () => {
-      const other = newFileId('gen', NOW + 24 * HOUR);
+      const other = generateFileId('gen', NOW + 24 * HOUR);
       for (const n of [0, 1, 2]) await store.keep({ id, n, mediaType: 'image/png', bytes: BYTES });
       await store.keep({ id: other, n: 0, mediaType: 'image/png', bytes: BYTES });
       await store.remove(id);
@@ -140,8 +140,8 @@ export function fileStoreContract(
     });
 
     test('is deleted when its time is over, and no sooner', async () => {
-      const ids = [1, 2, 24].map((hours) => newFileId('gen', NOW + hours * HOUR));
-      const sealed = newFileId('req', NOW + HOUR);
+      const ids = [1, 2, 24].map((hours) => generateFileId('gen', NOW + hours * HOUR));
+      const sealed = generateFileId('req', NOW + HOUR);
       for (const each of [...ids, sealed]) {
         for (const n of [0, 1]) await store.keep({ id: each, n, mediaType: 'image/png', bytes: BYTES.subarray(0, 9) });
       }

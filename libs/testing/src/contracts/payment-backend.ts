@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { BackendPayment, PaymentBackend, RequestedPayment } from '#application';
+import type { BackendPayment, CreatedPayment, PaymentBackend } from '#application';
 import type { CoinTerms, Destination } from '#domain';
 import type { HowToPay } from '../world/sandbox-wallet.ts';
 
@@ -67,7 +67,7 @@ export function paymentBackendContract(
 let requested = 0;
 
 /** Asks for a payment as a top-up does. */
-function ask(backend: PaymentBackend, { coin, kind, units }: Taken, more = 0n): Promise<RequestedPayment> {
+function ask(backend: PaymentBackend, { coin, kind, units }: Taken, more = 0n): Promise<CreatedPayment> {
   const topupId = `contract${Date.now()}x${requested++}`;
   const returnUrl = `https://gateway.example/topup/checkout/${topupId}`;
   const terms = { topupId, coin, kind, memo: 'Päivää ☕', expirySeconds: EXPIRY_SECONDS, confirmations: CONFIRMATIONS };
@@ -90,7 +90,7 @@ function requests(taken: Taken, backend: () => PaymentBackend): void {
 
 /** The rules of a payment, in words that a test begins with. */
 type Rule = (story: {
-  readonly made: RequestedPayment;
+  readonly made: CreatedPayment;
   readonly pay: (units: bigint, how?: HowToPay) => Promise<string>;
   /** What is found once it is as it should be. */
   readonly found: (is: (payments: readonly BackendPayment[]) => boolean) => Promise<readonly BackendPayment[]>;

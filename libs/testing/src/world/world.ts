@@ -6,7 +6,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { INestApplicationContext } from '@nestjs/common';
-import { accountIdsOf, Clock, FileStore, filePath, LINK_LASTS_MS, LinkSigner, newFileId, Secrets } from '#application';
+import {
+  Clock,
+  FileStore,
+  filePath,
+  generateFileId,
+  LinkSigner,
+  MAX_LINK_LIFETIME_MS,
+  Secrets,
+  toAccountIds,
+} from '#application';
 import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { createLog, Foundation, readSettings, type Settings } from '#foundation';
@@ -166,7 +175,7 @@ export class World {
 
   /** What the books know an account by. */
   idOf({ creditId }: TestAccount): string {
-    return accountIdsOf(creditId, this.app.get(Secrets))[0];
+    return toAccountIds(creditId, this.app.get(Secrets))[0];
   }
 
   /** Pays an invoice of `usd` and waits until it is credited. */
@@ -227,8 +236,8 @@ export class World {
 
   /** Keeps a file for a day. @returns the path and query of its signed address */
   async keepFile(bytes: Uint8Array, mediaType: string): Promise<string> {
-    const until = this.app.get(Clock).milliseconds() + LINK_LASTS_MS;
-    const id = newFileId('gen', until);
+    const until = this.app.get(Clock).milliseconds() + MAX_LINK_LIFETIME_MS;
+    const id = generateFileId('gen', until);
     await this.app.get(FileStore).keep({ id, n: 0, mediaType, bytes });
     return `${filePath(id, 0)}?${this.app.get(LinkSigner).query('file', filePath(id, 0), until)}`;
   }
@@ -244,7 +253,7 @@ export class World {
     for await (const { events } of this.foundation.store.history(START_POSITION))
       facts.push(...(events as typeof facts));
     if (!account) return facts;
-    const streams = accountIdsOf(account.creditId, this.app.get(Secrets)).map((id) => `account-${id}`);
+    const streams = toAccountIds(account.creditId, this.app.get(Secrets)).map((id) => `account-${id}`);
     return facts.filter(({ stream }) => streams.includes(stream));
   }
 

@@ -5,7 +5,7 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import { type AbuseLimits, accountIdsOf, actorOf, type Caller, type Clock, type Secrets } from '#application';
+import { type Caller, type Clock, type RateLimiter, type Secrets, toAccountIds, toActor } from '#application';
 import { type Cause, createRootCause } from '#kernel';
 import { findKey } from '#projections';
 import type { OperationNotes } from '../../openapi/operation.ts';
@@ -57,7 +57,7 @@ export const Authenticated = createParamDecorator((_: unknown, context: Executio
 /** Hands a controller what the facts of its request say about their cause. */
 export const CausedBy = createParamDecorator((_: unknown, context: ExecutionContext): Cause => {
   const { caller, id } = context.switchToHttp().getRequest<FastifyRequest>();
-  return createRootCause(caller ? actorOf(caller) : ANYBODY, id);
+  return createRootCause(caller ? toActor(caller) : ANYBODY, id);
 });
 
 /**
@@ -68,7 +68,7 @@ export function findCallers(
   fastify: FastifyInstance,
   authenticator: Authenticator,
   doors: Doors,
-  limits: AbuseLimits,
+  limits: RateLimiter,
 ): void {
   fastify.decorateRequest('caller', undefined as unknown as Caller);
   fastify.decorateRequest('visitor', undefined);
@@ -201,7 +201,7 @@ export class Authenticator {
 
   /** The account itself, by its `credit_id`. */
   async owner(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
-    const ids = accountIdsOf(claimedCreditId(request, missing, creditId), this.ports.secrets);
+    const ids = toAccountIds(claimedCreditId(request, missing, creditId), this.ports.secrets);
     const known = this.owners.get(ids[0]);
     if (known) return known;
     const account = await this.ports.lookUps.make(request.ip, false, () => this.accountOf(ids));
@@ -216,7 +216,7 @@ export class Authenticator {
 
   private isAccountOf({ accountId }: Caller, named: unknown): boolean {
     if (typeof named !== 'string' || !UUID.test(named)) return false;
-    return accountIdsOf(named.toLowerCase(), this.ports.secrets).includes(accountId);
+    return toAccountIds(named.toLowerCase(), this.ports.secrets).includes(accountId);
   }
 
   /** The id of an account's key, by its secret; undefined when the account has no such key. @throws BooksBehind, BooksIncomplete */

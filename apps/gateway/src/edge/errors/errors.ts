@@ -2,14 +2,14 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
-  CONFLICTING_KEYS,
   type FailureCode,
-  FilesUnavailable,
-  HoldTaken,
-  IdempotencyConflict,
-  TooManyRequests,
-  UnservableRequest,
-  UpstreamFailure,
+  FileStoreUnavailableError,
+  HoldAlreadyExistsError,
+  IDEMPOTENCY_ERROR_TYPES,
+  IdempotencyConflictError,
+  InvalidRequestError,
+  TooManyRequestsError,
+  UpstreamError,
 } from '#application';
 import type { RejectionCode } from '#domain';
 import type { Log } from '#foundation';
@@ -194,7 +194,7 @@ export const ERROR_KINDS: readonly Kind[] = [
   UNFIT,
   NOTHING_TO_SERVE,
   ...NOT_THERE.values(),
-  ...CONFLICTING_KEYS.map((type): Kind => [409, type, 'invalid_request']),
+  ...IDEMPOTENCY_ERROR_TYPES.map((type): Kind => [409, type, 'invalid_request']),
   [UNEXPECTED.status, UNEXPECTED.type, UNEXPECTED.kind] as const,
 ].filter(([status, type, , code], i, all) => {
   const first = all.findIndex((other) => other[0] === status && other[1] === type && other[3] === code);
@@ -222,26 +222,26 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     const { code, message, details } = error;
     return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfter(error) });
   }
-  if (error instanceof UpstreamFailure) {
+  if (error instanceof UpstreamError) {
     const { code, status, retryAfterSeconds, param = null, word, told } = error;
     if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', told);
     const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
     return answer(FAILURES[code], told, { param, ...more, ...(word ? { code: word } : {}) });
   }
-  if (error instanceof TooManyRequests) {
+  if (error instanceof TooManyRequestsError) {
     const { message, retryAfterSeconds } = error;
     return answer(FAILURES.rate_limited, message, { retryAfterSeconds });
   }
-  if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
+  if (error instanceof HoldAlreadyExistsError) return answer(CONFLICT, error.message);
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
   if (error instanceof NotFound) return answer(NOT_FOUND, error.message);
   if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
-  if (error instanceof IdempotencyConflict) {
+  if (error instanceof IdempotencyConflictError) {
     const { retryAfterSeconds } = error;
     const more = retryAfterSeconds === undefined ? { final: true } : { retryAfterSeconds };
     return answer([409, error.type, 'invalid_request'], error.message, { param: error.of, ...more });
   }
-  if (error instanceof UnservableRequest) {
+  if (error instanceof InvalidRequestError) {
     const { status, message, param, tooLong } = error;
     if (status === 404) return notThere(param, message);
     if (status === 422) return answer(UNFIT, message, { param });
@@ -250,7 +250,8 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
   if (error instanceof BooksIncomplete) return answer(BEHIND, error.message);
   if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
-  if (error instanceof FilesUnavailable) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
+  if (error instanceof FileStoreUnavailableError)
+    return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof StoreUnavailableError) {
     return answer([503, 'unavailable', 'server'], 'The books cannot be reached at the moment', {
       retryAfterSeconds: 1,

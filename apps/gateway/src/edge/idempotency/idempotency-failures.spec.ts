@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { EXPIRY_MARGIN_MS, openStreams } from '#application';
+import { createStreams, EXPIRY_MARGIN_MS } from '#application';
 import type { AccountCommand } from '#domain';
 import { money, NO_SNAPSHOTS } from '#kernel';
 import { type Answer, BY_A_TEST, KeyedRequests } from '#testing';
@@ -26,7 +26,7 @@ const DEAD = 'gateway-dead';
 /** The account, as one more gateway has it. */
 function anotherWriter() {
   const { store, runtime } = requests.world.foundation;
-  const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
+  const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
   return (command: AccountCommand) => accounts.run(requests.world.idOf(requests.account), command, BY_A_TEST);
 }
 

@@ -1,16 +1,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type {
-  Audience,
   Caller,
-  FreeUse,
-  Idempotency,
-  KeptAnswer,
-  KeyedRequest,
+  ClaimedRequest,
+  ClientConnection,
+  FreeModelLimits,
+  IdempotencyService,
+  IdempotentRequest,
+  InvalidProofReason,
   Payer,
-  Payers,
-  Proof,
-  ProofFault,
-  Served,
+  PayerFactory,
+  SavedHttpResponse,
+  VerifiedProof,
 } from '#application';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { InvalidRequest } from '../errors/errors.ts';
@@ -26,21 +26,21 @@ export function sourceOf({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }
 
-type Serve = (payer: Payer, audience: Audience) => Promise<unknown>;
+type Serve = (payer: Payer, audience: ClientConnection) => Promise<unknown>;
 
 interface Serving {
   readonly serve: Serve;
-  readonly leftBy?: NonNullable<KeyedRequest['leftBy']>;
+  readonly leftBy?: NonNullable<IdempotentRequest['leftBy']>;
 }
 
 /** The one key of a payer that pays for one request. */
 const PROOF = 'proof of payment';
 
 export interface PaidRequestPorts {
-  readonly payers: Pick<Payers, 'of' | 'ofChallenge'>;
-  readonly idempotency: Idempotency;
+  readonly payers: Pick<PayerFactory, 'of' | 'ofChallenge'>;
+  readonly idempotency: IdempotencyService;
   readonly authenticator: Authenticator;
-  readonly freeUse: FreeUse;
+  readonly freeUse: FreeModelLimits;
   readonly doors: Doors;
 }
 
@@ -59,7 +59,7 @@ export class PaidRequests {
    * Serves a request that is known to be well-formed: once, where it has an Idempotency-Key, and with the answer of then
    * from then on. Without a caller it is paid for by the request. It is served under `request.id`. What goes on without its
    * gateway is not lost with its answer: `leftBy` says it.
-   * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost
+   * @throws IdempotencyConflictError when the key is another request's, or its request runs, or its answer is lost
    */
   async once(
     request: FastifyRequest,
@@ -92,9 +92,9 @@ export class PaidRequests {
   /** @returns why it is not served: the proof is right, and does not pay for this */
   private async paidFor(
     reply: FastifyReply,
-    { challengeId, issued }: Proof,
+    { challengeId, issued }: VerifiedProof,
     job: Serving,
-  ): Promise<ProofFault | undefined> {
+  ): Promise<InvalidProofReason | undefined> {
     const { request } = reply;
     const digest = this.ports.doors.digestOf(request);
     if (digest !== issued.request) return 'other request';
@@ -118,7 +118,7 @@ export class PaidRequests {
 
   private async serve(
     reply: FastifyReply,
-    served: Served | KeptAnswer | Pick<Served, 'payer'>,
+    served: ClaimedRequest | SavedHttpResponse | Pick<ClaimedRequest, 'payer'>,
     job: Serving,
   ): Promise<void> {
     if ('status' in served) return replay(served, reply);
@@ -131,7 +131,7 @@ export class PaidRequests {
   /**
    * Creates something that costs nothing, once for the request's Idempotency-Key: what it answers is the answer of
    * then from then on. It is for an account that exists, which the caller has shown to be his.
-   * @throws IdempotencyConflict when the key is another request's, or its request runs
+   * @throws IdempotencyConflictError when the key is another request's, or its request runs
    */
   async creation(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
     const key = String(request.headers['idempotency-key']);
@@ -146,11 +146,11 @@ export class PaidRequests {
     return create();
   }
 
-  private keyedBy(key: string, request: FastifyRequest, payer: string): KeyedRequest {
+  private keyedBy(key: string, request: FastifyRequest, payer: string): IdempotentRequest {
     return { ...this.keyed(key, request, payer), mayRead: () => this.ports.authenticator.mayRead(request) };
   }
 
-  private keyed(key: string, { id: requestId, url, body }: FastifyRequest, payer: string): KeyedRequest {
+  private keyed(key: string, { id: requestId, url, body }: FastifyRequest, payer: string): IdempotentRequest {
     if (!PRINTABLE.test(key)) {
       throw new InvalidRequest('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
     }
@@ -160,7 +160,7 @@ export class PaidRequests {
     return { payer, key, named: 'Idempotency-Key', about, requestId, mayRead };
   }
 
-  private record(reply: FastifyReply, ended: (answer: KeptAnswer | undefined) => Promise<void>): void {
+  private record(reply: FastifyReply, ended: (answer: SavedHttpResponse | undefined) => Promise<void>): void {
     const recording = new Recording(reply, (answer) => {
       const kept = ended(answer).finally(() => this.recordings.delete(kept));
       this.recordings.add(kept);
@@ -175,7 +175,7 @@ function working<T>({ request: { body } }: FastifyReply, work: () => Promise<T>)
   return body instanceof Upload ? body.during(work) : work();
 }
 
-function replay({ status, headers, body }: KeptAnswer, reply: FastifyReply): void {
+function replay({ status, headers, body }: SavedHttpResponse, reply: FastifyReply): void {
   reply.headers({ ...headers, 'idempotent-replayed': 'true' });
   reply.status(status).send(body);
 }

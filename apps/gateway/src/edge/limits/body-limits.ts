@@ -2,7 +2,7 @@
  * Limits of everything in a request but its content: names, ids, roles, tags. They are checked before anything looks
  * into it, so that no request makes us look up a name of 24 MB. What a model reads is only limited with the whole body.
  */
-import { isParsable, MAX_PARTS } from '#application';
+import { isWithinJsonLimits, MAX_PARTS } from '#application';
 import { InvalidRequest } from '../errors/errors.ts';
 
 /** Nesting of objects and lists. */
@@ -68,7 +68,7 @@ const ALL_CONTENT: ReadonlySet<string> = new Set(['arguments', 'input_schema', '
 
 /** @throws InvalidRequest for JSON with more objects, lists and fields than a body may have, before it is parsed */
 export function assertParsable(json: string): void {
-  if (!isParsable(json)) throw tooMany('objects, lists and fields', MAX_PARTS);
+  if (!isWithinJsonLimits(json)) throw tooMany('objects, lists and fields', MAX_PARTS);
 }
 
 /** @throws InvalidRequest that names the field */

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { type AbuseLimits, TooManyRequests } from '#application';
+import { type RateLimiter, TooManyRequestsError } from '#application';
 import { StoreUnavailableError } from '#kernel';
 import { BooksBehind, BooksIncomplete, Unauthorized } from '../errors/errors.ts';
 import { LookUps } from './credential-lookups.ts';
@@ -11,11 +11,11 @@ function limitsOf(most: number, mostMs?: number) {
   let counted = 0;
   const limits = {
     count: async () => {
-      if (++counted > most) throw new TooManyRequests('Too many', 1);
+      if (++counted > most) throw new TooManyRequestsError('Too many', 1);
     },
     isOver: () => counted > most,
   };
-  return new LookUps(limits as Pick<AbuseLimits, 'count' | 'isOver'> as AbuseLimits, mostMs);
+  return new LookUps(limits as Pick<RateLimiter, 'count' | 'isOver'> as RateLimiter, mostMs);
 }
 
 const failing = (error: Error) => () => Promise.reject(error);

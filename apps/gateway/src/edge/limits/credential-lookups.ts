@@ -1,4 +1,4 @@
-import { type AbuseLimits, TooManyRequests } from '#application';
+import { type RateLimiter, TooManyRequestsError } from '#application';
 import { StoreUnavailableError, withStoreTimeout } from '#kernel';
 import { BooksBehind, BooksIncomplete, Unauthorized } from '../errors/errors.ts';
 import { networkOf } from '../network/client-addresses.ts';
@@ -22,14 +22,14 @@ export class LookUps {
   private waiting = 0;
 
   constructor(
-    private readonly limits: AbuseLimits,
+    private readonly limits: RateLimiter,
     private readonly mostMs = MOST_MS,
   ) {}
 
   /**
    * @param known the credential was good here before
    * @param look is told for how many milliseconds it may wait for the read models
-   * @throws what the look-up throws; TooManyRequests where that is one wrong credential too many, or too many wait;
+   * @throws what the look-up throws; TooManyRequestsError where that is one wrong credential too many, or too many wait;
    *   StoreUnavailableError to who has waited for too long
    */
   async make<T>(ip: string, known: boolean, look: (withinMs: number) => Promise<T>): Promise<T> {
@@ -48,7 +48,7 @@ export class LookUps {
 
   private inTurn<T>(look: () => Promise<T>): Promise<T> {
     if (this.waiting >= MOST_WAITING)
-      throw new TooManyRequests('Too many wrong credentials come from your address', NEXT_TRY_SECONDS);
+      throw new TooManyRequestsError('Too many wrong credentials come from your address', NEXT_TRY_SECONDS);
     this.waiting++;
     const came = performance.now();
     const turn = () => {

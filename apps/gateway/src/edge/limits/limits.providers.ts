@@ -1,6 +1,6 @@
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
-import { AbuseLimits, FreeUse, Secrets } from '#application';
+import { FreeModelLimits, RateLimiter, Secrets } from '#application';
 import { abuseLimitMigrations, PostgresAbuseLimits } from '#connectors';
 import { Foundation, prepareDatabase } from '#foundation';
 import { Role } from '#modules';
@@ -9,9 +9,9 @@ import { LookUps } from './credential-lookups.ts';
 const SWEEP_EVERY_MS = 60_000;
 
 export const limitProviders: readonly Provider[] = [
-  { provide: AbuseLimits, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openLimits },
-  { provide: LookUps, inject: [AbuseLimits], useFactory: (limits: AbuseLimits) => new LookUps(limits) },
-  { provide: FreeUse, inject: [AbuseLimits], useFactory: (limits: AbuseLimits) => new FreeUse(limits) },
+  { provide: RateLimiter, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openLimits },
+  { provide: LookUps, inject: [RateLimiter], useFactory: (limits: RateLimiter) => new LookUps(limits) },
+  { provide: FreeModelLimits, inject: [RateLimiter], useFactory: (limits: RateLimiter) => new FreeModelLimits(limits) },
 ];
 
 async function openLimits(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {

@@ -1,12 +1,12 @@
 /** What operations give for nothing, and by whom it is counted: by the address, and by key and account where there is one. */
 import type { FastifyRequest } from 'fastify';
-import type { AbuseLimits } from '#application';
+import type { RateLimiter } from '#application';
 import { networkOf } from '../network/client-addresses.ts';
 
 export type Given = 'accounts' | 'invoices' | 'wallets' | 'changes';
 
-/** @throws TooManyRequests, StoreUnavailableError */
-export async function countGiven(limits: AbuseLimits, given: Given, { ip, caller }: FastifyRequest): Promise<void> {
+/** @throws TooManyRequestsError, StoreUnavailableError */
+export async function countGiven(limits: RateLimiter, given: Given, { ip, caller }: FastifyRequest): Promise<void> {
   switch (given) {
     case 'accounts':
       return limits.count('accounts of an address', networkOf(ip));

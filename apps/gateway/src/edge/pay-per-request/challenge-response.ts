@@ -1,12 +1,12 @@
 /** How a payment is asked for: `Payment` and L402 side by side, over one invoice, as the clients of both read them. */
 import type { FastifyReply } from 'fastify';
-import type { PaymentChallenge, ProofFault } from '#application';
+import type { InvalidProofReason, PaymentChallenge } from '#application';
 import { shapeFor } from '../errors/error-formats.ts';
 
 const PROBLEMS = 'https://paymentauth.org/problems';
 
 /** Why a payment is asked for: there was none, or what was shown is not one for this request. */
-export type WhyAsked = ProofFault | 'no proof';
+export type WhyAsked = InvalidProofReason | 'no proof';
 
 /** Names of problems are those of the `Payment` scheme. */
 const WHY: Readonly<Record<WhyAsked, readonly [problem: string, title: string, detail: string]>> = {

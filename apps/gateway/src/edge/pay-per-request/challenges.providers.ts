@@ -1,13 +1,13 @@
 import type { Provider } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import {
-  AbuseLimits,
   ChallengeTokens,
   Clock,
   ExchangeRates,
   IssueChallengeHandler,
-  OfferedPayments,
-  Proofs,
+  PaymentMethods,
+  ProofVerifier,
+  RateLimiter,
   Secrets,
   Streams,
 } from '#application';
@@ -18,18 +18,18 @@ import { Doors } from './pay-per-request-gate.ts';
 export const challengeProviders: readonly Provider[] = [
   { provide: ChallengeTokens, inject: [Secrets], useFactory: (secrets: Secrets) => new ChallengeTokens(secrets) },
   {
-    provide: Proofs,
+    provide: ProofVerifier,
     inject: [Streams, ChallengeTokens, Secrets, Clock],
     useFactory: ({ challenges }: Streams, tokens: ChallengeTokens, secrets: Secrets, clock: Clock) =>
-      new Proofs(challenges, tokens, secrets, clock),
+      new ProofVerifier(challenges, tokens, secrets, clock),
   },
   {
     provide: IssueChallengeHandler,
-    inject: [Streams, OfferedPayments, ExchangeRates, ChallengeTokens, Secrets, Clock],
+    inject: [Streams, PaymentMethods, ExchangeRates, ChallengeTokens, Secrets, Clock],
     useFactory: (
       ...[streams, offered, rates, tokens, secrets, clock]: [
         Streams,
-        OfferedPayments,
+        PaymentMethods,
         ExchangeRates,
         ChallengeTokens,
         Secrets,
@@ -39,14 +39,14 @@ export const challengeProviders: readonly Provider[] = [
   },
   {
     provide: Doors,
-    inject: [LookUps, CommandBus, OfferedPayments, Proofs, AbuseLimits, Secrets, PublicAddress],
+    inject: [LookUps, CommandBus, PaymentMethods, ProofVerifier, RateLimiter, Secrets, PublicAddress],
     useFactory: (
       ...[lookUps, commands, offered, proofs, limits, secrets, address]: [
         LookUps,
         CommandBus,
-        OfferedPayments,
-        Proofs,
-        AbuseLimits,
+        PaymentMethods,
+        ProofVerifier,
+        RateLimiter,
         Secrets,
         PublicAddress,
       ]

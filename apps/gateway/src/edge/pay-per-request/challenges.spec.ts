@@ -4,7 +4,7 @@ import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import canonicalize from 'canonicalize';
 import pg from 'pg';
-import { Catalogues, Clock, Streams } from '#application';
+import { CatalogueService, Clock, Streams } from '#application';
 import type { ChallengeIssued } from '#domain';
 import { type Answer, BY_A_TEST, chargesIn, PIXEL, World } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
@@ -481,7 +481,7 @@ describe('who has paid', () => {
 
   test('pays what he was told, whatever the price is by then', async () => {
     const { challenge, preimage } = await paid();
-    const catalogues = world.part(Catalogues);
+    const catalogues = world.part(CatalogueService);
     const { current } = catalogues;
     const dearer = current.priceList.lines.map((line) => ({
       ...line,

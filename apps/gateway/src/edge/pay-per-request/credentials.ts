@@ -5,7 +5,7 @@
  * token may also be the id of the challenge.
  */
 import type { FastifyRequest } from 'fastify';
-import type { ShownProof } from '#application';
+import type { PresentedProof } from '#application';
 
 /** Headers that name an account, or a key of it, however they are filled. */
 const ACCOUNT_HEADERS = ['x-api-key', 'api-key', 'x-credit-id'];
@@ -19,7 +19,7 @@ const BASE64URL = /^([\w-]*)(={0,2})$/;
 const MEMBERS = ['realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description'] as const;
 
 /** A proof; an account's credential, good or not, beside which no proof counts; or neither, or none that can be read. */
-export type Shown = ShownProof | 'account' | 'nothing' | 'malformed';
+export type Shown = PresentedProof | 'account' | 'nothing' | 'malformed';
 
 /** What a request shows. */
 export function shownBy({ headers, raw }: FastifyRequest): Shown {
@@ -38,17 +38,17 @@ function isOfProof(line: string): boolean {
   return /^(payment|l402|lsat)(\s|$)/i.test(line.trim());
 }
 
-function proofIn(scheme: string, credential: string): ShownProof | undefined {
+function proofIn(scheme: string, credential: string): PresentedProof | undefined {
   return scheme.toLowerCase() === 'payment' ? paymentIn(credential) : tokensIn(credential);
 }
 
-function tokensIn(credential: string): ShownProof | undefined {
+function tokensIn(credential: string): PresentedProof | undefined {
   const { tokens, preimage } = L402.exec(credential.trim().replace(/\s*([,:])\s*/g, '$1'))?.groups ?? {};
   if (tokens === undefined || preimage === undefined) return undefined;
   return { challenge: { tokens: tokens.split(',') }, preimage: preimage.toLowerCase() };
 }
 
-function paymentIn(credential: string): ShownProof | undefined {
+function paymentIn(credential: string): PresentedProof | undefined {
   const { challenge, payload } = objectIn(parsed(bytesIn(credential.trim()))) ?? {};
   const { id, ...echoed } = objectIn(challenge) ?? {};
   const { preimage } = objectIn(payload) ?? {};

@@ -6,18 +6,18 @@ import type { CommandBus } from '@nestjs/cqrs';
 import canonicalize from 'canonicalize';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
-  type AbuseLimits,
-  AskingPayer,
+  canIssueChallenges,
+  type InvalidProofReason,
   IssueChallenge,
-  type OfferedPayments,
   type Payer,
-  PaymentWanted,
-  type Proof,
-  type ProofFault,
-  type Proofs,
+  type PaymentMethods,
+  PaymentRequiredError,
+  type ProofVerifier,
+  QuoteOnlyPayer,
+  type RateLimiter,
   type Secrets,
-  takesChallenges,
-  UpstreamFailure,
+  UpstreamError,
+  type VerifiedProof,
 } from '#application';
 import type { RejectionCode } from '#domain';
 import { createRootCause, Rejection } from '#kernel';
@@ -29,7 +29,7 @@ import { sendChallenge, type WhyAsked } from './challenge-response.ts';
 import { shownBy } from './credentials.ts';
 
 /** A caller without an account: one that has paid for its request, or one to be asked for a payment, and why. */
-export type Visitor = { readonly proof: Proof } | { readonly why: WhyAsked };
+export type Visitor = { readonly proof: VerifiedProof } | { readonly why: WhyAsked };
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -39,7 +39,7 @@ declare module 'fastify' {
 }
 
 /** Of a proof that is right, and pays for nothing (any more). */
-const FAULTS: Partial<Record<RejectionCode, ProofFault>> = {
+const FAULTS: Partial<Record<RejectionCode, InvalidProofReason>> = {
   challenge_expired: 'expired',
   challenge_mismatch: 'other request',
   challenge_used: 'used',
@@ -48,7 +48,7 @@ const RETRY_AFTER_SECONDS = 5;
 
 /** Nothing of the kind was asked for, or it was not paid. */
 class WrongProof extends Unauthorized {
-  constructor(readonly fault: ProofFault) {
+  constructor(readonly fault: InvalidProofReason) {
     super('The proof of payment is not valid');
   }
 }
@@ -56,9 +56,9 @@ class WrongProof extends Unauthorized {
 interface Ports {
   readonly lookUps: LookUps;
   readonly commands: CommandBus;
-  readonly offered: OfferedPayments;
-  readonly proofs: Proofs;
-  readonly limits: AbuseLimits;
+  readonly offered: PaymentMethods;
+  readonly proofs: ProofVerifier;
+  readonly limits: RateLimiter;
   readonly secrets: Secrets;
   readonly address: PublicAddress;
 }
@@ -69,7 +69,7 @@ export class Doors {
   /**
    * Who sends a request without an account's credential, by its headers alone; undefined where it has one, or nothing can be
    * paid for by the request here.
-   * @throws TooManyRequests, StoreUnavailableError
+   * @throws TooManyRequestsError, StoreUnavailableError
    */
   async visitor(request: FastifyRequest): Promise<Visitor | undefined> {
     const shown = shownBy(request);
@@ -77,14 +77,14 @@ export class Doors {
     const checked =
       typeof shown === 'object' ? await this.looked(request, () => this.ports.proofs.check(shown, this.realm)) : shown;
     if (typeof checked === 'object') return { proof: checked };
-    if (!takesChallenges(this.ports.offered)) return undefined;
+    if (!canIssueChallenges(this.ports.offered)) return undefined;
     await this.count(request);
     return { why: checked === 'nothing' ? 'no proof' : checked };
   }
 
   /**
    * Who sends a request with a proof of payment, whatever that was used for; undefined where it has none.
-   * @throws Unauthorized when the proof is not right; TooManyRequests
+   * @throws Unauthorized when the proof is not right; TooManyRequestsError
    */
   async prover(request: FastifyRequest): Promise<Visitor | undefined> {
     const shown = shownBy(request);
@@ -113,14 +113,18 @@ export class Doors {
   }
 
   /** The same, for a proof that is right and does not pay for this: it was let in without being counted. */
-  async askAgain(reply: FastifyReply, why: ProofFault, quote: (payer: Payer) => Promise<unknown>): Promise<void> {
+  async askAgain(
+    reply: FastifyReply,
+    why: InvalidProofReason,
+    quote: (payer: Payer) => Promise<unknown>,
+  ): Promise<void> {
     await this.count(reply.request);
     reply.removeHeader('x-generation-id');
     await this.ask(reply, why, quote);
   }
 
   /** What became of a request whose proof was right: why its payer is asked again; undefined for what is no fault of the proof. */
-  faultIn(error: unknown): ProofFault | undefined {
+  faultIn(error: unknown): InvalidProofReason | undefined {
     return error instanceof Rejection ? FAULTS[error.code as RejectionCode] : undefined;
   }
 
@@ -133,7 +137,10 @@ export class Doors {
   }
 
   /** A proof is a credential: who tries many that pay for nothing has them looked up as other wrong ones are. */
-  private async looked({ ip }: FastifyRequest, look: () => Promise<Proof | ProofFault>): Promise<Proof | ProofFault> {
+  private async looked(
+    { ip }: FastifyRequest,
+    look: () => Promise<VerifiedProof | InvalidProofReason>,
+  ): Promise<VerifiedProof | InvalidProofReason> {
     try {
       return await this.ports.lookUps.make(ip, false, async () => {
         const found = await look();
@@ -160,11 +167,11 @@ export function pathOf(url: string): string {
   return url.replace(/^\/v1(?=\/)/, '').replace(/^([^?]*)\/(?=\?|$)/, '$1');
 }
 
-async function wantedBy(quote: (payer: Payer) => Promise<unknown>): Promise<PaymentWanted> {
+async function wantedBy(quote: (payer: Payer) => Promise<unknown>): Promise<PaymentRequiredError> {
   try {
-    await quote(new AskingPayer());
+    await quote(new QuoteOnlyPayer());
   } catch (error) {
-    if (error instanceof PaymentWanted) return error;
+    if (error instanceof PaymentRequiredError) return error;
     throw error;
   }
   throw new Error('a request was served that nobody has paid for');
@@ -180,7 +187,7 @@ function canonical(body: unknown): string {
 
 /** The node or the rates are away: nothing of it is the caller's fault. */
 function unavailable(cause: unknown): never {
-  if (!(cause instanceof UpstreamFailure)) throw cause;
+  if (!(cause instanceof UpstreamError)) throw cause;
   const message = 'Payments cannot be asked for at the moment';
-  throw new UpstreamFailure('upstream_unavailable', message, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS });
+  throw new UpstreamError('upstream_unavailable', message, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS });
 }

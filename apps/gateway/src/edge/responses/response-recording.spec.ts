@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, jest, test } from '@jest/globals';
 import type { FastifyReply } from 'fastify';
-import type { KeptAnswer } from '#application';
+import type { SavedHttpResponse } from '#application';
 import { Recording, record, recordSent } from './response-recording.ts';
 import { SseClient } from './sse.ts';
 
@@ -12,7 +12,7 @@ function recorded() {
   const fake = { raw, statusCode: 200, hijack: () => {}, headers: () => {}, getHeaders: () => headers, request: {} };
   const reply = fake as unknown as FastifyReply;
   const kept = Promise.withResolvers<void>();
-  const answers: (KeptAnswer | undefined)[] = [];
+  const answers: (SavedHttpResponse | undefined)[] = [];
   const recording = new Recording(reply, (answer) => {
     answers.push(answer);
     return kept.promise;

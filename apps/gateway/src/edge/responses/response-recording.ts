@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import type { Audience, KeptAnswer } from '#application';
+import type { ClientConnection, SavedHttpResponse } from '#application';
 import { addReceipt } from '../pay-per-request/receipts.ts';
 
 /** A longer answer is delivered, but not kept. */
@@ -14,7 +14,7 @@ export class Recording {
   /** @param done what is done with the answer; it is undefined when there is nothing that could be replayed */
   constructor(
     private readonly reply: FastifyReply,
-    private readonly done: (answer: KeptAnswer | undefined) => Promise<void>,
+    private readonly done: (answer: SavedHttpResponse | undefined) => Promise<void>,
   ) {}
 
   add(piece: Uint8Array): void {
@@ -29,7 +29,7 @@ export class Recording {
     return this.ended;
   }
 
-  private answer(last: unknown): KeptAnswer | undefined {
+  private answer(last: unknown): SavedHttpResponse | undefined {
     if (typeof last !== 'string' && !(last instanceof Uint8Array)) return undefined;
     this.add(Buffer.from(last));
     if (this.size > MAX_KEPT_BYTES) return undefined;
@@ -70,7 +70,7 @@ export function departure({ raw }: FastifyReply, closed?: () => void): Promise<v
 }
 
 /** Who waits for an answer in one piece. Streams have a client of their own: nothing is listened for that nobody asks. */
-export class WholeAudience implements Audience {
+export class WholeAudience implements ClientConnection {
   constructor(private readonly reply: FastifyReply) {}
 
   get left(): Promise<void> {

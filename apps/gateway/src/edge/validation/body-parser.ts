@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Gathered } from '#application';
+import { ByteAccumulator } from '#application';
 import { MAX_VISITOR_BYTES, MAX_VISITOR_UPLOAD_BYTES } from '../authentication/authenticator.ts';
 import { InvalidRequest, TooLarge, UnsupportedMedia } from '../errors/errors.ts';
 import { assertBounded, assertParsable } from '../limits/body-limits.ts';
@@ -168,7 +168,7 @@ function linger({ raw }: FastifyRequest, reply: FastifyReply, payload: unknown, 
 /** Puts the pieces of a body together. */
 function gather(request: FastifyRequest, payload: Readable, done: (error: Error | null, body?: Buffer) => void): void {
   const limit = limitOf(request);
-  const body = new Gathered();
+  const body = new ByteAccumulator();
   const end = (error: Error | null) => {
     payload.off('data', take).off('end', finish).off('error', fail);
     if (!error) return done(null, body.bytes);

@@ -1,5 +1,5 @@
 /** Lists of what speaks and what transcribes, with prices and voices. */
-import { languagesOf } from '#application';
+import { listLanguages } from '#application';
 import { type AnyModel, isMedia, LISTED_UNITS, type MediaModel, mediaCapability } from '#catalogue';
 import { calculateCostAndPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
@@ -30,7 +30,7 @@ export function audioModelWire(model: MediaModel) {
     unit,
     ...priced(prices),
     variants: prices.flatMap(({ when, ...price }) => (when ? [{ ...when, ...priced([price]) }] : [])),
-    languages: speaks ? languagesOf(model) : (choices?.language ?? []),
+    languages: speaks ? listLanguages(model) : (choices?.language ?? []),
     max_characters: maxCharacters ?? null,
   };
 }

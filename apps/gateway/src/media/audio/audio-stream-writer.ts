@@ -1,9 +1,9 @@
 import type { FastifyReply } from 'fastify';
-import type { BytesClient, Receipt } from '#application';
+import type { ByteWriter, Receipt } from '#application';
 import { ReplyStream } from '../../edge/responses/http-stream-writer.ts';
 
 /** A client that receives sound as it is made. */
-export class SoundClient extends ReplyStream implements BytesClient {
+export class SoundClient extends ReplyStream implements ByteWriter {
   constructor(reply: FastifyReply) {
     super(reply);
   }

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, HttpCode, Post, Query, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, Catalogues, Speak, speaks, Transcribe } from '#application';
+import { type Caller, CatalogueService, Speak, supportsLanguage, Transcribe } from '#application';
 import { Authenticated } from '../../edge/authentication/authenticator.ts';
 import { PaidRequests, sourceOf } from '../../edge/idempotency/paid-request-handler.ts';
 import { Uploaded, type UploadedFile } from '../../edge/uploads/upload.ts';
@@ -20,7 +20,7 @@ export class SoundController {
   constructor(
     private readonly commands: CommandBus,
     private readonly paid: PaidRequests,
-    private readonly catalogues: Catalogues,
+    private readonly catalogues: CatalogueService,
   ) {}
 
   @Post(at('transcriptions'))
@@ -60,7 +60,7 @@ export class SoundController {
   voices(@Query() { language }: VoicesQuery) {
     const wanted = language?.toLowerCase().split(/[-_]/)[0] || undefined;
     const data = soundModels(this.catalogues.current.models).flatMap((model) => {
-      const voices = model.voices.filter((voice) => wanted === undefined || speaks(model, voice, wanted));
+      const voices = model.voices.filter((voice) => wanted === undefined || supportsLanguage(model, voice, wanted));
       return voicesWire({ ...model, voices });
     });
     return { object: 'list', data };

@@ -1,5 +1,5 @@
 import type { Provider } from '@nestjs/common';
-import { RecordingLength, SpeakHandler, TranscribeHandler } from '#application';
+import { AudioDurationCounter, SpeakHandler, TranscribeHandler } from '#application';
 import { CountedLengths } from '#connectors';
 import { Role } from '#modules';
 import { AudioListener } from './audio-listener.ts';
@@ -7,6 +7,6 @@ import { AudioListener } from './audio-listener.ts';
 export const soundProviders: readonly Provider[] = [
   SpeakHandler,
   TranscribeHandler,
-  { provide: RecordingLength, inject: [Role], useFactory: (role: Role) => role.keep(new CountedLengths()) },
+  { provide: AudioDurationCounter, inject: [Role], useFactory: (role: Role) => role.keep(new CountedLengths()) },
   { provide: AudioListener, inject: [Role], useFactory: (role: Role) => role.keep(new AudioListener()) },
 ];

@@ -4,10 +4,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   type Caller,
   type DeliveredImage,
-  type ImageAnswer,
+  formatSseEvent,
+  GenerateImages,
+  type GenerateImagesResult,
   type ImageBody,
-  MakeImages,
-  sseEvent,
   type UploadedImages,
 } from '#application';
 import { toUsdJsonNumber } from '#kernel';
@@ -96,7 +96,7 @@ export class ImagesController {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const asked = { requestId: request.id, source: sourceOf(request), audience, as } as const;
       const make = () =>
-        this.commands.execute(new MakeImages(payer, asked, body, upload ? picturesOf(upload) : undefined));
+        this.commands.execute(new GenerateImages(payer, asked, body, upload ? picturesOf(upload) : undefined));
       const answer = await (upload ? upload.during(make) : make());
       if (isStreamed)
         reply
@@ -120,19 +120,19 @@ function shown(image: DeliveredImage) {
 }
 
 /** OpenAI's event of a finished image, for each. No vendor sends images in parts, so there is no other. */
-function streamed({ model, images, charged }: ImageAnswer, made: 'image_generation' | 'image_edit'): string {
+function streamed({ model, images, charged }: GenerateImagesResult, made: 'image_generation' | 'image_edit'): string {
   const type = `${made}.completed`;
   const cost = toUsdJsonNumber(charged);
   const created_at = Math.floor(Date.now() / 1_000);
   return images
     .map((image) => {
       const output_format = image.mediaType.slice('image/'.length);
-      return sseEvent(JSON.stringify({ type, created_at, model, cost, output_format, ...shown(image) }), type);
+      return formatSseEvent(JSON.stringify({ type, created_at, model, cost, output_format, ...shown(image) }), type);
     })
     .join('');
 }
 
-function wire({ model, images, charged }: ImageAnswer): string {
+function wire({ model, images, charged }: GenerateImagesResult): string {
   return JSON.stringify({
     created: Math.floor(Date.now() / 1_000),
     model,

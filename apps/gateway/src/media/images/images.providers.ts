@@ -1,44 +1,50 @@
 import type { Provider } from '@nestjs/common';
 import {
-  Catalogues,
+  BillingEngine,
+  CatalogueService,
   Clock,
-  Downloads,
+  Downloader,
   EndpointHealth,
   FileStore,
+  GenerateImagesHandler,
   ImageFiles,
   ImageMaker,
-  ImageQuotes,
-  MakeImagesHandler,
+  ImageQuoter,
   MediaLinks,
-  Paying,
-  Providers,
-  RefusedPrompts,
+  ProviderRegistry,
+  RejectedPrompts,
 } from '#application';
 import { pictureTypeOf } from '#connectors';
 import { Role } from '#modules';
 
 export const imageProviders: readonly Provider[] = [
   {
-    provide: RefusedPrompts,
+    provide: RejectedPrompts,
     inject: [Clock, Role],
-    useFactory: (clock: Clock, { settings }: Role) => new RefusedPrompts(clock, settings.refusedPerHour),
+    useFactory: (clock: Clock, { settings }: Role) => new RejectedPrompts(clock, settings.refusedPerHour),
   },
   {
-    provide: ImageQuotes,
-    inject: [Catalogues, EndpointHealth],
-    useFactory: (catalogues: Catalogues, health: EndpointHealth) => new ImageQuotes(catalogues, health),
+    provide: ImageQuoter,
+    inject: [CatalogueService, EndpointHealth],
+    useFactory: (catalogues: CatalogueService, health: EndpointHealth) => new ImageQuoter(catalogues, health),
   },
   {
     provide: ImageFiles,
-    inject: [Downloads, FileStore, MediaLinks, Clock],
-    useFactory: (downloads: Downloads, store: FileStore, links: MediaLinks, clock: Clock) =>
+    inject: [Downloader, FileStore, MediaLinks, Clock],
+    useFactory: (downloads: Downloader, store: FileStore, links: MediaLinks, clock: Clock) =>
       new ImageFiles({ downloads, store, links, clock, pictureTypeOf }),
   },
   {
-    provide: MakeImagesHandler,
-    inject: [ImageQuotes, Paying, Providers, ImageFiles, RefusedPrompts],
+    provide: GenerateImagesHandler,
+    inject: [ImageQuoter, BillingEngine, ProviderRegistry, ImageFiles, RejectedPrompts],
     useFactory: (
-      ...[quotes, paying, providers, files, refused]: [ImageQuotes, Paying, Providers, ImageFiles, RefusedPrompts]
-    ) => new MakeImagesHandler(quotes, paying, { maker: new ImageMaker(providers, files), files }, refused),
+      ...[quotes, paying, providers, files, refused]: [
+        ImageQuoter,
+        BillingEngine,
+        ProviderRegistry,
+        ImageFiles,
+        RejectedPrompts,
+      ]
+    ) => new GenerateImagesHandler(quotes, paying, { maker: new ImageMaker(providers, files), files }, refused),
   },
 ];

@@ -1,12 +1,12 @@
 import type pg from 'pg';
-import { type Clock, RefusedVideos, UpstreamFailure } from '#application';
+import { type Clock, RejectedVideoLimit, UpstreamError } from '#application';
 import { countRefusedVideos } from '#projections';
 
 const HOUR_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 600;
 
 /** As the history has them: it follows within moments, and what is too much meanwhile is bounded by the money that is held. */
-export class RefusedInHistory extends RefusedVideos {
+export class RefusedInHistory extends RejectedVideoLimit {
   constructor(
     private readonly pool: pg.Pool,
     private readonly clock: Clock,
@@ -19,6 +19,6 @@ export class RefusedInHistory extends RefusedVideos {
     const refused = await countRefusedVideos(this.pool, accountId, this.clock.in(-HOUR_MS));
     if (refused < this.perHour) return;
     const message = `Vendors refused ${refused} prompts for videos of this account within an hour, and no more are taken`;
-    throw new UpstreamFailure('rate_limited', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });
+    throw new UpstreamError('rate_limited', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   }
 }

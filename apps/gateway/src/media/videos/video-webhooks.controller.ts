@@ -1,6 +1,6 @@
 import { Controller, HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { VideoHookReceiver } from '#application';
+import { VideoWebhookReceiver } from '#application';
 import { NotFound, Unauthorized } from '../../edge/errors/errors.ts';
 import { Operation } from '../../openapi/operation.ts';
 import * as operations from './videos.operations.ts';
@@ -8,7 +8,7 @@ import * as operations from './videos.operations.ts';
 /** Web hooks of vendors that make videos. They are believed no more than that a video is worth a look. */
 @Controller()
 export class VideoHooksController {
-  constructor(private readonly receiver: VideoHookReceiver) {}
+  constructor(private readonly receiver: VideoWebhookReceiver) {}
 
   @Post('v1/videos/webhooks/:vendor/:token')
   @HttpCode(200)

@@ -1,4 +1,4 @@
-import { LINK_LASTS_MS, type MediaLinks, readFileId } from '#application';
+import { MAX_LINK_LIFETIME_MS, type MediaLinks, parseFileId } from '#application';
 import type { VideoRequested, VideoState } from '#domain';
 import { money, toUsdJsonNumber } from '#kernel';
 
@@ -17,7 +17,7 @@ type Requested = VideoRequested['data'];
 
 /** What a request for a video is answered with; the same again, whenever it is asked again. */
 export function submitted(id: string, request: Requested, links: MediaLinks) {
-  const until = Date.parse(request.at) + LINK_LASTS_MS;
+  const until = Date.parse(request.at) + MAX_LINK_LIFETIME_MS;
   return {
     ...headOf(id, request),
     status: 'pending',
@@ -49,7 +49,7 @@ function headOf(id: string, { query, at }: Requested) {
 
 /** Its address ends with the file. */
 function fileOf({ result }: Requested, content_type: string, { links, now }: Links) {
-  const end = (readFileId(result)?.hour ?? 0) * HOUR_MS;
+  const end = (parseFileId(result)?.hour ?? 0) * HOUR_MS;
   if (now >= end) return {};
-  return { data: { url: links.file(result, 0, Math.min(now + LINK_LASTS_MS, end)), content_type } };
+  return { data: { url: links.file(result, 0, Math.min(now + MAX_LINK_LIFETIME_MS, end)), content_type } };
 }

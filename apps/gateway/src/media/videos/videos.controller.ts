@@ -10,7 +10,7 @@ import {
   type Secrets,
   type Streams,
   statusPath,
-  videoIdOf,
+  toVideoId,
 } from '#application';
 import { CHALLENGE, type VideoRequested, type VideoState } from '#domain';
 import { toStreamName } from '#kernel';
@@ -85,7 +85,7 @@ export class VideosController {
     if (isSigned) {
       const checked = signer.check('status', statusPath(id), query);
       if (!checked.ok)
-        throw new Forbidden(checked.why === 'expired' ? 'This address has expired' : 'This address is not valid');
+        throw new Forbidden(checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid');
     } else if (!caller && !visitor) throw new Unauthorized(NO_CREDENTIAL);
     if (!ID.test(id)) throw new NotFound(NONE);
     const video = await videos.read(id);
@@ -104,7 +104,7 @@ export class VideosController {
 
   /** The gateway of an earlier request may have died behind the video's first fact: the video is made all the same. */
   private async leftBy(requestId: string, isPaidAlone: boolean) {
-    const id = videoIdOf(requestId, this.given.secrets);
+    const id = toVideoId(requestId, this.given.secrets);
     const video = await this.given.videos.read(id);
     if (!video.request) return undefined;
     // What failed is not paid for, and a payment is for the request and not for one try of it.

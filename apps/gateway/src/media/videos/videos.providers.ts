@@ -1,24 +1,24 @@
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import {
-  Catalogues,
+  BillingEngine,
+  CatalogueService,
   Clock,
   EndpointHealth,
   FileStore,
   ImageFiles,
-  KeptRequests,
   LinkSigner,
   MediaLinks,
-  Paying,
-  Providers,
-  RefusedVideos,
+  ProviderRegistry,
+  RejectedVideoLimit,
   RequestVideoHandler,
   Secrets,
   Streams,
-  VideoHints,
-  VideoHookReceiver,
-  VideoHooks,
-  VideoQuotes,
+  VideoPollTrigger,
+  VideoQuoter,
+  VideoRequestStore,
+  VideoWebhookReceiver,
+  VideoWebhooks,
 } from '#application';
 import { videoWorkflow } from '#domain';
 import { PostgresDueTable } from '#eventstore';
@@ -28,17 +28,17 @@ import { VideoSurroundings } from './videos.controller.ts';
 
 export const videoProviders: readonly Provider[] = [
   {
-    provide: VideoQuotes,
-    inject: [Catalogues, EndpointHealth],
-    useFactory: (catalogues: Catalogues, health: EndpointHealth) => new VideoQuotes(catalogues, health),
+    provide: VideoQuoter,
+    inject: [CatalogueService, EndpointHealth],
+    useFactory: (catalogues: CatalogueService, health: EndpointHealth) => new VideoQuoter(catalogues, health),
   },
   {
-    provide: KeptRequests,
+    provide: VideoRequestStore,
     inject: [FileStore, Secrets],
-    useFactory: (files: FileStore, secrets: Secrets) => new KeptRequests(files, secrets),
+    useFactory: (files: FileStore, secrets: Secrets) => new VideoRequestStore(files, secrets),
   },
   {
-    provide: RefusedVideos,
+    provide: RejectedVideoLimit,
     inject: [pg.Pool, Clock, Role],
     useFactory: (pool: pg.Pool, clock: Clock, { settings }: Role) =>
       new RefusedInHistory(pool, clock, settings.refusedPerHour),
@@ -52,34 +52,38 @@ export const videoProviders: readonly Provider[] = [
   },
   {
     provide: RequestVideoHandler,
-    inject: [VideoQuotes, Paying, ImageFiles, KeptRequests, RefusedVideos, VideoSurroundings],
+    inject: [VideoQuoter, BillingEngine, ImageFiles, VideoRequestStore, RejectedVideoLimit, VideoSurroundings],
     useFactory: (
       ...[quotes, paying, images, requests, refused, { videos, secrets, clock }]: [
-        VideoQuotes,
-        Paying,
+        VideoQuoter,
+        BillingEngine,
         ImageFiles,
-        KeptRequests,
-        RefusedVideos,
+        VideoRequestStore,
+        RejectedVideoLimit,
         VideoSurroundings,
       ]
     ) => new RequestVideoHandler(quotes, paying, { images, requests, refused, secrets, clock }, videos),
   },
   {
-    provide: VideoHooks,
+    provide: VideoWebhooks,
     inject: [Role, Secrets],
-    useFactory: ({ settings }: Role, secrets: Secrets) => new VideoHooks(settings.publicBaseUrl, secrets),
+    useFactory: ({ settings }: Role, secrets: Secrets) => new VideoWebhooks(settings.publicBaseUrl, secrets),
   },
-  { provide: VideoHints, inject: [pg.Pool, Clock], useFactory: videoHints },
+  { provide: VideoPollTrigger, inject: [pg.Pool, Clock], useFactory: videoHints },
   {
-    provide: VideoHookReceiver,
-    inject: [VideoHooks, VideoHints, Providers, VideoSurroundings],
-    useFactory: (hooks: VideoHooks, hints: VideoHints, providers: Providers, { videos, clock }: VideoSurroundings) =>
-      new VideoHookReceiver({ hooks, hints, providers, videos, clock }),
+    provide: VideoWebhookReceiver,
+    inject: [VideoWebhooks, VideoPollTrigger, ProviderRegistry, VideoSurroundings],
+    useFactory: (
+      hooks: VideoWebhooks,
+      hints: VideoPollTrigger,
+      providers: ProviderRegistry,
+      { videos, clock }: VideoSurroundings,
+    ) => new VideoWebhookReceiver({ hooks, hints, providers, videos, clock }),
   },
 ];
 
 /** Sagas find what is due in a moment, whichever process they run in. */
-function videoHints(pool: pg.Pool, clock: Clock): VideoHints {
+function videoHints(pool: pg.Pool, clock: Clock): VideoPollTrigger {
   const due = new PostgresDueTable(pool);
   return { wake: (jobId) => due.wake(videoWorkflow.name, [jobId], clock.now()) };
 }

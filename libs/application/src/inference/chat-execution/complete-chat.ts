@@ -1,67 +1,72 @@
 /** One chat completion: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Endpoint } from '#catalogue';
-import { Paying } from '../../billing/billing-engine.ts';
+import { BillingEngine } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
-import { Providers } from '../../providers/provider.ts';
+import { ProviderRegistry } from '../../providers/provider.ts';
 import type { SearchQuery } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { nameWhatIsAfforded } from '../chat/chat-quote.ts';
-import { type AnswerClient, type Answering, ClientPatience, type WholeChat } from '../chat/completion-writer.ts';
-import { type ChatRequest, Chats } from '../responses/chat-service.ts';
+import { explainInsufficientBalance } from '../chat/chat-quote.ts';
+import {
+  type BilledCompletion,
+  type ChatExecutor,
+  type CompletionWriter,
+  KeepAliveSettings,
+} from '../chat/completion-writer.ts';
+import { type ChatParams, ChatService } from '../responses/chat-service.ts';
 import { withResults } from '../search/results.ts';
-import { SearchingChat } from '../search/search-chat.ts';
-import type { SearchBefore, SearchByTool } from '../search/search-plan.ts';
-import { ChatQuotes } from './chat-quoter.ts';
-import { affordedSearches, type ChatOrder, saleOf } from './quote-chat.ts';
-import { counted, identityOf, OneCall, upstreamCall } from './single-call-chat.ts';
+import { SearchChat } from '../search/search-chat.ts';
+import type { PreSearchPlan, ToolSearchPlan } from '../search/search-plan.ts';
+import { ChatQuoter } from './chat-quoter.ts';
+import { type ChatOrder, limitSearchesToHold, toOrder } from './quote-chat.ts';
+import { createCompletionIdentity, createUpstreamCall, estimateChatUsage, SingleCallChat } from './single-call-chat.ts';
 
 /** Answers a chat: whole, or as a stream to a client. */
-export class CompleteChat extends Command<WholeChat | undefined> {
+export class CompleteChat extends Command<BilledCompletion | undefined> {
   constructor(
     readonly payer: Payer,
-    readonly request: ChatRequest,
-    readonly client?: AnswerClient,
+    readonly request: ChatParams,
+    readonly client?: CompletionWriter,
   ) {
     super();
   }
 }
 
 @CommandHandler(CompleteChat)
-export class CompleteChatHandler extends Chats implements ICommandHandler<CompleteChat> {
+export class CompleteChatHandler extends ChatService implements ICommandHandler<CompleteChat> {
   constructor(
-    private readonly quotes: ChatQuotes,
-    private readonly paying: Paying,
-    private readonly providers: Providers,
-    private readonly patience: ClientPatience,
+    private readonly quotes: ChatQuoter,
+    private readonly paying: BillingEngine,
+    private readonly providers: ProviderRegistry,
+    private readonly patience: KeepAliveSettings,
   ) {
     super();
   }
 
-  execute({ payer, request, client }: CompleteChat): Promise<WholeChat | undefined> {
+  execute({ payer, request, client }: CompleteChat): Promise<BilledCompletion | undefined> {
     return this.complete(payer, request, client);
   }
 
-  async complete(payer: Payer, request: ChatRequest, client?: AnswerClient): Promise<WholeChat | undefined> {
+  async complete(payer: Payer, request: ChatParams, client?: CompletionWriter): Promise<BilledCompletion | undefined> {
     const order = await this.quotes.orderOf(payer, request, client !== undefined);
     const answer = (purchase: Purchase) => answering(order, purchase, this.providers);
     try {
       if (client) {
         const stream = async (purchase: Purchase) => (await answer(purchase)).stream(client);
-        await this.paying.stream(payer, saleOf(order), (purchase) => this.awaited(client, stream(purchase)), client);
+        await this.paying.stream(payer, toOrder(order), (purchase) => this.awaited(client, stream(purchase)), client);
         return undefined;
       }
       const whole = async (purchase: Purchase) => (await answer(purchase)).whole();
-      const sold = await this.paying.whole(payer, saleOf(order), whole, request.audience);
+      const sold = await this.paying.whole(payer, toOrder(order), whole, request.audience);
       return { ...sold.answer, receipt: sold.receipt };
     } catch (error) {
-      throw nameWhatIsAfforded(error, order.quote);
+      throw explainInsufficientBalance(error, order.quote);
     }
   }
 
   /** An answer that the client waits for: no proxy between takes a long silence for a dead connection. */
-  private async awaited<A>(client: AnswerClient, answer: Promise<A>): Promise<A> {
+  private async awaited<A>(client: CompletionWriter, answer: Promise<A>): Promise<A> {
     const patience = setTimeout(() => client.stillWaiting?.(), this.patience.firstCommentMs);
     return answer.finally(() => clearTimeout(patience));
   }
@@ -69,9 +74,13 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
 
 /**
  * How it is answered: in one way for each in which the web is searched for it, and in one for none.
- * @throws UpstreamFailure when a search that comes before the answer fails
+ * @throws UpstreamError when a search that comes before the answer fails
  */
-function answering(order: ChatOrder, purchase: Purchase, providers: Providers): Answering | Promise<Answering> {
+function answering(
+  order: ChatOrder,
+  purchase: Purchase,
+  providers: ProviderRegistry,
+): ChatExecutor | Promise<ChatExecutor> {
   const { plan } = order;
   switch (plan?.kind) {
     case 'before':
@@ -79,12 +88,12 @@ function answering(order: ChatOrder, purchase: Purchase, providers: Providers): 
     case 'tool':
       return searchedInRounds(plan, order, purchase, providers);
     case 'upstream': {
-      const afforded = affordedSearches(order, plan, purchase.hold.amount);
-      return new OneCall({ ...order, ...afforded, searchFee: plan.fee }, purchase, providers);
+      const afforded = limitSearchesToHold(order, plan, purchase.hold.amount);
+      return new SingleCallChat({ ...order, ...afforded, searchFee: plan.fee }, purchase, providers);
     }
     case 'anyway':
     case undefined:
-      return new OneCall(order, purchase, providers);
+      return new SingleCallChat(order, purchase, providers);
     default:
       return plan satisfies never;
   }
@@ -92,33 +101,38 @@ function answering(order: ChatOrder, purchase: Purchase, providers: Providers): 
 
 /** The search runs before the model answers. One that fails costs nothing. */
 async function searchedBefore(
-  plan: SearchBefore,
+  plan: PreSearchPlan,
   order: ChatOrder,
   purchase: Purchase,
-  providers: Providers,
-): Promise<Answering> {
+  providers: ProviderRegistry,
+): Promise<ChatExecutor> {
   const { hold, signal } = purchase;
   const { results: found, vendorId } = await providers.of(hold, plan.fee.provider, 'search')({ ...plan, signal });
   purchase.billSearches(plan.fee, 1, vendorId);
   const searches = [{ at: 0, query: plan.query, state: 'completed', found }] as const;
   const body = withResults(order.body, plan, { results: found, day: new Date().toISOString().slice(0, 10) });
-  return new OneCall({ ...order, body, found, searches }, purchase, providers);
+  return new SingleCallChat({ ...order, body, found, searches }, purchase, providers);
 }
 
-function searchedInRounds(plan: SearchByTool, order: ChatOrder, purchase: Purchase, providers: Providers): Answering {
+function searchedInRounds(
+  plan: ToolSearchPlan,
+  order: ChatOrder,
+  purchase: Purchase,
+  providers: ProviderRegistry,
+): ChatExecutor {
   const { body, quote, named } = order;
   const { hold } = purchase;
-  const ask = upstreamCall(order, purchase, providers);
+  const ask = createUpstreamCall(order, purchase, providers);
   const request = {
     plan,
     body,
     model: named.model,
     wanted: quote.wanted,
-    identityOf: identityOf(order, hold),
+    identityOf: createCompletionIdentity(order, hold),
     ask: (endpoint: Endpoint, asked: ChatBody, limit: number | undefined) =>
       ask(endpoint, { body: asked, limit, stream: order.stream }),
     search: (query: SearchQuery) => providers.of(hold, plan.fee.provider, 'search')(query),
-    counted,
+    counted: estimateChatUsage,
   };
-  return new SearchingChat(request, purchase);
+  return new SearchChat(request, purchase);
 }

@@ -1,22 +1,22 @@
 import { describe, expect, test } from '@jest/globals';
-import { AnswerLengths } from './output-length-stats.ts';
+import { OutputLengthStats } from './output-length-stats.ts';
 
 const MODEL = 'v/m';
 
-function seen(lengths: AnswerLengths, payer: string, tokens: readonly number[]): void {
+function seen(lengths: OutputLengthStats, payer: string, tokens: readonly number[]): void {
   for (const each of tokens) lengths.took(MODEL, payer, each);
 }
 
 describe('what is held for at first', () => {
   test('is 512 tokens of a model that nothing is known of, and of one with short answers', () => {
-    const lengths = new AnswerLengths();
+    const lengths = new OutputLengthStats();
     expect(lengths.first(MODEL, 'a')).toBe(512);
     seen(lengths, 'a', Array(40).fill(20));
     expect(lengths.first(MODEL, 'a')).toBe(512);
   });
 
   test('is enough for three of four answers of the model', () => {
-    const lengths = new AnswerLengths();
+    const lengths = new OutputLengthStats();
     seen(
       lengths,
       'a',
@@ -29,7 +29,7 @@ describe('what is held for at first', () => {
   });
 
   test('is what a payer’s own answers take, once there have been twenty, and follows the latest', () => {
-    const lengths = new AnswerLengths();
+    const lengths = new OutputLengthStats();
     seen(lengths, 'long', Array(200).fill(6_000));
     seen(lengths, 'short', Array(19).fill(700));
     expect(lengths.first(MODEL, 'short')).toBe(6_000);
@@ -42,7 +42,7 @@ describe('what is held for at first', () => {
 
 describe('the count of a vendor', () => {
   test('is taken for ours until it was higher, and falls slowly', () => {
-    const lengths = new AnswerLengths();
+    const lengths = new OutputLengthStats();
     expect(lengths.ratio(MODEL)).toBe(1);
     lengths.compared(MODEL, 1_000, 1_300);
     expect(lengths.ratio(MODEL)).toBe(1.3);

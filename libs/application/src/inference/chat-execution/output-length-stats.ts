@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 
 /** Nothing less is held at first: most answers are shorter, so that they cost no further append. */
-export const LEAST_FIRST_TOKENS = 512;
+export const MIN_INITIAL_TOKENS = 512;
 /** Answers that are remembered of each model, and of each model and payer. */
 const REMEMBERED = 128;
 /** From so many answers on a payer's own say more than everybody's. */
@@ -43,7 +43,7 @@ class Lengths {
   }
 }
 
-export class AnswerLengths {
+export class OutputLengthStats {
   private readonly ofModels = new Map<string, Lengths>();
   private readonly ofPayers = new LRUCache<string, Lengths>({ max: MAX_PAYERS });
   private readonly ratios = new Map<string, number>();
@@ -58,7 +58,7 @@ export class AnswerLengths {
   first(model: string, payer: string): number {
     const own = this.ofPayers.get(`${model} ${payer}`);
     const lengths = own && own.count >= ENOUGH ? own : this.ofModels.get(model);
-    return Math.max(lengths?.usual ?? 0, LEAST_FIRST_TOKENS);
+    return Math.max(lengths?.usual ?? 0, MIN_INITIAL_TOKENS);
   }
 
   /** The vendor counts `reported` tokens where we count `counted`. */

@@ -1,40 +1,40 @@
 /** The events of an answer as the answer in one piece that they come to. */
 
-import type { AnswerIdentity } from '../../providers/provider.ts';
-import type { SearchNote } from '../../providers/web-search.ts';
-import type { Thing } from '../../wire/json-object.ts';
-import { parsedEvent, sseDataIn } from '../../wire/sse.ts';
-import { CollectedChat } from '../chat/chat-chunk-collector.ts';
-import type { AnswerReceiver } from '../chat/completion-writer.ts';
+import type { CompletionIdentity } from '../../providers/provider.ts';
+import type { SearchStatus } from '../../providers/web-search.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
+import { parseEventJson, parseSseEvents } from '../../wire/sse.ts';
+import { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
+import type { CompletionSink } from '../chat/completion-writer.ts';
 import { NativeOutput } from '../responses/native-output.ts';
 
-export class Collector implements AnswerReceiver {
+export class StreamCollector implements CompletionSink {
   private readonly native: NativeOutput | undefined;
-  private readonly chat = new CollectedChat();
-  private noted: SearchNote[] = [];
+  private readonly chat = new ChatChunkCollector();
+  private noted: SearchStatus[] = [];
 
   constructor(
     language: 'chat' | 'responses',
-    private readonly identity: AnswerIdentity,
+    private readonly identity: CompletionIdentity,
   ) {
     this.native = language === 'responses' ? new NativeOutput(true) : undefined;
   }
 
-  /** @throws UpstreamFailure when an event cannot be read */
+  /** @throws UpstreamError when an event cannot be read */
   write(events: Uint8Array): undefined {
     const into = this.native ?? this.chat;
-    for (const data of sseDataIn(events)) into.accept(parsedEvent(data));
+    for (const data of parseSseEvents(events)) into.accept(parseEventJson(data));
   }
 
-  searched(search: SearchNote): undefined {
+  searched(search: SearchStatus): undefined {
     if (search.state !== 'searching') this.noted.push(search);
   }
 
-  get searches(): readonly SearchNote[] {
+  get searches(): readonly SearchStatus[] {
     return this.noted;
   }
 
-  get body(): Thing {
+  get body(): JsonObject {
     const { native, chat, identity } = this;
     if (!native) return { ...chat.body, ...identity };
     const details = native.cutShort === undefined ? {} : { incomplete_details: { reason: native.cutShort } };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { fitting, latest } from './truncation.ts';
+import { selectLatestTurns, truncateToFit } from './truncation.ts';
 
 type ChatMessage = ChatBody['messages'][number];
 
@@ -11,7 +11,8 @@ const CALLS = { role: 'assistant', content: null, tool_calls: [{ id: 'a' }, { id
 const OUTPUTS = ['a', 'b'].map((tool_call_id) => ({ role: 'tool', tool_call_id, content: 'x' }));
 
 /** Each message is a token. */
-const within = (messages: readonly ChatMessage[], room: number) => latest(messages, room, (turn) => turn.length);
+const within = (messages: readonly ChatMessage[], room: number) =>
+  selectLatestTurns(messages, room, (turn) => turn.length);
 
 describe('a conversation that is too long', () => {
   const TALK = [system, user('1'), assistant('2'), user('3'), assistant('4'), user('5')];
@@ -55,14 +56,16 @@ describe('a request', () => {
 
   test('that fits stays as it is', async () => {
     const short = body([user('Hi')]);
-    expect(await fitting(short, model)).toBe(short);
+    expect(await truncateToFit(short, model)).toBe(short);
   });
 
   test('makes room for what it wants to be answered', async () => {
     const talk = [user('word '.repeat(300)), assistant('word '.repeat(100)), user('Hi')];
-    expect((await fitting(body(talk, { max_completion_tokens: 100 }), model)).messages).toEqual(talk);
-    expect((await fitting(body(talk, { max_completion_tokens: 600 }), model)).messages).toEqual(talk.slice(2));
+    expect((await truncateToFit(body(talk, { max_completion_tokens: 100 }), model)).messages).toEqual(talk);
+    expect((await truncateToFit(body(talk, { max_completion_tokens: 600 }), model)).messages).toEqual(talk.slice(2));
     const tools = [{ type: 'function', function: { name: 'f', description: 'word '.repeat(300) } }];
-    expect((await fitting(body(talk, { max_completion_tokens: 100, tools }), model)).messages).toEqual(talk.slice(2));
+    expect((await truncateToFit(body(talk, { max_completion_tokens: 100, tools }), model)).messages).toEqual(
+      talk.slice(2),
+    );
   });
 });

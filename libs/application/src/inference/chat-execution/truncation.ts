@@ -1,7 +1,7 @@
 /** Truncates the beginning of a conversation that is too long for a model. */
 import type { TokenPricedModel } from '#catalogue';
-import { type ChatBody, wantedOutput } from '../chat/chat-body.ts';
-import { boundInputTokens, countInputTokens } from '../chat/count-tokens.ts';
+import { type ChatBody, getRequestedMaxTokens } from '../chat/chat-body.ts';
+import { countInputTokens, countMaxChatInputTokens } from '../chat/count-tokens.ts';
 
 /** The part of the room that is filled: other tokenizers make up to a quarter more tokens of a text than ours. */
 const FILLED = 0.8;
@@ -14,26 +14,26 @@ type Messages = ChatBody['messages'];
  * The request as it fits the model. What is known to fit without counting is not counted.
  * @param more tokens that are yet to be added to the input
  */
-export async function fitting(
+export async function truncateToFit(
   body: ChatBody,
   model: Pick<TokenPricedModel, 'context' | 'maxOutput' | 'imageTokens'>,
   more = 0,
 ): Promise<ChatBody> {
   const { context, maxOutput } = model;
-  const output = Math.min(wantedOutput(body) ?? maxOutput, maxOutput, context * MOST_OUTPUT);
+  const output = Math.min(getRequestedMaxTokens(body) ?? maxOutput, maxOutput, context * MOST_OUTPUT);
   const room = context - output - more;
-  if (boundInputTokens(body, model) <= room) return body;
+  if (countMaxChatInputTokens(body, model) <= room) return body;
   const { messages, ...rest } = body;
   const others = await countInputTokens({ ...rest, messages: [] } as ChatBody);
   const count = (turn: Messages) => countInputTokens({ messages: turn } as ChatBody);
-  return { ...body, messages: await latest(messages, room * FILLED - others, count) } as ChatBody;
+  return { ...body, messages: await selectLatestTurns(messages, room * FILLED - others, count) } as ChatBody;
 }
 
 /**
  * The newest turns that there is room for: a turn is what a user says and all that follows from it, so that a call of a
  * tool and its output are never separated. System messages are always kept, and so is the last turn.
  */
-export async function latest(
+export async function selectLatestTurns(
   messages: Messages,
   room: number,
   count: (turn: Messages) => number | Promise<number>,

@@ -6,13 +6,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Endpoint } from '#catalogue';
 import { money, type PicoUsd } from '#kernel';
 import type { Purchase } from '../../billing/purchase.ts';
-import { asFailure, UpstreamFailure } from '../../errors.ts';
-import type { EventReceiver, StreamedAnswer } from '../../providers/provider.ts';
-import { usualSpeed } from '../../routing/endpoint-health.ts';
-import { sseDataIn, sseEvent } from '../../wire/sse.ts';
-import { affordableOutput, dearest, type Quote } from '../chat/chat-quote.ts';
-import { countTokensNow } from '../chat/count-tokens.ts';
-import type { AnswerLengths } from './output-length-stats.ts';
+import { toUpstreamError, UpstreamError } from '../../errors.ts';
+import type { CompletionStream, SseEventSink } from '../../providers/provider.ts';
+import { getTypicalSpeed } from '../../routing/endpoint-health.ts';
+import { formatSseEvent, parseSseEvents } from '../../wire/sse.ts';
+import { type ChatQuote, calculateMaxCallPrice, countAffordableOutputTokens } from '../chat/chat-quote.ts';
+import { countTokensSync } from '../chat/count-tokens.ts';
+import type { OutputLengthStats } from './output-length-stats.ts';
 
 /**
  * More is asked for when so many tokens are left, and no sooner: an answer that ends just there would take from others what
@@ -30,17 +30,17 @@ const ASKS_AGAIN_MS = 100;
 const LOOKS_EVERY_MS = 250;
 
 /** What is metered. */
-export interface Metered {
+export interface MeterParams {
   readonly purchase: Purchase;
-  readonly quote: Quote;
+  readonly quote: ChatQuote;
   readonly endpoint: Endpoint;
-  readonly lengths: AnswerLengths;
+  readonly lengths: OutputLengthStats;
   readonly tokensPerSecond: number | undefined;
   /** It may use tokens that are not seen. */
   readonly thinks: boolean;
 }
 
-export class Meter {
+export class UsageMeter {
   /** Tokens of output, of all choices, that the hold affords. */
   private held: number;
   /** Tokens that were counted, those of so many characters of the text for good, when so many bytes of it were there. */
@@ -62,18 +62,18 @@ export class Meter {
   private look: NodeJS.Timeout | undefined;
 
   constructor(
-    private readonly metered: Metered,
-    private readonly answer: StreamedAnswer,
+    private readonly metered: MeterParams,
+    private readonly answer: CompletionStream,
   ) {
     const { lengths, purchase, tokensPerSecond, thinks } = metered;
     this.ratio = lengths.ratio(purchase.sale.model.id);
-    this.perSecond = usualSpeed(tokensPerSecond);
+    this.perSecond = getTypicalSpeed(tokensPerSecond);
     this.held = this.affordedTokens();
     if (thinks) this.look = setInterval(() => this.lookForUnseen(), LOOKS_EVERY_MS).unref();
   }
 
   /** The same receiver, for what is held for; the answer is cut short where that ends. */
-  through(pass: EventReceiver): EventReceiver {
+  through(pass: SseEventSink): SseEventSink {
     return (events, search) => {
       const room = this.waiting ? this.waiting.then(() => this.take() ?? true) : this.take();
       if (!room) return pass(events, search);
@@ -120,14 +120,14 @@ export class Meter {
     try {
       await pass();
     } catch (error) {
-      this.stop(asFailure(error));
+      this.stop(toUpstreamError(error));
     }
     if (enough || this.stopped) return;
     this.usedUp = true;
-    this.stop(new UpstreamFailure('hold_used_up', 'All that is held for the answer was used'));
+    this.stop(new UpstreamError('hold_used_up', 'All that is held for the answer was used'));
   }
 
-  private stop(failure: UpstreamFailure): void {
+  private stop(failure: UpstreamError): void {
     this.stopped = true;
     clearInterval(this.look);
     this.metered.purchase.cutShort(failure);
@@ -171,9 +171,9 @@ export class Meter {
     const text = this.answer.deliveredText();
     const gap = text.lastIndexOf(' ');
     const end = gap > this.characters ? gap : this.characters;
-    this.beforeGap += countTokensNow(text.slice(this.characters, end));
+    this.beforeGap += countTokensSync(text.slice(this.characters, end));
     this.characters = end;
-    this.counted = this.beforeGap + countTokensNow(text.slice(end));
+    this.counted = this.beforeGap + countTokensSync(text.slice(end));
     this.bytes = this.answer.generatedAtMost();
   }
 
@@ -184,7 +184,7 @@ export class Meter {
       .then((grown) => {
         this.refusedAt = grown === 'grown' ? -1 : used;
       })
-      .catch((error) => this.stop(asFailure(error)))
+      .catch((error) => this.stop(toUpstreamError(error)))
       .finally(() => {
         this.asking = undefined;
       });
@@ -203,7 +203,7 @@ export class Meter {
       }
       return true;
     } catch (error) {
-      this.stop(asFailure(error));
+      this.stop(toUpstreamError(error));
       return false;
     }
   }
@@ -220,12 +220,16 @@ export class Meter {
 
   private priceOf(output: number): PicoUsd {
     const { quote, endpoint } = this.metered;
-    return money.add(quote.fees, dearest(quote.inputTokens, output, endpoint.tariff));
+    return money.add(quote.fees, calculateMaxCallPrice(quote.inputTokens, output, endpoint.tariff));
   }
 
   private affordedTokens(): number {
     const { purchase, quote, endpoint } = this.metered;
-    return affordableOutput(money.subtract(purchase.hold.amount, quote.fees), quote.inputTokens, endpoint.tariff);
+    return countAffordableOutputTokens(
+      money.subtract(purchase.hold.amount, quote.fees),
+      quote.inputTokens,
+      endpoint.tariff,
+    );
   }
 
   /** Nothing is seen of a model that thinks: only time says what it may have used. */
@@ -243,13 +247,13 @@ export class Meter {
 
   /** As many of these events, which have been counted, as are held for. */
   private heldFor(events: Uint8Array): Uint8Array {
-    const all = sseDataIn(events).map((data) => ({ data, tokens: countTokensNow(textIn(data)) * this.ratio }));
+    const all = parseSseEvents(events).map((data) => ({ data, tokens: countTokensSync(textIn(data)) * this.ratio }));
     let left = this.held - this.used + all.reduce((sum, { tokens }) => sum + tokens, 0);
     const kept = all.filter(({ tokens }) => {
       left -= tokens;
       return left >= 0;
     });
-    return Buffer.from(kept.map(({ data }) => sseEvent(data)).join(''));
+    return Buffer.from(kept.map(({ data }) => formatSseEvent(data)).join(''));
   }
 }
 

@@ -2,8 +2,8 @@
 import { calculateListPrice, type Endpoint, LISTED_TOKENS } from '#catalogue';
 import type { Tariff } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
-import { UnservableRequest } from '../../errors.ts';
-import { providerFor } from '../../routing/preferences.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { toProviderPreferences } from '../../routing/preferences.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -30,7 +30,7 @@ const RENAMED: ReadonlySet<string> = new Set([
 ]);
 
 /** The caller's own limit on output tokens of one choice, if there is one. */
-export function wantedOutput({ max_completion_tokens, max_tokens }: ChatBody): number | undefined {
+export function getRequestedMaxTokens({ max_completion_tokens, max_tokens }: ChatBody): number | undefined {
   return max_completion_tokens ?? max_tokens ?? undefined;
 }
 
@@ -40,7 +40,7 @@ export function wantedOutput({ max_completion_tokens, max_tokens }: ChatBody): n
  * them: connectors say it in their upstream's words.
  * @param limit output tokens per choice at most; undefined for as many as the model makes
  */
-export function upstreamBody(
+export function toUpstreamBody(
   body: ChatBody,
   endpoint: Pick<Endpoint, 'model' | 'parameters' | 'routes' | 'slug' | 'tariff'>,
   limit: number | undefined,
@@ -70,7 +70,7 @@ const ROUTING = 'provider';
  * name, speed or quantization. https://openrouter.ai/docs/features/provider-routing
  */
 function routingFor(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, provider: unknown): object {
-  return { ...(providerFor(endpoint, provider) as object | undefined), max_price: mostOf(endpoint.tariff) };
+  return { ...(toProviderPreferences(endpoint, provider) as object | undefined), max_price: mostOf(endpoint.tariff) };
 }
 
 const MAX_PRICES = new WeakMap<Tariff, object>();
@@ -100,9 +100,9 @@ export interface Reasoning {
 
 /**
  * Reads `reasoning` and `reasoning_effort`; undefined when neither says anything. A number of tokens says more than a word.
- * @throws UnservableRequest 400 that names the field
+ * @throws InvalidRequestError 400 that names the field
  */
-export function requestedReasoning({ reasoning, reasoning_effort }: Fields): Reasoning | undefined {
+export function parseReasoning({ reasoning, reasoning_effort }: Fields): Reasoning | undefined {
   if ((reasoning ?? reasoning_effort ?? undefined) === undefined) return undefined;
   if (typeof (reasoning ?? {}) !== 'object' || Array.isArray(reasoning)) throw wrong('reasoning', 'an object');
   const fields = (reasoning ?? {}) as Fields;
@@ -132,6 +132,6 @@ const isFlag = (value: unknown): value is boolean => typeof value === 'boolean';
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isEffort = (value: unknown): value is Effort => EFFORTS.includes(value as Effort);
 
-function wrong(field: string, must: string): UnservableRequest {
-  return new UnservableRequest(400, `${field} must be ${must}`, field);
+function wrong(field: string, must: string): InvalidRequestError {
+  return new InvalidRequestError(400, `${field} must be ${must}`, field);
 }

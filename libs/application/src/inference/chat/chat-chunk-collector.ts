@@ -1,6 +1,6 @@
 /** The chunks of a chat as the answer in one piece that they come to. */
-import { UpstreamFailure } from '../../errors.ts';
-import type { Thing } from '../../wire/json-object.ts';
+import { UpstreamError } from '../../errors.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -26,28 +26,28 @@ interface Choice {
   readonly rest: Fields;
 }
 
-export class CollectedChat {
+export class ChatChunkCollector {
   private readonly choices: Choice[] = [];
-  private head: Thing = {};
+  private head: JsonObject = {};
   private usage: unknown;
 
-  /** @throws UpstreamFailure for a choice that there cannot be */
-  accept({ choices, obfuscation: _, usage, ...head }: Thing): void {
+  /** @throws UpstreamError for a choice that there cannot be */
+  accept({ choices, obfuscation: _, usage, ...head }: JsonObject): void {
     this.head = { ...head, ...this.head };
     this.usage = usage ?? this.usage;
-    for (const piece of (choices ?? []) as readonly Thing[]) {
-      const { index = 0, delta = {}, logprobs, ...rest } = piece as { readonly index?: number } & Thing;
+    for (const piece of (choices ?? []) as readonly JsonObject[]) {
+      const { index = 0, delta = {}, logprobs, ...rest } = piece as { readonly index?: number } & JsonObject;
       if (!(Number.isInteger(index) && index >= 0 && index < MOST_CHOICES))
-        throw new UpstreamFailure('upstream_error', 'The upstream sent a choice that there cannot be');
+        throw new UpstreamError('upstream_error', 'The upstream sent a choice that there cannot be');
       this.choices[index] ??= { message: {}, logprobs: {}, rest: {} };
       const choice = this.choices[index] as Choice;
-      add(choice.message, delta as Thing);
-      if (logprobs) add(choice.logprobs, logprobs as Thing);
+      add(choice.message, delta as JsonObject);
+      if (logprobs) add(choice.logprobs, logprobs as JsonObject);
       for (const [name, value] of Object.entries(rest)) if (value !== null) choice.rest[name] = value;
     }
   }
 
-  get body(): Thing {
+  get body(): JsonObject {
     const { head, choices, usage } = this;
     const used = usage === undefined ? {} : { usage };
     // Not map: it would keep the places of choices that never came.
@@ -75,12 +75,12 @@ function choiceOf({ message, logprobs, rest }: Choice, index: number): object {
 }
 
 /** Where a call stands is said of pieces only. */
-function withoutIndex({ index: _, ...call }: Thing): Thing {
+function withoutIndex({ index: _, ...call }: JsonObject): JsonObject {
   return call;
 }
 
 /** Adds a piece: texts go on, members of lists are found by their index, and whatever else there is comes once. */
-function add(to: Fields, piece: Thing): void {
+function add(to: Fields, piece: JsonObject): void {
   for (const [name, value] of Object.entries(piece)) {
     // As a name of its own it would change all objects that there are.
     if (name === '__proto__') continue;
@@ -91,7 +91,7 @@ function add(to: Fields, piece: Thing): void {
     else if (Array.isArray(value)) to[name] = addedList(Array.isArray(known) ? known : [], value);
     else if (typeof value === 'object') {
       const inner = typeof known === 'object' && known !== null ? (known as Fields) : {};
-      add(inner, value as Thing);
+      add(inner, value as JsonObject);
       to[name] = inner;
     } else to[name] = value;
   }
@@ -107,7 +107,7 @@ function addedList(list: unknown[], pieces: readonly unknown[]): unknown[] {
     const at = indexIn(piece);
     const known = at === undefined ? undefined : byIndex.get(at);
     if (known) {
-      add(known, piece as Thing);
+      add(known, piece as JsonObject);
       continue;
     }
     const member = structuredClone(piece);

@@ -1,19 +1,19 @@
 import type { Endpoint, TokenPricedModel } from '#catalogue';
 import { calculateMaxPrice, countAffordableUnits, type PartialHold, type Tariff } from '#domain';
 import { money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
-import { type ChatBody, wantedOutput } from './chat-body.ts';
-import { boundInputTokens } from './count-tokens.ts';
+import { type ChatBody, getRequestedMaxTokens } from './chat-body.ts';
+import { countMaxChatInputTokens } from './count-tokens.ts';
 
 /** OpenAI accepts no lower limit for a response: below it, chat completions are called. */
-export const LEAST_OUTPUT = 16;
+export const MIN_RESPONSES_OUTPUT_TOKENS = 16;
 
 /** The fewest tokens of output that an endpoint can be asked for. */
-export function leastOutput({ speaks }: Pick<Endpoint, 'speaks'>): number {
-  return speaks.includes('chat') ? 1 : LEAST_OUTPUT;
+export function getMinOutputTokens({ speaks }: Pick<Endpoint, 'speaks'>): number {
+  return speaks.includes('chat') ? 1 : MIN_RESPONSES_OUTPUT_TOKENS;
 }
 
 /** What a request may cost, before it is made. */
-export interface Quote {
+export interface ChatQuote {
   readonly inputTokens: number;
   readonly choices: number;
   /** The caller's own limit of output tokens per choice, at most what the model makes. */
@@ -33,7 +33,7 @@ export interface Quote {
 const NOTHING_MORE = { inputTokens: 0, fees: ZERO_USD };
 
 /** Input beside the messages. */
-export function beside(inputTokens: number) {
+export function toExtraInput(inputTokens: number) {
   return inputTokens === 0 ? NOTHING_MORE : { inputTokens, fees: ZERO_USD };
 }
 
@@ -42,28 +42,28 @@ export function beside(inputTokens: number) {
  * @param more what is added to the request before it is sent, what that costs by itself, and how often the model reads
  * all of it where that is more than once
  */
-export function quoteFor(
+export function quoteChatRequest(
   body: ChatBody,
   model: TokenPricedModel,
   endpoints: readonly Endpoint[],
   more: { readonly inputTokens: number; readonly fees: PicoUsd; readonly reads?: number } = NOTHING_MORE,
-): Quote {
+): ChatQuote {
   const { fees, reads = 1 } = more;
-  const inputTokens = Math.min(boundInputTokens(body, model) + more.inputTokens, model.context * reads);
+  const inputTokens = Math.min(countMaxChatInputTokens(body, model) + more.inputTokens, model.context * reads);
   const choices = body.n ?? 1;
-  const own = wantedOutput(body);
+  const own = getRequestedMaxTokens(body);
   const wanted = own === undefined ? undefined : Math.min(own, model.maxOutput);
   const asked = { inputTokens, choices, fees, endpoints };
-  const atMost = priceWith(wanted ?? model.maxOutput, asked);
-  const atLeast = wanted === undefined ? priceWith(leastOf(endpoints), asked) : atMost;
+  const atMost = calculateQuotePrice(wanted ?? model.maxOutput, asked);
+  const atLeast = wanted === undefined ? calculateQuotePrice(leastOf(endpoints), asked) : atMost;
   return { ...asked, wanted, atLeast, atMost };
 }
 
-type PricedRequest = Pick<Quote, 'inputTokens' | 'choices' | 'fees' | 'endpoints'>;
+type PricedRequest = Pick<ChatQuote, 'inputTokens' | 'choices' | 'fees' | 'endpoints'>;
 
 /** The price of a request with so much output per choice, at most. */
-export function priceWith(output: number, { inputTokens, choices, fees, endpoints }: PricedRequest): PicoUsd {
-  const each = endpoints.map(({ tariff }) => dearest(inputTokens, output * choices, tariff));
+export function calculateQuotePrice(output: number, { inputTokens, choices, fees, endpoints }: PricedRequest): PicoUsd {
+  const each = endpoints.map(({ tariff }) => calculateMaxCallPrice(inputTokens, output * choices, tariff));
   return money.add(fees, money.max(...each));
 }
 
@@ -75,7 +75,7 @@ export const SHARE_IF_GROWING = 64n;
 const SHARE_IF_FIXED = 8n;
 
 /** What one request may hold of an amount where more cannot be held while it is answered. */
-export function shareOfFixed(amount: PicoUsd): PicoUsd {
+export function calculateFixedShare(amount: PicoUsd): PicoUsd {
   return (amount / SHARE_IF_FIXED) as PicoUsd;
 }
 
@@ -84,39 +84,42 @@ export function shareOfFixed(amount: PicoUsd): PicoUsd {
  * @param first tokens of output per choice that are held for at first
  * @param grows whether more can be held while it is answered
  */
-export function inParts(quote: Quote, first: number, grows: boolean): Quote {
+export function toPartialQuote(quote: ChatQuote, first: number, grows: boolean): ChatQuote {
   const { searching, endpoints, atMost, wanted: limit } = quote;
   const must = searching?.must ? searching.price : ZERO_USD;
   // Without a limit the least is what it was quoted with.
-  const least = limit === undefined ? quote.atLeast : priceWith(leastOf(endpoints), quote);
+  const least = limit === undefined ? quote.atLeast : calculateQuotePrice(leastOf(endpoints), quote);
   const atLeast = money.min(money.max(least, must), atMost);
-  const wanted = money.max(priceWith(first, quote), searching?.price ?? ZERO_USD);
+  const wanted = money.max(calculateQuotePrice(first, quote), searching?.price ?? ZERO_USD);
   const part = { first: money.min(wanted, atMost), share: grows ? SHARE_IF_GROWING : SHARE_IF_FIXED };
   return { ...quote, atLeast, part };
 }
 
 /** How many output tokens per choice an amount affords beside the input; negative when not even that. */
-export function affordedOutput(amount: PicoUsd, { inputTokens, choices, fees, endpoints }: Quote): number {
+export function countAffordableTokensPerChoice(
+  amount: PicoUsd,
+  { inputTokens, choices, fees, endpoints }: ChatQuote,
+): number {
   const left = money.subtract(amount, fees);
-  const each = endpoints.map(({ tariff }) => affordableOutput(left, inputTokens, tariff));
+  const each = endpoints.map(({ tariff }) => countAffordableOutputTokens(left, inputTokens, tariff));
   return Math.floor(Math.min(...each) / choices);
 }
 
 /** The most that a call can be sold for that has so many tokens at most. */
-export function dearest(input: number, output: number, { prices }: Tariff): PicoUsd {
+export function calculateMaxCallPrice(input: number, output: number, { prices }: Tariff): PicoUsd {
   return calculateMaxPrice({ input, output, request: 1 }, prices);
 }
 
 /** The most output tokens that an amount affords beside an input, at their dearest; negative when not even the input. */
-export function affordableOutput(amount: PicoUsd, input: number, { prices }: Tariff): number {
+export function countAffordableOutputTokens(amount: PicoUsd, input: number, { prices }: Tariff): number {
   return countAffordableUnits(amount, { unit: 'output', beside: { input, request: 1 } }, prices);
 }
 
 /** A refusal for lack of money that also says what there is money for, what running requests hold, and what helps. */
-export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
+export function explainInsufficientBalance(error: unknown, quote: ChatQuote): unknown {
   if (!(error instanceof Rejection) || error.details.affordable === undefined) return error;
   const { required = '', affordable, held } = error.details;
-  const tokens = affordedOutput(parseUsd(affordable), quote);
+  const tokens = countAffordableTokensPerChoice(parseUsd(affordable), quote);
   const enough =
     tokens >= leastOf(quote.endpoints) ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
   const needs = quote.part ? 'the request needs' : 'the request may cost';
@@ -130,5 +133,5 @@ export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
 
 /** The fewest output tokens that an answer must be able to have, from any of these endpoints. */
 function leastOf(endpoints: readonly Endpoint[]): number {
-  return Math.max(...endpoints.map(leastOutput));
+  return Math.max(...endpoints.map(getMinOutputTokens));
 }

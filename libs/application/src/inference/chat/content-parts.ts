@@ -3,8 +3,8 @@
  * would fetch, keep or convert it, and invoice what nobody has counted.
  */
 import type { TokenPricedModel } from '#catalogue';
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from './chat-body.ts';
 
 /** The types of parts, and what a model must take for them, as the catalogue calls it. */
@@ -20,9 +20,9 @@ const INPUT_OF: ReadonlyMap<unknown, string> = new Map([
 /**
  * A router converts what a model does not take by itself, such as a PDF by OCR at a price for each page, so that only what
  * the model is listed with goes out.
- * @throws UnservableRequest 400 that names the part
+ * @throws InvalidRequestError 400 that names the part
  */
-export function assertBounded({ messages }: ChatBody, model: Pick<TokenPricedModel, 'id' | 'inputs'>): void {
+export function assertSupportedContent({ messages }: ChatBody, model: Pick<TokenPricedModel, 'id' | 'inputs'>): void {
   for (const [i, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;
     for (const [j, part] of content.entries())
@@ -31,20 +31,20 @@ export function assertBounded({ messages }: ChatBody, model: Pick<TokenPricedMod
 }
 
 function assertPart(part: unknown, { id, inputs }: Pick<TokenPricedModel, 'id' | 'inputs'>, at: string): void {
-  const { type, file, image_url } = isObject(part) ? part : {};
+  const { type, file, image_url } = isJsonObject(part) ? part : {};
   const input = INPUT_OF.get(type);
   if (input === undefined) {
-    const name = type ?? (isObject(part) ? Object.keys(part)[0] : undefined) ?? null;
+    const name = type ?? (isJsonObject(part) ? Object.keys(part)[0] : undefined) ?? null;
     throw wrong(`Content parts of the type "${String(name).slice(0, 64)}" are not supported`, `${at}.type`);
   }
   if (input !== 'text' && !inputs.includes(input))
     throw wrong(`The model "${id}" takes ${inputs.join(', ')}, and no ${input}`, `${at}.type`);
-  if (type === 'file') assertFile(isObject(file) ? file : {}, `${at}.file`);
-  if (type === 'image_url') assertImage(isObject(image_url) ? image_url.url : image_url, `${at}.image_url`);
+  if (type === 'file') assertFile(isJsonObject(file) ? file : {}, `${at}.file`);
+  if (type === 'image_url') assertImage(isJsonObject(image_url) ? image_url.url : image_url, `${at}.image_url`);
 }
 
 /** By its id or address nobody knows how long it is, and by its id not even whose. */
-function assertFile(file: Thing, at: string): void {
+function assertFile(file: JsonObject, at: string): void {
   for (const name of ['file_id', 'file_url'])
     if ((file[name] ?? null) !== null)
       throw wrong('Files by id or address are not supported: send file_data', `${at}.${name}`);
@@ -57,6 +57,6 @@ function assertImage(url: unknown, at: string): void {
   throw wrong(`${at}.url must be an address or a data URL of an image`, `${at}.url`);
 }
 
-function wrong(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function wrong(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

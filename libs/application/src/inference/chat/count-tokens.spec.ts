@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { boundInputTokens, countInputTokens, countTokens } from '#application';
+import { countInputTokens, countMaxChatInputTokens, countTokens } from '#application';
 
 const request = (content: unknown) => ({ model: 'm', messages: [{ role: 'user', content }] });
 
@@ -32,14 +32,14 @@ describe('the bound of the input tokens', () => {
     ['rare scripts', noise('ꙮ𓀀𒀱ᚠᛇᚻ𐍈', 2_000)],
     ['line ends', '\r\n\t \n'.repeat(1_000)],
   ])('is above what a tokenizer counts for %s', async (_, text) => {
-    expect(boundInputTokens(request(text))).toBeGreaterThanOrEqual(await countTokens(text));
+    expect(countMaxChatInputTokens(request(text))).toBeGreaterThanOrEqual(await countTokens(text));
   });
 
   test('is above what a tokenizer counts for any text', async () => {
     const any = fc.string({ unit: 'binary', maxLength: 300 });
     await fc.assert(
       fc.asyncProperty(any, async (text) => {
-        expect(boundInputTokens(request(text))).toBeGreaterThanOrEqual(await countInputTokens(request(text)));
+        expect(countMaxChatInputTokens(request(text))).toBeGreaterThanOrEqual(await countInputTokens(request(text)));
       }),
     );
   });
@@ -48,12 +48,14 @@ describe('the bound of the input tokens', () => {
     const image = (bytes: number) => [
       { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(bytes)}` } },
     ];
-    expect(boundInputTokens(request(image(1_000_000)))).toBe(boundInputTokens(request(image(10))));
+    expect(countMaxChatInputTokens(request(image(1_000_000)))).toBe(countMaxChatInputTokens(request(image(10))));
   });
 
   test('counts an image as what the model counts it as', () => {
     const image = request([{ type: 'image_url', image_url: { url: 'https://a.example/b.png' } }]);
-    expect(boundInputTokens(image, { imageTokens: 48_169 }) - boundInputTokens(image, { imageTokens: 1 })).toBe(48_168);
+    expect(
+      countMaxChatInputTokens(image, { imageTokens: 48_169 }) - countMaxChatInputTokens(image, { imageTokens: 1 }),
+    ).toBe(48_168);
   });
 
   const sound = (data: Buffer, format: string) => [
@@ -71,8 +73,8 @@ describe('the bound of the input tokens', () => {
   test('counts sound by its size where each second takes room', () => {
     const mp3 = Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\0\x05 tag \xff\xfb', 'latin1'), Buffer.alloc(32_000)]);
     for (const each of [sound(wav(16_000), 'wav'), sound(mp3, 'mp3'), sound(mp3.subarray(15), 'mp3')]) {
-      expect(boundInputTokens(request(each))).toBeGreaterThan(10_000);
-      expect(boundInputTokens(request(each))).toBeLessThan(12_000);
+      expect(countMaxChatInputTokens(request(each))).toBeGreaterThan(10_000);
+      expect(countMaxChatInputTokens(request(each))).toBeLessThan(12_000);
     }
   });
 
@@ -101,27 +103,29 @@ describe('the bound of the input tokens', () => {
     ],
     ['a sample each second', sound(wav(1), 'wav')],
   ])('is without end for %s: the context is', (_, content) => {
-    expect(boundInputTokens(request(content))).toBe(Number.POSITIVE_INFINITY);
+    expect(countMaxChatInputTokens(request(content))).toBe(Number.POSITIVE_INFINITY);
   });
 
   test('counts a PDF as a hundred dense pages, however few bytes it has, and by its size when that is more', () => {
-    const small = boundInputTokens(request(bytes('application/pdf', 1_000)));
+    const small = countMaxChatInputTokens(request(bytes('application/pdf', 1_000)));
     expect(small).toBeGreaterThanOrEqual(300_000);
-    expect(boundInputTokens(request(bytes('application/pdf', 100)))).toBe(small);
-    expect(boundInputTokens(request(bytes('application/pdf', 4_000_000)))).toBeGreaterThan(1_000_000);
+    expect(countMaxChatInputTokens(request(bytes('application/pdf', 100)))).toBe(small);
+    expect(countMaxChatInputTokens(request(bytes('application/pdf', 4_000_000)))).toBeGreaterThan(1_000_000);
   });
 
   test('counts a text that is attached by its size', () => {
     const text = request(file(`data:text/plain;base64,${'YWFh'.repeat(1_000)}`));
-    expect(boundInputTokens(text)).toBeLessThan(3_000);
-    expect(boundInputTokens(text)).toBeGreaterThan(1_000);
+    expect(countMaxChatInputTokens(text)).toBeLessThan(3_000);
+    expect(countMaxChatInputTokens(text)).toBeGreaterThan(1_000);
   });
 
   test('counts a text that is attached as if it stood there', async () => {
     const hard = noise('!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', 3_000);
     const inBase64 = file(`data:text/plain;base64,${Buffer.from(hard).toString('base64')}`);
-    expect(boundInputTokens(request(inBase64))).toBeGreaterThanOrEqual(await countTokens(hard));
-    expect(boundInputTokens(request(file(`data:text/plain,${hard}`)))).toBeGreaterThanOrEqual(await countTokens(hard));
+    expect(countMaxChatInputTokens(request(inBase64))).toBeGreaterThanOrEqual(await countTokens(hard));
+    expect(countMaxChatInputTokens(request(file(`data:text/plain,${hard}`)))).toBeGreaterThanOrEqual(
+      await countTokens(hard),
+    );
   });
 
   const LONG = 'every coin is counted twice '.repeat(1_000);
@@ -136,19 +140,19 @@ describe('the bound of the input tokens', () => {
     ['a schema', { tools: [{ type: 'function', function: { parameters: { type: 'image_url', default: LONG } } }] }],
     ['a format', { response_format: { type: 'input_image', json_schema: { description: LONG } } }],
   ])('does not take %s for an image because it says that it is one', async (_, fields) => {
-    expect(boundInputTokens({ ...request('hi'), ...fields })).toBeGreaterThanOrEqual(await countTokens(LONG));
+    expect(countMaxChatInputTokens({ ...request('hi'), ...fields })).toBeGreaterThanOrEqual(await countTokens(LONG));
   });
 
   test('counts the figures of numbers, and lists within lists', async () => {
     const list = Array.from({ length: 1_000 }, (_, i) => [12_345_678_901_234 + i, []]);
     const tools = [{ type: 'function', function: { name: 'f', parameters: { enum: list } } }];
     const json = JSON.stringify(tools);
-    expect(boundInputTokens({ ...request('hi'), tools })).toBeGreaterThanOrEqual(await countTokens(json));
+    expect(countMaxChatInputTokens({ ...request('hi'), tools })).toBeGreaterThanOrEqual(await countTokens(json));
   });
 
   test('counts tools and schemas', () => {
     const tools = [{ type: 'function', function: { name: 'f', description: 'x'.repeat(1_000) } }];
-    const more = boundInputTokens({ ...request('hi'), tools }) - boundInputTokens(request('hi'));
+    const more = countMaxChatInputTokens({ ...request('hi'), tools }) - countMaxChatInputTokens(request('hi'));
     expect(more).toBeGreaterThan(500);
   });
 });

@@ -1,10 +1,10 @@
 /** How many tokens a request has: a cheap upper bound before the call, and a count when no upstream reports one. */
 import type { TokenPricedModel } from '#catalogue';
-import { UnservableRequest } from '../../errors.ts';
-import { boundText, partsAtOnce, partsOf } from '../../tokenizer.ts';
-import { isObject } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { countMaxTextTokens, splitForTokenizer, splitForTokenizerAsync } from '../../tokenizer.ts';
+import { isJsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from './chat-body.ts';
-import { boundSound } from './max-audio-tokens.ts';
+import { countMaxAudioTokens } from './max-audio-tokens.ts';
 
 /** Tokens that chat formats add per message and per request. */
 const PER_MESSAGE = 8;
@@ -35,9 +35,9 @@ const MAX_DEPTH = 100;
  * An upper bound, in practice, of the input tokens of a request, without a tokenizer: by characters, and for those
  * outside ASCII also by the bytes they take more. Infinite where a part is somewhere else: as much as the context takes.
  * @param model what it counts an image as, where that is more than usual
- * @throws UnservableRequest when it is nested too deeply
+ * @throws InvalidRequestError when it is nested too deeply
  */
-export function boundInputTokens(
+export function countMaxChatInputTokens(
   body: ChatBody,
   { imageTokens = PER_IMAGE }: Pick<TokenPricedModel, 'imageTokens'> = {},
 ): number {
@@ -51,7 +51,7 @@ export function boundInputTokens(
 function boundMessage(message: Part, imageTokens: number): number {
   let total = 0;
   for (const [name, each] of Object.entries(message)) {
-    total += boundText(name);
+    total += countMaxTextTokens(name);
     if (name !== 'content' || !Array.isArray(each)) total += bound(each, 2);
     else for (const part of each) total += attachment(part, imageTokens) ?? bound(part, 3);
   }
@@ -59,13 +59,13 @@ function boundMessage(message: Part, imageTokens: number): number {
 }
 
 function bound(value: unknown, depth = 0): number {
-  if (typeof value === 'string') return boundText(value);
-  if (typeof value === 'number') return boundText(String(value));
+  if (typeof value === 'string') return countMaxTextTokens(value);
+  if (typeof value === 'number') return countMaxTextTokens(String(value));
   if (typeof value !== 'object' || value === null) return 1;
-  if (depth > MAX_DEPTH) throw new UnservableRequest(400, 'The request is nested too deeply');
+  if (depth > MAX_DEPTH) throw new InvalidRequestError(400, 'The request is nested too deeply');
   let total = 1;
   if (Array.isArray(value)) for (const each of value) total += bound(each, depth + 1);
-  else for (const [name, each] of Object.entries(value)) total += boundText(name) + bound(each, depth + 1);
+  else for (const [name, each] of Object.entries(value)) total += countMaxTextTokens(name) + bound(each, depth + 1);
   return total;
 }
 
@@ -87,8 +87,8 @@ function sizeOf(part: Part | null, imageTokens: number): number | undefined {
 
 /** Tokens that a content part may have whatever its size: what is fetched, and a film, may fill the context. */
 function hidden({ type, file, input_audio }: Part): number {
-  if (type === 'input_audio') return boundSound(isObject(input_audio) ? input_audio.data : undefined);
-  if (type === 'file') return boundFile(isObject(file) ? file.file_data : undefined);
+  if (type === 'input_audio') return countMaxAudioTokens(isJsonObject(input_audio) ? input_audio.data : undefined);
+  if (type === 'file') return boundFile(isJsonObject(file) ? file.file_data : undefined);
   return type === 'video_url' ? Number.POSITIVE_INFINITY : 0;
 }
 
@@ -97,7 +97,7 @@ function boundFile(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
   if (PDF_DATA.test(data)) return PER_PDF;
   const text = TEXT_DATA.test(data) ? textIn(data) : undefined;
-  return text === undefined || isDisguised(text) ? Number.POSITIVE_INFINITY : boundText(text);
+  return text === undefined || isDisguised(text) ? Number.POSITIVE_INFINITY : countMaxTextTokens(text);
 }
 
 /** Vendors also go by the name of a file, or its content. */
@@ -123,14 +123,14 @@ export async function loadTokenizer(): Promise<void> {
 export async function countTokens(text: string): Promise<number> {
   await loadTokenizer();
   let total = 0;
-  for await (const part of partsOf(text)) total += countPart(part);
+  for await (const part of splitForTokenizerAsync(text)) total += countPart(part);
   return total;
 }
 
 /** The same at once, of a text that is not long. The tokenizer must have been loaded. */
-export function countTokensNow(text: string): number {
+export function countTokensSync(text: string): number {
   let total = 0;
-  for (const part of partsAtOnce(text)) total += countPart(part);
+  for (const part of splitForTokenizer(text)) total += countPart(part);
   return total;
 }
 
@@ -146,7 +146,7 @@ export async function countInputTokens(body: ChatBody): Promise<number> {
 }
 
 /** The same, for so much of it as anyone may have counted for nothing: what is longer is taken to go on like that. */
-export async function estimatedInputTokens(body: ChatBody): Promise<number> {
+export async function estimateInputTokens(body: ChatBody): Promise<number> {
   const { text, beside } = inputOf(body);
   const counted = await countTokens(text.slice(0, ESTIMATED_CHARACTERS));
   return beside + Math.ceil(counted * Math.max(text.length / ESTIMATED_CHARACTERS, 1));

@@ -14,7 +14,7 @@ const ID3_BYTES = 10;
  * least. Anything else may play for hours in a few bytes, as silence in FLAC does: as much as the context takes.
  * @param data in base64
  */
-export function boundSound(data: unknown): number {
+export function countMaxAudioTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
   return takesRoom(data) ? data.length / BASE64_PER_TOKEN : Number.POSITIVE_INFINITY;
 }

@@ -1,9 +1,9 @@
 /** A client that hears of a chat in the typed events of another protocol: Anthropic's messages, OpenAI's responses. */
 import type { Receipt } from '../../billing/purchase.ts';
-import type { SearchNote } from '../../providers/web-search.ts';
-import type { Thing } from '../../wire/json-object.ts';
-import { parsedEvent, sseDataIn } from '../../wire/sse.ts';
-import type { AnswerClient, Source } from './completion-writer.ts';
+import type { SearchStatus } from '../../providers/web-search.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
+import { parseEventJson, parseSseEvents } from '../../wire/sse.ts';
+import type { CompletionSource, CompletionWriter } from './completion-writer.ts';
 
 /** A piece of a chat message, or all of it. */
 export interface ChatDelta {
@@ -24,7 +24,7 @@ export interface TypedEvent {
 }
 
 /** Where events are sent. */
-export interface EventOutlet {
+export interface SseOutput {
   readonly started: boolean;
   readonly left: Promise<void>;
   readonly keeps: boolean;
@@ -36,15 +36,17 @@ export interface EventOutlet {
 }
 
 /** The answer in the other protocol, while it is made. */
-export interface EventDraft {
-  answeredBy(source: Source): void;
+export interface EventTranslation {
+  answeredBy(source: CompletionSource): void;
   /** The events that a chunk of a chat becomes. */
-  accept(chunk: Thing): readonly TypedEvent[];
-  search(search: SearchNote): readonly TypedEvent[];
+  accept(chunk: JsonObject): readonly TypedEvent[];
+  search(search: SearchStatus): readonly TypedEvent[];
 }
 
 /** Takes the events of a chat, and sends those of the other protocol: each as soon as it comes. */
-export abstract class EventClient<Outlet extends EventOutlet, Draft extends EventDraft> implements AnswerClient {
+export abstract class TranslatingWriter<Outlet extends SseOutput, Draft extends EventTranslation>
+  implements CompletionWriter
+{
   constructor(
     protected readonly outlet: Outlet,
     protected readonly draft: Draft,
@@ -70,19 +72,19 @@ export abstract class EventClient<Outlet extends EventOutlet, Draft extends Even
     this.outlet.stillWaiting();
   }
 
-  begin(source: Source): void {
+  begin(source: CompletionSource): void {
     this.draft.answeredBy(source);
     this.outlet.begin();
     this.announce();
   }
 
-  /** @throws UpstreamFailure when an event cannot be read */
+  /** @throws UpstreamError when an event cannot be read */
   write(events: Uint8Array): Promise<void> | undefined {
     if (!this.listening) return undefined;
-    return this.send(sseDataIn(events).flatMap((data) => this.draft.accept(parsedEvent(data))));
+    return this.send(parseSseEvents(events).flatMap((data) => this.draft.accept(parseEventJson(data))));
   }
 
-  searched(search: SearchNote): Promise<void> | undefined {
+  searched(search: SearchStatus): Promise<void> | undefined {
     return this.send(this.draft.search(search));
   }
 

@@ -1,8 +1,8 @@
 /** Text completions over chats: https://platform.openai.com/docs/api-reference/completions */
-import { UnservableRequest } from '../../errors.ts';
-import type { Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { choicesOf, type Retelling, type StandIn } from './translate.ts';
+import { getChoices, type TranslateChunk, type TranslatedRequest } from './translate.ts';
 
 /** A request for a completion. The edge has checked the types of what has one; everything else is checked here. */
 export interface CompletionBody {
@@ -39,9 +39,9 @@ const SHARED = [
 
 /**
  * The chat whose one message is the prompt.
- * @throws UnservableRequest for what no chat can give
+ * @throws InvalidRequestError for what no chat can give
  */
-export function chatFor(body: CompletionBody): StandIn<ChatBody> {
+export function toChatRequest(body: CompletionBody): TranslatedRequest<ChatBody> {
   const { prompt, echo, suffix, logprobs, best_of, n } = body;
   if (echo) throw refusal('echo is not supported', 'echo');
   if ((suffix ?? '') !== '') throw refusal('suffix is not supported', 'suffix');
@@ -60,9 +60,9 @@ function textOf(prompt: unknown): string {
   throw refusal('prompt must be text, or a list of one text; tokens and several prompts are not supported', 'prompt');
 }
 
-const asCompletion: Retelling = (answer) => {
-  const choices = choicesOf(answer).map(({ index, message, delta, finish_reason }) => ({
-    text: saidIn((message ?? delta ?? {}) as Thing),
+const asCompletion: TranslateChunk = (answer) => {
+  const choices = getChoices(answer).map(({ index, message, delta, finish_reason }) => ({
+    text: saidIn((message ?? delta ?? {}) as JsonObject),
     index,
     logprobs: null,
     finish_reason: finish_reason ?? null,
@@ -70,10 +70,10 @@ const asCompletion: Retelling = (answer) => {
   return { ...answer, object: 'text_completion', choices };
 };
 
-function saidIn({ content, refusal: refused }: Thing): string {
+function saidIn({ content, refusal: refused }: JsonObject): string {
   return [content, refused].filter((each) => typeof each === 'string').join('');
 }
 
-function refusal(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function refusal(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

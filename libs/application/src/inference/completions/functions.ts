@@ -2,23 +2,23 @@
  * Functions and calls of them as chats had them before there were tools: one call in a message, without an id.
  * https://platform.openai.com/docs/api-reference/chat/create, `functions` and `function_call`
  */
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { choicesOf, type StandIn } from './translate.ts';
+import { getChoices, type TranslatedRequest } from './translate.ts';
 
 /**
  * The request with tools; undefined where it has no functions. Only who declares functions is answered with calls of them.
- * @throws UnservableRequest that names the field that is at fault
+ * @throws InvalidRequestError that names the field that is at fault
  */
-export function withTools(body: ChatBody): StandIn<ChatBody> | undefined {
+export function toToolsRequest(body: ChatBody): TranslatedRequest<ChatBody> | undefined {
   const declares = (body.functions ?? body.function_call ?? undefined) !== undefined;
   if (!declares && !body.messages.some(isFormer)) return undefined;
   const { functions, function_call, messages, ...rest } = body;
   if (declares && rest.tools) throw refusal('functions and tools cannot be used together', 'functions');
   const tools = declared(functions ?? []);
   const choice = tools.length > 0 ? chosen(function_call, tools) : undefined;
-  const asked: Thing = {
+  const asked: JsonObject = {
     ...rest,
     messages: currentMessages(messages),
     // A message has room for one call.
@@ -28,30 +28,30 @@ export function withTools(body: ChatBody): StandIn<ChatBody> | undefined {
   return { body: asked as ChatBody, retell: declares ? withFunctionCalls : (answer) => answer };
 }
 
-function isFormer({ role, function_call }: Thing): boolean {
+function isFormer({ role, function_call }: JsonObject): boolean {
   return role === 'function' || (function_call ?? undefined) !== undefined;
 }
 
-function declared(functions: unknown): readonly Thing[] {
+function declared(functions: unknown): readonly JsonObject[] {
   if (!Array.isArray(functions)) throw refusal('functions must be an array', 'functions');
   return functions.map((each, at) => {
     const param = `functions[${at}]`;
-    if (!isObject(each)) throw refusal(`${param} must be an object`, param);
+    if (!isJsonObject(each)) throw refusal(`${param} must be an object`, param);
     if (!isName(each.name)) throw refusal(`${param}.name must be a string`, `${param}.name`);
     return { type: 'function', function: each };
   });
 }
 
-function chosen(choice: unknown, tools: readonly Thing[]): unknown {
+function chosen(choice: unknown, tools: readonly JsonObject[]): unknown {
   if (choice === undefined || choice === null || choice === 'auto' || choice === 'none') return choice ?? undefined;
-  const name = isObject(choice) ? choice.name : undefined;
-  if (tools.some(({ function: each }) => (each as Thing).name === name))
+  const name = isJsonObject(choice) ? choice.name : undefined;
+  if (tools.some(({ function: each }) => (each as JsonObject).name === name))
     return { type: 'function', function: { name } };
   throw refusal('function_call must be "auto", "none" or the name of one of the functions', 'function_call');
 }
 
 /** Each result with the id of the last call of its function. */
-function currentMessages(messages: readonly Thing[]): readonly Thing[] {
+function currentMessages(messages: readonly JsonObject[]): readonly JsonObject[] {
   const ids = new Map<unknown, string>();
   return messages.map((message, at) => {
     const param = `messages[${at}]`;
@@ -64,7 +64,7 @@ function currentMessages(messages: readonly Thing[]): readonly Thing[] {
       return { role: 'tool', ...rest, tool_call_id };
     }
     if (call === undefined || call === null) return message;
-    if (!isObject(call) || !isName(call.name) || typeof call.arguments !== 'string') {
+    if (!isJsonObject(call) || !isName(call.name) || typeof call.arguments !== 'string') {
       throw refusal(`${param}.function_call must have a name and arguments, both strings`, `${param}.function_call`);
     }
     const id = `call_${at}`;
@@ -80,22 +80,22 @@ function isName(name: unknown): name is string {
 }
 
 /** The first call of a message, or of a piece of one, is its function call. */
-function withFunctionCalls(answer: Thing): Thing {
-  const choices = choicesOf(answer).map(({ message, delta, finish_reason, ...choice }) => ({
+function withFunctionCalls(answer: JsonObject): JsonObject {
+  const choices = getChoices(answer).map(({ message, delta, finish_reason, ...choice }) => ({
     ...choice,
-    ...(message ? { message: former(message as Thing) } : {}),
-    ...(delta ? { delta: former(delta as Thing) } : {}),
+    ...(message ? { message: former(message as JsonObject) } : {}),
+    ...(delta ? { delta: former(delta as JsonObject) } : {}),
     finish_reason: finish_reason === 'tool_calls' ? 'function_call' : finish_reason,
   }));
   return { ...answer, choices };
 }
 
-function former({ tool_calls, ...said }: Thing): Thing {
-  const calls = Array.isArray(tool_calls) ? (tool_calls as readonly Thing[]) : [];
+function former({ tool_calls, ...said }: JsonObject): JsonObject {
+  const calls = Array.isArray(tool_calls) ? (tool_calls as readonly JsonObject[]) : [];
   const first = calls.find(({ index }, at) => (index ?? at) === 0);
   return first ? { ...said, function_call: first.function } : said;
 }
 
-function refusal(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function refusal(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

@@ -3,18 +3,29 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
 import type { Query } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { type Audience, Paying } from '../../billing/billing-engine.ts';
+import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
-import type { Purchase, Receipt, Sale } from '../../billing/purchase.ts';
+import type { Order, Purchase, Receipt } from '../../billing/purchase.ts';
 import type { UpstreamCall } from '../../billing/upstream-call.ts';
-import { Catalogues } from '../../catalogue-service.ts';
-import { UnservableRequest } from '../../errors.ts';
-import { type Embeddings, Providers } from '../../providers/provider.ts';
+import { CatalogueService } from '../../catalogue-service.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { type EmbeddingsResponse, ProviderRegistry } from '../../providers/provider.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
-import { answerOfAsked, modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
-import { fieldsGiven, routeFor } from '../../routing/route.ts';
-import { dearest } from '../chat/chat-quote.ts';
-import { assertWithin, boundTokens, countInputs, type EmbeddingInput, inputsIn } from './inputs.ts';
+import {
+  mapNotFoundError,
+  parseRoutingPreferences,
+  type ResolvedModel,
+  resolveModel,
+} from '../../routing/preferences.ts';
+import { listSetFields, selectRoute } from '../../routing/route.ts';
+import { calculateMaxCallPrice } from '../chat/chat-quote.ts';
+import {
+  assertInputsFit,
+  countInputs,
+  countMaxInputTokens,
+  type EmbeddingInput,
+  parseEmbeddingInputs,
+} from './inputs.ts';
 
 /** A request in OpenAI's shape, as far as the gateway reads it. */
 export interface EmbeddingBody {
@@ -25,7 +36,7 @@ export interface EmbeddingBody {
   readonly [field: string]: unknown;
 }
 
-export interface EmbeddingAnswer {
+export interface EmbeddingsResult {
   /** Our name of the model. */
   readonly model: string;
   /** The embeddings, as JSON. */
@@ -33,17 +44,17 @@ export interface EmbeddingAnswer {
   readonly receipt: Receipt;
 }
 
-export interface EmbeddingRequest {
+export interface CreateEmbeddingsParams {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  readonly audience: Audience;
+  readonly audience: ClientConnection;
 }
 
-export class CreateEmbeddings extends Command<EmbeddingAnswer> {
+export class CreateEmbeddings extends Command<EmbeddingsResult> {
   constructor(
     readonly payer: Payer,
-    readonly request: EmbeddingRequest,
+    readonly request: CreateEmbeddingsParams,
     readonly body: EmbeddingBody,
   ) {
     super();
@@ -56,31 +67,31 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set(['model', 'input', 'provider'
 @CommandHandler(CreateEmbeddings)
 export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings> {
   constructor(
-    private readonly catalogues: Catalogues,
+    private readonly catalogues: CatalogueService,
     private readonly health: EndpointHealth,
-    private readonly paying: Paying,
-    private readonly providers: Providers,
+    private readonly paying: BillingEngine,
+    private readonly providers: ProviderRegistry,
   ) {}
 
-  async execute({ payer, request, body }: CreateEmbeddings): Promise<EmbeddingAnswer> {
+  async execute({ payer, request, body }: CreateEmbeddings): Promise<EmbeddingsResult> {
     const { requestId, source, audience } = request;
     const { current: catalogue } = this.catalogues;
     const named = embeddingModel(body, catalogue);
     const { model } = named;
-    const inputs = inputsIn(body.input);
+    const inputs = parseEmbeddingInputs(body.input);
     const endpoints = this.endpointsFor(body, named, source);
-    await assertWithin(inputs, model.context);
+    await assertInputsFit(inputs, model.context);
     const most = mostFor(inputs, model, endpoints);
     const query: Query = { model: model.id, type: 'embedding', source, online: false, free: most === 0n };
     const { priceList } = catalogue;
-    const sale: Sale = { id: requestId, query, model, endpoints, priceList, atLeast: most, atMost: most };
+    const sale: Order = { id: requestId, query, model, endpoints, priceList, atLeast: most, atMost: most };
     const embed = async (purchase: Purchase) => {
       const { hold, signal } = purchase;
-      const call: UpstreamCall<Embeddings> = {
+      const call: UpstreamCall<EmbeddingsResponse> = {
         make: (endpoint) => {
           const sent = upstreamBody(body, endpoint, endpoint.model + named.passedOn);
           const embed = this.providers.of(hold, endpoint.upstream, 'embeddings');
-          return answerOfAsked(named, endpoint, embed({ body: sent, count: inputs.length, signal }));
+          return mapNotFoundError(named, endpoint, embed({ body: sent, count: inputs.length, signal }));
         },
         counted: async () => ({ input: await countInputs(inputs) }),
       };
@@ -94,13 +105,13 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
   }
 
   /** An endpoint that does not know `dimensions` would ignore them, and its vectors could not be compared. */
-  private endpointsFor(body: EmbeddingBody, { model, sort }: NamedModel, source: string): readonly Endpoint[] {
+  private endpointsFor(body: EmbeddingBody, { model, sort }: ResolvedModel, source: string): readonly Endpoint[] {
     const shortens = (endpoint: Endpoint) => endpoint.parameters.includes('dimensions');
     const able = (body.dimensions ?? undefined) === undefined ? model.endpoints : model.endpoints.filter(shortens);
-    return routeFor({
+    return selectRoute({
       model: { ...model, endpoints: able },
-      preferences: routingPreferences(body.provider, sort),
-      fields: fieldsGiven(body, NO_PARAMETERS),
+      preferences: parseRoutingPreferences(body.provider, sort),
+      fields: listSetFields(body, NO_PARAMETERS),
       usesTools: false,
       searchesWeb: false,
       source,
@@ -116,23 +127,23 @@ function mostFor(
   { context }: TokenPricedModel,
   endpoints: readonly Endpoint[],
 ): PicoUsd {
-  const tokens = inputs.reduce((sum, input) => sum + Math.min(boundTokens(input), context), 0);
-  return money.max(...endpoints.map(({ tariff }) => dearest(tokens, 0, tariff)));
+  const tokens = inputs.reduce((sum, input) => sum + Math.min(countMaxInputTokens(input), context), 0);
+  return money.max(...endpoints.map(({ tariff }) => calculateMaxCallPrice(tokens, 0, tariff)));
 }
 
-/** @throws UnservableRequest when there is no such model, it makes no embeddings, or none of this length */
-function embeddingModel(body: EmbeddingBody, catalogue: Catalogue): NamedModel {
-  const named = modelNamed(body.model, catalogue);
+/** @throws InvalidRequestError when there is no such model, it makes no embeddings, or none of this length */
+function embeddingModel(body: EmbeddingBody, catalogue: Catalogue): ResolvedModel {
+  const named = resolveModel(body.model, catalogue);
   const { id, type } = named.model;
   if (type !== 'embedding')
-    throw new UnservableRequest(400, `The model "${id}" makes no embeddings; it is of type ${type}`, 'model');
+    throw new InvalidRequestError(400, `The model "${id}" makes no embeddings; it is of type ${type}`, 'model');
   const { dimensions = 0, endpoints } = named.model as TokenPricedModel;
   const wanted = body.dimensions ?? undefined;
   if (wanted !== undefined && !endpoints.some(({ parameters }) => parameters.includes('dimensions')))
-    throw new UnservableRequest(400, `The model "${id}" has vectors of ${dimensions} dimensions only`, 'dimensions');
+    throw new InvalidRequestError(400, `The model "${id}" has vectors of ${dimensions} dimensions only`, 'dimensions');
   if (wanted !== undefined && wanted > dimensions)
-    throw new UnservableRequest(400, `dimensions must be at most ${dimensions} for this model`, 'dimensions');
-  return named as NamedModel;
+    throw new InvalidRequestError(400, `dimensions must be at most ${dimensions} for this model`, 'dimensions');
+  return named as ResolvedModel;
 }
 
 /** The fields that the upstream knows. The vectors are requested in the caller's format, so that they are passed on unchanged. */

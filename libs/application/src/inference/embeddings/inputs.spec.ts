@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/cl100k_base';
-import { assertWithin, countInputs } from './inputs.ts';
+import { assertInputsFit, countInputs } from './inputs.ts';
 
 const counted = (text: string) => countWhole(text, { allowedSpecial: 'all' });
 
@@ -43,8 +43,8 @@ describe('a text that is counted in parts', () => {
     ['Chinese', '，记账'.repeat(3_000)],
   ])('is refused from its 8,192nd token on, and not before: %s', async (_, text) => {
     const tokens = counted(text);
-    await expect(assertWithin([text], tokens)).resolves.toBeUndefined();
-    await expect(assertWithin([text], tokens - 1)).rejects.toMatchObject({
+    await expect(assertInputsFit([text], tokens)).resolves.toBeUndefined();
+    await expect(assertInputsFit([text], tokens - 1)).rejects.toMatchObject({
       status: 400,
       param: 'input',
       tooLong: true,

@@ -1,6 +1,6 @@
 /** What is to be embedded: texts, or tokens that the caller has made of them; how many tokens they are, at most and exactly. */
-import { UnservableRequest } from '../../errors.ts';
-import { boundText, isBetweenTokens, partsOf } from '../../tokenizer.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { countMaxTextTokens, isTokenBoundary, splitForTokenizerAsync } from '../../tokenizer.ts';
 
 export type EmbeddingInput = string | readonly number[];
 
@@ -10,9 +10,9 @@ const EXTRA_PER_CUT = 2;
 
 /**
  * Reads the `input` of a request, which may be one input or many.
- * @throws UnservableRequest 400 when it is something else, or empty
+ * @throws InvalidRequestError 400 when it is something else, or empty
  */
-export function inputsIn(input: unknown): readonly EmbeddingInput[] {
+export function parseEmbeddingInputs(input: unknown): readonly EmbeddingInput[] {
   if (typeof input === 'string') return [nonEmpty(input)];
   if (!Array.isArray(input)) throw wrong('must be a string, an array of strings, or tokens');
   const list: readonly unknown[] = input;
@@ -25,23 +25,23 @@ export function inputsIn(input: unknown): readonly EmbeddingInput[] {
 }
 
 /** An upper bound, in practice, of the tokens of one input; exact where it is tokens. */
-export function boundTokens(input: EmbeddingInput): number {
-  return typeof input === 'string' ? Math.ceil(boundText(input)) : input.length;
+export function countMaxInputTokens(input: EmbeddingInput): number {
+  return typeof input === 'string' ? Math.ceil(countMaxTextTokens(input)) : input.length;
 }
 
 /**
  * Refuses what a model cannot take. Only a text is counted that might have more tokens, with one for each byte; what has
  * longer words than are counted at once passes in doubt, and the upstream decides.
- * @throws UnservableRequest 400 that names the limit
+ * @throws InvalidRequestError 400 that names the limit
  */
-export async function assertWithin(inputs: readonly EmbeddingInput[], limit: number): Promise<void> {
+export async function assertInputsFit(inputs: readonly EmbeddingInput[], limit: number): Promise<void> {
   for (const [i, input] of inputs.entries()) {
     if ((typeof input === 'string' ? Buffer.byteLength(input) : input.length) <= limit) continue;
     if (typeof input === 'string' && (await countTokens(input, limit)) <= limit) continue;
     const which = inputs.length === 1 ? 'the input' : `input ${i}`;
     const limitText = limit.toLocaleString('en-US');
     const message = `input may have at most ${limitText} tokens for this model, and ${which} has more`;
-    throw new UnservableRequest(400, message, 'input', { tooLong: true });
+    throw new InvalidRequestError(400, message, 'input', { tooLong: true });
   }
 }
 
@@ -58,9 +58,9 @@ async function countTokens(text: string, limit = Number.POSITIVE_INFINITY): Prom
   const allow = limit === Number.POSITIVE_INFINITY ? 0 : EXTRA_PER_CUT;
   let tokens = 0;
   let end = 0;
-  for await (const part of partsOf(text)) {
+  for await (const part of splitForTokenizerAsync(text)) {
     end += part.length;
-    const isCut = end < text.length && !isBetweenTokens(text, end);
+    const isCut = end < text.length && !isTokenBoundary(text, end);
     tokens += count(part, { allowedSpecial: 'all' }) - (isCut ? allow : 0);
     if (tokens > limit) break;
   }
@@ -76,6 +76,6 @@ function nonEmpty(input: string): string {
   return input;
 }
 
-function wrong(must: string): UnservableRequest {
-  return new UnservableRequest(400, `input ${must}`, 'input');
+function wrong(must: string): InvalidRequestError {
+  return new InvalidRequestError(400, `input ${must}`, 'input');
 }

@@ -1,4 +1,4 @@
-import type { Thing } from '../../wire/json-object.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
 
 /**
  * A request in the shape of Anthropic's Messages: https://docs.claude.com/en/api/messages. The edge has checked the types;
@@ -11,12 +11,12 @@ export interface MessagesBody {
   readonly max_tokens?: number;
   readonly system?: string | readonly unknown[] | null;
   readonly tools?: readonly unknown[] | null;
-  readonly tool_choice?: Thing | null;
-  readonly thinking?: Thing | null;
-  readonly output_config?: Thing | null;
+  readonly tool_choice?: JsonObject | null;
+  readonly thinking?: JsonObject | null;
+  readonly output_config?: JsonObject | null;
   readonly stop_sequences?: readonly string[] | null;
-  readonly metadata?: Thing | null;
-  readonly cache_control?: Thing | null;
+  readonly metadata?: JsonObject | null;
+  readonly cache_control?: JsonObject | null;
   readonly stream?: boolean | null;
   readonly [field: string]: unknown;
 }

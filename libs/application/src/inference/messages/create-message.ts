@@ -1,19 +1,19 @@
 /** One message of Anthropic's: the chat that it means → the message that is answered. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { Audience } from '../../billing/billing-engine.ts';
+import type { ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
-import { Chats } from '../responses/chat-service.ts';
+import { ChatService } from '../responses/chat-service.ts';
 import type { MessagesBody } from './body.ts';
-import { MessageDraft } from './message-builder.ts';
-import { MessageClient, type MessageOutlet } from './message-writer.ts';
-import { readMessagesRequest } from './request.ts';
-import { usageWire } from './usage.ts';
+import { MessageBuilder } from './message-builder.ts';
+import { type MessageEventOutput, MessageWriter } from './message-writer.ts';
+import { parseMessagesRequest } from './request.ts';
+import { toMessageUsage } from './usage.ts';
 
-export interface MessageRequest {
+export interface CreateMessageParams {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  readonly audience: Audience;
+  readonly audience: ClientConnection;
   readonly body: MessagesBody;
 }
 
@@ -21,8 +21,8 @@ export interface MessageRequest {
 export class CreateMessage extends Command<string | undefined> {
   constructor(
     readonly payer: Payer,
-    readonly request: MessageRequest,
-    readonly outlet?: MessageOutlet,
+    readonly request: CreateMessageParams,
+    readonly outlet?: MessageEventOutput,
   ) {
     super();
   }
@@ -30,18 +30,18 @@ export class CreateMessage extends Command<string | undefined> {
 
 @CommandHandler(CreateMessage)
 export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
-  constructor(private readonly chats: Chats) {}
+  constructor(private readonly chats: ChatService) {}
 
   async execute({ payer, request, outlet }: CreateMessage): Promise<string | undefined> {
     const { requestId, source, audience, body } = request;
-    const { chat, thoughts } = readMessagesRequest(body);
-    const draft = new MessageDraft(requestId, body.model, thoughts);
+    const { chat, thoughts } = parseMessagesRequest(body);
+    const draft = new MessageBuilder(requestId, body.model, thoughts);
     const asked = { requestId, source, audience, body: chat, type: 'message', limitDemanded: true } as const;
-    const whole = await this.chats.complete(payer, asked, outlet && new MessageClient(outlet, draft));
+    const whole = await this.chats.complete(payer, asked, outlet && new MessageWriter(outlet, draft));
     if (!whole) return undefined;
     draft.answeredBy(whole);
     for (const search of whole.searches) draft.search(search);
     draft.accept(whole.body);
-    return JSON.stringify(draft.finished(usageWire(whole.receipt)));
+    return JSON.stringify(draft.finished(toMessageUsage(whole.receipt)));
   }
 }

@@ -1,11 +1,11 @@
 /** Anthropic's shape of a message, while it is made out of the choices of a chat answer. */
 
-import type { SearchNote } from '../../providers/web-search.ts';
-import type { Thing } from '../../wire/json-object.ts';
-import type { Source } from '../chat/completion-writer.ts';
+import type { SearchStatus } from '../../providers/web-search.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
+import type { CompletionSource } from '../chat/completion-writer.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import { MessageOutput } from './output.ts';
-import type { Thoughts } from './request.ts';
+import type { ThinkingVisibility } from './request.ts';
 
 /** A choice of a chat answer, in one piece or as a piece of it. */
 interface ChatChoice {
@@ -23,7 +23,7 @@ const STOP_REASONS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** What a message came to, in Anthropic's words: `input_tokens`, `output_tokens` and whatever else is known. */
-export type MessageUsage = Thing;
+export type MessageUsage = JsonObject;
 
 /** Before anything is known of it. */
 const NO_USAGE: MessageUsage = {
@@ -34,7 +34,7 @@ const NO_USAGE: MessageUsage = {
   service_tier: 'standard',
 };
 
-export class MessageDraft {
+export class MessageBuilder {
   private readonly output: MessageOutput;
   private finish = 'stop';
   private stopSequence: string | null = null;
@@ -42,12 +42,12 @@ export class MessageDraft {
   constructor(
     private readonly id: string,
     private model: string,
-    thoughts: Thoughts,
+    thoughts: ThinkingVisibility,
   ) {
     this.output = new MessageOutput(id, thoughts);
   }
 
-  answeredBy({ model }: Pick<Source, 'model'>): void {
+  answeredBy({ model }: Pick<CompletionSource, 'model'>): void {
     this.model = model;
   }
 
@@ -61,7 +61,7 @@ export class MessageDraft {
     return this.output.accept(choice.message ?? choice.delta ?? {});
   }
 
-  search(search: SearchNote): readonly TypedEvent[] {
+  search(search: SearchStatus): readonly TypedEvent[] {
     return this.output.search(search);
   }
 

@@ -2,13 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import { MessageOutput } from './output.ts';
-import type { Thoughts } from './request.ts';
+import type { ThinkingVisibility } from './request.ts';
 
 const call = (index: number, name?: string, args?: string, id = name && `call_${index}`) => ({
   tool_calls: [{ index, ...(id ? { id } : {}), function: { ...(name ? { name } : {}), arguments: args ?? '' } }],
 });
 
-function answered(deltas: readonly ChatDelta[], thoughts: Thoughts = 'shown') {
+function answered(deltas: readonly ChatDelta[], thoughts: ThinkingVisibility = 'shown') {
   const output = new MessageOutput('1', thoughts);
   const events = deltas.flatMap((delta) => output.accept(delta));
   return { events: [...events, ...output.end()], blocks: output.blocks };
@@ -145,7 +145,7 @@ describe('the blocks of an answer', () => {
     expect(output.searched).toBe(1);
   });
 
-  test.each<[Thoughts, object[]]>([
+  test.each<[ThinkingVisibility, object[]]>([
     ['shown', [{ type: 'thinking', thinking: 'Hm', signature: 's' }]],
     ['signed', [{ type: 'thinking', thinking: '', signature: 's' }]],
     ['hidden', []],

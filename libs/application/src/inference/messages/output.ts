@@ -6,16 +6,16 @@
  * that is open is complete: a text when something else begins, a call when its arguments are JSON.
  */
 
-import type { SearchNote } from '../../providers/web-search.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { SearchStatus } from '../../providers/web-search.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
-import { type Thought, thoughtsIn } from './reasoning.ts';
-import type { Thoughts } from './request.ts';
+import { extractReasoning, type ReasoningBlock } from './reasoning.ts';
+import type { ThinkingVisibility } from './request.ts';
 
 interface TextBlock {
   readonly type: 'text';
   text: string;
-  citations: Thing[] | null;
+  citations: JsonObject[] | null;
 }
 
 interface ThinkingBlock {
@@ -47,7 +47,7 @@ interface Segment<B extends ContentBlock = ContentBlock> {
   /** Its place in the message, once it is announced. */
   at: number;
   /** Deltas that wait for that. */
-  waiting: Thing[];
+  waiting: JsonObject[];
   /** Of a call: JSON, once it is complete. */
   args: string;
   ended: boolean;
@@ -69,13 +69,13 @@ export class MessageOutput {
   /** By their place among the searches. */
   private readonly searches = new Map<number, string>();
   /** Sources that came before the text that they are sources of. */
-  private citations: Thing[] = [];
+  private citations: JsonObject[] = [];
   private events: TypedEvent[] = [];
 
   /** @param id what the ids of calls are made of that have none */
   constructor(
     private readonly id: string,
-    private readonly thoughts: Thoughts,
+    private readonly thoughts: ThinkingVisibility,
   ) {}
 
   get callsFunctions(): boolean {
@@ -86,7 +86,7 @@ export class MessageOutput {
   accept(delta: ChatDelta): readonly TypedEvent[] {
     const { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls } = delta;
     if (this.thoughts !== 'hidden')
-      for (const each of thoughtsIn(reasoning_details, reasoning ?? reasoning_content)) this.think(each);
+      for (const each of extractReasoning(reasoning_details, reasoning ?? reasoning_content)) this.think(each);
     for (const text of [content, refusal]) if (isSaid(text)) this.say(text);
     for (const each of objectsIn(annotations)) this.cite(each);
     for (const [at, each] of objectsIn(tool_calls).entries()) this.call(each, at);
@@ -94,7 +94,7 @@ export class MessageOutput {
   }
 
   /** Takes a search of the web. One that is reported only at its end starts there. */
-  search({ at, query, state, found = [] }: SearchNote): readonly TypedEvent[] {
+  search({ at, query, state, found = [] }: SearchStatus): readonly TypedEvent[] {
     let id = this.searches.get(at);
     if (id === undefined) {
       id = `srvtoolu_${this.id}_${at}`;
@@ -117,7 +117,7 @@ export class MessageOutput {
     return this.delivered();
   }
 
-  private think(thought: Thought): void {
+  private think(thought: ReasoningBlock): void {
     if ('encrypted' in thought) return void this.append({ type: 'redacted_thinking', data: thought.encrypted });
     const { text, signature } = thought;
     const last = this.lastOf('thinking');
@@ -145,8 +145,8 @@ export class MessageOutput {
     return segment;
   }
 
-  private cite({ type, url_citation }: Thing): void {
-    if (type !== 'url_citation' || !isObject(url_citation)) return;
+  private cite({ type, url_citation }: JsonObject): void {
+    if (type !== 'url_citation' || !isJsonObject(url_citation)) return;
     const { url, title, content } = url_citation;
     const cited_text = typeof content === 'string' ? content : '';
     const citation = { type: 'web_search_result_location', url, title: title ?? null, cited_text, encrypted_index: '' };
@@ -155,8 +155,8 @@ export class MessageOutput {
     else this.citations.push(citation);
   }
 
-  private call({ index, id, function: called }: Thing, place: number): void {
-    const { name, arguments: args } = isObject(called) ? called : {};
+  private call({ index, id, function: called }: JsonObject, place: number): void {
+    const { name, arguments: args } = isJsonObject(called) ? called : {};
     const key = typeof index === 'number' ? index : place;
     const segment = this.calls.get(key) ?? this.newCall(key);
     const { block } = segment;
@@ -198,11 +198,11 @@ export class MessageOutput {
     return segment;
   }
 
-  private fill(segment: Segment, delta: Thing): void {
+  private fill(segment: Segment, delta: JsonObject): void {
     const { block, at } = segment;
     if (block.type === 'text') {
       if (delta.type === 'text_delta') block.text += this.keepsTexts ? delta.text : '';
-      else block.citations = [...(block.citations ?? []), delta.citation as Thing];
+      else block.citations = [...(block.citations ?? []), delta.citation as JsonObject];
     } else if (block.type === 'thinking') {
       if (delta.type === 'thinking_delta') block.thinking += delta.thinking;
       else block.signature = String(delta.signature);
@@ -246,7 +246,7 @@ export class MessageOutput {
 }
 
 /** The text of a page is for the model alone. */
-function pageOf({ url, title }: NonNullable<SearchNote['found']>[number]): Thing {
+function pageOf({ url, title }: NonNullable<SearchStatus['found']>[number]): JsonObject {
   return { type: 'web_search_result', url, title, encrypted_content: '', page_age: null };
 }
 
@@ -259,7 +259,7 @@ function inputIn(args: string): unknown {
   if (args.trim() === '') return {};
   try {
     const input = JSON.parse(args);
-    return isObject(input) ? input : undefined;
+    return isJsonObject(input) ? input : undefined;
   } catch {
     return undefined;
   }
@@ -269,6 +269,6 @@ function isSaid(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-function objectsIn(value: unknown): readonly Thing[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
+function objectsIn(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }

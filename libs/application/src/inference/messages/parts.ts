@@ -1,19 +1,19 @@
 /** Anthropic's blocks of content as content parts of a chat. */
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 
 /**
  * The parts that a block of content means: none for a text without characters, which some vendors refuse.
- * @throws UnservableRequest that names the block
+ * @throws InvalidRequestError that names the block
  */
-export function partOf(block: Thing, param: string): readonly Thing[] {
+export function toChatParts(block: JsonObject, param: string): readonly JsonObject[] {
   const { cache_control } = block;
   const parts = unmarked(block, param);
   const last = parts.at(-1);
-  return last && isObject(cache_control) ? [...parts.slice(0, -1), { ...last, cache_control }] : parts;
+  return last && isJsonObject(cache_control) ? [...parts.slice(0, -1), { ...last, cache_control }] : parts;
 }
 
-function unmarked(block: Thing, param: string): readonly Thing[] {
+function unmarked(block: JsonObject, param: string): readonly JsonObject[] {
   const { type, text, source, title, context, tool_name } = block;
   switch (type) {
     case 'text':
@@ -39,8 +39,8 @@ function headOf(lines: readonly unknown[]): string {
 }
 
 /** Where no vendor has to look for it: a document of text is text, any other one a file. */
-function documentIn(source: unknown, title: unknown, param: string): readonly Thing[] {
-  const { type, data, content } = isObject(source) ? source : {};
+function documentIn(source: unknown, title: unknown, param: string): readonly JsonObject[] {
+  const { type, data, content } = isJsonObject(source) ? source : {};
   if (type === 'text' && typeof data === 'string') return textPart(data);
   if (type === 'content')
     return typeof content === 'string' ? textPart(content) : blocksIn(content, `${param}.content`);
@@ -48,18 +48,18 @@ function documentIn(source: unknown, title: unknown, param: string): readonly Th
   return [{ type: 'file', file: { ...filename, file_data: addressIn(source, param) } }];
 }
 
-function blocksIn(content: unknown, param: string): readonly Thing[] {
+function blocksIn(content: unknown, param: string): readonly JsonObject[] {
   if (!Array.isArray(content)) throw refusal(`${param} must be an array of objects`, param);
   return content.flatMap((block, at) => {
     const place = `${param}[${at}]`;
-    if (isObject(block) && (block.type === 'text' || block.type === 'image')) return unmarked(block, place);
+    if (isJsonObject(block) && (block.type === 'text' || block.type === 'image')) return unmarked(block, place);
     throw refusal(`${place} must be a text or an image`, place);
   });
 }
 
 /** What is in the request, as a `data:` URL, or where it is. */
 function addressIn(source: unknown, param: string): string {
-  const { type, media_type, data, url } = isObject(source) ? source : {};
+  const { type, media_type, data, url } = isJsonObject(source) ? source : {};
   if (type === 'url' && typeof url === 'string') return url;
   if (type === 'base64' && typeof media_type === 'string' && typeof data === 'string') {
     return `data:${media_type};base64,${data}`;
@@ -67,10 +67,10 @@ function addressIn(source: unknown, param: string): string {
   throw refusal(`${param} must be base64 with a media_type, or a url; files by id are not supported`, param);
 }
 
-function textPart(text: string): readonly Thing[] {
+function textPart(text: string): readonly JsonObject[] {
   return text === '' ? [] : [{ type: 'text', text }];
 }
 
-function refusal(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function refusal(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

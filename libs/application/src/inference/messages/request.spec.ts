@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import type { MessagesBody } from './body.ts';
-import { readMessagesRequest } from './request.ts';
+import { parseMessagesRequest } from './request.ts';
 
 const user = { role: 'user', content: 'Hello' };
 const asked: MessagesBody = { model: 'm', max_tokens: 2_000, messages: [user] };
-const read = (more: Partial<MessagesBody>) => readMessagesRequest({ ...asked, ...more });
+const read = (more: Partial<MessagesBody>) => parseMessagesRequest({ ...asked, ...more });
 const chatOf = (more: Partial<MessagesBody>) => read(more).chat;
 const messagesOf = (...messages: object[]) => chatOf({ messages }).messages;
 

@@ -1,18 +1,18 @@
 /** A request in the shape of Anthropic's Messages, and the chat request that it means. */
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { MessagesBody } from './body.ts';
 import { declaredTools, toolChoice } from './tools.ts';
-import { messagesOf, systemOf } from './turns.ts';
+import { toChatMessages, toSystemMessages } from './turns.ts';
 
 /** What the client gets of the model's thoughts: all of it, only what it must send back with the results of tools, or nothing. */
-export type Thoughts = 'shown' | 'signed' | 'hidden';
+export type ThinkingVisibility = 'shown' | 'signed' | 'hidden';
 
 /** A request as it was understood. */
-export interface MessagesRequest {
+export interface ParsedMessagesRequest {
   readonly chat: ChatBody;
-  readonly thoughts: Thoughts;
+  readonly thoughts: ThinkingVisibility;
 }
 
 /** The same in both shapes. The last two are OpenRouter's. */
@@ -23,12 +23,12 @@ const EFFORTS: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 /** OpenAI's models refuse a longer one. It says nothing about the answer. */
 const MAX_USER = 64;
 
-/** @throws UnservableRequest that names the field that cannot be served */
-export function readMessagesRequest(body: MessagesBody): MessagesRequest {
+/** @throws InvalidRequestError that names the field that cannot be served */
+export function parseMessagesRequest(body: MessagesBody): ParsedMessagesRequest {
   for (const field of UNSUPPORTED) if (isGiven(body[field])) throw refusal(`${field} is not supported`, field);
   const { max_tokens, stop_sequences, metadata } = body;
   const chat: Record<string, unknown> = {
-    messages: marked([...systemOf(body.system), ...messagesOf(body.messages)], body),
+    messages: marked([...toSystemMessages(body.system), ...toChatMessages(body.messages)], body),
   };
   for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
   if (max_tokens !== undefined) chat.max_completion_tokens = max_tokens;
@@ -50,7 +50,7 @@ function isGiven(value: unknown): boolean {
 }
 
 /** A mark for the cache at the top stands for one on the last message. */
-function marked(messages: readonly Thing[], { cache_control }: MessagesBody): readonly Thing[] {
+function marked(messages: readonly JsonObject[], { cache_control }: MessagesBody): readonly JsonObject[] {
   const last = messages.at(-1);
   if (!cache_control || !last) return messages;
   const { content } = last;
@@ -62,8 +62,8 @@ function marked(messages: readonly Thing[], { cache_control }: MessagesBody): re
 
 /** How the model is to think. Without the word it does so as it likes, and the client expects to see nothing of it. */
 function thinkingOf({ thinking, output_config, max_tokens }: MessagesBody): {
-  readonly thoughts: Thoughts;
-  readonly reasoning?: Thing;
+  readonly thoughts: ThinkingVisibility;
+  readonly reasoning?: JsonObject;
 } {
   const { type, budget_tokens, display } = thinking ?? {};
   const effort = output_config?.effort ?? undefined;
@@ -92,17 +92,17 @@ function thinkingOf({ thinking, output_config, max_tokens }: MessagesBody): {
 }
 
 /** A schema that binds the answer. The second name is that of its beta. */
-function formatOf({ output_config, output_format }: MessagesBody): Thing | undefined {
+function formatOf({ output_config, output_format }: MessagesBody): JsonObject | undefined {
   const [format, param] = output_config?.format
     ? [output_config.format, 'output_config.format']
     : [output_format ?? undefined, 'output_format'];
   if (format === undefined) return undefined;
-  if (!isObject(format) || format.type !== 'json_schema' || !isObject(format.schema)) {
+  if (!isJsonObject(format) || format.type !== 'json_schema' || !isJsonObject(format.schema)) {
     throw refusal(`${param} must have the type "json_schema" and a schema`, param);
   }
   return { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } };
 }
 
-function refusal(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function refusal(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

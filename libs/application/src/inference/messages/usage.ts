@@ -5,7 +5,7 @@ import type { Receipt } from '../../billing/purchase.ts';
 import type { MessageUsage } from './message-builder.ts';
 
 /** Usage with its cost, as Messages count it: the parts of the input stand beside each other. */
-export function usageWire(receipt: Receipt): MessageUsage {
+export function toMessageUsage(receipt: Receipt): MessageUsage {
   const { usage, charged } = receipt;
   return {
     input_tokens: usage.input ?? 0,

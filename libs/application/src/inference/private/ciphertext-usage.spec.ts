@@ -1,13 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { CiphertextUsage, type EnclaveTerms } from './ciphertext-usage.ts';
+import { CiphertextUsageLimits, type EnclaveOverhead } from './ciphertext-usage.ts';
 
 const TERMS = { eventBytes: 160, eventTokens: 1, templateTokens: 100, context: 10_000 };
 /** Of an enclave of which it is not known how many tokens it puts into an event. */
 const OPEN = { ...TERMS, eventTokens: undefined };
 
-function used(sent: number, frames: readonly number[], isStream = true, terms: EnclaveTerms = TERMS): CiphertextUsage {
-  const usage = new CiphertextUsage(terms);
+function used(
+  sent: number,
+  frames: readonly number[],
+  isStream = true,
+  terms: EnclaveOverhead = TERMS,
+): CiphertextUsageLimits {
+  const usage = new CiphertextUsageLimits(terms);
   usage.send(sent);
   usage.receive(frames, isStream);
   return usage;
@@ -37,7 +42,7 @@ describe('the usage of a chat that cannot be read', () => {
   });
 
   test('without a report it is estimated: by its events, or else a token for three bytes of text', () => {
-    const none = (isStream: boolean, terms = TERMS as EnclaveTerms) =>
+    const none = (isStream: boolean, terms = TERMS as EnclaveOverhead) =>
       used(300, [263, 263, 264], isStream, terms).judge(undefined);
     expect(none(true)).toEqual({ usage: { input: 100, output: 3 }, estimated: true, doubt: 'reports no usage' });
     expect(none(true, OPEN).usage.output).toBe(Math.ceil(310 / 3));

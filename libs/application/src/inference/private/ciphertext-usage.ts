@@ -5,7 +5,7 @@
 import { getQuantity, type Usage } from '#domain';
 
 /** What else than text is in the ciphertext of an enclave, and beside it in what it is asked. */
-export interface EnclaveTerms {
+export interface EnclaveOverhead {
   /** Bytes of an event of an answer that are not text, at least. */
   readonly eventBytes: number;
   /** Tokens in an event, at most, where that is known. */
@@ -26,7 +26,7 @@ const EMPTY_EVENTS = 8;
 const EVENTS_OF_TOKEN = 4;
 
 /** A report as far as the bytes allow it, or what takes its place. */
-export interface JudgedUsage {
+export interface ClampedUsage {
   readonly usage: Usage;
   /** It is not what the enclave reported. */
   readonly estimated: boolean;
@@ -34,7 +34,7 @@ export interface JudgedUsage {
   readonly doubt?: string;
 }
 
-export class CiphertextUsage {
+export class CiphertextUsageLimits {
   private sent = 0;
   private frames = 0;
   /** Bytes of all frames, as they were announced, and how many of the last one have not come. */
@@ -42,7 +42,7 @@ export class CiphertextUsage {
   private missing = 0;
   private isStream = false;
 
-  constructor(private readonly terms: EnclaveTerms) {}
+  constructor(private readonly terms: EnclaveOverhead) {}
 
   /** So many more bytes of the request are passed on. */
   send(bytes: number): void {
@@ -90,7 +90,7 @@ export class CiphertextUsage {
   }
 
   /** A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. */
-  judge(reported: Usage | undefined): JudgedUsage {
+  judge(reported: Usage | undefined): ClampedUsage {
     if (reported === undefined) return { usage: this.estimated, estimated: true, doubt: 'reports no usage' };
     const [input, output] = [getQuantity('input', reported), getQuantity('output', reported)];
     const { least, estimated } = this;

@@ -2,11 +2,11 @@
 import { type Catalogue, type Endpoint, isPrivate, type TokenPricedModel } from '#catalogue';
 import { money } from '#kernel';
 import type { Payer } from '../../billing/payer.ts';
-import type { Sale } from '../../billing/purchase.ts';
-import { UnservableRequest } from '../../errors.ts';
-import { dearest, SHARE_IF_GROWING } from '../chat/chat-quote.ts';
-import type { AnswerLengths } from '../chat-execution/output-length-stats.ts';
-import type { EnclaveTerms } from './ciphertext-usage.ts';
+import type { Order } from '../../billing/purchase.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { calculateMaxCallPrice, SHARE_IF_GROWING } from '../chat/chat-quote.ts';
+import type { OutputLengthStats } from '../chat-execution/output-length-stats.ts';
+import type { EnclaveOverhead } from './ciphertext-usage.ts';
 
 /** The body of a request for a stream is taken to be this long where it is not said, until it is longer. */
 const FIRST_BYTES = 16 * 1024;
@@ -19,8 +19,8 @@ export interface PrivateOrder {
   readonly endpoint: Endpoint;
   /** The answer is held for while it is made, and not before it is asked for. */
   readonly isMetered: boolean;
-  readonly terms: EnclaveTerms;
-  readonly sale: Sale;
+  readonly terms: EnclaveOverhead;
+  readonly sale: Order;
 }
 
 interface Asked {
@@ -32,30 +32,30 @@ interface Asked {
   readonly isMetered: boolean;
 }
 
-/** @throws UnservableRequest when there is no such private model, or it cannot be had here */
-export function privateOrder(
+/** @throws InvalidRequestError when there is no such private model, or it cannot be had here */
+export function quotePrivateChat(
   { requestId: id, source, model: name, length, isMetered }: Asked,
   payer: Payer,
   catalogue: Catalogue,
-  lengths: AnswerLengths,
+  lengths: OutputLengthStats,
 ): PrivateOrder {
-  const { model, endpoint } = privateModel(name, catalogue);
+  const { model, endpoint } = resolvePrivateModel(name, catalogue);
   const { context, maxOutput } = model;
   const { tariff, eventBytes = 0, eventTokens, templateTokens = 0 } = endpoint;
   const input = (bytes: number) => Math.min(bytes + templateTokens, context);
-  const atMost = dearest(context, MAX_ANSWER_BYTES, tariff);
+  const atMost = calculateMaxCallPrice(context, MAX_ANSWER_BYTES, tariff);
   // What comes in one piece has been made before anything of it is seen: the longest that it can be is held for.
   const output = isMetered ? lengths.first(model.id, payer.id) * (eventTokens ?? USUAL_BYTES_OF_TOKEN) : maxOutput;
   const bytes = length ?? (isMetered ? FIRST_BYTES : context);
-  const first = money.min(dearest(input(bytes), output, tariff), atMost);
+  const first = money.min(calculateMaxCallPrice(input(bytes), output, tariff), atMost);
   const query = { model: model.id, type: 'chat_completion', source, online: false, free: atMost === 0n } as const;
-  const sale: Sale = {
+  const sale: Order = {
     id,
     query,
     model,
     endpoints: [endpoint],
     priceList: catalogue.priceList,
-    atLeast: isMetered ? dearest(input(length ?? 0), 1, tariff) : first,
+    atLeast: isMetered ? calculateMaxCallPrice(input(length ?? 0), 1, tariff) : first,
     atMost,
     part: { first, share: SHARE_IF_GROWING },
   };
@@ -64,15 +64,15 @@ export function privateOrder(
 
 /**
  * A private model and its enclave, of which there is one: what is encrypted for another does not open there.
- * @throws UnservableRequest 404
+ * @throws InvalidRequestError 404
  */
-export function privateModel(
+export function resolvePrivateModel(
   name: string,
   catalogue: Catalogue,
 ): { readonly model: TokenPricedModel; readonly endpoint: Endpoint } {
   const model = catalogue.find(name);
   const endpoint = model?.endpoints[0];
   if (model?.type !== 'chat' || !isPrivate(model) || !endpoint)
-    throw new UnservableRequest(404, `The private model "${name}" does not exist`, 'model');
+    throw new InvalidRequestError(404, `The private model "${name}" does not exist`, 'model');
   return { model, endpoint };
 }

@@ -3,18 +3,22 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { LRUCache } from 'lru-cache';
 import type { Endpoint } from '#catalogue';
 import { getQuantity } from '#domain';
-import { Paying, type StreamClient } from '../../billing/billing-engine.ts';
+import { BillingEngine, type StreamWriter } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
 import type { UpstreamCall } from '../../billing/upstream-call.ts';
-import { Catalogues } from '../../catalogue-service.ts';
-import { asFailure, UpstreamFailure } from '../../errors.ts';
-import { type SealedAnswer, type SealedHead, SealedRefusal } from '../../providers/private-calls.ts';
-import { Providers } from '../../providers/provider.ts';
-import { AnswerLengths } from '../chat-execution/output-length-stats.ts';
-import { SealedMeter } from './ciphertext-meter.ts';
-import { CiphertextUsage } from './ciphertext-usage.ts';
-import { type PrivateOrder, privateOrder } from './private-order.ts';
+import { CatalogueService } from '../../catalogue-service.ts';
+import { toUpstreamError, UpstreamError } from '../../errors.ts';
+import {
+  EncryptedErrorResponse,
+  type EncryptedResponse,
+  type EncryptedResponseHead,
+} from '../../providers/private-calls.ts';
+import { ProviderRegistry } from '../../providers/provider.ts';
+import { OutputLengthStats } from '../chat-execution/output-length-stats.ts';
+import { CiphertextMeter } from './ciphertext-meter.ts';
+import { CiphertextUsageLimits } from './ciphertext-usage.ts';
+import { type PrivateOrder, quotePrivateChat } from './private-order.ts';
 
 /**
  * A client that leaves may have had the answer and not its report, or not have read what had come: so long it is read on, for
@@ -39,20 +43,20 @@ export interface PrivateChatRequest {
 }
 
 /** Takes ciphertext as it comes. */
-export interface SealedClient extends StreamClient {
-  begin(head: SealedHead): void;
+export interface CiphertextWriter extends StreamWriter {
+  begin(head: EncryptedResponseHead): void;
   /** Returns a promise when there is no room for more until that resolves. */
   write(piece: Uint8Array): Promise<void> | undefined;
   /** Hears how the enclave has ended an answer, before it ends. */
   trailer(usage: string): void;
 }
 
-/** @throws SealedRefusal when the enclave has refused it in words for the client: nothing is charged then */
+/** @throws EncryptedErrorResponse when the enclave has refused it in words for the client: nothing is charged then */
 export class RelayPrivateChat extends Command<void> {
   constructor(
     readonly payer: Payer,
     readonly request: PrivateChatRequest,
-    readonly client: SealedClient,
+    readonly client: CiphertextWriter,
   ) {
     super();
   }
@@ -64,20 +68,20 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
   private readonly misled = new LRUCache<string, true>({ max: MOST_REMEMBERED });
 
   constructor(
-    private readonly catalogues: Catalogues,
-    private readonly paying: Paying,
-    private readonly providers: Providers,
-    private readonly lengths: AnswerLengths,
+    private readonly catalogues: CatalogueService,
+    private readonly paying: BillingEngine,
+    private readonly providers: ProviderRegistry,
+    private readonly lengths: OutputLengthStats,
   ) {}
 
   async execute({ payer, request, client }: RelayPrivateChat): Promise<void> {
     const isMetered = request.stream && !this.misled.has(payer.id);
     const catalogue = await this.catalogues.servedTo(payer);
-    const order = privateOrder({ ...request, isMetered }, payer, catalogue, this.lengths);
+    const order = quotePrivateChat({ ...request, isMetered }, payer, catalogue, this.lengths);
     let fault: unknown;
     const serve = async (purchase: Purchase) => {
-      const usage = new CiphertextUsage(order.terms);
-      const meter = new SealedMeter(purchase, usage, order);
+      const usage = new CiphertextUsageLimits(order.terms);
+      const meter = new CiphertextMeter(purchase, usage, order);
       try {
         return await this.relay({ order, request, purchase, usage, meter }, client);
       } finally {
@@ -87,16 +91,16 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     try {
       await this.paying.stream(payer, order.sale, serve, client);
     } catch (error) {
-      throw fault && !(error instanceof SealedRefusal) ? fault : error;
+      throw fault && !(error instanceof EncryptedErrorResponse) ? fault : error;
     }
   }
 
   /** @returns the failure that broke an answer off of which the client has had a part */
   private async relay(
     { order, request, purchase, usage, meter }: Relaying,
-    client: SealedClient,
-  ): Promise<UpstreamFailure | undefined> {
-    const call: UpstreamCall<SealedAnswer> = {
+    client: CiphertextWriter,
+  ): Promise<UpstreamError | undefined> {
+    const call: UpstreamCall<EncryptedResponse> = {
       isOnce: true,
       make: ({ upstream, enclave = '' }: Endpoint) => {
         const ask = this.providers.of(purchase.hold, upstream, 'privateChat');
@@ -105,8 +109,8 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
       },
       counted: async () => usage.judge(undefined).usage,
     };
-    const asked = await purchase.ask(call).catch(asFailure);
-    if (asked instanceof UpstreamFailure) {
+    const asked = await purchase.ask(call).catch(toUpstreamError);
+    if (asked instanceof UpstreamError) {
       if (hasLeft(asked) && asked.delivered !== undefined) return asked;
       throw asked;
     }
@@ -114,7 +118,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     // What comes whole has been made: to stop it would save nothing.
     if (isStream(answer)) purchase.generating(endpoint, MOMENT_MS);
     else if (request.stream) this.misled.set(purchase.payerId, true);
-    const failure = await passedOn(answer, meter, client).then(() => undefined, asFailure);
+    const failure = await passedOn(answer, meter, client).then(() => undefined, toUpstreamError);
     if (failure) purchase.cutShort(failure);
     const judged = usage.judge(answer.usage());
     if (judged.doubt && !failure) purchase.doubt(`the enclave of ${order.sale.model.id} ${judged.doubt}`);
@@ -135,12 +139,12 @@ interface Relaying {
   readonly order: PrivateOrder;
   readonly request: PrivateChatRequest;
   readonly purchase: Purchase;
-  readonly usage: CiphertextUsage;
-  readonly meter: SealedMeter;
+  readonly usage: CiphertextUsageLimits;
+  readonly meter: CiphertextMeter;
 }
 
-/** @throws UpstreamFailure when it breaks off, or there is no money for more of it */
-async function passedOn(answer: SealedAnswer, meter: SealedMeter, client: SealedClient): Promise<void> {
+/** @throws UpstreamError when it breaks off, or there is no money for more of it */
+async function passedOn(answer: EncryptedResponse, meter: CiphertextMeter, client: CiphertextWriter): Promise<void> {
   const { head, pieces } = answer;
   const inEvents = isStream(answer);
   for await (const piece of pieces) {
@@ -151,11 +155,11 @@ async function passedOn(answer: SealedAnswer, meter: SealedMeter, client: Sealed
   client.begin(head);
 }
 
-function isStream({ head }: SealedAnswer): boolean {
+function isStream({ head }: EncryptedResponse): boolean {
   return head.mediaType === 'text/event-stream';
 }
 
 /** Who leaves owes what was begun for him, whether he has had any of it or not. */
-function hasLeft({ code }: UpstreamFailure): boolean {
+function hasLeft({ code }: UpstreamError): boolean {
   return code === 'client_disconnected';
 }

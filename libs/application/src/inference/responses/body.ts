@@ -1,4 +1,4 @@
-import type { Thing } from '../../wire/json-object.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
 import type { Toolset } from './toolset.ts';
 
 /** A request in the shape of OpenAI's Responses. The edge has checked the types; everything else is checked here. */
@@ -9,10 +9,10 @@ export interface ResponsesBody {
   readonly max_output_tokens?: number | null;
   readonly tools?: readonly unknown[] | null;
   readonly tool_choice?: unknown;
-  readonly reasoning?: Thing | null;
-  readonly text?: Thing | null;
-  readonly response_format?: Thing | null;
-  readonly metadata?: Thing | null;
+  readonly reasoning?: JsonObject | null;
+  readonly text?: JsonObject | null;
+  readonly response_format?: JsonObject | null;
+  readonly metadata?: JsonObject | null;
   readonly previous_response_id?: string | null;
   readonly store?: boolean | null;
   readonly stream?: boolean | null;
@@ -23,9 +23,9 @@ export interface ResponsesBody {
 }
 
 /** What a request says in several ways, in OpenAI's flat forms. */
-export interface Understood {
+export interface ParsedResponsesOptions {
   readonly toolset: Toolset;
-  readonly format: Thing;
+  readonly format: JsonObject;
   readonly store: boolean;
   /** The conversation is compacted, instead of answered. */
   readonly compacts: boolean;

@@ -1,14 +1,14 @@
 import { expect, test } from '@jest/globals';
-import { type ResponsesBody, readResponsesRequest, UpstreamFailure } from '#application';
-import { ResponseDraft } from './response-builder.ts';
+import { parseResponsesRequest, type ResponsesBody, UpstreamError } from '#application';
+import { ResponseBuilder } from './response-builder.ts';
 
 const input = [{ role: 'user', content: 'Do it' }, { type: 'compaction_trigger' }];
-const request = readResponsesRequest({ model: 'm', input } as ResponsesBody);
+const request = parseResponsesRequest({ model: 'm', input } as ResponsesBody);
 const parts = { input: 0n, output: 0n, searches: 0n, margin: 0n };
 const receipt = { usage: {}, charged: 0n, parts } as never;
 
-function drafted(content: string): ResponseDraft {
-  const draft = new ResponseDraft('1', request);
+function drafted(content: string): ResponseBuilder {
+  const draft = new ResponseBuilder('1', request);
   draft.accept({ choices: [{ message: { content }, finish_reason: 'stop' }] });
   draft.end();
   return draft;
@@ -24,5 +24,5 @@ test('a conversation is compacted to what was written down', () => {
 test('and fails where a model wrote nothing: all that was said would be lost', () => {
   const draft = drafted(' ');
   expect(draft.finished(receipt)).toMatchObject({ status: 'failed', output: [], error: { code: 'server_error' } });
-  expect(() => draft.compacted(receipt)).toThrow(UpstreamFailure);
+  expect(() => draft.compacted(receipt)).toThrow(UpstreamError);
 });

@@ -2,8 +2,8 @@
  * A conversation in fewer words: the model writes down what it needs to go on, and an item stands for all that was said.
  * No secret: it is encoded as OpenAI's is, which clients keep as it is.
  */
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import type { ChatMessage } from './parts.ts';
 
@@ -17,31 +17,38 @@ const INSTRUCTION =
   'done next. Call no tools, and write nothing else.';
 
 /** What the model is told where a conversation is to be compacted. */
-export const COMPACT: ChatMessage = { role: 'user', content: INSTRUCTION };
+export const COMPACTION_PROMPT: ChatMessage = { role: 'user', content: INSTRUCTION };
 
 /** Whether the conversation is to be compacted, instead of answered. */
 export function isCompacted(input: readonly unknown[]): boolean {
   const last = input.at(-1);
-  return isObject(last) && last.type === 'compaction_trigger';
+  return isJsonObject(last) && last.type === 'compaction_trigger';
 }
 
-/** What stands for a conversation, in a chat. @throws UnservableRequest when it was made elsewhere, or was changed */
-export function summaryMessage({ encrypted_content: sealed }: Thing, param: string): ChatMessage {
+/** What stands for a conversation, in a chat. @throws InvalidRequestError when it was made elsewhere, or was changed */
+export function summaryMessage({ encrypted_content: sealed }: JsonObject, param: string): ChatMessage {
   if (typeof sealed !== 'string' || !sealed.startsWith(MARK)) {
     const field = `${param}.encrypted_content`;
-    throw new UnservableRequest(400, `${field} was not made here: what it stands for cannot be read`, field);
+    throw new InvalidRequestError(400, `${field} was not made here: what it stands for cannot be read`, field);
   }
   const summary = Buffer.from(sealed.slice(MARK.length), 'base64').toString();
   return { role: 'user', content: `What was said and done before, as you wrote it down:\n\n${summary}` };
 }
 
 /** What a conversation goes on from: what its users said, and the item that stands for the rest. */
-export function goesOn(said: readonly Thing[], answered: readonly Thing[]): readonly Thing[] {
+export function toCompactedConversation(
+  said: readonly JsonObject[],
+  answered: readonly JsonObject[],
+): readonly JsonObject[] {
   const users = said.filter(({ type = 'message', role }) => type === 'message' && role === 'user');
   return [...users, ...answered];
 }
 
-type CompactionItem = Thing & { readonly type: 'compaction'; readonly id: string; readonly encrypted_content: string };
+type CompactionItem = JsonObject & {
+  readonly type: 'compaction';
+  readonly id: string;
+  readonly encrypted_content: string;
+};
 
 /** The output of a response that compacts: one item, made of all text of the answer. */
 export class CompactionOutput {

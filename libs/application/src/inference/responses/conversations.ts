@@ -2,11 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Instant } from '#domain';
 import type { Clock } from '../../clock.ts';
-import { UnservableRequest } from '../../errors.ts';
-import type { Sealed, Secrets } from '../../secrets.ts';
-import type { StorageRoom } from '../../storage-quota.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
-import { type Conversation, conversationOf, partOf, type StoredPart } from './stored-parts.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import type { SealedSecretBox, Secrets } from '../../secrets.ts';
+import type { StorageQuota } from '../../storage-quota.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+import { type Conversation, joinParts, type StoredPart, toStoredPart } from './stored-parts.ts';
 
 /** As long as OpenAI keeps them. */
 const KEPT_FOR_MS = 30 * 24 * 60 * 60_000;
@@ -30,7 +30,7 @@ export interface StoredResponse {
   /** The response that it goes on from, whose conversation is needed to put its own together. */
   readonly previousId: string | null;
   readonly expiresAt: Instant;
-  readonly sealed: Sealed;
+  readonly sealed: SealedSecretBox;
   /** Of what it answered: they may be referred to. */
   readonly itemIds: readonly string[];
 }
@@ -39,18 +39,18 @@ export interface StoredResponse {
 export interface StoredChain {
   readonly id: string;
   /** From the first one on. */
-  readonly parts: readonly Sealed[];
+  readonly parts: readonly SealedSecretBox[];
 }
 
 /** Who reads what is stored for an account. */
-export interface StoredReader {
+export interface StoredResponseReader {
   readonly accountId: string;
   /** Takes so many bytes of the memory that there is for requests, before they are read. @throws Error where there is none */
   take(bytes: number): Promise<void>;
 }
 
 /** What is looked for: a response, or that which an item was answered with. */
-export interface WantedResponse extends StoredReader {
+export interface StoredResponseRef extends StoredResponseReader {
   readonly by: 'id' | 'item';
   readonly id: string;
   readonly now: Instant;
@@ -59,13 +59,13 @@ export interface WantedResponse extends StoredReader {
 }
 
 /** What a response goes on from was removed while it was answered. */
-export class PreviousRemoved extends Error {}
+export class PreviousResponseRemovedError extends Error {}
 
 /** The store of sealed responses. Expired ones are not found, but stay for as long as others go on from them. */
-export abstract class StoredResponses {
-  /** @returns false where the account would have more than `atMost` bytes @throws PreviousRemoved */
+export abstract class ResponseStore {
+  /** @returns false where the account would have more than `atMost` bytes @throws PreviousResponseRemovedError */
   abstract save(response: StoredResponse, atMost: number): Promise<boolean>;
-  abstract find(wanted: WantedResponse): Promise<StoredChain | undefined>;
+  abstract find(wanted: StoredResponseRef): Promise<StoredChain | undefined>;
   /** Whether there was one. */
   abstract remove(accountId: string, id: string, now: Instant): Promise<boolean>;
   abstract removeExpired(now: Instant): Promise<void>;
@@ -74,7 +74,7 @@ export abstract class StoredResponses {
 }
 
 /** A stored conversation, which another response may go on from. */
-export interface Recalled extends Conversation {
+export interface LoadedConversation extends Conversation {
   readonly id: string;
   readonly parts: number;
   /** Of all its parts as they are stored, in characters. */
@@ -82,14 +82,14 @@ export interface Recalled extends Conversation {
 }
 
 /** Input without references, and the conversations that these led to: the first is the one that it continues. */
-export interface Resolved {
+export interface ResolvedInput {
   readonly input: readonly unknown[];
-  readonly recalled: readonly Recalled[];
+  readonly recalled: readonly LoadedConversation[];
 }
 
-export interface ConversationPorts {
-  readonly stored: StoredResponses;
-  readonly room: StorageRoom;
+export interface ConversationDependencies {
+  readonly stored: ResponseStore;
+  readonly room: StorageQuota;
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly alarm: (problem: string, error: unknown) => void;
@@ -101,13 +101,13 @@ export interface NewResponse {
   readonly id: string;
   readonly conversation: Conversation;
   /** Those of its items that can be referred to by their ids. */
-  readonly answered?: readonly Thing[];
+  readonly answered?: readonly JsonObject[];
   /** What its request went on from. */
-  readonly recalled?: readonly Recalled[];
+  readonly recalled?: readonly LoadedConversation[];
 }
 
-export class Conversations {
-  constructor(private readonly ports: ConversationPorts) {}
+export class ConversationService {
+  constructor(private readonly ports: ConversationDependencies) {}
 
   /** Stores a response; returns whether that succeeded. Never throws: a store that fails or is slow must not fail an answer. */
   async keep(response: NewResponse): Promise<boolean> {
@@ -129,7 +129,7 @@ export class Conversations {
     try {
       return written !== undefined && (await this.write(response, written));
     } catch (error) {
-      if (!(error instanceof PreviousRemoved)) throw error;
+      if (!(error instanceof PreviousResponseRemovedError)) throw error;
       const whole = wholeOf(conversation);
       return whole !== undefined && this.write(response, whole);
     }
@@ -144,22 +144,22 @@ export class Conversations {
     return stored.save(response, await room.of(accountId));
   }
 
-  /** @throws UnservableRequest where nothing more may be stored for the account, and its request wants to be */
+  /** @throws InvalidRequestError where nothing more may be stored for the account, and its request wants to be */
   async assertRoom(accountId: string): Promise<void> {
     const { stored, room } = this.ports;
     const [used, most] = [await stored.stored(accountId), await room.of(accountId)];
     if (used < most) return;
     const message = `Nothing more is stored for this account, which has ${used} bytes of ${most}: delete responses, or send store: false`;
-    throw new UnservableRequest(400, message, 'store');
+    throw new InvalidRequestError(400, message, 'store');
   }
 
-  /** @throws UnservableRequest when the account has no such response, or it has expired */
-  async recall(reader: StoredReader, id: string, param: string | null = null): Promise<Recalled> {
+  /** @throws InvalidRequestError when the account has no such response, or it has expired */
+  async recall(reader: StoredResponseReader, id: string, param: string | null = null): Promise<LoadedConversation> {
     return (isId(id) ? await this.found({ by: 'id', id }, reader) : undefined) ?? notFound(param);
   }
 
-  /** A response as it was answered. @throws UnservableRequest as above */
-  async response(reader: StoredReader, id: string): Promise<string> {
+  /** A response as it was answered. @throws InvalidRequestError as above */
+  async response(reader: StoredResponseReader, id: string): Promise<string> {
     return (isId(id) ? (await this.found({ by: 'id', id, alone: true }, reader))?.response : undefined) ?? notFound();
   }
 
@@ -167,21 +167,21 @@ export class Conversations {
    * Input with the items that it only refers to, as clients do that leave it to the service to remember them. The last
    * one comes first: it was said after the others, which are kept with it.
    * @param continued the conversation that the request continues anyway
-   * @throws UnservableRequest when the account has no such item, or it has expired, or all of them together are too much
+   * @throws InvalidRequestError when the account has no such item, or it has expired, or all of them together are too much
    */
   async resolved(
-    reader: StoredReader,
+    reader: StoredResponseReader,
     input: readonly unknown[],
-    continued: readonly Recalled[] = [],
-  ): Promise<Resolved> {
+    continued: readonly LoadedConversation[] = [],
+  ): Promise<ResolvedInput> {
     const recalled = [...continued];
-    const known = new Map<unknown, Thing>(itemsById(continued));
+    const known = new Map<unknown, JsonObject>(itemsById(continued));
     const referred = new Set<unknown>();
     let lookups = 0;
     for (const [at, item] of [...input.entries()].reverse()) {
       if (!isReference(item)) continue;
       const param = `input[${at}].id`;
-      if (referred.has(item.id)) throw new UnservableRequest(400, 'An item is referred to twice', param);
+      if (referred.has(item.id)) throw new InvalidRequestError(400, 'An item is referred to twice', param);
       referred.add(item.id);
       if (known.has(item.id)) continue;
       const id = isItemId(item.id) && lookups++ < MAX_LOOKUPS ? item.id : undefined;
@@ -189,15 +189,15 @@ export class Conversations {
       if (found) recalled.push(found);
       for (const [name, each] of itemsById(found ? [found] : [])) if (!known.has(name)) known.set(name, each);
       if (!known.has(item.id))
-        throw new UnservableRequest(404, 'There is no such item; responses are kept for 30 days', param);
+        throw new InvalidRequestError(404, 'There is no such item; responses are kept for 30 days', param);
       if (recalled.reduce((sum, { length }) => sum + length, 0) > 2 * MAX_LENGTH)
-        throw new UnservableRequest(400, 'What the items refer to is too much together', param);
+        throw new InvalidRequestError(400, 'What the items refer to is too much together', param);
     }
     if (referred.size === 0) return { input, recalled };
     return { input: input.map((item) => (isReference(item) ? known.get(item.id) : item)), recalled };
   }
 
-  /** @throws UnservableRequest when the account has no such response, or it has expired */
+  /** @throws InvalidRequestError when the account has no such response, or it has expired */
   async forget(accountId: string, id: string): Promise<void> {
     const { stored, clock } = this.ports;
     if (!isId(id) || !(await stored.remove(accountId, id, clock.now()))) notFound();
@@ -205,9 +205,9 @@ export class Conversations {
 
   /** What was sealed with another master key counts as missing. */
   private async found(
-    wanted: Pick<WantedResponse, 'by' | 'id' | 'alone'>,
-    { accountId, take }: StoredReader,
-  ): Promise<Recalled | undefined> {
+    wanted: Pick<StoredResponseRef, 'by' | 'id' | 'alone'>,
+    { accountId, take }: StoredResponseReader,
+  ): Promise<LoadedConversation | undefined> {
     const { stored, clock } = this.ports;
     const chain = await stored.find({ ...wanted, accountId, take, now: clock.now() });
     if (chain === undefined) return undefined;
@@ -215,7 +215,7 @@ export class Conversations {
       const texts = chain.parts.map((part) => this.ports.secrets.open(part));
       const length = texts.reduce((sum, text) => sum + text.length, 0);
       const parts = texts.map((text) => JSON.parse(text) as StoredPart);
-      return { id: chain.id, parts: parts.length, length, ...conversationOf(parts) };
+      return { id: chain.id, parts: parts.length, length, ...joinParts(parts) };
     } catch {
       return undefined;
     }
@@ -226,12 +226,15 @@ export class Conversations {
  * What is written of a conversation: what is new beside the one that it goes on from, or all of it where that would be put
  * together from too much. Undefined where it is too long to be kept.
  */
-function writtenFrom(conversation: Conversation, [before, ...others]: readonly Recalled[]): Written | undefined {
+function writtenFrom(
+  conversation: Conversation,
+  [before, ...others]: readonly LoadedConversation[],
+): Written | undefined {
   const elsewhere = new Set(others.flatMap(({ items }) => items));
   const copied = conversation.items.filter((item) => elsewhere.has(item));
   if (copied.length > 0 && JSON.stringify(copied).length > MAX_COPIED) return undefined;
   if (before && before.parts < MAX_PARTS) {
-    const text = JSON.stringify(partOf(conversation, before.items));
+    const text = JSON.stringify(toStoredPart(conversation, before.items));
     if (before.length + text.length <= MAX_LENGTH) return { previousId: before.id, text };
   }
   return wholeOf(conversation);
@@ -247,13 +250,13 @@ interface Written {
   readonly text: string;
 }
 
-function itemsById(conversations: readonly Conversation[]): readonly (readonly [string, Thing])[] {
+function itemsById(conversations: readonly Conversation[]): readonly (readonly [string, JsonObject])[] {
   return conversations.flatMap(({ items }) => items.flatMap((item) => (isItemId(item.id) ? [[item.id, item]] : [])));
 }
 
 /** An item that stands for another one. */
-function isReference(item: unknown): item is Thing {
-  return isObject(item) && item.type === 'item_reference';
+function isReference(item: unknown): item is JsonObject {
+  return isJsonObject(item) && item.type === 'item_reference';
 }
 
 function isItemId(id: unknown): id is string {
@@ -266,5 +269,5 @@ function isId(id: unknown): boolean {
 }
 
 function notFound(param: string | null = null): never {
-  throw new UnservableRequest(404, 'There is no such response; they are kept for 30 days', param);
+  throw new InvalidRequestError(404, 'There is no such response; they are kept for 30 days', param);
 }

@@ -1,14 +1,17 @@
 /** What a response repeats of its request: what was really used. What an endpoint was not told is not repeated. */
 
-import type { Thing } from '../../wire/json-object.ts';
-import type { Source } from '../chat/completion-writer.ts';
-import type { ResponsesRequest } from './request.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
+import type { CompletionSource } from '../chat/completion-writer.ts';
+import type { ParsedResponsesRequest } from './request.ts';
 
 /** @param source the endpoint that answers; undefined while none does */
-export function echoOf({ native, format, toolset, store, metadata }: ResponsesRequest, source?: Source): Thing {
+export function toEchoedParameters(
+  { native, format, toolset, store, metadata }: ParsedResponsesRequest,
+  source?: CompletionSource,
+): JsonObject {
   const { body } = native;
   const knows = (parameter: string) => source?.knows.includes(parameter) ?? true;
-  const used: Thing = { ...body, ...source?.sampling };
+  const used: JsonObject = { ...body, ...source?.sampling };
   /** Null where it was given and not used, its default where it was not given. */
   const setting = (field: string, byDefault: number) =>
     (body[field] ?? null) === null ? byDefault : knows(field) ? used[field] : null;

@@ -1,33 +1,33 @@
 /** The input of a response as messages of a chat. */
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import { summaryMessage } from './compaction.ts';
-import { agentMessage, type ChatMessage, messageOf, outputOf } from './parts.ts';
-import { thoughtsIn } from './reasoning.ts';
-import { argumentsFor, type ToolName, type Toolset } from './toolset.ts';
+import { agentMessage, type ChatMessage, toChatMessage, toToolOutput } from './parts.ts';
+import { decodeReasoning } from './reasoning.ts';
+import { type ToolName, type Toolset, toFunctionArguments } from './toolset.ts';
 
 /**
  * What a model has done by itself, and what a client sends back with the rest of an answer: its text says what came of
  * it, and no chat takes it. Of reasoning only its maker can go on from, see `thoughts.ts`.
  */
-export const LEFT_OUT: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
+export const OMITTED_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 const OUTPUTS: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output']);
 /** What says nothing, but sets something for what follows. */
-export const SETTINGS: ReadonlySet<unknown> = new Set(['additional_tools', 'configuration_update']);
+export const SETTING_ITEM_TYPES: ReadonlySet<unknown> = new Set(['additional_tools', 'configuration_update']);
 
 /** The input as items. What they are is judged when they become messages. */
-export function itemsOf(input: string | readonly unknown[]): readonly unknown[] {
+export function toItems(input: string | readonly unknown[]): readonly unknown[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
 }
 
 /**
  * @param earlier items of what was said before
  * @param tools by which calls are named
- * @throws UnservableRequest that names the item
+ * @throws InvalidRequestError that names the item
  */
-export function messagesOf(
+export function toChatMessages(
   input: readonly unknown[],
-  earlier: readonly Thing[],
+  earlier: readonly JsonObject[],
   tools: Toolset,
 ): readonly ChatMessage[] {
   const transcript = new Transcript(tools);
@@ -43,23 +43,23 @@ class Transcript {
   /** By the ids of their calls, where the outputs stand; undefined for none yet. */
   private readonly outputs = new Map<unknown, number | undefined>();
   /** The calls of the last message, as long as more may join them. */
-  private calls: Thing[] | undefined;
+  private calls: JsonObject[] | undefined;
   /** What the model thought before it says or calls something. */
-  private thoughts: Thing[] = [];
+  private thoughts: JsonObject[] = [];
 
   constructor(private readonly tools: Toolset) {}
 
   append(item: unknown, param: string): void {
-    if (!isObject(item)) throw refusal(`${param} must be an object`, param);
+    if (!isJsonObject(item)) throw refusal(`${param} must be an object`, param);
     const { type = 'message' } = item;
-    if (type === 'message') this.add(messageOf(item, param));
+    if (type === 'message') this.add(toChatMessage(item, param));
     else if (type === 'agent_message') this.add(agentMessage(item, param));
     else if (type === 'compaction') this.add(summaryMessage(item, param));
     else if (type === 'function_call') this.addCall(item, item.arguments, param);
     else if (type === 'custom_tool_call') this.addCall(item, item.input, param);
     else if (OUTPUTS.has(type)) this.addOutput(item, param);
-    else if (type === 'reasoning') this.thoughts.push(...thoughtsIn(item, param));
-    else if (!LEFT_OUT.has(type) && !SETTINGS.has(type))
+    else if (type === 'reasoning') this.thoughts.push(...decodeReasoning(item, param));
+    else if (!OMITTED_ITEM_TYPES.has(type) && !SETTING_ITEM_TYPES.has(type))
       throw refusal(`Items of the type "${String(type)}" are not supported`, `${param}.type`);
   }
 
@@ -70,7 +70,7 @@ class Transcript {
   }
 
   /** Calls of one turn are one message, together with the text before them. */
-  private addCall({ type, call_id, name, namespace = null }: Thing, text: unknown, param: string): void {
+  private addCall({ type, call_id, name, namespace = null }: JsonObject, text: unknown, param: string): void {
     const isCustom = type === 'custom_tool_call';
     if (typeof call_id !== 'string' || typeof name !== 'string' || typeof text !== 'string') {
       const said = isCustom ? 'an input' : 'arguments';
@@ -81,14 +81,14 @@ class Transcript {
     }
     this.calls ??= this.callsOfLast();
     const own: ToolName = namespace === null ? { name } : { name, namespace };
-    const called = { name: this.tools.calledBy(own), arguments: isCustom ? argumentsFor(text) : text };
+    const called = { name: this.tools.calledBy(own), arguments: isCustom ? toFunctionArguments(text) : text };
     this.calls.push({ id: call_id, type: 'function', function: called });
     if (this.thoughts.length > 0) this.messages.push(this.withThoughts(this.messages.pop() as ChatMessage));
     this.thoughts = [];
     this.outputs.set(call_id, undefined);
   }
 
-  private callsOfLast(): Thing[] {
+  private callsOfLast(): JsonObject[] {
     const last = this.messages.at(-1);
     const said = last?.role === 'assistant' ? this.messages.pop() : undefined;
     const tool_calls = said ? [...listOf(said.tool_calls)] : [];
@@ -102,11 +102,11 @@ class Transcript {
   }
 
   /** A tool may answer several times, and a call of a chat has one answer: more of it joins that. */
-  private addOutput({ call_id, output }: Thing, param: string): void {
+  private addOutput({ call_id, output }: JsonObject, param: string): void {
     if (!this.outputs.has(call_id)) {
       throw refusal(`There is no call with the call_id of ${param}`, `${param}.call_id`);
     }
-    const content = outputOf(output, param);
+    const content = toToolOutput(output, param);
     const at = this.outputs.get(call_id);
     const before = at === undefined ? undefined : this.messages[at];
     if (at !== undefined && before) this.messages[at] = { ...before, content: joined(before.content, content) };
@@ -117,17 +117,17 @@ class Transcript {
   }
 }
 
-function joined(before: unknown, more: unknown): string | readonly Thing[] {
+function joined(before: unknown, more: unknown): string | readonly JsonObject[] {
   if (typeof before === 'string' && typeof more === 'string') return `${before}\n${more}`;
   const parts = (content: unknown) =>
     typeof content === 'string' ? [{ type: 'text', text: content }] : listOf(content);
   return [...parts(before), ...parts(more)];
 }
 
-function listOf(value: unknown): readonly Thing[] {
+function listOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
 }
 
-function refusal(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function refusal(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { NativeOutput, type Thing } from '#application';
+import { type JsonObject, NativeOutput } from '#application';
 
 const event = (type: string, more: object) => ({
   type: `response.${type}`,
@@ -12,7 +12,7 @@ const added = (item: object, output_index = 0) => event('output_item.added', { o
 const MESSAGE = { type: 'message', id: 'msg_1', status: 'in_progress', role: 'assistant', content: [] };
 const REASONING = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'secret' };
 
-function folded(events: readonly Thing[], showsEncrypted = false) {
+function folded(events: readonly JsonObject[], showsEncrypted = false) {
   const output = new NativeOutput(showsEncrypted);
   return { output, passed: events.flatMap((each) => output.accept(each)) };
 }
@@ -31,7 +31,7 @@ describe('events of an upstream that speaks Responses', () => {
     expect(passed).toEqual(TEXT.map(({ sequence_number: _, ...each }) => each));
   });
 
-  test.each<[string, Thing]>([
+  test.each<[string, JsonObject]>([
     ['an item', added(MESSAGE, 4_294_967_294)],
     ['a part', event('content_part.added', { content_index: 1e9, part: PART })],
     ['a name', event('content_part.added', { content_index: 'length', part: PART })],

@@ -3,10 +3,10 @@
  * are, and folded, so that there is something to show when the answer breaks off.
  */
 
-import { UpstreamFailure } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { UpstreamError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { TypedEvent } from '../chat/translating-writer.ts';
-import { withoutEncrypted } from './reasoning.ts';
+import { omitEncryptedReasoning } from './reasoning.ts';
 import { Toolset } from './toolset.ts';
 
 /** Fields that are filled by the deltas of an event. */
@@ -41,43 +41,45 @@ export class NativeOutput {
     private readonly toolset = new Toolset({}),
   ) {}
 
-  get items(): readonly Thing[] {
+  get items(): readonly JsonObject[] {
     return this.made.map((item) => this.shown(item));
   }
 
   /** With everything that the next answer can use. @param provider the maker */
-  kept(provider: string): readonly Thing[] {
+  kept(provider: string): readonly JsonObject[] {
     return this.made.map((item) => (OWN.has(item.type) ? { ...item, made_by: provider } : item));
   }
 
   get outputText(): string {
     return this.made
-      .flatMap(({ type, content }) => (type === 'message' && Array.isArray(content) ? content.filter(isObject) : []))
+      .flatMap(({ type, content }) =>
+        type === 'message' && Array.isArray(content) ? content.filter(isJsonObject) : [],
+      )
       .map(({ type, text }) => (type === 'output_text' && typeof text === 'string' ? text : ''))
       .join('');
   }
 
   /** Takes the next event, or the whole response, and returns the events to send for it. */
-  accept(answer: Thing): readonly TypedEvent[] {
+  accept(answer: JsonObject): readonly TypedEvent[] {
     const { response } = answer;
     const whole = answer.object === 'response' ? answer : response;
-    if (isObject(whole)) {
+    if (isJsonObject(whole)) {
       this.end(whole);
       return [];
     }
     const { sequence_number: _, ...event } = this.named(answer as TypedEvent);
     this.fold(event as TypedEvent);
-    return [isObject(event.item) ? { ...event, item: this.shown(event.item) } : event];
+    return [isJsonObject(event.item) ? { ...event, item: this.shown(event.item) } : event];
   }
 
   /** With the names that the caller knows its tools by. */
   private named(event: TypedEvent): TypedEvent {
-    if (isObject(event.item)) return { ...event, item: this.called(event.item) };
+    if (isJsonObject(event.item)) return { ...event, item: this.called(event.item) };
     if (event.type !== 'response.function_call_arguments.done' || typeof event.name !== 'string') return event;
     return { ...event, name: this.toolset.called(event.name).own.name };
   }
 
-  private called(item: Thing): Thing {
+  private called(item: JsonObject): JsonObject {
     if (!CALLS.has(item.type) || typeof item.name !== 'string') return item;
     return { ...item, ...this.toolset.called(item.name).own };
   }
@@ -91,32 +93,32 @@ export class NativeOutput {
     return this.all.filter((item) => item !== undefined);
   }
 
-  private end({ output, incomplete_details }: Thing): void {
+  private end({ output, incomplete_details }: JsonObject): void {
     if (Array.isArray(output))
-      this.all.splice(0, this.all.length, ...output.filter(isObject).map((item) => this.called(item)));
-    const reason = isObject(incomplete_details) ? incomplete_details.reason : undefined;
+      this.all.splice(0, this.all.length, ...output.filter(isJsonObject).map((item) => this.called(item)));
+    const reason = isJsonObject(incomplete_details) ? incomplete_details.reason : undefined;
     if (typeof reason === 'string') this.cutShort = reason;
   }
 
-  private shown(item: Thing): Thing {
-    return this.showsEncrypted ? item : withoutEncrypted(item);
+  private shown(item: JsonObject): JsonObject {
+    return this.showsEncrypted ? item : omitEncryptedReasoning(item);
   }
 
   /** Events are sent after they have been folded: what is changed later must be a copy. */
   private fold({ type, output_index, ...event }: TypedEvent): void {
     if (output_index === undefined || output_index === null) return;
     assertPlace(output_index);
-    if (isObject(event.item)) this.all[output_index] = structuredClone(event.item);
+    if (isJsonObject(event.item)) this.all[output_index] = structuredClone(event.item);
     const item = this.all[output_index];
     if (!item) return;
     const at = event.content_index ?? event.summary_index ?? undefined;
     if (at !== undefined) assertPlace(at);
     const parts = event.summary_index === undefined ? 'content' : 'summary';
-    if (isObject(event.part) && at !== undefined) this.listIn(item, parts)[at] = structuredClone(event.part);
+    if (isJsonObject(event.part) && at !== undefined) this.listIn(item, parts)[at] = structuredClone(event.part);
     const part = at !== undefined ? this.listIn(item, parts)[at] : item;
     const field = DELTAS.get(type);
-    if (field && isObject(part)) (part as Item)[field] = `${part[field] ?? ''}${event.delta}`;
-    if (type === 'response.output_text.annotation.added' && isObject(part))
+    if (field && isJsonObject(part)) (part as Item)[field] = `${part[field] ?? ''}${event.delta}`;
+    if (type === 'response.output_text.annotation.added' && isJsonObject(part))
       this.listIn(part as Item, 'annotations').push(event.annotation as Item);
   }
 
@@ -126,8 +128,8 @@ export class NativeOutput {
   }
 }
 
-/** Lists are as long as the highest place in them, and are written out. @throws UpstreamFailure */
+/** Lists are as long as the highest place in them, and are written out. @throws UpstreamError */
 function assertPlace(place: unknown): asserts place is number {
   if (Number.isInteger(place) && (place as number) >= 0 && (place as number) < MOST_PLACES) return;
-  throw new UpstreamFailure('upstream_error', 'The upstream sent a part that there cannot be');
+  throw new UpstreamError('upstream_error', 'The upstream sent a part that there cannot be');
 }

@@ -1,16 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ResponsesBody, readResponsesRequest, type Thing } from '#application';
-import { requestedReasoning } from '../chat/chat-body.ts';
-import { boundCarried, isAskedNatively, responsesBody } from './native-request.ts';
+import { type JsonObject, parseResponsesRequest, type ResponsesBody } from '#application';
+import { parseReasoning } from '../chat/chat-body.ts';
+import { countMaxCarriedTokens, toUpstreamResponsesBody, usesNativeResponses } from './native-request.ts';
 
 const ALL = ['temperature', 'top_p', 'user', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format'];
 const endpoint = (more: readonly string[] = []) => ({ model: 'm', slug: 'openai', parameters: [...ALL, ...more] });
-const native = (more: object = {}, earlier: readonly Thing[] = []) =>
-  readResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier).native;
+const native = (more: object = {}, earlier: readonly JsonObject[] = []) =>
+  parseResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier).native;
 const sent = (more: object = {}, parameters: readonly string[] = [], limit?: number) =>
-  responsesBody(native({ store: false, ...more }), endpoint(parameters), limit, requestedReasoning(more as Thing));
-const inputOf = (input: unknown, earlier: readonly Thing[] = []) =>
-  responsesBody(native({ input }, earlier), endpoint(), undefined).input;
+  toUpstreamResponsesBody(
+    native({ store: false, ...more }),
+    endpoint(parameters),
+    limit,
+    parseReasoning(more as JsonObject),
+  );
+const inputOf = (input: unknown, earlier: readonly JsonObject[] = []) =>
+  toUpstreamResponsesBody(native({ input }, earlier), endpoint(), undefined).input;
 
 const HI = { type: 'message', role: 'user', content: 'Hi' };
 const SAID = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Yes' }] };
@@ -166,8 +171,8 @@ describe('its input', () => {
   });
 
   test('may be dearer by the reasoning in it', () => {
-    expect(boundCarried(native({ input: [HI, SAID] }))).toBe(0);
-    const bound = (item: object) => boundCarried(native({ input: [HI, item, SAID] }));
+    expect(countMaxCarriedTokens(native({ input: [HI, SAID] }))).toBe(0);
+    const bound = (item: object) => countMaxCarriedTokens(native({ input: [HI, item, SAID] }));
     const long = 'x'.repeat(4_000);
     expect(bound({ ...REASONING, encrypted_content: long }) - bound({ ...REASONING, encrypted_content: '' })).toBe(
       1_000,
@@ -189,8 +194,8 @@ test.each<[object, number | undefined, boolean]>([
 ])(
   'an endpoint that speaks Responses is asked in them, or as a chat for what they do not know: %j, limit %p',
   (more, limit, natively) => {
-    expect(isAskedNatively({ speaks: ['chat', 'responses'] } as never, native(more), limit)).toBe(natively);
-    expect(isAskedNatively({ speaks: ['responses'] } as never, native(more), limit)).toBe(true);
-    expect(isAskedNatively({ speaks: ['chat'] } as never, native(more), limit)).toBe(false);
+    expect(usesNativeResponses({ speaks: ['chat', 'responses'] } as never, native(more), limit)).toBe(natively);
+    expect(usesNativeResponses({ speaks: ['responses'] } as never, native(more), limit)).toBe(true);
+    expect(usesNativeResponses({ speaks: ['chat'] } as never, native(more), limit)).toBe(false);
   },
 );

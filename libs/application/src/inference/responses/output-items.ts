@@ -1,5 +1,5 @@
 /** The items of an answer while it is made. */
-import type { Thing } from '../../wire/json-object.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
 import type { ToolName } from './toolset.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
@@ -7,8 +7,8 @@ export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 export interface TextPart {
   readonly type: 'output_text';
   text: string;
-  readonly annotations: Thing[];
-  readonly logprobs: Thing[];
+  readonly annotations: JsonObject[];
+  readonly logprobs: JsonObject[];
 }
 
 export interface RefusalPart {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ChatDelta, ResponseOutput, readResponsesRequest, type Thing, type TypedEvent } from '#application';
-import { CollectedChat } from '../chat/chat-chunk-collector.ts';
-import { thoughtsIn } from './reasoning.ts';
+import { type ChatDelta, type JsonObject, parseResponsesRequest, ResponseOutput, type TypedEvent } from '#application';
+import { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
+import { decodeReasoning } from './reasoning.ts';
 
 /** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
 function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
@@ -18,7 +18,8 @@ function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete
 
 /** What a chat that continues it contains of it. */
 const saidBy = ({ items }: Pick<ResponseOutput, 'items'>) =>
-  readResponsesRequest({ model: 'm', input: 'Go on' }, items as readonly object[] as readonly Thing[]).chat.messages[0];
+  parseResponsesRequest({ model: 'm', input: 'Go on' }, items as readonly object[] as readonly JsonObject[]).chat
+    .messages[0];
 
 const call = (index: number, more: object) => ({ tool_calls: [{ index, ...more }] });
 const opening = (index: number, id: string, name: string) =>
@@ -38,7 +39,7 @@ describe('reasoning that its maker wants back', () => {
     const { output, events } = written(pieces);
     const [thought] = output.kept as readonly { readonly encrypted_content?: string }[];
     const details = [detail('So be it', { signature: 's' }), { type: 'reasoning.encrypted', data: 'x', index: 1 }];
-    expect(thoughtsIn(thought as Thing, '')).toEqual(details);
+    expect(decodeReasoning(thought as JsonObject, '')).toEqual(details);
     expect(saidBy({ items: output.kept })).toEqual({
       role: 'assistant',
       content: 'Yes',
@@ -331,7 +332,7 @@ test('what a vendor sends in ever so many places takes a time that grows with it
     id: `c${i}`,
     function: { name: 'f', arguments: '' },
   }));
-  const chat = new CollectedChat();
+  const chat = new ChatChunkCollector();
   for (const tool_calls of [calls, calls.map(({ index }) => ({ index, function: { arguments: '{}' } }))])
     chat.accept({ choices: [{ index: 0, delta: { tool_calls } }] });
   const [choice] = chat.body.choices as readonly { readonly message: { readonly tool_calls: readonly unknown[] } }[];

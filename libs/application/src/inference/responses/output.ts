@@ -3,8 +3,8 @@
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
 
-import type { SearchNote } from '../../providers/web-search.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import type { SearchStatus } from '../../providers/web-search.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import {
   type CallItem,
@@ -16,8 +16,8 @@ import {
   type SearchItem,
   type TextPart,
 } from './output-items.ts';
-import { sealed, Thoughts, withoutEncrypted } from './reasoning.ts';
-import { inputIn, Toolset } from './toolset.ts';
+import { encodeReasoning, omitEncryptedReasoning, ReasoningCollector } from './reasoning.ts';
+import { parseToolInput, Toolset } from './toolset.ts';
 
 /** A call while it is made: models write the plain text of a tool as the arguments of a function. */
 interface OpenCall {
@@ -37,9 +37,9 @@ export class ResponseOutput {
   /** By their place among the searches. */
   private readonly searches = new Map<number, SearchItem>();
   /** Sources that came before the text that they are sources of. */
-  private citations: Thing[] = [];
+  private citations: JsonObject[] = [];
   /** Of the reasoning that is being filled: what its maker wants back. */
-  private details = new Thoughts();
+  private details = new ReasoningCollector();
   private events: TypedEvent[] = [];
 
   /**
@@ -82,7 +82,7 @@ export class ResponseOutput {
   }
 
   /** Takes a search of the web: what was said before it is complete. One that is reported only at its end starts there. */
-  search({ at, query, state }: SearchNote): readonly TypedEvent[] {
+  search({ at, query, state }: SearchStatus): readonly TypedEvent[] {
     const item = this.searches.get(at) ?? this.openSearch(at, query);
     if (state === 'searching') return this.delivered();
     if (state === 'completed') this.emit('response.web_search_call.completed', item, {});
@@ -111,7 +111,7 @@ export class ResponseOutput {
     this.emit('response.reasoning_summary_text.delta', item, { summary_index: 0, delta });
   }
 
-  private keepThoughts(details: readonly Thing[]): void {
+  private keepThoughts(details: readonly JsonObject[]): void {
     if (details.length === 0) return;
     this.reasoningItem();
     this.details.add(details);
@@ -123,7 +123,7 @@ export class ResponseOutput {
     const item: ReasoningItem = { type: 'reasoning', id: this.newId('reasoning'), status: 'in_progress', summary: [] };
     this.add(item);
     this.text = item;
-    this.details = new Thoughts();
+    this.details = new ReasoningCollector();
     return item;
   }
 
@@ -134,7 +134,7 @@ export class ResponseOutput {
     return item.summary[0] as ReasoningItem['summary'][number];
   }
 
-  private say(delta: string, logprobs: readonly Thing[]): void {
+  private say(delta: string, logprobs: readonly JsonObject[]): void {
     const item = this.messageItem();
     const part = this.textPart(item);
     part.text += delta;
@@ -142,15 +142,15 @@ export class ResponseOutput {
     this.emit('response.output_text.delta', item, { content_index: indexOfLast(item.content), delta, logprobs });
   }
 
-  private annotate({ type, url_citation }: Thing): void {
-    if (type !== 'url_citation' || !isObject(url_citation)) return;
+  private annotate({ type, url_citation }: JsonObject): void {
+    if (type !== 'url_citation' || !isJsonObject(url_citation)) return;
     const { url, title, start_index, end_index } = url_citation;
     const annotation = { type, url, title: title ?? '', start_index: start_index ?? 0, end_index: end_index ?? 0 };
     if (this.text?.type === 'message') this.cite(this.text, this.textPart(this.text), annotation);
     else this.citations.push(annotation);
   }
 
-  private cite(item: MessageItem, part: TextPart, annotation: Thing): void {
+  private cite(item: MessageItem, part: TextPart, annotation: JsonObject): void {
     const annotation_index = part.annotations.push(annotation) - 1;
     const content_index = indexOfLast(item.content);
     this.emit('response.output_text.annotation.added', item, { content_index, annotation_index, annotation });
@@ -204,8 +204,8 @@ export class ResponseOutput {
     this.emit('response.content_part.done', item, { content_index, part: structuredClone(part) });
   }
 
-  private callTool({ index, id, function: called }: Thing, at: number): void {
-    const { name, arguments: args } = isObject(called) ? called : {};
+  private callTool({ index, id, function: called }: JsonObject, at: number): void {
+    const { name, arguments: args } = isJsonObject(called) ? called : {};
     const key = typeof index === 'number' ? index : at;
     const call = this.calls.get(key) ?? this.openCall(key, id, name);
     if (!isSaid(args)) return;
@@ -252,7 +252,7 @@ export class ResponseOutput {
 
   /** What its maker wants back is known when all of it has come. */
   private endReasoning(item: ReasoningItem): void {
-    if (this.details.all.length > 0) item.encrypted_content = sealed(this.details.all);
+    if (this.details.all.length > 0) item.encrypted_content = encodeReasoning(this.details.all);
     const [part] = item.summary;
     if (!part) return;
     this.emit('response.reasoning_summary_text.done', item, { summary_index: 0, text: part.text });
@@ -265,7 +265,7 @@ export class ResponseOutput {
       const { name, arguments: args } = item;
       this.emit('response.function_call_arguments.done', item, { name, arguments: args });
     } else {
-      item.input = inputIn(written);
+      item.input = parseToolInput(written);
       if (item.input !== '') this.emit('response.custom_tool_call_input.delta', item, { delta: item.input });
       this.emit('response.custom_tool_call_input.done', item, { input: item.input });
     }
@@ -284,12 +284,12 @@ export class ResponseOutput {
     this.events.push({ type: 'response.output_item.done', output_index, item: this.shown(structuredClone(item)) });
   }
 
-  private emit(type: string, item: OutputItem, more: Thing): void {
+  private emit(type: string, item: OutputItem, more: JsonObject): void {
     this.events.push({ type, item_id: item.id, output_index: this.places.get(item), ...more });
   }
 
   private shown(item: OutputItem): OutputItem {
-    return this.showsEncrypted ? item : withoutEncrypted(item);
+    return this.showsEncrypted ? item : omitEncryptedReasoning(item);
   }
 
   private delivered(): readonly TypedEvent[] {
@@ -311,8 +311,8 @@ function isSaid(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-function objectsIn(value: unknown): readonly Thing[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
+function objectsIn(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
 function indexOfLast(list: readonly unknown[]): number {

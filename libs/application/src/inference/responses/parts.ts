@@ -1,12 +1,12 @@
 /** What an item of the input says, as the content of a chat's messages. */
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 
 /** A message of a chat, in OpenAI's shape. */
-export type ChatMessage = Thing & { readonly role: string };
+export type ChatMessage = JsonObject & { readonly role: string };
 
-/** @throws UnservableRequest that names what is wrong */
-export function messageOf({ role, content }: Thing, param: string): ChatMessage {
+/** @throws InvalidRequestError that names what is wrong */
+export function toChatMessage({ role, content }: JsonObject, param: string): ChatMessage {
   if (role === 'assistant') return { role, ...spoken(content, param) };
   // Every chat model knows "system"; "developer" only some.
   if (role === 'system' || role === 'developer') return { role: 'system', content: textOf(content, param) };
@@ -18,7 +18,7 @@ export function messageOf({ role, content }: Thing, param: string): ChatMessage 
 }
 
 /** A message of the model itself. */
-function spoken(content: unknown, param: string): Thing {
+function spoken(content: unknown, param: string): JsonObject {
   if (typeof content === 'string') return { content };
   const parts = partsOf(content, param);
   const refused = parts.filter(({ type }) => type === 'refusal').map((part) => part.refusal);
@@ -36,14 +36,14 @@ const ENCRYPTED = 'gAAAA';
  * A part as it can be read. Agents mark as encrypted what their vendor would have encrypted for them: here no model does,
  * and it is the text itself. What a vendor has encrypted stays what it is, and is refused.
  */
-export function readable(part: Thing): Thing {
+export function toReadablePart(part: JsonObject): JsonObject {
   const { type, encrypted_content: text } = part;
   const isPlain = type === 'encrypted_content' && typeof text === 'string' && !text.startsWith(ENCRYPTED);
   return isPlain ? { type: 'input_text', text } : part;
 }
 
 /** What another agent has said to this one: no chat has a role for it. */
-export function agentMessage({ author, recipient, content }: Thing, param: string): ChatMessage {
+export function agentMessage({ author, recipient, content }: JsonObject, param: string): ChatMessage {
   for (const [field, value] of Object.entries({ author, recipient })) {
     if (typeof value !== 'string') throw refusal(`${param}.${field} must be a string`, `${param}.${field}`);
   }
@@ -51,7 +51,7 @@ export function agentMessage({ author, recipient, content }: Thing, param: strin
 }
 
 /** What a tool has answered: text, or parts some of which are not. */
-export function outputOf(output: unknown, param: string): string | readonly Thing[] {
+export function toToolOutput(output: unknown, param: string): string | readonly JsonObject[] {
   if (typeof output === 'string') return output;
   const parts = partsOf(output, param, 'output').map((part, at) => chatPart(part, `${param}.output[${at}]`));
   return parts.every(({ type }) => type === 'text') ? parts.map(({ text }) => text).join('') : parts;
@@ -62,47 +62,47 @@ function textOf(content: unknown, param: string): string {
   if (typeof content === 'string') return content;
   return partsOf(content, param)
     .map(({ type, text }, at) => {
-      if (isText(type) && typeof text === 'string') return text;
+      if (isTextPart(type) && typeof text === 'string') return text;
       throw refusal(`${param}.content[${at}] must be text`, `${param}.content[${at}]`);
     })
     .join('');
 }
 
-function partsOf(content: unknown, param: string, field = 'content'): readonly Thing[] {
-  if (Array.isArray(content) && content.every(isObject)) return content.map(readable);
+function partsOf(content: unknown, param: string, field = 'content'): readonly JsonObject[] {
+  if (Array.isArray(content) && content.every(isJsonObject)) return content.map(toReadablePart);
   throw refusal(`${param}.${field} must be a string or an array of objects`, `${param}.${field}`);
 }
 
-export function isText(type: unknown): boolean {
+export function isTextPart(type: unknown): boolean {
   return type === 'input_text' || type === 'output_text' || type === 'text';
 }
 
-function chatPart(part: Thing, param: string): Thing {
+function chatPart(part: JsonObject, param: string): JsonObject {
   const { type } = part;
-  if (isText(type)) {
+  if (isTextPart(type)) {
     if (typeof part.text !== 'string') throw refusal(`${param}.text must be a string`, `${param}.text`);
     return { type: 'text', text: part.text };
   }
   if (type === 'input_image' || type === 'image_url') return imagePart(part, param);
   if (type === 'input_file' || type === 'file') return filePart(part, param);
-  if (type === 'input_audio' && isObject(part.input_audio)) return { type, input_audio: part.input_audio };
+  if (type === 'input_audio' && isJsonObject(part.input_audio)) return { type, input_audio: part.input_audio };
   throw refusal(`Content of the type "${String(type)}" is not supported`, `${param}.type`);
 }
 
-export function urlOf({ image_url }: Thing): unknown {
-  return isObject(image_url) ? image_url.url : image_url;
+export function getPartUrl({ image_url }: JsonObject): unknown {
+  return isJsonObject(image_url) ? image_url.url : image_url;
 }
 
-function imagePart({ image_url, detail }: Thing, param: string): Thing {
-  const url = urlOf({ image_url });
+function imagePart({ image_url, detail }: JsonObject, param: string): JsonObject {
+  const url = getPartUrl({ image_url });
   if (typeof url !== 'string')
     throw refusal(`${param}.image_url must be an address or a data URL`, `${param}.image_url`);
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' ? { detail } : {}) } };
 }
 
 /** A file comes in the request: what it may cost is bounded by its size, which an address does not reveal. */
-function filePart(part: Thing, param: string): Thing {
-  const { file_data, filename } = isObject(part.file) ? part.file : part;
+function filePart(part: JsonObject, param: string): JsonObject {
+  const { file_data, filename } = isJsonObject(part.file) ? part.file : part;
   if (typeof file_data !== 'string') {
     const field =
       ['file_url', 'file_id'].find((each) => part[each] !== undefined && part[each] !== null) ?? 'file_data';
@@ -112,6 +112,6 @@ function filePart(part: Thing, param: string): Thing {
   return { type: 'file', file: { ...(typeof filename === 'string' ? { filename } : {}), file_data } };
 }
 
-function refusal(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function refusal(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

@@ -2,8 +2,8 @@
  * What a model thought, as it wants it back to go on from there: the reasoning of a chat message with its signatures, in
  * the one field of an item that clients keep as it is. No secret: its text is the item's summary.
  */
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 
 /** What vendors encrypt by themselves begins otherwise. */
 const MARK = 'chat-reasoning.';
@@ -11,36 +11,36 @@ const MARK = 'chat-reasoning.';
 const TEXTS = ['text', 'summary', 'data'] as const;
 
 /** Whether an item's reasoning was made in a chat: other protocols have no use for it. */
-export function isOfChat({ encrypted_content }: Thing): boolean {
+export function isChatReasoning({ encrypted_content }: JsonObject): boolean {
   return typeof encrypted_content === 'string' && encrypted_content.startsWith(MARK);
 }
 
 /** @param details as OpenRouter shapes them: https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning */
-export function sealed(details: readonly Thing[]): string {
+export function encodeReasoning(details: readonly JsonObject[]): string {
   return MARK + Buffer.from(JSON.stringify(details)).toString('base64');
 }
 
 /**
  * The reasoning of an item for a chat message; nothing where it is no chat's.
- * @throws UnservableRequest when it was changed
+ * @throws InvalidRequestError when it was changed
  */
-export function thoughtsIn(item: Thing, param: string): readonly Thing[] {
-  if (!isOfChat(item)) return [];
+export function decodeReasoning(item: JsonObject, param: string): readonly JsonObject[] {
+  if (!isChatReasoning(item)) return [];
   try {
     const details = JSON.parse(Buffer.from(String(item.encrypted_content).slice(MARK.length), 'base64').toString());
-    if (Array.isArray(details) && details.every(isObject)) return details;
+    if (Array.isArray(details) && details.every(isJsonObject)) return details;
   } catch {} // refused with all else that is no list
   const field = `${param}.encrypted_content`;
-  throw new UnservableRequest(400, `${field} is not as it was answered`, field);
+  throw new InvalidRequestError(400, `${field} is not as it was answered`, field);
 }
 
 /** Pieces of reasoning as they come, in whole ones: those of one index and type belong together. */
-export class Thoughts {
-  readonly all: Thing[] = [];
+export class ReasoningCollector {
+  readonly all: JsonObject[] = [];
   /** By what their pieces have in common. */
   private readonly places = new Map<string, number>();
 
-  add(pieces: readonly Thing[]): void {
+  add(pieces: readonly JsonObject[]): void {
     for (const piece of pieces) {
       const { index, type } = piece;
       const name = index === undefined ? undefined : JSON.stringify([index, type]);
@@ -49,24 +49,24 @@ export class Thoughts {
         if (name !== undefined) this.places.set(name, this.all.length);
         this.all.push(piece);
       } else {
-        const before = this.all[at] as Thing;
+        const before = this.all[at] as JsonObject;
         this.all[at] = { ...before, ...stated(piece), ...joined(before, piece) };
       }
     }
   }
 }
 
-function stated(piece: Thing): Thing {
+function stated(piece: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(piece).filter(([, value]) => value !== null && value !== undefined));
 }
 
-function joined(before: Thing, piece: Thing): Thing {
+function joined(before: JsonObject, piece: JsonObject): JsonObject {
   const texts = TEXTS.filter((field) => typeof before[field] === 'string' && typeof piece[field] === 'string');
   return Object.fromEntries(texts.map((field) => [field, `${before[field]}${piece[field]}`]));
 }
 
 /** An item as a client sees it that has not asked for reasoning that it cannot read. */
-export function withoutEncrypted<T extends { readonly type?: unknown }>(item: T): T {
+export function omitEncryptedReasoning<T extends { readonly type?: unknown }>(item: T): T {
   if (item.type !== 'reasoning' || !('encrypted_content' in item)) return item;
   const { encrypted_content: _, ...shown } = item;
   return shown as unknown as T;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ResponsesBody, readResponsesRequest, UnservableRequest } from '#application';
+import { InvalidRequestError, parseResponsesRequest, type ResponsesBody } from '#application';
 
 const read = (more: object = {}, earlier = []) =>
-  readResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier);
+  parseResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier);
 const messagesOf = (input: unknown) => read({ input }).chat.messages;
 const USER = { role: 'user', content: 'Hi' };
 const CALL = {
@@ -280,7 +280,7 @@ describe('what cannot be served names its field', () => {
     ['metadata', { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`t${i}`, i])) }],
   ])('%s in %j', (param, sent) => {
     const refused = () => read(sent);
-    expect(refused).toThrow(UnservableRequest);
+    expect(refused).toThrow(InvalidRequestError);
     expect(refused).toThrow(expect.objectContaining({ status: 400, param }));
   });
 });

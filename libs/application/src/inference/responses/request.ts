@@ -1,23 +1,23 @@
 /** A request in the shape of OpenAI's Responses, and the chat request that it means. */
 
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import type { ResponsesBody, Understood } from './body.ts';
-import { COMPACT, isCompacted } from './compaction.ts';
-import { itemsOf, messagesOf } from './items.ts';
+import type { ParsedResponsesOptions, ResponsesBody } from './body.ts';
+import { COMPACTION_PROMPT, isCompacted } from './compaction.ts';
+import { toChatMessages, toItems } from './items.ts';
 import { type NativeRequest, wantsLogprobs } from './native-request.ts';
 import type { ChatMessage } from './parts.ts';
 import { Toolset } from './toolset.ts';
 
 /** A request as it was understood, and the chat request that it means. */
-export interface ResponsesRequest extends Understood {
+export interface ParsedResponsesRequest extends ParsedResponsesOptions {
   readonly chat: ChatBody;
   /** The same, for endpoints that speak Responses. */
   readonly native: NativeRequest;
   /** The conversation so far, for requests that continue it: all but the instructions, which are never carried on. */
-  readonly said: readonly Thing[];
-  readonly metadata: Thing;
+  readonly said: readonly JsonObject[];
+  readonly metadata: JsonObject;
 }
 
 const MAX_TAGS = 16;
@@ -43,20 +43,20 @@ const UPDATE = 'configuration_update';
 /**
  * @param earlier what was said before, where the request continues a stored response
  * @param keeps whether it is stored where it does not say so
- * @throws UnservableRequest that names the field that cannot be served
+ * @throws InvalidRequestError that names the field that cannot be served
  */
-export function readResponsesRequest(
+export function parseResponsesRequest(
   asked: ResponsesBody,
-  earlier: readonly Thing[] = [],
+  earlier: readonly JsonObject[] = [],
   keeps = true,
-): ResponsesRequest {
+): ParsedResponsesRequest {
   for (const field of UNSUPPORTED) if (asked[field]) throw refusal(`${field} is not supported`, field);
-  const whole = itemsOf(asked.input);
+  const whole = toItems(asked.input);
   const compacts = isCompacted(whole);
   const input = compacts ? whole.slice(0, -1) : whole;
   const toolset = new Toolset(asked, input, earlier);
-  const messages = messagesOf(input, earlier, toolset);
-  const said = [...earlier, ...(input as readonly Thing[])];
+  const messages = toChatMessages(input, earlier, toolset);
+  const said = [...earlier, ...(input as readonly JsonObject[])];
   const body = updated(asked, input, earlier);
   const format = flatFormat(body.text?.format ?? body.response_format ?? TEXT);
   const metadata = tagsOf(body.metadata ?? {});
@@ -67,21 +67,21 @@ export function readResponsesRequest(
 }
 
 /** With the settings that items of the conversation have changed: the last one holds. */
-function updated(asked: ResponsesBody, input: readonly unknown[], earlier: readonly Thing[]): ResponsesBody {
+function updated(asked: ResponsesBody, input: readonly unknown[], earlier: readonly JsonObject[]): ResponsesBody {
   let body = asked;
   for (const item of earlier) if (item.type === UPDATE) body = updatedBy(item, body, 'previous_response_id');
   for (const [at, item] of input.entries()) {
-    if (isObject(item) && item.type === UPDATE) body = updatedBy(item, body, `input[${at}]`);
+    if (isJsonObject(item) && item.type === UPDATE) body = updatedBy(item, body, `input[${at}]`);
   }
   return body;
 }
 
-function updatedBy({ reasoning, text }: Thing, body: ResponsesBody, param: string): ResponsesBody {
+function updatedBy({ reasoning, text }: JsonObject, body: ResponsesBody, param: string): ResponsesBody {
   for (const [field, value] of Object.entries({ reasoning, text })) {
-    if (!isObject(value ?? {})) throw refusal(`${param}.${field} must be an object`, `${param}.${field}`);
+    if (!isJsonObject(value ?? {})) throw refusal(`${param}.${field} must be an object`, `${param}.${field}`);
   }
-  const { effort } = (reasoning ?? {}) as Thing;
-  const { format } = (text ?? {}) as Thing;
+  const { effort } = (reasoning ?? {}) as JsonObject;
+  const { format } = (text ?? {}) as JsonObject;
   if (typeof (effort ?? '') !== 'string') {
     throw refusal(`${param}.reasoning.effort must be a string`, `${param}.reasoning.effort`);
   }
@@ -92,11 +92,13 @@ function updatedBy({ reasoning, text }: Thing, body: ResponsesBody, param: strin
   };
 }
 
-function chatOf(body: ResponsesBody, understood: Understood, messages: readonly ChatMessage[]): ChatBody {
+function chatOf(body: ResponsesBody, understood: ParsedResponsesOptions, messages: readonly ChatMessage[]): ChatBody {
   const { toolset, format, compacts } = understood;
   const { instructions, max_output_tokens, reasoning, top_logprobs } = body;
   const system = instructions ? [{ role: 'system', content: instructions }] : [];
-  const chat: Record<string, unknown> = { messages: [...system, ...messages, ...(compacts ? [COMPACT] : [])] };
+  const chat: Record<string, unknown> = {
+    messages: [...system, ...messages, ...(compacts ? [COMPACTION_PROMPT] : [])],
+  };
   for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
   if (max_output_tokens) chat.max_completion_tokens = max_output_tokens;
   if (reasoning) chat.reasoning = reasoning;
@@ -113,24 +115,24 @@ function chatOf(body: ResponsesBody, understood: Understood, messages: readonly 
 
 /** Responses know neither penalties nor sounds. */
 function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, messages: readonly ChatMessage[]): boolean {
-  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as readonly Thing[]) : []));
+  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as readonly JsonObject[]) : []));
   return Boolean(presence_penalty || frequency_penalty) || parts.some(({ type }) => type === 'input_audio');
 }
 
 /** A caller that asks for upstreams without retention does not expect us to store anything. */
 function wantsNoRetention({ provider }: ResponsesBody): boolean {
-  return isObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
+  return isJsonObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
 }
 
 /** Chat nests the schema, Responses does not; clients send both. */
-function flatFormat(format: unknown): Thing {
+function flatFormat(format: unknown): JsonObject {
   const param = 'text.format';
-  if (isObject(format)) {
+  if (isJsonObject(format)) {
     if (format.type === 'text' || format.type === 'json_object') return { type: format.type };
-    const { name, description, schema, strict } = isObject(format.json_schema) ? format.json_schema : format;
+    const { name, description, schema, strict } = isJsonObject(format.json_schema) ? format.json_schema : format;
     if (format.type === 'json_schema') {
       if (typeof name !== 'string') throw refusal(`${param}.name must be a string`, `${param}.name`);
-      if (!isObject(schema)) throw refusal(`${param}.schema must be a JSON schema`, `${param}.schema`);
+      if (!isJsonObject(schema)) throw refusal(`${param}.schema must be a JSON schema`, `${param}.schema`);
       const about = typeof description === 'string' ? { description } : {};
       return { type: 'json_schema', name, ...about, schema, strict: strict ?? null };
     }
@@ -138,13 +140,13 @@ function flatFormat(format: unknown): Thing {
   throw refusal(`${param} must have the type "text", "json_object" or "json_schema"`, param);
 }
 
-function chatFormat({ type, ...format }: Thing): Thing {
+function chatFormat({ type, ...format }: JsonObject): JsonObject {
   if (type !== 'json_schema') return { type };
   return { type, json_schema: Object.fromEntries(Object.entries(format).filter(([, value]) => value !== null)) };
 }
 
 /** As they came: what a tag means is the caller's. */
-function tagsOf(metadata: Thing): Thing {
+function tagsOf(metadata: JsonObject): JsonObject {
   const tags = Object.entries(metadata);
   if (tags.length > MAX_TAGS) throw refusal(`metadata can have at most ${MAX_TAGS} tags`, 'metadata');
   for (const [name, value] of tags) {
@@ -154,6 +156,6 @@ function tagsOf(metadata: Thing): Thing {
   return metadata;
 }
 
-function refusal(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function refusal(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

@@ -3,19 +3,19 @@ import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { costDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/purchase.ts';
-import { UpstreamFailure } from '../../errors.ts';
-import type { SearchNote } from '../../providers/web-search.ts';
-import type { Thing } from '../../wire/json-object.ts';
-import type { Source } from '../chat/completion-writer.ts';
+import { UpstreamError } from '../../errors.ts';
+import type { SearchStatus } from '../../providers/web-search.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
+import type { CompletionSource } from '../chat/completion-writer.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import type { ResponsesBody } from './body.ts';
-import { CompactionOutput, goesOn } from './compaction.ts';
-import { echoOf } from './echoed-parameters.ts';
+import { CompactionOutput, toCompactedConversation } from './compaction.ts';
+import { toEchoedParameters } from './echoed-parameters.ts';
 import { NativeOutput } from './native-output.ts';
 import { wantsEncrypted } from './native-request.ts';
 import { ResponseOutput } from './output.ts';
-import type { ResponsesRequest } from './request.ts';
-import { listed } from './stored-items.ts';
+import type { ParsedResponsesRequest } from './request.ts';
+import { toListedItem } from './stored-items.ts';
 
 /** A choice of a chat answer, in one piece or as a piece of it. */
 export interface ChatChoice {
@@ -42,24 +42,24 @@ const NOTHING_TO_GO_ON_FROM: ResponseError = {
 };
 
 /** A response as it is answered. */
-export interface ResponseWire {
+export interface ResponseJson {
   readonly status: string;
   readonly [field: string]: unknown;
 }
 
 /** A response while it is made, out of the choices of a chat answer or the events of a native one. */
-export class ResponseDraft {
+export class ResponseBuilder {
   readonly id: string;
   private readonly body: ResponsesBody;
   private output: ResponseOutput | NativeOutput | CompactionOutput;
   private readonly createdAt = seconds();
   private model: string;
-  private source: Source | undefined;
+  private source: CompletionSource | undefined;
   private finish = 'stop';
 
   constructor(
     id: string,
-    private readonly request: ResponsesRequest,
+    private readonly request: ParsedResponsesRequest,
   ) {
     const { body } = request.native;
     this.id = `resp_${id}`;
@@ -71,7 +71,7 @@ export class ResponseDraft {
   }
 
   /** The first events. */
-  answeredBy(source: Source): void {
+  answeredBy(source: CompletionSource): void {
     const { model, language } = source;
     this.model = model;
     this.source = source;
@@ -79,7 +79,7 @@ export class ResponseDraft {
   }
 
   /** A piece of the answer, or all of it. */
-  accept(answer: Thing): readonly TypedEvent[] {
+  accept(answer: JsonObject): readonly TypedEvent[] {
     const { output } = this;
     if (output instanceof NativeOutput) return output.accept(answer);
     // Only one choice is ever asked for.
@@ -90,7 +90,7 @@ export class ResponseDraft {
   }
 
   /** A search that is not an item of the answer by itself, as one in Responses is. */
-  search(search: SearchNote): readonly TypedEvent[] {
+  search(search: SearchStatus): readonly TypedEvent[] {
     return this.output instanceof NativeOutput ? [] : this.output.search(search);
   }
 
@@ -101,15 +101,15 @@ export class ResponseDraft {
   }
 
   /** What can be continued. @param provider the maker */
-  kept(provider: string): readonly Thing[] {
+  kept(provider: string): readonly JsonObject[] {
     const { output } = this;
     return output instanceof NativeOutput
       ? output.kept(provider)
-      : (output.kept as readonly object[] as readonly Thing[]);
+      : (output.kept as readonly object[] as readonly JsonObject[]);
   }
 
   /** As it is before anything has come. */
-  started(): ResponseWire {
+  started(): ResponseJson {
     return this.wire({ status: 'in_progress', output: [], output_text: '', usage: null });
   }
 
@@ -118,7 +118,7 @@ export class ResponseDraft {
    * @param receipt what it came to, if it could be charged
    * @param error why it broke off, if it did
    */
-  finished(receipt: Receipt | undefined, error?: ResponseError): ResponseWire {
+  finished(receipt: Receipt | undefined, error?: ResponseError): ResponseJson {
     if (error) this.output.breakOff();
     else if (this.isLost) return this.finished(receipt, NOTHING_TO_GO_ON_FROM);
     const { items, outputText } = this.output;
@@ -134,16 +134,16 @@ export class ResponseDraft {
     return this.output instanceof CompactionOutput && this.output.items.length === 0;
   }
 
-  /** What the conversation goes on from, in OpenAI's shape. @throws UpstreamFailure when that is nothing */
-  compacted(receipt: Receipt): Thing {
+  /** What the conversation goes on from, in OpenAI's shape. @throws UpstreamError when that is nothing */
+  compacted(receipt: Receipt): JsonObject {
     const { id, createdAt, output, request } = this;
-    if (this.isLost) throw new UpstreamFailure('upstream_error', NOTHING_TO_GO_ON_FROM.message);
-    const items = goesOn(request.said, output.items as readonly object[] as readonly Thing[]);
+    if (this.isLost) throw new UpstreamError('upstream_error', NOTHING_TO_GO_ON_FROM.message);
+    const items = toCompactedConversation(request.said, output.items as readonly object[] as readonly JsonObject[]);
     return {
       id,
       object: 'response.compaction',
       created_at: createdAt,
-      output: items.map((item, at) => listed(item, `${id.slice('resp_'.length)}_${at}`)),
+      output: items.map((item, at) => toListedItem(item, `${id.slice('resp_'.length)}_${at}`)),
       usage: usageWire(receipt),
     };
   }
@@ -152,7 +152,7 @@ export class ResponseDraft {
     return this.output instanceof NativeOutput ? this.output.cutShort : CUT_SHORT.get(this.finish);
   }
 
-  private wire(state: ResponseWire): ResponseWire {
+  private wire(state: ResponseJson): ResponseJson {
     return {
       id: this.id,
       object: 'response',
@@ -161,7 +161,7 @@ export class ResponseDraft {
       model: this.model,
       error: null,
       incomplete_details: null,
-      ...echoOf(this.request, this.source),
+      ...toEchoedParameters(this.request, this.source),
       ...state,
     };
   }

@@ -1,30 +1,30 @@
 import type { Receipt } from '../../billing/purchase.ts';
-import { DONE, sseEvent } from '../../wire/sse.ts';
-import type { Source } from '../chat/completion-writer.ts';
-import { EventClient, type EventOutlet, type TypedEvent } from '../chat/translating-writer.ts';
-import type { ResponseDraft, ResponseError, ResponseWire } from './response-builder.ts';
+import { DONE, formatSseEvent } from '../../wire/sse.ts';
+import type { CompletionSource } from '../chat/completion-writer.ts';
+import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/translating-writer.ts';
+import type { ResponseBuilder, ResponseError, ResponseJson } from './response-builder.ts';
 
 /** Where the events of a response are sent. */
-export interface ResponseOutlet extends EventOutlet {
+export interface ResponseEventOutput extends SseOutput {
   /** The description of an error that ends a response. */
   explain(error: unknown): ResponseError;
 }
 
-export class ResponseClient extends EventClient<ResponseOutlet, ResponseDraft> {
+export class ResponseWriter extends TranslatingWriter<ResponseEventOutput, ResponseBuilder> {
   private sequence = 0;
   private provider = '';
   private announced = false;
 
   /** @param kept the response as it is answered once it is kept, or is not */
   constructor(
-    outlet: ResponseOutlet,
-    draft: ResponseDraft,
-    private readonly kept: (response: ResponseWire, provider: string) => Promise<ResponseWire>,
+    outlet: ResponseEventOutput,
+    draft: ResponseBuilder,
+    private readonly kept: (response: ResponseJson, provider: string) => Promise<ResponseJson>,
   ) {
     super(outlet, draft);
   }
 
-  override begin(source: Source): void {
+  override begin(source: CompletionSource): void {
     this.provider = source.provider;
     super.begin(source);
   }
@@ -49,11 +49,11 @@ export class ResponseClient extends EventClient<ResponseOutlet, ResponseDraft> {
   }
 
   protected override written({ type, ...more }: TypedEvent): string {
-    return sseEvent(JSON.stringify({ type, sequence_number: this.sequence++, ...more }), type);
+    return formatSseEvent(JSON.stringify({ type, sequence_number: this.sequence++, ...more }), type);
   }
 
-  private finish(response: ResponseWire): void {
+  private finish(response: ResponseJson): void {
     const end = this.written({ type: `response.${response.status}`, response });
-    this.outlet.finish(end + sseEvent(DONE));
+    this.outlet.finish(end + formatSseEvent(DONE));
   }
 }

@@ -1,7 +1,7 @@
 /** The items of a conversation as they are listed: each complete, with an id. */
-import { UnservableRequest } from '../../errors.ts';
-import type { Thing } from '../../wire/json-object.ts';
-import { withoutEncrypted } from './reasoning.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
+import { omitEncryptedReasoning } from './reasoning.ts';
 import type { Conversation } from './stored-parts.ts';
 
 /** A part of a list. */
@@ -15,22 +15,25 @@ export interface ItemPage {
 }
 
 /** All that a response was made of: what was said before, and its own input. */
-export function inputOf({ items, response }: Conversation): readonly Thing[] {
+export function getFullInput({ items, response }: Conversation): readonly JsonObject[] {
   const { id, output } = JSON.parse(response) as { readonly id: string; readonly output: readonly unknown[] };
   return items
     .slice(0, items.length - output.length)
-    .map((item, at) => listed(item, `${id.slice('resp_'.length)}_${at}`));
+    .map((item, at) => toListedItem(item, `${id.slice('resp_'.length)}_${at}`));
 }
 
-/** OpenAI's list. @throws UnservableRequest when there is no item to go on after */
-export function pageOf(items: readonly Thing[], { after, limit, order, showsEncrypted }: ItemPage): Thing {
+/** OpenAI's list. @throws InvalidRequestError when there is no item to go on after */
+export function paginateItems(
+  items: readonly JsonObject[],
+  { after, limit, order, showsEncrypted }: ItemPage,
+): JsonObject {
   const all = order === 'asc' ? items : items.toReversed();
   const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && start === 0) throw new UnservableRequest(400, 'There is no such item', 'after');
+  if (after !== undefined && start === 0) throw new InvalidRequestError(400, 'There is no such item', 'after');
   const data = all.slice(start, start + limit);
   return {
     object: 'list',
-    data: showsEncrypted ? data : data.map(withoutEncrypted),
+    data: showsEncrypted ? data : data.map(omitEncryptedReasoning),
     first_id: data[0]?.id ?? null,
     last_id: data.at(-1)?.id ?? null,
     has_more: start + data.length < all.length,
@@ -41,7 +44,7 @@ export function pageOf(items: readonly Thing[], { after, limit, order, showsEncr
 const CALLS = /_call(_output)?$/;
 
 /** @param id for an item that has none */
-export function listed({ made_by, ...item }: Thing, id: string): Thing {
+export function toListedItem({ made_by, ...item }: JsonObject, id: string): JsonObject {
   const { type = 'message', role, content, status = 'completed' } = item;
   if (type !== 'message')
     return { ...item, id: item.id ?? `item_${id}`, ...(CALLS.test(String(type)) ? { status } : {}) };

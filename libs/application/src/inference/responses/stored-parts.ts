@@ -2,12 +2,12 @@
  * A conversation as it is stored: each response has what is new with it, and says what goes on in it of the conversation
  * before. So one that grows is written once, however long it is.
  */
-import type { Thing } from '../../wire/json-object.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
 
 /** A response and all that was said up to it, itself included. */
 export interface Conversation {
   /** Of all inputs and outputs, from any endpoint: a chat is made of them for endpoints that only speak chat. */
-  readonly items: readonly Thing[];
+  readonly items: readonly JsonObject[];
   /** The response as it was answered: JSON, whose numbers are not to be read and written again. */
   readonly response: string;
 }
@@ -16,14 +16,14 @@ export interface Conversation {
 type Span = readonly [from: number, to: number];
 
 export interface StoredPart {
-  readonly items: readonly (Thing | Span)[];
+  readonly items: readonly (JsonObject | Span)[];
   readonly response: string;
 }
 
 /** @param before the items of the conversation that it goes on from: those that are the same objects are not written again */
-export function partOf({ items, response }: Conversation, before: readonly Thing[]): StoredPart {
+export function toStoredPart({ items, response }: Conversation, before: readonly JsonObject[]): StoredPart {
   const places = new Map(before.map((item, at) => [item, at]));
-  const kept: (Thing | [number, number])[] = [];
+  const kept: (JsonObject | [number, number])[] = [];
   for (const item of items) {
     const at = places.get(item);
     const last = kept.at(-1);
@@ -35,8 +35,8 @@ export function partOf({ items, response }: Conversation, before: readonly Thing
 }
 
 /** @param parts from the first one on */
-export function conversationOf(parts: readonly StoredPart[]): Conversation {
-  let items: readonly Thing[] = [];
+export function joinParts(parts: readonly StoredPart[]): Conversation {
+  let items: readonly JsonObject[] = [];
   for (const part of parts) {
     const before = items;
     items = part.items.flatMap((each) => (isSpan(each) ? before.slice(...each) : [each]));
@@ -44,6 +44,6 @@ export function conversationOf(parts: readonly StoredPart[]): Conversation {
   return { items, response: parts.at(-1)?.response ?? '' };
 }
 
-function isSpan(item: Thing | Span): item is Span {
+function isSpan(item: JsonObject | Span): item is Span {
   return Array.isArray(item);
 }

@@ -3,8 +3,8 @@
  * so a namespace becomes part of the names of its tools, and is taken off again when one is called. A tool whose input is
  * plain text is, for models that know none, a function with one argument.
  */
-import { UnservableRequest } from '../../errors.ts';
-import { isObject, type Thing } from '../../wire/json-object.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import { SEARCH_TOOL } from '../search/search-request.ts';
 
 /** The name of a tool, as its caller knows it. */
@@ -19,7 +19,7 @@ export interface OwnTool {
   readonly called: string;
   readonly own: ToolName;
   /** All else that is declared of it, in OpenAI's flat form. */
-  readonly declared: Thing;
+  readonly declared: JsonObject;
 }
 
 /** Of a request. */
@@ -51,20 +51,20 @@ const MODES: readonly unknown[] = ['auto', 'none', 'required'];
 
 export class Toolset {
   /** As the request declares them, complete: what an answer repeats. */
-  readonly tools: readonly Thing[];
+  readonly tools: readonly JsonObject[];
   readonly choice: Choice;
   private readonly own = new Map<string, OwnTool>();
-  private readonly searches: Thing[] = [];
+  private readonly searches: JsonObject[] = [];
 
   /**
    * @param input items, some of which declare tools as well; so do those of `earlier`
-   * @throws UnservableRequest that names the tool
+   * @throws InvalidRequestError that names the tool
    */
-  constructor({ tools, tool_choice }: Declared, input: readonly unknown[] = [], earlier: readonly Thing[] = []) {
+  constructor({ tools, tool_choice }: Declared, input: readonly unknown[] = [], earlier: readonly JsonObject[] = []) {
     this.tools = this.declare(tools ?? [], 'tools');
     for (const { type, tools } of earlier) if (type === MORE_TOOLS) this.declare(tools, 'previous_response_id');
     for (const [at, item] of input.entries()) {
-      if (isObject(item) && item.type === MORE_TOOLS) this.declare(item.tools, `input[${at}].tools`);
+      if (isJsonObject(item) && item.type === MORE_TOOLS) this.declare(item.tools, `input[${at}].tools`);
     }
     this.choice = this.chosen(tool_choice);
   }
@@ -89,7 +89,7 @@ export class Toolset {
   }
 
   /** The caller's tools and the choice of them for an upstream that speaks Responses; searches are not the caller's. */
-  get native(): { readonly tools: readonly Thing[]; readonly tool_choice: string | Thing | undefined } {
+  get native(): { readonly tools: readonly JsonObject[]; readonly tool_choice: string | JsonObject | undefined } {
     const { choice } = this;
     const tools = [...this.own.values()].map(({ type, called, declared }) => ({ type, name: called, ...declared }));
     const named = (tool: Chosen) => (tool.type === SEARCH ? [] : [{ type: tool.type, name: this.calledBy(tool) }]);
@@ -108,13 +108,13 @@ export class Toolset {
     return this.own.get(name) ?? { type: 'function', own: { name } };
   }
 
-  private declare(tools: unknown, param: string, namespace?: string): readonly Thing[] {
+  private declare(tools: unknown, param: string, namespace?: string): readonly JsonObject[] {
     if (!Array.isArray(tools)) throw refusal(`${param} must be an array`, param);
     return tools.map((tool, at) => this.declared(tool, `${param}[${at}]`, namespace));
   }
 
-  private declared(tool: unknown, param: string, namespace?: string): Thing {
-    if (!isObject(tool) || typeof tool.type !== 'string') {
+  private declared(tool: unknown, param: string, namespace?: string): JsonObject {
+    if (!isJsonObject(tool) || typeof tool.type !== 'string') {
       throw refusal(`${param} must be an object with a type`, param);
     }
     const { type } = tool;
@@ -131,9 +131,9 @@ export class Toolset {
     throw refusal(`Tools of the type "${type}" are not supported`, `${param}.type`);
   }
 
-  private add(type: OwnTool['type'], tool: Thing, param: string, namespace?: string): Thing {
+  private add(type: OwnTool['type'], tool: JsonObject, param: string, namespace?: string): JsonObject {
     const nested = tool[type];
-    const fields = isObject(nested) ? nested : tool;
+    const fields = isJsonObject(nested) ? nested : tool;
     const name = nameOf(fields, param);
     const declared = type === 'function' ? functionOf(fields) : customOf(fields, param);
     const own = namespace === undefined ? { name } : { name, namespace };
@@ -149,13 +149,13 @@ export class Toolset {
   private chosen(choice: unknown): Choice {
     if (choice === undefined || choice === null) return 'auto';
     if (MODES.includes(choice)) return choice as string;
-    if (isObject(choice) && choice.type === 'allowed_tools') return this.allowedTools(choice);
+    if (isJsonObject(choice) && choice.type === 'allowed_tools') return this.allowedTools(choice);
     return this.named(choice, 'tool_choice');
   }
 
   /** The choice of certain tools, from which the model then chooses: https://platform.openai.com/docs/guides/function-calling */
-  private allowedTools(choice: Thing): AllowedTools {
-    const { mode = 'auto', tools } = isObject(choice.allowed_tools) ? choice.allowed_tools : choice;
+  private allowedTools(choice: JsonObject): AllowedTools {
+    const { mode = 'auto', tools } = isJsonObject(choice.allowed_tools) ? choice.allowed_tools : choice;
     if (mode !== 'auto' && mode !== 'required') {
       throw refusal('tool_choice.mode must be "auto" or "required"', 'tool_choice.mode');
     }
@@ -172,10 +172,10 @@ export class Toolset {
 
   private named(choice: unknown, param: string): Chosen {
     const kinds = 'the type and name of a function or a custom tool';
-    if (isObject(choice) && typeof choice.type === 'string') {
+    if (isJsonObject(choice) && typeof choice.type === 'string') {
       const { type } = choice;
       if (SEARCH_TOOL.test(type)) return { type: SEARCH };
-      const { name, namespace } = isObject(choice[type]) ? choice[type] : choice;
+      const { name, namespace } = isJsonObject(choice[type]) ? choice[type] : choice;
       if ((type === 'function' || type === 'custom') && typeof name === 'string')
         return { type, ...this.resolved(name, namespace) };
     }
@@ -205,14 +205,14 @@ function isAllowed(choice: Choice): choice is AllowedTools {
 }
 
 /** A call of a tool with plain text, as the arguments of the function that stands for it. */
-export function argumentsFor(input: string): string {
+export function toFunctionArguments(input: string): string {
   return JSON.stringify({ [ARGUMENT]: input });
 }
 
 /** The plain text in such arguments; a model that has not kept to them has written the text itself. */
-export function inputIn(args: string): string {
+export function parseToolInput(args: string): string {
   try {
-    const given = (JSON.parse(args) as Thing | null)?.[ARGUMENT];
+    const given = (JSON.parse(args) as JsonObject | null)?.[ARGUMENT];
     if (typeof given === 'string') return given;
   } catch {} // it is the text
   return args;
@@ -234,51 +234,51 @@ function markOf(text: string): string {
   return `n${mark.toString(36)}`;
 }
 
-function nameOf({ name }: Thing, param: string): string {
+function nameOf({ name }: JsonObject, param: string): string {
   if (typeof name === 'string' && name !== '') return name;
   throw refusal(`${param}.name must be a string`, `${param}.name`);
 }
 
-function aboutOf({ description }: Thing): Thing {
+function aboutOf({ description }: JsonObject): JsonObject {
   return typeof description === 'string' ? { description } : {};
 }
 
-function functionOf(tool: Thing): Thing {
+function functionOf(tool: JsonObject): JsonObject {
   return { ...aboutOf(tool), parameters: readableIn(tool.parameters ?? null), strict: tool.strict ?? null };
 }
 
 /** OpenAI would encrypt arguments that a schema marks so, and could alone read them; to other vendors the mark is a mistake. */
 function readableIn(schema: unknown): unknown {
-  if (!isObject(schema) || !isObject(schema.properties)) return schema;
+  if (!isJsonObject(schema) || !isJsonObject(schema.properties)) return schema;
   const properties = Object.entries(schema.properties);
-  if (!properties.some(([, each]) => isObject(each) && each.encrypted === true)) return schema;
+  if (!properties.some(([, each]) => isJsonObject(each) && each.encrypted === true)) return schema;
   const plain = properties.map(([name, each]) => {
-    const { encrypted: _, ...rest } = isObject(each) ? each : {};
-    return [name, isObject(each) ? rest : each];
+    const { encrypted: _, ...rest } = isJsonObject(each) ? each : {};
+    return [name, isJsonObject(each) ? rest : each];
   });
   return { ...schema, properties: Object.fromEntries(plain) };
 }
 
-function customOf(tool: Thing, param: string): Thing {
+function customOf(tool: JsonObject, param: string): JsonObject {
   const { format } = tool;
   if (format === undefined || format === null) return aboutOf(tool);
   // Chats nest a grammar, Responses do not.
-  if (isObject(format) && typeof format.type === 'string') {
+  if (isJsonObject(format) && typeof format.type === 'string') {
     const { type, grammar } = format;
-    return { ...aboutOf(tool), format: isObject(grammar) ? { type, ...grammar } : format };
+    return { ...aboutOf(tool), format: isJsonObject(grammar) ? { type, ...grammar } : format };
   }
   throw refusal(`${param}.format must be an object with a type`, `${param}.format`);
 }
 
-function chatFunction({ type, called: name, declared }: OwnTool): Thing {
+function chatFunction({ type, called: name, declared }: OwnTool): JsonObject {
   const about = type === 'function' ? declared : textFunction(declared);
   const given = Object.entries(about).filter(([, value]) => value !== null);
   return { type: 'function', function: { name, ...Object.fromEntries(given) } };
 }
 
 /** What a grammar would enforce can only be said. */
-function textFunction({ description, format }: Thing): Thing {
-  const { syntax, definition } = (format ?? {}) as Thing;
+function textFunction({ description, format }: JsonObject): JsonObject {
+  const { syntax, definition } = (format ?? {}) as JsonObject;
   const rules = definition ? [`The text keeps to this grammar (${syntax}):\n${definition}`] : [];
   const about = [...(description ? [description] : []), ...rules].join('\n\n');
   const text = { type: 'string', description: 'The input of the tool: plain text, word for word as it takes it' };
@@ -289,6 +289,6 @@ function textFunction({ description, format }: Thing): Thing {
   };
 }
 
-function refusal(message: string, param: string): UnservableRequest {
-  return new UnservableRequest(400, message, param);
+function refusal(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
 }

@@ -1,10 +1,10 @@
-import type { WholeAnswer } from '../../providers/provider.ts';
-import type { SearchNote, SearchResult } from '../../providers/web-search.ts';
-import type { Thing } from '../../wire/json-object.ts';
-import { citationsOf } from './results.ts';
-import type { Rounds, Said, SearchCall } from './search-tool.ts';
+import type { Completion } from '../../providers/provider.ts';
+import type { SearchResult, SearchStatus } from '../../providers/web-search.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
+import { toCitations } from './results.ts';
+import type { RoundCollector, RoundOutput, SearchCall } from './search-tool.ts';
 
-interface AnswerMessage extends Thing {
+interface AnswerMessage extends JsonObject {
   readonly content?: unknown;
   readonly reasoning?: unknown;
   readonly reasoning_details?: unknown;
@@ -12,7 +12,7 @@ interface AnswerMessage extends Thing {
   readonly tool_calls?: unknown;
 }
 
-interface ToolCall extends Thing {
+interface ToolCall extends JsonObject {
   readonly id?: string;
   readonly function?: { readonly name?: string; readonly arguments?: string };
 }
@@ -21,21 +21,21 @@ interface ToolCall extends Thing {
 const GAP = '\n\n';
 
 /** Rounds whose answer is sent in one piece, once there is no more to come. */
-export class WholeRounds implements Rounds<WholeAnswer> {
+export class BufferedRounds implements RoundCollector<Completion> {
   readonly delivered = false;
   readonly abandoned = false;
-  readonly searches: SearchNote[] = [];
+  readonly searches: SearchStatus[] = [];
   private readonly contents: string[] = [];
   private readonly thoughts: string[] = [];
   private readonly details: unknown[] = [];
   private readonly annotations: unknown[] = [];
-  private last: Thing = {};
+  private last: JsonObject = {};
   private reason = 'stop';
 
   /** @param tool the name of the search tool */
   constructor(private readonly tool: string) {}
 
-  async take({ body }: WholeAnswer): Promise<Said> {
+  async take({ body }: Completion): Promise<RoundOutput> {
     this.last = body;
     const { message = {}, finish_reason } = this.choice;
     const { content, reasoning, reasoning_details, annotations } = message;
@@ -56,12 +56,12 @@ export class WholeRounds implements Rounds<WholeAnswer> {
     };
   }
 
-  note(search: SearchNote): undefined {
+  note(search: SearchStatus): undefined {
     if (search.state !== 'searching') this.searches.push(search);
   }
 
   cite(found: readonly SearchResult[]): undefined {
-    this.annotations.push(...citationsOf(found));
+    this.annotations.push(...toCitations(found));
   }
 
   end(reason: string): undefined {
@@ -69,7 +69,7 @@ export class WholeRounds implements Rounds<WholeAnswer> {
   }
 
   /** The answer, as if it had come from one round. */
-  get body(): Thing {
+  get body(): JsonObject {
     const { message = {}, ...choice } = this.choice;
     const { tool_calls: _, ...rest } = message;
     const { client } = this.callsIn(message);
@@ -86,8 +86,8 @@ export class WholeRounds implements Rounds<WholeAnswer> {
   }
 
   /** There is only one: requests for several are not served in rounds. */
-  private get choice(): { readonly message?: AnswerMessage; readonly finish_reason?: string | null } & Thing {
-    return (this.last.choices as readonly Thing[] | undefined)?.[0] ?? {};
+  private get choice(): { readonly message?: AnswerMessage; readonly finish_reason?: string | null } & JsonObject {
+    return (this.last.choices as readonly JsonObject[] | undefined)?.[0] ?? {};
   }
 
   private callsIn({ tool_calls }: AnswerMessage) {

@@ -1,10 +1,10 @@
 /** What a search has found: as the model reads it, and as the client sees it. */
 
-import type { AnswerIdentity } from '../../providers/provider.ts';
+import type { CompletionIdentity } from '../../providers/provider.ts';
 import { MAX_RESULT_CHARACTERS, type SearchResult } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { chunkEvent } from '../chat/completion-writer.ts';
-import type { SearchBefore, SearchTerms } from './search-plan.ts';
+import { createChunkEvent } from '../chat/completion-writer.ts';
+import type { PreSearchPlan, SearchTerms } from './search-plan.ts';
 
 /** Title and address of a result, in tokens at most. */
 const RESULT_HEAD = 300;
@@ -12,21 +12,21 @@ const RESULT_HEAD = 300;
 const ANY_DAY = '2000-01-01';
 
 /** Tokens that the results of a search add to the input at most. */
-export function boundResultTokens({ maxResults }: SearchTerms): number {
+export function countMaxResultTokens({ maxResults }: SearchTerms): number {
   return maxResults * (MAX_RESULT_CHARACTERS + RESULT_HEAD) + RESULT_HEAD;
 }
 
 /** Tokens that a search before the answer adds to the input at most. */
-export function boundTokensBefore(plan: SearchBefore): number {
-  return boundResultTokens(plan) + promptOf(plan, ANY_DAY).length;
+export function countMaxPreSearchTokens(plan: PreSearchPlan): number {
+  return countMaxResultTokens(plan) + promptOf(plan, ANY_DAY).length;
 }
 
-function promptOf({ prompt }: SearchBefore, day: string): string {
+function promptOf({ prompt }: PreSearchPlan, day: string): string {
   const ours = `The web was searched on ${day}. Use these results where they help, and name the sources you use as [title](address).`;
   return prompt ?? ours;
 }
 
-export function resultsText(results: readonly SearchResult[]): string {
+export function formatResults(results: readonly SearchResult[]): string {
   if (results.length === 0) return 'The search found nothing.';
   return results.map(({ title, url, text }, i) => `[${i + 1}] ${title}\n${url}\n${text}`).join('\n\n');
 }
@@ -38,14 +38,14 @@ export interface DatedResults {
 }
 
 /** The conversation with the results in front of its last question. */
-export function withResults(body: ChatBody, plan: SearchBefore, { results, day }: DatedResults): ChatBody {
-  const content = `${promptOf(plan, day)}\n\n${resultsText(results)}`;
+export function withResults(body: ChatBody, plan: PreSearchPlan, { results, day }: DatedResults): ChatBody {
+  const content = `${promptOf(plan, day)}\n\n${formatResults(results)}`;
   const last = body.messages.findLastIndex(({ role }) => role === 'user');
   return { ...body, messages: body.messages.toSpliced(last, 0, { role: 'system', content }) };
 }
 
 /** Sources as OpenAI's clients know them; `content` is OpenRouter's addition. */
-export function citationsOf(results: readonly SearchResult[]): readonly object[] {
+export function toCitations(results: readonly SearchResult[]): readonly object[] {
   return results.map(({ url, title, text }) => ({
     type: 'url_citation',
     url_citation: { url, title, content: text, start_index: 0, end_index: 0 },
@@ -53,14 +53,14 @@ export function citationsOf(results: readonly SearchResult[]): readonly object[]
 }
 
 /** The event that has the sources, for a stream's client; the role comes with the answer. */
-export function citationEvent(identity: AnswerIdentity, results: readonly SearchResult[]): Uint8Array {
-  return chunkEvent(identity, { delta: { annotations: citationsOf(results) } });
+export function citationEvent(identity: CompletionIdentity, results: readonly SearchResult[]): Uint8Array {
+  return createChunkEvent(identity, { delta: { annotations: toCitations(results) } });
 }
 
 /** An answer in one piece with its sources. */
 export function withCitations(body: Readonly<Record<string, unknown>>, results: readonly SearchResult[]) {
   const choices = body.choices as readonly { readonly message?: Readonly<Record<string, unknown>> }[];
-  const annotations = citationsOf(results);
+  const annotations = toCitations(results);
   const cited = choices.map(({ message, ...choice }) => ({ ...choice, message: { ...message, annotations } }));
   return { ...body, choices: cited };
 }

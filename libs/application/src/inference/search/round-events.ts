@@ -3,29 +3,29 @@
  * rounds and further roles are held back.
  */
 
-import type { AnswerIdentity } from '../../providers/provider.ts';
-import type { Thing } from '../../wire/json-object.ts';
-import { parsedEvent, sseDataIn, sseEvent } from '../../wire/sse.ts';
-import { chunkEvent } from '../chat/completion-writer.ts';
-import type { Said, SearchCall } from './search-tool.ts';
+import type { CompletionIdentity } from '../../providers/provider.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
+import { formatSseEvent, parseEventJson, parseSseEvents } from '../../wire/sse.ts';
+import { createChunkEvent } from '../chat/completion-writer.ts';
+import type { RoundOutput, SearchCall } from './search-tool.ts';
 
-interface Chunk extends Thing {
+interface Chunk extends JsonObject {
   readonly choices?: readonly Choice[];
 }
 
-interface Choice extends Thing {
+interface Choice extends JsonObject {
   readonly delta?: Delta;
   readonly finish_reason?: string | null;
 }
 
-interface Delta extends Thing {
+interface Delta extends JsonObject {
   readonly role?: unknown;
   readonly content?: unknown;
   readonly tool_calls?: unknown;
   readonly reasoning_details?: unknown;
 }
 
-interface CallPiece extends Thing {
+interface CallPiece extends JsonObject {
   readonly index?: number;
   readonly id?: string;
   readonly function?: { readonly name?: string; readonly arguments?: string };
@@ -53,20 +53,20 @@ export class RoundEvents {
 
   /** @param tool the name of the search tool */
   constructor(
-    private readonly identity: AnswerIdentity,
+    private readonly identity: CompletionIdentity,
     private readonly tool: string,
   ) {}
 
-  /** What is passed on of whole events; undefined for nothing. @throws UpstreamFailure when one cannot be read */
+  /** What is passed on of whole events; undefined for nothing. @throws UpstreamError when one cannot be read */
   pass(events: Uint8Array): Uint8Array | undefined {
-    const out = sseDataIn(events)
+    const out = parseSseEvents(events)
       .map((data) => this.passOne(data))
       .join('');
     return out === '' ? undefined : Buffer.from(out);
   }
 
   /** What the round has said; what comes then is of the next one. */
-  endRound(): Said {
+  endRound(): RoundOutput {
     const { content, reasoningDetails, finish } = this;
     const calls = [...this.calls.values()].map((call, i): SearchCall => ({ ...call, id: call.id || `search_${i}` }));
     const said = { content, reasoningDetails, calls, callsClient: this.clientCalls.size > 0, finish };
@@ -81,14 +81,14 @@ export class RoundEvents {
   /** The end of the answer, in the words of its last round. */
   finished(reason: string): Uint8Array {
     const [choice] = this.end?.choices ?? [];
-    if (!choice) return chunkEvent(this.identity, { delta: {}, finish_reason: reason });
+    if (!choice) return createChunkEvent(this.identity, { delta: {}, finish_reason: reason });
     return Buffer.from(eventOf({ ...this.end, choices: [{ ...choice, finish_reason: reason }] }));
   }
 
   private passOne(data: string): string {
-    const chunk = parsedEvent(data) as Chunk;
+    const chunk = parseEventJson(data) as Chunk;
     const [choice] = chunk.choices ?? [];
-    if (!choice) return sseEvent(data);
+    if (!choice) return formatSseEvent(data);
     const before = this.content;
     const { content } = choice.delta ?? {};
     if (typeof content === 'string') this.content += content;
@@ -96,7 +96,7 @@ export class RoundEvents {
     const asItIs = !gap && !LOOKED_INTO.test(data);
     const delta = asItIs ? (choice.delta ?? {}) : this.strippedOf(choice.delta ?? {}, gap);
     this.delivered ||= Object.entries(delta).some(([field, value]) => field !== 'role' && isSaid(value));
-    if (asItIs) return sseEvent(data);
+    if (asItIs) return formatSseEvent(data);
     const { finish_reason } = choice;
     if (typeof finish_reason === 'string') {
       this.finish = finish_reason;
@@ -146,5 +146,5 @@ function isSaid(value: unknown): boolean {
 }
 
 function eventOf(chunk: Chunk): string {
-  return sseEvent(JSON.stringify(chunk));
+  return formatSseEvent(JSON.stringify(chunk));
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '#application';
-import { WholeRounds } from './buffered-rounds.ts';
+import { UpstreamError } from '#application';
+import { BufferedRounds } from './buffered-rounds.ts';
 import { RoundEvents } from './round-events.ts';
-import { saidMessage } from './search-tool.ts';
+import { toAssistantMessage } from './search-tool.ts';
 
 const identity = { id: 'gen-1', model: 'v/m', provider: 'V', created: 7 };
 const chunk = (delta: object, finish_reason: string | null = null) =>
@@ -89,7 +89,10 @@ describe('the streams of several rounds', () => {
       chunk({ tool_calls: [call(0, 'web_search', '{"query":"x"}')] }),
     ]);
     expect(deltas).toEqual([{ reasoning: 'Hm' }, { reasoning_details: details }, 'stop']);
-    expect(saidMessage('web_search', said[0] as never)).toMatchObject({ reasoning_details: details, content: null });
+    expect(toAssistantMessage('web_search', said[0] as never)).toMatchObject({
+      reasoning_details: details,
+      content: null,
+    });
   });
 
   test('have delivered something once there were words, thoughts or calls', () => {
@@ -115,7 +118,7 @@ describe('the streams of several rounds', () => {
 
   test('that are not JSON are a failure of the upstream', () => {
     const events = new RoundEvents(identity, 'web_search');
-    expect(() => events.pass(Buffer.from('data: {"role"\n\n'))).toThrow(UpstreamFailure);
+    expect(() => events.pass(Buffer.from('data: {"role"\n\n'))).toThrow(UpstreamError);
   });
 });
 
@@ -131,7 +134,7 @@ describe('answers of several rounds in one piece', () => {
   const source = { url: 'https://a.example', title: 'A', text: 'a' };
 
   test('are one, with the words, thoughts and sources of all', async () => {
-    const rounds = new WholeRounds('web_search');
+    const rounds = new BufferedRounds('web_search');
     const calling = { content: 'Let me see', reasoning: 'Hm', tool_calls: [call(0, 'web_search', '{"query":"x"}')] };
     const said = await rounds.take(answer(calling, 'tool_calls'));
     expect(said).toMatchObject({ calls: [{ arguments: '{"query":"x"}' }], callsClient: false });
@@ -157,7 +160,7 @@ describe('answers of several rounds in one piece', () => {
   });
 
   test('have the client’s calls, and no search', async () => {
-    const rounds = new WholeRounds('web_search');
+    const rounds = new BufferedRounds('web_search');
     const tool_calls = [call(0, 'web_search', '{}'), call(1, 'book', '{}')];
     expect(await rounds.take(answer({ content: null, tool_calls }, 'tool_calls'))).toMatchObject({ callsClient: true });
     rounds.end('tool_calls');

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { UnservableRequest } from '#application';
+import { InvalidRequestError } from '#application';
 import { Catalogue, type ModelFile, type TokenPricedModel } from '#catalogue';
 import { testModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { searchPlan } from './search-plan.ts';
-import { searchQuote } from './search-quote.ts';
-import { type SearchRequest, searchRequest, withoutSearch } from './search-request.ts';
+import { planSearch } from './search-plan.ts';
+import { quoteSearch } from './search-quote.ts';
+import { parseSearchRequest, removeSearchOptions, type SearchRequest } from './search-request.ts';
 
 const fees = [
   { name: 'web_search', provider: 'Exa', costUsd: '0.005', priceUsdPerRequest: '0.02' },
@@ -45,12 +45,12 @@ function planned(id: string, more: object, online = false, zdr = false) {
   const model = catalogue.find(id);
   if (model?.type !== 'chat') throw new Error(`no model ${id}`);
   const asked = { model: id, messages: [{ role: 'user', content: 'Why?' }], ...more } as ChatBody;
-  const search = searchRequest(asked, model, online);
-  const body = withoutSearch(asked, model);
+  const search = parseSearchRequest(asked, model, online);
+  const body = removeSearchOptions(asked, model);
   const { plan, endpoints } = search
-    ? searchPlan(search, { body, model, endpoints: model.endpoints, zdr }, catalogue)
+    ? planSearch(search, { body, model, endpoints: model.endpoints, zdr }, catalogue)
     : { plan: undefined, endpoints: model.endpoints };
-  return { plan, endpoints, body, quote: plan && searchQuote(plan, { body, model, endpoints }) };
+  return { plan, endpoints, body, quote: plan && quoteSearch(plan, { body, model, endpoints }) };
 }
 
 describe('a search', () => {
@@ -103,7 +103,7 @@ describe('a search', () => {
     ['a name that is taken', 'native', { tools: [{ ...tool, engine: 'native' }, own('web_search')] }, 'tools.engine'],
   ])('cannot have %s', (_, id, more, param) => {
     expect(() => planned(id, more)).toThrow(
-      expect.objectContaining({ name: UnservableRequest.name, status: 400, param }),
+      expect.objectContaining({ name: InvalidRequestError.name, status: 400, param }),
     );
   });
 });
@@ -131,8 +131,8 @@ describe('where nothing may be kept', () => {
     });
     const body = { model: 'm', messages: [{ role: 'user', content: 'Why?' }], ...asked } as ChatBody;
     const model = forgetful.find('m') as TokenPricedModel;
-    const search = searchRequest(body, model, false) as SearchRequest;
-    const { plan } = searchPlan(search, { body, model, endpoints: model.endpoints, zdr: true }, forgetful);
+    const search = parseSearchRequest(body, model, false) as SearchRequest;
+    const { plan } = planSearch(search, { body, model, endpoints: model.endpoints, zdr: true }, forgetful);
     expect(plan).toMatchObject({ kind: 'before', fee: { of: 'web_search' } });
   });
 });

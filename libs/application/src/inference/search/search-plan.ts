@@ -1,7 +1,7 @@
 /** How the web is searched for an answer: by which side, when, and for how much. */
 import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
 import type { Tariff } from '#domain';
-import { UnservableRequest } from '../../errors.ts';
+import { InvalidRequestError } from '../../errors.ts';
 import type { NativeSearch, SearchLocation } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { SearchRequest } from './search-request.ts';
@@ -21,7 +21,7 @@ export interface SearchTerms {
 }
 
 /** The web is searched once, for the last question, before the model is asked. */
-export interface SearchBefore extends SearchTerms {
+export interface PreSearchPlan extends SearchTerms {
   readonly kind: 'before';
   readonly query: string;
   /** The caller's own text above the results; ours where it is omitted. */
@@ -29,14 +29,14 @@ export interface SearchBefore extends SearchTerms {
 }
 
 /** The model is offered a tool, and its calls of it are answered. */
-export interface SearchByTool extends SearchTerms {
+export interface ToolSearchPlan extends SearchTerms {
   readonly kind: 'tool';
   readonly maxUses: number;
   readonly first: boolean;
 }
 
 /** The upstream searches while it answers, and invoices each search. */
-export interface SearchByUpstream {
+export interface NativeSearchPlan {
   readonly kind: 'upstream';
   readonly byModel: boolean;
   readonly native: NativeSearch;
@@ -44,11 +44,11 @@ export interface SearchByUpstream {
 }
 
 /** The model searches for every answer, and that is in its price. */
-export interface SearchAnyway {
+export interface BuiltInSearchPlan {
   readonly kind: 'anyway';
 }
 
-export type SearchPlan = SearchBefore | SearchByTool | SearchByUpstream | SearchAnyway;
+export type SearchPlan = PreSearchPlan | ToolSearchPlan | NativeSearchPlan | BuiltInSearchPlan;
 
 /** What is asked, and who may serve it, in their order. */
 export interface Searchable {
@@ -61,7 +61,7 @@ export interface Searchable {
 }
 
 /** The plan and the endpoints that serve a request. */
-export interface Planned {
+export interface PlannedSearch {
   readonly plan: SearchPlan | undefined;
   readonly endpoints: readonly Endpoint[];
 }
@@ -69,13 +69,13 @@ export interface Planned {
 /**
  * Where no engine is named, the endpoint that would be asked first searches if it can. Models that cannot call tools, and
  * answers with several choices, are searched for in advance.
- * @throws UnservableRequest 400 for a search that is not available, 404 where each would keep the question
+ * @throws InvalidRequestError 400 for a search that is not available, 404 where each would keep the question
  */
-export function searchPlan(
+export function planSearch(
   request: SearchRequest,
   { body, model, endpoints, zdr }: Searchable,
   catalogue: Pick<Catalogue, 'service' | 'keepsNothing'>,
-): Planned {
+): PlannedSearch {
   const mayAsk = (service: string) => !zdr || catalogue.keepsNothing(service);
   if (request.engine !== 'exa') {
     if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };
@@ -114,7 +114,7 @@ function nativeSearch({ byModel, first, ...search }: SearchRequest): NativeSearc
   const { maxUses, includeDomains, excludeDomains, location, offline } = search;
   if (includeDomains.length > 0 && excludeDomains.length > 0) {
     const message = 'A search of the model’s own takes domains to include or domains to exclude, not both';
-    throw new UnservableRequest(400, message, byModel ? 'tools' : 'plugins');
+    throw new InvalidRequestError(400, message, byModel ? 'tools' : 'plugins');
   }
   return { maxUses, first: first || !byModel, includeDomains, excludeDomains, location, offline };
 }
@@ -136,12 +136,12 @@ function questionOf({ messages }: ChatBody): string {
   return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
 }
 
-function keepsData({ id }: TokenPricedModel): UnservableRequest {
+function keepsData({ id }: TokenPricedModel): InvalidRequestError {
   const message = `No endpoints found for ${id} with a web search: provider.zdr is set, and the search keeps data`;
-  return new UnservableRequest(404, message, 'provider');
+  return new InvalidRequestError(404, message, 'provider');
 }
 
-function noneOfItsOwn({ id }: TokenPricedModel, { byModel }: SearchRequest): UnservableRequest {
+function noneOfItsOwn({ id }: TokenPricedModel, { byModel }: SearchRequest): InvalidRequestError {
   const message = `engine of the web search must be exa: ${id} has no search of its own`;
-  return new UnservableRequest(400, message, `${byModel ? 'tools' : 'plugins'}.engine`);
+  return new InvalidRequestError(400, message, `${byModel ? 'tools' : 'plugins'}.engine`);
 }

@@ -1,9 +1,9 @@
 /** What a request says about searching the web: by plugin, by tool, by OpenAI's option, or by `:online` behind the model's name. */
 import type { TokenPricedModel } from '#catalogue';
-import { UnservableRequest } from '../../errors.ts';
+import { InvalidRequestError } from '../../errors.ts';
 import type { SearchLocation } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { dearest } from '../chat/chat-quote.ts';
+import { calculateMaxCallPrice } from '../chat/chat-quote.ts';
 
 export type Engine = 'exa' | 'native' | 'auto';
 
@@ -46,9 +46,13 @@ type Options = Readonly<Record<string, unknown>>;
 /**
  * The search that a request asks for. Free models never search, whatever the request says. A plugin
  * that is switched off also switches `:online` off.
- * @throws UnservableRequest 400 that names what is wrong
+ * @throws InvalidRequestError 400 that names what is wrong
  */
-export function searchRequest(body: ChatBody, model: TokenPricedModel, online: boolean): SearchRequest | undefined {
+export function parseSearchRequest(
+  body: ChatBody,
+  model: TokenPricedModel,
+  online: boolean,
+): SearchRequest | undefined {
   const { plugins, tools, web_search_options } = body;
   const plugin = pluginIn(plugins);
   const tool = tools?.find(isSearchTool) as Options | undefined;
@@ -67,7 +71,7 @@ export function searchRequest(body: ChatBody, model: TokenPricedModel, online: b
  * The request without what is done for it, which no upstream knows. A choice of tools goes with the last of them, and
  * with the tool that it names; where no endpoint of the model knows tools, so do all others.
  */
-export function withoutSearch(body: ChatBody, model: TokenPricedModel): ChatBody {
+export function removeSearchOptions(body: ChatBody, model: TokenPricedModel): ChatBody {
   if (body.tools === undefined || body.tools === null) return body;
   const knowsTools = model.endpoints.some(({ parameters }) => parameters.includes('tools'));
   const others = knowsTools ? body.tools.filter((tool) => !isSearchTool(tool)) : [];
@@ -80,20 +84,20 @@ export function withoutSearch(body: ChatBody, model: TokenPricedModel): ChatBody
 
 /** Whether an answer is free: then no paid service may come with it. */
 export function isFree({ endpoints }: TokenPricedModel): boolean {
-  return endpoints.every(({ tariff }) => dearest(1, 1, tariff) === 0n);
+  return endpoints.every(({ tariff }) => calculateMaxCallPrice(1, 1, tariff) === 0n);
 }
 
 /**
  * Vendors run tools of their own and bill for them: there are prices for the caller's own tools and for searches alone.
  * Connectors send no others either; here they are refused before money is held.
- * @throws UnservableRequest 400 that names the tool
+ * @throws InvalidRequestError 400 that names the tool
  */
 export function assertPriced({ tools }: ChatBody): void {
   for (const [i, tool] of (tools ?? []).entries()) {
     const type = typeOf((tool ?? {}) as Options);
     if (OWN_TOOLS.has(type) || isSearchTool(tool)) continue;
     const message = type === '' ? `tools[${i}].type must be a string` : `Tools of the type "${type}" are not supported`;
-    throw new UnservableRequest(400, message, `tools[${i}].type`);
+    throw new InvalidRequestError(400, message, `tools[${i}].type`);
   }
 }
 
@@ -114,7 +118,7 @@ const OPTION = 'web_search_options';
 function optionIn(option: unknown): Options | undefined {
   if (option === undefined || option === null) return undefined;
   if (typeof option === 'object' && !Array.isArray(option)) return option as Options;
-  throw new UnservableRequest(400, `${OPTION} must be an object`, OPTION);
+  throw new InvalidRequestError(400, `${OPTION} must be an object`, OPTION);
 }
 
 /** By naming the tool, or by requiring any where there is no other. */
@@ -124,10 +128,10 @@ function mustSearch({ tool_choice, tools }: ChatBody): boolean {
 
 function pluginIn(plugins: unknown): Options | undefined {
   if (plugins === undefined || plugins === null) return undefined;
-  if (!Array.isArray(plugins)) throw new UnservableRequest(400, 'plugins must be an array of objects', 'plugins');
+  if (!Array.isArray(plugins)) throw new InvalidRequestError(400, 'plugins must be an array of objects', 'plugins');
   for (const [i, plugin] of plugins.entries()) {
     if ((plugin as Options | null)?.id === 'web') continue;
-    throw new UnservableRequest(400, `plugins[${i}].id must be "web": there is no other plugin`, `plugins[${i}].id`);
+    throw new InvalidRequestError(400, `plugins[${i}].id must be "web": there is no other plugin`, `plugins[${i}].id`);
   }
   return plugins[0];
 }
@@ -136,7 +140,7 @@ type Place = 'plugins' | 'tools' | typeof OPTION;
 
 function read(options: Options, place: Place, byModel: boolean, first: boolean): SearchRequest {
   const wrong = (field: string, must: string) =>
-    new UnservableRequest(400, `${field} of the web search must be ${must}`, `${place}.${field}`);
+    new InvalidRequestError(400, `${field} of the web search must be ${must}`, `${place}.${field}`);
   const count = (field: string, byDefault: number, most: number) => {
     const value = options[field] ?? byDefault;
     if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= most) return value as number;
@@ -168,7 +172,7 @@ function read(options: Options, place: Place, byModel: boolean, first: boolean):
 }
 
 /** In the words of the tool, or of the option, which has them one level deeper. */
-function locationIn(given: unknown, wrong: (must: string) => UnservableRequest): SearchLocation | undefined {
+function locationIn(given: unknown, wrong: (must: string) => InvalidRequestError): SearchLocation | undefined {
   if (given === undefined || given === null) return undefined;
   const { type, approximate, ...flat } = given as Options;
   const place = (approximate ?? flat) as Options | null;

@@ -7,18 +7,18 @@ import { testModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { Purchase } from '../../billing/purchase.ts';
 import { Clock } from '../../clock.ts';
-import { type Found, MAX_RESULT_CHARACTERS } from '../../providers/web-search.ts';
+import { MAX_RESULT_CHARACTERS, type WebSearchResponse } from '../../providers/web-search.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
-import { boundInputTokens } from '../chat/count-tokens.ts';
-import type { SearchByTool } from './search-plan.ts';
-import { searchQuote } from './search-quote.ts';
+import { countMaxChatInputTokens } from '../chat/count-tokens.ts';
+import type { ToolSearchPlan } from './search-plan.ts';
+import { quoteSearch } from './search-quote.ts';
 import { type Round, SearchRounds } from './search-rounds.ts';
 
 const messages = [{ role: 'user', content: 'What is new in the world of ledgers?' }];
 const body = { model: 'v/m', messages };
 
 /** Finds the longest pages there are, or nothing but trouble. */
-function searching(fails: readonly boolean[]): () => Promise<Found> {
+function searching(fails: readonly boolean[]): () => Promise<WebSearchResponse> {
   let asked = 0;
   return async () => {
     if (fails[asked++]) throw new Error('down');
@@ -61,9 +61,9 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const once = { unit: 'request' as const, per: 1n, cost: 0n, price: 20_000_000_000n };
         const fee = { of: 'web_search', provider: 'exa', creditor: 'exa', prices: [search, once] };
         const terms = { maxResults: 5, includeDomains: [], excludeDomains: [], fee };
-        const plan: SearchByTool = { kind: 'tool', ...terms, maxUses: 3, first: false };
+        const plan: ToolSearchPlan = { kind: 'tool', ...terms, maxUses: 3, first: false };
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
-        const { atLeast, atMost } = searchQuote(plan, { body: asked, model, endpoints });
+        const { atLeast, atMost } = quoteSearch(plan, { body: asked, model, endpoints });
         const amount = money.picoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
         const hold = { holdId: 'h', payer: 'account-a', amount, beside: ZERO_USD, reach: amount, expiresAt: 0 };
         const { signal } = new AbortController();
@@ -91,7 +91,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         for (let next: Round | undefined = rounds.first(endpoints); next; next = rounds.next(endpoint)) {
           const most = next.limit ?? model.maxOutput;
           const output = next.offers ? Math.floor(most * (parts[count] ?? 0)) : most;
-          const usage = { input: boundInputTokens(next.body), output };
+          const usage = { input: countMaxChatInputTokens(next.body), output };
           await purchase.billCall(reported, { usage, delivered: () => '', vendorId: undefined });
           expect(cost()).toBeLessThanOrEqual(amount);
           count++;

@@ -6,15 +6,23 @@ import type { Endpoint, TokenPricedModel } from '#catalogue';
 import { getQuantity } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { Purchase } from '../../billing/purchase.ts';
-import { asFailure } from '../../errors.ts';
-import type { Found, SearchNote, SearchQuery, SearchResult } from '../../providers/web-search.ts';
+import { toUpstreamError } from '../../errors.ts';
+import type { SearchQuery, SearchResult, SearchStatus, WebSearchResponse } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { affordableOutput, leastOutput } from '../chat/chat-quote.ts';
-import { boundInputTokens } from '../chat/count-tokens.ts';
-import { resultsText } from './results.ts';
-import type { SearchByTool } from './search-plan.ts';
-import { answerAfter, priceOfSearches, searchAndAnswer } from './search-quote.ts';
-import { offering, queryIn, type Said, type SearchCall, saidMessage, toolName, withdrawing } from './search-tool.ts';
+import { countAffordableOutputTokens, getMinOutputTokens } from '../chat/chat-quote.ts';
+import { countMaxChatInputTokens } from '../chat/count-tokens.ts';
+import { formatResults } from './results.ts';
+import type { ToolSearchPlan } from './search-plan.ts';
+import { calculateMinResponsePrice, calculateMinSearchRoundPrice, calculateSearchPrice } from './search-quote.ts';
+import {
+  addSearchTool,
+  disableSearchTool,
+  parseSearchQuery,
+  type RoundOutput,
+  type SearchCall,
+  toAssistantMessage,
+  toolName,
+} from './search-tool.ts';
 
 const MAX_QUERY = 2_000;
 
@@ -24,13 +32,13 @@ const FAILED = 'The search failed. Answer without it, and say so where that matt
 
 /** What the answer is made with. */
 export interface RoundsRequest {
-  readonly plan: SearchByTool;
+  readonly plan: ToolSearchPlan;
   /** Without the tool that asked for the search. */
   readonly body: ChatBody;
   readonly model: TokenPricedModel;
   /** The caller's own limit of output tokens, for all rounds together. */
   readonly wanted: number | undefined;
-  search(query: SearchQuery): Promise<Found>;
+  search(query: SearchQuery): Promise<WebSearchResponse>;
 }
 
 /** One call of the model. */
@@ -60,7 +68,7 @@ export class SearchRounds {
   /** The first call, for any endpoint. */
   first(endpoints: readonly Endpoint[]): Round {
     const { plan, model, wanted } = this.request;
-    const offered = offering(this.body, this.name, { first: plan.first, later: false });
+    const offered = addSearchTool(this.body, this.name, { first: plan.first, later: false });
     const offers = endpoints.every((endpoint) => this.affordsSearch(endpoint, offered));
     const body = offers ? offered : this.body;
     const afforded = Math.min(...endpoints.map((endpoint) => this.affordedOutput(endpoint, body)));
@@ -71,7 +79,7 @@ export class SearchRounds {
   /**
    * Holds what another search and the round that reads it need, where not all is held that they may cost, before the search
    * is offered. Without it the next call is one that cannot search.
-   * @throws UpstreamFailure when nothing is held any more
+   * @throws UpstreamError when nothing is held any more
    */
   async reserve(endpoint: Endpoint): Promise<void> {
     const { purchase } = this;
@@ -85,17 +93,17 @@ export class SearchRounds {
 
   /** The next call; undefined when there is no money, or no room within the caller's limit. */
   next(endpoint: Endpoint): Round | undefined {
-    const offered = offering(this.body, this.name, { first: false, later: true });
+    const offered = addSearchTool(this.body, this.name, { first: false, later: true });
     const offers = this.affordsSearch(endpoint, offered);
-    const body = offers ? offered : withdrawing(this.body, this.name, endpoint);
+    const body = offers ? offered : disableSearchTool(this.body, this.name, endpoint);
     const limit = Math.min(this.room, this.affordedOutput(endpoint, body));
-    return limit < leastOutput(endpoint) ? undefined : { body, limit: this.limitOf(limit), offers };
+    return limit < getMinOutputTokens(endpoint) ? undefined : { body, limit: this.limitOf(limit), offers };
   }
 
-  /** Makes the searches that the model has called for, as far as there is money for them. @throws UpstreamFailure when time is up */
-  async search(endpoint: Endpoint, said: Said, notify: (note: SearchNote) => Promise<void> | undefined) {
+  /** Makes the searches that the model has called for, as far as there is money for them. @throws UpstreamError when time is up */
+  async search(endpoint: Endpoint, said: RoundOutput, notify: (note: SearchStatus) => Promise<void> | undefined) {
     const found: SearchResult[] = [];
-    this.add(saidMessage(this.name, said));
+    this.add(toAssistantMessage(this.name, said));
     for (const call of said.calls) {
       const content = await this.answerTo(call, endpoint, found, notify);
       this.add({ role: 'tool', tool_call_id: call.id, content });
@@ -107,10 +115,10 @@ export class SearchRounds {
     call: SearchCall,
     endpoint: Endpoint,
     found: SearchResult[],
-    notify: (note: SearchNote) => Promise<void> | undefined,
+    notify: (note: SearchStatus) => Promise<void> | undefined,
   ): Promise<string> {
     const { plan } = this.request;
-    const query = queryIn(call.arguments)?.slice(0, MAX_QUERY);
+    const query = parseSearchQuery(call.arguments)?.slice(0, MAX_QUERY);
     if (this.started >= plan.maxUses) return NO_MORE;
     const at = this.started++;
     if (query === undefined) return NO_QUERY;
@@ -119,10 +127,10 @@ export class SearchRounds {
     const results = await this.resultsOf(query);
     if (results) found.push(...results);
     await notify(results ? { at, query, state: 'completed', found: results } : { at, query, state: 'failed' });
-    return results ? resultsText(results) : FAILED;
+    return results ? formatResults(results) : FAILED;
   }
 
-  /** Undefined when the search failed: that costs nothing. @throws UpstreamFailure when the time is up */
+  /** Undefined when the search failed: that costs nothing. @throws UpstreamError when the time is up */
   private async resultsOf(query: string): Promise<readonly SearchResult[] | undefined> {
     const { plan } = this.request;
     const { signal } = this.purchase;
@@ -132,7 +140,7 @@ export class SearchRounds {
       this.billed++;
       return results;
     } catch {
-      if (signal.aborted) throw asFailure(signal.reason);
+      if (signal.aborted) throw toUpstreamError(signal.reason);
       return undefined; // the model learns of it, and goes on
     }
   }
@@ -149,16 +157,21 @@ export class SearchRounds {
 
   private priceOfSearch(endpoint: Endpoint, body: ChatBody): PicoUsd {
     const { plan, model } = this.request;
-    const tokens = { input: boundInputTokens(body, model), output: this.room, searches: this.billed };
-    return searchAndAnswer(plan, tokens, model, endpoint);
+    const tokens = { input: countMaxChatInputTokens(body, model), output: this.room, searches: this.billed };
+    return calculateMinSearchRoundPrice(plan, tokens, model, endpoint);
   }
 
   /** Whether there is money for a search and the round that reads it. */
   private affordsResults(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     const needed = money.add(
-      priceOfSearches(plan.fee, 1, this.billed),
-      answerAfter(plan, { input: boundInputTokens(body, model), output: this.room }, model, endpoint),
+      calculateSearchPrice(plan.fee, 1, this.billed),
+      calculateMinResponsePrice(
+        plan,
+        { input: countMaxChatInputTokens(body, model), output: this.room },
+        model,
+        endpoint,
+      ),
     );
     return this.room > 0 && needed <= this.purchase.left;
   }
@@ -170,12 +183,12 @@ export class SearchRounds {
   }
 
   private affordedOutput(endpoint: Endpoint, body: ChatBody): number {
-    return affordableOutput(this.purchase.left, this.inputOf(body), endpoint.tariff);
+    return countAffordableOutputTokens(this.purchase.left, this.inputOf(body), endpoint.tariff);
   }
 
   private inputOf(body: ChatBody): number {
     const { model } = this.request;
-    return Math.min(boundInputTokens(body, model), model.context);
+    return Math.min(countMaxChatInputTokens(body, model), model.context);
   }
 
   /** Output tokens that the limit leaves. */

@@ -1,7 +1,7 @@
 /** The tool by which a model searches: how it is offered, and how the model's calls of it are read and answered. */
 import type { Endpoint } from '#catalogue';
-import type { SearchNote, SearchResult } from '../../providers/web-search.ts';
-import type { Thing } from '../../wire/json-object.ts';
+import type { SearchResult, SearchStatus } from '../../providers/web-search.ts';
+import type { JsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { hasFunction, WEB_SEARCH } from './search-plan.ts';
 
@@ -13,7 +13,7 @@ export interface SearchCall {
 }
 
 /** What a model said in one round. */
-export interface Said {
+export interface RoundOutput {
   readonly content: string;
   /** Thoughts with their signatures, which some upstreams want back together with the results of tools. */
   readonly reasoningDetails: readonly unknown[];
@@ -24,14 +24,14 @@ export interface Said {
 }
 
 /** Takes the answers of all rounds and makes one of them. */
-export interface Rounds<A> {
+export interface RoundCollector<A> {
   /** Whether the client has had any of it. */
   readonly delivered: boolean;
   /** The rest will never be read. */
   readonly abandoned: boolean;
-  /** @throws UpstreamFailure when the answer breaks off */
-  take(answer: A): Promise<Said>;
-  note(search: SearchNote): Promise<void> | undefined;
+  /** @throws UpstreamError when the answer breaks off */
+  take(answer: A): Promise<RoundOutput>;
+  note(search: SearchStatus): Promise<void> | undefined;
   cite(found: readonly SearchResult[]): Promise<void> | undefined;
   /** @param reason why the last round ended */
   end(reason: string): Promise<void> | undefined;
@@ -44,7 +44,7 @@ export function toolName(body: ChatBody): string {
   return name;
 }
 
-function declared(name: string): Thing {
+function declared(name: string): JsonObject {
   const description =
     'Searches the web. Use it for what is recent, or what you do not know for certain. The answer has the addresses and texts of pages; name those that you use as [title](address).';
   const query = { type: 'string', description: 'What to search for, in a few words or as a question' };
@@ -53,7 +53,11 @@ function declared(name: string): Thing {
 }
 
 /** The request with the tool. A choice that the caller has made holds until the model has called one. */
-export function offering(body: ChatBody, name: string, { first, later }: { first: boolean; later: boolean }): ChatBody {
+export function addSearchTool(
+  body: ChatBody,
+  name: string,
+  { first, later }: { first: boolean; later: boolean },
+): ChatBody {
   const tools = [...(body.tools ?? []), declared(name)];
   if (later) return { ...afterCalls(body), tools };
   return first ? { ...body, tools, tool_choice: { type: 'function', function: { name } } } : { ...body, tools };
@@ -63,7 +67,7 @@ export function offering(body: ChatBody, name: string, { first, later }: { first
  * The request for a model that is to search no more. A conversation with calls in it needs a declaration of tools, at
  * some upstreams: the search then stays declared, but may not be called.
  */
-export function withdrawing(body: ChatBody, name: string, { parameters }: Endpoint): ChatBody {
+export function disableSearchTool(body: ChatBody, name: string, { parameters }: Endpoint): ChatBody {
   if (body.tools?.length) return afterCalls(body);
   return parameters.includes('tool_choice') ? { ...body, tools: [declared(name)], tool_choice: 'none' } : body;
 }
@@ -76,7 +80,7 @@ function afterCalls(body: ChatBody): ChatBody {
 }
 
 /** The model's turn, for the next round. */
-export function saidMessage(name: string, { content, reasoningDetails, calls }: Said): Thing {
+export function toAssistantMessage(name: string, { content, reasoningDetails, calls }: RoundOutput): JsonObject {
   return {
     role: 'assistant',
     content: content === '' ? null : content,
@@ -84,13 +88,13 @@ export function saidMessage(name: string, { content, reasoningDetails, calls }: 
     tool_calls: calls.map(({ id, arguments: args }) => ({
       id,
       type: 'function',
-      function: { name, arguments: queryIn(args) === undefined ? '{}' : args },
+      function: { name, arguments: parseSearchQuery(args) === undefined ? '{}' : args },
     })),
   };
 }
 
 /** The query; undefined when the model gave none. */
-export function queryIn(text: string): string | undefined {
+export function parseSearchQuery(text: string): string | undefined {
   try {
     const { query } = JSON.parse(text);
     return typeof query === 'string' && query.trim() !== '' ? query : undefined;

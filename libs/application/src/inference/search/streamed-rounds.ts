@@ -1,18 +1,18 @@
-import type { AnswerIdentity, StreamedAnswer } from '../../providers/provider.ts';
-import type { SearchNote, SearchResult } from '../../providers/web-search.ts';
-import type { AnswerClient } from '../chat/completion-writer.ts';
+import type { CompletionIdentity, CompletionStream } from '../../providers/provider.ts';
+import type { SearchResult, SearchStatus } from '../../providers/web-search.ts';
+import type { CompletionWriter } from '../chat/completion-writer.ts';
 import { citationEvent } from './results.ts';
 import { RoundEvents } from './round-events.ts';
-import type { Rounds, Said } from './search-tool.ts';
+import type { RoundCollector, RoundOutput } from './search-tool.ts';
 
 /** Rounds that are sent as they come. */
-export class StreamedRounds implements Rounds<StreamedAnswer> {
+export class StreamedRounds implements RoundCollector<CompletionStream> {
   private readonly events: RoundEvents;
 
   constructor(
-    private readonly identity: AnswerIdentity,
+    private readonly identity: CompletionIdentity,
     tool: string,
-    private readonly client: AnswerClient,
+    private readonly client: CompletionWriter,
   ) {
     this.events = new RoundEvents(identity, tool);
   }
@@ -25,12 +25,12 @@ export class StreamedRounds implements Rounds<StreamedAnswer> {
     return !this.client.listening;
   }
 
-  async take(answer: StreamedAnswer): Promise<Said> {
+  async take(answer: CompletionStream): Promise<RoundOutput> {
     await answer.relayTo((events) => this.write(this.events.pass(events)));
     return this.events.endRound();
   }
 
-  note(search: SearchNote): Promise<void> | undefined {
+  note(search: SearchStatus): Promise<void> | undefined {
     return this.client.searched?.(search);
   }
 

@@ -1,5 +1,5 @@
 /** A recording that is to be transcribed, as its content says. */
-export interface Recording {
+export interface AudioRecording {
   /** Such as `audio/mpeg`. */
   readonly mediaType: string;
   /** The usual end of such a file's name, without the dot: some vendors judge by it. */
@@ -11,7 +11,7 @@ export interface Recording {
   readonly milliseconds: number;
 }
 
-export abstract class RecordingLength {
+export abstract class AudioDurationCounter {
   /** Undefined where a file is none of MP3, MP4, M4A, MPEG, MPGA, WAV and WebM, or has no sound in it. */
-  abstract of(path: string): Promise<Recording | undefined>;
+  abstract of(path: string): Promise<AudioRecording | undefined>;
 }

@@ -2,15 +2,15 @@
 import { type Catalogue, type Endpoint, isMedia, type MediaModel, mediaCapability } from '#catalogue';
 import { calculateMaxPrice, type PriceTerms, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { UnservableRequest } from '../../errors.ts';
-import { modelNamed, routingPreferences } from '../../routing/preferences.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { parseRoutingPreferences, resolveModel } from '../../routing/preferences.ts';
 
-/** @throws UnservableRequest when there is no such model, or it does something else */
-export function soundModel(name: string, can: 'speech' | 'transcription', catalogue: Catalogue): MediaModel {
-  const { model } = modelNamed(name, catalogue);
+/** @throws InvalidRequestError when there is no such model, or it does something else */
+export function resolveAudioModel(name: string, can: 'speech' | 'transcription', catalogue: Catalogue): MediaModel {
+  const { model } = resolveModel(name, catalogue);
   if (isMedia(model) && mediaCapability(model) === can) return model;
   const does = can === 'speech' ? 'speak' : 'transcribe';
-  throw new UnservableRequest(
+  throw new InvalidRequestError(
     400,
     `The model "${model.id}" does not ${does}; GET /v1/audio/models lists those that do`,
     'model',
@@ -20,10 +20,10 @@ export function soundModel(name: string, can: 'speech' | 'transcription', catalo
 /**
  * The endpoints that may be asked, in order.
  * @param provider what a request prefers, in OpenRouter's words, as far as it says who may have the data
- * @throws UnservableRequest 404 that says why there is none
+ * @throws InvalidRequestError 404 that says why there is none
  */
-export function soundEndpoints({ id, endpoints, left = {} }: MediaModel, provider: unknown): readonly Endpoint[] {
-  const { only, ignore, zdr, denyDataCollection } = routingPreferences(asObject(provider));
+export function selectAudioEndpoints({ id, endpoints, left = {} }: MediaModel, provider: unknown): readonly Endpoint[] {
+  const { only, ignore, zdr, denyDataCollection } = parseRoutingPreferences(asObject(provider));
   const reasons = new Map(Object.entries(left));
   const able = endpoints.filter((endpoint) => {
     const { slug } = endpoint;
@@ -35,15 +35,15 @@ export function soundEndpoints({ id, endpoints, left = {} }: MediaModel, provide
   });
   if (able.length > 0) return able;
   const why = [...reasons].map(([slug, reason]) => `${slug} ${reason}`).join('; ');
-  throw new UnservableRequest(404, `No endpoints found for ${id}${why && `: ${why}`}`, 'provider');
+  throw new InvalidRequestError(404, `No endpoints found for ${id}${why && `: ${why}`}`, 'provider');
 }
 
-export function mostFor(usage: Usage, endpoints: readonly Endpoint[], terms: PriceTerms = {}): PicoUsd {
+export function calculateMaxAudioPrice(usage: Usage, endpoints: readonly Endpoint[], terms: PriceTerms = {}): PicoUsd {
   return money.max(...endpoints.map(({ tariff }) => calculateMaxPrice(usage, tariff.prices, terms)));
 }
 
 /** What an endpoint knows of what a request says; what it does not know is left out. */
-export function known<V>(
+export function pickSupportedFields<V>(
   { parameters }: Endpoint,
   said: Readonly<Record<string, V | undefined>>,
 ): Readonly<Record<string, V>> {
@@ -52,7 +52,7 @@ export function known<V>(
 }
 
 /** A language without its region: `en` for `en-US`. */
-export function primary(language: string): string {
+export function toPrimaryLanguage(language: string): string {
   return (language.split(/[-_]/)[0] as string).toLowerCase();
 }
 

@@ -2,16 +2,22 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { MediaModel } from '#catalogue';
 import type { Query } from '#domain';
-import { type Audience, Paying } from '../../billing/billing-engine.ts';
+import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
-import type { Purchase, Receipt, Sale } from '../../billing/purchase.ts';
+import type { Order, Purchase, Receipt } from '../../billing/purchase.ts';
 import type { UpstreamCall } from '../../billing/upstream-call.ts';
-import { Catalogues } from '../../catalogue-service.ts';
-import { UnservableRequest } from '../../errors.ts';
+import { CatalogueService } from '../../catalogue-service.ts';
+import { InvalidRequestError } from '../../errors.ts';
 import type { Transcript } from '../../providers/media-calls.ts';
-import { Providers } from '../../providers/provider.ts';
-import { type Recording, RecordingLength } from './audio-duration.ts';
-import { known, mostFor, primary, soundEndpoints, soundModel } from './audio-models.ts';
+import { ProviderRegistry } from '../../providers/provider.ts';
+import { AudioDurationCounter, type AudioRecording } from './audio-duration.ts';
+import {
+  calculateMaxAudioPrice,
+  pickSupportedFields,
+  resolveAudioModel,
+  selectAudioEndpoints,
+  toPrimaryLanguage,
+} from './audio-models.ts';
 
 export const DEFAULT_TRANSCRIBER = 'nova-3';
 
@@ -43,17 +49,17 @@ export interface Transcription {
   readonly receipt: Receipt;
 }
 
-export interface TranscriptionRequest {
+export interface TranscribeParams {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  readonly audience: Audience;
+  readonly audience: ClientConnection;
 }
 
 export class Transcribe extends Command<Transcription> {
   constructor(
     readonly payer: Payer,
-    readonly request: TranscriptionRequest,
+    readonly request: TranscribeParams,
     readonly body: TranscriptionBody,
     readonly file: RecordingFile,
   ) {
@@ -64,24 +70,24 @@ export class Transcribe extends Command<Transcription> {
 @CommandHandler(Transcribe)
 export class TranscribeHandler implements ICommandHandler<Transcribe> {
   constructor(
-    private readonly catalogues: Catalogues,
-    private readonly paying: Paying,
-    private readonly providers: Providers,
-    private readonly lengths: RecordingLength,
+    private readonly catalogues: CatalogueService,
+    private readonly paying: BillingEngine,
+    private readonly providers: ProviderRegistry,
+    private readonly lengths: AudioDurationCounter,
   ) {}
 
   async execute({ payer, request, body, file }: Transcribe): Promise<Transcription> {
     const { requestId: id, source, audience } = request;
     const { current: catalogue } = this.catalogues;
     const { priceList } = catalogue;
-    const model = soundModel(body.model ?? DEFAULT_TRANSCRIBER, 'transcription', catalogue);
+    const model = resolveAudioModel(body.model ?? DEFAULT_TRANSCRIBER, 'transcription', catalogue);
     const language = languageFor(model, body.language || undefined);
-    const endpoints = soundEndpoints(model, body.provider);
+    const endpoints = selectAudioEndpoints(model, body.provider);
     const recording = await this.recordingIn(file);
     const quoted = quotedFor(recording);
-    const most = mostFor({ audioMillisecond: quoted }, endpoints, { language });
+    const most = calculateMaxAudioPrice({ audioMillisecond: quoted }, endpoints, { language });
     const query: Query = { model: model.id, type: 'speech_to_text', source, online: false, free: most === 0n };
-    const sale: Sale = { id, query, model, endpoints, priceList, atLeast: most, atMost: most };
+    const sale: Order = { id, query, model, endpoints, priceList, atLeast: most, atMost: most };
     const transcribe = async (purchase: Purchase) => {
       const call = this.call({ purchase, file, recording, language, body });
       const { answer } = await purchase.ask(call);
@@ -119,7 +125,7 @@ export class TranscribeHandler implements ICommandHandler<Transcribe> {
         )({
           model: endpoint.model,
           file: { ...file, mediaType, name: `recording.${extension}` },
-          parameters: known<string | number>(endpoint, said),
+          parameters: pickSupportedFields<string | number>(endpoint, said),
           signal,
         });
       },
@@ -128,12 +134,12 @@ export class TranscribeHandler implements ICommandHandler<Transcribe> {
     };
   }
 
-  /** @throws UnservableRequest when it is none that can be transcribed */
-  private async recordingIn({ path, size }: RecordingFile): Promise<Recording> {
-    if (size === 0) throw new UnservableRequest(400, 'file is empty', 'file');
+  /** @throws InvalidRequestError when it is none that can be transcribed */
+  private async recordingIn({ path, size }: RecordingFile): Promise<AudioRecording> {
+    if (size === 0) throw new InvalidRequestError(400, 'file is empty', 'file');
     const recording = await this.lengths.of(path);
     if (recording) return recording;
-    throw new UnservableRequest(
+    throw new InvalidRequestError(
       400,
       'file must be a recording: mp3, mp4, mpeg, mpga, m4a, wav or webm by its content',
       'file',
@@ -144,20 +150,20 @@ export class TranscribeHandler implements ICommandHandler<Transcribe> {
 interface Called {
   readonly purchase: Purchase;
   readonly file: RecordingFile;
-  readonly recording: Recording;
+  readonly recording: AudioRecording;
   readonly language: string;
   readonly body: TranscriptionBody;
 }
 
-function quotedFor({ milliseconds }: Recording): number {
+function quotedFor({ milliseconds }: AudioRecording): number {
   return Math.ceil((milliseconds + DECODERS_ADD_MS) / ROUNDED_TO_MS) * ROUNDED_TO_MS;
 }
 
-/** @throws UnservableRequest that lists the languages of the model */
+/** @throws InvalidRequestError that lists the languages of the model */
 function languageFor({ choices }: MediaModel, asked: string | undefined): string {
   const languages = choices?.language ?? [];
   if (asked === undefined) return languages[0] ?? 'en';
-  const found = [asked.toLowerCase(), primary(asked)].find((each) => languages.includes(each));
+  const found = [asked.toLowerCase(), toPrimaryLanguage(asked)].find((each) => languages.includes(each));
   if (found !== undefined) return found;
-  throw new UnservableRequest(400, `language must be one of ${languages.join(', ')} for this model`, 'language');
+  throw new InvalidRequestError(400, `language must be one of ${languages.join(', ')} for this model`, 'language');
 }

@@ -1,14 +1,14 @@
 /** The voice that a text is spoken with. */
 import { ANY_LANGUAGE, type MediaModel, type Voice } from '#catalogue';
-import { UnservableRequest } from '../../errors.ts';
-import { primary } from './audio-models.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { toPrimaryLanguage } from './audio-models.ts';
 
 /** OpenAI's clients always send one of these. With models of other vendors they stand for the default voice. */
 const OPENAI_VOICES: ReadonlySet<string> = new Set(
   'alloy ash ballad coral echo fable nova onyx sage shimmer verse marin cedar'.split(' '),
 );
 
-export interface WantedVoice {
+export interface VoicePreference {
   /** Its id or its name. */
   readonly voice?: string | undefined;
   readonly language?: string | undefined;
@@ -16,32 +16,32 @@ export interface WantedVoice {
 
 /**
  * The voice that is named, which must speak the language; or the first one that does; or the model's default.
- * @throws UnservableRequest 422 when voice and language do not fit, 400 when there is no such voice or language
+ * @throws InvalidRequestError 422 when voice and language do not fit, 400 when there is no such voice or language
  */
-export function voiceFor(model: MediaModel, { voice, language }: WantedVoice): Voice {
+export function selectVoice(model: MediaModel, { voice, language }: VoicePreference): Voice {
   const named = voice === undefined ? undefined : voiceNamed(model, voice);
-  const wanted = language === undefined ? undefined : primary(language);
-  if (named && wanted !== undefined && !speaks(model, named, wanted)) {
+  const wanted = language === undefined ? undefined : toPrimaryLanguage(language);
+  if (named && wanted !== undefined && !supportsLanguage(model, named, wanted)) {
     const message = `The voice "${named.id}" does not speak "${language}"; GET /v1/audio/voices?language=${wanted} lists those that do`;
-    throw new UnservableRequest(422, message, 'voice');
+    throw new InvalidRequestError(422, message, 'voice');
   }
-  const found = named ?? model.voices.find((each) => wanted === undefined || speaks(model, each, wanted));
+  const found = named ?? model.voices.find((each) => wanted === undefined || supportsLanguage(model, each, wanted));
   if (found) return found;
-  if (wanted === undefined) throw new UnservableRequest(400, `The model "${model.id}" has no voices`, 'model');
-  throw new UnservableRequest(
+  if (wanted === undefined) throw new InvalidRequestError(400, `The model "${model.id}" has no voices`, 'model');
+  throw new InvalidRequestError(
     400,
-    `language must be one of ${languagesOf(model).join(', ')} for this model`,
+    `language must be one of ${listLanguages(model).join(', ')} for this model`,
     'language',
   );
 }
 
-export function speaks({ choices }: MediaModel, voice: Voice, language: string): boolean {
+export function supportsLanguage({ choices }: MediaModel, voice: Voice, language: string): boolean {
   if (voice.language !== ANY_LANGUAGE) return voice.language === language;
   return choices?.language?.includes(language) ?? false;
 }
 
 /** All languages that a model has a voice for. */
-export function languagesOf({ voices, choices }: MediaModel): readonly string[] {
+export function listLanguages({ voices, choices }: MediaModel): readonly string[] {
   const languages = voices.flatMap(({ language }) =>
     language === ANY_LANGUAGE ? (choices?.language ?? []) : [language],
   );
@@ -53,7 +53,7 @@ function voiceNamed({ id, voices }: MediaModel, name: string): Voice | undefined
   const lower = name.toLowerCase();
   const found = voices.find((each) => each.id === name) ?? voices.find((each) => each.name.toLowerCase() === lower);
   if (found || OPENAI_VOICES.has(lower)) return found;
-  throw new UnservableRequest(
+  throw new InvalidRequestError(
     400,
     `The model "${id}" has no voice "${name.slice(0, 100)}"; GET /v1/audio/voices lists its voices`,
     'voice',

@@ -7,7 +7,7 @@ const PNG_END = Buffer.from('IEND', 'latin1');
 const JPEG_END = Buffer.from([0xff, 0xd9]);
 const RIFF_HEADER = 8;
 
-export function isWhole({ mediaType, bytes }: SourceImage): boolean {
+export function isCompleteImage({ mediaType, bytes }: SourceImage): boolean {
   const picture = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const tail = picture.subarray(-BEHIND_END);
   if (mediaType === 'image/png') return tail.includes(PNG_END);

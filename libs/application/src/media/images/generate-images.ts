@@ -1,39 +1,39 @@
 /** Images from words and from other images: quote → hold → call → fetch → keep → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { PicoUsd } from '#kernel';
-import { type Audience, Paying } from '../../billing/billing-engine.ts';
+import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
 import type { SourceImage } from '../../providers/media-calls.ts';
-import { RefusedPrompts } from '../rejected-prompts.ts';
-import { ImageFiles, type KeptImage, type UploadedImages } from './image-files.ts';
+import { RejectedPrompts } from '../rejected-prompts.ts';
+import { ImageFiles, type StoredImage, type UploadedImages } from './image-files.ts';
 import { ImageMaker } from './image-generator.ts';
-import { hasImage, ImageQuotes } from './image-quoter.ts';
+import { hasImage, ImageQuoter } from './image-quoter.ts';
 import type { ImageBody } from './image-request.ts';
 
-export interface ImageRequest {
+export interface GenerateImagesParams {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  readonly audience: Audience;
+  readonly audience: ClientConnection;
   /** Pictures come as they are, or are kept for a while and come as addresses. */
   readonly as: 'bytes' | 'addresses';
 }
 
-export type DeliveredImage = SourceImage | KeptImage;
+export type DeliveredImage = SourceImage | StoredImage;
 
-export interface ImageAnswer {
+export interface GenerateImagesResult {
   /** Our name of the model. */
   readonly model: string;
   readonly images: readonly DeliveredImage[];
   readonly charged: PicoUsd;
 }
 
-export class MakeImages extends Command<ImageAnswer> {
+export class GenerateImages extends Command<GenerateImagesResult> {
   /** @param uploaded of requests that are edits */
   constructor(
     readonly payer: Payer,
-    readonly request: ImageRequest,
+    readonly request: GenerateImagesParams,
     readonly body: ImageBody,
     readonly uploaded?: UploadedImages | undefined,
   ) {
@@ -41,16 +41,16 @@ export class MakeImages extends Command<ImageAnswer> {
   }
 }
 
-@CommandHandler(MakeImages)
-export class MakeImagesHandler implements ICommandHandler<MakeImages> {
+@CommandHandler(GenerateImages)
+export class GenerateImagesHandler implements ICommandHandler<GenerateImages> {
   constructor(
-    private readonly quotes: ImageQuotes,
-    private readonly paying: Paying,
+    private readonly quotes: ImageQuoter,
+    private readonly paying: BillingEngine,
     private readonly images: { readonly maker: ImageMaker; readonly files: ImageFiles },
-    private readonly refused: RefusedPrompts,
+    private readonly refused: RejectedPrompts,
   ) {}
 
-  async execute({ payer, request, body, uploaded }: MakeImages): Promise<ImageAnswer> {
+  async execute({ payer, request, body, uploaded }: GenerateImages): Promise<GenerateImagesResult> {
     const { requestId, source, audience, as } = request;
     const { maker, files } = this.images;
     if (as === 'addresses') files.assertKept();

@@ -3,11 +3,11 @@ import type { Endpoint, MediaModel } from '#catalogue';
 import type { Price, Tariff } from '#domain';
 import { parseUsd, ZERO_USD } from '#kernel';
 import type { Payer } from '../../billing/payer.ts';
-import { Purchase, type Sale } from '../../billing/purchase.ts';
+import { type Order, Purchase } from '../../billing/purchase.ts';
 import { Clock } from '../../clock.ts';
-import { UpstreamFailure } from '../../errors.ts';
-import type { ImageCall, MadeImages } from '../../providers/media-calls.ts';
-import type { Providers } from '../../providers/provider.ts';
+import { UpstreamError } from '../../errors.ts';
+import type { GeneratedImages, ImageCall } from '../../providers/media-calls.ts';
+import type { ProviderRegistry } from '../../providers/provider.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import type { ImageFiles } from './image-files.ts';
 import { ImageMaker } from './image-generator.ts';
@@ -30,7 +30,7 @@ const GOOD = Buffer.from('good');
 const BAD = Buffer.from('bad');
 const TAKES = { parameters: ['prompt', 'quality'], wire: {} };
 
-type Answer = Partial<MadeImages> | UpstreamFailure;
+type Answer = Partial<GeneratedImages> | UpstreamError;
 
 /** Has so many images made of a vendor that answers like this, one call after the other. */
 async function made(count: number, prices: readonly Price[], answers: Answer[], perCall = 1) {
@@ -39,7 +39,7 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
   const model = { id: 'v/m', endpoints: [endpoint] } as unknown as MediaModel;
   const query = { model: 'v/m', type: 'image_generation', source: 'api', online: false, free: false } as const;
   const bounds = { priceList: { version: 'list', lines: [] }, atLeast: parseUsd('1'), atMost: parseUsd('1') };
-  const sale: Sale = { id: 'h', query, model, endpoints: [endpoint as unknown as Endpoint], ...bounds };
+  const sale: Order = { id: 'h', query, model, endpoints: [endpoint as unknown as Endpoint], ...bounds };
   const hold = {
     holdId: 'h',
     payer: 'account-a',
@@ -52,7 +52,7 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
   const deadline = { signal: new AbortController().signal, cutShort: () => {} };
   const purchase = new Purchase(sale, { payer: {} as Payer, hold }, deadline, watch);
   const asked: ImageCall[] = [];
-  const images = async (call: ImageCall): Promise<MadeImages> => {
+  const images = async (call: ImageCall): Promise<GeneratedImages> => {
     asked.push(call);
     const answer = answers[asked.length - 1] as Answer;
     if (answer instanceof Error) throw answer;
@@ -63,21 +63,21 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
     made: async (_: string, { bytes }: { bytes: Buffer }) =>
       bytes === GOOD ? { mediaType: 'image/png', bytes } : undefined,
   };
-  const maker = new ImageMaker({ of: () => images } as unknown as Providers, files as unknown as ImageFiles);
+  const maker = new ImageMaker({ of: () => images } as unknown as ProviderRegistry, files as unknown as ImageFiles);
   const choices = { quality: 'low' };
   const order = {
     named: { model, sort: undefined, online: false, passedOn: '' },
     wanted: { count, prompt: 'A coin', choices, parameters: choices },
     pictures: async () => ({}),
   };
-  const outcome = await maker.make(order, purchase).catch((failure: UpstreamFailure) => failure);
+  const outcome = await maker.make(order, purchase).catch((failure: UpstreamError) => failure);
   const { items = [], cost = '0', price = '0' } = purchase.charge() ?? {};
   const delivered = outcome instanceof Error ? outcome.code : outcome.length;
   return { delivered, cost, price, items, calls: asked.map((call) => call.count), cutBy: purchase.cutBy?.code };
 }
 
-const refused = new UpstreamFailure('invalid_request', 'no', { status: 400 });
-const lost = new UpstreamFailure('upstream_unavailable', 'gone', { delivered: '' });
+const refused = new UpstreamError('invalid_request', 'no', { status: 400 });
+const lost = new UpstreamError('upstream_unavailable', 'gone', { delivered: '' });
 
 describe('images', () => {
   test('are made in as many calls as are needed', async () => {
@@ -125,7 +125,7 @@ describe('images', () => {
   });
 
   test('that are refused cost the house what the vendor says', async () => {
-    const policy = new UpstreamFailure('content_policy_violation', 'no', { usage: { input: 9 } });
+    const policy = new UpstreamError('content_policy_violation', 'no', { usage: { input: 9 } });
     const outcome = await made(1, BY_TOKENS, [policy]);
     expect(outcome).toMatchObject({ delivered: 'content_policy_violation', cost: '9', price: '0', calls: [1] });
     expect(outcome.items).toEqual([

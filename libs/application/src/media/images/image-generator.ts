@@ -2,32 +2,32 @@
 import type { Endpoint, MediaModel } from '#catalogue';
 import type { Purchase } from '../../billing/purchase.ts';
 import type { UpstreamCall } from '../../billing/upstream-call.ts';
-import { asFailure, UpstreamFailure } from '../../errors.ts';
-import type { MadeImages, SourceImage } from '../../providers/media-calls.ts';
-import type { Providers } from '../../providers/provider.ts';
-import { answerOfAsked, type NamedModel } from '../../routing/preferences.ts';
-import { toldTo } from '../parse-media-request.ts';
-import type { ImageFiles, Pictures } from './image-files.ts';
-import { lostUse, usesOf } from './image-pricing.ts';
-import { takesImage } from './image-quoter.ts';
-import type { WantedImages } from './image-request.ts';
+import { toUpstreamError, UpstreamError } from '../../errors.ts';
+import type { GeneratedImages, SourceImage } from '../../providers/media-calls.ts';
+import type { ProviderRegistry } from '../../providers/provider.ts';
+import { mapNotFoundError, type ResolvedModel } from '../../routing/preferences.ts';
+import { pickEndpointParameters } from '../parse-media-request.ts';
+import type { ImageFiles, LoadImageInputs } from './image-files.ts';
+import { toCallUsages, toLostUsage } from './image-pricing.ts';
+import { acceptsImage } from './image-quoter.ts';
+import type { ImageParams } from './image-request.ts';
 
 export interface ImageOrder {
-  readonly named: NamedModel<MediaModel>;
-  readonly wanted: WantedImages;
-  readonly pictures: Pictures;
+  readonly named: ResolvedModel<MediaModel>;
+  readonly wanted: ImageParams;
+  readonly pictures: LoadImageInputs;
 }
 
 export class ImageMaker {
   constructor(
-    private readonly providers: Providers,
+    private readonly providers: ProviderRegistry,
     private readonly files: ImageFiles,
   ) {}
 
   /**
    * One call, which may fall back, and then as many at once of the same endpoint as are needed for the rest. What some of
    * them have made is delivered, though others fail.
-   * @throws UpstreamFailure when there is no image
+   * @throws UpstreamError when there is no image
    */
   async make(order: ImageOrder, purchase: Purchase): Promise<readonly SourceImage[]> {
     const callFor = await this.calls(order, purchase);
@@ -43,9 +43,9 @@ export class ImageMaker {
     ]);
     const made = done.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
     const broken = done.find((each) => each.status === 'rejected');
-    const failure = broken ? asFailure(broken.reason) : undefined;
+    const failure = broken ? toUpstreamError(broken.reason) : undefined;
     if (made.length === 0)
-      throw failure ?? new UpstreamFailure('upstream_error', 'What the upstream made cannot be had, or is no picture');
+      throw failure ?? new UpstreamError('upstream_error', 'What the upstream made cannot be had, or is no picture');
     purchase.cutBy = failure;
     return made;
   }
@@ -54,7 +54,7 @@ export class ImageMaker {
   private async calls(
     { named, wanted, pictures }: ImageOrder,
     { hold, signal }: Purchase,
-  ): Promise<(count: number) => UpstreamCall<MadeImages>> {
+  ): Promise<(count: number) => UpstreamCall<GeneratedImages>> {
     const { image, mask } = await pictures(signal);
     return (count) => ({
       make: (endpoint) => {
@@ -63,15 +63,15 @@ export class ImageMaker {
         const asked = {
           model: endpoint.model + named.passedOn,
           prompt: wanted.prompt,
-          images: image && takesImage(endpoint) ? [image] : [],
+          images: image && acceptsImage(endpoint) ? [image] : [],
           mask: parameters.includes('mask') ? mask : undefined,
           count: countOf(endpoint, count),
-          parameters: toldTo(endpoint, wanted.parameters),
+          parameters: pickEndpointParameters(endpoint, wanted.parameters),
         };
-        return answerOfAsked(named, endpoint, images({ ...asked, wire, signal }));
+        return mapNotFoundError(named, endpoint, images({ ...asked, wire, signal }));
       },
       counted: async () => ({ image: count }),
-      lost: (endpoint, usage) => lostUse(countOf(endpoint, count), usage, endpoint, wanted.choices),
+      lost: (endpoint, usage) => toLostUsage(countOf(endpoint, count), usage, endpoint, wanted.choices),
     });
   }
 
@@ -79,14 +79,14 @@ export class ImageMaker {
   private async delivered(
     { wanted }: ImageOrder,
     purchase: Purchase,
-    made: MadeImages,
+    made: GeneratedImages,
     count: number,
   ): Promise<readonly SourceImage[]> {
     const endpoint = purchase.endpoint as Endpoint;
     const files = made.files.slice(0, count);
     const fetched = await Promise.all(files.map((file) => this.files.made(endpoint.upstream, file, purchase.signal)));
     const pictures = fetched.filter((each) => each !== undefined);
-    for (const use of usesOf(made, pictures.length, endpoint, wanted.choices)) purchase.billMade(use);
+    for (const use of toCallUsages(made, pictures.length, endpoint, wanted.choices)) purchase.billMade(use);
     return pictures;
   }
 }

@@ -2,14 +2,14 @@
 import type { Choices, Endpoint } from '#catalogue';
 import { type CallUsage, calculateCost, calculatePrice, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import type { MadeImages } from '../../providers/media-calls.ts';
+import type { GeneratedImages } from '../../providers/media-calls.ts';
 
 const NOT_DELIVERED = 'not_delivered';
 /** For what the tokens of an image cost. */
 const MANY = 1_000_000;
 
 /** The price of so many images, whoever of these makes them. */
-export function priceOfImages(count: number, endpoints: readonly Endpoint[], choices: Choices): PicoUsd {
+export function calculateImagePrice(count: number, endpoints: readonly Endpoint[], choices: Choices): PicoUsd {
   return money.max(...endpoints.map(({ tariff }) => calculatePrice({ image: count }, tariff.prices, choices)));
 }
 
@@ -17,8 +17,8 @@ export function priceOfImages(count: number, endpoints: readonly Endpoint[], cho
  * What a call comes to: images that were delivered at their price, and what is invoiced beyond them at the house's cost.
  * @param delivered how many of those that were made
  */
-export function usesOf(
-  { files, usage, vendorId }: MadeImages,
+export function toCallUsages(
+  { files, usage, vendorId }: GeneratedImages,
   delivered: number,
   { tariff }: Endpoint,
   choices: Choices,
@@ -38,7 +38,7 @@ export function usesOf(
 }
 
 /** What a call that failed is invoiced for: as its vendor says, or, where its answer is lost, all that it was to make. */
-export function lostUse(count: number, usage: Usage | undefined, { tariff }: Endpoint, choices: Choices) {
+export function toLostUsage(count: number, usage: Usage | undefined, { tariff }: Endpoint, choices: Choices) {
   const all = isBilledByTokens(tariff) ? tokensOf(count, tariff, choices) : { image: count };
   return { usage: usage ?? all, terms: choices };
 }

@@ -1,20 +1,20 @@
 /** Which endpoints may make the images of a request, and what that costs. */
 import type { Endpoint, MediaModel } from '#catalogue';
 import type { Payer } from '../../billing/payer.ts';
-import type { Sale } from '../../billing/purchase.ts';
-import type { Catalogues } from '../../catalogue-service.ts';
-import { UnservableRequest } from '../../errors.ts';
+import type { Order } from '../../billing/purchase.ts';
+import type { CatalogueService } from '../../catalogue-service.ts';
+import { InvalidRequestError } from '../../errors.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
-import type { NamedModel } from '../../routing/preferences.ts';
-import { mediaModel, mediaRoute } from '../parse-media-request.ts';
-import { priceOfImages } from './image-pricing.ts';
-import { type ImageBody, type WantedImages, wantedImages } from './image-request.ts';
+import type { ResolvedModel } from '../../routing/preferences.ts';
+import { resolveMediaModel, selectMediaRoute } from '../parse-media-request.ts';
+import { calculateImagePrice } from './image-pricing.ts';
+import { type ImageBody, type ImageParams, parseImageRequest } from './image-request.ts';
 
 /** What is asked for, of whom, and for how much. */
 export interface ImageQuote {
-  readonly named: NamedModel<MediaModel>;
-  readonly wanted: WantedImages;
-  readonly sale: Sale;
+  readonly named: ResolvedModel<MediaModel>;
+  readonly wanted: ImageParams;
+  readonly sale: Order;
   /** Some of the endpoints can use a picture that is brought. */
   readonly usesImage: boolean;
 }
@@ -33,41 +33,41 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
   ...['model', 'prompt', 'provider', 'response_format', 'stream', 'partial_images', 'aspect_ratio', 'num_images'],
 ]);
 
-export class ImageQuotes {
+export class ImageQuoter {
   constructor(
-    private readonly catalogues: Catalogues,
+    private readonly catalogues: CatalogueService,
     private readonly health: EndpointHealth,
   ) {}
 
-  /** @throws UnservableRequest 400 that names the field, 404 */
+  /** @throws InvalidRequestError 400 that names the field, 404 */
   async quote(body: ImageBody, { requestId, source, isEdit, payer }: QuotedRequest): Promise<ImageQuote> {
     const catalogue = await this.catalogues.servedTo(payer);
     const { priceList } = catalogue;
-    const named = mediaModel(body.model, 'image', catalogue);
+    const named = resolveMediaModel(body.model, 'image', catalogue);
     const { model } = named;
-    const wanted = wantedImages(body, model);
+    const wanted = parseImageRequest(body, model);
     const endpoints = this.endpointsFor(body, named, { source, isEdit });
-    const price = priceOfImages(wanted.count, endpoints, wanted.choices);
+    const price = calculateImagePrice(wanted.count, endpoints, wanted.choices);
     const type = isEdit ? 'image_edit' : 'image_generation';
     const query = { model: model.id, type, source, online: false, free: price === 0n } as const;
-    const sale: Sale = { id: requestId, query, model, endpoints, priceList, atLeast: price, atMost: price };
-    return { named, wanted, sale, usesImage: endpoints.some(takesImage) };
+    const sale: Order = { id: requestId, query, model, endpoints, priceList, atLeast: price, atMost: price };
+    return { named, wanted, sale, usesImage: endpoints.some(acceptsImage) };
   }
 
   /** A picture that is brought is for those who can use it; where nobody can, it is left aside. */
   private endpointsFor(
     body: ImageBody,
-    named: NamedModel<MediaModel>,
+    named: ResolvedModel<MediaModel>,
     { source, isEdit }: Pick<QuotedRequest, 'source' | 'isEdit'>,
   ): readonly Endpoint[] {
     const { model } = named;
     const brings = isEdit || hasImage(body);
     if (!brings && model.capabilities.includes('requires_image'))
-      throw new UnservableRequest(400, `image_url is required for ${model.id}`, 'image_url');
-    const able = brings ? model.endpoints.filter(takesImage) : model.endpoints;
+      throw new InvalidRequestError(400, `image_url is required for ${model.id}`, 'image_url');
+    const able = brings ? model.endpoints.filter(acceptsImage) : model.endpoints;
     if (isEdit && able.length === 0 && model.endpoints.length > 0)
-      throw new UnservableRequest(400, `The model "${model.id}" makes images from words alone`, 'model');
-    return mediaRoute(named, able, { body, besides: NO_PARAMETERS, source }, this.health);
+      throw new InvalidRequestError(400, `The model "${model.id}" makes images from words alone`, 'model');
+    return selectMediaRoute(named, able, { body, besides: NO_PARAMETERS, source }, this.health);
   }
 }
 
@@ -75,6 +75,6 @@ export function hasImage({ image_url }: ImageBody): boolean {
   return (image_url ?? '') !== '';
 }
 
-export function takesImage({ parameters }: Pick<Endpoint, 'parameters'>): boolean {
+export function acceptsImage({ parameters }: Pick<Endpoint, 'parameters'>): boolean {
   return parameters.includes('image_url');
 }

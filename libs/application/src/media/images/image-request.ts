@@ -1,8 +1,8 @@
 /** What a request for images wants of a model: read once, the same for every endpoint that may serve it. */
 import type { Choices, MediaModel } from '#catalogue';
-import { UnservableRequest } from '../../errors.ts';
+import { InvalidRequestError } from '../../errors.ts';
 import type { MediaParameters } from '../../providers/media-calls.ts';
-import { type ChoiceFields, choicesIn, parametersIn, promptIn } from '../parse-media-request.ts';
+import { type ChoiceFields, parseChoices, parseMediaParameters, parsePrompt } from '../parse-media-request.ts';
 
 /** A request in OpenAI's shape with the aliases that clients have for it, as far as the gateway reads it. */
 export interface ImageBody {
@@ -18,7 +18,7 @@ export interface ImageBody {
   readonly [field: string]: unknown;
 }
 
-export interface WantedImages {
+export interface ImageParams {
   readonly count: number;
   /** Empty for models that take none. */
   readonly prompt: string;
@@ -41,14 +41,14 @@ const PASSED = [
   'user',
 ] as const;
 
-/** @throws UnservableRequest 400 that names the field, and what it may be */
-export function wantedImages(body: ImageBody, model: MediaModel): WantedImages {
-  const choices = choicesIn(body, model, FIELDS);
+/** @throws InvalidRequestError 400 that names the field, and what it may be */
+export function parseImageRequest(body: ImageBody, model: MediaModel): ImageParams {
+  const choices = parseChoices(body, model, FIELDS);
   return {
     count: countIn(body, model),
-    prompt: takesPrompt(model) ? promptIn(body, model, LONGEST_PROMPT) : '',
+    prompt: takesPrompt(model) ? parsePrompt(body, model, LONGEST_PROMPT) : '',
     choices,
-    parameters: parametersIn(body, PASSED, choices),
+    parameters: parseMediaParameters(body, PASSED, choices),
   };
 }
 
@@ -61,6 +61,6 @@ function countIn(body: ImageBody, { id, maxImages = 1 }: MediaModel): number {
   const field = (body.n ?? undefined) === undefined ? 'num_images' : 'n';
   const count = body[field] ?? 1;
   if (maxImages === 1) return 1;
-  if (count > maxImages) throw new UnservableRequest(400, `${field} must be at most ${maxImages} for ${id}`, field);
+  if (count > maxImages) throw new InvalidRequestError(400, `${field} must be at most ${maxImages} for ${id}`, field);
   return count;
 }

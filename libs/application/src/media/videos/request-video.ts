@@ -2,16 +2,16 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type VideoRequested, type VideoState } from '#domain';
 import { createRootCause, money, Rejection, StoreUnavailableError, UnknownOutcomeError } from '#kernel';
-import { Paying } from '../../billing/billing-engine.ts';
-import { actorOf, type Caller, type Hold, type Payer } from '../../billing/payer.ts';
+import { BillingEngine } from '../../billing/billing-engine.ts';
+import { type Caller, type Hold, type Payer, toActor } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
-import { asFailure, UnservableRequest, UpstreamFailure } from '../../errors.ts';
+import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
 import { Videos } from '../../streams.ts';
-import { newFileId } from '../file-store.ts';
-import type { ImageFiles, Sources } from '../images/image-files.ts';
-import { type VideoBody, type VideoQuote, VideoQuotes } from './video-quoter.ts';
-import type { KeptRequests } from './video-request-store.ts';
+import { generateFileId } from '../file-store.ts';
+import type { ImageFiles, LoadImageSource } from '../images/image-files.ts';
+import { type VideoBody, type VideoQuote, VideoQuoter } from './video-quoter.ts';
+import type { VideoRequestStore } from './video-request-store.ts';
 
 const HOUR_MS = 60 * 60_000;
 /** A request is kept for a day after it may have been handed over. */
@@ -23,7 +23,7 @@ const FETCH_MS = 60_000;
 const ID_DIGITS = 32;
 
 /** The id of the video that a request asks for: the same for the same request, and nobody else can guess it. */
-export function videoIdOf(requestId: string, secrets: Secrets): string {
+export function toVideoId(requestId: string, secrets: Secrets): string {
   const hash = Buffer.from(secrets.digest(`video of request ${requestId}`), 'base64url');
   return `gen_${hash.toString('hex').slice(0, ID_DIGITS)}`;
 }
@@ -32,21 +32,21 @@ export function videoIdOf(requestId: string, secrets: Secrets): string {
  * Prompts that vendors refuse cost their callers nothing, though vendors may invoice what they made before they looked at it:
  * so an account may have only so many of them in an hour.
  */
-export abstract class RefusedVideos {
-  /** @throws UpstreamFailure `rate_limited` when there were too many of late */
+export abstract class RejectedVideoLimit {
+  /** @throws UpstreamError `rate_limited` when there were too many of late */
   abstract assertFew(accountId: string): Promise<void>;
 }
 
 /** What the handler keeps requests with. */
-export interface VideoPreparations {
-  readonly refused: RefusedVideos;
+export interface RequestVideoDependencies {
+  readonly refused: RejectedVideoLimit;
   readonly images: Pick<ImageFiles, 'sources'>;
-  readonly requests: KeptRequests;
+  readonly requests: VideoRequestStore;
   readonly secrets: Secrets;
   readonly clock: Clock;
 }
 
-export interface VideoRequest {
+export interface RequestVideoParams {
   readonly requestId: string;
   /** Undefined where it is paid for without an account. */
   readonly caller: Caller | undefined;
@@ -57,7 +57,7 @@ export interface VideoRequest {
 export class RequestVideo extends Command<{ readonly id: string; readonly video: VideoState }> {
   constructor(
     readonly payer: Payer,
-    readonly request: VideoRequest,
+    readonly request: RequestVideoParams,
     readonly body: VideoBody,
   ) {
     super();
@@ -67,9 +67,9 @@ export class RequestVideo extends Command<{ readonly id: string; readonly video:
 @CommandHandler(RequestVideo)
 export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
   constructor(
-    private readonly quotes: VideoQuotes,
-    private readonly paying: Paying,
-    private readonly given: VideoPreparations,
+    private readonly quotes: VideoQuoter,
+    private readonly paying: BillingEngine,
+    private readonly given: RequestVideoDependencies,
     private readonly videos: Videos,
   ) {}
 
@@ -80,16 +80,16 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
     const sources = await this.given.images.sources(quote.imageUrl);
     const hold = await this.paying.holdForJob(payer, quote.sale);
     const data = await this.prepared(quote, { hold, caller, sources }).catch(async (error) => {
-      await payer.release(hold, { failure: asFailure(error), attempts: [] });
+      await payer.release(hold, { failure: toUpstreamError(error), attempts: [] });
       throw isExpected(error) ? error : new StoreUnavailableError('a request cannot be kept', { cause: error });
     });
-    const id = videoIdOf(requestId, this.given.secrets);
-    const actor = caller ? actorOf(caller) : payer.id.replace('-', ':');
+    const id = toVideoId(requestId, this.given.secrets);
+    const actor = caller ? toActor(caller) : payer.id.replace('-', ':');
     const stated = this.videos.run(id, { type: 'RequestVideo', data }, createRootCause(actor, requestId));
     const { state } = await stated.catch((error) => {
       // Where it is not known whether it was stated, the hold stays: it ends by itself, or with the video.
       const isUnstated = error instanceof StoreUnavailableError && !(error instanceof UnknownOutcomeError);
-      if (isUnstated) void payer.release(hold, { failure: asFailure(error), attempts: [] }).catch(() => {});
+      if (isUnstated) void payer.release(hold, { failure: toUpstreamError(error), attempts: [] }).catch(() => {});
       throw error; // at once: its release may have to wait for the store
     });
     return { id, video: state };
@@ -97,7 +97,11 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
 
   private async prepared(
     { sale, endpoints, choices, prompt, orders, deadlineMs }: VideoQuote,
-    { hold, caller, sources }: { readonly hold: Hold; readonly caller: Caller | undefined; readonly sources: Sources },
+    {
+      hold,
+      caller,
+      sources,
+    }: { readonly hold: Hold; readonly caller: Caller | undefined; readonly sources: LoadImageSource },
   ): Promise<VideoRequested['data']> {
     const { requests, clock } = this.given;
     const { image } = await sources(AbortSignal.timeout(FETCH_MS));
@@ -112,7 +116,7 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
       terms: choices,
       priceList: sale.priceList.version,
       request: await requests.keep({ prompt, image, orders }, deadline + REQUEST_KEPT_MS),
-      result: newFileId('gen', deadline + RESULT_KEPT_MS),
+      result: generateFileId('gen', deadline + RESULT_KEPT_MS),
       deadline: clock.at(deadline),
       at: clock.at(now),
     };
@@ -120,5 +124,5 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
 }
 
 function isExpected(error: unknown): boolean {
-  return error instanceof UpstreamFailure || error instanceof UnservableRequest || error instanceof Rejection;
+  return error instanceof UpstreamError || error instanceof InvalidRequestError || error instanceof Rejection;
 }

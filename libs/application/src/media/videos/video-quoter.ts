@@ -3,20 +3,20 @@ import type { Choices, Endpoint, MediaModel } from '#catalogue';
 import { calculatePrice, priceToJson, type Usage, type VideoEndpoint } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { Payer } from '../../billing/payer.ts';
-import type { Sale } from '../../billing/purchase.ts';
-import type { Catalogues } from '../../catalogue-service.ts';
-import { UnservableRequest } from '../../errors.ts';
+import type { Order } from '../../billing/purchase.ts';
+import type { CatalogueService } from '../../catalogue-service.ts';
+import { InvalidRequestError } from '../../errors.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
 import {
   type ChoiceFields,
-  choicesIn,
-  mediaModel,
-  mediaRoute,
-  parametersIn,
-  promptIn,
-  toldTo,
+  parseChoices,
+  parseMediaParameters,
+  parsePrompt,
+  pickEndpointParameters,
+  resolveMediaModel,
+  selectMediaRoute,
 } from '../parse-media-request.ts';
-import type { KeptRequest } from './video-request-store.ts';
+import type { StoredVideoRequest } from './video-request-store.ts';
 
 /** A request in the shape of the interface with the aliases that clients have for it, as far as the gateway reads it. */
 export interface VideoBody {
@@ -33,12 +33,12 @@ export interface VideoBody {
 }
 
 export interface VideoQuote {
-  readonly sale: Sale;
+  readonly sale: Order;
   /** As a fact keeps them. */
   readonly endpoints: readonly VideoEndpoint[];
   readonly choices: Choices;
   readonly prompt: string;
-  readonly orders: KeptRequest['orders'];
+  readonly orders: StoredVideoRequest['orders'];
   /** Where its model makes a video of a picture. */
   readonly imageUrl: string | undefined;
   readonly deadlineMs: number;
@@ -58,32 +58,35 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
   ...['model', 'prompt', 'provider', 'aspect_ratio', 'resolution', 'image_url', 'n'],
 ]);
 
-export class VideoQuotes {
+export class VideoQuoter {
   constructor(
-    private readonly catalogues: Catalogues,
+    private readonly catalogues: CatalogueService,
     private readonly health: EndpointHealth,
   ) {}
 
-  /** @throws UnservableRequest 400 that names the field and what it may be, 404 */
+  /** @throws InvalidRequestError 400 that names the field and what it may be, 404 */
   async quote(
     body: VideoBody,
     { requestId, source, payer }: { requestId: string; source: string; payer: Pick<Payer, 'priceList'> },
   ): Promise<VideoQuote> {
     const catalogue = await this.catalogues.servedTo(payer);
     const { priceList } = catalogue;
-    const named = mediaModel(body.model, 'video', catalogue);
+    const named = resolveMediaModel(body.model, 'video', catalogue);
     const { model } = named;
-    const choices = choicesIn(body, model, FIELDS);
-    const prompt = promptIn(body, model, LONGEST_PROMPT);
+    const choices = parseChoices(body, model, FIELDS);
+    const prompt = parsePrompt(body, model, LONGEST_PROMPT);
     const imageUrl = imageIn(body, model);
     const able = model.endpoints.filter((endpoint) => canDo(endpoint, choices, model));
-    const routed = mediaRoute(named, able, { body, besides: NO_PARAMETERS, source }, this.health);
+    const routed = selectMediaRoute(named, able, { body, besides: NO_PARAMETERS, source }, this.health);
     const endpoints = routed.map((endpoint) => asQuoted(endpoint, choices));
     const price = money.max(...routed.map((endpoint) => priceAt(endpoint, choices)));
     const query = { model: model.id, type: 'video_generation', source, online: false, free: price === 0n } as const;
-    const sale: Sale = { id: requestId, query, model, endpoints: routed, priceList, atLeast: price, atMost: price };
-    const said = parametersIn(body, PASSED, choices);
-    const orders = routed.map((endpoint) => ({ parameters: toldTo(endpoint, said), wire: endpoint.wire ?? {} }));
+    const sale: Order = { id: requestId, query, model, endpoints: routed, priceList, atLeast: price, atMost: price };
+    const said = parseMediaParameters(body, PASSED, choices);
+    const orders = routed.map((endpoint) => ({
+      parameters: pickEndpointParameters(endpoint, said),
+      wire: endpoint.wire ?? {},
+    }));
     const deadlineMs = (model.deadlineMinutes ?? DEADLINE_MINUTES) * 60_000;
     return { sale, endpoints, choices, prompt, orders, imageUrl, deadlineMs };
   }
@@ -115,5 +118,5 @@ function imageIn({ image_url: url }: VideoBody, { id, capabilities }: MediaModel
   if (!capabilities.includes('image_to_video')) return undefined;
   if (typeof url === 'string' && url !== '') return url;
   if (!capabilities.includes('requires_image')) return undefined;
-  throw new UnservableRequest(400, `image_url is required for ${id}`, 'image_url');
+  throw new InvalidRequestError(400, `image_url is required for ${id}`, 'image_url');
 }

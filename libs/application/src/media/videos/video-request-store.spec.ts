@@ -1,10 +1,17 @@
 import { expect, test } from '@jest/globals';
-import { FileStore, type FileToKeep, KeptRequests, RequestLost, readFileId, Secrets } from '#application';
+import {
+  FileStore,
+  type FileToStore,
+  parseFileId,
+  Secrets,
+  StoredRequestLostError,
+  VideoRequestStore,
+} from '#application';
 
 class Files extends FileStore {
   bytes: Uint8Array | undefined;
 
-  async keep({ bytes }: FileToKeep): Promise<number> {
+  async keep({ bytes }: FileToStore): Promise<number> {
     this.bytes = bytes as Uint8Array;
     return this.bytes.length;
   }
@@ -36,9 +43,9 @@ const request = {
 
 test('a request is kept sealed, and opened as it was, with a picture and without', async () => {
   const files = new Files();
-  const requests = new KeptRequests(files, secrets);
+  const requests = new VideoRequestStore(files, secrets);
   const place = await requests.keep(request, UNTIL);
-  expect(readFileId(place.file)).toEqual({ purpose: 'req', hour: UNTIL / 3_600_000 });
+  expect(parseFileId(place.file)).toEqual({ purpose: 'req', hour: UNTIL / 3_600_000 });
   expect(Buffer.from(files.bytes ?? []).includes('harbour')).toBe(false);
   expect(await requests.open(place)).toEqual(request);
   const plain = { ...request, image: undefined };
@@ -47,12 +54,12 @@ test('a request is kept sealed, and opened as it was, with a picture and without
 
 test('one that was changed, is gone, or was sealed with another master key is lost', async () => {
   const files = new Files();
-  const requests = new KeptRequests(files, secrets);
+  const requests = new VideoRequestStore(files, secrets);
   const place = await requests.keep(request, UNTIL);
-  const other = new KeptRequests(files, new Secrets(Buffer.alloc(32, 2)));
-  await expect(other.open(place)).rejects.toBeInstanceOf(RequestLost);
+  const other = new VideoRequestStore(files, new Secrets(Buffer.alloc(32, 2)));
+  await expect(other.open(place)).rejects.toBeInstanceOf(StoredRequestLostError);
   (files.bytes as Uint8Array)[20] = ((files.bytes as Uint8Array)[20] ?? 0) ^ 1;
-  await expect(requests.open(place)).rejects.toBeInstanceOf(RequestLost);
+  await expect(requests.open(place)).rejects.toBeInstanceOf(StoredRequestLostError);
   files.bytes = undefined;
-  await expect(requests.open(place)).rejects.toBeInstanceOf(RequestLost);
+  await expect(requests.open(place)).rejects.toBeInstanceOf(StoredRequestLostError);
 });

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import type { VideoRequested } from '#domain';
 import type { MediaParameters, SourceImage, WireMapping } from '../../providers/media-calls.ts';
 import type { Secrets } from '../../secrets.ts';
-import { type FileStore, newFileId } from '../file-store.ts';
+import { type FileStore, generateFileId } from '../file-store.ts';
 
-export interface KeptRequest {
+export interface StoredVideoRequest {
   readonly prompt: string;
   readonly image: SourceImage | undefined;
   /** For each endpoint, in their order: what it is told beside the prompt, and how. */
@@ -18,35 +18,35 @@ const SEALED = 'application/octet-stream';
 const LENGTH_BYTES = 4;
 
 /** It is not there any more, was changed, or was sealed with another master key. */
-export class RequestLost extends Error {
-  override readonly name = 'RequestLost';
+export class StoredRequestLostError extends Error {
+  override readonly name = 'StoredRequestLostError';
 }
 
-export class KeptRequests {
+export class VideoRequestStore {
   constructor(
     private readonly files: FileStore,
     private readonly secrets: Secrets,
   ) {}
 
   /** @param until milliseconds since 1970; it is deleted in the hour after */
-  async keep({ image, ...texts }: KeptRequest, until: number): Promise<Place> {
+  async keep({ image, ...texts }: StoredVideoRequest, until: number): Promise<Place> {
     const header = Buffer.from(JSON.stringify({ ...texts, mediaType: image?.mediaType }));
     const length = Buffer.alloc(LENGTH_BYTES);
     length.writeUInt32BE(header.length);
     const bytes = this.secrets.sealBytes(Buffer.concat([length, header, image?.bytes ?? Buffer.alloc(0)]));
-    const file = newFileId('req', until);
+    const file = generateFileId('req', until);
     await this.files.keep({ id: file, n: 0, mediaType: SEALED, bytes });
     return { file, sha256: digestOf(bytes) };
   }
 
-  /** @throws RequestLost; anything else when the file store is away */
-  async open({ file, sha256 }: Place): Promise<KeptRequest> {
+  /** @throws StoredRequestLostError; anything else when the file store is away */
+  async open({ file, sha256 }: Place): Promise<StoredVideoRequest> {
     const kept = await this.files.find({ id: file, n: 0 });
-    if (!kept) throw new RequestLost('The request is not kept any more');
+    if (!kept) throw new StoredRequestLostError('The request is not kept any more');
     const pieces: Uint8Array[] = [];
     for await (const piece of kept.read()) pieces.push(piece);
     const sealed = Buffer.concat(pieces);
-    if (digestOf(sealed) !== sha256) throw new RequestLost('The request was changed');
+    if (digestOf(sealed) !== sha256) throw new StoredRequestLostError('The request was changed');
     const bytes = this.opened(sealed);
     const end = LENGTH_BYTES + bytes.readUInt32BE();
     const { mediaType, ...texts } = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, end));
@@ -57,7 +57,7 @@ export class KeptRequests {
     try {
       return this.secrets.openBytes(sealed);
     } catch (cause) {
-      throw new RequestLost('The request was sealed with another master key', { cause });
+      throw new StoredRequestLostError('The request was sealed with another master key', { cause });
     }
   }
 }

@@ -1,6 +1,6 @@
 /** What a vendor has made: fetched, checked and kept. */
-import type { MadeFile } from '../../providers/media-calls.ts';
-import { DownloadFailure, type DownloadLimits, type Downloads } from '../downloads.ts';
+import type { GeneratedFile } from '../../providers/media-calls.ts';
+import { DownloadError, type Downloader, type DownloadLimits } from '../downloads.ts';
 import type { FileStore } from '../file-store.ts';
 
 const MAX_BYTES = 512 * 1024 * 1024;
@@ -10,8 +10,8 @@ const HEAD_BYTES = 4_100;
 const VIDEO_TYPES: ReadonlySet<string> = new Set(['video/mp4', 'video/webm']);
 
 /** The vendor has no video for us. */
-export class NoVideo extends Error {
-  override readonly name = 'NoVideo';
+export class VideoFetchError extends Error {
+  override readonly name = 'VideoFetchError';
 
   constructor(
     message: string,
@@ -32,24 +32,24 @@ export interface StoredVideo {
 export class VideoResults {
   constructor(
     private readonly files: FileStore,
-    private readonly downloads: Downloads,
+    private readonly downloads: Downloader,
     /** What bytes are, by themselves. */
     private readonly mediaTypeOf: (head: Uint8Array) => Promise<string | undefined>,
   ) {}
 
-  /** @throws NoVideo when it is the vendor's fault; anything else when the file store is away */
-  async fetch(upstream: string, file: MadeFile, id: string, signal: AbortSignal): Promise<StoredVideo> {
+  /** @throws VideoFetchError when it is the vendor's fault; anything else when the file store is away */
+  async fetch(upstream: string, file: GeneratedFile, id: string, signal: AbortSignal): Promise<StoredVideo> {
     const bytes = file.kind === 'bytes' ? once(file.bytes) : vendors(await this.download(upstream, file, signal));
     const { head, all } = await peeked(bytes);
     const mediaType = await this.mediaTypeOf(head);
     if (mediaType === undefined || !VIDEO_TYPES.has(mediaType)) {
       await all.return?.(undefined);
-      throw new NoVideo('What the vendor has made is no video', true);
+      throw new VideoFetchError('What the vendor has made is no video', true);
     }
     return { mediaType, size: await this.files.keep({ id, n: 0, mediaType, bytes: all }) };
   }
 
-  private async download(upstream: string, file: Extract<MadeFile, { kind: 'address' }>, signal: AbortSignal) {
+  private async download(upstream: string, file: Extract<GeneratedFile, { kind: 'address' }>, signal: AbortSignal) {
     const limits: DownloadLimits = { maxBytes: MAX_BYTES, timeoutMs: TIMEOUT_MS, signal };
     try {
       return (await this.downloads.ofVendor(upstream, file, limits)).bytes;
@@ -72,8 +72,8 @@ async function* vendors(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
 }
 
 function asNoVideo(error: unknown): unknown {
-  if (!(error instanceof DownloadFailure)) return error;
-  return new NoVideo(error.message, error.why !== 'failed', { cause: error });
+  if (!(error instanceof DownloadError)) return error;
+  return new VideoFetchError(error.message, error.reason !== 'failed', { cause: error });
 }
 
 /** The first bytes, and all of them once more. */

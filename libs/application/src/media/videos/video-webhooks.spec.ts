@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { Secrets, VideoHooks } from '#application';
+import { Secrets, VideoWebhooks } from '#application';
 
 const secrets = new Secrets(Buffer.alloc(32, 1));
-const hooks = new VideoHooks('https://gateway.example', secrets);
+const hooks = new VideoWebhooks('https://gateway.example', secrets);
 const named = { jobId: `gen_${'0a'.repeat(16)}`, submission: 2 };
 
 test('an address names one submission of one video, to the vendor that was told it', () => {
@@ -14,9 +14,9 @@ test('an address names one submission of one video, to the vendor that was told 
   expect(hooks.read('fal', token.replace('.2.', '.3.'))).toBeUndefined();
   expect(hooks.read('fal', token.replace('gen_0a', 'gen_0b'))).toBeUndefined();
   expect(hooks.read('fal', `${token}a`)).toBeUndefined();
-  expect(new VideoHooks(undefined, new Secrets(Buffer.alloc(32, 2))).read('fal', token)).toBeUndefined();
+  expect(new VideoWebhooks(undefined, new Secrets(Buffer.alloc(32, 2))).read('fal', token)).toBeUndefined();
 });
 
 test('there is none where nobody can reach us', () => {
-  expect(new VideoHooks(undefined, secrets).addressOf('fal', named)).toBeUndefined();
+  expect(new VideoWebhooks(undefined, secrets).addressOf('fal', named)).toBeUndefined();
 });

@@ -4,19 +4,19 @@ import { getSubmittedEndpoint, type SubmissionResult, type VideoRequested, type 
 import { createRootCause, money, ZERO_USD } from '#kernel';
 import type { Hold } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
-import type { VendorHook, VideoMaker } from '../../providers/media-calls.ts';
-import type { Providers } from '../../providers/provider.ts';
+import type { ProviderWebhook, VideoProvider } from '../../providers/media-calls.ts';
+import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { Secrets } from '../../secrets.ts';
 import type { Streams } from '../../streams.ts';
 
-export interface HookedSubmission {
+export interface WebhookSubmission {
   readonly jobId: string;
   readonly submission: number;
 }
 
 const TOKEN = /^(gen_[0-9a-f]{32})\.(\d{1,3})\.([\w-]{43})$/;
 
-export class VideoHooks {
+export class VideoWebhooks {
   /** @param base where we are reached from outside, without a slash at its end; undefined where we are not */
   constructor(
     private readonly base: string | undefined,
@@ -24,12 +24,12 @@ export class VideoHooks {
   ) {}
 
   /** Undefined where no vendor can reach us. */
-  addressOf(upstream: string, submission: HookedSubmission): string | undefined {
+  addressOf(upstream: string, submission: WebhookSubmission): string | undefined {
     return this.base && `${this.base}/v1/videos/webhooks/${upstream}/${this.tokensOf(upstream, submission)[0]}`;
   }
 
   /** What a token names that was given to a vendor; undefined for what was not. */
-  read(upstream: string, token: string): HookedSubmission | undefined {
+  read(upstream: string, token: string): WebhookSubmission | undefined {
     const [, jobId, number] = TOKEN.exec(token) ?? [];
     if (jobId === undefined) return undefined;
     const named = { jobId, submission: Number(number) };
@@ -39,21 +39,21 @@ export class VideoHooks {
   }
 
   /** The one that is given away now, and those that may have been. */
-  private tokensOf(upstream: string, { jobId, submission }: HookedSubmission): readonly string[] {
+  private tokensOf(upstream: string, { jobId, submission }: WebhookSubmission): readonly string[] {
     const signatures = this.secrets.hashes(`video hook of ${upstream}: ${jobId} ${submission}`);
     return signatures.map((signature) => `${jobId}.${submission}.${signature}`);
   }
 }
 
 /** Has videos looked at of which a vendor has said something. */
-export abstract class VideoHints {
+export abstract class VideoPollTrigger {
   abstract wake(jobId: string): Promise<void>;
 }
 
 interface Ports {
-  readonly hooks: VideoHooks;
-  readonly hints: VideoHints;
-  readonly providers: Providers;
+  readonly hooks: VideoWebhooks;
+  readonly hints: VideoPollTrigger;
+  readonly providers: ProviderRegistry;
   readonly videos: Streams['videos'];
   readonly clock: Clock;
 }
@@ -62,14 +62,14 @@ interface Ports {
  * Takes what vendors say. It tells a video by which name its vendor has it, where that was lost, and has it looked at: what
  * became of it is asked of the vendor. So what is repeated, late, reordered or replayed changes nothing.
  */
-export class VideoHookReceiver {
+export class VideoWebhookReceiver {
   constructor(private readonly ports: Ports) {}
 
   /** @returns whether it is one of the vendor's, at an address that it was told */
   async receive(
     upstream: string,
     token: string,
-    hook: VendorHook,
+    hook: ProviderWebhook,
     requestId: string,
   ): Promise<'unknown' | 'unsigned' | 'received'> {
     const { hooks, hints, videos, clock } = this.ports;
@@ -90,15 +90,15 @@ export class VideoHookReceiver {
     return 'received';
   }
 
-  private makerOf(video: VideoState, upstream: string): VideoMaker | undefined {
+  private makerOf(video: VideoState, upstream: string): VideoProvider | undefined {
     const { request } = video;
     if (!request || getSubmittedEndpoint(video).creditor !== upstream) return undefined;
-    return this.ports.providers.of(evidenceOf(request.hold), upstream, 'videos');
+    return this.ports.providers.of(toHold(request.hold), upstream, 'videos');
   }
 }
 
 /** That money is held for a video: whoever asks a vendor shows it. */
-export function evidenceOf({ holdId, payer, amount }: VideoRequested['data']['hold']): Hold {
+export function toHold({ holdId, payer, amount }: VideoRequested['data']['hold']): Hold {
   const held = money.parseJsonAmount(amount);
   return { holdId, payer, amount: held, beside: ZERO_USD, reach: held, expiresAt: Number.POSITIVE_INFINITY };
 }

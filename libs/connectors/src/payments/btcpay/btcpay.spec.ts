@@ -174,7 +174,7 @@ describe('a request', () => {
   ])('is not believed to have made an invoice %s', async (_, lies) => {
     const backend = await start();
     answers = { ...answers, ...lies };
-    await expect(backend.request(asking())).rejects.toMatchObject({ code: 'upstream_error', name: 'UpstreamFailure' });
+    await expect(backend.request(asking())).rejects.toMatchObject({ code: 'upstream_error', name: 'UpstreamError' });
   });
 });
 
@@ -301,19 +301,19 @@ describe('a look', () => {
   ])('believes no payment %s', async (_, answer) => {
     const backend = await start();
     answers['payment-methods'] = answer;
-    await expect(backend.look([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error', name: 'UpstreamFailure' });
+    await expect(backend.look([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error', name: 'UpstreamError' });
   });
 
   test('for a coin that was taken out of the data fails', async () => {
     const backend = await start();
-    await expect(backend.look([`${ORDER}/DOGE-CHAIN/${ID}`])).rejects.toMatchObject({ name: 'UpstreamFailure' });
+    await expect(backend.look([`${ORDER}/DOGE-CHAIN/${ID}`])).rejects.toMatchObject({ name: 'UpstreamError' });
   });
 
   test.each(['nothing', '../BTC-CHAIN/x', `${REFERENCE}/more`, `${ORDER}/BTC-CHAIN/a%2f`])(
     'for the reference %p, which is none, asks for nothing',
     async (reference) => {
       const backend = await start();
-      await expect(backend.look([reference])).rejects.toMatchObject({ name: 'UpstreamFailure' });
+      await expect(backend.look([reference])).rejects.toMatchObject({ name: 'UpstreamError' });
       expect(asked).toEqual([]);
     },
   );

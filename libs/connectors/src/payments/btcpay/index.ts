@@ -7,11 +7,11 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import {
   type BackendPayment,
+  type CreatedPayment,
   type PaymentBackend,
   type PaymentRequest,
-  type RequestedPayment,
-  UpstreamFailure,
-  type WebHook,
+  UpstreamError,
+  type WebhookRequest,
 } from '#application';
 import type { CoinTerms } from '#domain';
 import { money } from '#kernel';
@@ -75,7 +75,7 @@ export class BtcPayServer implements PaymentBackend {
     this.invoices = `/api/v1/stores/${encodeURIComponent(settings.btcpayStoreId)}/invoices`;
   }
 
-  async request(asked: PaymentRequest): Promise<RequestedPayment> {
+  async request(asked: PaymentRequest): Promise<CreatedPayment> {
     const { coin, kind, units, topupId, expirySeconds, confirmations } = asked;
     const method = `${coin.code}-${kind === 'bolt11' ? 'LN' : 'CHAIN'}`;
     const amount = money.formatScaled(units, coin.decimals);
@@ -129,7 +129,7 @@ export class BtcPayServer implements PaymentBackend {
     return noHints(signal);
   }
 
-  notified({ headers, body }: WebHook): readonly string[] | undefined {
+  notified({ headers, body }: WebhookRequest): readonly string[] | undefined {
     const { btcpayWebhookSecret: secret, btcpayStoreId } = this.settings;
     const signature = headers[SIGNATURE];
     if (secret === undefined || typeof signature !== 'string') return undefined;
@@ -185,7 +185,7 @@ export class BtcPayServer implements PaymentBackend {
     const code = method.slice(0, method.lastIndexOf('-'));
     const coin = this.coins.find((each) => each.code === code);
     if (coin) return coin;
-    throw new UpstreamFailure('upstream_error', `The coin ${code}, which was paid in, is missing from payments.json`);
+    throw new UpstreamError('upstream_error', `The coin ${code}, which was paid in, is missing from payments.json`);
   }
 
   /** @returns undefined when BTCPay does not know what was asked for */
@@ -201,7 +201,7 @@ export class BtcPayServer implements PaymentBackend {
       return await read();
     } catch (error) {
       if (!(error instanceof Unbelievable)) throw error;
-      throw new UpstreamFailure('upstream_error', `What BTCPay Server answered ${error.message}`);
+      throw new UpstreamError('upstream_error', `What BTCPay Server answered ${error.message}`);
     }
   }
 }

@@ -1,5 +1,5 @@
 /** How a top-up's invoice is called at BTCPay Server, and how sure a payment of it must be. */
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import type { CoinTerms } from '#domain';
 
 /** What an invoice is found by. It cannot be listed by its own id, but by that of its order, which is the top-up. */
@@ -22,12 +22,12 @@ export function referenceOf({ orderId, method, invoiceId }: Omit<Reference, 'ref
   return `${orderId}/${method}/${invoiceId}`;
 }
 
-/** @throws UpstreamFailure when it is none that was made here */
+/** @throws UpstreamError when it is none that was made here */
 export function referenceIn(reference: string): Reference {
   const [orderId, method, invoiceId, more] = reference.split('/');
   if (isId(orderId) && isId(method) && isId(invoiceId) && more === undefined)
     return { reference, orderId, method, invoiceId };
-  throw new UpstreamFailure('upstream_error', 'This is no reference of BTCPay Server');
+  throw new UpstreamError('upstream_error', 'This is no reference of BTCPay Server');
 }
 
 /** After how many confirmations a payment is settled, by BTCPay's words; after the slowest it is six. */

@@ -7,10 +7,10 @@
  */
 import {
   type BackendPayment,
+  type CreatedPayment,
   type PaymentBackend,
   type PaymentRequest,
-  type RequestedPayment,
-  UpstreamFailure,
+  UpstreamError,
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
@@ -68,12 +68,12 @@ export class ClnNode implements PaymentBackend {
     this.http = new BackendHttp('The Lightning node', url, { certificate });
   }
 
-  async request({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+  async request({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const asked = { amount_msat: `${units}msat`, label: topupId, description: memo, expiry: expirySeconds };
     const made = await this.command<ClnInvoice>('invoice', asked, LABEL_EXISTS);
     const { payment_hash: hash, bolt11 } = made ?? (await this.find({ label: topupId })) ?? {};
     if (!isHex32(hash) || typeof bolt11 !== 'string') {
-      throw new UpstreamFailure('upstream_error', 'The Lightning node made no invoice');
+      throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
     }
     return { reference: hash, destination: { kind: 'bolt11', value: bolt11 }, paymentHash: hash };
   }
@@ -158,7 +158,7 @@ function paymentOf({ status, payment_hash, amount_received_msat, paid_at }: ClnI
   const units = unitsIn(amount_received_msat);
   const receivedAt = instantIn(paid_at);
   if (!isHex32(payment_hash) || units === undefined || receivedAt === undefined) {
-    throw new UpstreamFailure('upstream_error', 'The Lightning node reported a payment that cannot be read');
+    throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }
   return { reference: payment_hash, id: payment_hash, units, confirmations: 'final', receivedAt };
 }

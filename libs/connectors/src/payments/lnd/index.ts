@@ -5,10 +5,10 @@
  */
 import {
   type BackendPayment,
+  type CreatedPayment,
   type PaymentBackend,
   type PaymentRequest,
-  type RequestedPayment,
-  UpstreamFailure,
+  UpstreamError,
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
@@ -54,11 +54,11 @@ export class LndNode implements PaymentBackend {
     this.headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': lndMacaroon };
   }
 
-  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const body = JSON.stringify({ value_msat: units.toString(), memo, expiry: expirySeconds.toString() });
     const made = await this.ask<{ r_hash: string; payment_request: string }>('POST', '/v1/invoices', body);
     if (typeof made?.payment_request !== 'string' || !isHash(made.r_hash)) {
-      throw new UpstreamFailure('upstream_error', 'The Lightning node made no invoice');
+      throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
     }
     const paymentHash = hexOf(made.r_hash);
     return { reference: paymentHash, destination: { kind: 'bolt11', value: made.payment_request }, paymentHash };
@@ -100,9 +100,9 @@ export class LndNode implements PaymentBackend {
 function settledIn(line: string): string | undefined {
   const said = jsonIn(line) as { readonly result?: Partial<LndInvoice>; readonly error?: unknown } | null | undefined;
   if (said === undefined)
-    throw new UpstreamFailure('upstream_error', 'The Lightning node reported something that cannot be read');
+    throw new UpstreamError('upstream_error', 'The Lightning node reported something that cannot be read');
   const { result, error } = said ?? {};
-  if (error) throw new UpstreamFailure('upstream_error', 'The Lightning node reports no more');
+  if (error) throw new UpstreamError('upstream_error', 'The Lightning node reports no more');
   return result?.state === 'SETTLED' && isHash(result.r_hash) ? hexOf(result.r_hash) : undefined;
 }
 
@@ -110,7 +110,7 @@ function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): B
   if (state !== 'SETTLED') return undefined;
   const receivedAt = instantIn(Number(settle_date));
   if (!isHash(r_hash) || !/^\d{1,19}$/.test(amt_paid_msat) || receivedAt === undefined) {
-    throw new UpstreamFailure('upstream_error', 'The Lightning node reported a payment that cannot be read');
+    throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }
   const paymentHash = hexOf(r_hash);
   const units = BigInt(amt_paid_msat);

@@ -124,7 +124,7 @@ describe('making an invoice', () => {
     const node = await start(first);
     await expect(node.request(requested())).rejects.toMatchObject({
       code: 'upstream_error',
-      name: 'UpstreamFailure',
+      name: 'UpstreamError',
     });
   });
 });

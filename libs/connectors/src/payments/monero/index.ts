@@ -8,10 +8,10 @@
  */
 import {
   type BackendPayment,
+  type CreatedPayment,
   type PaymentBackend,
   type PaymentRequest,
-  type RequestedPayment,
-  UpstreamFailure,
+  UpstreamError,
 } from '#application';
 import { AnswerTooLarge } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
@@ -84,11 +84,11 @@ export class MoneroWallet implements PaymentBackend {
     this.rpc = new WalletRpc(url, login);
   }
 
-  async request({ topupId }: PaymentRequest): Promise<RequestedPayment> {
+  async request({ topupId }: PaymentRequest): Promise<CreatedPayment> {
     const made = await this.rpc.call('create_address', { account_index: ACCOUNT, label: topupId });
     const { address, address_index: minor } = made;
     if (typeof address !== 'string' || !Number.isSafeInteger(minor) || Number(minor) < 1) {
-      throw new UpstreamFailure('upstream_error', 'The Monero wallet made no address');
+      throw new UpstreamError('upstream_error', 'The Monero wallet made no address');
     }
     await this.rpc.call('store', {});
     const height = await this.heightNow();
@@ -143,7 +143,7 @@ export class MoneroWallet implements PaymentBackend {
   private async heightNow(): Promise<number> {
     const { height } = await this.rpc.call('get_height', {});
     if (Number.isSafeInteger(height) && Number(height) > 0) return Number(height);
-    throw new UpstreamFailure('upstream_error', 'The Monero wallet does not know the height of its chain');
+    throw new UpstreamError('upstream_error', 'The Monero wallet does not know the height of its chain');
   }
 
   /** A wallet that reads its chain anew has not found all payments yet; what it lacks is not lost. */
@@ -152,7 +152,7 @@ export class MoneroWallet implements PaymentBackend {
     this.height = Math.max(this.height, height, ...addresses.map((each) => each.height));
     if (height >= this.height - LOST_AFTER_BLOCKS) return;
     const why = 'The Monero wallet is behind where it was; it may be scanning the chain';
-    throw new UpstreamFailure('upstream_error', why);
+    throw new UpstreamError('upstream_error', why);
   }
 
   private async known(indices: readonly number[]): Promise<ReadonlyMap<unknown, Known>> {

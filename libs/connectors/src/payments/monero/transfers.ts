@@ -1,5 +1,5 @@
 /** What `get_transfers` and its like say, read as if it could be a lie. */
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { instantIn, unitsIn } from '../exact-json.ts';
 
 export interface Transfer {
@@ -23,7 +23,7 @@ export interface Transfer {
 /**
  * The transfers of an answer, each transaction to each subaddress once. One that is in a block may still be among those
  * without a block.
- * @throws UpstreamFailure
+ * @throws UpstreamError
  */
 export function transfersIn(
   { in: mined = [], pool = [] }: { readonly in?: unknown; readonly pool?: unknown },
@@ -65,5 +65,5 @@ function transferIn(entry: Readonly<Record<string, unknown>>, account: number): 
 }
 
 function unreadable(): never {
-  throw new UpstreamFailure('upstream_error', 'The Monero wallet reported a payment that cannot be read');
+  throw new UpstreamError('upstream_error', 'The Monero wallet reported a payment that cannot be read');
 }

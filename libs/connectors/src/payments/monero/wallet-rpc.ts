@@ -3,7 +3,7 @@
  * (`wallet_rpc_server.cpp`, `http_auth.cpp`) and tried with 0.18: each connection has a nonce of its own, and any answer
  * of 401 replaces it.
  */
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { type Answered, BackendHttp } from '../backend-http.ts';
 import { parseExactly } from '../exact-json.ts';
 import { type Challenge, challengeIn, proofOf } from './digest.ts';
@@ -11,7 +11,7 @@ import { type Challenge, challengeIn, proofOf } from './digest.ts';
 const PATH = '/json_rpc';
 
 /** The wallet answered that it cannot do what was asked: one of Monero's `WALLET_RPC_ERROR_CODE`s. */
-export class WalletRefusal extends UpstreamFailure {
+export class WalletRefusal extends UpstreamError {
   constructor(
     method: string,
     readonly rpcCode: unknown,
@@ -40,7 +40,7 @@ export class WalletRpc {
     this.login = login;
   }
 
-  /** @throws WalletRefusal, UpstreamFailure */
+  /** @throws WalletRefusal, UpstreamError */
   call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
     const ask = () => this.resultOf(method, params);
     const answer = this.turn.then(ask, ask);
@@ -55,7 +55,7 @@ export class WalletRpc {
   private async resultOf(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
     const { status, text } = await this.post(JSON.stringify({ jsonrpc: '2.0', id: '0', method, params }));
     if (status === 401)
-      throw new UpstreamFailure('upstream_error', 'The Monero wallet does not accept the login', { status });
+      throw new UpstreamError('upstream_error', 'The Monero wallet does not accept the login', { status });
     if (status !== 200) this.http.refused(status);
     const { result, error } = this.read(text);
     if (error) throw new WalletRefusal(method, (error as { code?: unknown }).code);

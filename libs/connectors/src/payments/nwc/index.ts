@@ -6,10 +6,10 @@
  */
 import {
   type BackendPayment,
+  type CreatedPayment,
   type PaymentBackend,
   type PaymentRequest,
-  type RequestedPayment,
-  UpstreamFailure,
+  UpstreamError,
 } from '#application';
 import { resolveByDns } from '../../http/public-address.ts';
 import { type ConnectionString, readConnectionString } from '../../wallets/nwc/connection-string.ts';
@@ -44,7 +44,7 @@ export class NwcReceiver implements PaymentBackend {
     this.wallet = connectionIn(url);
   }
 
-  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const asked = { amount: Number(units), description: memo, expiry: expirySeconds };
     const { invoice, payment_hash: hash } = await this.converse((ask) => ask('make_invoice', asked));
     if (typeof invoice !== 'string' || !isHex32(hash)) throw unreadable();
@@ -71,9 +71,9 @@ export class NwcReceiver implements PaymentBackend {
     try {
       return await converse(wallet, { resolve: resolveByDns, admitted: wallet.relays }, talk);
     } catch (cause) {
-      if (cause instanceof UpstreamFailure) throw cause;
+      if (cause instanceof UpstreamError) throw cause;
       const why = cause instanceof Nip47Error ? `answers ${cause.code}` : 'cannot be reached';
-      throw new UpstreamFailure('upstream_unavailable', `The Lightning wallet ${why}`, { cause });
+      throw new UpstreamError('upstream_unavailable', `The Lightning wallet ${why}`, { cause });
     }
   }
 }
@@ -106,6 +106,6 @@ function connectionIn(url: string): ConnectionString {
   }
 }
 
-function unreadable(): UpstreamFailure {
-  return new UpstreamFailure('upstream_error', 'The Lightning wallet answered in a way that cannot be understood');
+function unreadable(): UpstreamError {
+  return new UpstreamError('upstream_error', 'The Lightning wallet answered in a way that cannot be understood');
 }

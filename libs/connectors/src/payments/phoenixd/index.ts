@@ -8,11 +8,11 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import {
   type BackendPayment,
+  type CreatedPayment,
   type PaymentBackend,
   type PaymentRequest,
-  type RequestedPayment,
-  UpstreamFailure,
-  type WebHook,
+  UpstreamError,
+  type WebhookRequest,
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
@@ -55,7 +55,7 @@ export class Phoenixd implements PaymentBackend {
     this.authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`;
   }
 
-  async request({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+  async request({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const asked = {
       amountSat: String(units / MSAT_PER_SAT),
       description: memo,
@@ -65,7 +65,7 @@ export class Phoenixd implements PaymentBackend {
     const made = await this.ask('POST', '/createinvoice', new URLSearchParams(asked).toString());
     const { paymentHash, serialized } = made ?? {};
     if (!isHex32(paymentHash) || typeof serialized !== 'string') {
-      throw new UpstreamFailure('upstream_error', 'The Lightning node made no invoice');
+      throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
     }
     return { reference: paymentHash, destination: { kind: 'bolt11', value: serialized }, paymentHash };
   }
@@ -83,7 +83,7 @@ export class Phoenixd implements PaymentBackend {
     return noHints(signal);
   }
 
-  notified({ headers, body }: WebHook): readonly string[] | undefined {
+  notified({ headers, body }: WebhookRequest): readonly string[] | undefined {
     const signature = headers['x-phoenix-signature'];
     if (this.webhookSecret === undefined || typeof signature !== 'string' || !isHex32(signature)) return undefined;
     const expected = createHmac('sha256', this.webhookSecret).update(body).digest();
@@ -112,7 +112,7 @@ function paymentOf(reference: string, found: Readonly<Record<string, unknown>>):
   const { requestedSat, receivedSat, completedAt } = found;
   const isWhole = [requestedSat, receivedSat, completedAt].every(Number.isSafeInteger);
   if (!isWhole || Number(requestedSat) < 0 || Number(completedAt) <= 0 || Number(completedAt) > 1e14) {
-    throw new UpstreamFailure('upstream_error', 'The Lightning node reported a payment that cannot be read');
+    throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }
   const [requested, received] = [requestedSat, receivedSat].map((sat) => BigInt(sat as number) * MSAT_PER_SAT) as [
     bigint,

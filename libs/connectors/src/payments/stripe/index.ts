@@ -8,11 +8,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Stripe } from 'stripe';
 import {
   type BackendPayment,
+  type CreatedPayment,
   type PaymentBackend,
   type PaymentRequest,
-  type RequestedPayment,
-  UpstreamFailure,
-  type WebHook,
+  UpstreamError,
+  type WebhookRequest,
 } from '#application';
 import type { BackendKind } from '../backend-kind.ts';
 import { EVENT_TYPES, type Reported, reportedIn } from './events.ts';
@@ -60,7 +60,7 @@ export class StripeAccount implements PaymentBackend {
     this.http = new BoundedHttp(settings.stripeUrl);
   }
 
-  async request({ topupId, units, memo, expirySeconds, returnUrl }: PaymentRequest): Promise<RequestedPayment> {
+  async request({ topupId, units, memo, expirySeconds, returnUrl }: PaymentRequest): Promise<CreatedPayment> {
     if (returnUrl === undefined) throw new Error('a customer who is sent to Stripe needs a page to come back to');
     const seconds = Math.min(Math.max(expirySeconds, MIN_SESSION_SECONDS), MAX_SESSION_SECONDS);
     const cents = Number(units);
@@ -105,7 +105,7 @@ export class StripeAccount implements PaymentBackend {
     }
   }
 
-  async notified({ headers, body }: WebHook): Promise<readonly string[] | undefined> {
+  async notified({ headers, body }: WebhookRequest): Promise<readonly string[] | undefined> {
     const secret = this.settings.stripeWebhookSecret;
     const signature = headers['stripe-signature'];
     if (secret === undefined || typeof signature !== 'string') return undefined;
@@ -179,7 +179,7 @@ export class StripeAccount implements PaymentBackend {
     try {
       return await this.ask(question);
     } catch (error) {
-      if (error instanceof UpstreamFailure && error.status === 404) return undefined;
+      if (error instanceof UpstreamError && error.status === 404) return undefined;
       throw error;
     }
   }
@@ -213,20 +213,19 @@ function believing<T>(read: () => T): T {
     return read();
   } catch (error) {
     if (!(error instanceof Unbelievable)) throw error;
-    throw new UpstreamFailure('upstream_error', `What Stripe answered ${error.message}`);
+    throw new UpstreamError('upstream_error', `What Stripe answered ${error.message}`);
   }
 }
 
 /** Nothing of the library's error goes on but its kind: it has what was sent and answered. */
 function failure(error: unknown): Error {
   const { type, statusCode, code, requestId } = error as Partial<Stripe.errors.StripeError>;
-  if (error instanceof UpstreamFailure) return error;
+  if (error instanceof UpstreamError) return error;
   // The library trips over what is built otherwise than it expects, and says so in words that repeat the answer.
-  if (typeof type !== 'string')
-    return new UpstreamFailure('upstream_error', 'Stripe sent an answer that cannot be read');
-  if (statusCode === undefined) return new UpstreamFailure('upstream_unavailable', 'Stripe cannot be reached');
+  if (typeof type !== 'string') return new UpstreamError('upstream_error', 'Stripe sent an answer that cannot be read');
+  if (statusCode === undefined) return new UpstreamError('upstream_unavailable', 'Stripe cannot be reached');
   const about = [type, code].filter((each) => typeof each === 'string').join(', ');
   // Its id is not in the words: what many requests meet is one alarm.
   const more = { status: statusCode, ...(requestId === undefined ? {} : { vendorId: requestId }) };
-  return new UpstreamFailure('upstream_error', `Stripe answered with status ${statusCode} (${about})`, more);
+  return new UpstreamError('upstream_error', `Stripe answered with status ${statusCode} (${about})`, more);
 }

@@ -17,7 +17,7 @@ export class BoundedHttp implements Client {
     return 'undici';
   }
 
-  /** @throws UpstreamFailure, or a `TimeoutError`; the library takes both for a connection that failed */
+  /** @throws UpstreamError, or a `TimeoutError`; the library takes both for a connection that failed */
   async makeRequest(
     ...[, , path, method, headers, sent, , timeout]: Parameters<Client['makeRequest']>
   ): Promise<Response> {

@@ -337,7 +337,7 @@ describe('what goes wrong', () => {
   ])('such as %s is a failure that names it, and no secret', async (_, status, body, message) => {
     const account = await answering(status, body);
     const error = await account.look(['cs_1']).catch((failure: unknown) => failure);
-    expect(error).toMatchObject({ name: 'UpstreamFailure', message });
+    expect(error).toMatchObject({ name: 'UpstreamError', message });
     const { inspect } = await import('node:util');
     expect(inspect(error, { depth: 20 })).not.toContain(KEY);
   });

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { ChatCall, StreamedAnswer, WholeAnswer } from '#application';
+import type { ChatCall, Completion, CompletionStream } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { VendorHttp } from '../../http/provider-http.ts';
 import { anthropic } from './index.ts';
@@ -36,14 +36,14 @@ function callOf(content: string, more: object = {}, signal = AbortSignal.timeout
   };
 }
 
-async function whole(content: string, more?: object): Promise<WholeAnswer> {
+async function whole(content: string, more?: object): Promise<Completion> {
   const answer = await chat.chat(callOf(content, more));
   if (answer.kind !== 'whole') throw new Error('a stream');
   return answer;
 }
 
 interface Streamed {
-  readonly answer: StreamedAnswer;
+  readonly answer: CompletionStream;
   // biome-ignore lint/suspicious/noExplicitAny: chunks of every shape
   readonly chunks: readonly any[];
   readonly failure: unknown;

@@ -1,4 +1,10 @@
-import { type ChatCall, type Sampling, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
+import {
+  type AppliedSampling,
+  type ChatCall,
+  type Completion,
+  type CompletionStream,
+  UpstreamError,
+} from '#application';
 import { type HttpEndpoint, refusal } from '../../http/json-http-client.ts';
 import type { Headers } from '../../http/stream-relay.ts';
 import type { Fields } from './body.ts';
@@ -22,13 +28,13 @@ export class AnthropicChat {
     private readonly defaultMaxTokens = DEFAULT_MAX_TOKENS,
   ) {}
 
-  async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
+  async complete(call: ChatCall): Promise<Completion | CompletionStream> {
     const request = messagesRequest(call.body, this.defaultMaxTokens, call.search);
     const sampling = sampledOtherwise(call.body, request);
     return { ...(await this.asked(call, { ...request, stream: call.stream })), ...(sampling ? { sampling } : {}) };
   }
 
-  private async asked(call: ChatCall, request: object): Promise<WholeAnswer | StreamedAnswer> {
+  private async asked(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
     const { stream, withoutReasoning, identity, search, signal } = call;
     if (!stream) {
       const text = await this.endpoint.whole(request, signal);
@@ -42,7 +48,7 @@ export class AnthropicChat {
 }
 
 /** What was said otherwise than the caller has; nothing for nothing. */
-function sampledOtherwise(body: Fields, request: Fields): Sampling | undefined {
+function sampledOtherwise(body: Fields, request: Fields): AppliedSampling | undefined {
   const fields = (['temperature', 'top_p'] as const).filter(
     (field) => (body[field] ?? null) !== null && body[field] !== request[field],
   );
@@ -50,10 +56,10 @@ function sampledOtherwise(body: Fields, request: Fields): Sampling | undefined {
   return Object.fromEntries(fields.map((field) => [field, (request[field] as number | undefined) ?? null]));
 }
 
-export function refusalOf(status: number, headers: Headers, text: string): UpstreamFailure {
+export function refusalOf(status: number, headers: Headers, text: string): UpstreamError {
   if (status === OVERLOADED) {
     const { retryAfterSeconds } = refusal(status, headers, text);
-    return new UpstreamFailure('upstream_unavailable', 'The upstream is overloaded; try again later', {
+    return new UpstreamError('upstream_unavailable', 'The upstream is overloaded; try again later', {
       status,
       retryAfterSeconds,
     });
@@ -61,7 +67,7 @@ export function refusalOf(status: number, headers: Headers, text: string): Upstr
   const failure = refusal(status, headers, text);
   // Our own account with Anthropic is empty, which is reported as if the request were wrong. That is not the caller's business.
   if (status === 400 && /credit balance/i.test(failure.said ?? '')) {
-    return new UpstreamFailure('upstream_error', 'The upstream does not serve us', { status });
+    return new UpstreamError('upstream_error', 'The upstream does not serve us', { status });
   }
   // Anthropic has no word for it, only this sentence.
   if (!/prompt is too long/i.test(failure.said ?? '')) return failure;

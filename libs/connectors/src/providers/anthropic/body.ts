@@ -1,5 +1,5 @@
 /** What is read of a chat request in OpenAI's shape. */
-import { type Reasoning, UpstreamFailure } from '#application';
+import { type Reasoning, UpstreamError } from '#application';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -22,8 +22,8 @@ export interface ChatRequestBody extends Fields {
 }
 
 /** What the caller must have and Anthropic cannot give. */
-export function unsupported(message: string): UpstreamFailure {
-  return new UpstreamFailure('invalid_request', message);
+export function unsupported(message: string): UpstreamError {
+  return new UpstreamError('invalid_request', message);
 }
 
 /**

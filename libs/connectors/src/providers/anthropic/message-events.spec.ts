@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { MessageEvents } from './message-events.ts';
 
 const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic', created: 7 };
@@ -259,7 +259,7 @@ describe('a stream that goes wrong', () => {
   ])('by %s is a failure with the code %s, in our words, after what came before', (type, code, message) => {
     const { chunks, failure } = translate(opening + printed(text('A')) + error(type));
     expect(chunks).toEqual([role, { content: 'A' }]);
-    expect(failure).toBeInstanceOf(UpstreamFailure);
+    expect(failure).toBeInstanceOf(UpstreamError);
     expect(failure).toMatchObject({ code, message, told: message });
   });
 

@@ -2,7 +2,7 @@
  * Anthropic's server-sent events on their way through, as OpenAI's chunks. Pieces of text, thinking and arguments, which
  * are nearly all that comes, are not parsed: the string goes from one JSON to the other as it stands.
  */
-import { type AnswerIdentity, type FailureCode, sseEvent, UpstreamFailure } from '#application';
+import { type CompletionIdentity, type FailureCode, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { LIMITING, TOOK_TOO_LONG } from '../../http/json-http-client.ts';
 import { vendorIdIn } from '../../http/parse-reported.ts';
@@ -68,7 +68,7 @@ export class MessageEvents extends EventTranslator {
 
   /** @param hidesReasoning nothing of the model's thoughts is passed on */
   constructor(
-    { id, model, provider, created }: AnswerIdentity,
+    { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
   ) {
     super();
@@ -210,10 +210,10 @@ export class MessageEvents extends EventTranslator {
 
   /** The first one is preceded by the role: not sooner, so that an upstream that fails before it can be asked again. */
   private chunk(delta: string, finish = 'null'): string {
-    const chunk = sseEvent(`${this.head}${delta},"finish_reason":${finish}}]}`);
+    const chunk = formatSseEvent(`${this.head}${delta},"finish_reason":${finish}}]}`);
     if (this.opened) return chunk;
     this.opened = true;
-    return sseEvent(`${this.head}{"role":"assistant","content":""},"finish_reason":null}]}`) + chunk;
+    return formatSseEvent(`${this.head}{"role":"assistant","content":""},"finish_reason":null}]}`) + chunk;
   }
 }
 
@@ -230,11 +230,11 @@ function parse(json: string): Event {
   try {
     return JSON.parse(Buffer.from(json, 'latin1').toString('utf8')) as Event;
   } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+    throw new UpstreamError('upstream_error', 'The upstream sent an event that is not JSON', { cause });
   }
 }
 
-function failure(error: Event['error']): UpstreamFailure {
+function failure(error: Event['error']): UpstreamError {
   const [code, message] = FAILURES.get(error?.type) ?? ['upstream_error', 'The upstream broke off the answer'];
-  return new UpstreamFailure(code, message);
+  return new UpstreamError(code, message);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import type { Fields } from './body.ts';
 import { messagesRequest } from './request.ts';
 
@@ -387,7 +387,7 @@ describe('what Anthropic cannot do is refused', () => {
     ['a choice of several tools', { tools: [weather], tool_choice: { type: 'allowed_tools' } }],
     ['arguments that are no JSON', { messages: [{ role: 'assistant', tool_calls: [call('a', '{')] }] }],
   ])('%s', (_, body) => {
-    expect(() => translated(body)).toThrow(UpstreamFailure);
+    expect(() => translated(body)).toThrow(UpstreamError);
     expect(() => translated(body)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   });
 });

@@ -8,7 +8,7 @@ import { isAdaptive, thinkingFor } from './thinking.ts';
 
 /**
  * @param search what Anthropic may search the web for, if it may
- * @throws UpstreamFailure with `invalid_request` for what the caller must have and Anthropic cannot give
+ * @throws UpstreamError with `invalid_request` for what the caller must have and Anthropic cannot give
  */
 export function messagesRequest(
   body: ChatRequestBody,

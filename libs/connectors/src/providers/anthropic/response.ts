@@ -1,5 +1,5 @@
 /** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
-import { type AnswerIdentity, UpstreamFailure, type WholeAnswer } from '#application';
+import { type Completion, type CompletionIdentity, UpstreamError } from '#application';
 import { vendorIdIn } from '../../http/parse-reported.ts';
 import { wordsIn } from '../chat/partial-text.ts';
 import { annotationsOf, type Block, finishReason, reasoningDetail } from './blocks.ts';
@@ -20,12 +20,12 @@ interface Wanted {
   readonly searched?: boolean;
 }
 
-/** @throws UpstreamFailure when the body is no message */
+/** @throws UpstreamError when the body is no message */
 export function wholeAnswer(
   text: string,
-  identity: AnswerIdentity,
+  identity: CompletionIdentity,
   { withoutReasoning = false, searched = false }: Wanted = {},
-): WholeAnswer {
+): Completion {
   const message = parseMessage(text);
   const { content, stop_reason, stop_sequence, usage } = message;
   const choice = {
@@ -53,7 +53,7 @@ function parseMessage(text: string): AnthropicMessage {
   } catch {} // judged with everything else that is not an answer
   if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
     const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(message) };
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a message', more);
+    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a message', more);
   }
   return message as AnthropicMessage;
 }
@@ -92,7 +92,7 @@ function annotationsIn(content: readonly Block[]): readonly object[] {
   });
 }
 
-function searchesIn(content: readonly Block[], usage: unknown): WholeAnswer['searches'] {
+function searchesIn(content: readonly Block[], usage: unknown): Completion['searches'] {
   const searches = new Searches();
   for (const block of content) {
     if (block.type === 'server_tool_use' && block.name === WEB_SEARCH) searches.begin(block.id, block.input);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { SearchNote } from '#application';
+import type { SearchStatus } from '#application';
 import { wholeAnswer } from './response.ts';
 import { SearchEvents } from './search-events.ts';
 
@@ -36,7 +36,7 @@ const content = [
   { type: 'tool_use', id: 't1', name: 'book', input: { a: 1 } },
 ] as const;
 const usage = { input_tokens: 9, output_tokens: 5, server_tool_use: { web_search_requests: 1 } };
-const notes: readonly SearchNote[] = [
+const notes: readonly SearchStatus[] = [
   { at: 0, query: '"Ur"', state: 'completed', found: [{ url: 'https://a.example', title: 'A' }] },
   { at: 1, query: 'more', state: 'failed' },
 ];
@@ -72,7 +72,7 @@ function streamed(reported: object | undefined): string {
 function translate(body: string, size: number) {
   const events = new SearchEvents(identity);
   const translated: unknown[] = [];
-  const pass = (piece: Uint8Array, search?: SearchNote) => {
+  const pass = (piece: Uint8Array, search?: SearchStatus) => {
     const all = Buffer.from(piece)
       .toString()
       .split('\n\n')

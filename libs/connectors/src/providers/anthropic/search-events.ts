@@ -1,4 +1,4 @@
-import type { SearchNote } from '#application';
+import type { SearchStatus } from '#application';
 import { NO_EVENTS, type Pass } from '../../http/stream-relay.ts';
 import { annotationsOf, type Block, type Citation } from './blocks.ts';
 import { type Event, type Kind, MessageEvents } from './message-events.ts';
@@ -16,7 +16,7 @@ interface Watched {
 export class SearchEvents extends MessageEvents {
   private readonly searches = new Searches();
   private readonly watched = new Map<number, Watched>();
-  private notes: SearchNote[] = [];
+  private notes: SearchStatus[] = [];
   /** Characters of all texts so far. */
   private length = 0;
 

@@ -1,5 +1,5 @@
 /** Searches that Anthropic makes by itself: as they stand in an answer, and as they are reported. */
-import type { SearchNote } from '#application';
+import type { SearchStatus } from '#application';
 import { tokenCount } from '../../http/parse-reported.ts';
 import type { SearchResultBlock } from './blocks.ts';
 
@@ -10,14 +10,14 @@ export const SEARCH_TOOL = 'web_search_20250305';
 
 /** The searches of one answer, in the order in which they started. */
 export class Searches {
-  private readonly started = new Map<string, SearchNote>();
-  private readonly ended: SearchNote[] = [];
+  private readonly started = new Map<string, SearchStatus>();
+  private readonly ended: SearchStatus[] = [];
   private reported: number | undefined;
 
   /** @param input the arguments of the tool */
-  begin(id: string, input: unknown): SearchNote {
+  begin(id: string, input: unknown): SearchStatus {
     const { query } = (input ?? {}) as { query?: unknown };
-    const note: SearchNote = {
+    const note: SearchStatus = {
       at: this.started.size,
       query: typeof query === 'string' ? query : '',
       state: 'searching',
@@ -26,9 +26,9 @@ export class Searches {
     return note;
   }
 
-  end({ tool_use_id, content }: SearchResultBlock): SearchNote {
+  end({ tool_use_id, content }: SearchResultBlock): SearchStatus {
     const note = this.started.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
-    const ended: SearchNote = Array.isArray(content)
+    const ended: SearchStatus = Array.isArray(content)
       ? { ...note, state: 'completed', found: content.flatMap(pageIn) }
       : { ...note, state: 'failed' };
     this.ended.push(ended);
@@ -41,7 +41,7 @@ export class Searches {
     this.reported = tokenCount(own?.web_search_requests) ?? this.reported;
   }
 
-  get notes(): readonly SearchNote[] {
+  get notes(): readonly SearchStatus[] {
     return this.ended;
   }
 

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { DataAnswer, DataCall, UpstreamFailure } from '#application';
+import type { DataCall, DataResponse, UpstreamError } from '#application';
 import { type Answering, AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
 import { VendorHttp } from '../../http/provider-http.ts';
 import { Redaction } from '../../http/redaction.ts';
@@ -34,21 +34,21 @@ const call = (more: Partial<DataCall> = {}): DataCall => ({
 const get: Partial<DataCall> = { method: 'GET', body: undefined };
 const file = { ...get, isFile: true };
 
-function ask(answer: Answering, more?: Partial<DataCall>, place?: CredentialPlace): Promise<DataAnswer> {
+function ask(answer: Answering, more?: Partial<DataCall>, place?: CredentialPlace): Promise<DataResponse> {
   server.answer = answer;
   return data({ http, credential: SECRET }, vendor(place)).data(call(more));
 }
 
-async function failing(answer: Answering, more?: Partial<DataCall>): Promise<UpstreamFailure> {
+async function failing(answer: Answering, more?: Partial<DataCall>): Promise<UpstreamError> {
   return ask(answer, more).then(
     () => {
       throw new Error('it was answered');
     },
-    (failure: UpstreamFailure) => failure,
+    (failure: UpstreamError) => failure,
   );
 }
 
-async function bytesOf({ bytes }: DataAnswer): Promise<Buffer> {
+async function bytesOf({ bytes }: DataResponse): Promise<Buffer> {
   if (bytes instanceof Uint8Array) return Buffer.from(bytes);
   const pieces: Uint8Array[] = [];
   for await (const piece of bytes) pieces.push(piece);

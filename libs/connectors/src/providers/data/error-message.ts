@@ -1,5 +1,5 @@
 /** What a vendor of data means by a status that is no success. */
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { refusalWith } from '../../http/json-http-client.ts';
 import type { AnswerHeaders } from '../../http/provider-request.ts';
 
@@ -10,15 +10,15 @@ const ABOUT_US =
 const FIELDS = ['message', 'error', 'errors', 'detail', 'details', 'error_message', 'msg', 'title', 'description'];
 const DEEPEST = 4;
 
-export function complaint(status: number, headers: AnswerHeaders, text: string): UpstreamFailure {
+export function complaint(status: number, headers: AnswerHeaders, text: string): UpstreamError {
   const said = saidIn(text);
   const isOurs = ABOUT_US.test(text) || ABOUT_US.test(said ?? '');
   if (status === 404) {
     const words = isOurs ? {} : { said };
-    return new UpstreamFailure('invalid_request', 'The upstream has found nothing', { status, ...words });
+    return new UpstreamError('invalid_request', 'The upstream has found nothing', { status, ...words });
   }
   if (isOurs && (status === 400 || status === 422))
-    return new UpstreamFailure('upstream_error', 'The upstream refused us', { status });
+    return new UpstreamError('upstream_error', 'The upstream refused us', { status });
   return refusalWith(status, headers, { said });
 }
 

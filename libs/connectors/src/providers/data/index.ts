@@ -1,5 +1,5 @@
 /** Vendors that sell data: what each is asked, and where, is said by the entries of the catalogue. */
-import { type DataAnswer, type DataCall, type Provider, UpstreamFailure } from '#application';
+import { type DataCall, type DataResponse, type Provider, UpstreamError } from '#application';
 import { textIn, vendorIdIn } from '../../http/parse-reported.ts';
 import type { VendorHttp } from '../../http/provider-http.ts';
 import type { AnswerHeaders, VendorAnswer } from '../../http/provider-request.ts';
@@ -32,7 +32,7 @@ export function lookUps(
   };
 }
 
-async function lookedUp(http: VendorHttp, call: DataCall): Promise<DataAnswer> {
+async function lookedUp(http: VendorHttp, call: DataCall): Promise<DataResponse> {
   const { method, path, query, body, headers, billsOn, signal } = call;
   const search = new URLSearchParams(query as [string, string][]).toString();
   const answer = await http.request(search === '' ? path : `${path}?${search}`, {
@@ -47,7 +47,7 @@ async function lookedUp(http: VendorHttp, call: DataCall): Promise<DataAnswer> {
   return call.isFile ? fileIn(answer, http.redaction) : dataIn(answer, http.redaction);
 }
 
-async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataAnswer> {
+async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataResponse> {
   const { status, headers } = answer;
   const mediaType = String(headers['content-type'] ?? '').trim();
   const vendorId = idIn(headers, redaction);
@@ -57,10 +57,10 @@ async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataA
   throw useless('The upstream sent something else than a file', status, vendorId);
 }
 
-async function dataIn(answer: VendorAnswer, redaction: Redaction): Promise<DataAnswer> {
+async function dataIn(answer: VendorAnswer, redaction: Redaction): Promise<DataResponse> {
   const { status, headers } = answer;
   const known = idIn(headers, redaction);
-  const received = await answer.bytes(MAX_ANSWER_BYTES).catch((failure: UpstreamFailure) => {
+  const received = await answer.bytes(MAX_ANSWER_BYTES).catch((failure: UpstreamError) => {
     throw failure.with({ delivered: '', vendorId: known });
   });
   try {
@@ -73,8 +73,8 @@ async function dataIn(answer: VendorAnswer, redaction: Redaction): Promise<DataA
 }
 
 /** It has answered, and will invoice that. */
-function useless(message: string, status: number, vendorId: string | undefined): UpstreamFailure {
-  return new UpstreamFailure('upstream_error', message, { status, delivered: '', vendorId });
+function useless(message: string, status: number, vendorId: string | undefined): UpstreamError {
+  return new UpstreamError('upstream_error', message, { status, delivered: '', vendorId });
 }
 
 function idIn(headers: AnswerHeaders, redaction: Redaction): string | undefined {

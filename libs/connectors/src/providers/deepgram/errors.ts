@@ -1,5 +1,5 @@
 /** What Deepgram says when it refuses or fails: https://developers.deepgram.com/docs/errors */
-import type { UpstreamFailure } from '#application';
+import type { UpstreamError } from '#application';
 import { refusalWith } from '../../http/json-http-client.ts';
 import { vendorIdIn } from '../../http/parse-reported.ts';
 import type { AnswerHeaders } from '../../http/provider-request.ts';
@@ -11,7 +11,7 @@ export function requestIdIn(headers: AnswerHeaders): string | undefined {
 }
 
 /** An answer of Deepgram's with a status that is no success. */
-export function deepgramRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+export function deepgramRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
   const vendorId = requestIdIn(headers);
   // Where it cannot read a file it says so with a status of its own.
   const judged = status === 415 ? 400 : status;

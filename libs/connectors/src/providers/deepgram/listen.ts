@@ -1,6 +1,6 @@
 /** Deepgram's transcriptions: https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded */
 import { createReadStream } from 'node:fs';
-import { type SpokenWord, type Transcript, type TranscriptionCall, UpstreamFailure } from '#application';
+import { type SpokenWord, type Transcript, type TranscriptionCall, UpstreamError } from '#application';
 import { millisecondsIn, secondsIn, textIn, vendorIdIn } from '../../http/parse-reported.ts';
 import type { VendorHttp } from '../../http/provider-http.ts';
 import { deepgramRefusal, requestIdIn } from './errors.ts';
@@ -41,7 +41,7 @@ function transcriptIn(answer: unknown, id: string | undefined): Transcript {
   const [channel] = Array.isArray(results?.channels) ? results.channels : [];
   const [heard] = Array.isArray(channel?.alternatives) ? channel.alternatives : [];
   if (typeof heard?.transcript !== 'string')
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is no transcript', {
+    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is no transcript', {
       status: 200,
       delivered: '',
       vendorId,

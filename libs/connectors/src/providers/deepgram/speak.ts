@@ -1,5 +1,5 @@
 /** Deepgram's speech: https://developers.deepgram.com/reference/text-to-speech/speak-request */
-import type { Speech, SpeechCall } from '#application';
+import type { SpeechAudio, SpeechCall } from '#application';
 import { headerCount } from '../../http/parse-reported.ts';
 import type { VendorHttp } from '../../http/provider-http.ts';
 import { soundOf } from '../../http/speech-response.ts';
@@ -22,7 +22,7 @@ export async function speak(
   http: VendorHttp,
   headers: Readonly<Record<string, string>>,
   { input, voice, parameters, signal }: SpeechCall,
-): Promise<Speech> {
+): Promise<SpeechAudio> {
   const format = FORMATS[String(parameters.response_format)] ?? FORMATS.mp3;
   const query = new URLSearchParams({ model: voice, ...format, mip_opt_out: 'false', ...paceOf(voice, parameters) });
   const answer = await http.request(`/v1/speak?${query}`, {

@@ -1,11 +1,11 @@
 /** The evidence of an enclave, as it gives it: whoever encrypts for it judges it. */
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { refusalWith } from '../../http/json-http-client.ts';
 import type { VendorHttp } from '../../http/provider-http.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
-/** @throws UpstreamFailure */
+/** @throws UpstreamError */
 export async function attestationOf(
   http: VendorHttp,
   enclave: string,
@@ -17,11 +17,11 @@ export async function attestationOf(
     signal,
     refusalOf: (status, headers) =>
       status < 500 && status !== 429
-        ? new UpstreamFailure('upstream_error', 'The enclave gives no attestation', { status })
+        ? new UpstreamError('upstream_error', 'The enclave gives no attestation', { status })
         : refusalWith(status, headers),
   });
   const bundle = parsed(await answer.bytes(MAX_BYTES));
-  if (bundle === undefined) throw new UpstreamFailure('upstream_error', 'The enclave gives no attestation');
+  if (bundle === undefined) throw new UpstreamError('upstream_error', 'The enclave gives no attestation');
   return bundle;
 }
 

@@ -1,11 +1,11 @@
 /** One encrypted chat. Nothing that an enclave says in plain text is passed on: it may be what the user wrote. */
 import {
+  type EncryptedChunk,
+  EncryptedErrorResponse,
+  type EncryptedResponse,
+  type EncryptedResponseHead,
   type PrivateChatCall,
-  type SealedAnswer,
-  type SealedHead,
-  type SealedPiece,
-  SealedRefusal,
-  UpstreamFailure,
+  UpstreamError,
 } from '#application';
 import type { Usage } from '#domain';
 import { ENCAPSULATED_KEY, FrameSizes, isHeaderValue, KEY_CONFIG_PROBLEM, RESPONSE_NONCE, TAG_BYTES } from '#ehbp';
@@ -21,8 +21,12 @@ const REPORT = /^prompt=(\d{1,9}),completion=(\d{1,9})(,total=\d{1,10})?$/;
 const VENDOR_ID = /^(req_|chatcmpl-)?[0-9a-f-]{8,64}$/;
 const REFUSED = 'The enclave refused the request';
 
-/** @throws SealedRefusal, UpstreamFailure */
-export async function privateChat(http: VendorHttp, credential: string, call: PrivateChatCall): Promise<SealedAnswer> {
+/** @throws EncryptedErrorResponse, UpstreamError */
+export async function privateChat(
+  http: VendorHttp,
+  credential: string,
+  call: PrivateChatCall,
+): Promise<EncryptedResponse> {
   const { enclave, encapsulatedKey, stream, body, signal } = call;
   let isSent = false;
   const sent = async function* () {
@@ -44,13 +48,13 @@ export async function privateChat(http: VendorHttp, credential: string, call: Pr
       refusalOf,
     })
     .catch((error: unknown) => {
-      throw error instanceof UpstreamFailure ? asBegun(error, isSent) : error;
+      throw error instanceof UpstreamError ? asBegun(error, isSent) : error;
     });
   const { headers } = answer;
   const nonce = textOf(headers, RESPONSE_NONCE);
   if (answer.status !== 200 || nonce === undefined || !isHeaderValue(nonce)) {
     await answer.bytes(0).catch(() => {}); // hangs up
-    throw new UpstreamFailure('upstream_error', 'The enclave did not encrypt its answer', { delivered: '' });
+    throw new UpstreamError('upstream_error', 'The enclave did not encrypt its answer', { delivered: '' });
   }
   const usageText = reportIn(textOf(headers, USAGE));
   const trailer = () => reportIn(textOf(answer.trailers(), USAGE));
@@ -63,36 +67,36 @@ export async function privateChat(http: VendorHttp, credential: string, call: Pr
   };
 }
 
-/** @throws UpstreamFailure also when it ends in the middle of a frame, and when a frame is longer than there are any */
-async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<SealedPiece> {
+/** @throws UpstreamError also when it ends in the middle of a frame, and when a frame is longer than there are any */
+async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<EncryptedChunk> {
   const sizes = new FrameSizes();
   for await (const bytes of pieces) {
     if (bytes.length === 0) continue;
     const frames = sizes.add(bytes).map((size) => Math.max(size - TAG_BYTES, 0));
     yield { bytes, frames, missing: sizes.missing };
   }
-  if (!sizes.isAtBorder) throw new UpstreamFailure('upstream_error', 'The enclave broke off its answer');
+  if (!sizes.isAtBorder) throw new UpstreamError('upstream_error', 'The enclave broke off its answer');
 }
 
 /** An enclave that has had all of a request has begun with it, unless it refused; any other has not. */
-function asBegun(failure: UpstreamFailure, isSent: boolean): UpstreamFailure {
+function asBegun(failure: UpstreamError, isSent: boolean): UpstreamError {
   if (failure.status !== undefined || failure.unsent) return failure;
   return failure.with({ delivered: isSent ? '' : undefined });
 }
 
-function refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamFailure {
+function refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamError {
   const nonce = textOf(headers, RESPONSE_NONCE);
   const isError = status >= 400 && status <= 599;
   // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
   const failure =
     status === 404
-      ? new UpstreamFailure('upstream_error', REFUSED, { status })
+      ? new UpstreamError('upstream_error', REFUSED, { status })
       : refusalWith(status, headers, { said: REFUSED });
   if (isError && nonce !== undefined && isHeaderValue(nonce))
-    return new SealedRefusal(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
+    return new EncryptedErrorResponse(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
   if (status !== 422 || !isOfKey(text)) return failure;
   const problem = JSON.stringify({ type: KEY_CONFIG_PROBLEM, title: 'The enclave has another key' });
-  return new SealedRefusal(
+  return new EncryptedErrorResponse(
     failure,
     { status, mediaType: 'application/problem+json', nonce: undefined },
     Buffer.from(problem),
@@ -108,7 +112,7 @@ function isOfKey(text: string): boolean {
 }
 
 /** What is passed on says no more than how the answer comes. */
-function mediaTypeIn(headers: AnswerHeaders): SealedHead['mediaType'] {
+function mediaTypeIn(headers: AnswerHeaders): EncryptedResponseHead['mediaType'] {
   return /^text\/event-stream\b/i.test(textOf(headers, 'content-type') ?? '')
     ? 'text/event-stream'
     : 'application/json';

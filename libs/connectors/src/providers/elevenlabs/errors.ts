@@ -1,5 +1,5 @@
 /** What ElevenLabs says when it refuses or fails: https://elevenlabs.io/docs/eleven-api/resources/errors */
-import type { UpstreamFailure } from '#application';
+import type { UpstreamError } from '#application';
 import { refusalWith } from '../../http/json-http-client.ts';
 import { vendorIdIn } from '../../http/parse-reported.ts';
 import type { AnswerHeaders } from '../../http/provider-request.ts';
@@ -11,7 +11,7 @@ export function requestIdIn(headers: AnswerHeaders): string | undefined {
 }
 
 /** An answer of ElevenLabs' with a status that is no success. */
-export function elevenLabsRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+export function elevenLabsRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
   return refusalWith(status, headers, { said: wordsIn(body) }).with({ vendorId: requestIdIn(headers) });
 }
 

@@ -1,5 +1,5 @@
 /** ElevenLabs' text to speech: https://elevenlabs.io/docs/api-reference/text-to-speech/stream */
-import type { Provider, Speech, SpeechCall } from '#application';
+import type { Provider, SpeechAudio, SpeechCall } from '#application';
 import { headerCount } from '../../http/parse-reported.ts';
 import type { VendorHttp } from '../../http/provider-http.ts';
 import { soundOf } from '../../http/speech-response.ts';
@@ -32,7 +32,7 @@ async function speak(
   http: VendorHttp,
   headers: Readonly<Record<string, string>>,
   { model, input, voice, parameters, signal }: SpeechCall,
-): Promise<Speech> {
+): Promise<SpeechAudio> {
   const { response_format, speed, language } = parameters;
   const format = FORMATS[String(response_format)] ?? FORMATS.mp3;
   const pace = speed === undefined ? undefined : Math.min(Math.max(Number(speed), SLOWEST), FASTEST);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { VendorHttp } from '../../http/provider-http.ts';
 import { ExaSearch, SEARCH_REQUEST } from './exa-search.ts';
 
@@ -52,8 +52,8 @@ test('results have a title and a text, whatever comes', async () => {
 });
 
 async function fails(searching: Promise<unknown>, code: string, message: RegExp): Promise<void> {
-  const failure = (await searching.catch((error) => error)) as UpstreamFailure;
-  expect(failure).toBeInstanceOf(UpstreamFailure);
+  const failure = (await searching.catch((error) => error)) as UpstreamError;
+  expect(failure).toBeInstanceOf(UpstreamError);
   expect([failure.code, failure.message]).toEqual([code, expect.stringMatching(message)]);
 }
 
@@ -89,7 +89,7 @@ describe('a search that fails', () => {
     answer = () => {};
     const abort = new AbortController();
     const searching = search(abort.signal).catch((error) => error);
-    abort.abort(new UpstreamFailure('shutdown', 'The gateway is shutting down'));
+    abort.abort(new UpstreamError('shutdown', 'The gateway is shutting down'));
     expect(await searching).toMatchObject({ code: 'shutdown' });
   });
 });

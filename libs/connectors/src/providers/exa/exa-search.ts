@@ -1,4 +1,10 @@
-import { type Found, MAX_RESULT_CHARACTERS, type SearchQuery, type SearchResult, UpstreamFailure } from '#application';
+import {
+  MAX_RESULT_CHARACTERS,
+  type SearchQuery,
+  type SearchResult,
+  UpstreamError,
+  type WebSearchResponse,
+} from '#application';
 import { anything, fields } from '../../http/field-filter.ts';
 import type { HttpEndpoint } from '../../http/json-http-client.ts';
 import { vendorIdIn } from '../../http/parse-reported.ts';
@@ -24,7 +30,14 @@ export class ExaSearch {
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
-  async search({ query, maxResults, includeDomains, excludeDomains, location, signal }: SearchQuery): Promise<Found> {
+  async search({
+    query,
+    maxResults,
+    includeDomains,
+    excludeDomains,
+    location,
+    signal,
+  }: SearchQuery): Promise<WebSearchResponse> {
     const body = {
       query,
       type: 'auto',
@@ -35,7 +48,7 @@ export class ExaSearch {
       contents: { text: { maxCharacters: MAX_RESULT_CHARACTERS } },
     };
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(this.timeoutMs)]);
-    const text = await this.endpoint.whole(body, inTime).catch((failure: UpstreamFailure) => {
+    const text = await this.endpoint.whole(body, inTime).catch((failure: UpstreamError) => {
       throw ofSearch(failure);
     });
     const answer = answerIn(text);
@@ -54,7 +67,7 @@ function answerIn(text: string): Answer {
     answer = JSON.parse(text);
   } catch {} // judged with everything else that is no answer
   if (Array.isArray(answer?.results)) return answer as Answer;
-  throw new UpstreamFailure('upstream_error', 'The web search sent no results', {
+  throw new UpstreamError('upstream_error', 'The web search sent no results', {
     vendorId: vendorIdIn({ id: answer?.requestId }),
   });
 }
@@ -70,11 +83,11 @@ function resultsIn({ results }: Answer): readonly SearchResult[] {
 }
 
 /** A search that is refused is our affair: the caller's words are not at fault. */
-function ofSearch(failure: UpstreamFailure): UpstreamFailure {
+function ofSearch(failure: UpstreamError): UpstreamError {
   const { code, status } = failure;
   if (code === 'invalid_request') {
-    return new UpstreamFailure('upstream_error', 'The web search refused the request', { cause: failure });
+    return new UpstreamError('upstream_error', 'The web search refused the request', { cause: failure });
   }
   if (code !== 'upstream_unavailable' || status !== undefined) return failure;
-  return new UpstreamFailure(code, 'The web search cannot be reached', { cause: failure });
+  return new UpstreamError(code, 'The web search cannot be reached', { cause: failure });
 }

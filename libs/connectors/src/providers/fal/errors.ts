@@ -1,5 +1,5 @@
 /** What fal says when it refuses or fails: https://docs.fal.ai/model-apis/errors */
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { AGAINST_RULES, REFUSED } from '../../http/json-http-client.ts';
 import type { AnswerHeaders } from '../../http/provider-request.ts';
 import { retryAfterIn } from '../../http/retry-after.ts';
@@ -19,24 +19,24 @@ const OURS: ReadonlySet<number> = new Set([401, 402, 403]);
 const KNOWN_FIELDS: ReadonlySet<unknown> = new Set(['prompt', 'image_url', 'negative_prompt', 'seed', 'duration']);
 
 /** An answer of fal's with a status that is no success. */
-export function falRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+export function falRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
   const more = { status, ...retryAfterIn(headers) };
   if (status === 429)
-    return new UpstreamFailure('rate_limited', 'The upstream is limiting requests; try again later', more);
-  if (status === 408 || status === 504) return new UpstreamFailure('timeout', 'The upstream took too long', more);
+    return new UpstreamError('rate_limited', 'The upstream is limiting requests; try again later', more);
+  if (status === 408 || status === 504) return new UpstreamError('timeout', 'The upstream took too long', more);
   if (OURS.has(status) || status === 503)
-    return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
+    return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', more);
   if (status === 400 || status === 422) return refusedInput(body, more);
-  return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
+  return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, more);
 }
 
-function refusedInput(body: string, more: { readonly status: number }): UpstreamFailure {
+function refusedInput(body: string, more: { readonly status: number }): UpstreamError {
   const { loc, msg, type } = complaintIn(body);
   const about = { ...more, ...(typeof msg === 'string' ? { said: msg } : {}) };
-  if (AGAINST_POLICY.has(type)) return new UpstreamFailure('content_policy_violation', AGAINST_RULES, about);
+  if (AGAINST_POLICY.has(type)) return new UpstreamError('content_policy_violation', AGAINST_RULES, about);
   const field = Array.isArray(loc) ? loc.at(-1) : undefined;
   const param = KNOWN_FIELDS.has(field) ? { param: field as string } : {};
-  return new UpstreamFailure('invalid_request', REFUSED, { ...about, ...param });
+  return new UpstreamError('invalid_request', REFUSED, { ...about, ...param });
 }
 
 function complaintIn(body: string): Complaint {

@@ -1,5 +1,5 @@
 /** Images of fal's queue: https://docs.fal.ai/model-apis */
-import { type ImageCall, type MadeFile, type MadeImages, UpstreamFailure } from '#application';
+import { type GeneratedFile, type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import { Base64 } from '../../http/json-with-files.ts';
 import { inVendorsWords } from '../provider-parameters.ts';
 import type { FalQueue } from './queue.ts';
@@ -12,7 +12,7 @@ const COUNT = 'num_images';
 export class FalImages {
   constructor(private readonly queue: FalQueue) {}
 
-  async make({ model, prompt, images, count, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
+  async make({ model, prompt, images, count, parameters, wire, signal }: ImageCall): Promise<GeneratedImages> {
     const [image] = images;
     const { model: editing } = wire.withImage ?? {};
     const input = {
@@ -39,7 +39,7 @@ interface Result {
 }
 
 /** A picture that fal finds indecent is handed over black, and is billed. */
-function madeIn(result: unknown, vendorId: string): MadeImages {
+function madeIn(result: unknown, vendorId: string): GeneratedImages {
   const { images, image, has_nsfw_concepts: flags } = (result ?? {}) as Result;
   const all: readonly unknown[] = Array.isArray(images) ? images : image === undefined ? [] : [image];
   const isBlack = (i: number) => Array.isArray(flags) && flags[i] === true;
@@ -48,11 +48,11 @@ function madeIn(result: unknown, vendorId: string): MadeImages {
   if (files.length > 0) return { files, usage, vendorId };
   const more = { usage, vendorId };
   if (all.some((_, i) => isBlack(i)))
-    throw new UpstreamFailure('content_policy_violation', 'What was made is against the rules of the vendor', more);
-  throw new UpstreamFailure('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
+    throw new UpstreamError('content_policy_violation', 'What was made is against the rules of the vendor', more);
+  throw new UpstreamError('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
 }
 
-function fileIn(each: unknown): readonly MadeFile[] {
+function fileIn(each: unknown): readonly GeneratedFile[] {
   const url = (each as { readonly url?: unknown } | null)?.url;
   return typeof url === 'string' && url !== '' ? [{ kind: 'address', url }] : [];
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { VendorHook, VideoMaker } from '#application';
+import type { ProviderWebhook, VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
 import { VendorHttp } from '../../http/provider-http.ts';
@@ -16,7 +16,7 @@ const signal = new AbortController().signal;
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let opened: ReturnType<typeof fal>;
-let videos: VideoMaker;
+let videos: VideoProvider;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
   opened = at(`${sandbox.url}/fal`);
@@ -99,7 +99,7 @@ async function hookOf(directive: string) {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const submitted = await videos.submit(order(directive, `http://127.0.0.1:${port}/hook`));
-  const hook: VendorHook = await heard.promise;
+  const hook: ProviderWebhook = await heard.promise;
   server.close();
   return { hook, ...submitted };
 }

@@ -1,11 +1,11 @@
 /** Videos of fal's queue: https://docs.fal.ai/model-apis */
 import {
-  asFailure,
+  type ProviderWebhook,
   type SubmittedVideo,
-  type VendorHook,
-  type VideoLook,
-  type VideoMaker,
+  toUpstreamError,
   type VideoOrder,
+  type VideoProvider,
+  type VideoStatus,
 } from '#application';
 import { inVendorsWords } from '../provider-parameters.ts';
 import type { FalQueue } from './queue.ts';
@@ -16,7 +16,7 @@ const USUAL = { size: 'aspect_ratio', quality: 'resolution' };
 const ENDS: ReadonlySet<number | undefined> = new Set([400, 422, 500]);
 const REQUEST_ID = /^[\w-]{1,100}$/;
 
-export class FalVideos implements VideoMaker {
+export class FalVideos implements VideoProvider {
   constructor(
     private readonly queue: FalQueue,
     private readonly hooks: FalHooks,
@@ -33,13 +33,13 @@ export class FalVideos implements VideoMaker {
     return { reference: `${statusUrl} ${responseUrl}`, vendorId: requestId };
   }
 
-  async look(reference: string, signal: AbortSignal): Promise<VideoLook> {
+  async look(reference: string, signal: AbortSignal): Promise<VideoStatus> {
     const [statusUrl = '', responseUrl = ''] = reference.split(' ');
     if ((await this.queue.look({ statusUrl }, signal)) !== 'ended') return { state: 'pending' };
     try {
       return madeOf(await this.queue.result({ responseUrl }, signal));
     } catch (error) {
-      const failure = asFailure(error);
+      const failure = toUpstreamError(error);
       if (!ENDS.has(failure.status)) throw error;
       // What fails is not billed; of what it has made and then kept back fal does not say.
       const invoiced = failure.code === 'content_policy_violation' ? 'perhaps' : 'no';
@@ -48,7 +48,7 @@ export class FalVideos implements VideoMaker {
   }
 
   /** All requests of a model are its application's, which is the beginning of its name. */
-  async notified(hook: VendorHook, model: string): Promise<SubmittedVideo | undefined> {
+  async notified(hook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined> {
     if (!(await this.hooks.isSigned(hook))) return undefined;
     const requestId = requestIn(hook.body);
     if (requestId === undefined) return undefined;
@@ -57,7 +57,7 @@ export class FalVideos implements VideoMaker {
   }
 }
 
-function madeOf(result: unknown): VideoLook {
+function madeOf(result: unknown): VideoStatus {
   const { video } = (result ?? {}) as { readonly video?: { readonly url?: unknown } | null };
   const url = video?.url;
   if (typeof url === 'string' && url !== '')

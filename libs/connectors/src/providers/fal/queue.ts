@@ -3,7 +3,7 @@
  * https://docs.fal.ai/model-apis/model-endpoints/queue
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { asFailure, UpstreamFailure } from '#application';
+import { toUpstreamError, UpstreamError } from '#application';
 import { vendorIdIn } from '../../http/parse-reported.ts';
 import type { VendorHttp } from '../../http/provider-http.ts';
 import { falRefusal } from './errors.ts';
@@ -41,7 +41,7 @@ export class FalQueue {
     this.headers = { authorization: `Key ${credential}` };
   }
 
-  /** @throws UpstreamFailure; one without a `status` leaves it open whether it was taken */
+  /** @throws UpstreamError; one without a `status` leaves it open whether it was taken */
   async submit(
     model: string,
     input: Readonly<Record<string, unknown>>,
@@ -61,20 +61,20 @@ export class FalQueue {
     const { status_url: statusUrl, response_url: responseUrl, cancel_url: cancelUrl } = told ?? {};
     if (requestId !== undefined && isPlace(statusUrl) && isPlace(responseUrl) && isPlace(cancelUrl))
       return { requestId, statusUrl, responseUrl, cancelUrl };
-    throw new UpstreamFailure('upstream_error', 'The upstream does not say where its answer will be', {
+    throw new UpstreamError('upstream_error', 'The upstream does not say where its answer will be', {
       ...(requestId === undefined ? {} : { vendorId: requestId }),
     });
   }
 
-  /** Changes nothing, and may be repeated. @throws UpstreamFailure */
+  /** Changes nothing, and may be repeated. @throws UpstreamError */
   async look({ statusUrl }: Pick<Queued, 'statusUrl'>, signal: AbortSignal): Promise<QueueState> {
     const told = (await this.get(statusUrl, signal)) as { readonly status?: unknown } | null;
     const state = STATES[String(told?.status)];
     if (state) return state;
-    throw new UpstreamFailure('upstream_error', 'The upstream does not say how far its answer is');
+    throw new UpstreamError('upstream_error', 'The upstream does not say how far its answer is');
   }
 
-  /** What has come of a request that has ended. @throws UpstreamFailure also when nothing has: that is not billed */
+  /** What has come of a request that has ended. @throws UpstreamError also when nothing has: that is not billed */
   result({ responseUrl }: Pick<Queued, 'responseUrl'>, signal: AbortSignal): Promise<unknown> {
     return this.get(responseUrl, signal);
   }
@@ -87,7 +87,7 @@ export class FalQueue {
 
   /**
    * Waits for what comes of a request. When that is cut short it is called off.
-   * @throws UpstreamFailure whose `delivered` says that it may be billed although nothing came of it
+   * @throws UpstreamError whose `delivered` says that it may be billed although nothing came of it
    */
   async outcome(queued: Queued, signal: AbortSignal): Promise<unknown> {
     const { requestId } = queued;
@@ -96,7 +96,7 @@ export class FalQueue {
       await this.waitFor(queued, state, signal);
       return await this.resultSurely(queued, signal);
     } catch (error) {
-      const failure = asFailure(error);
+      const failure = toUpstreamError(error);
       if (signal.aborted && state.last !== 'ended') state.last = await this.calledOff(queued, state.last);
       const isOpen = failure.status === undefined && state.last !== 'waiting';
       throw failure.with({ vendorId: requestId, ...(isOpen ? { delivered: '' } : {}) });
@@ -113,12 +113,12 @@ export class FalQueue {
   private async waitFor(queued: Queued, state: { last: QueueState }, signal: AbortSignal): Promise<void> {
     for (let pause = FIRST_LOOK_MS; ; pause = Math.min(pause * SLOWER, LONGEST_PAUSE_MS)) {
       state.last = await this.look(queued, signal).catch((error) => {
-        if (isPassing(asFailure(error), signal, 500)) return state.last;
+        if (isPassing(toUpstreamError(error), signal, 500)) return state.last;
         throw error;
       });
       if (state.last === 'ended') return;
       await delay(pause * (1 - JITTER * Math.random()), undefined, { signal }).catch(() => {
-        throw asFailure(signal.reason);
+        throw toUpstreamError(signal.reason);
       });
     }
   }
@@ -129,10 +129,10 @@ export class FalQueue {
       try {
         return await this.result(queued, signal);
       } catch (error) {
-        if (!isPassing(asFailure(error), signal, 502)) throw error; // 500 is what became of the request
+        if (!isPassing(toUpstreamError(error), signal, 502)) throw error; // 500 is what became of the request
       }
       await delay(pause, undefined, { signal }).catch(() => {
-        throw asFailure(signal.reason);
+        throw toUpstreamError(signal.reason);
       });
     }
   }
@@ -144,7 +144,7 @@ export class FalQueue {
 }
 
 /** Whether asking again may help. @param from the least status that says nothing of the request itself */
-function isPassing({ code, status }: UpstreamFailure, { aborted }: AbortSignal, from: number): boolean {
+function isPassing({ code, status }: UpstreamError, { aborted }: AbortSignal, from: number): boolean {
   return !aborted && (code === 'rate_limited' || status === undefined || status >= from);
 }
 

@@ -1,7 +1,7 @@
 /** fal's web hooks: https://fal.ai/docs/model-apis/webhooks */
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { getGlobalDispatcher } from 'undici';
-import { UpstreamFailure, type VendorHook } from '#application';
+import { type ProviderWebhook, UpstreamError } from '#application';
 import { vendorRequest } from '../../http/provider-request.ts';
 
 /** fal says that keys are kept for a day at most. */
@@ -25,7 +25,7 @@ export class FalHooks {
     private readonly now: () => number = Date.now,
   ) {}
 
-  async isSigned({ headers, body }: VendorHook): Promise<boolean> {
+  async isSigned({ headers, body }: ProviderWebhook): Promise<boolean> {
     const said = (name: string) => String(headers[`x-fal-webhook-${name}`] ?? '');
     const [id, user, time, signature] = ['request-id', 'user-id', 'timestamp', 'signature'].map(said);
     const age = Math.abs(this.now() / 1_000 - Number(time));
@@ -40,14 +40,14 @@ export class FalHooks {
     return this.keys.some(isBy);
   }
 
-  /** @throws UpstreamFailure when they cannot be had: the hook comes again */
+  /** @throws UpstreamError when they cannot be had: the hook comes again */
   private async ask(): Promise<void> {
     this.askedAt = this.now();
     const answer = await vendorRequest(this.keysUrl, getGlobalDispatcher(), {
       method: 'GET',
       headers: {},
       signal: AbortSignal.timeout(ASKED_WITHIN_MS),
-      refusalOf: (status) => new UpstreamFailure('upstream_error', `fal's keys cannot be had (${status})`, { status }),
+      refusalOf: (status) => new UpstreamError('upstream_error', `fal's keys cannot be had (${status})`, { status }),
     });
     const { keys } = ((await answer.json()) ?? {}) as { readonly keys?: unknown };
     this.keys = (Array.isArray(keys) ? keys.slice(0, MOST_KEYS) : []).flatMap(keyIn);

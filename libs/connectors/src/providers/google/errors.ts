@@ -1,5 +1,5 @@
 /** What Google says when it refuses or fails: https://ai.google.dev/gemini-api/docs/troubleshooting */
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { REFUSED } from '../../http/json-http-client.ts';
 import type { AnswerHeaders } from '../../http/provider-request.ts';
 import { retryAfterIn } from '../../http/retry-after.ts';
@@ -11,17 +11,17 @@ interface Said {
 }
 
 /** An answer with a status that is no success. */
-export function googleRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+export function googleRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
   const said = saidIn(body);
   const more = { status, ...retryAfterIn(headers) };
   if (status === 429)
-    return new UpstreamFailure('rate_limited', 'The upstream is limiting requests; try again later', more);
-  if (status === 408 || status === 504) return new UpstreamFailure('timeout', 'The upstream took too long', more);
+    return new UpstreamError('rate_limited', 'The upstream is limiting requests; try again later', more);
+  if (status === 408 || status === 504) return new UpstreamError('timeout', 'The upstream took too long', more);
   if (status === 401 || status === 403 || status === 503 || isOurs(said))
-    return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
-  if (status !== 400) return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
+    return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', more);
+  if (status !== 400) return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, more);
   const words = typeof said.message === 'string' ? { said: said.message } : {};
-  return new UpstreamFailure('invalid_request', REFUSED, { ...more, ...words });
+  return new UpstreamError('invalid_request', REFUSED, { ...more, ...words });
 }
 
 /** The house's key or its billing: nothing that the caller could mend. */

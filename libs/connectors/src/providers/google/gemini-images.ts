@@ -1,5 +1,5 @@
 /** Images of Gemini's models, one a call: https://ai.google.dev/gemini-api/docs/image-generation */
-import { type ImageCall, type MadeImages, UpstreamFailure } from '#application';
+import { type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { AGAINST_RULES } from '../../http/json-http-client.ts';
 import { Base64 } from '../../http/json-with-files.ts';
@@ -22,7 +22,7 @@ export class GeminiImages {
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  async make({ model, prompt, images, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
+  async make({ model, prompt, images, parameters, wire, signal }: ImageCall): Promise<GeneratedImages> {
     const imageConfig = inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: images.length > 0 });
     const answer = await this.http.request(`/v1beta/models/${encodeURIComponent(model)}:generateContent`, {
       method: 'POST',
@@ -59,7 +59,7 @@ interface Answer {
   readonly usageMetadata?: Counted | null;
 }
 
-function madeIn(answer: Answer | null): MadeImages {
+function madeIn(answer: Answer | null): GeneratedImages {
   const [candidate] = answer?.candidates ?? [];
   const files = (candidate?.content?.parts ?? []).flatMap((part) => {
     const data = part?.thought === true ? undefined : part?.inlineData?.data;
@@ -71,8 +71,8 @@ function madeIn(answer: Answer | null): MadeImages {
   const more = { usage, vendorId };
   const blocked = answer?.promptFeedback?.blockReason !== undefined;
   if (blocked || AGAINST_POLICY.has(candidate?.finishReason))
-    throw new UpstreamFailure('content_policy_violation', AGAINST_RULES, more);
-  throw new UpstreamFailure('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
+    throw new UpstreamError('content_policy_violation', AGAINST_RULES, more);
+  throw new UpstreamError('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
 }
 
 interface Counted {

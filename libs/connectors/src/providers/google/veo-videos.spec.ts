@@ -1,6 +1,6 @@
 /** Against the simulated Google, which speaks its protocol. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { VideoMaker } from '#application';
+import type { VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { VendorHttp } from '../../http/provider-http.ts';
 import { google } from './index.ts';
@@ -10,7 +10,7 @@ const signal = new AbortController().signal;
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let opened: ReturnType<typeof google>;
-let videos: VideoMaker;
+let videos: VideoProvider;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
   opened = google({ http: new VendorHttp(`${sandbox.url}/google`, TIMEOUTS, 'k'), credential: 'k' });

@@ -1,5 +1,11 @@
 /** Google's Veo: https://ai.google.dev/gemini-api/docs/video */
-import { type SubmittedVideo, UpstreamFailure, type VideoLook, type VideoMaker, type VideoOrder } from '#application';
+import {
+  type SubmittedVideo,
+  UpstreamError,
+  type VideoOrder,
+  type VideoProvider,
+  type VideoStatus,
+} from '#application';
 import { AGAINST_RULES, REFUSED } from '../../http/json-http-client.ts';
 import type { VendorHttp } from '../../http/provider-http.ts';
 import { inVendorsWords } from '../provider-parameters.ts';
@@ -27,7 +33,7 @@ interface Generated {
   readonly raiMediaFilteredReasons?: readonly unknown[];
 }
 
-export class VeoVideos implements VideoMaker {
+export class VeoVideos implements VideoProvider {
   constructor(
     private readonly http: VendorHttp,
     private readonly headers: Readonly<Record<string, string>>,
@@ -50,10 +56,10 @@ export class VeoVideos implements VideoMaker {
     const { name } = ((await answer.json()) ?? {}) as { readonly name?: unknown };
     const [reference, vendorId] = OPERATION.exec(String(name)) ?? [];
     if (reference !== undefined && vendorId !== undefined) return { reference, vendorId };
-    throw new UpstreamFailure('upstream_error', 'The upstream does not say where its answer will be');
+    throw new UpstreamError('upstream_error', 'The upstream does not say where its answer will be');
   }
 
-  async look(reference: string, signal: AbortSignal): Promise<VideoLook> {
+  async look(reference: string, signal: AbortSignal): Promise<VideoStatus> {
     const answer = await this.http.request(`/v1beta/${reference}`, {
       method: 'GET',
       headers: this.headers,
@@ -78,7 +84,7 @@ export class VeoVideos implements VideoMaker {
 }
 
 /** An operation that ended in an error is not billed. */
-function failed({ code }: NonNullable<Operation['error']>): VideoLook {
+function failed({ code }: NonNullable<Operation['error']>): VideoStatus {
   const isOurs = code !== INVALID_ARGUMENT;
   return {
     state: 'failed',

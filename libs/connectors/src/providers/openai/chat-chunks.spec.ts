@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { ChatChunks } from './chat-chunks.ts';
 
 const identity = { id: 'gen-1', model: 'deepseek/deepseek-r1', provider: 'DeepInfra', created: 7 };
@@ -84,7 +84,7 @@ test.each([
   chunks.accept(Buffer.from(`data: ${JSON.stringify(first)}\n\n`), () => {});
   const error = Buffer.from(`data: ${JSON.stringify({ id: 'up-1', model: 'theirs', ...failing })}\n\n`);
   expect(() => chunks.accept(error, () => {})).toThrow(
-    new UpstreamFailure('upstream_error', 'The upstream broke off the answer'),
+    new UpstreamError('upstream_error', 'The upstream broke off the answer'),
   );
 });
 

@@ -3,7 +3,7 @@
  * what the gateway needs to know is picked out as it passes. Only the first chunk and those that carry usage or an
  * error are parsed; in all others the two names are replaced in place.
  */
-import { type AnswerIdentity, sseEvent, UpstreamFailure } from '#application';
+import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { vendorIdIn } from '../../http/parse-reported.ts';
 import { EventTranslator, latin1 } from '../../http/stream-relay.ts';
@@ -89,7 +89,7 @@ export class ChatChunks extends EventTranslator {
 
   /** @param hidesReasoning nothing of the model's reasoning is passed on */
   constructor(
-    { id, model, provider, created }: AnswerIdentity,
+    { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
   ) {
     super();
@@ -151,7 +151,7 @@ export class ChatChunks extends EventTranslator {
     const chunk = parse(json);
     this.upstreamId ??= vendorIdIn(chunk);
     const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
-    if (failed) throw new UpstreamFailure('upstream_error', BROKEN_OFF);
+    if (failed) throw new UpstreamError('upstream_error', BROKEN_OFF);
     this.reported = usageFrom(chunk.usage) ?? this.reported;
     if (!chunk.choices?.length) return ''; // clients look into the first choice of every chunk
     const { usage, ...rest } = chunk;
@@ -169,7 +169,7 @@ export class ChatChunks extends EventTranslator {
   private forward(rest: string, { ours, behind }: Beginning): string {
     this.finished ||= FINISHED.test(rest);
     const renamed = ours + replaced(rest, behind);
-    return sseEvent(REASONING.test(rest) ? this.reasoned(renamed) : renamed);
+    return formatSseEvent(REASONING.test(rest) ? this.reasoned(renamed) : renamed);
   }
 
   private reasoned(json: string): string {
@@ -214,8 +214,8 @@ function parse(json: string): Chunk {
   }
 }
 
-function notJson(cause?: unknown): UpstreamFailure {
-  return new UpstreamFailure('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
+function notJson(cause?: unknown): UpstreamError {
+  return new UpstreamError('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
 }
 
 /** A chunk without its reasoning. One that has nothing else goes on all the same: it shows that the model is at it. */

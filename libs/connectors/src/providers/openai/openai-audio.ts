@@ -5,13 +5,13 @@
 import { openAsBlob } from 'node:fs';
 import { FormData } from 'undici';
 import {
-  type Speech,
+  type SpeechAudio,
   type SpeechCall,
   type SpokenSegment,
   type SpokenWord,
   type Transcript,
   type TranscriptionCall,
-  UpstreamFailure,
+  UpstreamError,
 } from '#application';
 import { refusal } from '../../http/json-http-client.ts';
 import { millisecondsIn, secondsIn, textIn, vendorIdIn } from '../../http/parse-reported.ts';
@@ -25,7 +25,7 @@ export async function openAiSpeech(
   http: VendorHttp,
   headers: Headers,
   { model, input, voice, parameters, signal }: SpeechCall,
-): Promise<Speech> {
+): Promise<SpeechAudio> {
   const { response_format = 'mp3', speed = 1 } = parameters;
   const answer = await http.request('/audio/speech', {
     method: 'POST',
@@ -79,7 +79,7 @@ interface Heard {
 function transcriptIn(answer: unknown, vendorId: string | undefined): Transcript {
   const { text, language, duration, usage, segments, words } = (answer ?? {}) as Heard;
   if (typeof text !== 'string')
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is no transcript', {
+    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is no transcript', {
       status: 200,
       delivered: '',
       vendorId,

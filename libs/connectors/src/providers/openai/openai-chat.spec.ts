@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { VendorHttp } from '../../http/provider-http.ts';
 import { openAi } from './index.ts';
 
@@ -44,7 +44,7 @@ test.each<[string, object, string | undefined]>([
 ])('%s is no answer, and what was generated before it is reported', async (_, answer, delivered) => {
   said = answer;
   const failure = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) }).catch((thrown) => thrown);
-  expect(failure).toBeInstanceOf(UpstreamFailure);
+  expect(failure).toBeInstanceOf(UpstreamError);
   expect(failure).toMatchObject({ code: 'upstream_error', told: 'The upstream broke off the answer', delivered });
 });
 
@@ -83,7 +83,7 @@ test('a stream whose receiver fails at its beginning is not read on', async () =
   if (answer.kind !== 'stream') throw new Error('not a stream');
   const broken = async () =>
     answer.relayTo(() => {
-      throw new UpstreamFailure('upstream_error', 'It cannot be read');
+      throw new UpstreamError('upstream_error', 'It cannot be read');
     });
   await expect(broken()).rejects.toThrow('It cannot be read');
   await left.promise;

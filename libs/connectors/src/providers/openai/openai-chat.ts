@@ -1,4 +1,4 @@
-import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
+import { type ChatCall, type Completion, type CompletionStream, UpstreamError } from '#application';
 import type { HttpEndpoint } from '../../http/json-http-client.ts';
 import { vendorIdIn } from '../../http/parse-reported.ts';
 import { wordsIn } from '../chat/partial-text.ts';
@@ -26,7 +26,7 @@ export class OpenAiChat {
   ) {}
 
   /** Searches are had from Responses alone: an endpoint that speaks nothing else, or is to search, is asked in them. */
-  async chat(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
+  async chat(call: ChatCall): Promise<Completion | CompletionStream> {
     const { speaks, search, stream, withoutReasoning, identity, signal } = call;
     if (search !== undefined || !speaks.includes('chat')) {
       const request = withSearch(responsesRequest(inDialect(call.body, OPENAI)), search);
@@ -38,7 +38,7 @@ export class OpenAiChat {
     return wholeAnswer(await this.completions.whole(body, signal), call);
   }
 
-  async responses(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
+  async responses(call: ChatCall): Promise<Completion | CompletionStream> {
     const request = withSearch(inResponses(call.body), call.search);
     if (call.stream) return this.streamed(call, request, new ResponseEvents());
     return wholeResponse(await this.conversations.whole(request, call.signal));
@@ -50,7 +50,7 @@ export class OpenAiChat {
   }
 }
 
-function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): WholeAnswer {
+function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): Completion {
   const answer = parseAnswer(text);
   const thoughts = withoutReasoning ? withoutReasoningIn : underOneName;
   return {
@@ -73,13 +73,13 @@ function changed(choice: Choice, change: (message: Delta) => Delta): Choice {
   return message === choice.message ? choice : { ...choice, message };
 }
 
-interface Completion {
+interface CompletionJson {
   readonly choices: readonly Choice[];
   readonly usage?: unknown;
 }
 
-function parseAnswer(text: string): Completion {
-  let answer: Partial<Completion> | null = null;
+function parseAnswer(text: string): CompletionJson {
+  let answer: Partial<CompletionJson> | null = null;
   try {
     answer = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
@@ -88,7 +88,7 @@ function parseAnswer(text: string): Completion {
   if (failed) {
     // Without a word it was not generated, and may be asked for again.
     const delivered = choices.map((choice) => textOf((choice as Choice | null)?.message ?? {})).join('') || undefined;
-    throw new UpstreamFailure('upstream_error', BROKEN_OFF, {
+    throw new UpstreamError('upstream_error', BROKEN_OFF, {
       status: 200,
       delivered,
       vendorId: vendorIdIn(answer),
@@ -96,9 +96,9 @@ function parseAnswer(text: string): Completion {
   }
   if (choices.length === 0 || !choices.every(isChoice)) {
     const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(answer) };
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a chat completion', more);
+    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a chat completion', more);
   }
-  return answer as Completion;
+  return answer as CompletionJson;
 }
 
 /** A router reports in the choice that the provider behind it failed: https://openrouter.ai/docs/api-reference/errors */

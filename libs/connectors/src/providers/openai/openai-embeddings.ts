@@ -1,4 +1,4 @@
-import { type EmbeddingCall, type Embeddings, UpstreamFailure } from '#application';
+import { type EmbeddingCall, type EmbeddingsResponse, UpstreamError } from '#application';
 import type { HttpEndpoint } from '../../http/json-http-client.ts';
 import { vendorIdIn } from '../../http/parse-reported.ts';
 import { usageFrom } from './usage.ts';
@@ -10,7 +10,7 @@ const MARKS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g;
 export class OpenAiEmbeddings {
   constructor(private readonly endpoint: HttpEndpoint) {}
 
-  async embed({ body, count, signal }: EmbeddingCall): Promise<Embeddings> {
+  async embed({ body, count, signal }: EmbeddingCall): Promise<EmbeddingsResponse> {
     const text = await this.endpoint.whole(body, signal);
     const answer = parse(text, count);
     const { usage } = answer;
@@ -35,7 +35,7 @@ function parse(text: string, count: number): { readonly data: readonly Embedding
   const data = answer?.data;
   if (Array.isArray(data) && data.length === count && data.every(isEmbedding)) return { ...answer, data };
   const more = { status: 200, delivered: text };
-  throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a list of embeddings', more);
+  throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a list of embeddings', more);
 }
 
 function isEmbedding(each: unknown): each is Embedding {

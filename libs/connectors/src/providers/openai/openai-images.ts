@@ -1,6 +1,6 @@
 /** Images by OpenAI's protocol: https://platform.openai.com/docs/api-reference/images */
 import { FormData } from 'undici';
-import { type ImageCall, type MadeFile, type MadeImages, UpstreamFailure } from '#application';
+import { type GeneratedFile, type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { AGAINST_RULES, refusal } from '../../http/json-http-client.ts';
 import { tokenCount, vendorIdIn } from '../../http/parse-reported.ts';
@@ -20,7 +20,7 @@ export class OpenAiImages {
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  async make(call: ImageCall): Promise<MadeImages> {
+  async make(call: ImageCall): Promise<GeneratedImages> {
     const { model, prompt, count, images, parameters, wire, signal } = call;
     const bringsImage = images.length > 0;
     const told = { model, prompt, n: count, ...inVendorsWords(parameters, wire, { bringsImage }) };
@@ -53,7 +53,7 @@ interface Answer {
   readonly usage?: unknown;
 }
 
-function madeIn(body: unknown, { headers, status }: VendorAnswer): MadeImages {
+function madeIn(body: unknown, { headers, status }: VendorAnswer): GeneratedImages {
   const answer = (body ?? {}) as Answer;
   const data: readonly unknown[] = Array.isArray(answer.data) ? answer.data : [];
   const files = data.flatMap(fileIn);
@@ -61,10 +61,10 @@ function madeIn(body: unknown, { headers, status }: VendorAnswer): MadeImages {
   const usage = usageIn(answer.usage);
   if (files.length > 0) return { files, usage, vendorId };
   const more = { status, usage, vendorId, delivered: '' };
-  throw new UpstreamFailure('upstream_error', 'The upstream answered without an image', more);
+  throw new UpstreamError('upstream_error', 'The upstream answered without an image', more);
 }
 
-function fileIn(each: unknown): readonly MadeFile[] {
+function fileIn(each: unknown): readonly GeneratedFile[] {
   const { b64_json: base64, url } = (each ?? {}) as { readonly b64_json?: unknown; readonly url?: unknown };
   if (typeof base64 === 'string' && base64 !== '') return [{ kind: 'bytes', bytes: Buffer.from(base64, 'base64') }];
   return typeof url === 'string' ? [{ kind: 'address', url }] : [];
@@ -87,13 +87,13 @@ function usageIn(reported: unknown): Usage | undefined {
   return { input: input - imageInput, imageInput, output: texts, imageOutput: output - texts };
 }
 
-function imageRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+function imageRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
   const failure = refusal(status, headers, body);
   const code = codeIn(body);
   if (OURS.has(code) || status === 401 || status === 403)
-    return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', { status });
+    return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', { status });
   if (!AGAINST_POLICY.has(code)) return failure;
-  return new UpstreamFailure('content_policy_violation', AGAINST_RULES, { status, said: failure.said });
+  return new UpstreamError('content_policy_violation', AGAINST_RULES, { status, said: failure.said });
 }
 
 function codeIn(body: string): unknown {

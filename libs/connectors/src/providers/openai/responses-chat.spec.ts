@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { WholeAnswer } from '#application';
+import type { Completion } from '#application';
 import { wholeResponse } from './responses.ts';
 import { ResponseChunks, wholeChat } from './responses-chat.ts';
 import { responsesRequest, withSearch } from './responses-request.ts';
@@ -8,9 +8,9 @@ const identity = { id: 'gen-1', model: 'openai/m', provider: 'OpenAI', created: 
 const ANNOTATION = { type: 'url_citation', url: 'https://x.example', title: 'X', start_index: 0, end_index: 2 };
 const LOGPROB = { token: 'Hi', logprob: -1, bytes: [72, 105], top_logprobs: [] };
 
-const whole = (response: object): WholeAnswer =>
+const whole = (response: object): Completion =>
   wholeChat(wholeResponse(JSON.stringify({ status: 'completed', output: [], ...response })), identity);
-const choiceOf = ({ body }: WholeAnswer) => (body.choices as readonly { message: object; finish_reason: string }[])[0];
+const choiceOf = ({ body }: Completion) => (body.choices as readonly { message: object; finish_reason: string }[])[0];
 
 function deltas(events: readonly object[]) {
   const chunks = new ResponseChunks(identity);

@@ -1,5 +1,5 @@
 /** Answers of an endpoint that speaks Responses and nothing else, as those of a chat. */
-import type { AnswerIdentity, SearchNote, WholeAnswer } from '#application';
+import type { Completion, CompletionIdentity, SearchStatus } from '#application';
 import type { Pass } from '../../http/stream-relay.ts';
 import { event, noteOf, ResponseEvents, type Thing } from './responses.ts';
 
@@ -15,9 +15,9 @@ export class ResponseChunks extends ResponseEvents {
   private opened = false;
   /** Searches by the index of their item; a note of one stands between the events. */
   private readonly searches = new Map<unknown, number>();
-  private notes: SearchNote[] = [];
+  private notes: SearchStatus[] = [];
 
-  constructor({ id, model, provider, created }: AnswerIdentity) {
+  constructor({ id, model, provider, created }: CompletionIdentity) {
     super();
     this.head = { id, object: 'chat.completion.chunk', created, model, provider };
   }
@@ -86,7 +86,7 @@ export class ResponseChunks extends ResponseEvents {
 }
 
 /** A response in one piece as a `chat.completion` with our identity. */
-export function wholeChat(answer: WholeAnswer, identity: AnswerIdentity): WholeAnswer {
+export function wholeChat(answer: Completion, identity: CompletionIdentity): Completion {
   const output = answer.body.output as readonly Thing[];
   const parts = output.flatMap(({ type, content }) => (type === 'message' ? listOf(content) : []));
   const calls = output.filter(({ type }) => type === 'function_call').map(callOf);

@@ -1,18 +1,21 @@
 /** A chat request in the words of Responses, for endpoints that speak nothing else. What they have no word for is left out. */
-import { LEAST_OUTPUT, LOGPROBS, type NativeSearch, UpstreamFailure } from '#application';
+import { LOGPROBS, MIN_RESPONSES_OUTPUT_TOKENS, type NativeSearch, UpstreamError } from '#application';
 import type { Thing } from './responses.ts';
 
 /** Named and meant alike. */
 const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
 
-/** @throws UpstreamFailure with `invalid_request` for several choices, or one that is too short */
+/** @throws UpstreamError with `invalid_request` for several choices, or one that is too short */
 export function responsesRequest(body: Thing): Thing {
   if ((body.n ?? 1) !== 1) {
-    throw new UpstreamFailure('invalid_request', 'This model gives one choice only: n must be 1');
+    throw new UpstreamError('invalid_request', 'This model gives one choice only: n must be 1');
   }
   const limit = body.max_completion_tokens ?? body.max_tokens;
-  if (typeof limit === 'number' && limit < LEAST_OUTPUT) {
-    throw new UpstreamFailure('invalid_request', `max_tokens must be at least ${LEAST_OUTPUT} for this request`);
+  if (typeof limit === 'number' && limit < MIN_RESPONSES_OUTPUT_TOKENS) {
+    throw new UpstreamError(
+      'invalid_request',
+      `max_tokens must be at least ${MIN_RESPONSES_OUTPUT_TOKENS} for this request`,
+    );
   }
   const { messages, tools, tool_choice, response_format, reasoning_effort, verbosity, logprobs, stream } = body;
   const text = given({ format: formatOf(response_format), verbosity });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '#application';
+import { UpstreamError } from '#application';
 import { ResponseEvents, wholeResponse } from './responses.ts';
 
 const sse = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
@@ -81,7 +81,7 @@ describe('events of a response', () => {
     ['', 'upstream_error', 'The upstream ended the stream before the answer was complete'],
   ])('that report a failure break the answer off: %j', (last, code, message) => {
     const { events, failure, passed } = read(DELTA + last);
-    expect(failure).toBeInstanceOf(UpstreamFailure);
+    expect(failure).toBeInstanceOf(UpstreamError);
     expect(failure).toMatchObject({ code, message, told: message });
     expect([passed.length, events.deliveredText()]).toEqual([1, 'Zürich 🏔']);
     expect(events.usage()).toEqual(last.includes('response.failed') ? CLASSES : undefined);
@@ -118,7 +118,7 @@ describe('a response in one piece', () => {
   });
 
   test.each(['', 'null', '{"output":', '{}', '[]'])('is none: %j', (text) => {
-    expect(() => wholeResponse(text)).toThrow(UpstreamFailure);
+    expect(() => wholeResponse(text)).toThrow(UpstreamError);
   });
 
   test('that failed is a failure, and what came of it may be invoiced', () => {

@@ -2,7 +2,7 @@
  * OpenAI's Responses: events of the output, and answers in one piece, as the upstream makes them. What the response is
  * called, and how its events are numbered, is up to the caller.
  */
-import { type SearchNote, sseEvent, UpstreamFailure, type WholeAnswer } from '#application';
+import { type Completion, formatSseEvent, type SearchStatus, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { LIMITING } from '../../http/json-http-client.ts';
 import { vendorIdIn } from '../../http/parse-reported.ts';
@@ -80,7 +80,7 @@ export class ResponseEvents extends EventTranslator {
 
   /** What is passed on of an event that has output. @param json the event as it came, in Latin-1 */
   protected output(_: Thing, json: string): string {
-    return sseEvent(json);
+    return formatSseEvent(json);
   }
 
   /** What is passed on of the last event. */
@@ -89,7 +89,7 @@ export class ResponseEvents extends EventTranslator {
     return event({ type, response: { object: 'response', output, incomplete_details } });
   }
 
-  private failureIn(failed: Thing): UpstreamFailure {
+  private failureIn(failed: Thing): UpstreamError {
     const response = (failed.response ?? {}) as Thing;
     this.reported = responseUsage(response.usage);
     return failureOf(failed.type === 'error' ? (failed.error ?? failed) : response.error);
@@ -98,11 +98,11 @@ export class ResponseEvents extends EventTranslator {
 
 /** An event as bytes go, in Latin-1. */
 export function event(data: unknown): string {
-  return sseEvent(latin1(Buffer.from(JSON.stringify(data))));
+  return formatSseEvent(latin1(Buffer.from(JSON.stringify(data))));
 }
 
-/** @throws UpstreamFailure when the body is no response, or reports a failure */
-export function wholeResponse(text: string): WholeAnswer {
+/** @throws UpstreamError when the body is no response, or reports a failure */
+export function wholeResponse(text: string): Completion {
   const response = parseResponse(text);
   const output = response.output as readonly Thing[];
   if (response.status === 'failed') {
@@ -126,7 +126,7 @@ function isInvoiced({ type, status, action }: Thing): boolean {
 }
 
 /** A search as it is reported; undefined for any other item. */
-export function noteOf(item: Thing, at: number): SearchNote | undefined {
+export function noteOf(item: Thing, at: number): SearchStatus | undefined {
   if (item.type !== 'web_search_call') return undefined;
   const { query, queries } = (item.action ?? {}) as Thing;
   const state = item.status === 'completed' || item.status === 'failed' ? item.status : 'searching';
@@ -146,22 +146,22 @@ function parseResponse(text: string): Thing {
   } catch {} // judged with everything else that is not a response
   if (Array.isArray(response?.output)) return response;
   const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(response) };
-  throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a response', more);
+  throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a response', more);
 }
 
 function parse(json: string): Thing {
   try {
     return JSON.parse(Buffer.from(json, 'latin1').toString('utf8'));
   } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+    throw new UpstreamError('upstream_error', 'The upstream sent an event that is not JSON', { cause });
   }
 }
 
 /** @param known what had come of the answer, in one that is in one piece */
-function failureOf(error: unknown, known?: Pick<UpstreamFailure, 'delivered' | 'vendorId'>): UpstreamFailure {
+function failureOf(error: unknown, known?: Pick<UpstreamError, 'delivered' | 'vendorId'>): UpstreamError {
   const { code } = (error ?? {}) as Thing;
-  if (code === 'rate_limit_exceeded') return new UpstreamFailure('rate_limited', LIMITING, known);
-  return new UpstreamFailure('upstream_error', BROKEN_OFF, known);
+  if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', LIMITING, known);
+  return new UpstreamError('upstream_error', BROKEN_OFF, known);
 }
 
 /** The same classes as in a chat, by other names. */

@@ -1,6 +1,6 @@
 /** Connection strings of Nostr Wallet Connect: `nostr+walletconnect://<public key>?relay=<address>&secret=<key>` (NIP-47). */
 import { createECDH, ECDH } from 'node:crypto';
-import { UnservableRequest } from '#application';
+import { InvalidRequestError } from '#application';
 import { isAdmitted } from './relay-connect.ts';
 
 export const MAX_URL_LENGTH = 2_048;
@@ -21,7 +21,7 @@ export interface ConnectionString {
 
 /**
  * @param admitted relays that may be anywhere, also without TLS
- * @throws UnservableRequest which says what is wrong, and repeats nothing of it: it has a secret
+ * @throws InvalidRequestError which says what is wrong, and repeats nothing of it: it has a secret
  */
 export function readConnectionString(text: string, admitted: readonly string[]): ConnectionString {
   if (text.length > MAX_URL_LENGTH) throw wrong(`must have at most ${MAX_URL_LENGTH} characters`);
@@ -71,6 +71,6 @@ function succeeds(act: () => unknown): boolean {
   }
 }
 
-function wrong(what: string): UnservableRequest {
-  return new UnservableRequest(400, `nwc_url ${what}`, 'nwc_url');
+function wrong(what: string): InvalidRequestError {
+  return new InvalidRequestError(400, `nwc_url ${what}`, 'nwc_url');
 }

@@ -1,5 +1,5 @@
 /** Conversations with a wallet that answers at once: for what can be asked as often as one likes. */
-import { type WalletConnection, WalletUnreached } from '#application';
+import { type WalletConnection, WalletUnreachableError } from '#application';
 import { resultOf } from './nip47.ts';
 import type { Dialling } from './relay-connect.ts';
 
@@ -11,7 +11,7 @@ export type Ask = (method: string, params: object) => Promise<Readonly<Record<st
  * Connects to a wallet, asks it something, and leaves. NDK is large, and most processes never speak to a wallet: so it is
  * loaded here.
  * @param talk its questions fail with Nip47Error as the wallet answers, or with Error when it does not in time
- * @throws WalletUnreached
+ * @throws WalletUnreachableError
  */
 export async function converse<T>(
   wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>,
@@ -23,9 +23,9 @@ export async function converse<T>(
   try {
     await session.open();
     const info = await session.info();
-    if (!info) throw new WalletUnreached('its relays know nothing of the wallet');
+    if (!info) throw new WalletUnreachableError('its relays know nothing of the wallet');
     const { encryption } = info;
-    if (!encryption) throw new WalletUnreached('it takes no encryption that is known here');
+    if (!encryption) throw new WalletUnreachableError('it takes no encryption that is known here');
     return await talk(async (method, params) => {
       const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof resultOf>[0]>();
       const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), ANSWERED_WITHIN_MS);

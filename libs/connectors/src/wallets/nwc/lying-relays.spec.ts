@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { v2 as nip44 } from 'nostr-tools/nip44';
 import { type EventTemplate, finalizeEvent, getPublicKey, type NostrEvent } from 'nostr-tools/pure';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { type WalletAnswer, type WalletConnection, WalletUnreached } from '#application';
+import { type WalletConnection, type WalletResponse, WalletUnreachableError } from '#application';
 import { NwcWallets } from '#connectors';
 
 const [INFO, RESPONSE] = [13_194, 23_195];
@@ -105,7 +105,7 @@ const connection = (): WalletConnection => ({
 });
 
 /** What is heard until the wallet, which the relay lets speak at the end, has told the truth. */
-async function heardFrom(lie: NonNullable<Lies['request']>): Promise<WalletAnswer> {
+async function heardFrom(lie: NonNullable<Lies['request']>): Promise<WalletResponse> {
   lies.request = (send, name, event) => {
     lie(send, name, event);
     send('EVENT', name, response(event.id, sealed({ result: {} })));
@@ -257,7 +257,7 @@ describe('a relay that says too much', () => {
 describe('a relay that ends the connection', () => {
   test('at once is dialled once, and nothing was asked', async () => {
     lies.welcome = (client) => client.close();
-    await expect(wallets.pay(connection(), 'lnbc1', () => {})).rejects.toThrow(WalletUnreached);
+    await expect(wallets.pay(connection(), 'lnbc1', () => {})).rejects.toThrow(WalletUnreachableError);
     expect(dialled).toBe(1);
   });
 

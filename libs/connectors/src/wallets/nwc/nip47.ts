@@ -1,5 +1,5 @@
 /** What wallets answer, by NIP-47. */
-import { scrubbed, type WalletAnswer } from '#application';
+import { sanitizeThirdPartyText, type WalletResponse } from '#application';
 import { PAID_CODE } from '#domain';
 
 const CODE = /^[A-Z][A-Z_]{0,39}$/;
@@ -32,10 +32,10 @@ export class Nip47Error extends Error {
 }
 
 /** A preimage is not read: it proves to others that an invoice was paid, and our own node knows. */
-export function answerOf({ error }: Nip47Response): WalletAnswer {
+export function answerOf({ error }: Nip47Response): WalletResponse {
   if (error === null || error === undefined) return { code: PAID_CODE };
   const { code, message } = (typeof error === 'object' ? error : {}) as { code?: unknown; message?: unknown };
-  const why = typeof message === 'string' ? scrubbed(message) : '';
+  const why = typeof message === 'string' ? sanitizeThirdPartyText(message) : '';
   const known = typeof code === 'string' && CODE.test(code) && code !== PAID_CODE ? code : 'OTHER';
   return { code: known, ...(why === '' ? {} : { why }) };
 }

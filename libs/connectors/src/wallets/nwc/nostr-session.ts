@@ -5,7 +5,7 @@
  */
 import { NDKEvent, NDKPrivateKeySigner, NDKUser } from '@nostr-dev-kit/ndk';
 import { type EventTemplate, type NostrEvent, verifyEvent } from 'nostr-tools/pure';
-import { type WalletConnection, WalletUnreached } from '#application';
+import { type WalletConnection, WalletUnreachableError } from '#application';
 import { PrivateAddress } from '../../http/public-address.ts';
 import type { Nip47Response } from './nip47.ts';
 import { type Filter, Relay } from './relay.ts';
@@ -49,14 +49,14 @@ export class NostrSession {
     for (const { connected } of this.relays) connected.catch((error: unknown) => this.failed(error));
   }
 
-  /** @throws WalletUnreached when no relay can be connected to */
+  /** @throws WalletUnreachableError when no relay can be connected to */
   async open(): Promise<void> {
     const connected = this.relays.map((relay) => relay.connected);
     try {
       await within(CONNECT_TIMEOUT_MS, Promise.any(connected));
       await within(OTHERS_WITHIN_MS, Promise.allSettled(connected)).catch(() => {});
     } catch {
-      throw new WalletUnreached([...this.refusals].join('; ') || 'no relay of the wallet can be connected to');
+      throw new WalletUnreachableError([...this.refusals].join('; ') || 'no relay of the wallet can be connected to');
     }
   }
 
@@ -75,7 +75,7 @@ export class NostrSession {
   /**
    * Sends a request, once, and returns when a relay has taken it.
    * @param hear gets each response that the wallet has signed, until the session is closed
-   * @throws WalletUnreached when it has not left; Error when that is not known
+   * @throws WalletUnreachableError when it has not left; Error when that is not known
    */
   async ask(
     { method, params }: { readonly method: string; readonly params: object },
@@ -93,7 +93,7 @@ export class NostrSession {
     });
     await within(SUBSCRIBED_WITHIN_MS, Promise.all(subscribed)).catch(() => {});
     const taken = this.reached.map((relay) => relay.publish(event));
-    if (taken.length === 0) throw new WalletUnreached('every relay of the wallet has ended the connection');
+    if (taken.length === 0) throw new WalletUnreachableError('every relay of the wallet has ended the connection');
     const takenByOne = within(TAKEN_WITHIN_MS, Promise.any(taken)).catch(() => {
       throw new Error('no relay has said that it took the request');
     });

@@ -1,6 +1,6 @@
 /** Wallets over a real relay: Alby's wallet service, unmodified, in the sandbox. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { WalletAnswer } from '#application';
+import type { WalletResponse } from '#application';
 import { NwcWallets } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
@@ -29,11 +29,11 @@ const make = (options: object = {}) => call('POST', '/nwc/wallets', options);
 const invoice = async () =>
   (await call('POST', '/lnd/v1/invoices', { value: '1000', expiry: '900' })).payment_request as string;
 
-async function answerTo(options: object): Promise<{ answer: WalletAnswer; id: string }> {
+async function answerTo(options: object): Promise<{ answer: WalletResponse; id: string }> {
   const { nwc_url = '', id = '' } = await make(options);
   const wallet = await wallets.connect(nwc_url);
   const bolt11 = await invoice();
-  const answer = await new Promise<WalletAnswer>((resolve, reject) => {
+  const answer = await new Promise<WalletResponse>((resolve, reject) => {
     wallets.pay(wallet, bolt11, resolve).catch(reject);
   });
   return { answer, id };

@@ -4,12 +4,12 @@
  */
 
 import {
-  UnservableRequest,
-  UpstreamFailure,
-  type WalletAnswer,
+  InvalidRequestError,
+  UpstreamError,
   type WalletConnection,
+  type WalletResponse,
   Wallets,
-  WalletUnreached,
+  WalletUnreachableError,
 } from '#application';
 import { type Resolve, resolveByDns } from '../../http/public-address.ts';
 import { readConnectionString } from './connection-string.ts';
@@ -43,7 +43,7 @@ export class NwcWallets extends Wallets {
   async connect(url: string): Promise<WalletConnection> {
     const named = readConnectionString(url, this.dialling.admitted);
     if (this.described >= MAX_DESCRIBED) {
-      throw new UpstreamFailure('rate_limited', 'Too many wallets are being connected', { retryAfterSeconds: 5 });
+      throw new UpstreamError('rate_limited', 'Too many wallets are being connected', { retryAfterSeconds: 5 });
     }
     this.described++;
     const info = await this.describe(named).finally(() => {
@@ -56,7 +56,7 @@ export class NwcWallets extends Wallets {
     return { ...named, encryption: info.encryption };
   }
 
-  async pay(wallet: WalletConnection, invoice: string, hear: (answer: WalletAnswer) => void): Promise<void> {
+  async pay(wallet: WalletConnection, invoice: string, hear: (answer: WalletResponse) => void): Promise<void> {
     const session = await this.session(wallet);
     try {
       await session.open();
@@ -67,7 +67,7 @@ export class NwcWallets extends Wallets {
       this.hear(session);
       await asked;
     } catch (error) {
-      if (error instanceof WalletUnreached) this.leave(session);
+      if (error instanceof WalletUnreachableError) this.leave(session);
       throw error;
     }
   }
@@ -86,7 +86,7 @@ export class NwcWallets extends Wallets {
       await session.open();
       return await session.info();
     } catch (error) {
-      throw error instanceof WalletUnreached ? refused(`the wallet cannot be reached: ${error.message}`) : error;
+      throw error instanceof WalletUnreachableError ? refused(`the wallet cannot be reached: ${error.message}`) : error;
     } finally {
       session.close();
     }
@@ -116,6 +116,6 @@ export class NwcWallets extends Wallets {
   }
 }
 
-function refused(why: string): UnservableRequest {
-  return new UnservableRequest(400, `nwc_url cannot be used: ${why}`, 'nwc_url');
+function refused(why: string): InvalidRequestError {
+  return new InvalidRequestError(400, `nwc_url cannot be used: ${why}`, 'nwc_url');
 }
