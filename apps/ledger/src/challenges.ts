@@ -1,7 +1,7 @@
 import type { Foundation } from '#foundation';
 import { formatUsd, money, type PicoUsd } from '#kernel';
 import { openPool } from '#postgres';
-import { BOOKS_OPTIONS, type ChallengeView, readChallenges } from '#projections';
+import { type ChallengeView, READ_MODEL_CONNECTION_OPTIONS, readChallenges } from '#projections';
 
 type Print = (line: string) => void;
 
@@ -14,7 +14,12 @@ export async function challenges(
   print: Print,
   now = new Date().toISOString(),
 ): Promise<void> {
-  const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1, options: BOOKS_OPTIONS });
+  const pool = openPool({
+    connectionString: databaseUrl,
+    name: 'ledger',
+    max: 1,
+    options: READ_MODEL_CONNECTION_OPTIONS,
+  });
   try {
     const all = await readChallenges(pool);
     const owed = all.filter(({ available, held }) => available !== 0n || held !== 0n);

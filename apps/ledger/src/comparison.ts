@@ -1,7 +1,13 @@
 import type pg from 'pg';
 import type { DomainEvent } from '#domain';
 import type { StoredEvent } from '#kernel';
-import { asWritten, type FoldProjection, type LogProjection, type Projection, type Row } from '#projections';
+import {
+  type FoldProjection,
+  type LogProjection,
+  type Projection,
+  type ReadModelRow,
+  TEXT_TYPE_PARSERS,
+} from '#projections';
 
 /** Rows fetched at once. */
 const PAGE = 5_000;
@@ -53,7 +59,7 @@ class LogComparison implements Comparison {
     await this.kept.close();
   }
 
-  private async compare(expected: readonly Row[]): Promise<void> {
+  private async compare(expected: readonly ReadModelRow[]): Promise<void> {
     for (const each of expected) {
       let row = await this.kept.current();
       for (; row && isBefore(row, each); row = await this.kept.current()) this.surplus(row);
@@ -69,14 +75,14 @@ class LogComparison implements Comparison {
     }
   }
 
-  private surplus(row: Row): void {
+  private surplus(row: ReadModelRow): void {
     this.report(`${this.name} has ${printed(this.projection, row)}, which no fact explains`);
     this.kept.advance();
   }
 }
 
 /** Whether a row of a log comes before another: by its position, and by its line where a fact has several. */
-function isBefore(a: Row, b: Row): boolean {
+function isBefore(a: ReadModelRow, b: ReadModelRow): boolean {
   const [first, second] = [BigInt(a.position as string), BigInt(b.position as string)];
   return first === second ? Number(a.line ?? 0) < Number(b.line ?? 0) : first < second;
 }
@@ -86,7 +92,7 @@ class FoldComparison implements Comparison {
   readonly name: string;
   compared = 0;
   unseen = 0;
-  private readonly expected = new Map<string, Row>();
+  private readonly expected = new Map<string, ReadModelRow>();
 
   constructor(
     private readonly projection: FoldProjection,
@@ -125,7 +131,7 @@ class FoldComparison implements Comparison {
 
 /** The rows of a table in order, a page at a time. */
 class RowCursor {
-  private rows: Row[] = [];
+  private rows: ReadModelRow[] = [];
   private at = 0;
   private opened = false;
   private ended = false;
@@ -137,7 +143,7 @@ class RowCursor {
   ) {}
 
   /** The next row; undefined after the last. */
-  async current(): Promise<Row | undefined> {
+  async current(): Promise<ReadModelRow | undefined> {
     if (this.at >= this.rows.length && !this.ended) await this.fetch();
     return this.rows[this.at];
   }
@@ -158,7 +164,7 @@ class RowCursor {
       );
       this.opened = true;
     }
-    const { rows } = await this.client.query({ text: `fetch ${PAGE} from verify_${name}`, types: asWritten });
+    const { rows } = await this.client.query({ text: `fetch ${PAGE} from verify_${name}`, types: TEXT_TYPE_PARSERS });
     this.rows = rows;
     this.at = 0;
     this.ended = rows.length < PAGE;
@@ -166,7 +172,7 @@ class RowCursor {
 }
 
 /** A row as text, column by column, the same for rows that were computed and rows that were read. */
-function printed({ columns }: Projection, row: Row): string {
+function printed({ columns }: Projection, row: ReadModelRow): string {
   return columns.map((column) => `${column}=${value(row[column])}`).join(' ');
 }
 

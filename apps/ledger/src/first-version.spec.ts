@@ -12,7 +12,7 @@ import { type DomainEvent, type KeyCreated, type TopupEvent, topupDecider, topup
 import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
 import { createRootCause, fold, formatUsd, picoUsd, type StoredEvent } from '#kernel';
-import { BOOKS_OPTIONS, projections } from '#projections';
+import { projections, READ_MODEL_CONNECTION_OPTIONS } from '#projections';
 import { createTestDatabase, type TestDatabase, World } from '#testing';
 import { verify } from './verify.ts';
 
@@ -48,7 +48,7 @@ let world: World;
 beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, eventStoreMigrations);
-  pool = new pg.Pool({ connectionString: database.url, max: 1, options: BOOKS_OPTIONS });
+  pool = new pg.Pool({ connectionString: database.url, max: 1, options: READ_MODEL_CONNECTION_OPTIONS });
   await insert(pool);
   world = await World.open({ DATABASE_URL: database.url, MASTER_KEY });
   await applied(ALL_APPLIED, last);

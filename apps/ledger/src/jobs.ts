@@ -3,7 +3,7 @@ import { createStreams } from '#application';
 import { type Foundation, StartError } from '#foundation';
 import { createRootCause, formatUsd, money, NO_SNAPSHOTS, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { openPool } from '#postgres';
-import { BOOKS_OPTIONS, readVideoJobs, type VideoJobView } from '#projections';
+import { READ_MODEL_CONNECTION_OPTIONS, readVideoJobs, type VideoJobView } from '#projections';
 
 type Print = (line: string) => void;
 
@@ -12,7 +12,12 @@ type Print = (line: string) => void;
  * whether it does: `jobs close` notes that.
  */
 export async function jobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
-  const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1, options: BOOKS_OPTIONS });
+  const pool = openPool({
+    connectionString: databaseUrl,
+    name: 'ledger',
+    max: 1,
+    options: READ_MODEL_CONNECTION_OPTIONS,
+  });
   try {
     const all = await readVideoJobs(pool);
     const [running, open] = [all.filter(({ state }) => state !== 'open'), all.filter(({ state }) => state === 'open')];

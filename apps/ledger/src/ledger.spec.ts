@@ -9,7 +9,7 @@ import { type ChallengeCommand, toPostings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { drawToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
-import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
+import { projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
 import { type Answer, BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
 import { ledger as runLedger } from './command-line.ts';
 import { skip } from './skip.ts';
@@ -37,7 +37,7 @@ let funded: { readonly position: bigint; readonly time: string };
 
 beforeAll(async () => {
   world = await World.open({ SHUTDOWN_TIMEOUT_MS: '0' });
-  database = new pg.Pool({ connectionString: world.databaseUrl, max: 1, options: BOOKS_OPTIONS });
+  database = new pg.Pool({ connectionString: world.databaseUrl, max: 1, options: READ_MODEL_CONNECTION_OPTIONS });
   rich = await world.account(10.5);
   poor = await world.account(1.05);
   third = await world.account(10.5);

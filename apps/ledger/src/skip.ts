@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { type Foundation, StartError } from '#foundation';
 import { openPool } from '#postgres';
-import { readStopped, skipFact } from '#projections';
+import { listBlockedProjections, skipEvent } from '#projections';
 
 interface Wish {
   readonly readModel: string;
@@ -22,13 +22,13 @@ export async function skip(
   const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1 });
   pool.on('error', () => {}); // the query in progress fails with it
   try {
-    const stop = (await readStopped(pool)).find((each) => each.projection === projection);
+    const stop = (await listBlockedProjections(pool)).find((each) => each.projection === projection);
     if (!stop) throw new StartError(`${projection} does not stand before any fact.`);
     if (String(stop.position) !== where)
       throw new StartError(`${projection} stands before the fact at position ${stop.position}: ${stop.why}`);
     const fact = await factAt(stop.position, store);
     const by = `${userInfo().username}@${hostname()}`;
-    await skipFact(pool, { projection, position: stop.position, by, why }, fact);
+    await skipEvent(pool, { projection, position: stop.position, by, why }, fact);
     print(`${projection} skips the fact at position ${where}, a ${fact.type} of ${fact.stream}`);
     print(`Once it can be applied, npm run rebuild -- ${projection} applies it`);
   } finally {

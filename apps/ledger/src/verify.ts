@@ -3,7 +3,14 @@ import { type DomainEvent, EVENT_SCHEMA } from '#domain';
 import type { Foundation } from '#foundation';
 import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel';
 import { newClient, openPool } from '#postgres';
-import { BOOKS_OPTIONS, Progress, projections, readSkipped, readStopped, type SkippedFact } from '#projections';
+import {
+  listBlockedProjections,
+  listSkippedEvents,
+  ProjectionProgress,
+  projections,
+  READ_MODEL_CONNECTION_OPTIONS,
+  type SkippedEvent,
+} from '#projections';
 import { Auditor } from './audit/auditor.ts';
 import { type Comparison, comparisonOf } from './comparison.ts';
 
@@ -20,14 +27,19 @@ const CATCH_UP_MS = 5_000;
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
   const slowly = { queryWithinMs: null, openTransactionWithinMs: null };
-  const client = newClient({ connectionString: databaseUrl, name: 'verify', ...slowly, options: BOOKS_OPTIONS });
+  const client = newClient({
+    connectionString: databaseUrl,
+    name: 'verify',
+    ...slowly,
+    options: READ_MODEL_CONNECTION_OPTIONS,
+  });
   await client.connect();
   const differences: string[] = [];
   const report = (difference: string) => void differences.push(difference);
   try {
     await client.query('begin isolation level repeatable read read only');
     const positions = await checkpoints(client);
-    const skipped = await readSkipped(client);
+    const skipped = await listSkippedEvents(client);
     const isSkipped = skippedBy(skipped);
     const comparisons = projections.map((projection) => comparisonOf(projection, client, report));
     const auditor = new Auditor(report);
@@ -86,18 +98,18 @@ function audited(
 
 type IsSkipped = (reader: string, position: bigint) => boolean;
 
-function skippedBy(skipped: readonly SkippedFact[]): IsSkipped {
+function skippedBy(skipped: readonly SkippedEvent[]): IsSkipped {
   const positions = new Map<string, Set<bigint>>();
   for (const { reader, position } of skipped) positions.set(reader, (positions.get(reader) ?? new Set()).add(position));
   return (reader, position) => positions.get(reader)?.has(position) ?? false;
 }
 
 /** One that is not is a difference by itself. */
-function isReadable({ type, version }: SkippedFact): boolean {
+function isReadable({ type, version }: SkippedEvent): boolean {
   return isKnownEvent(type, version, EVENT_SCHEMA);
 }
 
-function printedSkip({ reader, position, type, stream, why, by, at }: SkippedFact): string {
+function printedSkip({ reader, position, type, stream, why, by, at }: SkippedEvent): string {
   const what = `the fact at position ${position}, a ${type} of ${stream}`;
   return `${reader} has skipped ${what}: ${why} (${by ?? 'it was not known'}, ${at.toISOString()})`;
 }
@@ -112,14 +124,14 @@ async function notApplied(
   if (late.length === 0) return [];
   const pool = openPool({ connectionString: databaseUrl, name: 'verify', max: 1 });
   try {
-    const progress = new Progress(pool);
+    const progress = new ProjectionProgress(pool);
     const deadline = performance.now() + CATCH_UP_MS;
     const missing: Comparison[] = [];
     for (const each of late) {
       const left = Math.max(0, deadline - performance.now());
       if (!(await progress.reached([each.name], last, left))) missing.push(each);
     }
-    const stopped = new Map((await readStopped(pool)).map((each) => [each.projection, each]));
+    const stopped = new Map((await listBlockedProjections(pool)).map((each) => [each.projection, each]));
     return missing.map(({ name, unseen }) => {
       const stop = stopped.get(name);
       const where = stop ? `; it stands before the fact at position ${stop.position}: ${stop.why}` : '';

@@ -1,7 +1,7 @@
 /** How much of the log a process reads: with all read models and sagas, over EventStoreDB. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { Progress, projections } from '#projections';
+import { ProjectionProgress, projections } from '#projections';
 import { EventStoreDbDouble, World } from '#testing';
 
 const NAMES = projections.map(({ name }) => name);
@@ -26,7 +26,7 @@ afterAll(async () => {
 
 async function shown(): Promise<void> {
   const end = await world.foundation.store.end();
-  await world.until(async () => (await new Progress(database).applied(NAMES)) >= end);
+  await world.until(async () => (await new ProjectionProgress(database).applied(NAMES)) >= end);
   await double.until(({ open }) => open === 0);
 }
 

@@ -2,7 +2,7 @@ import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBoots
 import pg from 'pg';
 import { Foundation, type Running, Turns } from '#foundation';
 import { Readiness, StoresModule } from '#modules';
-import { Progress, ProjectorLag, projections } from '#projections';
+import { ProjectionProgress, ProjectorLag, projections } from '#projections';
 import { startProjector } from './projector.ts';
 
 const NAMES = projections.map(({ name }) => name);
@@ -28,7 +28,7 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
   /** Where each read model is, and how late the last of them, as seen at one look after the other. */
   private show(turns: Turns): void {
     const { store, settings } = this.foundation;
-    const progress = new Progress(this.pool);
+    const progress = new ProjectionProgress(this.pool);
     this.readiness.show('projections', async () => {
       const end = await store.end();
       this.lag.note(end);

@@ -1,7 +1,14 @@
 import { type Foundation, type Running, Turns, whileLeading } from '#foundation';
 import { type EventBatch, type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
-import { BOOKS_OPTIONS, listenForWanted, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';
+import {
+  createProjectionSink,
+  listenForWakeups,
+  type Projection,
+  projections,
+  READ_MODEL_CONNECTION_OPTIONS,
+  rebuildIfOutdated,
+} from '#projections';
 
 /** The name of the lease that read models are written under. */
 export const PROJECTOR = 'projector';
@@ -16,15 +23,15 @@ export async function startProjector(
     connectionString: databaseUrl,
     name: 'projector',
     max: projections.length,
-    options: BOOKS_OPTIONS,
+    options: READ_MODEL_CONNECTION_OPTIONS,
     onBroken: (error) => runtime.alarm('an idle connection of the projector broke', error),
   });
   const heard = hurry && { connectionString: databaseUrl, onNotification: hurry, onProblem: runtime.alarm };
-  const wanted = heard && listenForWanted(heard);
+  const wanted = heard && listenForWakeups(heard);
   await wanted?.open();
   const follow = store.follow.bind(store);
   const project = (projection: Projection, { token, signal }: Lease) => {
-    const sink = sinkOf(projection, pool, token);
+    const sink = createProjectionSink(projection, pool, token);
     const checkpoint = async () => {
       await rebuildIfOutdated(projection, { store, databaseUrl, drawToken: async () => token, signal });
       return sink.checkpoint();

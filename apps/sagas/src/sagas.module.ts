@@ -15,7 +15,7 @@ import {
   VideoWebhooks,
 } from '#application';
 import { mediaTypeOf } from '#connectors';
-import { PostgresDueTable } from '#eventstore';
+import { PostgresWorkflowSchedule } from '#eventstore';
 import { type Running, Turns } from '#foundation';
 import {
   FilesModule,
@@ -82,7 +82,7 @@ export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShu
   async onApplicationBootstrap(): Promise<void> {
     const turns = new Turns();
     this.running = await startSagas(this.ports, this.files, turns);
-    const due = new PostgresDueTable(this.ports.stores.pool);
+    const due = new PostgresWorkflowSchedule(this.ports.stores.pool);
     this.readiness.show('workflows', async () => {
       const overdue = await due.overdueMs();
       const ok = Object.values(overdue).every((late) => late < LATE_MS);

@@ -17,21 +17,21 @@ import {
   Wallets,
 } from '#application';
 import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
-import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
+import { PostgresCheckpoints, PostgresWorkflowSchedule } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, type Turns, whileLeading } from '#foundation';
 import { formatUsd, type Lease } from '#kernel';
 import {
-  Progress,
-  payersWithHoldsOf,
-  payersWithOverdueHolds,
+  FreshnessCheck,
+  findPayersByHoldOwner,
+  findPayersWithOverdueHolds,
+  ProjectionProgress,
   TopupsByReference,
-  UpToDate,
   unclaimedChallenges,
 } from '#projections';
 import {
   expireFiles,
   expireHolds,
-  forfeitUnclaimed,
+  forfeitUnclaimedPayments,
   runAutoTopups,
   runVideos,
   watchChallenges,
@@ -117,9 +117,9 @@ function sweepsOf(files: FileStore, { stores }: SagaPorts): Sagas {
       expireHolds(
         {
           ...{ payers: new HoldCommandRouter(streams), clock, alarm },
-          overdue: (now) => payersWithOverdueHolds(pool, now),
+          overdue: (now) => findPayersWithOverdueHolds(pool, now),
           seeminglyDead: () => seeminglyDead(pool),
-          heldBy: (owners) => payersWithHoldsOf(pool, owners),
+          heldBy: (owners) => findPayersByHoldOwner(pool, owners),
         },
         signal,
       ),
@@ -128,7 +128,7 @@ function sweepsOf(files: FileStore, { stores }: SagaPorts): Sagas {
       ? {}
       : {
           unclaimed: ({ signal }) => [
-            forfeitUnclaimed(
+            forfeitUnclaimedPayments(
               {
                 ...{ challenges, clock, alarm, afterDays },
                 unclaimed: (before) => unclaimedChallenges(pool, before),
@@ -154,14 +154,14 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
   const { runtime } = foundation;
   const facts = foundation.store.lenient;
   const payers = new HoldCommandRouter(streams);
-  const known = new TopupsByReference(pool, new UpToDate(facts, new Progress(pool)));
+  const known = new TopupsByReference(pool, new FreshnessCheck(facts, new ProjectionProgress(pool)));
   return {
     topups: (lease) =>
       watchTopups(
         {
           ...{ facts, accounts, topups, backends, payments, clock, runtime },
           looksPerSecond: foundation.settings.looksPerSecond,
-          due: new PostgresDueTable(pool),
+          due: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
           byReference: (...asked) => known.find(...asked),
         },
@@ -171,7 +171,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
       runAutoTopups(
         {
           ...{ facts, streams, backends, clock, runtime, ...autoTopups },
-          due: new PostgresDueTable(pool),
+          due: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },
         lease,
@@ -181,7 +181,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
         {
           ...{ facts, challenges, backends, clock, runtime },
           looksPerSecond: foundation.settings.looksPerSecond,
-          due: new PostgresDueTable(pool),
+          due: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },
         lease,
@@ -191,7 +191,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
         {
           ...{ facts, streams, payers, clock, runtime, ...videos },
           looksPerSecond: foundation.settings.videoLooksPerSecond,
-          due: new PostgresDueTable(pool),
+          due: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },
         lease,

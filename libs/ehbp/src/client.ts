@@ -1,14 +1,14 @@
 /** The side that asks. */
-import { frameOf, piecesOf } from './frames.ts';
+import { encodeFrame, splitIntoFrames } from './frames.ts';
 import {
-  bytesIn,
   EhbpError,
-  hexOf,
   KEY_BYTES,
+  parseHeaderBytes,
   REQUEST_INFO,
   RESPONSE_LABEL,
   RESPONSE_NONCE,
   SUITE,
+  toHex,
 } from './protocol.ts';
 import { ResponseOpener, responseKeys } from './response.ts';
 
@@ -36,11 +36,12 @@ export async function sealRequest(publicKey: Uint8Array, body: Uint8Array): Prom
   const { encapsulatedSecret: encapsulated, ctx } = await setUp(publicKey);
   const secret = await ctx.Export(RESPONSE_LABEL, KEY_BYTES);
   const frames: Uint8Array[] = [];
-  for (const piece of piecesOf(body)) frames.push(frameOf(await ctx.Seal(piece)));
+  for (const piece of splitIntoFrames(body)) frames.push(encodeFrame(await ctx.Seal(piece)));
   return {
-    encapsulatedKey: hexOf(encapsulated),
+    encapsulatedKey: toHex(encapsulated),
     frames,
-    openResponse: (nonce) => new ResponseOpener(responseKeys(secret, encapsulated, bytesIn(nonce, RESPONSE_NONCE))),
+    openResponse: (nonce) =>
+      new ResponseOpener(responseKeys(secret, encapsulated, parseHeaderBytes(nonce, RESPONSE_NONCE))),
   };
 }
 

@@ -4,16 +4,16 @@ import {
   EhbpError,
   type EhbpFault,
   type EnclaveKeys,
+  encodeKeyConfig,
   FrameSizes,
   generateKeys,
-  keyConfigOf,
   MAX_FRAME_BYTES,
   openRequest,
-  publicKeyIn,
+  parsePublicKey,
   type SealedRequest,
   sealRequest,
 } from '#ehbp';
-import { FrameReader, frameOf } from './frames.ts';
+import { encodeFrame, FrameReader } from './frames.ts';
 import { ResponseOpener, responseKeys } from './response.ts';
 
 const VECTORS: Readonly<Record<string, string>> = JSON.parse(
@@ -97,12 +97,12 @@ test('the published vectors come out', async () => {
 });
 
 test('a key configuration is read by the first key and the suite; anything else is refused', async () => {
-  const config = keyConfigOf(keys.publicKey);
-  expect(publicKeyIn(Buffer.concat([config, Buffer.from('more')]))).toEqual(new Uint8Array(keys.publicKey));
+  const config = encodeKeyConfig(keys.publicKey);
+  expect(parsePublicKey(Buffer.concat([config, Buffer.from('more')]))).toEqual(new Uint8Array(keys.publicKey));
   for (let length = 0; length < config.length; length++)
-    expect(() => publicKeyIn(config.subarray(0, length))).toThrow(EhbpError);
+    expect(() => parsePublicKey(config.subarray(0, length))).toThrow(EhbpError);
   for (const at of [1, 2, 35, 36, 37, 38, 39, 40])
-    expect(() => publicKeyIn(flipped(config, at * 8))).toThrow(EhbpError);
+    expect(() => parsePublicKey(flipped(config, at * 8))).toThrow(EhbpError);
 });
 
 test('no bit of an answer can be changed, and no plaintext of a changed frame comes out', async () => {
@@ -153,7 +153,7 @@ test('an answer that is cut, reordered, repeated, of another request or with too
   expect(await openedAs([a, b], other.request)).toMatchObject({ text: '', fault: 'unauthentic' });
   expect(await openedAs([a, b], request, other.sealer.nonce)).toMatchObject({ text: '', fault: 'unauthentic' });
   expect(await openedAs([a, lengthOf(MAX_FRAME_BYTES + 1), b])).toMatchObject({ text: 'first', fault: 'malformed' });
-  expect(await openedAs([a, frameOf(Buffer.alloc(15)), b])).toMatchObject({ text: 'first', fault: 'malformed' });
+  expect(await openedAs([a, encodeFrame(Buffer.alloc(15)), b])).toMatchObject({ text: 'first', fault: 'malformed' });
   for (const nonce of ['', 'ab', 'G'.repeat(64), sealer.nonce.toUpperCase(), `${sealer.nonce}00`]) {
     expect(() => request.openResponse(nonce)).toThrow(EhbpError);
   }

@@ -2,7 +2,7 @@
 import { EhbpError } from './protocol.ts';
 
 /** A body in pieces of any size, whether they arrive or are there. */
-export type Body = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+export type BodyChunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 /** What AES-GCM adds to a plaintext. */
 export const TAG_BYTES = 16;
@@ -13,12 +13,12 @@ const MAX_PIECE_BYTES = 64 * 1024;
 const LENGTH_BYTES = 4;
 
 /** Splits what is encrypted into the plaintexts of frames; nothing has no frame. */
-export function* piecesOf(plaintext: Uint8Array): Generator<Uint8Array> {
+export function* splitIntoFrames(plaintext: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < plaintext.length; at += MAX_PIECE_BYTES) yield plaintext.subarray(at, at + MAX_PIECE_BYTES);
 }
 
 /** @param ciphertext in parts that follow each other */
-export function frameOf(...ciphertext: readonly Uint8Array[]): Uint8Array {
+export function encodeFrame(...ciphertext: readonly Uint8Array[]): Uint8Array {
   const length = ciphertext.reduce((sum, part) => sum + part.length, 0);
   const frame = Buffer.allocUnsafe(LENGTH_BYTES + length);
   let at = frame.writeUInt32BE(length);

@@ -1,6 +1,6 @@
 export { type SealedRequest, sealRequest } from './client.ts';
 export { FrameSizes, MAX_FRAME_BYTES, TAG_BYTES } from './frames.ts';
-export { type EnclaveKeys, generateKeys, keyConfigOf, publicKeyIn } from './keys.ts';
+export { type EnclaveKeys, encodeKeyConfig, generateKeys, parsePublicKey } from './keys.ts';
 export {
   EhbpError,
   type EhbpFault,

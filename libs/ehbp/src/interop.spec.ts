@@ -5,14 +5,14 @@ import { expect, test } from '@jest/globals';
 import { deriveResponseKeys, encryptChunk, Identity, PROTOCOL } from 'ehbp';
 import {
   ENCAPSULATED_KEY,
+  encodeKeyConfig,
   generateKeys,
-  keyConfigOf,
   openRequest,
-  publicKeyIn,
+  parsePublicKey,
   RESPONSE_NONCE,
   sealRequest,
 } from '#ehbp';
-import { frameOf } from './frames.ts';
+import { encodeFrame } from './frames.ts';
 
 const HPKE = new CipherSuite({ kem: new DhkemX25519HkdfSha256(), kdf: new HkdfSha256(), aead: new Aes256Gcm() });
 const INFO = new TextEncoder().encode('ehbp request');
@@ -21,7 +21,7 @@ const ANSWER = Buffer.alloc(150_000, 'a house of counting ');
 
 test('the npm client encrypts for us and reads our answer', async () => {
   const keys = await generateKeys();
-  const identity = await Identity.unmarshalPublicConfig(keyConfigOf(keys.publicKey));
+  const identity = await Identity.unmarshalPublicConfig(encodeKeyConfig(keys.publicKey));
   const plain = new Request('http://127.0.0.1/v1/chat/completions', { method: 'POST', body: QUESTION });
   const { request, context } = await identity.encryptRequestWithContext(plain);
   const opened = await openRequest(keys, request.headers.get(ENCAPSULATED_KEY) ?? '');
@@ -47,7 +47,7 @@ test('an enclave of other code reads what we encrypt, and we read its answer', a
   const secret = await recipient.export(new TextEncoder().encode('ehbp response'), 32);
   const keys = await deriveResponseKeys(new Uint8Array(secret), enc, nonce);
   const halves = [ANSWER.subarray(0, 70_000), ANSWER.subarray(70_000)];
-  const frames = await Promise.all(halves.map(async (half, i) => frameOf(await encryptChunk(keys, i, half))));
+  const frames = await Promise.all(halves.map(async (half, i) => encodeFrame(await encryptChunk(keys, i, half))));
   const opener = request.openResponse(Buffer.from(nonce).toString('hex'));
   expect(await bytesOf(opener.open(Readable.from(frames)))).toEqual(ANSWER);
 });
@@ -58,7 +58,7 @@ test('we read what other code encrypts, in several frames, and it derives the ke
   const sender = await HPKE.createSenderContext({ recipientPublicKey, info: INFO });
   const frames = [QUESTION.subarray(0, 10), QUESTION.subarray(10)];
   const sealed: Uint8Array[] = [];
-  for (const each of frames) sealed.push(frameOf(new Uint8Array(await sender.seal(each))));
+  for (const each of frames) sealed.push(encodeFrame(new Uint8Array(await sender.seal(each))));
   const opened = await openRequest(keys, Buffer.from(sender.enc).toString('hex'));
   expect(await bytesOf(opened.open(Readable.from(sealed)))).toEqual(QUESTION);
 
@@ -70,10 +70,10 @@ test('we read what other code encrypts, in several frames, and it derives the ke
     Buffer.from(nonce, 'hex'),
   );
   expect(Buffer.from(seal(QUESTION.subarray(0, 10)))).toEqual(
-    Buffer.from(frameOf(await encryptChunk(derived, 0, QUESTION.subarray(0, 10)))),
+    Buffer.from(encodeFrame(await encryptChunk(derived, 0, QUESTION.subarray(0, 10)))),
   );
   expect(Buffer.from(seal(QUESTION.subarray(10, 99)))).toEqual(
-    Buffer.from(frameOf(await encryptChunk(derived, 1, QUESTION.subarray(10, 99)))),
+    Buffer.from(encodeFrame(await encryptChunk(derived, 1, QUESTION.subarray(10, 99)))),
   );
 });
 
@@ -83,8 +83,8 @@ test('the names of the protocol are the same, and each reads the key configurati
   );
   const identity = await Identity.generate();
   const config = await identity.marshalConfig();
-  expect(Buffer.from(publicKeyIn(config)).toString('hex')).toBe(await identity.getPublicKeyHex());
-  expect(Buffer.from(keyConfigOf(publicKeyIn(config)))).toEqual(Buffer.from(config));
+  expect(Buffer.from(parsePublicKey(config)).toString('hex')).toBe(await identity.getPublicKeyHex());
+  expect(Buffer.from(encodeKeyConfig(parsePublicKey(config)))).toEqual(Buffer.from(config));
 });
 
 async function bytesOf(pieces: AsyncIterable<Uint8Array>): Promise<Buffer> {

@@ -22,7 +22,7 @@ export async function generateKeys(): Promise<EnclaveKeys> {
 }
 
 /** @returns what an enclave answers at `/.well-known/hpke-keys` */
-export function keyConfigOf(publicKey: Uint8Array): Uint8Array {
+export function encodeKeyConfig(publicKey: Uint8Array): Uint8Array {
   const config = Buffer.alloc(AT.suites + SUITE_BYTES);
   config.writeUInt8(KEY_ID);
   config.writeUInt16BE(SUITE_IDS.kem, AT.kem);
@@ -37,7 +37,7 @@ export function keyConfigOf(publicKey: Uint8Array): Uint8Array {
  * Reads the public key, 32 bytes, of the first configuration. What follows it is ignored.
  * @throws EhbpError when it is none, or is not for the suite of this protocol
  */
-export function publicKeyIn(config: Uint8Array): Uint8Array {
+export function parsePublicKey(config: Uint8Array): Uint8Array {
   const bytes = Buffer.from(config.buffer, config.byteOffset, config.length);
   const suites = bytes.length >= AT.suites ? bytes.readUInt16BE(AT.suitesLength) : 0;
   if (suites === 0 || suites % SUITE_BYTES !== 0 || bytes.length < AT.suites + suites) {

@@ -43,11 +43,11 @@ export function isHeaderValue(text: string): boolean {
  * Reads 32 bytes from a header. The protocol writes small letters, and nothing else is taken: so each changed bit shows.
  * @throws EhbpError
  */
-export function bytesIn(hex: string, header: string): Uint8Array {
+export function parseHeaderBytes(hex: string, header: string): Uint8Array {
   if (isHeaderValue(hex)) return Buffer.from(hex, 'hex');
   throw new EhbpError('malformed', `${header} is not 64 hexadecimal digits in small letters`);
 }
 
-export function hexOf(bytes: Uint8Array): string {
+export function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
 }

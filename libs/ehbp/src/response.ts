@@ -1,6 +1,6 @@
 /** The answer's side of the protocol: keys that only those have who share the request's secret, and frames under them. */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
-import { type Body, FrameReader, frameOf, piecesOf, TAG_BYTES } from './frames.ts';
+import { type BodyChunks, encodeFrame, FrameReader, splitIntoFrames, TAG_BYTES } from './frames.ts';
 import { EhbpError, KEY_BYTES } from './protocol.ts';
 
 const ALGORITHM = 'aes-256-gcm';
@@ -43,13 +43,13 @@ export class ResponseSealer {
   /** @returns what goes on the wire: a frame, or several for more than 64 KiB, or nothing for nothing */
   seal(plaintext: Uint8Array): Uint8Array {
     if (plaintext.length === 0) return plaintext;
-    const frames = Array.from(piecesOf(plaintext), (piece) => this.frame(piece));
+    const frames = Array.from(splitIntoFrames(plaintext), (piece) => this.frame(piece));
     return frames.length === 1 ? (frames[0] as Uint8Array) : Buffer.concat(frames);
   }
 
   private frame(piece: Uint8Array): Uint8Array {
     const cipher = createCipheriv(ALGORITHM, this.keys.key, nonceOf(this.keys, this.frames++));
-    return frameOf(cipher.update(piece), cipher.final(), cipher.getAuthTag());
+    return encodeFrame(cipher.update(piece), cipher.final(), cipher.getAuthTag());
   }
 }
 
@@ -67,7 +67,7 @@ export class ResponseOpener {
    * @param pieces the answer's body, in pieces of any size
    * @throws EhbpError
    */
-  async *open(pieces: Body): AsyncGenerator<Uint8Array, void, undefined> {
+  async *open(pieces: BodyChunks): AsyncGenerator<Uint8Array, void, undefined> {
     const reader = new FrameReader();
     let frames = 0;
     for await (const piece of pieces) {

@@ -1,17 +1,17 @@
 /** The side that answers: an enclave. */
 import { randomBytes } from 'node:crypto';
 import type { RecipientContext } from 'hpke';
-import { type Body, FrameReader } from './frames.ts';
+import { type BodyChunks, FrameReader } from './frames.ts';
 import type { EnclaveKeys } from './keys.ts';
 import {
-  bytesIn,
   EhbpError,
   ENCAPSULATED_KEY,
-  hexOf,
   KEY_BYTES,
+  parseHeaderBytes,
   REQUEST_INFO,
   RESPONSE_LABEL,
   SUITE,
+  toHex,
 } from './protocol.ts';
 import { ResponseSealer, responseKeys } from './response.ts';
 
@@ -21,7 +21,7 @@ import { ResponseSealer, responseKeys } from './response.ts';
  * @throws EhbpError when it is no key
  */
 export async function openRequest(keys: EnclaveKeys, encapsulatedKey: string): Promise<OpenedRequest> {
-  const encapsulated = bytesIn(encapsulatedKey, ENCAPSULATED_KEY);
+  const encapsulated = parseHeaderBytes(encapsulatedKey, ENCAPSULATED_KEY);
   try {
     const context = await SUITE.SetupRecipient(keys.pair, encapsulated, { info: REQUEST_INFO });
     return new OpenedRequest(context, encapsulated);
@@ -46,7 +46,7 @@ export class OpenedRequest {
    * @param pieces the request's body, in pieces of any size
    * @throws EhbpError; `unauthentic` for the first frame means most likely that the client has another key than ours
    */
-  async *open(pieces: Body): AsyncGenerator<Uint8Array, void, undefined> {
+  async *open(pieces: BodyChunks): AsyncGenerator<Uint8Array, void, undefined> {
     const reader = new FrameReader();
     for await (const piece of pieces) {
       for (const ciphertext of reader.add(piece)) {
@@ -68,7 +68,7 @@ export class OpenedRequest {
     if (!this.authentic) throw new Error('no answer is encrypted before the request has been opened');
     const secret = await this.context.Export(RESPONSE_LABEL, KEY_BYTES);
     const nonce = randomBytes(KEY_BYTES);
-    return new ResponseSealer(hexOf(nonce), responseKeys(secret, this.encapsulatedKey, nonce));
+    return new ResponseSealer(toHex(nonce), responseKeys(secret, this.encapsulatedKey, nonce));
   }
 
   private async opened(ciphertext: Uint8Array): Promise<Uint8Array> {

@@ -4,6 +4,6 @@ import { withStoreTimeout } from '#kernel';
 const ANSWERED_WITHIN_MS = 4_000;
 
 /** The answer to somebody who waits for it. Followers, for whom nobody waits, wait longer. @throws StoreUnavailableError */
-export function soon<Answer>(answer: Promise<Answer>): Promise<Answer> {
+export function withCallerTimeout<Answer>(answer: Promise<Answer>): Promise<Answer> {
   return withStoreTimeout(ANSWERED_WITHIN_MS, answer);
 }

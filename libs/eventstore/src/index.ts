@@ -1,5 +1,5 @@
 export { eventStoreDbAddress, eventStoreDbNodes } from './eventstoredb/address.ts';
-export { UserRefused } from './eventstoredb/connection.ts';
+export { EventStoreAccessError } from './eventstoredb/connection.ts';
 export { EventStoreDbEventStore, type EventStoreDbOptions } from './eventstoredb/eventstoredb-event-store.ts';
 export { grantEventStoreDb } from './eventstoredb/grant.ts';
 export { MemoryEventStore } from './memory-event-store.ts';
@@ -12,4 +12,4 @@ export {
 export { PostgresCheckpoints, PostgresSnapshots } from './postgres/caches.ts';
 export { PostgresEventStore } from './postgres/postgres-event-store.ts';
 export { eventStoreMigrations } from './postgres/schema.ts';
-export { PostgresDueTable } from './postgres/workflow-schedule.ts';
+export { PostgresWorkflowSchedule } from './postgres/workflow-schedule.ts';

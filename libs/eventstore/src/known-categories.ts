@@ -3,10 +3,10 @@
  * it would be stored, and no read model, saga or audit would ever see it.
  * @throws RangeError
  */
-export function assertListed(stream: string, prefixes: readonly string[]): void {
-  if (!isListed(stream, prefixes)) throw new RangeError(`${stream} is of no category that is followed`);
+export function assertKnownCategory(stream: string, prefixes: readonly string[]): void {
+  if (!isKnownCategory(stream, prefixes)) throw new RangeError(`${stream} is of no category that is followed`);
 }
 
-export function isListed(stream: string, prefixes: readonly string[]): boolean {
+export function isKnownCategory(stream: string, prefixes: readonly string[]): boolean {
   return prefixes.some((prefix) => stream.startsWith(prefix));
 }

@@ -6,8 +6,8 @@ import {
   type StoredEvent,
   type StreamHead,
 } from '#kernel';
-import { assertListed } from './known-categories.ts';
-import { written } from './serialize-events.ts';
+import { assertKnownCategory } from './known-categories.ts';
+import { serializeEvents } from './serialize-events.ts';
 
 /** Facts per batch. */
 const PAGE = 1_000;
@@ -25,8 +25,8 @@ export class MemoryEventStore implements EventStore {
 
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
-    assertListed(stream, this.streamPrefixes);
-    const { facts } = written(stream, events, this.maxAppendBytes);
+    assertKnownCategory(stream, this.streamPrefixes);
+    const { facts } = serializeEvents(stream, events, this.maxAppendBytes);
     const known = this.streams.get(stream) ?? [];
     const last = events.length + expected;
     if (known.length !== expected + 1) {

@@ -3,7 +3,7 @@ import { EventStoreDbEventStore } from './eventstoredb/eventstoredb-event-store.
 import { PostgresEventStore } from './postgres/postgres-event-store.ts';
 
 export interface ClosableEventStore extends EventStore {
-  /** Whether it answers, and can be used. @throws StoreUnavailableError, UserRefused */
+  /** Whether it answers, and can be used. @throws StoreUnavailableError, EventStoreAccessError */
   check(): Promise<void>;
   /**
    * Somebody waits to see what was appended: followers of this process look for it now. Undefined where they are told of it in any

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { EventBatch } from '#kernel';
-import { pagesBehind } from './pages.ts';
+import { readPagesAfter } from './pages.ts';
 
 /** Pages of ten positions each. */
 async function positionsOf(end: bigint): Promise<readonly bigint[]> {
@@ -9,7 +9,7 @@ async function positionsOf(end: bigint): Promise<readonly bigint[]> {
     return { events: [], position: full ? after + 10n : end, full };
   };
   const batches: EventBatch[] = [];
-  for await (const batch of pagesBehind(0n, read)) batches.push(batch);
+  for await (const batch of readPagesAfter(0n, read)) batches.push(batch);
   return batches.map(({ position }) => position);
 }
 
@@ -26,7 +26,7 @@ test('the next page is asked for before the last one is used', async () => {
     asked.push(after);
     return { events: [], position: after + 10n, full: after === 0n };
   };
-  const pages = pagesBehind(0n, read);
+  const pages = readPagesAfter(0n, read);
   await pages.next();
   expect(asked).toEqual([0n, 10n]);
 });

@@ -1,13 +1,16 @@
 import type { EventBatch } from '#kernel';
 
 /** What one call returned of the log. */
-export interface Page extends EventBatch {
+export interface LogPage extends EventBatch {
   /** There was no room for more, so there is probably more already. */
   readonly full: boolean;
 }
 
 /** What is behind a position now, page by page: the next one is on its way while one is used. */
-export async function* pagesBehind(after: bigint, read: (after: bigint) => Promise<Page>): AsyncGenerator<EventBatch> {
+export async function* readPagesAfter(
+  after: bigint,
+  read: (after: bigint) => Promise<LogPage>,
+): AsyncGenerator<EventBatch> {
   let next = read(after);
   for (let last = after; ; ) {
     const { events, position, full } = await next;

@@ -1,14 +1,14 @@
 import { AppendTooLargeError, type NewEvent } from '#kernel';
 
 /** A fact as text, as every store keeps it. */
-export interface Written extends Pick<NewEvent, 'id' | 'type'> {
+export interface SerializedEvent extends Pick<NewEvent, 'id' | 'type'> {
   readonly data: string;
   readonly metadata: string;
 }
 
 /** The facts of one append. */
-export interface WrittenFacts {
-  readonly facts: readonly Written[];
+export interface SerializedAppend {
+  readonly facts: readonly SerializedEvent[];
   /** As EventStoreDB counts them: their texts, and two for each character of a type. */
   readonly bytes: number;
 }
@@ -17,7 +17,7 @@ export interface WrittenFacts {
  * Facts as text: before anything is sent, so that what no store takes harms no other append.
  * @throws TypeError when one is not JSON; AppendTooLargeError when they have more than `maxBytes` together
  */
-export function written(stream: string, events: readonly NewEvent[], maxBytes: number): WrittenFacts {
+export function serializeEvents(stream: string, events: readonly NewEvent[], maxBytes: number): SerializedAppend {
   const facts = events.map(toText);
   const bytes = facts.reduce((sum, fact) => sum + sizeOf(fact), 0);
   if (bytes > maxBytes)
@@ -25,11 +25,11 @@ export function written(stream: string, events: readonly NewEvent[], maxBytes: n
   return { facts, bytes };
 }
 
-function sizeOf({ type, data, metadata }: Written): number {
+function sizeOf({ type, data, metadata }: SerializedEvent): number {
   return 2 * type.length + Buffer.byteLength(data) + Buffer.byteLength(metadata);
 }
 
-function toText({ id, type, data, metadata }: NewEvent): Written {
+function toText({ id, type, data, metadata }: NewEvent): SerializedEvent {
   const text = JSON.stringify(data);
   if (text === undefined) throw new TypeError(`a ${type} without data cannot be stored`);
   return { id, type, data: text, metadata: JSON.stringify(metadata) };

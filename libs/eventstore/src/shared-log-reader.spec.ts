@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type EventBatch, START_POSITION, type StoredEvent } from '#kernel';
-import type { Page } from './pages.ts';
-import { SharedLog } from './shared-log-reader.ts';
+import type { LogPage } from './pages.ts';
+import { SharedLogReader } from './shared-log-reader.ts';
 
 const PAGE = 10;
 
@@ -21,7 +21,7 @@ class Numbers {
     this.wake = Promise.withResolvers();
   }
 
-  async page(after: bigint): Promise<Page> {
+  async page(after: bigint): Promise<LogPage> {
     this.asked.push(after);
     await turn();
     if (this.failing) throw new Error('no answer');
@@ -43,12 +43,12 @@ class Numbers {
 
 describe('a log that is shared', () => {
   let source: Numbers;
-  let log: SharedLog;
+  let log: SharedLogReader;
   let over: AbortController;
 
   beforeEach(() => {
     source = new Numbers();
-    log = new SharedLog(source);
+    log = new SharedLogReader(source);
     over = new AbortController();
   });
 

@@ -1,10 +1,10 @@
 import type { EventBatch } from '#kernel';
-import type { Page } from './pages.ts';
+import type { LogPage } from './pages.ts';
 
 /** How a store reads its log. */
 export interface LogSource {
   /** What is behind a position now, or as much of it as one call returns. Its position is `after` where there is nothing. */
-  page(after: bigint): Promise<Page>;
+  page(after: bigint): Promise<LogPage>;
 
   /** Resolves when it is worth asking for what is behind a position, or when `signal` aborts. */
   grown(after: bigint, signal: AbortSignal): Promise<void>;
@@ -15,7 +15,7 @@ const KEPT_PAGES = 4;
 
 /** A page that is being read, or was. */
 interface Reading {
-  readonly page: Promise<Page>;
+  readonly page: Promise<LogPage>;
   readonly abandoned: AbortController;
   /** Followers that wait for it, or use it. */
   takers: number;
@@ -26,7 +26,7 @@ interface Reading {
  * The log as all followers of a process see it: a page is read once, by whoever comes to it first, and is there for those
  * that come soon behind. One that lags further reads by itself, until it comes to where another one has been.
  */
-export class SharedLog {
+export class SharedLogReader {
   /** By the position that they are behind. */
   private readonly readings = new Map<bigint, Reading>();
 
@@ -84,7 +84,7 @@ export class SharedLog {
     return reading;
   }
 
-  private async read(after: bigint, abandoned: AbortSignal): Promise<Page> {
+  private async read(after: bigint, abandoned: AbortSignal): Promise<LogPage> {
     for (;;) {
       await this.source.grown(after, abandoned);
       abandoned.throwIfAborted();
@@ -94,7 +94,7 @@ export class SharedLog {
   }
 
   /** Ends where another follower has been or is, so that this one goes on with the same pages. */
-  private upToAnother(page: Page, after: bigint): Page {
+  private upToAnother(page: LogPage, after: bigint): LogPage {
     let known = after;
     for (const position of this.readings.keys()) if (position > known && position < page.position) known = position;
     if (known === after) return page;

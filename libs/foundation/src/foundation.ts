@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CATEGORIES, EVENT_SCHEMA } from '#domain';
 import {
+  EventStoreAccessError,
   type EventStoreAddress,
   eventStoreDbNodes,
   eventStoreMigrations,
   type OpenedEventStore,
   openEventStore,
-  UserRefused,
 } from '#eventstore';
 import type { Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
@@ -103,7 +103,7 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
 async function assertAnswers(store: OpenedEventStore, url: string | undefined): Promise<void> {
   await store.check().catch((cause) => {
     const where = url === undefined ? 'in PostgreSQL' : `at ${eventStoreDbNodes(url)}`;
-    const what = cause instanceof UserRefused ? cause.message : 'does not answer';
+    const what = cause instanceof EventStoreAccessError ? cause.message : 'does not answer';
     throw new StartError(`The event store ${where} ${what}.`, { cause });
   });
 }

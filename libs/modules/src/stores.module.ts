@@ -4,7 +4,7 @@ import { Clock } from '#application';
 import { StoreClock, timeOf } from '#connectors';
 import { Foundation, openFoundation } from '#foundation';
 import { openPool as connect } from '#postgres';
-import { countIncomplete, ProjectorLag, readStopped } from '#projections';
+import { countIncompleteStreams, listBlockedProjections, ProjectorLag } from '#projections';
 import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
 import { tellingUnavailable } from './unavailable.ts';
@@ -39,7 +39,7 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
   readiness.require('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
   readiness.require('event_store', () => store.head(NO_STREAM_OF_OURS).then(() => ({ ok: true })));
   readiness.show('read_models', async () => {
-    const [stopped, incomplete] = await Promise.all([readStopped(pool), countIncomplete(pool)]);
+    const [stopped, incomplete] = await Promise.all([listBlockedProjections(pool), countIncompleteStreams(pool)]);
     return {
       ok: stopped.length === 0 && incomplete === 0,
       incomplete_streams: incomplete,

@@ -25,7 +25,7 @@ const OF_THE_SERVER = 0.9;
 /** How long a transaction may be left open without a word, as by a client that was stopped in the middle. */
 const OPEN_TRANSACTION_WITHIN_MS = 10_000;
 
-export interface Connecting {
+export interface PgConnectionOptions {
   readonly connectionString: string;
   /** What it is for: `pg_stat_activity` has it behind `countinghouse-`. */
   readonly name: string;
@@ -38,7 +38,7 @@ export interface Connecting {
   readonly options?: string;
 }
 
-export interface Pooling extends Connecting {
+export interface PgPoolOptions extends PgConnectionOptions {
   /** Connections at most; ten unless said otherwise. */
   readonly max?: number;
   /** Keeps connections open that nobody uses. */
@@ -48,7 +48,7 @@ export interface Pooling extends Connecting {
 }
 
 /** A pool whose connections all keep to the limits. One that breaks fails the query in progress, and nothing else. */
-export function openPool({ max, keepIdle = false, onBroken = () => {}, ...connecting }: Pooling): pg.Pool {
+export function openPool({ max, keepIdle = false, onBroken = () => {}, ...connecting }: PgPoolOptions): pg.Pool {
   const limits = { ...(max === undefined ? {} : { max }), ...(keepIdle ? { idleTimeoutMillis: 0 } : {}) };
   const pool = new pg.Pool({ ...configOf(connecting), ...limits });
   pool.on('error', onBroken);
@@ -57,13 +57,13 @@ export function openPool({ max, keepIdle = false, onBroken = () => {}, ...connec
 }
 
 /** A connection that keeps to the limits, and is not made yet. One that breaks fails the query in progress, and ends. */
-export function newClient(connecting: Connecting): pg.Client {
+export function newClient(connecting: PgConnectionOptions): pg.Client {
   const client = new pg.Client(configOf(connecting));
   failsTheQuery(client);
   return client;
 }
 
-function configOf({ connectionString, name, queryWithinMs = QUERY_WITHIN_MS, ...more }: Connecting) {
+function configOf({ connectionString, name, queryWithinMs = QUERY_WITHIN_MS, ...more }: PgConnectionOptions) {
   const { connectWithinMs = CONNECT_WITHIN_MS, openTransactionWithinMs = OPEN_TRANSACTION_WITHIN_MS, options } = more;
   const parameters = [
     ...SERVER_SIDE,

@@ -1,2 +1,2 @@
-export { type Connecting, newClient, openPool, type Pooling } from './connections.ts';
-export { Listener, type Listening, notification } from './listener.ts';
+export { newClient, openPool, type PgConnectionOptions, type PgPoolOptions } from './connections.ts';
+export { Listener, type ListenerOptions, toNotifyQuery } from './listener.ts';

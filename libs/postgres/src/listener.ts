@@ -7,11 +7,11 @@ const RECONNECT_MS = 250;
  * A query that notifies those who listen. A transaction that notifies holds a lock of the whole server while it is made durable,
  * and this one need not be.
  */
-export function notification(channel: string): string {
+export function toNotifyQuery(channel: string): string {
   return `select set_config('synchronous_commit', 'off', true), pg_notify('${channel}', '')`;
 }
 
-export interface Listening {
+export interface ListenerOptions {
   readonly connectionString: string;
   readonly channel: string;
   onNotification(): void;
@@ -25,7 +25,7 @@ export class Listener {
   private opening: Promise<void> | undefined;
   private closed = false;
 
-  constructor(private readonly listening: Listening) {}
+  constructor(private readonly listening: ListenerOptions) {}
 
   /** Resolves when it listens, or cannot for now. */
   open(): Promise<void> {

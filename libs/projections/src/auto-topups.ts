@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { AUTO_TOPUP, type AutoTopupEvent, type DomainEvent, getStreamId, type WalletConnected } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { asWritten, type Fact, type FoldProjection, rowOf } from './projection.ts';
+import { type FoldProjection, foldRow, type ProjectedEvent, TEXT_TYPE_PARSERS } from './projection.ts';
 
 const FACTS: ReadonlySet<DomainEvent['type']> = new Set<AutoTopupEvent['type']>([
   'WalletConnected',
@@ -175,14 +175,14 @@ export async function readAutoTopup(pool: pg.Pool, accountId: string): Promise<A
     name: 'read-autotopup',
     text: 'select * from books.autotopups where account_id = $1',
     values: [accountId],
-    types: asWritten,
+    types: TEXT_TYPE_PARSERS,
   });
   return rows[0] && viewOf(rows[0]);
 }
 
 /** The same as the facts of its stream have it, for a read model that is behind them. */
-export function autoTopupOf(facts: readonly Fact[]): AutoTopupView | undefined {
-  const row = rowOf(autoTopups, facts);
+export function foldAutoTopup(facts: readonly ProjectedEvent[]): AutoTopupView | undefined {
+  const row = foldRow(autoTopups, facts);
   return row && viewOf(row);
 }
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, getStreamId } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { asWritten, type FoldProjection } from './projection.ts';
+import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
 
 /** `running`: a request that it pays for is being served. Whether it can still be paid or used is for the clock to say. */
 type ChallengeState = 'issued' | 'paid' | 'running' | 'used' | 'forfeited';
@@ -153,7 +153,7 @@ export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<read
   const { rows } = await pool.query<ChallengeRow>({
     text: `select * from books.challenges where available <> 0 or held <> 0 or forfeited <> 0
             order by issued_at, challenge_id`,
-    types: asWritten,
+    types: TEXT_TYPE_PARSERS,
   });
   return rows.map(viewOf);
 }

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { EVENT_SCHEMA } from '#domain';
 import { type StoredEvent, upcast } from '#kernel';
-import { type Fact, projections } from '#projections';
+import { type ProjectedEvent, projections } from '#projections';
 import { tableOf } from '../../testing/src/world/read-model-tables.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../testing/src/fixtures/first-version');
@@ -19,7 +19,7 @@ const facts = readFileSync(path.join(FOLDER, 'facts.jsonl'), 'utf8')
   .split('\n')
   .map((line) => JSON.parse(line))
   .map((fact): StoredEvent => ({ ...fact, position: BigInt(fact.position), revision: Number(fact.revision) }))
-  .map((fact) => upcast(fact, EVENT_SCHEMA) as Fact);
+  .map((fact) => upcast(fact, EVENT_SCHEMA) as ProjectedEvent);
 const written = JSON.parse(readFileSync(path.join(FOLDER, 'rows.json'), 'utf8'));
 
 test.each(projections.map((each) => [each.name, each] as const))(

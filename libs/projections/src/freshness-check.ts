@@ -1,5 +1,5 @@
 import { type EventReader, withStoreTimeout } from '#kernel';
-import type { Progress } from './progress.ts';
+import type { ProjectionProgress } from './progress.ts';
 
 /** Longer nobody waits, for the end of the facts and for the read models together: whoever asks is to be told within five seconds. */
 const MOST_MS = 4_500;
@@ -8,13 +8,13 @@ const MOST_MS = 4_500;
  * Whether read models show all that was committed when that is asked: then what they do not have does not exist. One look at
  * the end of the facts serves all that wait for one; it begins after each of them has come. So does one at the read models.
  */
-export class UpToDate {
+export class FreshnessCheck {
   private looking: Promise<unknown> = Promise.resolve();
   private next: Promise<bigint> | undefined;
 
   constructor(
     private readonly store: Pick<EventReader, 'end'>,
-    private readonly progress: Pick<Progress, 'reached'>,
+    private readonly progress: Pick<ProjectionProgress, 'reached'>,
     private readonly mostMs = MOST_MS,
   ) {}
 

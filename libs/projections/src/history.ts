@@ -5,13 +5,13 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { money, type PicoUsd } from '#kernel';
-import { asWritten } from './projection.ts';
+import { TEXT_TYPE_PARSERS } from './projection.ts';
 import type { QueryRow } from './queries.ts';
 
 /** Records that are looked at for one page at most: some milliseconds. */
-export const HISTORY_REACH = 10_000;
+export const MAX_HISTORY_SCAN = 10_000;
 /** Records behind a page that are counted. */
-export const COUNTED_BEHIND = 1_000;
+export const MAX_COUNTED_AFTER_PAGE = 1_000;
 /** Ends of pages that are remembered, and how long: what has come meanwhile does not move the page behind. */
 const ENDS = { max: 20_000, ttl: 60_000 };
 /** So many pages before the wanted one an end is looked for. */
@@ -45,7 +45,7 @@ export interface HistoryRecord {
 
 export interface HistoryPage {
   readonly records: readonly HistoryRecord[];
-  /** Records on all pages, as far as they were counted: up to `COUNTED_BEHIND` behind the page. */
+  /** Records on all pages, as far as they were counted: up to `MAX_COUNTED_AFTER_PAGE` behind the page. */
   readonly total: number;
   /** Whether there are no more. */
   readonly isTotalExact: boolean;
@@ -53,9 +53,9 @@ export interface HistoryPage {
   readonly lookedBackTo: string | null;
 }
 
-/** A page that lies more than `HISTORY_REACH` records behind any that was shown lately. */
-export class PageTooFar extends Error {
-  override readonly name = 'PageTooFar';
+/** A page that lies more than `MAX_HISTORY_SCAN` records behind any that was shown lately. */
+export class PageOutOfRangeError extends Error {
+  override readonly name = 'PageOutOfRangeError';
 }
 
 /** The last record of a page; its time as PostgreSQL prints it. */
@@ -84,13 +84,13 @@ export class QueryHistory {
 
   /**
    * A page of the records. Pages count from 1.
-   * @throws PageTooFar
+   * @throws PageOutOfRangeError
    */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const name = JSON.stringify([filter, pageSize]);
     const before = this.pageBefore(page, name);
     const place = { end: before.end, skipped: (page - 1 - before.page) * pageSize, pageSize };
-    const isFar = place.skipped > HISTORY_REACH;
+    const isFar = place.skipped > MAX_HISTORY_SCAN;
     const query = new HistoryQuery(filter, place.end);
     const rows = isFar ? [] : await this.rows(query, place);
     const last = rows.at(-1);
@@ -98,9 +98,9 @@ export class QueryHistory {
       this.ends.set(endName(page, name), { at: last.end_at, position: last.position });
     const counted = last
       ? place.skipped + Number(last.matching)
-      : await this.countUpTo(query, Math.min(place.skipped, HISTORY_REACH + 1));
-    if (isFar && counted > HISTORY_REACH) throw new PageTooFar();
-    const isCut = counted >= place.skipped + pageSize + COUNTED_BEHIND;
+      : await this.countUpTo(query, Math.min(place.skipped, MAX_HISTORY_SCAN + 1));
+    if (isFar && counted > MAX_HISTORY_SCAN) throw new PageOutOfRangeError();
+    const isCut = counted >= place.skipped + pageSize + MAX_COUNTED_AFTER_PAGE;
     const lookedBackTo = isCut || !query.looks ? null : await this.firstUnseen(query);
     return {
       records: rows.map(recordOf),
@@ -123,13 +123,13 @@ export class QueryHistory {
   private async rows(query: HistoryQuery, { skipped, pageSize }: Place): Promise<readonly PageRow[]> {
     const { rows } = await this.pool.query<PageRow>({
       text: `with matching as materialized (
-               ${query.matching('position, at')} limit ${pageSize + COUNTED_BEHIND} offset ${skipped})
+               ${query.matching('position, at')} limit ${pageSize + MAX_COUNTED_AFTER_PAGE} offset ${skipped})
              select row.*, row.at::text as end_at, (select count(*) from matching) as matching
                from (select position from matching order by at desc, position desc limit ${pageSize}) as page
                join books.queries as row using (position)
               order by row.at desc, row.position desc`,
       values: query.values,
-      types: asWritten,
+      types: TEXT_TYPE_PARSERS,
     });
     return rows;
   }
@@ -143,8 +143,12 @@ export class QueryHistory {
 
   /** When the first record was made that is out of reach; null where there is none. */
   private async firstUnseen(query: HistoryQuery): Promise<string | null> {
-    const text = `${query.indexed('at')} limit 1 offset ${HISTORY_REACH}`;
-    const { rows } = await this.pool.query<{ at: string }>({ text, values: query.indexedValues, types: asWritten });
+    const text = `${query.indexed('at')} limit 1 offset ${MAX_HISTORY_SCAN}`;
+    const { rows } = await this.pool.query<{ at: string }>({
+      text,
+      values: query.indexedValues,
+      types: TEXT_TYPE_PARSERS,
+    });
     return rows[0]?.at ?? null;
   }
 }
@@ -199,7 +203,7 @@ class HistoryQuery {
     if (!this.looks) return this.indexed(columns);
     const { length } = this.indexedValues;
     const conditions = this.looked.map(([condition], i) => `${condition} $${length + i + 1}`);
-    const within = `${this.indexed('position, at, model, query_source, query_type')} limit ${HISTORY_REACH}`;
+    const within = `${this.indexed('position, at, model, query_source, query_type')} limit ${MAX_HISTORY_SCAN}`;
     return `select ${columns} from (${within}) as within where ${conditions.join(' and ')} order by at desc, position desc`;
   }
 }

@@ -65,7 +65,7 @@ export const holds: FoldProjection<HoldRow> = {
 };
 
 /** Payers, by their streams, with a hold that expired before `now`. */
-export async function payersWithOverdueHolds(pool: pg.Pool, now: string): Promise<readonly string[]> {
+export async function findPayersWithOverdueHolds(pool: pg.Pool, now: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ payer: string }>({
     name: 'overdue-holds',
     text: 'select distinct payer from books.holds where expires_at <= $1',
@@ -74,15 +74,18 @@ export async function payersWithOverdueHolds(pool: pg.Pool, now: string): Promis
   return rows.map(({ payer }) => payer);
 }
 
-export interface OwnerOfHolds {
+export interface HoldOwnerRef {
   /** A stream. */
   readonly payer: string;
   readonly owner: string;
 }
 
 /** Payers with a hold of one of these owners. */
-export async function payersWithHoldsOf(pool: pg.Pool, owners: readonly string[]): Promise<readonly OwnerOfHolds[]> {
-  const { rows } = await pool.query<OwnerOfHolds>({
+export async function findPayersByHoldOwner(
+  pool: pg.Pool,
+  owners: readonly string[],
+): Promise<readonly HoldOwnerRef[]> {
+  const { rows } = await pool.query<HoldOwnerRef>({
     name: 'holds-of-owners',
     text: 'select distinct payer, owner from books.holds where owner = any($1)',
     values: [owners],

@@ -10,34 +10,34 @@ import { skipMigrations } from './skipped-events.ts';
 import { topups } from './topups.ts';
 import { videoJobs } from './video-jobs.ts';
 
-export { type AutoTopupView, autoTopupOf, readAutoTopup } from './auto-topups.ts';
+export { type AutoTopupView, foldAutoTopup, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
 export { type ChallengeView, readChallenges, unclaimedChallenges } from './challenges.ts';
-export { UpToDate } from './freshness-check.ts';
+export { FreshnessCheck } from './freshness-check.ts';
 export {
-  COUNTED_BEHIND,
-  HISTORY_REACH,
   type HistoryFilter,
   type HistoryPage,
   type HistoryRecord,
-  PageTooFar,
+  MAX_COUNTED_AFTER_PAGE,
+  MAX_HISTORY_SCAN,
+  PageOutOfRangeError,
   QueryHistory,
 } from './history.ts';
-export { type OwnerOfHolds, payersWithHoldsOf, payersWithOverdueHolds } from './holds.ts';
+export { findPayersByHoldOwner, findPayersWithOverdueHolds, type HoldOwnerRef } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
 export { ProjectorLag } from './lag.ts';
-export { type Place, Progress } from './progress.ts';
+export { type ProjectionPosition, ProjectionProgress } from './progress.ts';
 export {
-  asWritten,
-  BOOKS_OPTIONS,
-  type Fact,
+  createProjectionSink,
   type FoldProjection,
   type LogProjection,
+  type ProjectedEvent,
   type Projection,
-  type Row,
-  sinkOf,
+  READ_MODEL_CONNECTION_OPTIONS,
+  type ReadModelRow,
+  TEXT_TYPE_PARSERS,
 } from './projection.ts';
-export { listenForWanted, Wanted } from './projector-wakeup.ts';
+export { listenForWakeups, ProjectorWakeup } from './projector-wakeup.ts';
 export {
   countRefusedVideos,
   type MedianCost,
@@ -45,15 +45,15 @@ export {
 } from './queries.ts';
 export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
 export {
-  countIncomplete,
-  readSkipped,
-  readStopped,
-  type SkippedFact,
-  type StoppedProjection,
-  skipFact,
+  type BlockedProjection,
+  countIncompleteStreams,
+  listBlockedProjections,
+  listSkippedEvents,
+  type SkippedEvent,
+  skipEvent,
 } from './skipped-events.ts';
-export { CatchUp } from './startup-catch-up.ts';
-export { findTopups, type TopupStatus, type TopupView, topupOf } from './topups.ts';
+export { StartupCatchUp } from './startup-catch-up.ts';
+export { findTopups, foldTopup, type TopupStatus, type TopupView } from './topups.ts';
 export { type FoundTopups, TopupsByReference } from './topups-by-reference.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 

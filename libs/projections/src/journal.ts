@@ -1,6 +1,6 @@
 import { CHALLENGE, getStreamId, toPostings } from '#domain';
 import { money } from '#kernel';
-import type { Fact, LogProjection } from './projection.ts';
+import type { LogProjection, ProjectedEvent } from './projection.ts';
 
 type JournalRow = {
   readonly position: string;
@@ -51,7 +51,7 @@ export const journal: LogProjection<JournalRow> = {
     })),
 };
 
-function referenceOf({ data, stream }: Fact): string {
+function referenceOf({ data, stream }: ProjectedEvent): string {
   if ('holdId' in data) return data.holdId;
   if ('creditId' in data) return data.creditId;
   return stream.startsWith(`${CHALLENGE}-`) ? getStreamId({ stream }) : '';

@@ -10,7 +10,7 @@ import {
   startWindow,
 } from '#domain';
 import { money } from '#kernel';
-import { asWritten, type FoldProjection } from './projection.ts';
+import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
 
 type KeyRow = {
   readonly key_id: string;
@@ -189,7 +189,7 @@ export async function readKeys(pool: pg.Pool, accountId: string, now: string): P
     name: 'read-keys',
     text: 'select * from books.keys where account_id = $1 order by created_at, key_id',
     values: [accountId],
-    types: asWritten,
+    types: TEXT_TYPE_PARSERS,
   });
   return rows.map((row) => viewOf(row, now));
 }
@@ -204,7 +204,7 @@ export async function readKey(
     name: 'read-key',
     text: 'select * from books.keys where account_id = $1 and key_id = $2',
     values: [accountId, keyId],
-    types: asWritten,
+    types: TEXT_TYPE_PARSERS,
   });
   return rows[0] && viewOf(rows[0], now);
 }
@@ -215,7 +215,7 @@ export async function findKey(pool: pg.Pool, hashes: readonly string[]): Promise
     name: 'find-key',
     text: 'select key_id, account_id, deleted_at, expire_at from books.keys where hash = any($1)',
     values: [hashes],
-    types: asWritten,
+    types: TEXT_TYPE_PARSERS,
   });
   const [row] = rows;
   return (

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { type Progress, ProjectorLag } from '#projections';
+import { type ProjectionProgress, ProjectorLag } from '#projections';
 
 const fact = () => ({ id: crypto.randomUUID(), type: 'Happened', data: {}, metadata: {} });
-const appliedUpTo = (position: bigint) => ({ applied: async () => position }) as unknown as Progress;
+const appliedUpTo = (position: bigint) => ({ applied: async () => position }) as unknown as ProjectionProgress;
 
 test('the projector is behind as long as an append is not applied, also one right behind another', async () => {
   const lag = new ProjectorLag();

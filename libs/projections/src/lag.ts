@@ -1,5 +1,5 @@
 import type { EventStore, NewEvent, StreamHead } from '#kernel';
-import type { Progress } from './progress.ts';
+import type { ProjectionProgress } from './progress.ts';
 
 /** Appends are remembered at most this often. */
 const SAMPLE_EVERY_MS = 100;
@@ -41,7 +41,7 @@ export class ProjectorLag {
     };
   }
 
-  async milliseconds(progress: Progress, projections: readonly string[]): Promise<number> {
+  async milliseconds(progress: ProjectionProgress, projections: readonly string[]): Promise<number> {
     const applied = await progress.applied(projections);
     this.samples = this.samples.filter(({ position }) => position > applied);
     const oldest = this.samples[0] ?? this.latest;

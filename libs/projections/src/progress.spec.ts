@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { Progress } from './progress.ts';
+import { ProjectionProgress } from './progress.ts';
 
 const WAIT_MS = 600;
 
 /** A database whose checkpoint stands where `at` says. */
 function progressOf(at: () => bigint) {
   const rows = () => [{ projection: 'keys', position: String(at()), rebuilt_to: null }];
-  return new Progress({ query: async () => ({ rows: rows() }) } as unknown as pg.Pool);
+  return new ProjectionProgress({ query: async () => ({ rows: rows() }) } as unknown as pg.Pool);
 }
 
-async function waited(progress: Progress, position: bigint): Promise<readonly [boolean, boolean]> {
+async function waited(progress: ProjectionProgress, position: bigint): Promise<readonly [boolean, boolean]> {
   const started = performance.now();
   const reached = await progress.reached(['keys'], position, WAIT_MS);
   return [reached, performance.now() - started >= WAIT_MS];
@@ -20,7 +20,7 @@ async function waited(progress: Progress, position: bigint): Promise<readonly [b
 test('one look serves all that wait, and looks keep a distance', async () => {
   let looks = 0;
   const query = async () => ({ rows: [{ projection: 'keys', position: String(++looks), rebuilt_to: null }] });
-  const progress = new Progress({ query } as unknown as pg.Pool);
+  const progress = new ProjectionProgress({ query } as unknown as pg.Pool);
   const began = performance.now();
   await Promise.all(Array.from({ length: 100 }, () => progress.reached(['keys'], 10n, WAIT_MS)));
   expect(looks).toBe(10);
@@ -34,7 +34,7 @@ test('what a read model showed before is no answer to who asks afresh: he waits 
     const answer = { rows: [{ projection: 'keys', position: String(at), rebuilt_to: null }] };
     return new Promise((resolve) => queries.push(() => resolve(answer)));
   };
-  const progress = new Progress({ query } as unknown as pg.Pool);
+  const progress = new ProjectionProgress({ query } as unknown as pg.Pool);
   const afresh = () => progress.reached(['keys'], 5n, 0, true);
   const asked = async (n: number) => {
     for (let tries = 0; queries.length < n; tries++) {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { START_POSITION } from '#kernel';
-import type { Wanted } from './projector-wakeup.ts';
+import type { ProjectorWakeup } from './projector-wakeup.ts';
 
 /** Between two looks, however many wait. */
 const LOOK_EVERY_MS = 3;
@@ -11,20 +11,20 @@ const LOOK_AGAIN_AFTER = 0.1;
 const IMPATIENT_MS = 200;
 
 /** How far a projection is. */
-export interface Place {
+export interface ProjectionPosition {
   /** Everything up to here is applied; `START_POSITION` also where it has never begun. */
   readonly position: bigint;
   /** How far the table is filled anew beside the one that is read, while that is done. */
   readonly rebuiltTo: bigint | undefined;
 }
 
-const NOWHERE: Place = { position: START_POSITION, rebuiltTo: undefined };
+const NOWHERE: ProjectionPosition = { position: START_POSITION, rebuiltTo: undefined };
 
 /** How far the projections have come, for readers that want to see what they have just written. */
-export class Progress {
+export class ProjectionProgress {
   private readonly pool: pg.Pool;
-  private readonly wanted: Wanted | undefined;
-  private places: ReadonlyMap<string, Place> = new Map();
+  private readonly wanted: ProjectorWakeup | undefined;
+  private places: ReadonlyMap<string, ProjectionPosition> = new Map();
   /** Projections that stand before a fact. */
   private stopped: ReadonlySet<string> = new Set();
   /** Whether any fact was skipped and never applied since. */
@@ -36,7 +36,7 @@ export class Progress {
   private lookedAt = Number.NEGATIVE_INFINITY;
 
   /** @param wanted told of those who wait */
-  constructor(pool: pg.Pool, wanted?: Wanted) {
+  constructor(pool: pg.Pool, wanted?: ProjectorWakeup) {
     this.pool = pool;
     this.wanted = wanted;
   }
@@ -98,13 +98,13 @@ export class Progress {
   }
 
   /** Where each of `projections` is, without those that stand before a fact. */
-  async moving(projections: readonly string[]): Promise<ReadonlyMap<string, Place>> {
+  async moving(projections: readonly string[]): Promise<ReadonlyMap<string, ProjectionPosition>> {
     await this.look();
     const moving = projections.filter((name) => !this.stopped.has(name));
     return new Map(moving.map((name) => [name, this.placeOf(name)]));
   }
 
-  private placeOf(name: string): Place {
+  private placeOf(name: string): ProjectionPosition {
     return this.places.get(name) ?? NOWHERE;
   }
 

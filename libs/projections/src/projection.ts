@@ -17,24 +17,24 @@ import {
   type StoredEvent,
 } from '#kernel';
 import {
-  folding,
-  halvesOf,
-  isOfItsFacts,
-  mayBeSkipped,
-  newerIn,
-  newerJson,
-  noteNewer,
-  noteStop,
-  reasonOf,
-  Unfit,
+  createRecordNewerSql,
+  FoldError,
+  findNewerEvents,
+  isCausedByEvents,
+  isSkipApproved,
+  recordBlocked,
+  runFold,
+  splitBatch,
+  toReason,
+  toSkippedJson,
 } from './skipped-events.ts';
 
-export type Fact = StoredEvent<DomainEvent>;
+export type ProjectedEvent = StoredEvent<DomainEvent>;
 
 type Value = string | number | boolean | null | Readonly<Record<string, unknown>>;
-export type Row = Readonly<Record<string, Value>>;
+export type ReadModelRow = Readonly<Record<string, Value>>;
 
-interface Table<R extends Row> {
+interface Table<R extends ReadModelRow> {
   /** Name of the projection and of its table. */
   readonly name: string;
   /**
@@ -47,27 +47,30 @@ interface Table<R extends Row> {
 }
 
 /** Rows for facts. The table's key begins with the column `position`. */
-export interface LogProjection<R extends Row = Row> extends Table<R> {
+export interface LogProjection<R extends ReadModelRow = ReadModelRow> extends Table<R> {
   readonly kind: 'log';
-  rows(fact: Fact): readonly R[];
+  rows(fact: ProjectedEvent): readonly R[];
 }
 
 /** A row per key. */
-export interface FoldProjection<R extends Row = Row> extends Table<R> {
+export interface FoldProjection<R extends ReadModelRow = ReadModelRow> extends Table<R> {
   readonly kind: 'fold';
   readonly key: keyof R & string;
   /** The fact that a row begins with, where there is one that never finds a row of its key. */
   readonly begunBy?: DomainEvent['type'];
   /** Which row a fact is for; undefined when it is for none. */
-  keyOf(fact: Fact): string | undefined;
+  keyOf(fact: ProjectedEvent): string | undefined;
   /** The row after the fact; null removes it. */
-  evolve(row: R | undefined, fact: Fact): R | null;
+  evolve(row: R | undefined, fact: ProjectedEvent): R | null;
 }
 
 export type Projection = LogProjection | FoldProjection;
 
 /** The row of one key after all its facts; undefined where there is none. */
-export function rowOf<R extends Row>(projection: FoldProjection<R>, facts: readonly Fact[]): R | undefined {
+export function foldRow<R extends ReadModelRow>(
+  projection: FoldProjection<R>,
+  facts: readonly ProjectedEvent[],
+): R | undefined {
   const its = facts.filter((fact) => projection.keyOf(fact) !== undefined);
   return its.reduce<R | null>((row, fact) => projection.evolve(row ?? undefined, fact), null) ?? undefined;
 }
@@ -98,14 +101,14 @@ export const checkpointMigrations = [
 
 /** Connection options of writers and readers of the tables. They can be rebuilt, so their commits need not wait for
  *  the disk: after a crash the checkpoint is as old as the rows. */
-export const BOOKS_OPTIONS =
+export const READ_MODEL_CONNECTION_OPTIONS =
   '-c search_path=books -c synchronous_commit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan';
 
 /** Rows that a writer remembers. */
 const KEPT_ROWS = 20_000;
 
 /** Timestamps as ISO 8601, everything numeric as text: rows read back are equal to rows written. */
-export const asWritten: pg.CustomTypesConfig = {
+export const TEXT_TYPE_PARSERS: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
     oid === pg.types.builtins.TIMESTAMPTZ
       ? (value: string) => new Date(value).toISOString()
@@ -118,7 +121,7 @@ export const asWritten: pg.CustomTypesConfig = {
  * applied it throws `BlockedByEventError`, unless that may be skipped; all facts before it are applied then.
  * @param token of the lease that it writes under; its methods throw `LeaseLostError` once a higher one was here
  */
-export function sinkOf(projection: Projection, pool: pg.Pool, token: number): ProjectionSink {
+export function createProjectionSink(projection: Projection, pool: pg.Pool, token: number): ProjectionSink {
   const { name } = projection;
   const skipped = new Set<bigint>();
   const kept: KeptRows = new LRUCache({ max: KEPT_ROWS });
@@ -142,18 +145,18 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Pr
     try {
       await write(batch);
     } catch (error) {
-      if (!isOfItsFacts(error)) throw error;
-      const halves = halvesOf(batch);
+      if (!isCausedByEvents(error)) throw error;
+      const halves = splitBatch(batch);
       if (!halves) return passOver(batch, error);
       for (const half of halves) await apply(half);
     }
   }
 
   async function write(batch: EventBatch): Promise<void> {
-    const newer = newerIn(batch);
+    const newer = findNewerEvents(batch);
     const [broken] = (batch.unread ?? []).filter((each) => !newer.includes(each));
-    if (broken) throw new Unfit(reasonOf(broken.error), { cause: broken.error });
-    const facts = batch.events as readonly Fact[];
+    if (broken) throw new FoldError(toReason(broken.error), { cause: broken.error });
+    const facts = batch.events as readonly ProjectedEvent[];
     const changes = projection.kind === 'log' ? logged(projection, facts) : await folded(projection, facts, kept, pool);
     const values = [batch.position, name, position, token, ...changes.values];
     const { rows } = await pool.query<{ moved: number }>({
@@ -161,8 +164,8 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Pr
       text: `with fence as (
                update checkpoints set position = $1, stopped_at = null, stopped_why = null
                 where projection = $2 and position = $3 and writer = $4 returning true)
-             ${changes.sql} ${newer.length > 0 ? noteNewer(name, values.length + 1) : ''} select count(*)::int as moved from fence`,
-      values: newer.length > 0 ? [...values, newerJson(newer)] : values,
+             ${changes.sql} ${newer.length > 0 ? createRecordNewerSql(name, values.length + 1) : ''} select count(*)::int as moved from fence`,
+      values: newer.length > 0 ? [...values, toSkippedJson(newer)] : values,
     });
     if (rows[0]?.moved !== 1) throw turnLost();
     position = batch.position;
@@ -174,14 +177,14 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Pr
   async function passOver({ events, unread = [], position: behind }: EventBatch, error: unknown): Promise<void> {
     const fact = events[0] ?? unread[0]?.fact;
     if (!fact) throw error;
-    if (await mayBeSkipped(pool, name, fact.position)) {
+    if (await isSkipApproved(pool, name, fact.position)) {
       await write({ events: [], position: behind });
       skipped.add(fact.position);
       return;
     }
     const what = `${name} stands before the fact at position ${fact.position}, a ${fact.type} of ${fact.stream}`;
     const stop = new BlockedByEventError(fact.position, `${what}, which cannot be applied`, error);
-    await noteStop(pool, name, stop);
+    await recordBlocked(pool, name, stop);
     throw stop;
   }
 
@@ -196,20 +199,20 @@ export interface ProjectionSink extends Sink {
 }
 
 /** Rows by key; null where it is known that there is none. */
-type KeptRows = LRUCache<string, { readonly row: Row | null }>;
+type KeptRows = LRUCache<string, { readonly row: ReadModelRow | null }>;
 
 interface Changes {
   readonly statement: 'none' | 'write';
   readonly sql: string;
   readonly values: readonly unknown[];
   /** Rows as they are then; null for those that are gone. */
-  readonly rows: ReadonlyMap<string, Row | null>;
+  readonly rows: ReadonlyMap<string, ReadModelRow | null>;
 }
 
 const NOTHING: Changes = { statement: 'none', sql: '', values: [], rows: new Map() };
 
-function logged(projection: LogProjection, facts: readonly Fact[]): Changes {
-  const rows = folding(() => facts.flatMap((fact) => projection.rows(fact)));
+function logged(projection: LogProjection, facts: readonly ProjectedEvent[]): Changes {
+  const rows = runFold(() => facts.flatMap((fact) => projection.rows(fact)));
   if (rows.length === 0) return NOTHING;
   const columns = projection.columns.join(', ');
   const sql = `, written as (insert into ${projection.name} (${columns})
@@ -219,12 +222,12 @@ function logged(projection: LogProjection, facts: readonly Fact[]): Changes {
 
 async function folded(
   projection: FoldProjection,
-  facts: readonly Fact[],
+  facts: readonly ProjectedEvent[],
   kept: KeptRows,
   pool: pg.Pool,
 ): Promise<Changes> {
   const { name, key, columns } = projection;
-  const touched = folding(() =>
+  const touched = runFold(() =>
     facts.flatMap((fact) => {
       const id = projection.keyOf(fact);
       return id === undefined ? [] : [{ id, fact }];
@@ -233,7 +236,7 @@ async function folded(
   if (touched.length === 0) return NOTHING;
   const before = await rowsBefore(projection, touched, kept, pool);
   const rows = new Map(before);
-  folding(() => {
+  runFold(() => {
     for (const { id, fact } of touched) rows.set(id, projection.evolve(rows.get(id) ?? undefined, fact));
   });
   const ids = [...rows.keys()];
@@ -251,11 +254,11 @@ async function folded(
 /** The rows that facts are about, as they are before: remembered, known not to exist yet, or read. */
 async function rowsBefore(
   projection: FoldProjection,
-  touched: readonly { readonly id: string; readonly fact: Fact }[],
+  touched: readonly { readonly id: string; readonly fact: ProjectedEvent }[],
   kept: KeptRows,
   pool: pg.Pool,
-): Promise<ReadonlyMap<string, Row | null>> {
-  const rows = new Map<string, Row | null>();
+): Promise<ReadonlyMap<string, ReadModelRow | null>> {
+  const rows = new Map<string, ReadModelRow | null>();
   const unknown: string[] = [];
   for (const { id, fact } of touched) {
     if (rows.has(id)) continue;
@@ -267,13 +270,17 @@ async function rowsBefore(
   return rows;
 }
 
-async function readRows(projection: FoldProjection, ids: readonly string[], pool: pg.Pool): Promise<[string, Row][]> {
+async function readRows(
+  projection: FoldProjection,
+  ids: readonly string[],
+  pool: pg.Pool,
+): Promise<[string, ReadModelRow][]> {
   const { name, key, columns } = projection;
-  const { rows } = await pool.query<Row & pg.QueryResultRow>({
+  const { rows } = await pool.query<ReadModelRow & pg.QueryResultRow>({
     name: `rows-${name}`,
     text: `select ${columns.join(', ')} from ${name} where ${key} = any($1::text[]::${keyType(projection)}[])`,
     values: [ids],
-    types: asWritten,
+    types: TEXT_TYPE_PARSERS,
   });
   return rows.map((row) => [row[key] as string, row]);
 }

@@ -10,14 +10,14 @@ import {
   type UnreadableEvent,
 } from '#kernel';
 import {
+  createProjectionSink,
+  listBlockedProjections,
+  listSkippedEvents,
   type Projection,
   projections,
-  readSkipped,
-  readStopped,
   rebuild,
   rebuildIfOutdated,
-  sinkOf,
-  skipFact,
+  skipEvent,
 } from '#projections';
 import { asNew, type Fact, histories, someHistory } from '../../testing/src/scenarios/histories.ts';
 import { Books, batchesOf, tableOf, tablesOf } from '../../testing/src/world/read-model-tables.ts';
@@ -31,7 +31,7 @@ afterAll(() => books.close());
 
 /** Tokens of leases, as they are drawn. */
 let token = 0;
-const sinkWithTurn = (projection: Projection) => sinkOf(projection, books.pool, ++token);
+const sinkWithTurn = (projection: Projection) => createProjectionSink(projection, books.pool, ++token);
 
 /** A writer with a turn of its own that has asked where it is. */
 async function writer(projection: Projection): Promise<Sink> {
@@ -136,7 +136,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
     test('that asks where it is remembers nothing of before', async () => {
       const one = await writer(projection);
       await one.apply(first);
-      const again = sinkOf(projection, books.pool, token);
+      const again = createProjectionSink(projection, books.pool, token);
       await again.checkpoint();
       await again.apply(second);
       await one.checkpoint();
@@ -215,7 +215,7 @@ describe('a fact that cannot be applied', () => {
       expect(await books.checkpoint(each)).toBe(each === topups ? at(invoice - 1) : all(facts).position);
     }
     expect(await books.table(topups)).toEqual(tableOf(topups, facts.slice(0, invoice)));
-    expect(await readStopped(books.pool)).toEqual([{ projection: 'topups', position: at(invoice), why }]);
+    expect(await listBlockedProjections(books.pool)).toEqual([{ projection: 'topups', position: at(invoice), why }]);
   });
 
   test('is skipped by name, which leaves a trace, and applied by the rebuild after it was mended', async () => {
@@ -223,18 +223,18 @@ describe('a fact that cannot be applied', () => {
     const sink = await writer(topups);
     await expect(sink.apply(all(tooLong()))).rejects.toThrow(BlockedByEventError);
     const skip = { projection: 'topups', position: at(invoice), by: 'ann@desk', why: 'case 7' };
-    expect(await skipFact(books.pool, { ...skip, position: at(invoice + 1) }, facts[invoice] as Fact)).toBe(false);
-    expect(await skipFact(books.pool, skip, facts[invoice] as Fact)).toBe(true);
+    expect(await skipEvent(books.pool, { ...skip, position: at(invoice + 1) }, facts[invoice] as Fact)).toBe(false);
+    expect(await skipEvent(books.pool, skip, facts[invoice] as Fact)).toBe(true);
     await sink.apply(all(tooLong()));
     expect(await books.table(topups)).toEqual(without(topups, [invoice]));
-    expect(await readStopped(books.pool)).toEqual([]);
+    expect(await listBlockedProjections(books.pool)).toEqual([]);
     const trace = { reader: 'topups', position: at(invoice), by: 'ann@desk', why: 'case 7', type: 'InvoiceIssued' };
-    expect(await readSkipped(books.pool)).toMatchObject([trace]);
+    expect(await listSkippedEvents(books.pool)).toMatchObject([trace]);
 
     await rebuild(topups, await rebuilding(tooLong()));
-    expect(await readSkipped(books.pool)).toMatchObject([trace]);
+    expect(await listSkippedEvents(books.pool)).toMatchObject([trace]);
     await rebuild(topups, await rebuilding(facts));
-    expect(await readSkipped(books.pool)).toEqual([]);
+    expect(await listSkippedEvents(books.pool)).toEqual([]);
     expect(await books.table(topups)).toEqual(tableOf(topups, facts));
   });
 
@@ -243,7 +243,7 @@ describe('a fact that cannot be applied', () => {
     await (await writer(topups)).apply(all(facts));
     await expect(rebuild(topups, await rebuilding(tooLong()))).rejects.toThrow(BlockedByEventError);
     expect(await books.table(topups)).toEqual(tableOf(topups, facts));
-    expect(await readStopped(books.pool)).toMatchObject([{ projection: 'topups' }]);
+    expect(await listBlockedProjections(books.pool)).toMatchObject([{ projection: 'topups' }]);
   });
 
   test('of a newer program is skipped by itself, and applied as soon as a program runs that knows it', async () => {
@@ -257,16 +257,16 @@ describe('a fact that cannot be applied', () => {
     const events = facts.filter((_, i) => i !== first && i !== second);
     await sink.apply({ events, position: all(facts).position, unread: [unread(first, 99), unread(second, 99)] });
     expect(await books.table(balances)).toEqual(without(balances, [first, second]));
-    expect((await readSkipped(books.pool)).map(({ position, by }) => [position, by])).toEqual([
+    expect((await listSkippedEvents(books.pool)).map(({ position, by }) => [position, by])).toEqual([
       [at(first), null],
       [at(second), null],
     ]);
 
     await rebuildIfOutdated(balances, await rebuilding(facts));
-    expect(await readSkipped(books.pool)).toHaveLength(2);
+    expect(await listSkippedEvents(books.pool)).toHaveLength(2);
     await books.pool.query('update es.skipped set version = 1'); // as if this program knew it
     await rebuildIfOutdated(balances, await rebuilding(facts));
-    expect(await readSkipped(books.pool)).toEqual([]);
+    expect(await listSkippedEvents(books.pool)).toEqual([]);
     expect(await books.table(balances)).toEqual(tableOf(balances, facts));
   });
 
@@ -277,7 +277,7 @@ describe('a fact that cannot be applied', () => {
     const batch = { ...all(facts), events: facts.filter((_, i) => i !== invoice), unread };
     await expect(sink.apply(batch)).rejects.toThrow(BlockedByEventError);
     const skip = { projection: 'balances', position: at(invoice), by: 'ann', why: 'case 8' };
-    await skipFact(books.pool, skip, facts[invoice] as Fact);
+    await skipEvent(books.pool, skip, facts[invoice] as Fact);
     await sink.apply(batch);
     expect(await books.checkpoint(balances)).toBe(batch.position);
   });

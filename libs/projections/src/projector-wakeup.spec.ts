@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { listenForWanted, Wanted } from './projector-wakeup.ts';
+import { listenForWakeups, ProjectorWakeup } from './projector-wakeup.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ test('who fills read models is told of those who wait for one, however many, als
   let heard = Promise.withResolvers<void>();
   let times = 0;
   const problems: string[] = [];
-  const listener = listenForWanted({
+  const listener = listenForWakeups({
     connectionString,
     onNotification: () => {
       times++;
@@ -24,7 +24,7 @@ test('who fills read models is told of those who wait for one, however many, als
     onProblem: (problem) => void problems.push(problem),
   });
   await listener.open();
-  const wanted = new Wanted(pool);
+  const wanted = new ProjectorWakeup(pool);
   for (let n = 0; n < 50; n++) wanted.tell();
   await heard.promise;
   expect(times).toBe(1);

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { Listener, notification } from '#postgres';
+import { Listener, toNotifyQuery } from '#postgres';
 
 const CHANNEL = 'countinghouse_wanted';
 
@@ -7,7 +7,7 @@ const CHANNEL = 'countinghouse_wanted';
  * Tells the projector that somebody waits for a read model, where the store does not tell it of what is appended: it looks by
  * itself only now and then.
  */
-export class Wanted {
+export class ProjectorWakeup {
   private telling: Promise<unknown> | undefined;
 
   constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
@@ -15,7 +15,7 @@ export class Wanted {
   /** One word at a time: it is for all that wait. One that is lost makes them wait for the next look. */
   tell(): void {
     this.telling ??= this.pool
-      .query(notification(CHANNEL))
+      .query(toNotifyQuery(CHANNEL))
       .catch(() => {})
       .finally(() => {
         this.telling = undefined;
@@ -23,7 +23,7 @@ export class Wanted {
   }
 }
 
-/** What `Wanted` tells, in whatever process. */
-export function listenForWanted(heard: Omit<ConstructorParameters<typeof Listener>[0], 'channel'>): Listener {
+/** What `ProjectorWakeup` tells, in whatever process. */
+export function listenForWakeups(heard: Omit<ConstructorParameters<typeof Listener>[0], 'channel'>): Listener {
   return new Listener({ ...heard, channel: CHANNEL });
 }

@@ -9,7 +9,7 @@ import {
   type Unit,
 } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { type Fact, type LogProjection } from './projection.ts';
+import { type LogProjection, type ProjectedEvent } from './projection.ts';
 
 export type QueryRow = {
   readonly position: string;
@@ -105,7 +105,7 @@ interface Asked {
   readonly query: Query;
 }
 
-function asked(fact: Fact, { holdId, keyId, heldAt, query }: Asked) {
+function asked(fact: ProjectedEvent, { holdId, keyId, heldAt, query }: Asked) {
   return {
     position: fact.position.toString(),
     at: heldAt,
@@ -120,7 +120,7 @@ function asked(fact: Fact, { holdId, keyId, heldAt, query }: Asked) {
   };
 }
 
-function refused(fact: Fact, data: RequestRefused['data']): QueryRow {
+function refused(fact: ProjectedEvent, data: RequestRefused['data']): QueryRow {
   const { requestId: holdId, at: heldAt, errorCode } = data;
   return {
     ...asked(fact, { ...data, holdId, heldAt }),

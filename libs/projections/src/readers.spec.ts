@@ -3,20 +3,20 @@ import fc from 'fast-check';
 import { type AccountState, type DomainEvent, getStreamId, getWindowId, type ResetPeriod } from '#domain';
 import { type EventBatch, money } from '#kernel';
 import {
-  COUNTED_BEHIND,
+  createProjectionSink,
   findKey,
+  findPayersByHoldOwner,
+  findPayersWithOverdueHolds,
   findTopups,
-  HISTORY_REACH,
-  PageTooFar,
-  payersWithHoldsOf,
-  payersWithOverdueHolds,
+  foldTopup,
+  MAX_COUNTED_AFTER_PAGE,
+  MAX_HISTORY_SCAN,
+  PageOutOfRangeError,
   projections,
   QueryHistory,
   readBalance,
   readChallenges,
   readKeys,
-  sinkOf,
-  topupOf,
   unclaimedChallenges,
 } from '#projections';
 import { type Fact, type History, histories } from '../../testing/src/scenarios/histories.ts';
@@ -38,7 +38,7 @@ afterAll(() => books.close());
 async function project(batches: readonly EventBatch[], chosen = projections): Promise<void> {
   await books.clear();
   const written = chosen.map(async (projection) => {
-    const sink = sinkOf(projection, books.pool, 1);
+    const sink = createProjectionSink(projection, books.pool, 1);
     await sink.checkpoint();
     for (const batch of batches) await sink.apply(batch);
   });
@@ -204,7 +204,7 @@ describe('the holds that are open', () => {
   test('are found by who made them', () =>
     afterwards(async (history) => {
       const owners = ['gateway-1', 'gateway-3'];
-      const found = await payersWithHoldsOf(books.pool, owners);
+      const found = await findPayersByHoldOwner(books.pool, owners);
       const expected = payersIn(history).flatMap(([payer, holds]) =>
         owners
           .filter((owner) => [...holds.values()].some((hold) => hold.owner === owner))
@@ -219,7 +219,7 @@ describe('the holds that are open', () => {
         [...holds.values()].some(({ expiresAt }) => expiresAt <= now);
       for (const now of [history.end, LATER]) {
         const expected = payersIn(history).flatMap(([payer, holds]) => (overdue(holds, now) ? [payer] : []));
-        expect((await payersWithOverdueHolds(books.pool, now)).toSorted()).toEqual(expected.toSorted());
+        expect((await findPayersWithOverdueHolds(books.pool, now)).toSorted()).toEqual(expected.toSorted());
       }
     }));
 });
@@ -354,7 +354,7 @@ describe('a top-up', () => {
   test('was paid and credited as its facts say', () =>
     afterwards(async (history) => {
       for (const [id, { invoice, payments }] of history.topups) {
-        const view = topupOf(
+        const view = foldTopup(
           history.facts.filter((fact) => fact.stream === `topup-${id}`),
           history.end,
         );
@@ -378,7 +378,7 @@ describe('a top-up', () => {
           status: received.length === 0 ? unpaid : settled ? credited : 'Processing',
         });
       }
-      expect(topupOf([], history.end)).toBeUndefined();
+      expect(foldTopup([], history.end)).toBeUndefined();
     }));
 
   test('is found by what its back end calls it', () =>
@@ -439,7 +439,7 @@ describe('the query history', () => {
 
   describe('of an account with many records', () => {
     const accountId = '30000000-0000-4000-8000-000000000000';
-    const MANY = HISTORY_REACH + 3_000;
+    const MANY = MAX_HISTORY_SCAN + 3_000;
 
     beforeAll(async () => {
       await books.clear();
@@ -461,8 +461,8 @@ describe('the query history', () => {
         const read = await history.read({ accountId }, page, 500);
         all.push(...prices(read));
         pages = Math.ceil(read.total / 500);
-        expect(read.total).toBe(Math.min(MANY, page * 500 + COUNTED_BEHIND));
-        expect(read.isTotalExact).toBe(page * 500 + COUNTED_BEHIND > MANY);
+        expect(read.total).toBe(Math.min(MANY, page * 500 + MAX_COUNTED_AFTER_PAGE));
+        expect(read.isTotalExact).toBe(page * 500 + MAX_COUNTED_AFTER_PAGE > MANY);
       }
       expect(all).toEqual(Array.from({ length: MANY }, (_, i) => MANY - i));
     });
@@ -481,7 +481,7 @@ describe('the query history', () => {
 
     test('has no page that is out of reach, and none behind its end', async () => {
       const history = new QueryHistory(books.pool);
-      await expect(history.read({ accountId }, 102, 100)).rejects.toThrow(PageTooFar);
+      await expect(history.read({ accountId }, 102, 100)).rejects.toThrow(PageOutOfRangeError);
       const filter = { accountId, to: '2026-01-01T00:01:40.000Z' };
       const total = { total: 100, isTotalExact: true, lookedBackTo: null };
       for (const page of [7, 1_000_000_000])

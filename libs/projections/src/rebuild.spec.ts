@@ -1,7 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import { type EventBatch, LeaseLostError, pump, START_POSITION } from '#kernel';
-import { Progress, type Projection, projections, rebuild, rebuildIfOutdated, sinkOf } from '#projections';
+import {
+  createProjectionSink,
+  type Projection,
+  ProjectionProgress,
+  projections,
+  rebuild,
+  rebuildIfOutdated,
+} from '#projections';
 import { asNew, type Fact, someHistory } from '../../testing/src/scenarios/histories.ts';
 import { Books, tableOf } from '../../testing/src/world/read-model-tables.ts';
 
@@ -65,7 +72,7 @@ function goLive(): void {
   const alarm = (_: string, error: unknown) => void alarms.push((error as Error).name);
   const turn = async (projection: Projection): Promise<void> => {
     try {
-      await pump(follow, sinkOf(projection, books.pool, await drawToken()), stop.signal, runtime);
+      await pump(follow, createProjectionSink(projection, books.pool, await drawToken()), stop.signal, runtime);
     } catch (error) {
       if (!(error instanceof LeaseLostError)) throw error;
       alarm('', error);
@@ -81,7 +88,7 @@ function goLive(): void {
 async function caughtUp(): Promise<void> {
   const end = (await store.all()).at(-1)?.position ?? START_POSITION;
   const names = projections.map(({ name }) => name);
-  expect(await new Progress(books.pool).reached(names, end, 5_000)).toBe(true);
+  expect(await new ProjectionProgress(books.pool).reached(names, end, 5_000)).toBe(true);
 }
 
 const spoil = ({ name }: Projection) =>
@@ -172,8 +179,8 @@ describe('a rebuild', () => {
 
   test('shows how far it is while the old table stands still, and then no more', async () => {
     await store.appendUpTo(facts.length);
-    await sinkOf(balances, books.pool, await drawToken()).checkpoint();
-    const progress = new Progress(books.pool);
+    await createProjectionSink(balances, books.pool, await drawToken()).checkpoint();
+    const progress = new ProjectionProgress(books.pool);
     const place = async () => (await progress.moving(['balances'])).get('balances');
     const end = (await store.all()).at(-1)?.position;
     store.meanwhile = async (reading) => {
@@ -187,12 +194,12 @@ describe('a rebuild', () => {
 
   test('that fails shows no more how far it was', async () => {
     await store.appendUpTo(facts.length);
-    await sinkOf(balances, books.pool, await drawToken()).checkpoint();
+    await createProjectionSink(balances, books.pool, await drawToken()).checkpoint();
     store.meanwhile = async (reading) => {
       if (reading === 2) throw new Error('killed');
     };
     await expect(rebuild(balances, options())).rejects.toThrow('killed');
-    const places = await new Progress(books.pool).moving(['balances']);
+    const places = await new ProjectionProgress(books.pool).moving(['balances']);
     expect(places.get('balances')).toEqual({ position: START_POSITION, rebuiltTo: undefined });
   });
 
@@ -280,7 +287,7 @@ describe('a read model of another version', () => {
     await rebuildIfOutdated(next, { ...options(), drawToken: async () => token });
     await isAsItMustBe(next);
     const end = (await store.all()).at(-1)?.position;
-    expect(await sinkOf(next, books.pool, token).checkpoint()).toBe(end);
+    expect(await createProjectionSink(next, books.pool, token).checkpoint()).toBe(end);
     store.readings = 0;
     await rebuildIfOutdated(next, options());
     expect(store.readings).toBe(0);

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { BlockedByEventError, type EventReader, LeaseLostError, type Sink } from '#kernel';
 import { newClient, openPool } from '#postgres';
-import { BOOKS_OPTIONS, type Projection, sinkOf } from './projection.ts';
-import { hasCaughtUpWithFacts, noteMended, noteStop } from './skipped-events.ts';
+import { createProjectionSink, type Projection, READ_MODEL_CONNECTION_OPTIONS } from './projection.ts';
+import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-events.ts';
 
 export interface RebuildOptions {
   readonly store: Pick<EventReader, 'history'>;
@@ -20,7 +20,7 @@ export async function rebuildIfOutdated(projection: Projection, options: Rebuild
   const isOutdated = async () => {
     const { rows } = await client.query<{ version: number }>(text, [projection.name]);
     if (rows[0] && rows[0].version !== projection.version) return true;
-    return hasCaughtUpWithFacts(client, projection.name);
+    return canReadSkippedEvents(client, projection.name);
   };
   if (await isOutdated().finally(() => client.end())) await rebuild(projection, options);
 }
@@ -42,13 +42,13 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     name: 'rebuild',
     max: 2,
     queryWithinMs: null,
-    options: BOOKS_OPTIONS.replace('search_path=books', `search_path=${draft}`),
+    options: READ_MODEL_CONNECTION_OPTIONS.replace('search_path=books', `search_path=${draft}`),
   });
   try {
     await admin.query(`drop schema if exists ${draft} cascade; create schema ${draft};
       create table ${draft}.${name} (like books.${name} including all);
       create table ${draft}.checkpoints (like books.checkpoints including all)`);
-    const sink = sinkOf(projection, pool, await drawToken());
+    const sink = createProjectionSink(projection, pool, await drawToken());
     let replayed = await replay(sink, options, (position) => noteProgress(admin, name, position));
     const client = await admin.connect();
     try {
@@ -68,7 +68,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
         [await drawToken()],
       );
       if (rowCount !== 1) throw new LeaseLostError(`${name} is written by another process, which has a higher token`);
-      await noteMended(client, name, sink.skipped);
+      await recordRepaired(client, name, sink.skipped);
       await client.query(`drop schema ${draft} cascade`);
       await client.query('commit');
     } catch (error) {
@@ -80,7 +80,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     return replayed;
   } catch (error) {
     await noteProgress(admin, name, null).catch(() => {}); // it has failed all the same
-    if (error instanceof BlockedByEventError) await noteStop(admin, name, error);
+    if (error instanceof BlockedByEventError) await recordBlocked(admin, name, error);
     throw error;
   } finally {
     await pool.end();

@@ -40,16 +40,16 @@ export const skipMigrations = [
 ] as const;
 
 /** The fold of a read model has thrown. */
-export class Unfit extends Error {
-  override readonly name = 'Unfit';
+export class FoldError extends Error {
+  override readonly name = 'FoldError';
 }
 
 /** Runs a part of a fold. */
-export function folding<T>(fold: () => T): T {
+export function runFold<T>(fold: () => T): T {
   try {
     return fold();
   } catch (cause) {
-    throw new Unfit(reasonOf(cause), { cause });
+    throw new FoldError(toReason(cause), { cause });
   }
 }
 
@@ -60,21 +60,25 @@ export function folding<T>(fold: () => T): T {
 const BLAMES_DATA = /^(21|22|23|54)/;
 
 /** Whether a batch failed for what its facts are, so that trying again would not help. */
-export function isOfItsFacts(error: unknown): boolean {
-  return error instanceof Unfit || (error instanceof pg.DatabaseError && BLAMES_DATA.test(error.code ?? ''));
+export function isCausedByEvents(error: unknown): boolean {
+  return error instanceof FoldError || (error instanceof pg.DatabaseError && BLAMES_DATA.test(error.code ?? ''));
 }
 
-export function reasonOf(error: unknown): string {
+export function toReason(error: unknown): string {
   return String(error instanceof Error ? error.message : error).slice(0, MAX_WHY);
 }
 
 /** Facts of a batch that a newer program wrote. */
-export function newerIn({ unread = [] }: EventBatch): readonly UnreadableEvent[] {
+export function findNewerEvents({ unread = [] }: EventBatch): readonly UnreadableEvent[] {
   return unread.filter(({ error }) => error instanceof UnknownEventError);
 }
 
 /** The facts of a batch in two parts; undefined where there is only one. */
-export function halvesOf({ events, unread = [], position }: EventBatch): readonly [EventBatch, EventBatch] | undefined {
+export function splitBatch({
+  events,
+  unread = [],
+  position,
+}: EventBatch): readonly [EventBatch, EventBatch] | undefined {
   const positions = [...events, ...unread.map(({ fact }) => fact)].map((fact) => fact.position);
   const sorted = positions.toSorted((a, b) => (a < b ? -1 : 1));
   const last = sorted[Math.floor(sorted.length / 2) - 1];
@@ -87,7 +91,7 @@ export function halvesOf({ events, unread = [], position }: EventBatch): readonl
 }
 
 /** Part of a statement that has a CTE `fence`: notes what a reader skips by itself, as JSON in parameter `at`. */
-export function noteNewer(reader: string, at: number): string {
+export function createRecordNewerSql(reader: string, at: number): string {
   return `, skipped as (insert into es.skipped (reader, position, stream, type, version, why)
     select '${reader}', position, stream, type, version, why
       from json_to_recordset($${at}::json) as s(position bigint, stream text, type text, version integer, why text)
@@ -95,15 +99,15 @@ export function noteNewer(reader: string, at: number): string {
     on conflict (reader, position) do update set mended_at = null, skipped_at = excluded.skipped_at)`;
 }
 
-export function newerJson(newer: readonly UnreadableEvent[]): string {
+export function toSkippedJson(newer: readonly UnreadableEvent[]): string {
   const rows = newer.map(({ fact: { position, stream, type, metadata }, error }) => {
-    return { position: position.toString(), stream, type, version: metadata.version ?? 1, why: reasonOf(error) };
+    return { position: position.toString(), stream, type, version: metadata.version ?? 1, why: toReason(error) };
   });
   return JSON.stringify(rows);
 }
 
 /** Whether an operator has said that a fact be skipped. */
-export async function mayBeSkipped(pool: pg.Pool, reader: string, position: bigint): Promise<boolean> {
+export async function isSkipApproved(pool: pg.Pool, reader: string, position: bigint): Promise<boolean> {
   const { rowCount } = await pool.query(
     'select from es.skipped where reader = $1 and position = $2 and mended_at is null',
     [reader, position],
@@ -112,23 +116,27 @@ export async function mayBeSkipped(pool: pg.Pool, reader: string, position: bigi
 }
 
 /** Notes before which fact a read model stands, and why. */
-export async function noteStop(pool: Queries, reader: string, { position, cause }: BlockedByEventError): Promise<void> {
+export async function recordBlocked(
+  pool: Queries,
+  reader: string,
+  { position, cause }: BlockedByEventError,
+): Promise<void> {
   await pool.query('update books.checkpoints set stopped_at = $2, stopped_why = $3 where projection = $1', [
     reader,
     position,
-    reasonOf(cause),
+    toReason(cause),
   ]);
 }
 
 /** A read model that stands before a fact. */
-export interface StoppedProjection {
+export interface BlockedProjection {
   readonly projection: string;
   readonly position: bigint;
   readonly why: string;
 }
 
 /** The read models that stand before a fact that they cannot take. */
-export async function readStopped(pool: Queries): Promise<readonly StoppedProjection[]> {
+export async function listBlockedProjections(pool: Queries): Promise<readonly BlockedProjection[]> {
   const { rows } = await pool.query<{ projection: string; stopped_at: string; stopped_why: string }>({
     name: 'stopped-projections',
     text: 'select projection, stopped_at, stopped_why from books.checkpoints where stopped_at is not null order by projection',
@@ -140,7 +148,7 @@ export async function readStopped(pool: Queries): Promise<readonly StoppedProjec
   }));
 }
 
-export interface SkippedFact {
+export interface SkippedEvent {
   readonly reader: string;
   readonly position: bigint;
   readonly stream: string;
@@ -153,8 +161,8 @@ export interface SkippedFact {
 }
 
 /** What was skipped and never applied since. */
-export async function readSkipped(pool: Queries): Promise<readonly SkippedFact[]> {
-  const { rows } = await pool.query<Omit<SkippedFact, 'position'> & { readonly position: string }>(
+export async function listSkippedEvents(pool: Queries): Promise<readonly SkippedEvent[]> {
+  const { rows } = await pool.query<Omit<SkippedEvent, 'position'> & { readonly position: string }>(
     `select reader, position, stream, type, version, why, skipped_by as by, skipped_at as at from es.skipped
       where mended_at is null order by position, reader`,
   );
@@ -165,7 +173,7 @@ export async function readSkipped(pool: Queries): Promise<readonly SkippedFact[]
 const MOST_COUNTED = 1_000;
 
 /** How many accounts and other streams have facts that were skipped and never applied since. */
-export async function countIncomplete(pool: Queries): Promise<number> {
+export async function countIncompleteStreams(pool: Queries): Promise<number> {
   const { rows } = await pool.query<{ streams: number }>({
     name: 'incomplete-streams',
     text: `select count(*)::int as streams
@@ -175,7 +183,7 @@ export async function countIncomplete(pool: Queries): Promise<number> {
 }
 
 /** Whether a newer program's facts were skipped that this program knows. */
-export async function hasCaughtUpWithFacts(pool: Queries, reader: string): Promise<boolean> {
+export async function canReadSkippedEvents(pool: Queries, reader: string): Promise<boolean> {
   const { rows } = await pool.query<{ type: string; version: number }>(
     'select distinct type, version from es.skipped where reader = $1 and mended_at is null and skipped_by is null',
     [reader],
@@ -184,7 +192,11 @@ export async function hasCaughtUpWithFacts(pool: Queries, reader: string): Promi
 }
 
 /** Notes that a rebuild has applied what was skipped, but for what it skipped again. */
-export async function noteMended(client: Queries, reader: string, skippedAgain: ReadonlySet<bigint>): Promise<void> {
+export async function recordRepaired(
+  client: Queries,
+  reader: string,
+  skippedAgain: ReadonlySet<bigint>,
+): Promise<void> {
   await client.query(
     `update es.skipped set mended_at = clock_timestamp()
       where reader = $1 and mended_at is null and not position = any($2::bigint[])`,
@@ -203,7 +215,7 @@ export interface Skip {
  * Lets a read model go on behind the fact that it stands before. The projector notices within seconds.
  * @returns false when it does not stand before that fact
  */
-export async function skipFact(
+export async function skipEvent(
   pool: Queries,
   { projection, position, by, why }: Skip,
   fact: StoredEvent,

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { START_POSITION } from '#kernel';
-import type { Place } from './progress.ts';
-import { CatchUp } from './startup-catch-up.ts';
+import type { ProjectionPosition } from './progress.ts';
+import { StartupCatchUp } from './startup-catch-up.ts';
 
 const END = 10n;
 
@@ -13,7 +13,7 @@ function found(...places: readonly Places[]) {
   let look = 0;
   const moving = async () => {
     const [balances, keys, rebuiltTo] = places[Math.min(look++, places.length - 1)] as Places;
-    return new Map<string, Place>([
+    return new Map<string, ProjectionPosition>([
       ['balances', { position: balances, rebuiltTo: undefined }],
       ['keys', { position: keys, rebuiltTo }],
     ]);
@@ -21,7 +21,7 @@ function found(...places: readonly Places[]) {
   return { moving };
 }
 
-const waits = async (catchUp: CatchUp) => {
+const waits = async (catchUp: StartupCatchUp) => {
   const behind = [await catchUp.behind(), await catchUp.behind(), await catchUp.behind()];
   return behind.map((each) => [...each.keys()].join());
 };
@@ -72,17 +72,17 @@ test.each<[string, readonly Places[], number, readonly string[]]>([
   ],
   ['a projector has begun, where none ever was', [[START_POSITION, START_POSITION]], 0, [BOTH, 'keys', 'keys']],
 ])('a process is waited for until %s', async (_, places, patienceMs, expected) => {
-  expect(await waits(new CatchUp(END, found(...places), ['balances', 'keys'], patienceMs))).toEqual(expected);
+  expect(await waits(new StartupCatchUp(END, found(...places), ['balances', 'keys'], patienceMs))).toEqual(expected);
 });
 
 test('where nothing was ever committed, nothing is waited for', async () => {
   expect(
-    await waits(new CatchUp(START_POSITION, found([START_POSITION, START_POSITION]), ['balances', 'keys'])),
+    await waits(new StartupCatchUp(START_POSITION, found([START_POSITION, START_POSITION]), ['balances', 'keys'])),
   ).toEqual(['', '', '']);
 });
 
 test('what has been caught up with once is not asked about again', async () => {
-  const catchUp = new CatchUp(END, found([10n, 10n], [2n, 2n]), ['balances', 'keys']);
+  const catchUp = new StartupCatchUp(END, found([10n, 10n], [2n, 2n]), ['balances', 'keys']);
   expect(await waits(catchUp)).toEqual(['', '', '']);
 });
 
@@ -90,7 +90,7 @@ test('while it is not known where they are, their time does not pass', async () 
   let isAway = false;
   const { moving } = found([4n, 3n]);
   const progress = { moving: () => (isAway ? Promise.reject(new Error('PostgreSQL is away')) : moving()) };
-  const catchUp = new CatchUp(END, progress, ['balances', 'keys'], 0);
+  const catchUp = new StartupCatchUp(END, progress, ['balances', 'keys'], 0);
   await catchUp.behind();
   isAway = true;
   await expect(catchUp.behind()).rejects.toThrow('away');

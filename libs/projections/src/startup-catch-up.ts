@@ -1,5 +1,5 @@
 import { START_POSITION } from '#kernel';
-import type { Place, Progress } from './progress.ts';
+import type { ProjectionPosition, ProjectionProgress } from './progress.ts';
 
 /**
  * A read model that has not moved for so long will not by our waiting for it: longer than a standby takes to take over, and
@@ -15,14 +15,14 @@ const NEEDED = 'keys';
  * since. Where the projector stands still, so would all others, and there is nothing to wait for; but where it has never
  * been there is nobody to serve.
  */
-export class CatchUp {
+export class StartupCatchUp {
   private isOver = false;
   /** The furthest places so far, and since when. */
-  private readonly furthest = new Map<string, { readonly place: Place; readonly at: number }>();
+  private readonly furthest = new Map<string, { readonly place: ProjectionPosition; readonly at: number }>();
 
   constructor(
     readonly target: bigint,
-    private readonly progress: Pick<Progress, 'moving'>,
+    private readonly progress: Pick<ProjectionProgress, 'moving'>,
     private readonly projections: readonly string[],
     private readonly patienceMs = PATIENCE_MS,
   ) {}
@@ -30,7 +30,7 @@ export class CatchUp {
   /**
    * Where those are that have not come so far, and move or may. Once there were none, there are none for ever.
    */
-  async behind(): Promise<ReadonlyMap<string, Place>> {
+  async behind(): Promise<ReadonlyMap<string, ProjectionPosition>> {
     if (this.isOver) return new Map();
     const places = await this.progress.moving(this.projections).catch((error) => {
       this.furthest.clear(); // while PostgreSQL does not answer, nothing can move: patience begins again
@@ -41,7 +41,7 @@ export class CatchUp {
     return new Map(behind);
   }
 
-  private isWaitedFor(projection: string, place: Place): boolean {
+  private isWaitedFor(projection: string, place: ProjectionPosition): boolean {
     const last = this.furthest.get(projection);
     if (!last || hasMoved(last.place, place)) {
       this.furthest.set(projection, { place, at: performance.now() });
@@ -53,6 +53,6 @@ export class CatchUp {
 }
 
 /** A rebuild that fails again and again begins again and again: it has moved where it is further than it ever was. */
-function hasMoved(from: Place, to: Place): boolean {
+function hasMoved(from: ProjectionPosition, to: ProjectionPosition): boolean {
   return from.position !== to.position || (to.rebuiltTo ?? START_POSITION) > (from.rebuiltTo ?? START_POSITION);
 }

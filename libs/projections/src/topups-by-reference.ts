@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { UpToDate } from './freshness-check.ts';
+import type { FreshnessCheck } from './freshness-check.ts';
 import { findTopups } from './topups.ts';
 
 /** The ids of top-ups, by their references. */
@@ -13,7 +13,7 @@ export interface FoundTopups {
 export class TopupsByReference {
   constructor(
     private readonly pool: pg.Pool,
-    private readonly upToDate: UpToDate,
+    private readonly upToDate: FreshnessCheck,
   ) {}
 
   /** @param withinMs how long a read model that is behind is waited for, where one of them is not found */

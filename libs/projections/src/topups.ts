@@ -9,7 +9,7 @@ import {
   type TopupEvent,
 } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { type Fact, type FoldProjection, rowOf } from './projection.ts';
+import { type FoldProjection, foldRow, type ProjectedEvent } from './projection.ts';
 
 const TOPUP_FACTS: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['type']>([
   'InvoiceIssued',
@@ -195,8 +195,8 @@ export interface TopupView {
  * A top-up as the facts of its stream have it: they are few, and nobody who has paid waits for a read model.
  * @returns undefined when there are none
  */
-export function topupOf(facts: readonly Fact[], now: string): TopupView | undefined {
-  const row = rowOf(topups, facts);
+export function foldTopup(facts: readonly ProjectedEvent[], now: string): TopupView | undefined {
+  const row = foldRow(topups, facts);
   return row && viewOf(row, now);
 }
 

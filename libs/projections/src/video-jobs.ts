@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { type DomainEvent, getStreamId, VIDEO, type VideoEvent, type VideoRequested } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { asWritten, type FoldProjection } from './projection.ts';
+import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
 
 const FACTS: ReadonlySet<DomainEvent['type']> = new Set<VideoEvent['type']>([
   'VideoRequested',
@@ -133,7 +133,7 @@ export interface VideoJobView {
 export async function readVideoJobs(pool: Pick<pg.Pool, 'query'>): Promise<readonly VideoJobView[]> {
   const { rows } = await pool.query<VideoJobRow>({
     text: 'select * from books.video_jobs order by requested_at, job_id',
-    types: asWritten,
+    types: TEXT_TYPE_PARSERS,
   });
   return rows.map((row) => ({
     jobId: row.job_id,

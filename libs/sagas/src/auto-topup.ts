@@ -40,7 +40,7 @@ import {
 
 const ACTOR = `workflow:${autoTopupWorkflow.name}`;
 
-export interface AutoTopupPorts {
+export interface AutoTopupWorkflowDependencies {
   readonly facts: EventReader;
   readonly streams: Pick<Streams, 'accounts' | 'topups' | 'autoTopups'>;
   readonly invoices: AutoTopupInvoices;
@@ -55,7 +55,7 @@ export interface AutoTopupPorts {
 }
 
 /** Has wallets pay for the accounts they are connected to, as long as this process has the turn. */
-export function runAutoTopups(ports: AutoTopupPorts, lease: Lease): readonly Promise<void>[] {
+export function runAutoTopups(ports: AutoTopupWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
   return startWorkflow(autoTopupWorkflow, new AutoTopupSteps(ports, lease).ports(), lease).parts;
 }
 
@@ -63,7 +63,7 @@ type Commands = readonly AutoTopupCommand[];
 
 class AutoTopupSteps {
   constructor(
-    private readonly given: AutoTopupPorts,
+    private readonly given: AutoTopupWorkflowDependencies,
     private readonly lease: Lease,
   ) {}
 

@@ -15,9 +15,9 @@ import {
   startWorkflow,
   type WorkflowSchedule,
 } from '#kernel';
-import { type PacedLooks, pacedLooks } from './payment-poller.ts';
+import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
 
-export interface ChallengeWatchPorts {
+export interface ChallengeWorkflowDependencies {
   readonly facts: EventReader;
   readonly challenges: Challenges;
   readonly backends: PaymentBackendRegistry;
@@ -30,9 +30,9 @@ export interface ChallengeWatchPorts {
 }
 
 /** Finds payments of challenges whose proofs nobody shows, and proofs without a payment, as long as this process has the turn. */
-export function watchChallenges(ports: ChallengeWatchPorts, lease: Lease): readonly Promise<void>[] {
+export function watchChallenges(ports: ChallengeWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
   const { facts, challenges, backends, looksPerSecond, due, checkpoints, clock, runtime } = ports;
-  const looks = pacedLooks(backends, looksPerSecond, runtime, lease.signal);
+  const looks = createPaymentPollers(backends, looksPerSecond, runtime, lease.signal);
   return startWorkflow(
     challengeWorkflow,
     {
@@ -49,8 +49,8 @@ export function watchChallenges(ports: ChallengeWatchPorts, lease: Lease): reado
 /** A back end that is not configured here is not asked. */
 async function learn(
   { id, question: { backend, reference, isProven } }: PendingQuery<ChallengeStep>,
-  looks: ReadonlyMap<string, PacedLooks>,
-  { clock, runtime }: Pick<ChallengeWatchPorts, 'clock' | 'runtime'>,
+  looks: ReadonlyMap<string, PaymentPoller>,
+  { clock, runtime }: Pick<ChallengeWorkflowDependencies, 'clock' | 'runtime'>,
 ): Promise<readonly ChallengeCommand[]> {
   const found = await looks.get(backend)?.look(reference, false);
   if (!found) return [];

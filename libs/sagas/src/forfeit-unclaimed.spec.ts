@@ -4,7 +4,7 @@ import { type Challenges, createStreams } from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { formatUsd, NO_SNAPSHOTS, START_POSITION } from '#kernel';
-import { forfeitUnclaimed, type UnclaimedPorts } from '#sagas';
+import { type ForfeitDependencies, forfeitUnclaimedPayments } from '#sagas';
 import { VirtualTime } from '../../testing/src/fake-clock.ts';
 import { replacePauses } from '../../testing/src/replace-delays.ts';
 import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
@@ -63,14 +63,14 @@ async function everPaid(before: string): Promise<readonly string[]> {
   return issued.filter(({ data }) => data.usableUntil < before).map(({ stream }) => stream.slice('challenge-'.length));
 }
 
-function sweep(more: Partial<UnclaimedPorts> = {}): void {
-  const ports: UnclaimedPorts = {
+function sweep(more: Partial<ForfeitDependencies> = {}): void {
+  const ports: ForfeitDependencies = {
     ...{ challenges: writePath(), clock: time, afterDays: 30, unclaimed: everPaid },
     report: ({ challenges, amount }) => void reports.push(`${challenges}: ${formatUsd(amount)} USD`),
     alarm: (problem) => void alarms.push(problem),
     ...more,
   };
-  running.push(forfeitUnclaimed(ports, stop.signal));
+  running.push(forfeitUnclaimedPayments(ports, stop.signal));
 }
 
 describe('what was paid and nobody has used', () => {

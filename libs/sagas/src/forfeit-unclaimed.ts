@@ -9,7 +9,7 @@ const TRY_AGAIN_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 /** What the ports find are hints: the challenge's stream decides. */
-export interface UnclaimedPorts {
+export interface ForfeitDependencies {
   readonly challenges: Challenges;
   readonly clock: Clock;
   /** How long after a challenge can no longer be used what is left of it becomes income. */
@@ -22,7 +22,7 @@ export interface UnclaimedPorts {
 }
 
 /** Books as income what was paid for challenges and can no longer be used, by the operator's rule. */
-export async function forfeitUnclaimed(ports: UnclaimedPorts, signal: AbortSignal): Promise<void> {
+export async function forfeitUnclaimedPayments(ports: ForfeitDependencies, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const done = await sweep(ports, signal).catch((error) => {
       ports.alarm('payments that nobody has claimed could not be found; trying again', error);
@@ -33,7 +33,7 @@ export async function forfeitUnclaimed(ports: UnclaimedPorts, signal: AbortSigna
 }
 
 /** @returns whether nothing is left to be done */
-async function sweep(ports: UnclaimedPorts, signal: AbortSignal): Promise<boolean> {
+async function sweep(ports: ForfeitDependencies, signal: AbortSignal): Promise<boolean> {
   const before = ports.clock.at(ports.clock.milliseconds() - ports.afterDays * DAY_MS);
   const found = await ports.unclaimed(before);
   let [challenges, amount, failed] = [0, ZERO_USD, false];
@@ -51,7 +51,7 @@ async function sweep(ports: UnclaimedPorts, signal: AbortSignal): Promise<boolea
 async function forfeit(
   id: string,
   usableBefore: string,
-  { challenges, clock, alarm }: UnclaimedPorts,
+  { challenges, clock, alarm }: ForfeitDependencies,
 ): Promise<PicoUsd | undefined> {
   try {
     const command = { type: 'ForfeitChallenge', data: { usableBefore, at: clock.now() } } as const;

@@ -12,7 +12,7 @@ const SWEEP_EVERY_MS = 500;
 const DEAD_AFTER_MS = 10_000;
 
 /** What the ports find are hints: the payer's stream decides. Payers go by their streams, such as `account-…`. */
-export interface HoldExpiryPorts {
+export interface HoldExpiryDependencies {
   readonly payers: Pick<HoldCommandRouter, 'run'>;
   readonly clock: Clock;
   /** Payers that seem to have a hold past its expiry at an instant. */
@@ -25,7 +25,7 @@ export interface HoldExpiryPorts {
 }
 
 /** Ends holds that were not ended in time, or whose process has died, so that no money stays locked. */
-export async function expireHolds(ports: HoldExpiryPorts, signal: AbortSignal): Promise<void> {
+export async function expireHolds(ports: HoldExpiryDependencies, signal: AbortSignal): Promise<void> {
   const { clock, overdue, heldBy } = ports;
   const watch = new DeathWatch(ports);
   while (!signal.aborted) {
@@ -52,7 +52,7 @@ export async function expireHolds(ports: HoldExpiryPorts, signal: AbortSignal): 
 class DeathWatch {
   private looks: ReadonlyMap<string, number> = new Map();
 
-  constructor(private readonly ports: HoldExpiryPorts) {}
+  constructor(private readonly ports: HoldExpiryDependencies) {}
 
   /** One look. Returns who is dead. */
   async look(): Promise<readonly string[]> {
@@ -66,7 +66,7 @@ class DeathWatch {
 async function found<T>(
   what: string,
   look: () => Promise<readonly T[]>,
-  { alarm }: HoldExpiryPorts,
+  { alarm }: HoldExpiryDependencies,
 ): Promise<readonly T[]> {
   try {
     return await look();
@@ -77,7 +77,7 @@ async function found<T>(
 }
 
 /** One payer that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
-async function endHolds(payer: string, command: HoldCommand, { payers, alarm }: HoldExpiryPorts): Promise<void> {
+async function endHolds(payer: string, command: HoldCommand, { payers, alarm }: HoldExpiryDependencies): Promise<void> {
   try {
     await payers.run(payer, command, createRootCause('saga:hold-expiry', randomUUID()));
   } catch (error) {

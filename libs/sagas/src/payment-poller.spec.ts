@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type PaymentBackend, UpstreamError } from '#application';
 import { VirtualTime } from '../../testing/src/fake-clock.ts';
-import { PacedLooks } from './payment-poller.ts';
+import { PaymentPoller } from './payment-poller.ts';
 
 const AWAY = new UpstreamError('upstream_unavailable', 'The back end cannot be reached');
 
@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 
 /** @param perSecond requests @param batch references that one takes */
-function open(perSecond: number, batch = 1): PacedLooks {
+function open(perSecond: number, batch = 1): PaymentPoller {
   const look = async (references: readonly string[]) => {
     asked.push({ at: time.milliseconds(), references });
     if (fails) throw fails;
@@ -29,7 +29,7 @@ function open(perSecond: number, batch = 1): PacedLooks {
     });
   };
   const sleep = (milliseconds: number) => time.delay(milliseconds).then(() => {});
-  return new PacedLooks({ batch, look } as unknown as PaymentBackend, perSecond, { sleep }, over.signal);
+  return new PaymentPoller({ batch, look } as unknown as PaymentBackend, perSecond, { sleep }, over.signal);
 }
 
 const many = (n: number, name = 'r') => Array.from({ length: n }, (_, i) => `${name}${i}`);

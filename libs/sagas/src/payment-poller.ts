@@ -17,7 +17,7 @@ interface Wanted {
  * for which something has happened go before those that are only looked at again. Of those that could not be looked at
  * together each is looked at alone, after all others: one that is wrong must not keep the rest from being credited.
  */
-export class PacedLooks {
+export class PaymentPoller {
   private readonly ahead: Wanted[] = [];
   private readonly again: Wanted[] = [];
   private readonly alone: Wanted[] = [];
@@ -93,13 +93,13 @@ export class PacedLooks {
 }
 
 /** Looks at each back end, by its name. */
-export function pacedLooks(
+export function createPaymentPollers(
   backends: PaymentBackendRegistry,
   perSecond: number,
   runtime: Pick<Runtime, 'sleep'>,
   signal: AbortSignal,
-): ReadonlyMap<string, PacedLooks> {
-  return new Map(backends.all.map((each) => [each.name, new PacedLooks(each, perSecond, runtime, signal)]));
+): ReadonlyMap<string, PaymentPoller> {
+  return new Map(backends.all.map((each) => [each.name, new PaymentPoller(each, perSecond, runtime, signal)]));
 }
 
 /** Whether the back end itself fails: then to ask it as much again would not help it. Else what it said is wrong. */

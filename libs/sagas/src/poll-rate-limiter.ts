@@ -7,7 +7,7 @@ const LEFT_ALONE_MS = 5_000;
  * How often a vendor is asked what has become of its jobs. A look that would be too many is left out and not put off: its
  * job is looked at again anyway, and nothing piles up.
  */
-export class LookPace {
+export class PollRateLimiter {
   private left: number;
   private at: number;
   private awayUntil = 0;

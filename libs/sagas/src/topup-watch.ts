@@ -10,7 +10,7 @@ import {
   type WorkflowDependencies,
   type WorkflowSchedule,
 } from '#kernel';
-import { type PacedLooks, pacedLooks } from './payment-poller.ts';
+import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
 
 /** A back end whose hints break off is asked for them again after this long, which doubles each time up to a minute. */
 const RESUBSCRIBE_MS = 1_000;
@@ -22,7 +22,7 @@ const LATE_WAIT_MS = 2_000;
 /** So many hints that may be of a top-up are kept; the oldest beyond are given up, since top-ups are looked at anyhow. */
 const MOST_OPEN = 5_000;
 
-export interface TopupWatchPorts {
+export interface TopupWorkflowDependencies {
   readonly facts: EventReader;
   readonly accounts: Accounts;
   readonly topups: Topups;
@@ -46,7 +46,7 @@ export interface TopupWatchPorts {
 }
 
 /** Looks for the payments of top-ups and credits them, as long as this process has the turn. */
-export function watchTopups(ports: TopupWatchPorts, lease: Lease): readonly Promise<void>[] {
+export function watchTopups(ports: TopupWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
   const watch = startWorkflow(topupWorkflow, workflowPorts(ports, lease.signal), lease);
   const listening = ports.backends.all.flatMap((backend) => {
     const hints = new Hints(backend.name, ports, watch.wake);
@@ -56,11 +56,11 @@ export function watchTopups(ports: TopupWatchPorts, lease: Lease): readonly Prom
 }
 
 function workflowPorts(
-  ports: TopupWatchPorts,
+  ports: TopupWorkflowDependencies,
   signal: AbortSignal,
 ): WorkflowDependencies<TopupCommand, TopupEvent, TopupStep> {
   const { facts, topups, accounts, payments, due, checkpoints, clock, runtime } = ports;
-  const looks = pacedLooks(ports.backends, ports.looksPerSecond, runtime, signal);
+  const looks = createPaymentPollers(ports.backends, ports.looksPerSecond, runtime, signal);
   return {
     facts,
     own: topups,
@@ -80,7 +80,7 @@ function workflowPorts(
 /** What is to be recorded of what has come. A back end that is not configured here is not asked. */
 async function learn(
   { question, ahead }: PendingQuery<TopupStep>,
-  looks: ReadonlyMap<string, PacedLooks>,
+  looks: ReadonlyMap<string, PaymentPoller>,
   payments: TopupPayments,
 ) {
   const backend = looks.get(question.backend);
@@ -94,7 +94,7 @@ class Hints {
 
   constructor(
     private readonly backend: string,
-    private readonly ports: Pick<TopupWatchPorts, 'byReference' | 'runtime'>,
+    private readonly ports: Pick<TopupWorkflowDependencies, 'byReference' | 'runtime'>,
     private readonly wake: (topupId: string) => Promise<void>,
   ) {}
 
@@ -131,7 +131,7 @@ class Hints {
 
 async function listen(
   backend: PaymentBackend,
-  { clock, runtime }: TopupWatchPorts,
+  { clock, runtime }: TopupWorkflowDependencies,
   hints: Hints,
   signal: AbortSignal,
 ): Promise<void> {

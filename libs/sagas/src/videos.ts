@@ -40,7 +40,7 @@ import {
   type WorkflowDependencies,
   type WorkflowSchedule,
 } from '#kernel';
-import { LookPace } from './poll-rate-limiter.ts';
+import { PollRateLimiter } from './poll-rate-limiter.ts';
 
 /** Handing over a picture takes a while; who has not answered by then may have taken it. */
 const SUBMIT_MS = 60_000;
@@ -55,7 +55,7 @@ const PASSING: ReadonlySet<string> = new Set(['upstream_error', 'upstream_unavai
 const NO_ORDER = { parameters: {}, wire: {} } as const;
 const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video was not held any more' } as const;
 
-export interface VideoPorts {
+export interface VideoWorkflowDependencies {
   readonly facts: EventReader;
   readonly streams: Pick<Streams, 'videos'>;
   readonly payers: Pick<HoldCommandRouter, 'run'>;
@@ -72,7 +72,7 @@ export interface VideoPorts {
 }
 
 /** Has videos made, as long as this process has the turn. */
-export function runVideos(ports: VideoPorts, lease: Lease): readonly Promise<void>[] {
+export function runVideos(ports: VideoWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
   return startWorkflow(videoWorkflow, new VideoSteps(ports, lease.signal).ports(), lease).parts;
 }
 
@@ -80,11 +80,11 @@ type Commands = readonly VideoCommand[];
 type PayerWish = Exclude<VideoSendCommand, { of: 'time out' }>;
 
 class VideoSteps {
-  private readonly paces = new Map<string, LookPace>();
+  private readonly paces = new Map<string, PollRateLimiter>();
 
   /** @param over ends fetches: they are made again */
   constructor(
-    private readonly given: VideoPorts,
+    private readonly given: VideoWorkflowDependencies,
     private readonly over: AbortSignal,
   ) {}
 
@@ -230,10 +230,10 @@ class VideoSteps {
     return this.given.providers.of(toHold(hold), upstream, 'videos');
   }
 
-  private paceOf(upstream: string): LookPace {
+  private paceOf(upstream: string): PollRateLimiter {
     const known = this.paces.get(upstream);
     if (known) return known;
-    const pace = new LookPace(this.given.looksPerSecond, this.given.clock);
+    const pace = new PollRateLimiter(this.given.looksPerSecond, this.given.clock);
     this.paces.set(upstream, pace);
     return pace;
   }

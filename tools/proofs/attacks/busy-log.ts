@@ -6,7 +6,7 @@ import type { DomainEvent } from '#domain';
 import { EventStoreDbEventStore, PostgresEventStore } from '#eventstore';
 import { startEmbeddedPostgres } from '#foundation';
 import { type EventStore, NO_STREAM } from '#kernel';
-import { Progress, projections } from '#projections';
+import { ProjectionProgress, projections } from '#projections';
 import { EventStoreDbDouble } from '../../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
 import { Cluster } from '../../cluster.ts';
 import { useOf } from '../../processes.ts';
@@ -139,7 +139,7 @@ async function shown(connectionString: string, end: bigint): Promise<number> {
   const names = projections.map(({ name }) => name);
   const began = performance.now();
   try {
-    while ((await new Progress(pool).applied(names)) < end && performance.now() - began < SHOWN_WITHIN_MS)
+    while ((await new ProjectionProgress(pool).applied(names)) < end && performance.now() - began < SHOWN_WITHIN_MS)
       await delay(TICK_MS);
     return performance.now() - began;
   } finally {

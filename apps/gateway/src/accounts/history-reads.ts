@@ -22,7 +22,7 @@ export class HistoryReads {
 
   constructor(private readonly history: QueryHistory) {}
 
-  /** @throws Busy where too many wait, or it takes too long; PageTooFar */
+  /** @throws Busy where too many wait, or it takes too long; PageOutOfRangeError */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const { accountId } = filter;
     const mine = this.reads.get(accountId) ?? { last: Promise.resolve(), waiting: 0 };

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CatalogueService } from '#application';
 import { parseInstant } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
-import { type HistoryFilter, type HistoryPage, type HistoryRecord, PageTooFar } from '#projections';
+import { type HistoryFilter, type HistoryPage, type HistoryRecord, PageOutOfRangeError } from '#projections';
 import { Authenticated, Authenticator, hasApiKey } from '../edge/authentication/authenticator.ts';
 import { InvalidRequest } from '../edge/errors/errors.ts';
 import { BooksReader } from '../edge/reading/read-model-reader.ts';
@@ -62,7 +62,7 @@ export class QueriesController {
     try {
       return await this.reads.read(filter, page, size);
     } catch (error) {
-      if (!(error instanceof PageTooFar)) throw error;
+      if (!(error instanceof PageOutOfRangeError)) throw error;
       throw new InvalidRequest(
         'page is too far from any that was asked for lately; go on page by page, or narrow it by end_date',
         'page',

@@ -22,7 +22,7 @@ import { PostgresKeptAnswers } from '#connectors';
 import { Connections, Foundation } from '#foundation';
 import type { Runtime } from '#kernel';
 import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
-import { Wanted } from '#projections';
+import { ProjectorWakeup } from '#projections';
 import { Authenticator } from './authentication/authenticator.ts';
 import { ContentDatabase, contentProviders } from './content.providers.ts';
 import { ErrorFilter } from './errors/errors.ts';
@@ -58,7 +58,7 @@ const NOTED_PAYERS = Symbol('noted payers');
       provide: BooksReader,
       inject: [pg.Pool, Foundation, Clock],
       useFactory: (pool: pg.Pool, { store }: Foundation, clock: Clock) =>
-        new BooksReader(pool, store, clock, store.hurry && new Wanted(pool)),
+        new BooksReader(pool, store, clock, store.hurry && new ProjectorWakeup(pool)),
     },
     {
       provide: Authenticator,

@@ -1,7 +1,7 @@
 import { Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { Foundation } from '#foundation';
 import { Readiness } from '#modules';
-import { CatchUp, type Place, Progress, ProjectorLag, projections } from '#projections';
+import { type ProjectionPosition, ProjectionProgress, ProjectorLag, projections, StartupCatchUp } from '#projections';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { BooksReader } from '../edge/reading/read-model-reader.ts';
 import { HealthController } from './health.controller.ts';
@@ -24,8 +24,8 @@ export class HealthModule implements OnApplicationBootstrap {
 
   async onApplicationBootstrap(): Promise<void> {
     const { settings, store } = this.foundation;
-    const progress = new Progress(this.books.pool);
-    const catchUp = new CatchUp(await store.end(), progress, NAMES);
+    const progress = new ProjectionProgress(this.books.pool);
+    const catchUp = new StartupCatchUp(await store.end(), progress, NAMES);
     this.readiness.require('caught_up', async () => {
       const behind = Object.fromEntries([...(await catchUp.behind())].map(([name, place]) => [name, shownOf(place)]));
       return { ok: Object.keys(behind).length === 0, end: Number(catchUp.target), behind };
@@ -38,6 +38,6 @@ export class HealthModule implements OnApplicationBootstrap {
 }
 
 /** How far a read model is; while it is made anew, how far that is. */
-function shownOf({ position, rebuiltTo }: Place) {
+function shownOf({ position, rebuiltTo }: ProjectionPosition) {
   return { position: Number(position), ...(rebuiltTo === undefined ? {} : { rebuilt_to: Number(rebuiltTo) }) };
 }

@@ -6,7 +6,7 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
 import pg from 'pg';
-import { publicKeyIn, sealRequest } from '#ehbp';
+import { parsePublicKey, sealRequest } from '#ehbp';
 import { type Answer, formOf, OPENAPI_STRUCTURE, PIXEL, type TestAccount, World } from '#testing';
 import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
 
@@ -228,7 +228,7 @@ async function askInSecret({ method, path, operation }: Place, headers: Record<s
   const model = operation.parameters.find(({ name }) => name === 'X-Private-Model')?.example as string;
   const config = await fetch(`${world.sandbox}/enclaves/${model.slice('private/'.length)}/.well-known/hpke-keys`);
   const chat = { model: model.slice('private/'.length), messages: [{ role: 'user', content: 'Hello' }] };
-  const key = publicKeyIn(await config.bytes());
+  const key = parsePublicKey(await config.bytes());
   const { encapsulatedKey, frames } = await sealRequest(key, Buffer.from(JSON.stringify(chat)));
   const body = Buffer.concat(frames);
   return world.send(method, path, {

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { Clock, CreateTopupHandler, TopupPollTrigger } from '#application';
 import { topupWorkflow } from '#domain';
-import { PostgresDueTable } from '#eventstore';
+import { PostgresWorkflowSchedule } from '#eventstore';
 import { PaymentsModule } from '#modules';
 import { TopupsByReference } from '#projections';
 import { EdgeModule } from '../edge/edge.module.ts';
@@ -22,7 +22,7 @@ export class TopupsModule {}
 
 /** Sagas find what is due in a moment, whichever process they run in. */
 function topupHints({ pool, upToDate }: BooksReader, clock: Clock): TopupPollTrigger {
-  const due = new PostgresDueTable(pool);
+  const due = new PostgresWorkflowSchedule(pool);
   const topups = new TopupsByReference(pool, upToDate);
   return {
     async wake(backend, references) {

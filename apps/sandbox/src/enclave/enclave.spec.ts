@@ -7,7 +7,7 @@ import {
   ENCAPSULATED_KEY,
   FrameSizes,
   KEY_CONFIG_PROBLEM,
-  publicKeyIn,
+  parsePublicKey,
   RESPONSE_NONCE,
   sealRequest,
 } from '#ehbp';
@@ -107,7 +107,7 @@ describe('an enclave', () => {
     const config = await fetch(`${enclave}/.well-known/hpke-keys`);
     expect(config.headers.get('content-type')).toBe('application/ohttp-keys');
     const key = new Uint8Array(await config.arrayBuffer());
-    expect(publicKeyIn(key)).toEqual(new Uint8Array(await attestedKey(enclave)));
+    expect(parsePublicKey(key)).toEqual(new Uint8Array(await attestedKey(enclave)));
     const client = new Transport(await Identity.unmarshalPublicConfig(key), new URL(enclave).host);
     const chat = (stream: boolean) => ({
       headers: { authorization: 'Bearer any' },

@@ -5,10 +5,10 @@
 import {
   EhbpError,
   ENCAPSULATED_KEY,
+  encodeKeyConfig,
   generateKeys,
   KEY_CONFIG_PROBLEM,
   KEY_CONFIG_TYPE,
-  keyConfigOf,
   openRequest,
 } from '#ehbp';
 import type { Bill } from '../bill.ts';
@@ -88,7 +88,7 @@ class Enclave {
 
   async tellKey(call: Call): Promise<void> {
     const { publicKey } = await this.attested;
-    call.bytes(200, KEY_CONFIG_TYPE, Buffer.from(keyConfigOf(publicKey)));
+    call.bytes(200, KEY_CONFIG_TYPE, Buffer.from(encodeKeyConfig(publicKey)));
   }
 
   /** From now on it has a new key, and says so. */

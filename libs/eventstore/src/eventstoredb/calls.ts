@@ -32,7 +32,7 @@ interface Inner {
  * The calls of a client. It limits how many run at the same time, and gives up a connection that is not made while they wait: the
  * client would wait 20 s for it, and calls without a deadline as long.
  */
-export class Calls {
+export class ClientCallQueue {
   private free = CALLS_IN_FLIGHT;
   /** In the order in which they came. */
   private readonly waiting = new Set<() => void>();

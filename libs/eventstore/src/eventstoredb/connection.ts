@@ -43,7 +43,7 @@ interface Inner {
  * finds one that is just failing to be made, because no node of the cluster answers, that is an unhandled rejection.
  */
 export function connect(connectionString: string): EventStoreDBClient {
-  const client = unwarned(() => EventStoreDBClient.connectionString(connectionStringOf(connectionString)));
+  const client = unwarned(() => EventStoreDBClient.connectionString(applyConnectionDefaults(connectionString)));
   const { handleError } = client as unknown as Inner;
   return Object.assign(client, {
     supports: async () => false,
@@ -52,7 +52,7 @@ export function connect(connectionString: string): EventStoreDBClient {
 }
 
 /** A connection string with our defaults for what it does not say. The client reads the names in either case, and so do we. */
-export function connectionStringOf(given: string): string {
+export function applyConnectionDefaults(given: string): string {
   const whole = given.replace(/[?&]+$/, '');
   const [, query = ''] = whole.slice(whole.lastIndexOf('@') + 1).split('?'); // a password may have any sign
   const named = new Set(query.split('&').map((each) => each.split('=')[0]?.toLowerCase()));
@@ -75,7 +75,7 @@ function unwarned<T>(make: () => T): T {
 }
 
 /** What a failed call means to its caller: the answer itself where it is a refusal, else that there was no answer. */
-export function failed(problem: string, error: unknown): Error {
+export function toStoreError(problem: string, error: unknown): Error {
   if (error instanceof StoreUnavailableError) return error;
   if (error instanceof MaxAppendSizeExceededError)
     return new AppendTooLargeError(`the server takes ${error.maxAppendSize} bytes in an append`, { cause: error });
@@ -87,7 +87,7 @@ export function failed(problem: string, error: unknown): Error {
  * Sends an append again with the same ids where the server says that it has given up on it: so it does with one that arrives
  * while the same append is in flight, after two seconds, and then answers as for one that is stored.
  */
-export async function askedAgain<Answer>(append: () => Promise<Answer>): Promise<Answer> {
+export async function retryAbandonedAppend<Answer>(append: () => Promise<Answer>): Promise<Answer> {
   const until = performance.now() + ASKED_AGAIN_FOR_MS;
   for (;;) {
     try {
@@ -102,20 +102,23 @@ export async function askedAgain<Answer>(append: () => Promise<Answer>): Promise
 export const UNAUTHENTICATED = 16;
 
 /** The server refuses the user that it is asked as. The message is the end of a sentence that begins with the server. */
-export class UserRefused extends Error {
-  override readonly name = 'UserRefused';
+export class EventStoreAccessError extends Error {
+  override readonly name = 'EventStoreAccessError';
 }
 
-/** @throws UserRefused that names the right; whatever else `call` throws */
-export async function assertMay(right: string, call: () => Promise<unknown>): Promise<void> {
+/** @throws EventStoreAccessError that names the right; whatever else `call` throws */
+export async function assertAccess(right: string, call: () => Promise<unknown>): Promise<void> {
   try {
     await call();
   } catch (error) {
     const reason = error instanceof StoreUnavailableError ? error.cause : error;
     if (!(reason instanceof AccessDeniedError)) throw error;
     const isUnknown = reason.code === UNAUTHENTICATED;
-    throw new UserRefused(isUnknown ? 'refuses the credentials in EVENTSTORE_URL' : `does not let its user ${right}`, {
-      cause: error,
-    });
+    throw new EventStoreAccessError(
+      isUnknown ? 'refuses the credentials in EVENTSTORE_URL' : `does not let its user ${right}`,
+      {
+        cause: error,
+      },
+    );
   }
 }

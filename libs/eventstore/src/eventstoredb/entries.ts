@@ -8,7 +8,7 @@ import { type Metadata, START_POSITION, type StoredEvent } from '#kernel';
 
 type Reader = InstanceType<typeof jspb.BinaryReader>;
 
-export interface Entry {
+export interface LogEntry {
   readonly position: bigint;
   /** Undefined where it is not wanted. */
   readonly fact: StoredEvent | undefined;
@@ -33,7 +33,7 @@ const TICKS_PER_MS = 10_000n;
  * @param isWanted of which streams the facts are; others are not parsed
  * @returns an entry before all others where the answer has none
  */
-export function entryIn(answer: Buffer, isWanted: (stream: string) => boolean): Entry {
+export function parseLogEntry(answer: Buffer, isWanted: (stream: string) => boolean): LogEntry {
   const named = { id: '', stream: '', revision: 0, position: START_POSITION };
   const sent: Sent = { ...named, system: {}, metadata: NOTHING, data: NOTHING };
   // A view: the reader would copy a Buffer.

@@ -9,7 +9,7 @@ export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
  * A fact's position is its commit position. Every append of a gRPC client commits each of its events by itself, so
  * commit and prepare position are one number, in all answers of the server; only the old TCP transactions differ.
  */
-export function toRecorded(event: RecordedEvent): StoredEvent {
+export function toStoredEvent(event: RecordedEvent): StoredEvent {
   if (!event.position) throw new Error('the server returns no positions: EventStoreDB 22.6 or newer is needed');
   return {
     id: event.id,
@@ -24,9 +24,9 @@ export function toRecorded(event: RecordedEvent): StoredEvent {
 }
 
 /** All events that a read returns. */
-export async function recordedIn(found: StreamingRead<{ readonly event?: RecordedEvent }>): Promise<StoredEvent[]> {
+export async function toStoredEvents(found: StreamingRead<{ readonly event?: RecordedEvent }>): Promise<StoredEvent[]> {
   found.on('error', () => {}); // a connection that breaks after the answer has no other listener, which ends the process
   const events: StoredEvent[] = [];
-  for await (const { event } of found) if (event) events.push(toRecorded(event));
+  for await (const { event } of found) if (event) events.push(toStoredEvent(event));
   return events;
 }

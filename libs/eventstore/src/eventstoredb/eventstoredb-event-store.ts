@@ -19,16 +19,16 @@ import {
   StoreUnavailableError,
   type StreamHead,
 } from '#kernel';
-import { soon } from '../caller-timeout.ts';
-import { assertListed, isListed } from '../known-categories.ts';
-import { type Page, pagesBehind } from '../pages.ts';
-import { written } from '../serialize-events.ts';
-import { SharedLog } from '../shared-log-reader.ts';
-import { Calls } from './calls.ts';
-import { askedAgain, assertMay, connect, failed } from './connection.ts';
-import { recordedIn, toEventData } from './events.ts';
+import { withCallerTimeout } from '../caller-timeout.ts';
+import { assertKnownCategory, isKnownCategory } from '../known-categories.ts';
+import { type LogPage, readPagesAfter } from '../pages.ts';
+import { serializeEvents } from '../serialize-events.ts';
+import { SharedLogReader } from '../shared-log-reader.ts';
+import { ClientCallQueue } from './calls.ts';
+import { assertAccess, connect, retryAbandonedAppend, toStoreError } from './connection.ts';
+import { toEventData, toStoredEvents } from './events.ts';
 import { readLog } from './log-pages.ts';
-import { Pace } from './poll-interval.ts';
+import { PollInterval } from './poll-interval.ts';
 
 /** Events per call: of one stream, of all. */
 const STREAM_PAGE = 2_000;
@@ -56,9 +56,9 @@ export class EventStoreDbEventStore implements EventStore {
   private readonly client: EventStoreDBClient;
   private readonly streamPrefixes: readonly string[];
   private readonly onProblem: (problem: string, error: unknown) => void;
-  private readonly calls: Calls;
-  private readonly pace = new Pace();
-  private readonly log = new SharedLog({
+  private readonly calls: ClientCallQueue;
+  private readonly pace = new PollInterval();
+  private readonly log = new SharedLogReader({
     page: async (after) => this.pace.noted(await this.logPage(after)),
     grown: (after, signal) => this.pace.turn(after, signal),
   });
@@ -67,34 +67,34 @@ export class EventStoreDbEventStore implements EventStore {
   constructor({ connectionString, streamPrefixes, onProblem = () => {} }: EventStoreDbOptions) {
     if (streamPrefixes.length === 0) throw new RangeError('no stream would ever be seen');
     this.client = connect(connectionString);
-    this.calls = new Calls(this.client);
+    this.calls = new ClientCallQueue(this.client);
     this.streamPrefixes = streamPrefixes;
     this.onProblem = onProblem;
   }
 
   /**
    * Whether the server answers, and lets its user do what this program does. Nothing is stored.
-   * @throws UserRefused, StoreUnavailableError
+   * @throws EventStoreAccessError, StoreUnavailableError
    */
   async check(): Promise<void> {
     const stream = `${this.streamPrefixes[0]}start`; // which need not exist
     const atNone = { expectedRevision: BigInt(Number.MAX_SAFE_INTEGER), requiresLeader: true } as const;
     const probe = toEventData({ id: randomUUID(), type: 'Probe', data: {}, metadata: {} });
-    await assertMay(`read streams such as ${stream}`, () => this.head(stream));
-    await assertMay('read $all: give it one of the readRoles ("$r") in the metadata of $all', () =>
-      soon(this.ask(() => recordedIn(this.client.readAll({ maxCount: 1 })))),
+    await assertAccess(`read streams such as ${stream}`, () => this.head(stream));
+    await assertAccess('read $all: give it one of the readRoles ("$r") in the metadata of $all', () =>
+      withCallerTimeout(this.ask(() => toStoredEvents(this.client.readAll({ maxCount: 1 })))),
     );
-    await assertMay(`append to streams such as ${stream}`, () =>
+    await assertAccess(`append to streams such as ${stream}`, () =>
       this.client.appendToStream(stream, [probe], atNone).catch((error) => {
-        if (!(error instanceof WrongExpectedVersionError)) throw failed('the event store did not answer', error);
+        if (!(error instanceof WrongExpectedVersionError)) throw toStoreError('the event store did not answer', error);
       }),
     );
   }
 
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
-    assertListed(stream, this.streamPrefixes);
-    written(stream, events, MAX_APPEND_BYTES); // here: what the client throws when it writes them, nothing would catch
+    assertKnownCategory(stream, this.streamPrefixes);
+    serializeEvents(stream, events, MAX_APPEND_BYTES); // here: what the client throws when it writes them, nothing would catch
     const data = events.map(toEventData);
     const options = {
       expectedRevision: expected === NO_STREAM ? NO_STREAM_YET : BigInt(expected),
@@ -102,7 +102,7 @@ export class EventStoreDbEventStore implements EventStore {
     } as const;
     try {
       const { success, position } = await this.calls.make(() =>
-        askedAgain(() => this.client.appendToStream(stream, data, options)),
+        retryAbandonedAppend(() => this.client.appendToStream(stream, data, options)),
       );
       if (!success) return 'stale'; // instead of an error, where the connection string asks for it
       if (!position) throw new Error('the server did not return the position of an append');
@@ -110,7 +110,7 @@ export class EventStoreDbEventStore implements EventStore {
       return { revision: expected + events.length, position: position.commit };
     } catch (error) {
       if (error instanceof WrongExpectedVersionError) return 'stale';
-      throw failed('the event store did not confirm an append', error);
+      throw toStoreError('the event store did not confirm an append', error);
     }
   }
 
@@ -133,8 +133,10 @@ export class EventStoreDbEventStore implements EventStore {
     let from: Position | typeof END = END;
     for (;;) {
       const options = { direction: BACKWARDS, fromPosition: from, maxCount: END_PAGE, requiresLeader: true } as const;
-      const entries: readonly StoredEvent[] = await soon(this.ask(() => recordedIn(this.client.readAll(options))));
-      const ours = entries.find(({ stream }) => isListed(stream, this.streamPrefixes));
+      const entries: readonly StoredEvent[] = await withCallerTimeout(
+        this.ask(() => toStoredEvents(this.client.readAll(options))),
+      );
+      const ours = entries.find(({ stream }) => isKnownCategory(stream, this.streamPrefixes));
       const first = entries.at(-1);
       if (ours || !first || entries.length < END_PAGE) return ours?.position ?? START_POSITION;
       from = { commit: first.position, prepare: first.position };
@@ -142,7 +144,7 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   history(after: bigint): AsyncGenerator<EventBatch> {
-    return pagesBehind(after, (position) => this.logPage(position));
+    return readPagesAfter(after, (position) => this.logPage(position));
   }
 
   /**
@@ -169,19 +171,19 @@ export class EventStoreDbEventStore implements EventStore {
     const direction = from === END ? BACKWARDS : FORWARDS;
     const options = { fromRevision: from, direction, maxCount, requiresLeader: true } as const;
     const read = () =>
-      recordedIn(this.client.readStream(stream, options)).catch((error) => {
+      toStoredEvents(this.client.readStream(stream, options)).catch((error) => {
         if (error instanceof StreamNotFoundError) return [];
         throw error;
       });
-    return soon(this.ask(read));
+    return withCallerTimeout(this.ask(read));
   }
 
   /**
    * What is behind a position. The server begins with the entry at that position, which is left out; the client cannot filter
    * such a read on the server, so what is not ours is dropped here.
    */
-  private async logPage(after: bigint): Promise<Page> {
-    const isOurs = (stream: string) => isListed(stream, this.streamPrefixes);
+  private async logPage(after: bigint): Promise<LogPage> {
+    const isOurs = (stream: string) => isKnownCategory(stream, this.streamPrefixes);
     const read = await this.ask(() => readLog(this.client, after, LOG_PAGE + 1, isOurs));
     const entries = read.filter(({ position }) => position > after);
     const events = entries.flatMap(({ fact }) => fact ?? []);
@@ -198,7 +200,7 @@ export class EventStoreDbEventStore implements EventStore {
       if (this.closing.signal.aborted) throw new StoreUnavailableError('the event store was closed');
       return answer;
     } catch (error) {
-      const reason = failed('the event store did not answer', error);
+      const reason = toStoreError('the event store did not answer', error);
       const isFinal = error instanceof StoreUnavailableError || !(reason instanceof StoreUnavailableError);
       if (!again || isFinal || this.closing.signal.aborted) throw reason;
       this.onProblem('a read failed and is tried once more', error);

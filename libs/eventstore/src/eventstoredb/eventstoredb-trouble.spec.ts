@@ -76,7 +76,7 @@ describe('the EventStoreDB event store', () => {
     ['appending', 'does not let its user append to streams such as account-start'],
   ] as const)('who is denied %s is told so at the start', async (what, sentence) => {
     double.deny(what);
-    await expect(store.check()).rejects.toMatchObject({ name: 'UserRefused', message: sentence });
+    await expect(store.check()).rejects.toMatchObject({ name: 'EventStoreAccessError', message: sentence });
   });
 
   test('a start stores nothing, and a server that does not answer denies nobody', async () => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EventStoreDbEventStore } from '#eventstore';
 import { type NewEvent, NO_STREAM } from '#kernel';
 import { Cable, EventStoreDbDouble } from '#testing';
-import { connectionStringOf } from './connection.ts';
+import { applyConnectionDefaults } from './connection.ts';
 
 describe('a node that is stopped, or cut off', () => {
   let double: EventStoreDbDouble;
@@ -86,6 +86,6 @@ describe('a node that is stopped, or cut off', () => {
     ['esdb://u:p?x=y@a:1', 'esdb://u:p?x=y@a:1?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
     ['esdb://a?KEEPALIVEINTERVAL=9', 'esdb://a?KEEPALIVEINTERVAL=9&keepAliveTimeout=2000&gossipTimeout=2'],
   ])('what %s does not say is said for it', (given, whole) => {
-    expect(connectionStringOf(given)).toBe(whole);
+    expect(applyConnectionDefaults(given)).toBe(whole);
   });
 });

@@ -80,7 +80,7 @@ describe('a server with TLS and users', () => {
       { username: 'other', password: 'known' },
     ];
     await expect(grantEventStoreDb(address, wrong)).rejects.toMatchObject({
-      name: 'UserRefused',
+      name: 'EventStoreAccessError',
       message: 'refuses the password of admin',
     });
     await expect(grantEventStoreDb(address, other)).rejects.toThrow('does not let other make users');

@@ -13,7 +13,7 @@ import {
 import { parseConnectionString } from '@eventstore/db-client/dist/Client/parseConnectionString.js';
 import usersService from '@eventstore/db-client/generated/users_grpc_pb.js';
 import users from '@eventstore/db-client/generated/users_pb.js';
-import { connect, failed, UNAUTHENTICATED, UserRefused } from './connection.ts';
+import { connect, EventStoreAccessError, toStoreError, UNAUTHENTICATED } from './connection.ts';
 
 const METADATA_OF_ALL = '$$$all';
 /** Who may read `$all` where nothing is said about it. */
@@ -32,7 +32,7 @@ interface Inner {
  * Makes the user that `connectionString` names, and lets it read `$all`, which takes an administrator; to streams of ours it may
  * append, and read them, where the server's default ACL is as it came. To do it again changes nothing. A user that is there gets the
  * password of the connection string. Whoever else may read `$all`, and what else is in its metadata, stays.
- * @throws RangeError without a user of its own; UserRefused; StoreUnavailableError
+ * @throws RangeError without a user of its own; EventStoreAccessError; StoreUnavailableError
  */
 export async function grantEventStoreDb(connectionString: string, admin: Credentials): Promise<void> {
   const user = parseConnectionString(connectionString).defaultCredentials;
@@ -42,11 +42,11 @@ export async function grantEventStoreDb(connectionString: string, admin: Credent
     await makeUser(client, user, admin);
     await letReadAll(client, user.username, admin);
   } catch (error) {
-    const reason = failed('the event store did not answer', error);
+    const reason = toStoreError('the event store did not answer', error);
     if (!(reason instanceof AccessDeniedError)) throw reason;
     const what = reason.code === UNAUTHENTICATED ? 'refuses the password of' : 'does not let';
     const rest = reason.code === UNAUTHENTICATED ? '' : ' make users and give them rights';
-    throw new UserRefused(`${what} ${admin.username}${rest}`, { cause: error });
+    throw new EventStoreAccessError(`${what} ${admin.username}${rest}`, { cause: error });
   } finally {
     await client.dispose();
   }

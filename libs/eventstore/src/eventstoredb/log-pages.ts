@@ -6,7 +6,7 @@ import type { StreamsClient } from '@eventstore/db-client/generated/streams_grpc
 import services from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import streams, { type ReadReq } from '@eventstore/db-client/generated/streams_pb.js';
 import { START_POSITION } from '#kernel';
-import { type Entry, entryIn } from './entries.ts';
+import { type LogEntry, parseLogEntry } from './entries.ts';
 
 /** What is internal to the client: how it makes its calls, on a connection that it watches, as its user. */
 interface Inner {
@@ -28,7 +28,7 @@ export async function readLog(
   after: bigint,
   most: number,
   isWanted: (stream: string) => boolean,
-): Promise<readonly Entry[]> {
+): Promise<readonly LogEntry[]> {
   const inner = client as unknown as Inner;
   const { path, requestSerialize } = services.StreamsService.read;
   const more = inner.callArguments({}, { deadline: Number.POSITIVE_INFINITY });
@@ -36,15 +36,15 @@ export async function readLog(
     grpc.makeServerStreamRequest(
       path,
       requestSerialize,
-      (bytes) => entryIn(bytes, isWanted),
+      (bytes) => parseLogEntry(bytes, isWanted),
       request(after, most),
       ...more,
     ),
   );
   const answers = await call();
-  const entries: Entry[] = [];
+  const entries: LogEntry[] = [];
   return new Promise((resolve, reject) => {
-    answers.on('data', (entry: Entry) => entry.position !== START_POSITION && entries.push(entry));
+    answers.on('data', (entry: LogEntry) => entry.position !== START_POSITION && entries.push(entry));
     finished(answers, (error) => (error ? reject(convertToCommandError(error)) : resolve(entries)));
   });
 }

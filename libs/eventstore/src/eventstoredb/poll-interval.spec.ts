@@ -1,15 +1,15 @@
 import { mock } from 'node:test';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { Pace } from './poll-interval.ts';
+import { PollInterval } from './poll-interval.ts';
 
 describe('how often the log is looked at', () => {
   const { signal } = new AbortController();
-  let pace: Pace;
+  let pace: PollInterval;
   let turns: number[];
 
   beforeEach(() => {
     mock.timers.enable({ apis: ['setTimeout', 'Date'] });
-    pace = new Pace(() => Date.now());
+    pace = new PollInterval(() => Date.now());
     turns = [];
   });
   afterEach(() => {

@@ -1,5 +1,5 @@
 import { START_POSITION } from '#kernel';
-import type { Page } from '../pages.ts';
+import type { LogPage } from '../pages.ts';
 
 /** How often it is asked for more where nobody is known to wait. Each call costs a process and the server more than many facts. */
 const LOOK_EVERY_MS = 100;
@@ -7,7 +7,7 @@ const LOOK_EVERY_MS = 100;
 const HURRY_MS = 15;
 
 /** How often a server is asked for what is behind the end of its log. */
-export class Pace {
+export class PollInterval {
   /** How far the log is known, and whether there is surely more. */
   private seen = START_POSITION;
   private more = true;
@@ -36,7 +36,7 @@ export class Pace {
   }
 
   /** What an answer says of the next one. */
-  noted(page: Page): Page {
+  noted(page: LogPage): LogPage {
     if (page.position >= this.seen) {
       this.seen = page.position;
       this.more = page.full;

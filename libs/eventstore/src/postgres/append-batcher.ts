@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { type NewEvent, StoreUnavailableError, type StreamHead } from '#kernel';
-import { type Written, written } from '../serialize-events.ts';
+import { type SerializedEvent, serializeEvents } from '../serialize-events.ts';
 
 /** Batches that are with the database at the same time: one is prepared while the other is made durable. */
 const BATCHES_IN_FLIGHT = 2;
@@ -16,14 +16,14 @@ const APPEND = { name: 'append', text: 'select es.append_facts($1, $2, $3, $4, $
 interface Waiting {
   readonly stream: string;
   readonly expected: number;
-  readonly rows: readonly Written[];
+  readonly rows: readonly SerializedEvent[];
   readonly bytes: number;
   resolve(result: StreamHead | 'stale'): void;
   reject(error: unknown): void;
 }
 
 /** Gathers the appends of many streams that are ready together into one transaction and one round trip. */
-export class AppendLane {
+export class AppendBatcher {
   private readonly pool: pg.Pool;
   private readonly onAppended: () => void;
   private waiting: Waiting[] = [];
@@ -37,7 +37,7 @@ export class AppendLane {
 
   /** @throws TypeError, AppendTooLargeError: alone, and not with a whole batch */
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
-    const { facts: rows, bytes } = written(stream, events, MAX_APPEND_BYTES);
+    const { facts: rows, bytes } = serializeEvents(stream, events, MAX_APPEND_BYTES);
     return new Promise((resolve, reject) => {
       this.waiting.push({ stream, expected, rows, bytes, resolve, reject });
       if (this.scheduled) return;

@@ -1,16 +1,16 @@
 import { expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { GATHER_MS, gatherMs, Tail } from './log-tail.ts';
+import { GATHER_MS, getBatchDelayMs, LogTail } from './log-tail.ts';
 
 test('facts gather only where there are many: a reader that waits for one or two hardly waits', () => {
-  expect([0, 1, 2].map(gatherMs)).toEqual([0, 5, 10]);
-  expect([5, 100, 1_000_000].map(gatherMs)).toEqual([GATHER_MS, GATHER_MS, GATHER_MS]);
+  expect([0, 1, 2].map(getBatchDelayMs)).toEqual([0, 5, 10]);
+  expect([5, 100, 1_000_000].map(getBatchDelayMs)).toEqual([GATHER_MS, GATHER_MS, GATHER_MS]);
 });
 
 test('a look that a later one has overtaken does not vouch for those that the later one saw inserting', async () => {
   const looks: ((seen: object) => void)[] = [];
   const query = () => new Promise((resolve) => looks.push(resolve));
-  const tail = new Tail({ query } as unknown as pg.Pool, () => {});
+  const tail = new LogTail({ query } as unknown as pg.Pool, () => {});
   const answer = async (look: number, head: string, appending: string[] | null) => {
     while (looks.length <= look) await new Promise(setImmediate);
     looks[look]?.({ rows: [{ head, oldest: '10', next: '20', appending }] }); // something else runs all the time

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { START_POSITION } from '#kernel';
-import { APPENDING } from './schema.ts';
+import { APPEND_LOCK_ID } from './schema.ts';
 
 /** How long facts gather at most before followers are notified of them. */
 export const GATHER_MS = 25;
@@ -25,13 +25,13 @@ const LOOK = {
   text: `select (select max(position) from es.events) as head, oldest::text, (oldest::text::bigint + age(oldest::xid))::text as next,
                 case when $1 then array(
                   select virtualtransaction from pg_locks
-                   where locktype = 'advisory' and classid = 0 and objid = ${APPENDING} and objsubid = 1 and granted
+                   where locktype = 'advisory' and classid = 0 and objid = ${APPEND_LOCK_ID} and objsubid = 1 and granted
                      and database = (select oid from pg_database where datname = current_database())) end as appending
            from (select pg_snapshot_xmin(pg_current_snapshot()) as oldest) as s`,
 };
 
 /** How long after so many facts the next ones are waited for, to be passed on together. */
-export function gatherMs(facts: number): number {
+export function getBatchDelayMs(facts: number): number {
   return Math.min(GATHER_MS, facts * GATHER_PER_FACT_MS);
 }
 
@@ -57,9 +57,9 @@ const NOTHING: Seen = { head: START_POSITION, oldest: 0n, next: 0n, appending: u
  * only safe once every transaction that was inserting when it was the highest has ended: those that begin later get
  * higher positions. That is so once all that ran then have ended, which takes no longer than an append where nothing else
  * writes on this PostgreSQL server. Where one runs for longer, those that insert are told from others by the lock that they
- * hold (`APPENDING`): nobody else is waited for.
+ * hold (`APPEND_LOCK_ID`): nobody else is waited for.
  */
-export class Tail {
+export class LogTail {
   private readonly pool: pg.Pool;
   private readonly onProblem: (problem: string, error: unknown) => void;
   private safe = START_POSITION;
@@ -126,7 +126,7 @@ export class Tail {
 
   private lookSoon(): void {
     if (!this.stirred || this.looking || this.timer || this.waiters.size === 0) return;
-    const wait = this.toldAt + gatherMs(this.told) - performance.now();
+    const wait = this.toldAt + getBatchDelayMs(this.told) - performance.now();
     if (wait <= 0) return void this.lookAndTell();
     this.timer = setTimeout(() => {
       this.timer = undefined;

@@ -8,13 +8,13 @@ import {
   StoreUnavailableError,
   type StreamHead,
 } from '#kernel';
-import { Listener, notification, openPool } from '#postgres';
-import { soon } from '../caller-timeout.ts';
-import { assertListed } from '../known-categories.ts';
-import { type Page, pagesBehind } from '../pages.ts';
-import { SharedLog } from '../shared-log-reader.ts';
-import { AppendLane, MAX_APPEND_BYTES } from './append-batcher.ts';
-import { Tail } from './log-tail.ts';
+import { Listener, openPool, toNotifyQuery } from '#postgres';
+import { withCallerTimeout } from '../caller-timeout.ts';
+import { assertKnownCategory } from '../known-categories.ts';
+import { type LogPage, readPagesAfter } from '../pages.ts';
+import { SharedLogReader } from '../shared-log-reader.ts';
+import { AppendBatcher, MAX_APPEND_BYTES } from './append-batcher.ts';
+import { LogTail } from './log-tail.ts';
 
 const CHANNEL = 'countinghouse_events';
 /** Events per round trip: of one stream, of all. */
@@ -42,9 +42,9 @@ export interface PostgresEventStoreOptions {
 export class PostgresEventStore implements EventStore {
   readonly maxAppendBytes = MAX_APPEND_BYTES;
   private readonly pool: pg.Pool;
-  private readonly lane: AppendLane;
-  private readonly tail: Tail;
-  private readonly log = new SharedLog({
+  private readonly lane: AppendBatcher;
+  private readonly tail: LogTail;
+  private readonly log = new SharedLogReader({
     page: (after) => this.page(after, this.tail.position),
     grown: (after, signal) => this.tail.beyond(after, signal),
   });
@@ -67,8 +67,8 @@ export class PostgresEventStore implements EventStore {
       options: '-c synchronous_commit=on -c plan_cache_mode=force_generic_plan',
       onBroken: (error) => this.onProblem('an idle connection of the event store broke', error),
     });
-    this.tail = new Tail(this.pool, (problem, error) => this.onProblem(problem, error));
-    this.lane = new AppendLane(this.pool, () => this.announce());
+    this.tail = new LogTail(this.pool, (problem, error) => this.onProblem(problem, error));
+    this.lane = new AppendBatcher(this.pool, () => this.announce());
     // Followers also look by themselves now and then, so a listener that is lost only delays them.
     const onNotification = () => this.tail.wake();
     this.listener = new Listener({ connectionString, channel: CHANNEL, onNotification, onProblem });
@@ -82,7 +82,7 @@ export class PostgresEventStore implements EventStore {
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     try {
       if (events.length === 0) throw new RangeError('an append needs at least one event');
-      assertListed(stream, this.streamPrefixes);
+      assertKnownCategory(stream, this.streamPrefixes);
       if (/[\n\\]/.test(stream)) throw new RangeError(`not a stream name: ${JSON.stringify(stream)}`);
       return this.lane.append(stream, expected, events);
     } catch (error) {
@@ -93,7 +93,7 @@ export class PostgresEventStore implements EventStore {
   async *read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
     const text = `select ${COLUMNS} from es.events where stream = $1 and revision > $2 order by revision limit ${STREAM_PAGE}`;
     for (let from = after; ; ) {
-      const events = await soon(this.events({ name: 'read', text, values: [stream, from] }));
+      const events = await withCallerTimeout(this.events({ name: 'read', text, values: [stream, from] }));
       if (events.length > 0) yield events;
       if (events.length < STREAM_PAGE) return;
       from = (events.at(-1) as StoredEvent).revision;
@@ -103,19 +103,19 @@ export class PostgresEventStore implements EventStore {
   async head(stream: string): Promise<StreamHead | undefined> {
     const text = 'select revision, position from es.events where stream = $1 order by revision desc limit 1';
     const head = this.query<{ revision: string; position: string }>({ name: 'head', text, values: [stream] });
-    const { rows } = await soon(head);
+    const { rows } = await withCallerTimeout(head);
     return rows[0] && { revision: Number(rows[0].revision), position: BigInt(rows[0].position) };
   }
 
   async end(): Promise<bigint> {
     const text = 'select max(position) as position from es.events';
-    const { rows } = await soon(this.query<{ position: string | null }>({ name: 'end', text }));
+    const { rows } = await withCallerTimeout(this.query<{ position: string | null }>({ name: 'end', text }));
     return BigInt(rows[0]?.position ?? START_POSITION);
   }
 
   async *history(after: bigint): AsyncGenerator<EventBatch> {
     const end = await this.tail.end().catch(failed);
-    if (end > after) yield* pagesBehind(after, (position) => this.page(position, end));
+    if (end > after) yield* readPagesAfter(after, (position) => this.page(position, end));
   }
 
   async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
@@ -132,7 +132,7 @@ export class PostgresEventStore implements EventStore {
   }
 
   /** Of the log behind `after`, up to `end`. */
-  private async page(after: bigint, end: bigint): Promise<Page> {
+  private async page(after: bigint, end: bigint): Promise<LogPage> {
     const text = `select ${COLUMNS} from es.events where position > $1 and position <= $2 order by position limit ${LOG_PAGE}`;
     const events = await this.events({ name: 'log', text, values: [after, end] });
     const full = events.length === LOG_PAGE;
@@ -165,7 +165,7 @@ export class PostgresEventStore implements EventStore {
     this.notifyTimer = setTimeout(() => {
       this.notifyTimer = undefined;
       this.notifyAt = performance.now();
-      this.pool.query(notification(CHANNEL)).catch((error) => this.onProblem('no notification was sent', error));
+      this.pool.query(toNotifyQuery(CHANNEL)).catch((error) => this.onProblem('no notification was sent', error));
     }, wait);
   }
 }

@@ -2,7 +2,7 @@
  * Whoever inserts events holds this advisory lock, shared with all others who do, until its transaction has ended. Any number,
  * the same for every process.
  */
-export const APPENDING = 7_301_966;
+export const APPEND_LOCK_ID = 7_301_966;
 
 /**
  * The event store in PostgreSQL: one table that is only ever added to.
@@ -142,7 +142,7 @@ export const eventStoreMigrations = [
     sql: `
       create function es.show_append() returns trigger language plpgsql as $$
       begin
-        perform pg_current_xact_id(), pg_advisory_xact_lock_shared(${APPENDING});
+        perform pg_current_xact_id(), pg_advisory_xact_lock_shared(${APPEND_LOCK_ID});
         return null;
       end $$;
       create trigger shown before insert on es.events for each statement execute function es.show_append();

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { eventStoreMigrations, PostgresCheckpoints, PostgresDueTable, PostgresEventStore } from '#eventstore';
+import { eventStoreMigrations, PostgresCheckpoints, PostgresEventStore, PostgresWorkflowSchedule } from '#eventstore';
 import { migrate } from '#foundation';
 import { dueTableContract } from '../../../testing/src/contracts/workflow-schedule.ts';
 import { MemoryDueTable } from '../../../testing/src/scenarios/memory-workflow-schedule.ts';
@@ -23,7 +23,7 @@ afterAll(async () => {
 dueTableContract('in memory', async () => new MemoryDueTable());
 dueTableContract('in PostgreSQL', async () => {
   await pool.query('truncate es.due');
-  return new PostgresDueTable(pool);
+  return new PostgresWorkflowSchedule(pool);
 });
 
 describe('a workflow over PostgreSQL', () => {
@@ -31,7 +31,7 @@ describe('a workflow over PostgreSQL', () => {
     await pool.query('truncate es.due');
     const onProblem = () => {};
     const store = new PostgresEventStore({ connectionString: database.url, onProblem });
-    const world = new ParcelWorld(store, new PostgresDueTable(pool), {
+    const world = new ParcelWorld(store, new PostgresWorkflowSchedule(pool), {
       checkpoints: new PostgresCheckpoints(pool),
       sleep: (milliseconds, signal) => delay(milliseconds / 25, undefined, { signal }).catch(() => {}),
     });

@@ -5,7 +5,7 @@ import type { DueStream, RescheduledStream, WorkflowSchedule } from '#kernel';
 const MOST_AHEAD = 3;
 
 /** When the streams of workflows are looked at next, in PostgreSQL. Statements lock rows in the order of their ids. */
-export class PostgresDueTable implements WorkflowSchedule {
+export class PostgresWorkflowSchedule implements WorkflowSchedule {
   private readonly pool: pg.Pool;
 
   constructor(pool: pg.Pool) {

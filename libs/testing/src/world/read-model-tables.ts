@@ -3,7 +3,14 @@ import pg from 'pg';
 import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#foundation';
 import type { EventBatch } from '#kernel';
-import { asWritten, BOOKS_OPTIONS, type Projection, projectionMigrations, projections, type Row } from '#projections';
+import {
+  type Projection,
+  projectionMigrations,
+  projections,
+  READ_MODEL_CONNECTION_OPTIONS,
+  type ReadModelRow,
+  TEXT_TYPE_PARSERS,
+} from '#projections';
 import type { Fact } from '../scenarios/histories.ts';
 import { createTestDatabase } from './test-database.ts';
 
@@ -23,7 +30,11 @@ export class Books {
     const database = await createTestDatabase();
     opened.defer(() => database.drop());
     await migrate(database.url, [...eventStoreMigrations, ...projectionMigrations]);
-    const pool = new pg.Pool({ connectionString: database.url, options: BOOKS_OPTIONS, max: projections.length });
+    const pool = new pg.Pool({
+      connectionString: database.url,
+      options: READ_MODEL_CONNECTION_OPTIONS,
+      max: projections.length,
+    });
     opened.defer(() => pool.end());
     return new Books(database.url, pool, opened);
   }
@@ -40,7 +51,10 @@ export class Books {
 
   async table(projection: Projection): Promise<Printed> {
     const { name, columns } = projection;
-    const { rows } = await this.pool.query({ text: `select ${columns.join(', ')} from ${name}`, types: asWritten });
+    const { rows } = await this.pool.query({
+      text: `select ${columns.join(', ')} from ${name}`,
+      types: TEXT_TYPE_PARSERS,
+    });
     return rows.map((row) => printed(projection, row)).toSorted();
   }
 
@@ -61,7 +75,7 @@ export function tableOf(projection: Projection, facts: readonly Fact[]): Printed
   if (projection.kind === 'log') {
     return facts.flatMap((fact) => projection.rows(fact).map((row) => printed(projection, row))).toSorted();
   }
-  const rows = new Map<string, Row>();
+  const rows = new Map<string, ReadModelRow>();
   for (const fact of facts) {
     const key = projection.keyOf(fact);
     if (key === undefined) continue;
@@ -83,7 +97,7 @@ export function batchesOf(facts: readonly Fact[], cuts: readonly number[] = []):
   return parts.map((events) => ({ events, position: (events.at(-1) as Fact).position }));
 }
 
-function printed({ columns }: Projection, row: Row): string {
+function printed({ columns }: Projection, row: ReadModelRow): string {
   return columns.map((column) => `${column}=${textOf(row[column])}`).join(' ');
 }
 

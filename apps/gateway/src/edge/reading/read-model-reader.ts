@@ -5,19 +5,19 @@ import { ACCOUNT, AUTO_TOPUP, REFUSALS, TOPUP, toRefusedRequestsStreamId } from 
 import { type EventReader, NO_STREAM, START_POSITION, toStreamName } from '#kernel';
 import {
   type AutoTopupView,
-  autoTopupOf,
-  type Fact,
+  FreshnessCheck,
   findKey,
+  foldAutoTopup,
+  foldTopup,
   type KeyOwner,
   type KeyView,
-  Progress,
+  type ProjectedEvent,
+  ProjectionProgress,
+  type ProjectorWakeup,
   readAutoTopup,
   readKey,
   readKeys,
   type TopupView,
-  topupOf,
-  UpToDate,
-  type Wanted,
 } from '#projections';
 import { BooksBehind, BooksIncomplete } from '../errors/errors.ts';
 
@@ -31,17 +31,17 @@ type Ending = readonly [stream: string, position: bigint];
 
 /** Reads that see what was written: a read model is asked only once it has applied what is to be seen. */
 export class BooksReader {
-  private readonly progress: Progress;
-  readonly upToDate: UpToDate;
+  private readonly progress: ProjectionProgress;
+  readonly upToDate: FreshnessCheck;
 
   constructor(
     readonly pool: pg.Pool,
     private readonly store: EventReader,
     private readonly clock: Clock,
-    wanted?: Wanted,
+    wanted?: ProjectorWakeup,
   ) {
-    this.progress = new Progress(pool, wanted);
-    this.upToDate = new UpToDate(store, this.progress);
+    this.progress = new ProjectionProgress(pool, wanted);
+    this.upToDate = new FreshnessCheck(store, this.progress);
   }
 
   /**
@@ -71,7 +71,7 @@ export class BooksReader {
 
   /** A top-up, with everything that has happened to it so far; undefined when there is none. */
   async topup(topupId: string): Promise<TopupView | undefined> {
-    return topupOf(await this.factsOf(toStreamName(TOPUP, topupId)), this.clock.now());
+    return foldTopup(await this.factsOf(toStreamName(TOPUP, topupId)), this.clock.now());
   }
 
   /** The automatic top-up of an account, with everything that has happened to it; undefined where no wallet was ever connected. */
@@ -80,7 +80,7 @@ export class BooksReader {
     const head = await this.store.head(stream);
     if (!head) return undefined;
     if (await this.shows([[stream, head.position]], 'autotopups')) return readAutoTopup(this.pool, accountId);
-    return autoTopupOf(await this.factsOf(stream));
+    return foldAutoTopup(await this.factsOf(stream));
   }
 
   /** All keys of an account, revoked ones too. */
@@ -145,9 +145,9 @@ export class BooksReader {
     return shown;
   }
 
-  private async factsOf(stream: string): Promise<readonly Fact[]> {
-    const facts: Fact[] = [];
-    for await (const page of this.store.read(stream, NO_STREAM)) facts.push(...(page as readonly Fact[]));
+  private async factsOf(stream: string): Promise<readonly ProjectedEvent[]> {
+    const facts: ProjectedEvent[] = [];
+    for await (const page of this.store.read(stream, NO_STREAM)) facts.push(...(page as readonly ProjectedEvent[]));
     return facts;
   }
 }

@@ -21,7 +21,7 @@ import {
   VideoWebhooks,
 } from '#application';
 import { videoWorkflow } from '#domain';
-import { PostgresDueTable } from '#eventstore';
+import { PostgresWorkflowSchedule } from '#eventstore';
 import { Role } from '#modules';
 import { RefusedInHistory } from './refused-video-limit.ts';
 import { VideoSurroundings } from './videos.controller.ts';
@@ -84,6 +84,6 @@ export const videoProviders: readonly Provider[] = [
 
 /** Sagas find what is due in a moment, whichever process they run in. */
 function videoHints(pool: pg.Pool, clock: Clock): VideoPollTrigger {
-  const due = new PostgresDueTable(pool);
+  const due = new PostgresWorkflowSchedule(pool);
   return { wake: (jobId) => due.wake(videoWorkflow.name, [jobId], clock.now()) };
 }
