@@ -14,7 +14,7 @@ import {
   VideoResults,
   VideoWebhooks,
 } from '#application';
-import { mediaTypeOf } from '#connectors';
+import { detectMediaType } from '#connectors';
 import { PostgresWorkflowSchedule } from '#eventstore';
 import { type Running, Turns } from '#foundation';
 import {
@@ -56,7 +56,7 @@ const LATE_MS = 60_000;
     {
       provide: VideoResults,
       inject: [FileStore, Downloader],
-      useFactory: (files: FileStore, downloads: Downloader) => new VideoResults(files, downloads, mediaTypeOf),
+      useFactory: (files: FileStore, downloads: Downloader) => new VideoResults(files, downloads, detectMediaType),
     },
     {
       provide: VideoWebhooks,

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { assertProvidersSupport, CatalogueService, Clock, PriceLists } from '#application';
 import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
-import { OpenedProviders } from '#connectors';
+import { ConnectedProviders } from '#connectors';
 import { StartError } from '#foundation';
 import { type CatalogueSource, CatalogueWatch } from './catalogue-watch.ts';
 import { ProvidersModule } from './providers.module.ts';
@@ -15,14 +15,14 @@ import { StreamsModule } from './streams.module.ts';
   providers: [
     {
       provide: CatalogueService,
-      inject: [Role, OpenedProviders, PriceLists, Clock],
-      useFactory: (role: Role, vendors: OpenedProviders, priceLists: PriceLists, clock: Clock) =>
+      inject: [Role, ConnectedProviders, PriceLists, Clock],
+      useFactory: (role: Role, vendors: ConnectedProviders, priceLists: PriceLists, clock: Clock) =>
         CatalogueService.with(firstOf(sourceOf(role, vendors)), vendors, priceLists, clock),
     },
     {
       provide: CatalogueWatch,
-      inject: [Role, OpenedProviders, CatalogueService],
-      useFactory: (role: Role, vendors: OpenedProviders, catalogues: CatalogueService) =>
+      inject: [Role, ConnectedProviders, CatalogueService],
+      useFactory: (role: Role, vendors: ConnectedProviders, catalogues: CatalogueService) =>
         role.keep(new CatalogueWatch(sourceOf(role, vendors), catalogues, role.log)),
     },
   ],
@@ -31,7 +31,7 @@ import { StreamsModule } from './streams.module.ts';
 export class CatalogueModule {}
 
 /** Also what vendors cannot do is wrong with a catalogue. */
-function sourceOf({ settings }: Role, vendors: OpenedProviders): CatalogueSource {
+function sourceOf({ settings }: Role, vendors: ConnectedProviders): CatalogueSource {
   const directory = settings.catalogueDir ?? shippedCatalogue();
   return { directory, read: () => assertProvidersSupport(readCatalogue(directory), vendors) };
 }

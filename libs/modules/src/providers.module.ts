@@ -1,23 +1,23 @@
 import { Module } from '@nestjs/common';
 import { ProviderRegistry } from '#application';
 import { readProviders } from '#catalogue';
-import { OpenedProviders, openProviders } from '#connectors';
+import { ConnectedProviders, createProviders } from '#connectors';
 import { Role } from './role.ts';
 
 /** The vendors that models and searches are bought from. */
 @Module({
   providers: [
-    { provide: OpenedProviders, inject: [Role], useFactory: open },
-    { provide: ProviderRegistry, useExisting: OpenedProviders },
+    { provide: ConnectedProviders, inject: [Role], useFactory: open },
+    { provide: ProviderRegistry, useExisting: ConnectedProviders },
   ],
-  exports: [OpenedProviders, ProviderRegistry],
+  exports: [ConnectedProviders, ProviderRegistry],
 })
 export class ProvidersModule {}
 
-function open(role: Role): Promise<OpenedProviders> {
+function open(role: Role): Promise<ConnectedProviders> {
   const { settings, log } = role;
   const vendors = readProviders(settings.catalogueDir);
   const left = vendors.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));
   if (left.length > 0) log.info({ vendors: left }, 'vendors without a credential are left out');
-  return role.keep(openProviders(vendors, settings));
+  return role.keep(createProviders(vendors, settings));
 }

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { Clock } from '#application';
-import { StoreClock, timeOf } from '#connectors';
+import { createStoreTimeQuery, StoreClock } from '#connectors';
 import { Foundation, openFoundation } from '#foundation';
 import { openPool as connect } from '#postgres';
 import { countIncompleteStreams, listBlockedProjections, ProjectorLag } from '#projections';
@@ -52,7 +52,7 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
 
 async function openClock(role: Role, { settings, runtime }: Foundation, pool: pg.Pool): Promise<StoreClock> {
   const { maxClockSkewMs: maxSkewMs } = settings;
-  return role.keep(await StoreClock.open({ storeTime: timeOf(pool), maxSkewMs, alarm: runtime.alarm }));
+  return role.keep(await StoreClock.open({ storeTime: createStoreTimeQuery(pool), maxSkewMs, alarm: runtime.alarm }));
 }
 
 /** A pool of a role, which ends with it. */

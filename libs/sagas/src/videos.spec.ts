@@ -24,7 +24,7 @@ import {
   type VideoStatus,
   VideoWebhooks,
 } from '#application';
-import { mediaTypeOf } from '#connectors';
+import { detectMediaType } from '#connectors';
 import { type DomainEvent, EVENT_SCHEMA, type HoldLimits, type SubmissionResult, type VideoEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
@@ -338,7 +338,7 @@ function work(act: Act = alive): void {
       ...{ facts: store, streams, providers, hooks },
       payers: new HoldCommandRouter(streams),
       requests: new VideoRequestStore(own, secrets),
-      results: new VideoResults(own, new Net(doing), mediaTypeOf),
+      results: new VideoResults(own, new Net(doing), detectMediaType),
       looksPerSecond: 100,
       due: {
         due: (...args) => due.due(...args),

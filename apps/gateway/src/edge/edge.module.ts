@@ -18,7 +18,7 @@ import {
   StorageQuota,
   Streams,
 } from '#application';
-import { PostgresKeptAnswers } from '#connectors';
+import { PostgresIdempotencyStore } from '#connectors';
 import { Connections, Foundation } from '#foundation';
 import type { Runtime } from '#kernel';
 import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
@@ -154,7 +154,7 @@ function openUploads({ settings }: Role, isFunded: IsFunded, alarm: Runtime['ala
 }
 
 async function openKeptAnswers(role: Role, { runtime }: Foundation, { pool }: ContentDatabase, secrets: Secrets) {
-  const kept = new PostgresKeptAnswers(pool, secrets, getClaimLeaseMs(role.settings));
+  const kept = new PostgresIdempotencyStore(pool, secrets, getClaimLeaseMs(role.settings));
   const removeExpired = () =>
     kept.removeExpired().catch((error) => runtime.alarm('expired answers could not be removed; trying again', error));
   const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();

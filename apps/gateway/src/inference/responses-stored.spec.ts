@@ -14,7 +14,7 @@ import {
   type StoredResponseRef,
   SystemClock,
 } from '#application';
-import { PostgresStoredResponses } from '#connectors';
+import { PostgresResponseStore } from '#connectors';
 import { createTestDatabase, type TestAccount, World } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
@@ -405,7 +405,7 @@ describe('conversations', () => {
 });
 
 describe('what is stored', () => {
-  const stored = () => new PostgresStoredResponses(pool);
+  const stored = () => new PostgresResponseStore(pool);
   const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
   const bytes = (creditId: string) => stored().stored(creditId);
   const left = async (...ids: string[]) =>

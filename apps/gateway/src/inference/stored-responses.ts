@@ -1,5 +1,5 @@
 import type { Clock, ResponseStore } from '#application';
-import { PostgresStoredResponses } from '#connectors';
+import { PostgresResponseStore } from '#connectors';
 import type { Foundation } from '#foundation';
 import type { Role } from '#modules';
 import type { ContentDatabase } from '../edge/content.providers.ts';
@@ -14,7 +14,7 @@ export async function openStoredResponses(
   { pool }: ContentDatabase,
   clock: Clock,
 ): Promise<ResponseStore> {
-  const stored = new PostgresStoredResponses(pool);
+  const stored = new PostgresResponseStore(pool);
   const sweep = () =>
     stored.removeExpired(clock.now()).catch((error) => runtime.alarm('expired responses were not deleted', error));
   await sweep();

@@ -5,13 +5,13 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { SOUND_FORMATS, soundFile } from '#testing';
-import { CountedLengths } from './audio-duration-counter.ts';
+import { WorkerAudioDurationCounter } from './audio-duration-counter.ts';
 
 /** Decoders add the end of a frame. */
 const FRAME_MS = 100;
 
 let directory: string;
-const lengths = new CountedLengths();
+const lengths = new WorkerAudioDurationCounter();
 
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-sound-'));

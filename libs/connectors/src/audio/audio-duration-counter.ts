@@ -14,7 +14,7 @@ const WORKER = new URL(`./count-worker${path.extname(import.meta.filename)}`, im
  * Counts recordings in a thread of its own, one at a time: a file of 25 MB takes some tenths of a second of a core, and
  * lies in memory meanwhile.
  */
-export class CountedLengths extends AudioDurationCounter {
+export class WorkerAudioDurationCounter extends AudioDurationCounter {
   private worker: Worker | undefined;
   private queue: Promise<unknown> = Promise.resolve();
   private waiting = 0;
@@ -26,7 +26,7 @@ export class CountedLengths extends AudioDurationCounter {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       });
     this.waiting += 1;
-    const counting = this.queue.then(() => this.counted(file)).finally(() => this.waiting--);
+    const counting = this.queue.then(() => this.measureInWorker(file)).finally(() => this.waiting--);
     this.queue = counting.catch(() => {});
     return counting;
   }
@@ -35,7 +35,7 @@ export class CountedLengths extends AudioDurationCounter {
     await this.worker?.terminate();
   }
 
-  private async counted(file: string): Promise<AudioRecording | undefined> {
+  private async measureInWorker(file: string): Promise<AudioRecording | undefined> {
     const worker = this.running();
     const { promise, resolve } = Promise.withResolvers<AudioRecording | undefined>();
     const giveUp = () => {

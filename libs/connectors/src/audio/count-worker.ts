@@ -1,7 +1,7 @@
 /** Counts recordings beside the main thread, one after the other. */
 import { readFile } from 'node:fs/promises';
 import { parentPort } from 'node:worker_threads';
-import { counted } from './count.ts';
+import { measureRecording } from './count.ts';
 
 parentPort?.on('message', async (path: string) => {
   parentPort?.postMessage(await countedIn(path));
@@ -10,7 +10,7 @@ parentPort?.on('message', async (path: string) => {
 /** What has more parts than a recording, or ends where there must be more, is none. */
 async function countedIn(path: string) {
   try {
-    return counted(await readFile(path));
+    return measureRecording(await readFile(path));
   } catch {
     return undefined;
   }

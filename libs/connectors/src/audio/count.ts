@@ -52,7 +52,7 @@ const FORMATS: readonly Format[] = [
 ];
 
 /** Undefined where it is none that is known here, or has no sound. */
-export function counted(bytes: Buffer): CountedRecording | undefined {
+export function measureRecording(bytes: Buffer): CountedRecording | undefined {
   if (bytes.length < 12) return undefined;
   const format = FORMATS.find(({ is }) => is(bytes));
   if (!format) return undefined;

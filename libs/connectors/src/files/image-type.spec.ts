@@ -4,8 +4,8 @@ import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import sharp from 'sharp';
-import { mediaTypeOfFile, pictureTypeOf } from './image-type.ts';
-import { mediaTypeOf } from './media-type.ts';
+import { detectImageType, detectSafeFileType } from './image-type.ts';
+import { detectMediaType } from './media-type.ts';
 
 const picture = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: '#369' } });
@@ -23,19 +23,19 @@ async function pngOf(width: number, height: number): Promise<Buffer> {
 describe('a picture', () => {
   test.each(FORMATS)('is known by its content: %s', async (format) => {
     const bytes = await picture(64, 48).toFormat(format).toBuffer();
-    expect(await pictureTypeOf(bytes)).toBe(`image/${format}`);
-    expect(await pictureTypeOf(bytes.subarray(0, 4))).toBeUndefined();
+    expect(await detectImageType(bytes)).toBe(`image/${format}`);
+    expect(await detectImageType(bytes.subarray(0, 4))).toBeUndefined();
   });
 
   test('may be as large as a camera makes it, and no larger', async () => {
-    expect(await pictureTypeOf(await pngOf(10_000, 10_000))).toBe('image/png');
+    expect(await detectImageType(await pngOf(10_000, 10_000))).toBe('image/png');
     for (const [width, height] of [
       [10_001, 10_000],
       [40_000, 1],
       [0, 10],
       [2 ** 31, 2 ** 31],
     ] as const)
-      expect(await pictureTypeOf(await pngOf(width, height))).toBeUndefined();
+      expect(await detectImageType(await pngOf(width, height))).toBeUndefined();
   });
 
   test.each<[string, Uint8Array]>([
@@ -47,14 +47,14 @@ describe('a picture', () => {
     ['nothing', new Uint8Array()],
     ['sound', Buffer.from('RIFF\x24\0\0\0WAVEfmt ', 'latin1')],
   ])('is not %s', async (_, bytes) => {
-    expect(await pictureTypeOf(bytes)).toBeUndefined();
+    expect(await detectImageType(bytes)).toBeUndefined();
   });
 
   test('on disk is judged as one in memory', async () => {
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-pictures-'));
     const typeOf = async (bytes: Uint8Array) => {
       await writeFile(path.join(directory, 'a'), bytes);
-      return mediaTypeOfFile(path.join(directory, 'a'));
+      return detectSafeFileType(path.join(directory, 'a'));
     };
     for (const format of FORMATS)
       expect(await typeOf(await picture(600, 400).toFormat(format).toBuffer())).toBe(`image/${format}`);
@@ -76,7 +76,7 @@ describe('a picture', () => {
     await fc.assert(
       fc.asyncProperty(spoilt, async (bytes) => {
         const begun = performance.now();
-        await pictureTypeOf(bytes);
+        await detectImageType(bytes);
         expect(performance.now() - begun).toBeLessThan(500);
       }),
       { numRuns: 300, seed: 20_261_122 },
@@ -95,5 +95,5 @@ test.each<[string, string | undefined]>([
   ['MZ\x90', undefined],
   ['#!/bin/sh\n', undefined],
 ])('a file is what its first bytes say: %j is %s', async (bytes, mediaType) => {
-  expect(await mediaTypeOf(Buffer.from(bytes, 'latin1'))).toBe(mediaType);
+  expect(await detectMediaType(Buffer.from(bytes, 'latin1'))).toBe(mediaType);
 });

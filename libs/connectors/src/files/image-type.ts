@@ -1,7 +1,7 @@
 /** Pictures, judged by their heads alone: nothing is unpacked here. */
 import { open } from 'node:fs/promises';
 import { imageSize } from 'image-size';
-import { mediaTypeOf, typeOfFile } from './media-type.ts';
+import { detectFileType, detectMediaType } from './media-type.ts';
 
 const PICTURES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
 /** A few kilobytes can unpack to gigabytes. 100 million pixels are more than any camera and any model has. */
@@ -11,15 +11,15 @@ const MAX_SIDE = 32_768;
 const HEAD_BYTES = 1024 * 1024;
 
 /** @returns the type of a picture that may be unpacked; undefined where it is none, or one that is too large to be honest */
-export async function pictureTypeOf(bytes: Uint8Array): Promise<string | undefined> {
-  const mediaType = await mediaTypeOf(bytes);
+export async function detectImageType(bytes: Uint8Array): Promise<string | undefined> {
+  const mediaType = await detectMediaType(bytes);
   return mediaType !== undefined && PICTURES.has(mediaType) && isHonest(bytes) ? mediaType : undefined;
 }
 
 /** @returns what a file on disk is; undefined for what is not known here, and for a picture that nobody should unpack */
-export async function mediaTypeOfFile(path: string): Promise<string | undefined> {
-  const mediaType = await typeOfFile(path);
-  return mediaType === undefined || !PICTURES.has(mediaType) ? mediaType : pictureTypeOf(await headOf(path));
+export async function detectSafeFileType(path: string): Promise<string | undefined> {
+  const mediaType = await detectFileType(path);
+  return mediaType === undefined || !PICTURES.has(mediaType) ? mediaType : detectImageType(await headOf(path));
 }
 
 async function headOf(path: string): Promise<Uint8Array> {

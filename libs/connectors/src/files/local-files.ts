@@ -11,7 +11,7 @@ import {
   type FileToStore,
   type StoredFile,
 } from '#application';
-import { assertKeepable, hourNameOf, isNumber, isOver } from './names.ts';
+import { isHourExpired, isNumber, resolveHourName, toHourName } from './names.ts';
 
 /** Before the bytes of a file stands its media type, so that both appear at once: with spaces up to so many bytes. */
 const HEAD_BYTES = 128;
@@ -34,7 +34,7 @@ export class LocalFiles extends FileStore {
   }
 
   override async keep({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
-    const directory = path.join(this.root, assertKeepable(id, n, mediaType), id);
+    const directory = path.join(this.root, resolveHourName(id, n, mediaType), id);
     const made = await reaching(() => mkdir(directory, { recursive: true, mode: 0o700 }));
     const unfinished = path.join(directory, `${n}.${randomUUID()}`);
     try {
@@ -50,7 +50,7 @@ export class LocalFiles extends FileStore {
   }
 
   override async find({ id, n }: FileName): Promise<StoredFile | undefined> {
-    const hour = hourNameOf(id);
+    const hour = toHourName(id);
     if (hour === undefined || !isNumber(n)) return undefined;
     const file = path.join(this.root, hour, id, String(n));
     return reaching(async () => {
@@ -67,7 +67,7 @@ export class LocalFiles extends FileStore {
   }
 
   override async remove(id: string): Promise<void> {
-    const hour = hourNameOf(id);
+    const hour = toHourName(id);
     if (hour === undefined) return;
     await reaching(() => rm(path.join(this.root, hour, id), { recursive: true, force: true }));
   }
@@ -75,7 +75,7 @@ export class LocalFiles extends FileStore {
   override async removeExpired(now: number): Promise<number> {
     return reaching(async () => {
       let ids = 0;
-      for (const hour of (await readdir(this.root)).filter((name) => isOver(name, now))) {
+      for (const hour of (await readdir(this.root)).filter((name) => isHourExpired(name, now))) {
         const directory = path.join(this.root, hour);
         ids += (await readdir(directory).catch(absent))?.length ?? 0;
         await rm(directory, { recursive: true, force: true });

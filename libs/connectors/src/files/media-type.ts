@@ -22,12 +22,12 @@ const KNOWN: ReadonlySet<string> = new Set([
 ]);
 
 /** @returns undefined where it is none of the types that are known here */
-export async function mediaTypeOf(bytes: Uint8Array): Promise<string | undefined> {
+export async function detectMediaType(bytes: Uint8Array): Promise<string | undefined> {
   return known(await fileTypeFromBuffer(bytes).catch(() => undefined));
 }
 
 /** The same of a file on disk, of which only as much is read as is needed. */
-export async function typeOfFile(path: string): Promise<string | undefined> {
+export async function detectFileType(path: string): Promise<string | undefined> {
   return known(await fileTypeFromFile(path).catch(() => undefined));
 }
 

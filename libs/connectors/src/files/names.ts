@@ -8,12 +8,12 @@ const MEDIA_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,64}$/;
 const MOST_FILES = 1_000;
 
 /** The name of the hour at which the files of an id are deleted; undefined: it is no id. */
-export function hourNameOf(id: string): string | undefined {
+export function toHourName(id: string): string | undefined {
   const read = parseFileId(id);
-  return read && nameOfHour(read.hour);
+  return read && formatHour(read.hour);
 }
 
-export function nameOfHour(hour: number): string {
+export function formatHour(hour: number): string {
   return new Date(hour * HOUR_MS).toISOString().slice(0, 'YYYY-MM-DDTHH'.length);
 }
 
@@ -22,7 +22,7 @@ export function isHourName(name: string): boolean {
 }
 
 /** Whether it is the name of an hour that has begun at `now`. */
-export function isOver(hourName: string, now: number): boolean {
+export function isHourExpired(hourName: string, now: number): boolean {
   return isHourName(hourName) && Date.parse(`${hourName}:00:00Z`) <= now;
 }
 
@@ -31,8 +31,8 @@ export function isNumber(n: number): boolean {
 }
 
 /** @throws Error when nothing may be kept under such a name */
-export function assertKeepable(id: string, n: number, mediaType: string): string {
-  const hour = hourNameOf(id);
+export function resolveHourName(id: string, n: number, mediaType: string): string {
+  const hour = toHourName(id);
   if (hour === undefined || !isNumber(n) || !MEDIA_TYPE.test(mediaType))
     throw new Error(`no file can be kept as ${id}/${n} of the type ${mediaType}`);
   return hour;

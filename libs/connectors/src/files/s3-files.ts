@@ -9,7 +9,7 @@ import {
   type FileToStore,
   type StoredFile,
 } from '#application';
-import { assertKeepable, hourNameOf, isHourName, isNumber, isOver } from './names.ts';
+import { isHourExpired, isHourName, isNumber, resolveHourName, toHourName } from './names.ts';
 
 export interface S3Options {
   readonly bucket: string;
@@ -68,7 +68,7 @@ export class S3Files extends FileStore {
   }
 
   override async keep({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
-    const Key = `${assertKeepable(id, n, mediaType)}/${id}/${n}`;
+    const Key = `${resolveHourName(id, n, mediaType)}/${id}/${n}`;
     const upload = new PartedUpload(this.aws, this.client, { ...this.bucket, Key, ContentType: mediaType });
     let size = 0;
     let waiting: Uint8Array[] = [];
@@ -91,7 +91,7 @@ export class S3Files extends FileStore {
   }
 
   override async find({ id, n }: FileName): Promise<StoredFile | undefined> {
-    const hour = hourNameOf(id);
+    const hour = toHourName(id);
     if (hour === undefined || !isNumber(n)) return undefined;
     const Key = `${hour}/${id}/${n}`;
     const head = await reaching(() =>
@@ -103,14 +103,14 @@ export class S3Files extends FileStore {
   }
 
   override async remove(id: string): Promise<void> {
-    const hour = hourNameOf(id);
+    const hour = toHourName(id);
     if (hour !== undefined) await this.removeWhile({ Prefix: `${hour}/${id}/` }, () => true);
   }
 
   /** Keys are listed in their order, which is that of time: nothing is looked at behind the first hour that is not over. */
   override async removeExpired(now: number): Promise<number> {
     const hourOf = (key: string) => key.split('/', 1)[0] ?? '';
-    return this.removeWhile({}, (key) => (isHourName(hourOf(key)) ? isOver(hourOf(key), now) : undefined));
+    return this.removeWhile({}, (key) => (isHourName(hourOf(key)) ? isHourExpired(hourOf(key), now) : undefined));
   }
 
   override async close(): Promise<void> {

@@ -3,10 +3,10 @@ import { ByteAccumulator, UpstreamError } from '#application';
 import { type Headers, MAX_REFUSAL } from './stream-relay.ts';
 
 /** The longest are embeddings, 2,048 of 3,072 numbers, and pictures in base64; files are fetched on their own. */
-export const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+export const MAX_RESPONSE_BYTES = 256 * 1024 * 1024;
 
 /** An answer in one piece. */
-export interface WholeBody {
+export interface BufferedBody {
   readonly status: number;
   readonly headers: Headers;
   /** As far as it came. */
@@ -19,8 +19,8 @@ export interface WholeBody {
  * Receives an answer in one piece, at undici's lowest level: to read a body as a stream would take longer than all that
  * is done to it.
  */
-export class WholeReader implements Dispatcher.DispatchHandler {
-  private readonly outcome = Promise.withResolvers<WholeBody>();
+export class BufferedBodyReader implements Dispatcher.DispatchHandler {
+  private readonly outcome = Promise.withResolvers<BufferedBody>();
   private readonly gathered = new ByteAccumulator();
   private begun: { readonly status: number; readonly headers: Headers } | undefined;
   private controller: Dispatcher.DispatchController | undefined;
@@ -30,7 +30,7 @@ export class WholeReader implements Dispatcher.DispatchHandler {
   }
 
   /** @throws whatever kept the answer from beginning */
-  get body(): Promise<WholeBody> {
+  get body(): Promise<BufferedBody> {
     return this.outcome.promise;
   }
 
@@ -46,7 +46,7 @@ export class WholeReader implements Dispatcher.DispatchHandler {
   onResponseData(_: unknown, piece: Uint8Array): void {
     this.gathered.add(piece);
     const isAnswer = this.begun?.status === 200;
-    if (this.gathered.size <= (isAnswer ? MAX_ANSWER_BYTES : MAX_REFUSAL)) return;
+    if (this.gathered.size <= (isAnswer ? MAX_RESPONSE_BYTES : MAX_REFUSAL)) return;
     const tooLong = new UpstreamError('answer_too_long', 'The answer is too long');
     this.finish(isAnswer ? tooLong : undefined);
     this.controller?.abort(tooLong);

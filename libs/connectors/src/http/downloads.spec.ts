@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { Agent, type buildConnector } from 'undici';
 import { type Download, DownloadError } from '#application';
 import { type DownloadOptions, HttpDownloads } from './downloads.ts';
-import type { agentTo } from './safe-dial.ts';
+import type { createPinnedAgent } from './safe-dial.ts';
 
 const PUBLIC = ['93.184.215.14', '2606:2800:21f::1'];
 const limits = (more: object = {}) => ({
@@ -44,7 +44,7 @@ beforeEach(() => {
   answer = (_, response) => response.end('a file');
 });
 
-const dial: typeof agentTo = (addresses) => {
+const dial: typeof createPinnedAgent = (addresses) => {
   dialled.push(addresses);
   const toUs: buildConnector.connector = (_, done) => {
     const socket = connect(port, '127.0.0.1', () => done(null, socket)).once('error', (error) => done(error, null));

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Download, DownloadError, Downloader, type DownloadLimits } from '#application';
-import { publicAddresses, type Resolve, resolveByDns } from './public-address.ts';
-import { agentTo } from './safe-dial.ts';
+import { type Resolve, resolveByDns, resolvePublicAddresses } from './public-address.ts';
+import { createPinnedAgent } from './safe-dial.ts';
 import { USER_AGENT } from './user-agent.ts';
 
 const MAX_REDIRECTS = 5;
@@ -25,7 +25,7 @@ export interface DownloadOptions {
   /** Origins that are fetched from wherever they are: `http://10.0.0.7:8080`. */
   readonly admitted: readonly string[];
   readonly resolve?: Resolve;
-  readonly dial?: typeof agentTo;
+  readonly dial?: typeof createPinnedAgent;
   readonly failureStepMs?: number;
 }
 
@@ -89,7 +89,7 @@ export class HttpDownloads extends Downloader {
     if (this.admitted.has(url.origin)) return { url, addresses: undefined, headers: {} };
     if (url.port !== '') throw new DownloadError('The address must have the port of its protocol', 'refused');
     try {
-      return { url, addresses: await publicAddresses(url.hostname, this.resolve), headers: {} };
+      return { url, addresses: await resolvePublicAddresses(url.hostname, this.resolve), headers: {} };
     } catch (cause) {
       throw new DownloadError('The address cannot be reached', 'refused', { cause });
     }
@@ -124,7 +124,7 @@ class Connection {
     private readonly hop: Hop,
     private readonly options: Pick<DownloadOptions, 'connectTimeoutMs' | 'idleTimeoutMs' | 'dial'>,
   ) {
-    const { connectTimeoutMs, dial = agentTo } = options;
+    const { connectTimeoutMs, dial = createPinnedAgent } = options;
     this.agent = hop.addresses
       ? dial(hop.addresses, connectTimeoutMs)
       : new Agent({ connections: 1, connect: { timeout: connectTimeoutMs } });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
-import { anything, byType, fields, list, wordsOf } from './field-filter.ts';
+import { allowAny, allowByType, allowEach, allowFields, allowValues } from './field-filter.ts';
 
-const parts = list(byType('Content parts', { text: fields({ type: anything, text: anything }) }));
-const request = fields({ model: anything, messages: list(fields({ role: anything, content: parts })) });
+const parts = allowEach(allowByType('Content parts', { text: allowFields({ type: allowAny, text: allowAny }) }));
+const request = allowFields({ model: allowAny, messages: allowEach(allowFields({ role: allowAny, content: parts })) });
 
 const refusalOf = (value: unknown, rule = request) => {
   try {
@@ -80,7 +80,7 @@ describe('what the caller would miss', () => {
   });
 
   test('is a word that is not listed', () => {
-    const words = wordsOf('Answers', ['text']);
+    const words = allowValues('Answers', ['text']);
     expect(words(['text'], 'modalities')).toEqual(['text']);
     expect(refusalOf(['text', 'audio'], words).message).toBe('Answers of the type "audio" are not supported');
   });

@@ -7,15 +7,15 @@
 import { UpstreamError } from '#application';
 
 /** @returns what is sent of a value, or undefined for nothing of it @throws UpstreamError with `invalid_request` */
-export type Allowed = (value: unknown, at: string) => unknown;
+export type FieldFilter = (value: unknown, at: string) => unknown;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The value as it is, whatever it consists of: what the model reads, or what says nothing about what is billed. */
-export const anything: Allowed = (value) => value;
+export const allowAny: FieldFilter = (value) => value;
 
 /** The fields that are listed; the object itself where it has no others. */
-export const fields = (rules: Readonly<Record<string, Allowed>>): Allowed => {
+export const allowFields = (rules: Readonly<Record<string, FieldFilter>>): FieldFilter => {
   const known = new Map(Object.entries(rules));
   return (value, at) => {
     if (!isObject(value)) return scalar(value);
@@ -33,8 +33,8 @@ export const fields = (rules: Readonly<Record<string, Allowed>>): Allowed => {
 };
 
 /** Each element by the same rule; the list itself where all of them go as they are. */
-export const list =
-  (rule: Allowed): Allowed =>
+export const allowEach =
+  (rule: FieldFilter): FieldFilter =>
   (value, at) => {
     if (!Array.isArray(value)) return scalar(value);
     let copy: unknown[] | undefined;
@@ -52,35 +52,39 @@ export const list =
  * @param what they are called where one of them is refused, such as `Tools`
  * @param untyped the type of one that does not say it
  */
-export const byType =
-  (what: string, rules: Readonly<Record<string, Allowed>>, untyped?: (value: Fields) => string | undefined): Allowed =>
+export const allowByType =
+  (
+    what: string,
+    rules: Readonly<Record<string, FieldFilter>>,
+    untyped?: (value: Fields) => string | undefined,
+  ): FieldFilter =>
   (value, at) => {
     if (typeof value !== 'object' || value === null) return value;
     const thing = isObject(value) ? value : {};
     const type = thing.type ?? untyped?.(thing);
     if (typeof type === 'string' && Object.hasOwn(rules, type)) return rules[type]?.(thing, at);
     const name = type ?? Object.keys(thing)[0] ?? null;
-    throw refused(`${what} of the type "${String(name)}" are not supported`, `${at}.type`);
+    throw invalidRequest(`${what} of the type "${String(name)}" are not supported`, `${at}.type`);
   };
 
 /** Refused wherever it is given: the caller would miss it. */
-export const unsupported =
-  (what: string): Allowed =>
+export const rejectField =
+  (what: string): FieldFilter =>
   (value, at) => {
-    if ((value ?? null) !== null) throw refused(`${what} are not supported`, at);
+    if ((value ?? null) !== null) throw invalidRequest(`${what} are not supported`, at);
     return undefined;
   };
 
 /** Words that are listed; any other is refused. */
-export const wordsOf =
-  (what: string, words: readonly string[]): Allowed =>
+export const allowValues =
+  (what: string, words: readonly string[]): FieldFilter =>
   (value, at) => {
     const wrong = [value].flat().find((each) => !words.includes(each as string));
     if (wrong === undefined) return value;
-    throw refused(`${what} of the type "${String(wrong)}" are not supported`, at);
+    throw invalidRequest(`${what} of the type "${String(wrong)}" are not supported`, at);
   };
 
-export function refused(message: string, param: string): UpstreamError {
+export function invalidRequest(message: string, param: string): UpstreamError {
   return new UpstreamError('invalid_request', message, { param });
 }
 

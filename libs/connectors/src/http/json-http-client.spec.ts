@@ -5,15 +5,15 @@ import { afterEach, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
 import { UpstreamError } from '#application';
 import { ChatChunks } from '../providers/openai/chat-chunks.ts';
-import { anything } from './field-filter.ts';
-import { HttpEndpoint } from './json-http-client.ts';
+import { allowAny } from './field-filter.ts';
+import { JsonHttpClient } from './json-http-client.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-async function endpointTo(answer: RequestListener, idleTimeoutMs = 60_000): Promise<HttpEndpoint> {
+async function endpointTo(answer: RequestListener, idleTimeoutMs = 60_000): Promise<JsonHttpClient> {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const agent = new Agent();
@@ -23,7 +23,7 @@ async function endpointTo(answer: RequestListener, idleTimeoutMs = 60_000): Prom
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return new HttpEndpoint(url, agent, { headers: {}, allowed: anything, idleTimeoutMs });
+  return new JsonHttpClient(url, agent, { headers: {}, allowed: allowAny, idleTimeoutMs });
 }
 
 const never = new AbortController().signal;
@@ -40,9 +40,9 @@ test('an answer in one piece is read whole, wherever its pieces end', async () =
   await expect(endpoint.whole({}, never)).resolves.toBe('{"text":"Grüße"}');
 });
 
-const stream = (endpoint: HttpEndpoint) =>
+const stream = (endpoint: JsonHttpClient) =>
   endpoint.stream({}, never, new ChatChunks({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }));
-const whole = (endpoint: HttpEndpoint) => endpoint.whole({}, never);
+const whole = (endpoint: JsonHttpClient) => endpoint.whole({}, never);
 
 test.each([
   ['whole', whole],

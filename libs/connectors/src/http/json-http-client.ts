@@ -2,10 +2,10 @@
 import { type Dispatcher, errors } from 'undici';
 import { type ChatProtocol, type CompletionStream, UpstreamError } from '#application';
 import { wordsIn } from '../providers/chat/partial-text.ts';
-import { type WholeBody, WholeReader } from './buffered-body.ts';
-import type { Allowed } from './field-filter.ts';
-import { retryAfterIn } from './retry-after.ts';
-import { type EventTranslator, type Headers, Relay } from './stream-relay.ts';
+import { type BufferedBody, BufferedBodyReader } from './buffered-body.ts';
+import type { FieldFilter } from './field-filter.ts';
+import { parseRetryAfter } from './retry-after.ts';
+import { type EventTranslator, type Headers, StreamRelay } from './stream-relay.ts';
 import { USER_AGENT } from './user-agent.ts';
 
 /** Whole answers and streams are had at one address. */
@@ -14,7 +14,7 @@ const ACCEPT = 'application/json, text/event-stream';
 export interface HttpEndpointOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** What of a request may be sent there. */
-  readonly allowed: Allowed;
+  readonly allowed: FieldFilter;
   /** Longest silence of a stream that has begun. */
   readonly idleTimeoutMs?: number;
   /** What an answer with another status than 200 means. */
@@ -22,18 +22,18 @@ export interface HttpEndpointOptions {
 }
 
 /** Where an upstream takes its requests. */
-export class HttpEndpoint {
+export class JsonHttpClient {
   private readonly origin: string;
   private readonly path: string;
   private readonly headers: Record<string, string>;
-  private readonly allowed: Allowed;
+  private readonly allowed: FieldFilter;
   private readonly idleTimeoutMs: number | undefined;
   private readonly refusalOf: (status: number, headers: Headers, body: string) => UpstreamError;
 
   constructor(
     url: string,
     private readonly dispatcher: Dispatcher,
-    { headers, allowed, idleTimeoutMs, refusalOf = refusal }: HttpEndpointOptions,
+    { headers, allowed, idleTimeoutMs, refusalOf = toUpstreamErrorFromResponse }: HttpEndpointOptions,
   ) {
     const { origin, pathname, search } = new URL(url);
     this.origin = origin;
@@ -52,9 +52,9 @@ export class HttpEndpoint {
   async whole(body: unknown, signal: AbortSignal): Promise<string> {
     const { origin, path, headers, dispatcher } = this;
     const sent = this.sent(body);
-    const reader = new WholeReader(signal);
+    const reader = new BufferedBodyReader(signal);
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, headersTimeout: 0 }, reader);
-    let answer: WholeBody;
+    let answer: BufferedBody;
     try {
       answer = await reader.body;
     } catch (error) {
@@ -85,7 +85,7 @@ export class HttpEndpoint {
       started
         ? brokenOff(failureFrom(error, signal), { delivered: delivered(), vendorId: translator.vendorId() })
         : failureFrom(error, signal);
-    const relay = new Relay({ translator, signal, idleTimeoutMs, refusalOf, failureOf });
+    const relay = new StreamRelay({ translator, signal, idleTimeoutMs, refusalOf, failureOf });
     const unbounded = { headersTimeout: 0, bodyTimeout: 0 };
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, ...unbounded }, relay);
     await relay.started;
@@ -104,28 +104,28 @@ export class HttpEndpoint {
 }
 
 /** What is said of a failure, whatever the upstream says. */
-export const REFUSED = 'The upstream refused the request';
-export const AGAINST_RULES = 'The request is against the rules of the vendor';
-export const LIMITING = 'The upstream is limiting requests; try again later';
-export const UNSERVED = 'The upstream does not serve at present';
-export const TOOK_TOO_LONG = 'The upstream took too long';
+export const MESSAGE_REJECTED = 'The upstream refused the request';
+export const MESSAGE_CONTENT_POLICY = 'The request is against the rules of the vendor';
+export const MESSAGE_RATE_LIMITED = 'The upstream is limiting requests; try again later';
+export const MESSAGE_UNAVAILABLE = 'The upstream does not serve at present';
+export const MESSAGE_TIMEOUT = 'The upstream took too long';
 
 /** What an error answer means for the caller. The upstream's own words are passed on only where they are about the request. */
-export function refusal(status: number, headers: Headers, text: string): UpstreamError {
+export function toUpstreamErrorFromResponse(status: number, headers: Headers, text: string): UpstreamError {
   const { isOurs, ...complaint } = complaintIn(text);
-  const failure = refusalWith(status, headers, complaint);
+  const failure = toUpstreamErrorFromStatus(status, headers, complaint);
   if (!isOurs || failure.code !== 'invalid_request') return failure;
-  return new UpstreamError('upstream_unavailable', UNSERVED, { status });
+  return new UpstreamError('upstream_unavailable', MESSAGE_UNAVAILABLE, { status });
 }
 
 /** The same of a vendor that writes its errors otherwise. */
-export function refusalWith(status: number, headers: Headers, complaint: Complaint = {}): UpstreamError {
-  const more = { status, ...retryAfterIn(headers) };
-  if (status === 429) return new UpstreamError('rate_limited', LIMITING, more);
-  if (status === 408 || status === 504) return new UpstreamError('timeout', TOOK_TOO_LONG, more);
+export function toUpstreamErrorFromStatus(status: number, headers: Headers, complaint: Complaint = {}): UpstreamError {
+  const more = { status, ...parseRetryAfter(headers) };
+  if (status === 429) return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, more);
+  if (status === 408 || status === 504) return new UpstreamError('timeout', MESSAGE_TIMEOUT, more);
   if (status === 400 || status === 413 || status === 422)
-    return new UpstreamError('invalid_request', REFUSED, { ...more, ...complaint });
-  if (status === 503) return new UpstreamError('upstream_unavailable', UNSERVED, more);
+    return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...more, ...complaint });
+  if (status === 503) return new UpstreamError('upstream_unavailable', MESSAGE_UNAVAILABLE, more);
   return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, more);
 }
 
@@ -166,7 +166,7 @@ function failureFrom(error: unknown, signal: AbortSignal): UpstreamError {
   if (error instanceof UpstreamError) return error;
   if (signal.aborted && signal.reason instanceof UpstreamError) return signal.reason;
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) {
-    return new UpstreamError('timeout', TOOK_TOO_LONG, { cause: error });
+    return new UpstreamError('timeout', MESSAGE_TIMEOUT, { cause: error });
   }
   return new UpstreamError('upstream_unavailable', 'The upstream cannot be reached', { cause: error });
 }

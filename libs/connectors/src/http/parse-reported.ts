@@ -4,7 +4,7 @@
 const VENDOR_ID = /^[\w.:/+=@~-]{1,200}$/;
 
 /** What a vendor calls its answer, by which a line of its invoice can be found. */
-export function vendorIdIn(answer: unknown): string | undefined {
+export function parseProviderRequestId(answer: unknown): string | undefined {
   const id = (answer as { readonly id?: unknown } | null | undefined)?.id;
   return typeof id === 'string' && VENDOR_ID.test(id) ? id : undefined;
 }
@@ -16,28 +16,28 @@ const MOST_COUNTED = 100_000_000;
  * A number of tokens; undefined when it is none, or more than there can be: what a vendor has miscounted takes neither all that is
  * held from its customer, nor counts as a loss that he caused.
  */
-export function tokenCount(value: unknown): number | undefined {
+export function parseTokenCount(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MOST_COUNTED
     ? (value as number)
     : undefined;
 }
 
 /** A number in a header of the answer. */
-export function headerCount(value: unknown): number | undefined {
-  return typeof value === 'string' && /^\d+$/.test(value) ? tokenCount(Number(value)) : undefined;
+export function parseHeaderCount(value: unknown): number | undefined {
+  return typeof value === 'string' && /^\d+$/.test(value) ? parseTokenCount(Number(value)) : undefined;
 }
 
 /** Seconds from the beginning of something. */
-export function secondsIn(value: unknown): number | undefined {
+export function parseSeconds(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
 /** A length in seconds as milliseconds, rounded up: undefined where it can be none. */
-export function millisecondsIn(seconds: unknown): number | undefined {
-  const known = secondsIn(seconds);
-  return known === undefined ? undefined : tokenCount(Math.ceil(Number((known * 1_000).toFixed(3))));
+export function parseMilliseconds(seconds: unknown): number | undefined {
+  const known = parseSeconds(seconds);
+  return known === undefined ? undefined : parseTokenCount(Math.ceil(Number((known * 1_000).toFixed(3))));
 }
 
-export function textIn(value: unknown): string | undefined {
+export function parseNonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

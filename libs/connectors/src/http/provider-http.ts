@@ -1,9 +1,9 @@
 /** The connections to one vendor: all that it offers is had over them. */
 import { Agent } from 'undici';
 import { UpstreamError } from '#application';
-import { HttpEndpoint, type HttpEndpointOptions, refusal } from './json-http-client.ts';
-import { type VendorAnswer, type VendorRequest, vendorRequest } from './provider-request.ts';
-import { Redaction } from './redaction.ts';
+import { type HttpEndpointOptions, JsonHttpClient, toUpstreamErrorFromResponse } from './json-http-client.ts';
+import { type ProviderHttpRequest, type ProviderHttpResponse, sendProviderRequest } from './provider-request.ts';
+import { CredentialRedactor } from './redaction.ts';
 
 /** At most, where a vendor is asked once a request is there. */
 const CONNECTIONS = 1_024;
@@ -14,10 +14,10 @@ export interface Timeouts {
   readonly idleTimeoutMs: number;
 }
 
-export class VendorHttp {
+export class ProviderHttp {
   private readonly dispatcher: Agent;
   /** Of our credential, which a vendor may repeat in its errors. */
-  readonly redaction: Redaction;
+  readonly redaction: CredentialRedactor;
 
   /**
    * @param baseUrl the vendor's address, to which paths are added
@@ -31,7 +31,7 @@ export class VendorHttp {
     credential: string,
     connections: number | null = CONNECTIONS,
   ) {
-    this.redaction = new Redaction(credential);
+    this.redaction = new CredentialRedactor(credential);
     this.dispatcher = new Agent({
       connections,
       connect: { timeout: timeouts.connectTimeoutMs },
@@ -41,11 +41,11 @@ export class VendorHttp {
   }
 
   /** @param path begins with a slash */
-  endpoint(path: string, options: HttpEndpointOptions): HttpEndpoint {
+  endpoint(path: string, options: HttpEndpointOptions): JsonHttpClient {
     const { idleTimeoutMs } = this.timeouts;
-    const judged = options.refusalOf ?? refusal;
+    const judged = options.refusalOf ?? toUpstreamErrorFromResponse;
     const refusalOf: typeof judged = (status, headers, text) => judged(status, headers, this.redaction.anyText(text));
-    return new HttpEndpoint(`${this.baseUrl}${path}`, this.dispatcher, { idleTimeoutMs, ...options, refusalOf });
+    return new JsonHttpClient(`${this.baseUrl}${path}`, this.dispatcher, { idleTimeoutMs, ...options, refusalOf });
   }
 
   /**
@@ -53,14 +53,14 @@ export class VendorHttp {
    * @param path begins with a slash, or is a whole address that the vendor has told and that begins with its own
    * @throws UpstreamError
    */
-  request(path: string, options: VendorRequest): Promise<VendorAnswer> {
+  request(path: string, options: ProviderHttpRequest): Promise<ProviderHttpResponse> {
     const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
     if (new URL(url).origin !== new URL(this.baseUrl).origin)
       throw new UpstreamError('upstream_error', 'The upstream named an address that is not its own');
     const { refusalOf: judged } = options;
     const refusalOf: typeof judged = (status, headers, text, body) =>
       judged(status, headers, this.redaction.anyText(text), body);
-    return vendorRequest(url, this.dispatcher, { ...options, refusalOf });
+    return sendProviderRequest(url, this.dispatcher, { ...options, refusalOf });
   }
 
   close(): Promise<void> {

@@ -2,13 +2,13 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, errors, type FormData, request } from 'undici';
 import { ByteAccumulator, type FailureCode, UpstreamError } from '#application';
-import { MAX_ANSWER_BYTES } from './buffered-body.ts';
+import { MAX_RESPONSE_BYTES } from './buffered-body.ts';
 import { type JsonBody, jsonBody } from './json-with-files.ts';
 import { USER_AGENT } from './user-agent.ts';
 
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-export interface VendorRequest {
+export interface ProviderHttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly headers: Readonly<Record<string, string>>;
   /** An object goes as JSON, with a `Base64` wherever a file is to stand in it. */
@@ -19,14 +19,14 @@ export interface VendorRequest {
   /** What a GET asks for is invoiced as well. */
   readonly invoiced?: true;
   /** What an answer with a status from 300 on means. */
-  refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamError;
+  refusalOf(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError;
 }
 
-export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-export interface VendorAnswer {
+export interface ProviderHttpResponse {
   readonly status: number;
-  readonly headers: AnswerHeaders;
+  readonly headers: ResponseHeaders;
   /** All of it, at once. @throws UpstreamError when it breaks off, or is longer than `most` bytes */
   bytes(most?: number): Promise<Buffer>;
   /** @throws UpstreamError when it breaks off, or is no JSON */
@@ -34,18 +34,18 @@ export interface VendorAnswer {
   /** As it comes. It throws an UpstreamError when it breaks off. */
   pieces(): AsyncIterable<Uint8Array>;
   /** What stands behind the answer; nothing before it has ended. */
-  trailers(): AnswerHeaders;
+  trailers(): ResponseHeaders;
 }
 
 /**
  * @throws UpstreamError; one without a `status` leaves it open whether the vendor has taken the request, unless it was
  * `unsent`, and one with `delivered` says that it has been sent, so that what it asked for may be invoiced
  */
-export async function vendorRequest(
+export async function sendProviderRequest(
   url: string,
   dispatcher: Dispatcher,
-  { method, headers, body, signal, billsOn, invoiced, refusalOf }: VendorRequest,
-): Promise<VendorAnswer> {
+  { method, headers, body, signal, billsOn, invoiced, refusalOf }: ProviderHttpRequest,
+): Promise<ProviderHttpResponse> {
   const isInvoiced = invoiced ?? method === 'POST';
   const isJson = body !== undefined && Object.getPrototypeOf(body) === Object.prototype;
   const json = isJson ? jsonBody(body) : undefined;
@@ -68,7 +68,7 @@ export async function vendorRequest(
     const refusal = await atMost(MAX_REFUSAL_BYTES, pieces()).catch(() => Buffer.alloc(0));
     throw refusalOf(status, answer.headers, refusal.toString(), refusal);
   }
-  const bytes = async (most = MAX_ANSWER_BYTES) => {
+  const bytes = async (most = MAX_RESPONSE_BYTES) => {
     const all = await atMost(most + 1, pieces());
     if (all.length > most) throw new UpstreamError('answer_too_long', 'The answer is too long', { status });
     return all;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isPublic, PrivateAddress, publicAddresses } from './public-address.ts';
+import { isPublic, PrivateAddressError, resolvePublicAddresses } from './public-address.ts';
 
 test.each([
   ...['8.8.8.8', '1.1.1.1', '172.15.255.255', '172.32.0.0', '100.63.255.255', '100.128.0.0', '223.255.255.255'],
@@ -51,15 +51,17 @@ describe('a host', () => {
       addresses;
 
   test('is dialled at the addresses that its name has', async () => {
-    expect(await publicAddresses('relay.wallet.dev', resolving('8.8.8.8', '2606:4700::1'))).toEqual([
+    expect(await resolvePublicAddresses('relay.wallet.dev', resolving('8.8.8.8', '2606:4700::1'))).toEqual([
       '8.8.8.8',
       '2606:4700::1',
     ]);
-    expect(await publicAddresses('[2606:4700::1]', resolving())).toEqual(['2606:4700::1']);
+    expect(await resolvePublicAddresses('[2606:4700::1]', resolving())).toEqual(['2606:4700::1']);
   });
 
   test('is not, where one of them is private, or it has none', async () => {
-    await expect(publicAddresses('relay.wallet.dev', resolving('8.8.8.8', '10.0.0.1'))).rejects.toThrow(PrivateAddress);
+    await expect(resolvePublicAddresses('relay.wallet.dev', resolving('8.8.8.8', '10.0.0.1'))).rejects.toThrow(
+      PrivateAddressError,
+    );
     for (const name of [
       'localhost',
       'db',
@@ -69,8 +71,8 @@ describe('a host', () => {
       'relay.example',
       'x.localhost.',
     ])
-      await expect(publicAddresses(name, resolving('8.8.8.8'))).rejects.toThrow('not a public one');
-    await expect(publicAddresses('[::1]', resolving('8.8.8.8'))).rejects.toThrow(PrivateAddress);
-    await expect(publicAddresses('relay.wallet.dev', resolving())).rejects.toThrow('cannot be resolved');
+      await expect(resolvePublicAddresses(name, resolving('8.8.8.8'))).rejects.toThrow('not a public one');
+    await expect(resolvePublicAddresses('[::1]', resolving('8.8.8.8'))).rejects.toThrow(PrivateAddressError);
+    await expect(resolvePublicAddresses('relay.wallet.dev', resolving())).rejects.toThrow('cannot be resolved');
   });
 });

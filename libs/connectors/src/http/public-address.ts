@@ -70,19 +70,19 @@ export const resolveByDns: Resolve = async (hostname) => {
 };
 
 /** It leads where we do not go for strangers. */
-export class PrivateAddress extends Error {
-  override readonly name = 'PrivateAddress';
+export class PrivateAddressError extends Error {
+  override readonly name = 'PrivateAddressError';
 }
 
 /**
  * The addresses of a host, all of which are public: those to dial, without asking again.
- * @throws PrivateAddress when one of them is not, Error when there are none
+ * @throws PrivateAddressError when one of them is not, Error when there are none
  */
-export async function publicAddresses(hostname: string, resolve: Resolve): Promise<readonly string[]> {
+export async function resolvePublicAddresses(hostname: string, resolve: Resolve): Promise<readonly string[]> {
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');
-  if (!isIP(literal) && SPECIAL_NAME.test(hostname)) throw new PrivateAddress('its name is not a public one');
+  if (!isIP(literal) && SPECIAL_NAME.test(hostname)) throw new PrivateAddressError('its name is not a public one');
   const addresses = isIP(literal) ? [literal] : await resolve(hostname);
   if (addresses.length === 0) throw new Error('its name cannot be resolved');
-  if (!addresses.every(isPublic)) throw new PrivateAddress('its address is not a public one');
+  if (!addresses.every(isPublic)) throw new PrivateAddressError('its address is not a public one');
   return addresses;
 }

@@ -9,7 +9,7 @@ const GROUP = 3;
 const ESCAPES = ['\\u00', '\\/'];
 
 /** Masks a credential wherever it stands: as it is, percent-encoded, in hexadecimal, or within Base64. No length changes. */
-export class Redaction {
+export class CredentialRedactor {
   private readonly forms: readonly Buffer[];
   private readonly longest: number;
 

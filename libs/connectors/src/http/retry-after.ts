@@ -7,7 +7,7 @@ const LONGEST_SECONDS = 3_600;
  * `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or `retry-after-ms`, which OpenAI and Azure send.
  * @returns an empty object where nothing that can be understood is said
  */
-export function retryAfterIn(headers: Readonly<Record<string, unknown>>): { readonly retryAfterSeconds?: number } {
+export function parseRetryAfter(headers: Readonly<Record<string, unknown>>): { readonly retryAfterSeconds?: number } {
   const said = headers['retry-after'];
   const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN);
   if (Number.isFinite(milliseconds)) return bounded(milliseconds / 1_000);

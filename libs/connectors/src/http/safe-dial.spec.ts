@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { selfSigned } from '../../../testing/src/servers/self-signed.ts';
-import { agentTo } from './safe-dial.ts';
+import { createPinnedAgent } from './safe-dial.ts';
 
 const NAME = 'pictures.example.com';
 
@@ -12,7 +12,7 @@ test('who is dialled is who was checked, by the name that was asked for', async 
   const server = createServer((request, response) => response.end(request.headers.host)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const agent = agentTo(['127.0.0.1'], 1_000);
+  const agent = createPinnedAgent(['127.0.0.1'], 1_000);
   const answered = await agent.request({ origin: `http://${NAME}:${port}`, path: '/a', method: 'GET' });
   expect(await answered.body.text()).toBe(`${NAME}:${port}`);
   await agent.close();
@@ -28,7 +28,7 @@ test('over TLS the name is that of the address, and who has no certificate for i
   const server = createTlsServer({ ...selfSigned(), SNICallback }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const agent = agentTo(['127.0.0.1'], 1_000);
+  const agent = createPinnedAgent(['127.0.0.1'], 1_000);
   const refused = agent.request({ origin: `https://${NAME}:${port}`, path: '/a', method: 'GET' });
   await expect(refused).rejects.toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
   expect(await asked.promise).toBe(NAME);
@@ -40,7 +40,7 @@ test('one address after the other is tried', async () => {
   const server = createServer((_, response) => response.end('here')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const agent = agentTo(['127.0.0.2', '127.0.0.1'], 2_000);
+  const agent = createPinnedAgent(['127.0.0.2', '127.0.0.1'], 2_000);
   const answered = await agent.request({ origin: `http://${NAME}:${port}`, path: '/', method: 'GET' });
   expect(await answered.body.text()).toBe('here');
   await agent.close();

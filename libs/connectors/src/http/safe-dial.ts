@@ -3,7 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { Agent } from 'undici';
 
 /** Dials one of these addresses, whatever name is asked for; the name stays that of TLS and of the request. */
-export function agentTo(addresses: readonly string[], connectTimeoutMs: number): Agent {
+export function createPinnedAgent(addresses: readonly string[], connectTimeoutMs: number): Agent {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   const lookup: LookupFunction = (_hostname, { all }, done) => {
     const [first] = found;

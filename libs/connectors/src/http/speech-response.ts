@@ -1,8 +1,11 @@
 import { type SpeechAudio, UpstreamError } from '#application';
-import type { VendorAnswer } from './provider-request.ts';
+import type { ProviderHttpResponse } from './provider-request.ts';
 
 /** Sound as it comes; what is none has cost nothing that could be delivered. */
-export function soundOf(answer: VendorAnswer, more: Pick<SpeechAudio, 'characters' | 'vendorId'>): SpeechAudio {
+export function toSpeechAudio(
+  answer: ProviderHttpResponse,
+  more: Pick<SpeechAudio, 'characters' | 'vendorId'>,
+): SpeechAudio {
   const mediaType = String(answer.headers['content-type'] ?? '')
     .toLowerCase()
     .trim();

@@ -2,7 +2,7 @@
 const PAUSE_MS = 1_000;
 
 /** How long an answer is silent while it comes: until its first word, and in pauses behind it. The receiver's own are not its. */
-export class Silence {
+export class StreamIdleTimer {
   private total = 0;
   /** What the first piece took of it. */
   private first: number | undefined;

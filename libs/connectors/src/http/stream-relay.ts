@@ -10,7 +10,7 @@ import {
   UpstreamError,
 } from '#application';
 import type { Usage } from '#domain';
-import { Silence } from './stream-idle-timer.ts';
+import { StreamIdleTimer } from './stream-idle-timer.ts';
 
 /** What a search is passed on with. */
 export const NO_EVENTS = new Uint8Array();
@@ -25,7 +25,7 @@ export const MAX_REFUSAL = 64 * 1024;
 export type Headers = Readonly<Record<string, unknown>>;
 
 /** Takes whole events, or a search that happened behind those before. */
-export type Pass = (events: Uint8Array, search?: SearchStatus) => void;
+export type ForwardEvents = (events: Uint8Array, search?: SearchStatus) => void;
 
 /**
  * Reads the server-sent events of a protocol, sends on what each becomes, and knows of the answer what the gateway must
@@ -63,21 +63,21 @@ export abstract class EventTranslator {
    * Takes the next piece of the body, wherever it ends; `pass` gets whole events.
    * @throws UpstreamError when the upstream reports an error, or an event has no end, after what came before it has been passed on
    */
-  accept(piece: Uint8Array, pass: Pass): void {
-    this.translate(this.reader.read(latin1(piece)), pass);
+  accept(piece: Uint8Array, pass: ForwardEvents): void {
+    this.translate(this.reader.read(decodeLatin1(piece)), pass);
     if (this.reader.waiting > MAX_EVENT_CHARACTERS)
       throw new UpstreamError('answer_too_long', 'The upstream sent an event that is too long');
   }
 
   /** @throws UpstreamError when the body has ended and the answer has not */
-  end(pass: Pass): void {
+  end(pass: ForwardEvents): void {
     const { rest } = this.reader;
     if (rest.trim() !== '') this.translate([rest], pass);
     if (this.marked || this.finished) return;
     throw new UpstreamError('upstream_error', 'The upstream ended the stream before the answer was complete');
   }
 
-  protected translate(events: readonly string[], pass: Pass): void {
+  protected translate(events: readonly string[], pass: ForwardEvents): void {
     let out = '';
     try {
       for (const event of events) {
@@ -107,7 +107,7 @@ export interface RelayOptions {
  * Receives a streamed answer and hands it on, at undici's lowest level: a piece is received, translated and sent in one
  * go, and only a receiver without room stops the reading. Bodies as streams would cost more than all the rest.
  */
-export class Relay implements Dispatcher.DispatchHandler {
+export class StreamRelay implements Dispatcher.DispatchHandler {
   private readonly begin = Promise.withResolvers<void>();
   private readonly outcome = Promise.withResolvers<void>();
   private readonly early: (Uint8Array | SearchStatus)[] = [];
@@ -122,7 +122,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   private full = false;
   /** The time is up, and what is still read is for nobody but the bill. */
   private catchingUp = false;
-  private readonly quiet = new Silence();
+  private readonly quiet = new StreamIdleTimer();
 
   constructor(private readonly options: RelayOptions) {
     this.outcome.promise.catch(() => {}); // reported by `started` or by `to`
@@ -275,6 +275,6 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 }
 
-export function latin1(bytes: Uint8Array): string {
+export function decodeLatin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }

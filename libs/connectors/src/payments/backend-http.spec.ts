@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PaymentBackend } from '#application';
-import { ClnNode, LndNode, MoneroWallet, Phoenixd } from '#connectors';
+import { ClnBackend, LndBackend, MoneroBackend, PhoenixdBackend } from '#connectors';
 import { type Answering, AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
 import { BackendHttp } from './backend-http.ts';
 
@@ -68,10 +68,10 @@ describe('an answer', () => {
 });
 
 describe.each<[string, (url: string) => PaymentBackend, string]>([
-  ['cln', (url) => new ClnNode(url, SECRET, undefined), HASH],
-  ['phoenixd', (url) => new Phoenixd(url, SECRET, SECRET), HASH],
-  ['monero', (url) => new MoneroWallet(url, `user:${SECRET}`), '1:1795343932:200:topup:5VKK2E72h'],
-  ['lnd', (url) => new LndNode({ lndUrl: url, lndMacaroon: SECRET, lndCertificate: undefined }), HASH],
+  ['cln', (url) => new ClnBackend(url, SECRET, undefined), HASH],
+  ['phoenixd', (url) => new PhoenixdBackend(url, SECRET, SECRET), HASH],
+  ['monero', (url) => new MoneroBackend(url, `user:${SECRET}`), '1:1795343932:200:topup:5VKK2E72h'],
+  ['lnd', (url) => new LndBackend({ lndUrl: url, lndMacaroon: SECRET, lndCertificate: undefined }), HASH],
 ])('%s', (_, open, reference) => {
   const asked = {
     topupId: 'topup',

@@ -9,7 +9,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const TIMEOUT_MS = 30_000;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-export interface Asked {
+export interface BackendRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -21,14 +21,14 @@ export interface Asked {
   readonly signal?: AbortSignal;
 }
 
-export interface Answered {
+export interface BackendResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly text: string;
 }
 
 /** An answer is larger than any that is read. */
-export class AnswerTooLarge extends UpstreamError {}
+export class ResponseTooLargeError extends UpstreamError {}
 
 interface Bounds {
   readonly certificate?: string | undefined;
@@ -60,7 +60,7 @@ export class BackendHttp {
   }
 
   /** @returns an answer of any status @throws UpstreamError */
-  async ask({ path, waitsMs = 0, signal: asked, paced, ...sent }: Asked): Promise<Answered> {
+  async ask({ path, waitsMs = 0, signal: asked, paced, ...sent }: BackendRequest): Promise<BackendResponse> {
     if (paced && this.bounds.perSecond !== undefined) await this.turn(1_000 / this.bounds.perSecond);
     const inTime = AbortSignal.timeout(TIMEOUT_MS + waitsMs);
     const signal = asked ? AbortSignal.any([asked, inTime]) : inTime;
@@ -122,7 +122,8 @@ export class BackendHttp {
     const gathered = new ByteAccumulator();
     for await (const piece of body) {
       gathered.add(piece);
-      if (gathered.size > MAX_ANSWER_BYTES) throw new AnswerTooLarge('upstream_error', `${this.who} sent too much`);
+      if (gathered.size > MAX_ANSWER_BYTES)
+        throw new ResponseTooLargeError('upstream_error', `${this.who} sent too much`);
     }
     return gathered.bytes.toString('utf8');
   }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { instantIn, parseExactly, unitsIn } from './exact-json.ts';
+import { parseExactly, parseUnits, unixSecondsToInstant } from './exact-json.ts';
 
 test.each<[string, bigint | undefined]>([
   ['0', 0n],
@@ -17,9 +17,9 @@ test.each<[string, bigint | undefined]>([
   ['[1]', undefined],
 ])('%.30s is read as %p units', (text, units) => {
   const { amount } = parseExactly(`{"amount":${text}}`) as { amount: unknown };
-  expect(unitsIn(amount)).toBe(units);
+  expect(parseUnits(amount)).toBe(units);
 });
 
 test.each([[0], [-1], [1e11], [1.5], ['1795343932'], [undefined]])('%p is no moment', (seconds) => {
-  expect(instantIn(seconds)).toBeUndefined();
+  expect(unixSecondsToInstant(seconds)).toBeUndefined();
 });

@@ -19,7 +19,7 @@ export function parseExactly(text: string): unknown {
 }
 
 /** What a back end sent; undefined when it is no JSON. The words of a parser are not passed on: they repeat what was sent. */
-export function jsonIn(text: string): unknown {
+export function parseBackendJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -28,13 +28,13 @@ export function jsonIn(text: string): unknown {
 }
 
 /** A whole number that `parseExactly` has read. @returns undefined when the value is none, or is below zero */
-export function unitsIn(value: unknown): bigint | undefined {
+export function parseUnits(value: unknown): bigint | undefined {
   if (typeof value === 'bigint') return value >= 0n ? value : undefined;
   return Number.isSafeInteger(value) && Number(value) >= 0 ? BigInt(value as number) : undefined;
 }
 
 /** A moment as ISO 8601. @returns undefined when the value is no number of seconds */
-export function instantIn(seconds: unknown): string | undefined {
+export function unixSecondsToInstant(seconds: unknown): string | undefined {
   const valid = Number.isSafeInteger(seconds) && Number(seconds) > 0 && Number(seconds) < 1e11;
   return valid ? new Date(Number(seconds) * 1000).toISOString() : undefined;
 }

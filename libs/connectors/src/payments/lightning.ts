@@ -11,7 +11,7 @@ export function isHex32(value: unknown): value is string {
  * @param find undefined where nothing has come
  * @throws UpstreamError when the payment of another invoice comes back
  */
-export async function lookOneByOne(
+export async function fetchInvoicesOneByOne(
   hashes: readonly string[],
   find: (hash: string) => Promise<BackendPayment | undefined>,
 ): Promise<readonly BackendPayment[]> {
@@ -19,12 +19,12 @@ export async function lookOneByOne(
   for (const hash of hashes) {
     const payment = await find(hash);
     if (!payment) continue;
-    if (payment.reference !== hash) throw answeredForAnother();
+    if (payment.reference !== hash) throw mismatchedInvoiceError();
     payments.push(payment);
   }
   return payments;
 }
 
-export function answeredForAnother(): UpstreamError {
+export function mismatchedInvoiceError(): UpstreamError {
   return new UpstreamError('upstream_error', 'The Lightning node answered for another invoice');
 }

@@ -3,7 +3,7 @@
  * @param most characters of a line
  * @param tooLong is called where one has more
  */
-export async function* linesOf(
+export async function* splitLines(
   pieces: AsyncIterable<string>,
   most: number,
   tooLong: () => never,

@@ -5,20 +5,20 @@ import { type IdempotencyClaim, Secrets } from '#application';
 import { migrate } from '#foundation';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { contentMigrations } from './content-migrations.ts';
-import { PostgresKeptAnswers } from './idempotency-store.ts';
-import { PostgresStoredResponses } from './stored-responses.ts';
+import { PostgresIdempotencyStore } from './idempotency-store.ts';
+import { PostgresResponseStore } from './stored-responses.ts';
 
 const ANSWER = { status: 200, headers: { 'content-type': 'audio/mpeg' }, body: Buffer.from([0, 10, 255, 10]) };
 
 let database: TestDatabase;
 let pool: pg.Pool;
-let kept: PostgresKeptAnswers;
+let kept: PostgresIdempotencyStore;
 beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, contentMigrations);
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => {}); // the database may be dropped before the last connection is quite closed
-  kept = new PostgresKeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
+  kept = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), 60_000);
 });
 afterAll(async () => {
   await pool.end();
@@ -157,7 +157,7 @@ test('what was stored before it was counted is counted, and removed as what came
     );
   await keep('before');
   await migrate(older.url, contentMigrations);
-  const stored = new PostgresStoredResponses(books);
+  const stored = new PostgresResponseStore(books);
   expect(await stored.stored(payer)).toBe(9);
   await stored.removeExpired(new Date().toISOString());
   expect(await stored.stored(payer)).toBe(6);
@@ -199,7 +199,7 @@ describe('an answer', () => {
     const { answer } = (await kept.find(claim)) ?? {};
     if (!answer) throw new Error('it was not kept');
     expect(await kept.open(answer)).toEqual(ANSWER);
-    const stranger = new PostgresKeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
+    const stranger = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), 60_000);
     await expect(stranger.open(answer)).rejects.toThrow();
   });
 });

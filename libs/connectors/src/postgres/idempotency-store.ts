@@ -61,7 +61,7 @@ interface Change {
 const compressed = promisify(gzip);
 const decompressed = promisify(gunzip);
 
-export class PostgresKeptAnswers extends IdempotencyStore {
+export class PostgresIdempotencyStore extends IdempotencyStore {
   /** @param holdLeaseMs how long a request is respected that holds money, and whose gateway says no more what became of it */
   constructor(
     private readonly pool: pg.Pool,

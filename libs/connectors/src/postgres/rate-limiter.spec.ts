@@ -4,9 +4,9 @@ import { TooManyRequestsError } from '#application';
 import { migrate } from '#foundation';
 import { StoreUnavailableError } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { type AbuseRates, abuseLimitMigrations, PostgresAbuseLimits } from './rate-limiter.ts';
+import { abuseLimitMigrations, PostgresRateLimiter, type RateLimitSettings } from './rate-limiter.ts';
 
-const RATES: AbuseRates = {
+const RATES: RateLimitSettings = {
   accountsPerHour: 20,
   invoicesPerHourOfAddress: 20,
   invoicesPerHourOfAccount: 20,
@@ -34,13 +34,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-const opened = () => new PostgresAbuseLimits(pool, hashed, RATES);
+const opened = () => new PostgresRateLimiter(pool, hashed, RATES);
 const allowed = async (asked: readonly Promise<void>[]) =>
   (await Promise.allSettled(asked)).filter(({ status }) => status === 'fulfilled').length;
 
 test('gateways count together, also what comes at once: each address by itself, and all that is issued', async () => {
   const gateways = [1, 2, 3].map(opened);
-  const times20 = (ask: (each: PostgresAbuseLimits) => Promise<void>) =>
+  const times20 = (ask: (each: PostgresRateLimiter) => Promise<void>) =>
     gateways.flatMap((each) => Array.from({ length: 20 }, () => ask(each)));
   expect(await allowed(times20((each) => each.count('accounts of an address', '192.0.2.1')))).toBe(20);
   expect(await allowed(times20((each) => each.count('accounts of an address', '192.0.2.2')))).toBe(20);
@@ -74,7 +74,7 @@ test('what has expired is counted no more, and removed', async () => {
 
 test('nothing is allowed that cannot be counted', async () => {
   const away = new pg.Pool({ connectionString: database.url.replace(/[^/]+$/, 'not_there') });
-  const limits = new PostgresAbuseLimits(away, hashed, RATES);
+  const limits = new PostgresRateLimiter(away, hashed, RATES);
   await expect(limits.count('accounts of an address', '192.0.2.1')).rejects.toBeInstanceOf(StoreUnavailableError);
   await expect(limits.count('challenges')).rejects.toBeInstanceOf(StoreUnavailableError);
   await away.end();

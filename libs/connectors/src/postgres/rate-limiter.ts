@@ -40,7 +40,7 @@ export const abuseLimitMigrations = [
 ] as const;
 
 /** How many there may be; each setting says of what. */
-export interface AbuseRates {
+export interface RateLimitSettings {
   readonly accountsPerHour: number;
   readonly invoicesPerHourOfAddress: number;
   readonly invoicesPerHourOfAccount: number;
@@ -55,13 +55,13 @@ export interface AbuseRates {
 }
 
 interface Limit {
-  readonly rate: keyof AbuseRates;
+  readonly rate: keyof RateLimitSettings;
   readonly seconds: number;
   /** What is said to who is over it. */
-  readonly words: (rates: AbuseRates) => string;
+  readonly words: (rates: RateLimitSettings) => string;
 }
 
-const freeWords = ({ freePerMinute, freePerDay }: AbuseRates) =>
+const freeWords = ({ freePerMinute, freePerDay }: RateLimitSettings) =>
   `Free models take ${freePerMinute} requests a minute and ${freePerDay} a day of one account; models that are paid for have no such limit`;
 
 const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
@@ -115,7 +115,7 @@ const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
   },
 };
 
-export class PostgresAbuseLimits extends RateLimiter {
+export class PostgresRateLimiter extends RateLimiter {
   private readonly limiters: ReadonlyMap<RateLimitKey, RateLimiterPostgres>;
   /** Who has asked for more, until the time is over: without a statement for each request. */
   private readonly refused = new LRUCache<string, true>({ maxSize: MOST_REFUSED, sizeCalculation: () => 1 });
@@ -123,7 +123,7 @@ export class PostgresAbuseLimits extends RateLimiter {
   constructor(
     private readonly pool: pg.Pool,
     private readonly secrets: Pick<Secrets, 'digest'>,
-    private readonly rates: AbuseRates,
+    private readonly rates: RateLimitSettings,
   ) {
     super();
     const limiters = (Object.keys(LIMITS) as RateLimitKey[]).map(

@@ -19,7 +19,7 @@ export interface StoreClockOptions {
 }
 
 /** How the store's time is asked for. */
-export const timeOf = (pool: pg.Pool) => async (): Promise<number> => {
+export const createStoreTimeQuery = (pool: pg.Pool) => async (): Promise<number> => {
   const text = 'select extract(epoch from clock_timestamp()) * 1000 as now';
   const { rows } = await pool.query<{ now: string }>({ name: 'store-time', text });
   return Number(rows[0]?.now);

@@ -84,7 +84,7 @@ const removalFrom = (start: string) => `
 const REMOVED = 'r.id = $2 and (select app.stored_for_update($3)) is not null';
 
 /** Responses in PostgreSQL, as they were sealed. */
-export class PostgresStoredResponses extends ResponseStore {
+export class PostgresResponseStore extends ResponseStore {
   constructor(private readonly pool: pg.Pool) {
     super();
   }

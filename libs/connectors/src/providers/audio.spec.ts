@@ -6,17 +6,17 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { SpeechCall, TranscriptionCall } from '#application';
 import { AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
-import { VendorHttp } from '../http/provider-http.ts';
+import { ProviderHttp } from '../http/provider-http.ts';
 import { deepgram } from './deepgram/index.ts';
 import { elevenLabs } from './elevenlabs/index.ts';
 import { openAi } from './openai/index.ts';
 
 const server = new AnsweringServer();
-let http: VendorHttp;
+let http: ProviderHttp;
 let directory: string;
 let file: TranscriptionCall['file'];
 beforeAll(async () => {
-  http = new VendorHttp(await server.listen(), { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
+  http = new ProviderHttp(await server.listen(), { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-sound-'));
   file = { path: path.join(directory, 'upload'), size: 11, mediaType: 'audio/mpeg', name: 'recording.mp3' };
   await writeFile(file.path, 'all of it! ');

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { GeneratedImages, ImageCall, UpstreamError } from '#application';
 import { PIXEL } from '#testing';
 import { type Answering, AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
-import { VendorHttp } from '../http/provider-http.ts';
+import { ProviderHttp } from '../http/provider-http.ts';
 import { fal } from './fal/index.ts';
 import { google } from './google/index.ts';
 import { openAi } from './openai/index.ts';
@@ -10,12 +10,12 @@ import { openAi } from './openai/index.ts';
 type Make = (call: ImageCall) => Promise<GeneratedImages>;
 
 const server = new AnsweringServer();
-let http: VendorHttp;
+let http: ProviderHttp;
 let url: string;
 let makers: Readonly<Record<'openai' | 'fal' | 'google', Make>>;
 beforeAll(async () => {
   url = await server.listen();
-  http = new VendorHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 }, 'k');
+  http = new ProviderHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 }, 'k');
   const at = { http, credential: 'k' };
   const vendor = { slug: 'v', protocol: 'v', baseUrl: url };
   makers = { openai: openAi(at, {}).images, fal: fal(at, vendor).images, google: google(at).images };

@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { type Hold, UpstreamError } from '#application';
 import { listRequirements, readCatalogue, readProviders } from '#catalogue';
-import { openProviders } from './open-providers.ts';
+import { createProviders } from './open-providers.ts';
 
 const hold = {} as Hold;
 const timeouts = { connectTimeoutMs: 500, idleTimeoutMs: 500 };
 const reach = { baseUrl: 'http://127.0.0.1:9/v1', credential: 'k' };
 const vendor = (slug: string, protocol: string) => ({ slug, protocol, baseUrl: `https://${slug}.example` });
-const providers = openProviders([vendor('one', 'openai'), vendor('two', 'openai'), vendor('odd', 'morse')], {
+const providers = createProviders([vendor('one', 'openai'), vendor('two', 'openai'), vendor('odd', 'morse')], {
   ...timeouts,
   providers: new Map([
     ['one', reach],
@@ -53,7 +53,7 @@ describe('a vendor', () => {
 });
 
 test('the vendors that are shipped can do what the catalogue that is shipped wants of them', async () => {
-  const shipped = openProviders(readProviders(), { ...timeouts, providers: new Map() });
+  const shipped = createProviders(readProviders(), { ...timeouts, providers: new Map() });
   const demands = listRequirements(readCatalogue());
   expect(demands.length).toBeGreaterThan(0);
   expect(demands.filter(({ upstream, capability }) => !shipped.can(upstream, capability))).toEqual([]);

@@ -7,7 +7,7 @@ import {
   ProviderRegistry,
   UpstreamError,
 } from '#application';
-import { type Timeouts, VendorHttp } from '../http/provider-http.ts';
+import { ProviderHttp, type Timeouts } from '../http/provider-http.ts';
 import { anthropic } from './anthropic/index.ts';
 import { data } from './data/index.ts';
 import { deepgram } from './deepgram/index.ts';
@@ -17,10 +17,10 @@ import { exa } from './exa/index.ts';
 import { fal } from './fal/index.ts';
 import { google } from './google/index.ts';
 import { openAi } from './openai/index.ts';
-import type { OpenProvider, Vendor } from './provider.ts';
+import type { CreateProvider, ProviderConfig } from './provider.ts';
 
 /** What each protocol can do. A vendor whose protocol is not among them is listed, and can do nothing yet. */
-const PROTOCOLS: Readonly<Record<string, OpenProvider>> = {
+const PROTOCOLS: Readonly<Record<string, CreateProvider>> = {
   openai: openAi,
   anthropic,
   exa,
@@ -35,29 +35,29 @@ const PROTOCOLS: Readonly<Record<string, OpenProvider>> = {
 const NO_CREDENTIAL = 'has no credential here';
 
 /** Where a vendor is reached, and with what. */
-export interface Reach {
+export interface ProviderConnection {
   readonly baseUrl: string;
   readonly credential: string;
 }
 
 export interface ProviderSettings extends Timeouts {
   /** By the slugs of vendors; those that are missing have no credential here. */
-  readonly providers: ReadonlyMap<string, Reach>;
+  readonly providers: ReadonlyMap<string, ProviderConnection>;
 }
 
 /** Opens all vendors that can be reached; nothing is connected before it is asked. */
-export function openProviders(vendors: readonly Vendor[], settings: ProviderSettings): OpenedProviders {
+export function createProviders(vendors: readonly ProviderConfig[], settings: ProviderSettings): ConnectedProviders {
   const opened = vendors.map((vendor) => {
     const { baseUrl, credential } = settings.providers.get(vendor.slug) ?? { ...vendor, credential: '' };
     const connections = vendor.protocol === 'ehbp' ? null : undefined;
-    const http = new VendorHttp(baseUrl, settings, credential, connections);
+    const http = new ProviderHttp(baseUrl, settings, credential, connections);
     const provider = PROTOCOLS[vendor.protocol]?.({ http, credential }, vendor) ?? { close: () => http.close() };
     return [vendor.slug, provider] as const;
   });
-  return new OpenedProviders(new Map(opened), new Set(settings.providers.keys()));
+  return new ConnectedProviders(new Map(opened), new Set(settings.providers.keys()));
 }
 
-export class OpenedProviders extends ProviderRegistry implements ProviderAvailability {
+export class ConnectedProviders extends ProviderRegistry implements ProviderAvailability {
   constructor(
     private readonly providers: ReadonlyMap<string, Provider>,
     private readonly reached: ReadonlySet<string>,

@@ -7,7 +7,7 @@ type Names = Readonly<Record<string, string>>;
  * @param usual the names that all models of the vendor have for a parameter, where that is not ours
  * @param bringsImage whether a picture is brought
  */
-export function inVendorsWords(
+export function toProviderParameters(
   parameters: MediaParameters,
   { names = {}, words = {}, always = {}, withImage = {} }: WireMapping,
   { usual = {}, bringsImage = false }: { readonly usual?: Names; readonly bringsImage?: boolean } = {},

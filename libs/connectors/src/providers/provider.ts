@@ -1,16 +1,16 @@
 /** What the code of a vendor is given to make a `Provider` of it. */
 import type { Provider } from '#application';
-import type { VendorHttp } from '../http/provider-http.ts';
+import type { ProviderHttp } from '../http/provider-http.ts';
 import type { Dialect } from './openai/dialect.ts';
 
-export interface At {
+export interface ProviderClient {
   /** The vendor's address is known to it. */
-  readonly http: VendorHttp;
+  readonly http: ProviderHttp;
   readonly credential: string;
 }
 
 /** A vendor's data, as far as code asks for it. */
-export interface Vendor {
+export interface ProviderConfig {
   readonly slug: string;
   readonly protocol: string;
   readonly baseUrl: string;
@@ -28,4 +28,4 @@ export interface CredentialPlace {
 }
 
 /** Makes what a vendor can do; connects to nothing before it is asked. */
-export type OpenProvider = (at: At, vendor: Vendor) => Provider;
+export type CreateProvider = (at: ProviderClient, vendor: ProviderConfig) => Provider;

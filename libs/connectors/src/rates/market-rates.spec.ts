@@ -4,11 +4,11 @@ import { readPayments } from '#catalogue';
 import { coinbase, coinGecko, kraken, MarketRates } from '#connectors';
 import { money } from '#kernel';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
-import type { BeliefSettings } from './market-rates.ts';
+import type { ConsensusSettings } from './market-rates.ts';
 import type { RateSource } from './rate-sources.ts';
 
 const { coins } = readPayments();
-const SETTINGS: BeliefSettings = { maxSpreadPercent: 2, maxJumpPercent: 20, loneSourceCoins: [] };
+const SETTINGS: ConsensusSettings = { maxSpreadPercent: 2, maxJumpPercent: 20, loneSourceCoins: [] };
 const NOON = Date.parse('2026-11-20T12:00:00.000Z');
 const MINUTE = 60_000;
 
@@ -141,7 +141,7 @@ class Told implements RateSource {
   }
 }
 
-function market(says: Readonly<Record<string, string | null>>, settings: Partial<BeliefSettings> = {}) {
+function market(says: Readonly<Record<string, string | null>>, settings: Partial<ConsensusSettings> = {}) {
   const told = Object.fromEntries(Object.entries(says).map(([name, price]) => [name, new Told(name, price)]));
   const rates = new MarketRates({ sources: Object.values(told), coins }, clock, { ...SETTINGS, ...settings }, alarm);
   const say = (changes: Readonly<Record<string, string | null>>) => {

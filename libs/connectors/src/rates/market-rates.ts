@@ -28,7 +28,7 @@ export interface Market {
   readonly coins: readonly CoinTerms[];
 }
 
-export interface BeliefSettings extends RateLimits {
+export interface ConsensusSettings extends RateLimits {
   /** Coins for which one source alone is believed, near to what was agreed on before. */
   readonly loneSourceCoins: readonly string[];
 }
@@ -68,7 +68,7 @@ export class MarketRates extends ExchangeRates {
   constructor(
     private readonly market: Market,
     private readonly clock: Clock,
-    private readonly settings: BeliefSettings,
+    private readonly settings: ConsensusSettings,
     private readonly alarm: (problem: string, error: unknown) => void,
   ) {
     super();

@@ -14,7 +14,7 @@ const NEAR_PERCENT = 2n;
 const MAX_AHEAD_MS = 60_000;
 
 /** A price, and when it was so: milliseconds since 1970. */
-export interface Priced {
+export interface TimedPrice {
   readonly price: PicoUsd;
   readonly at: number;
 }
@@ -26,11 +26,11 @@ export interface RateSource {
   readonly freshMs: number;
   quotes(names: RateNames): boolean;
   /** @throws Error when it says no price, or nothing in time */
-  price(names: RateNames, asking: Asking): Promise<Priced>;
+  price(names: RateNames, asking: RateRequestOptions): Promise<TimedPrice>;
 }
 
 /** How a source is asked. */
-export interface Asking {
+export interface RateRequestOptions {
   readonly now: number;
   /** Within which the whole answer must have come. */
   readonly timeoutMs: number;
@@ -135,7 +135,7 @@ function sourceOf<Name>(protocol: Protocol<Name>, url: string, headers: Headers 
 }
 
 /** @returns the answer, its numbers as text, and how long it has lain in a cache on its way */
-async function get(url: string, headers: Headers, { dispatcher, timeoutMs }: Asking) {
+async function get(url: string, headers: Headers, { dispatcher, timeoutMs }: RateRequestOptions) {
   const signal = AbortSignal.timeout(timeoutMs);
   const answered = await request(url, {
     dispatcher,

@@ -1,7 +1,7 @@
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { FreeModelLimits, RateLimiter, Secrets } from '#application';
-import { abuseLimitMigrations, PostgresAbuseLimits } from '#connectors';
+import { abuseLimitMigrations, PostgresRateLimiter } from '#connectors';
 import { Foundation, prepareDatabase } from '#foundation';
 import { Role } from '#modules';
 import { LookUps } from './credential-lookups.ts';
@@ -16,7 +16,7 @@ export const limitProviders: readonly Provider[] = [
 
 async function openLimits(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
   await prepareDatabase(databaseUrl, abuseLimitMigrations, role.settings.migrate);
-  const limits = new PostgresAbuseLimits(pool, secrets, role.settings);
+  const limits = new PostgresRateLimiter(pool, secrets, role.settings);
   const removeExpired = () =>
     limits
       .removeExpired()

@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { mediaTypeOfFile } from '#connectors';
+import { detectSafeFileType } from '#connectors';
 import { Rejection } from '#kernel';
 import { Busy, InvalidRequest, TooLarge, UnsupportedMedia } from '../errors/errors.ts';
 import { Budget, Share, type Sharer, sharersOf } from '../limits/memory-budget.ts';
@@ -147,7 +147,7 @@ class Spool {
       throw new Busy(NO_ROOM);
     });
     if (size === 0 && filename === '') return undefined;
-    const mediaType = await mediaTypeOfFile(file);
+    const mediaType = await detectSafeFileType(file);
     return { field, filename, mediaType, path: file, size, sha256: digest.digest('hex') };
   }
 

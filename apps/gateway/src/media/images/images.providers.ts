@@ -14,7 +14,7 @@ import {
   ProviderRegistry,
   RejectedPrompts,
 } from '#application';
-import { pictureTypeOf } from '#connectors';
+import { detectImageType } from '#connectors';
 import { Role } from '#modules';
 
 export const imageProviders: readonly Provider[] = [
@@ -32,7 +32,7 @@ export const imageProviders: readonly Provider[] = [
     provide: ImageFiles,
     inject: [Downloader, FileStore, MediaLinks, Clock],
     useFactory: (downloads: Downloader, store: FileStore, links: MediaLinks, clock: Clock) =>
-      new ImageFiles({ downloads, store, links, clock, pictureTypeOf }),
+      new ImageFiles({ downloads, store, links, clock, pictureTypeOf: detectImageType }),
   },
   {
     provide: GenerateImagesHandler,

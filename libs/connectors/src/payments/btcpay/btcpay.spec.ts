@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
-import { BtcPayServer } from '#connectors';
+import { BtcPayBackend } from '#connectors';
 import type { CoinTerms } from '#domain';
 import { coinOf } from '#testing';
 
@@ -72,7 +72,7 @@ const asking = (more: object = {}) => ({
 });
 
 /** A server that answers as `answers` says at the time. */
-async function start(status = 200): Promise<BtcPayServer> {
+async function start(status = 200): Promise<BtcPayBackend> {
   const server: Server = createServer(async (request, response) => {
     const { url = '', headers } = request;
     const body = await text(request);
@@ -91,9 +91,9 @@ async function start(status = 200): Promise<BtcPayServer> {
   return connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 }
 
-function connect(btcpayUrl: string, btcpayWebhookSecret: string | undefined = SECRET): BtcPayServer {
+function connect(btcpayUrl: string, btcpayWebhookSecret: string | undefined = SECRET): BtcPayBackend {
   const settings = { btcpayUrl, btcpayStoreId: 'store', btcpayApiKey: KEY, btcpayWebhookSecret };
-  const backend = new BtcPayServer(settings, coins);
+  const backend = new BtcPayBackend(settings, coins);
   opened.defer(() => backend.close());
   return backend;
 }
@@ -320,7 +320,7 @@ describe('a look', () => {
 });
 
 describe('a server that fails', () => {
-  const calls = [(each: BtcPayServer) => each.request(asking()), (each: BtcPayServer) => each.look([REFERENCE])];
+  const calls = [(each: BtcPayBackend) => each.request(asking()), (each: BtcPayBackend) => each.look([REFERENCE])];
 
   test.each([400, 401, 403, 422, 429, 500, 503])('with status %i is an error of the upstream', async (status) => {
     const backend = await start(status);
@@ -400,7 +400,7 @@ describe('a web hook', () => {
   });
 
   test('is not believed where no secret is set', () => {
-    const backend = new BtcPayServer(
+    const backend = new BtcPayBackend(
       { btcpayUrl: 'http://127.0.0.1:1', btcpayStoreId: 'store', btcpayApiKey: KEY, btcpayWebhookSecret: undefined },
       coins as readonly CoinTerms[],
     );

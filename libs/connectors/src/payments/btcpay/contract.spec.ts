@@ -1,5 +1,5 @@
 import { readPayments } from '#catalogue';
-import { BtcPayServer } from '#connectors';
+import { BtcPayBackend } from '#connectors';
 import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
@@ -22,7 +22,7 @@ const ALL: readonly Taken[] = [
 paymentBackendContract('BTCPay Server', ALL, async () => {
   const sandbox = await startSandbox({ port: 0 });
   const store = { btcpayStoreId: 'sandbox', btcpayApiKey: 'key', btcpayWebhookSecret: undefined };
-  const backend = new BtcPayServer({ btcpayUrl: `${sandbox.url}/btcpay`, ...store }, terms.coins);
+  const backend = new BtcPayBackend({ btcpayUrl: `${sandbox.url}/btcpay`, ...store }, terms.coins);
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -38,7 +38,7 @@ if (btcpayUrl) {
   const { BTCPAY_TEST_STORE_ID: btcpayStoreId = '', BTCPAY_TEST_API_KEY: btcpayApiKey = '' } = process.env;
   const open = async () => {
     const settings = { btcpayUrl, btcpayStoreId, btcpayApiKey, btcpayWebhookSecret: undefined };
-    const backend = new BtcPayServer(settings, terms.coins);
+    const backend = new BtcPayBackend(settings, terms.coins);
     return { backend, close: () => backend.close() };
   };
   const served = ALL.filter(({ coin, kind }) => has(coin.code, kind));

@@ -15,19 +15,26 @@ import {
 } from '#application';
 import type { CoinTerms } from '#domain';
 import { money } from '#kernel';
-import { type Asked, BackendHttp } from '../backend-http.ts';
+import { BackendHttp, type BackendRequest } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { jsonIn } from '../exact-json.ts';
+import { parseBackendJson } from '../exact-json.ts';
 import { noHints } from '../no-hints.ts';
-import { isId, mostConfirmations, type Reference, referenceIn, referenceOf, settlementOf } from './reference.ts';
 import {
-  assertAsAsked,
-  destinationIn,
-  type Listed,
-  type Looked,
-  listedIn,
-  paymentsIn,
-  Unbelievable,
+  formatReference,
+  getMaxConfirmations,
+  type InvoiceReference,
+  isId,
+  parseReference,
+  toSpeedPolicy,
+} from './reference.ts';
+import {
+  type BtcPayInvoiceSummary,
+  ImplausibleBtcPayResponseError,
+  type PolledInvoice,
+  parseDestination,
+  parseInvoiceList,
+  parseInvoicePayments,
+  parseMatchingInvoiceId,
 } from './responses.ts';
 
 /** A list is asked for by the order ids in its address, and Kestrel takes addresses of 8 KiB. */
@@ -36,7 +43,7 @@ const BATCH = 100;
 const MONITORING_MINUTES = 7 * 24 * 60;
 const SIGNATURE = 'btcpay-sig';
 /** Customers do not wait for their turn, looks do. */
-const LOOK: Partial<Asked> = { paced: true };
+const LOOK: Partial<BackendRequest> = { paced: true };
 
 export interface BtcPaySettings {
   readonly btcpayUrl: string | undefined;
@@ -52,12 +59,12 @@ export interface BtcPaySettings {
 export const btcpay: BackendKind<BtcPaySettings> = {
   name: 'btcpay',
   takes: ({ code }, kind) => kind === 'address' || (kind === 'bolt11' && code === 'BTC'),
-  mostConfirmations,
+  mostConfirmations: getMaxConfirmations,
   open: ({ btcpayUrl, ...settings }, { coins }) =>
-    btcpayUrl === undefined ? undefined : new BtcPayServer({ btcpayUrl, ...settings }, coins),
+    btcpayUrl === undefined ? undefined : new BtcPayBackend({ btcpayUrl, ...settings }, coins),
 };
 
-export class BtcPayServer implements PaymentBackend {
+export class BtcPayBackend implements PaymentBackend {
   readonly name = btcpay.name;
   readonly batch = BATCH;
   private readonly http: BackendHttp;
@@ -85,7 +92,7 @@ export class BtcPayServer implements PaymentBackend {
       amount,
       units,
       orderId: topupId,
-      speedPolicy: settlementOf(confirmations),
+      speedPolicy: toSpeedPolicy(confirmations),
     };
     const body = JSON.stringify({
       amount,
@@ -103,18 +110,18 @@ export class BtcPayServer implements PaymentBackend {
     });
     const made = await this.ask('POST', this.invoices, { body });
     return this.believing(async () => {
-      const invoiceId = assertAsAsked(made, terms);
+      const invoiceId = parseMatchingInvoiceId(made, terms);
       const methods = await this.ask('GET', `${this.invoices}/${invoiceId}/payment-methods`);
-      const reference = referenceOf({ orderId: topupId, method, invoiceId });
-      return { reference, destination: { kind, value: destinationIn(methods, kind, terms) } };
+      const reference = formatReference({ orderId: topupId, method, invoiceId });
+      return { reference, destination: { kind, value: parseDestination(methods, kind, terms) } };
     });
   }
 
   async look(references: readonly string[], received: readonly string[] = []): Promise<readonly BackendPayment[]> {
-    const wanted = references.map(referenceIn);
+    const wanted = references.map(parseReference);
     const listed = await this.list(wanted);
     const found: BackendPayment[] = [];
-    const shown: Reference[] = [];
+    const shown: InvoiceReference[] = [];
     for (const each of wanted) {
       const payments = listed.get(each.invoiceId)?.payments(this.looked(each));
       if (payments) shown.push(each);
@@ -136,12 +143,12 @@ export class BtcPayServer implements PaymentBackend {
     const expected = Buffer.from(`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`);
     const given = Buffer.from(signature);
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-    const event = jsonIn(body.toString());
+    const event = parseBackendJson(body.toString());
     if (typeof event !== 'object' || event === null) return undefined;
     const { invoiceId, storeId, metadata } = event as Readonly<Record<string, unknown>>;
     const { orderId, paymentMethod: method } = (metadata ?? {}) as Readonly<Record<string, unknown>>;
     if (storeId !== btcpayStoreId || !isId(invoiceId) || !isId(orderId) || !isId(method)) return []; // not one of ours
-    return [referenceOf({ orderId, method, invoiceId })];
+    return [formatReference({ orderId, method, invoiceId })];
   }
 
   close(): Promise<void> {
@@ -149,20 +156,20 @@ export class BtcPayServer implements PaymentBackend {
   }
 
   /** One question for many: mostly it is the only one. BTCPay before 2.4 does not say what was paid here. */
-  private async list(wanted: readonly Reference[]): Promise<ReadonlyMap<string, Listed>> {
+  private async list(wanted: readonly InvoiceReference[]): Promise<ReadonlyMap<string, BtcPayInvoiceSummary>> {
     const query = new URLSearchParams({ includePaymentMethods: 'true', take: String(2 * BATCH) });
     for (const { orderId } of wanted) query.append('orderId', orderId);
     const answer = await this.ask('GET', `${this.invoices}?${query}`, LOOK);
-    return this.believing(async () => listedIn(answer));
+    return this.believing(async () => parseInvoiceList(answer));
   }
 
   /** A list leaves out payments that do not count any more. They are looked for first where something has happened. */
   private async unlisted(
     missing: Set<string>,
-    shown: readonly Reference[],
-    listed: ReadonlyMap<string, Listed>,
+    shown: readonly InvoiceReference[],
+    listed: ReadonlyMap<string, BtcPayInvoiceSummary>,
   ): Promise<readonly BackendPayment[]> {
-    const isTouched = ({ invoiceId }: Reference) => listed.get(invoiceId)?.isTouched === true;
+    const isTouched = ({ invoiceId }: InvoiceReference) => listed.get(invoiceId)?.isTouched === true;
     const found: BackendPayment[] = [];
     for (const each of [...shown.filter(isTouched), ...shown.filter((one) => !isTouched(one))]) {
       if (missing.size === 0) break;
@@ -171,13 +178,13 @@ export class BtcPayServer implements PaymentBackend {
     return found;
   }
 
-  private async paymentsOf(wanted: Reference): Promise<readonly BackendPayment[]> {
+  private async paymentsOf(wanted: InvoiceReference): Promise<readonly BackendPayment[]> {
     const path = `${this.invoices}/${wanted.invoiceId}/payment-methods?onlyAccountedPayments=false`;
     const answer = await this.ask('GET', path, LOOK);
-    return this.believing(async () => paymentsIn(answer, this.looked(wanted)));
+    return this.believing(async () => parseInvoicePayments(answer, this.looked(wanted)));
   }
 
-  private looked({ reference, orderId, method }: Reference): Looked {
+  private looked({ reference, orderId, method }: InvoiceReference): PolledInvoice {
     return { reference, orderId, method, coin: this.coinOf(method) };
   }
 
@@ -189,18 +196,18 @@ export class BtcPayServer implements PaymentBackend {
   }
 
   /** @returns undefined when BTCPay does not know what was asked for */
-  private async ask(method: 'GET' | 'POST', path: string, more: Partial<Asked> = {}): Promise<unknown> {
+  private async ask(method: 'GET' | 'POST', path: string, more: Partial<BackendRequest> = {}): Promise<unknown> {
     const { status, text } = await this.http.ask({ method, path, headers: this.headers, ...more });
     if (status === 404 && method === 'GET') return undefined;
     if (status !== 200) this.http.refused(status);
-    return jsonIn(text) ?? this.http.unreadable();
+    return parseBackendJson(text) ?? this.http.unreadable();
   }
 
   private async believing<T>(read: () => Promise<T>): Promise<T> {
     try {
       return await read();
     } catch (error) {
-      if (!(error instanceof Unbelievable)) throw error;
+      if (!(error instanceof ImplausibleBtcPayResponseError)) throw error;
       throw new UpstreamError('upstream_error', `What BTCPay Server answered ${error.message}`);
     }
   }

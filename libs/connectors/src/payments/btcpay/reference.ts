@@ -3,7 +3,7 @@ import { UpstreamError } from '#application';
 import type { CoinTerms } from '#domain';
 
 /** What an invoice is found by. It cannot be listed by its own id, but by that of its order, which is the top-up. */
-export interface Reference {
+export interface InvoiceReference {
   readonly reference: string;
   readonly orderId: string;
   /** Such as `BTC-CHAIN`. */
@@ -18,12 +18,12 @@ export function isId(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_ID_LENGTH && /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value);
 }
 
-export function referenceOf({ orderId, method, invoiceId }: Omit<Reference, 'reference'>): string {
+export function formatReference({ orderId, method, invoiceId }: Omit<InvoiceReference, 'reference'>): string {
   return `${orderId}/${method}/${invoiceId}`;
 }
 
 /** @throws UpstreamError when it is none that was made here */
-export function referenceIn(reference: string): Reference {
+export function parseReference(reference: string): InvoiceReference {
   const [orderId, method, invoiceId, more] = reference.split('/');
   if (isId(orderId) && isId(method) && isId(invoiceId) && more === undefined)
     return { reference, orderId, method, invoiceId };
@@ -41,11 +41,11 @@ const MOST_CONFIRMATIONS = 6;
 /** Its plug-in has a threshold of its own, which is set in BTCPay. */
 const OWN_THRESHOLD = 'XMR';
 
-export function mostConfirmations({ code }: Pick<CoinTerms, 'code'>): number {
+export function getMaxConfirmations({ code }: Pick<CoinTerms, 'code'>): number {
   return code === OWN_THRESHOLD ? Number.POSITIVE_INFINITY : MOST_CONFIRMATIONS;
 }
 
 /** The policy under which nothing is settled before it is confirmed so often, or as often as BTCPay can wait for. */
-export function settlementOf(confirmations: number): string {
+export function toSpeedPolicy(confirmations: number): string {
   return SPEED_POLICIES.find(([enough]) => enough >= confirmations)?.[1] ?? SLOWEST;
 }

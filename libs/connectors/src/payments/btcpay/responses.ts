@@ -8,12 +8,12 @@ import { money } from '#kernel';
 import { isId } from './reference.ts';
 
 /** An answer that cannot be true. The message goes on: what BTCPay Server answered … */
-export class Unbelievable extends Error {}
+export class ImplausibleBtcPayResponseError extends Error {}
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** What was asked for. */
-export interface Terms {
+export interface RequestedInvoice {
   readonly coin: CoinTerms;
   readonly method: string;
   readonly units: bigint;
@@ -23,23 +23,30 @@ export interface Terms {
 
 const MAX_PAYMENTS = 10_000;
 
-/** @returns the id of an invoice that is what was asked for @throws Unbelievable */
-export function assertAsAsked(answer: unknown, { coin, method, units, orderId, speedPolicy }: Terms): string {
+/** @returns the id of an invoice that is what was asked for @throws ImplausibleBtcPayResponseError */
+export function parseMatchingInvoiceId(
+  answer: unknown,
+  { coin, method, units, orderId, speedPolicy }: RequestedInvoice,
+): string {
   const { id, currency, amount, type, metadata, checkout } = objectIn(answer);
   const { paymentMethods, paymentTolerance, speedPolicy: policy } = objectIn(checkout);
   const isOurs = currency === coin.code && type === 'Standard' && objectIn(metadata).orderId === orderId;
   const isMethod = Array.isArray(paymentMethods) && paymentMethods.length === 1 && paymentMethods[0] === method;
   const isExact = unitsIn(amount, coin) === units && paymentTolerance === 0 && policy === speedPolicy;
   if (isId(id) && isOurs && isMethod && isExact) return id;
-  throw new Unbelievable('is an invoice for something else than was asked');
+  throw new ImplausibleBtcPayResponseError('is an invoice for something else than was asked');
 }
 
-/** @returns where an invoice that was just made is paid to @throws Unbelievable */
-export function destinationIn(answer: unknown, kind: Destination['kind'], { coin, method, units }: Terms): string {
+/** @returns where an invoice that was just made is paid to @throws ImplausibleBtcPayResponseError */
+export function parseDestination(
+  answer: unknown,
+  kind: Destination['kind'],
+  { coin, method, units }: RequestedInvoice,
+): string {
   const { activated, currency, amount, destination } = methodIn(answer, method);
   const isAsAsked = activated === true && currency === coin.code && unitsIn(amount, coin) === units;
   if (isAsAsked && typeof destination === 'string' && DESTINATIONS[kind].test(destination)) return destination;
-  throw new Unbelievable('is to be paid in another way than was asked');
+  throw new ImplausibleBtcPayResponseError('is to be paid in another way than was asked');
 }
 
 /** An invoice over Lightning is held against what was asked for where it is handed out; an address says nothing itself. */
@@ -50,7 +57,7 @@ const DESTINATIONS: Readonly<Record<Destination['kind'], RegExp>> = {
 };
 
 /** What is looked at. */
-export interface Looked {
+export interface PolledInvoice {
   readonly reference: string;
   readonly orderId: string;
   readonly method: string;
@@ -58,15 +65,15 @@ export interface Looked {
 }
 
 /** An invoice of a list. */
-export interface Listed {
+export interface BtcPayInvoiceSummary {
   /** Whether anything has ever happened with it, as far as its status says so. */
   readonly isTouched: boolean;
   /** Its payments that count; undefined when it needs a look of its own. */
-  payments(looked: Looked): readonly BackendPayment[] | undefined;
+  payments(looked: PolledInvoice): readonly BackendPayment[] | undefined;
 }
 
-/** Invoices of a list by their ids. @throws Unbelievable */
-export function listedIn(answer: unknown): ReadonlyMap<string, Listed> {
+/** Invoices of a list by their ids. @throws ImplausibleBtcPayResponseError */
+export function parseInvoiceList(answer: unknown): ReadonlyMap<string, BtcPayInvoiceSummary> {
   return new Map(
     listIn(answer).map((each) => {
       const { id, status, additionalStatus, metadata, paymentMethods } = objectIn(each);
@@ -76,22 +83,23 @@ export function listedIn(answer: unknown): ReadonlyMap<string, Listed> {
   );
 }
 
-function believed(methods: unknown, metadata: unknown, looked: Looked): readonly BackendPayment[] | undefined {
+function believed(methods: unknown, metadata: unknown, looked: PolledInvoice): readonly BackendPayment[] | undefined {
   try {
-    return objectIn(metadata).orderId === looked.orderId ? paymentsIn(methods ?? null, looked) : undefined;
+    return objectIn(metadata).orderId === looked.orderId ? parseInvoicePayments(methods ?? null, looked) : undefined;
   } catch (error) {
-    if (error instanceof Unbelievable) return undefined;
+    if (error instanceof ImplausibleBtcPayResponseError) return undefined;
     throw error;
   }
 }
 
-/** All payments of an invoice; none of one that BTCPay does not know. @throws Unbelievable */
-export function paymentsIn(answer: unknown, looked: Looked): readonly BackendPayment[] {
+/** All payments of an invoice; none of one that BTCPay does not know. @throws ImplausibleBtcPayResponseError */
+export function parseInvoicePayments(answer: unknown, looked: PolledInvoice): readonly BackendPayment[] {
   if (answer === undefined) return [];
   const { currency, payments } = methodIn(answer, looked.method);
-  if (currency !== looked.coin.code) throw new Unbelievable('is about another coin');
+  if (currency !== looked.coin.code) throw new ImplausibleBtcPayResponseError('is about another coin');
   const found = listIn(payments).flatMap((each) => paymentIn(objectIn(each), looked) ?? []);
-  if (new Set(found.map(({ id }) => id)).size < found.length) throw new Unbelievable('has a payment twice');
+  if (new Set(found.map(({ id }) => id)).size < found.length)
+    throw new ImplausibleBtcPayResponseError('has a payment twice');
   return found;
 }
 
@@ -103,13 +111,16 @@ const CONFIRMATIONS: Readonly<Record<string, BackendPayment['confirmations']>> =
 };
 
 /** An output without value can be made by anybody, and is no payment. */
-function paymentIn({ id, value, status, receivedDate }: Json, { reference, coin }: Looked): BackendPayment | undefined {
+function paymentIn(
+  { id, value, status, receivedDate }: Json,
+  { reference, coin }: PolledInvoice,
+): BackendPayment | undefined {
   const units = unitsIn(value, coin);
   const confirmations = Object.hasOwn(CONFIRMATIONS, String(status)) ? CONFIRMATIONS[String(status)] : undefined;
   const isTime = Number.isSafeInteger(receivedDate) && Number(receivedDate) > 0 && Number(receivedDate) < 1e11;
   const isNamed = typeof id === 'string' && /^[\x21-\x7e]{1,200}$/.test(id);
   if (units === undefined || confirmations === undefined || !isTime || !isNamed)
-    throw new Unbelievable('has a payment that cannot be read');
+    throw new ImplausibleBtcPayResponseError('has a payment that cannot be read');
   if (units === 0n) return undefined;
   const receivedAt = new Date(Number(receivedDate) * 1000).toISOString();
   // A transaction can be valid on two chains, so its coin is part of the name, and not the method, which BTCPay has renamed.
@@ -120,7 +131,7 @@ function paymentIn({ id, value, status, receivedDate }: Json, { reference, coin 
 function methodIn(answer: unknown, method: string): Json {
   const [only, ...more] = listIn(answer).map(objectIn);
   if (only?.paymentMethodId === method && more.length === 0) return only;
-  throw new Unbelievable('has other payment methods than were asked for');
+  throw new ImplausibleBtcPayResponseError('has other payment methods than were asked for');
 }
 
 /** A plain decimal of whole coins. @returns undefined when it is none, or finer than the coin */
@@ -133,10 +144,10 @@ function unitsIn(value: unknown, { decimals }: CoinTerms): bigint | undefined {
 
 function objectIn(value: unknown): Json {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json;
-  throw new Unbelievable('has another shape');
+  throw new ImplausibleBtcPayResponseError('has another shape');
 }
 
 function listIn(value: unknown): readonly unknown[] {
   if (Array.isArray(value) && value.length <= MAX_PAYMENTS) return value;
-  throw new Unbelievable('has another shape');
+  throw new ImplausibleBtcPayResponseError('has another shape');
 }

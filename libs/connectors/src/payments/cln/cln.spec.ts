@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ClnNode } from '#connectors';
+import { ClnBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
 
@@ -12,13 +12,13 @@ beforeEach(() => {
 });
 afterEach(() => opened.disposeAsync());
 
-function connect(url: string, rune = RUNE): ClnNode {
-  const node = new ClnNode(url, rune, undefined);
+function connect(url: string, rune = RUNE): ClnBackend {
+  const node = new ClnBackend(url, rune, undefined);
   opened.defer(() => node.close());
   return node;
 }
 
-const request = (node: ClnNode, topupId = 'topup') =>
+const request = (node: ClnBackend, topupId = 'topup') =>
   node.request({
     topupId,
     coin: { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1000, currencies: {} },
@@ -98,7 +98,7 @@ describe('a node that is there', () => {
 
 describe('a node that answers something else', () => {
   let server: AnsweringServer;
-  async function start(answer: unknown, status = 201): Promise<ClnNode> {
+  async function start(answer: unknown, status = 201): Promise<ClnBackend> {
     const own = new AnsweringServer();
     server = own;
     opened.defer(() => own.close());

@@ -1,5 +1,5 @@
 import { readPayments } from '#catalogue';
-import { ClnNode } from '#connectors';
+import { ClnBackend } from '#connectors';
 import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
@@ -12,7 +12,7 @@ const lightning: Taken = {
 
 paymentBackendContract('Core Lightning', [lightning], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new ClnNode(`${sandbox.url}/cln`, 'rune', undefined);
+  const backend = new ClnBackend(`${sandbox.url}/cln`, 'rune', undefined);
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -23,7 +23,7 @@ paymentBackendContract('Core Lightning', [lightning], async () => {
 const { CLN_TEST_URL: url, CLN_TEST_RUNE: rune = '', CLN_TEST_TLS_CERT: certificate } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new ClnNode(url, rune, certificate);
+    const backend = new ClnBackend(url, rune, certificate);
     return { backend, close: () => backend.close() };
   };
   paymentBackendContract('a real Core Lightning', [lightning], open, 'without');

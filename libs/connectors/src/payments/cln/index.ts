@@ -14,8 +14,8 @@ import {
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { instantIn, parseExactly, unitsIn } from '../exact-json.ts';
-import { isHex32, lookOneByOne } from '../lightning.ts';
+import { parseExactly, parseUnits, unixSecondsToInstant } from '../exact-json.ts';
+import { fetchInvoicesOneByOne, isHex32 } from '../lightning.ts';
 
 /** How long the node waits for a payment before it answers that there was none. */
 const WAIT_SECONDS = 60;
@@ -37,7 +37,7 @@ export const cln: BackendKind<ClnSettings> = {
   takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open({ clnUrl, clnRune, clnCertificate }) {
     if (clnUrl === undefined || clnRune === undefined) return undefined;
-    return new ClnNode(clnUrl, clnRune, clnCertificate);
+    return new ClnBackend(clnUrl, clnRune, clnCertificate);
   },
 };
 
@@ -52,7 +52,7 @@ interface ClnInvoice {
   readonly pay_index?: unknown;
 }
 
-export class ClnNode implements PaymentBackend {
+export class ClnBackend implements PaymentBackend {
   readonly name = cln.name;
   /** `listinvoices` finds one invoice by its hash, or all that there are. */
   readonly batch = 1;
@@ -79,7 +79,7 @@ export class ClnNode implements PaymentBackend {
   }
 
   look(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    return lookOneByOne(references, async (payment_hash) => {
+    return fetchInvoicesOneByOne(references, async (payment_hash) => {
       const invoice = await this.find({ payment_hash });
       return invoice && paymentOf(invoice);
     });
@@ -155,8 +155,8 @@ export class ClnNode implements PaymentBackend {
 
 function paymentOf({ status, payment_hash, amount_received_msat, paid_at }: ClnInvoice): BackendPayment | undefined {
   if (status !== 'paid') return undefined;
-  const units = unitsIn(amount_received_msat);
-  const receivedAt = instantIn(paid_at);
+  const units = parseUnits(amount_received_msat);
+  const receivedAt = unixSecondsToInstant(paid_at);
   if (!isHex32(payment_hash) || units === undefined || receivedAt === undefined) {
     throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }

@@ -1,5 +1,5 @@
 import { readPayments } from '#catalogue';
-import { LndNode } from '#connectors';
+import { LndBackend } from '#connectors';
 import { coinOf, paymentBackendContract, SandboxWallet, type Taken, type Wallet } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { BackendHttp } from '../backend-http.ts';
@@ -13,7 +13,7 @@ const lightning = (can: Taken['can']): Taken => ({
 
 paymentBackendContract('LND', [lightning(['more', 'late', 'hinted'])], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new LndNode({ lndUrl: `${sandbox.url}/lnd`, lndMacaroon: '00', lndCertificate: undefined });
+  const backend = new LndBackend({ lndUrl: `${sandbox.url}/lnd`, lndMacaroon: '00', lndCertificate: undefined });
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -26,7 +26,7 @@ const { LND_TEST_URL: lndUrl, LND_TEST_MACAROON: lndMacaroon = '', LND_TEST_CERT
 const { LND_TEST_PAYER_URL: payerUrl, LND_TEST_PAYER_MACAROON: macaroon = '' } = process.env;
 if (lndUrl) {
   const open = async () => {
-    const backend = new LndNode({ lndUrl, lndMacaroon, lndCertificate });
+    const backend = new LndBackend({ lndUrl, lndMacaroon, lndCertificate });
     if (payerUrl === undefined) return { backend, close: () => backend.close() };
     const payer = new BackendHttp('The payer', payerUrl, { certificate: process.env.LND_TEST_PAYER_CERT });
     const close = async () => {

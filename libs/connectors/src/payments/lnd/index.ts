@@ -12,9 +12,9 @@ import {
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { instantIn, jsonIn } from '../exact-json.ts';
-import { lookOneByOne } from '../lightning.ts';
-import { linesOf } from '../lines.ts';
+import { parseBackendJson, unixSecondsToInstant } from '../exact-json.ts';
+import { fetchInvoicesOneByOne } from '../lightning.ts';
+import { splitLines } from '../lines.ts';
 
 /** A line of the subscription; an invoice is a few kilobytes. */
 const MAX_LINE = 1024 * 1024;
@@ -31,7 +31,7 @@ export interface LndSettings {
 export const lnd: BackendKind<LndSettings> = {
   name: 'lnd',
   takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
-  open: ({ lndUrl, ...settings }) => (lndUrl === undefined ? undefined : new LndNode({ lndUrl, ...settings })),
+  open: ({ lndUrl, ...settings }) => (lndUrl === undefined ? undefined : new LndBackend({ lndUrl, ...settings })),
 };
 
 /** LND's invoice as its REST API prints it: 64-bit numbers are strings, bytes are base64. */
@@ -42,7 +42,7 @@ interface LndInvoice {
   readonly settle_date: string;
 }
 
-export class LndNode implements PaymentBackend {
+export class LndBackend implements PaymentBackend {
   readonly name = lnd.name;
   /** LND looks up one invoice by its hash at a time. */
   readonly batch = 1;
@@ -65,7 +65,7 @@ export class LndNode implements PaymentBackend {
   }
 
   look(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    return lookOneByOne(references, async (hash) => {
+    return fetchInvoicesOneByOne(references, async (hash) => {
       const invoice = await this.ask<LndInvoice>('GET', `/v1/invoice/${hash}`);
       return invoice && paymentOf(invoice);
     });
@@ -73,7 +73,7 @@ export class LndNode implements PaymentBackend {
 
   async *hints(signal: AbortSignal): AsyncGenerator<string> {
     const pieces = await this.http.follow('/v1/invoices/subscribe', this.headers, signal);
-    for await (const line of linesOf(pieces, MAX_LINE, () => this.http.unreadable())) {
+    for await (const line of splitLines(pieces, MAX_LINE, () => this.http.unreadable())) {
       const reference = line.trim() === '' ? undefined : settledIn(line);
       if (reference !== undefined) yield reference;
     }
@@ -89,7 +89,7 @@ export class LndNode implements PaymentBackend {
     const { status, text } = await this.http.ask({ method, path, headers, ...(sent ? { body: sent } : {}) });
     if (status === 404) return undefined;
     if (status !== 200) this.http.refused(status);
-    return (jsonIn(text) as T | null | undefined) ?? this.http.unreadable();
+    return (parseBackendJson(text) as T | null | undefined) ?? this.http.unreadable();
   }
 }
 
@@ -98,7 +98,10 @@ export class LndNode implements PaymentBackend {
  * node's words are not passed on, since they may repeat what it was asked, which has the macaroon.
  */
 function settledIn(line: string): string | undefined {
-  const said = jsonIn(line) as { readonly result?: Partial<LndInvoice>; readonly error?: unknown } | null | undefined;
+  const said = parseBackendJson(line) as
+    | { readonly result?: Partial<LndInvoice>; readonly error?: unknown }
+    | null
+    | undefined;
   if (said === undefined)
     throw new UpstreamError('upstream_error', 'The Lightning node reported something that cannot be read');
   const { result, error } = said ?? {};
@@ -108,7 +111,7 @@ function settledIn(line: string): string | undefined {
 
 function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {
   if (state !== 'SETTLED') return undefined;
-  const receivedAt = instantIn(Number(settle_date));
+  const receivedAt = unixSecondsToInstant(Number(settle_date));
   if (!isHash(r_hash) || !/^\d{1,19}$/.test(amt_paid_msat) || receivedAt === undefined) {
     throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }

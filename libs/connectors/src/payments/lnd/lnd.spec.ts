@@ -7,10 +7,10 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
-import { LndNode } from '#connectors';
+import { LndBackend } from '#connectors';
 import type { CoinTerms } from '#domain';
 import { selfSigned } from '../../../../testing/src/servers/self-signed.ts';
-import { linesOf } from '../lines.ts';
+import { splitLines } from '../lines.ts';
 
 const tooLong = (): never => {
   throw new Error('too long');
@@ -75,13 +75,13 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function connect(url: string, certificate?: string): LndNode {
-  const node = new LndNode({ lndUrl: url, lndMacaroon: MACAROON, lndCertificate: certificate });
+function connect(url: string, certificate?: string): LndBackend {
+  const node = new LndBackend({ lndUrl: url, lndMacaroon: MACAROON, lndCertificate: certificate });
   opened.defer(() => node.close());
   return node;
 }
 
-async function start(first: Answer): Promise<LndNode> {
+async function start(first: Answer): Promise<LndBackend> {
   answer = first;
   return connect(`http://127.0.0.1:${await listen(createServer(handle))}`);
 }
@@ -182,7 +182,7 @@ describe('looking a payment up', () => {
 });
 
 describe('a node that fails', () => {
-  const calls = [(node: LndNode) => node.request(requested()), (node: LndNode) => node.look([HASH])];
+  const calls = [(node: LndBackend) => node.request(requested()), (node: LndBackend) => node.look([HASH])];
 
   test.each([400, 401, 403, 500, 502, 503])('with status %i is an error of the upstream', async (status) => {
     const node = await start(json({ code: 2, message: 'no' }, status));
@@ -214,7 +214,7 @@ describe('a node that fails', () => {
 });
 
 describe('the certificate of the node', () => {
-  async function overTls(trusted: 'its own' | 'another' | undefined): Promise<LndNode> {
+  async function overTls(trusted: 'its own' | 'another' | undefined): Promise<LndBackend> {
     const own = selfSigned();
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-lnd-'));
     opened.defer(() => rm(directory, { recursive: true }));
@@ -260,7 +260,7 @@ describe('the report of payments', () => {
       end(response);
     };
 
-  async function collect(node: LndNode, signal = new AbortController().signal): Promise<string[]> {
+  async function collect(node: LndBackend, signal = new AbortController().signal): Promise<string[]> {
     const references: string[] = [];
     for await (const reference of node.hints(signal)) references.push(reference);
     return references;
@@ -293,7 +293,7 @@ describe('the report of payments', () => {
         yield* text;
       })();
       const lines: string[] = [];
-      for await (const each of linesOf(byCharacter, most, tooLong)) lines.push(each);
+      for await (const each of splitLines(byCharacter, most, tooLong)) lines.push(each);
       return lines;
     }
     const long = 'x'.repeat(300_000);

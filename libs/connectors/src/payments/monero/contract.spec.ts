@@ -1,5 +1,5 @@
 import { readPayments } from '#catalogue';
-import { MoneroWallet } from '#connectors';
+import { MoneroBackend } from '#connectors';
 import { coinOf, paymentBackendContract, SandboxWallet, type Taken, type Wallet } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { WalletRpc } from './wallet-rpc.ts';
@@ -14,7 +14,7 @@ const monero: Taken = {
 
 paymentBackendContract('monero-wallet-rpc', [monero], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new MoneroWallet(`${sandbox.url}/monero`, 'sandbox:sandbox');
+  const backend = new MoneroBackend(`${sandbox.url}/monero`, 'sandbox:sandbox');
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -27,7 +27,7 @@ const { MONERO_TEST_URL: url, MONERO_TEST_LOGIN: login } = process.env;
 const { MONERO_TEST_PAYER_URL: payerUrl, MONERO_TEST_NODE_URL: nodeUrl, MONERO_TEST_MINER: miner } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new MoneroWallet(url, login);
+    const backend = new MoneroBackend(url, login);
     const payer = payerUrl === undefined ? undefined : new WalletRpc(payerUrl, undefined);
     const close = async () => {
       await payer?.close();

@@ -5,13 +5,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 /** What a server wants to have proved. */
-export interface Challenge {
+export interface DigestChallenge {
   readonly realm: string;
   readonly nonce: string;
 }
 
 /** @param headers values of `WWW-Authenticate`, one challenge each */
-export function challengeIn(headers: string | readonly string[] | undefined): Challenge | undefined {
+export function parseDigestChallenge(headers: string | readonly string[] | undefined): DigestChallenge | undefined {
   for (const header of [headers ?? []].flat()) {
     const fields = fieldsOf(header);
     const { realm, nonce, algorithm = 'MD5', qop = '' } = fields;
@@ -27,10 +27,10 @@ export function challengeIn(headers: string | readonly string[] | undefined): Ch
  * @param login `user:password`
  * @param count how many requests have used the nonce, this one included
  */
-export function proofOf(
+export function createDigestAuthorization(
   login: string,
-  { realm, nonce }: Challenge,
-  { method, path, count, cnonce = randomBytes(16).toString('hex') }: Proved,
+  { realm, nonce }: DigestChallenge,
+  { method, path, count, cnonce = randomBytes(16).toString('hex') }: DigestCredentials,
 ): string {
   const colon = login.indexOf(':');
   const [user, password] = [login.slice(0, colon), login.slice(colon + 1)];
@@ -42,7 +42,7 @@ export function proofOf(
   return `Digest ${printed.join(', ')}, algorithm=MD5, qop=auth, nc=${nc}`;
 }
 
-export interface Proved {
+export interface DigestCredentials {
   readonly method: string;
   readonly path: string;
   readonly count: number;

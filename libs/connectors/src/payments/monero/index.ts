@@ -13,10 +13,10 @@ import {
   type PaymentRequest,
   UpstreamError,
 } from '#application';
-import { AnswerTooLarge } from '../backend-http.ts';
+import { ResponseTooLargeError } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { noHints } from '../no-hints.ts';
-import { type Transfer, transfersIn } from './transfers.ts';
+import { parseTransfers, type Transfer } from './transfers.ts';
 import { WalletRpc } from './wallet-rpc.ts';
 
 const ACCOUNT = 0;
@@ -37,7 +37,7 @@ export const monero: BackendKind<MoneroSettings> = {
   name: 'monero',
   takes: ({ code }, kind) => code === 'XMR' && kind === 'address',
   open: ({ moneroUrl, moneroLogin }) =>
-    moneroUrl === undefined ? undefined : new MoneroWallet(moneroUrl, moneroLogin),
+    moneroUrl === undefined ? undefined : new MoneroBackend(moneroUrl, moneroLogin),
 };
 
 /** How much of an address a reference has: enough to know one wallet's from another's. */
@@ -66,7 +66,7 @@ interface Known {
   readonly label?: unknown;
 }
 
-export class MoneroWallet implements PaymentBackend {
+export class MoneroBackend implements PaymentBackend {
   readonly name = monero.name;
   readonly batch = BATCH;
   private readonly rpc: WalletRpc;
@@ -100,7 +100,7 @@ export class MoneroWallet implements PaymentBackend {
     try {
       return await this.payments(references.map(addressIn), received);
     } catch (error) {
-      if (!(error instanceof AnswerTooLarge) || references.length < 2) throw error;
+      if (!(error instanceof ResponseTooLargeError) || references.length < 2) throw error;
     }
     // Somebody has sent one of these addresses many thousand payments. The others are to be seen all the same.
     const half = Math.ceil(references.length / 2);
@@ -128,7 +128,7 @@ export class MoneroWallet implements PaymentBackend {
     const indices = [...new Set(addresses.map(({ minor }) => minor))];
     const known = await this.known(indices);
     const asked = { account_index: ACCOUNT, subaddr_indices: indices, in: true, pool: true };
-    const transfers = transfersIn(await this.rpc.call('get_transfers', asked), ACCOUNT);
+    const transfers = parseTransfers(await this.rpc.call('get_transfers', asked), ACCOUNT);
     const byMinor = Map.groupBy(transfers, ({ minor }) => minor);
     const ours = addresses.filter((address) => isStill(address, known.get(address.minor)));
     const found = ours.flatMap((address) =>
@@ -177,7 +177,7 @@ export class MoneroWallet implements PaymentBackend {
 }
 
 function nothingOfTheFlooded(error: unknown): readonly BackendPayment[] {
-  if (error instanceof AnswerTooLarge) return [];
+  if (error instanceof ResponseTooLargeError) return [];
   throw error;
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { MoneroWallet } from '#connectors';
+import { MoneroBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
 
@@ -15,13 +15,13 @@ beforeEach(() => {
 });
 afterEach(() => opened.disposeAsync());
 
-function connect(url: string, login?: string, now?: () => number): MoneroWallet {
-  const wallet = new MoneroWallet(url, login, now);
+function connect(url: string, login?: string, now?: () => number): MoneroBackend {
+  const wallet = new MoneroBackend(url, login, now);
   opened.defer(() => wallet.close());
   return wallet;
 }
 
-const request = (wallet: MoneroWallet, topupId = 'topup') =>
+const request = (wallet: MoneroBackend, topupId = 'topup') =>
   wallet.request({
     topupId,
     coin: { code: 'XMR', name: 'Monero', decimals: 12, step: 1, currencies: {} },
@@ -130,7 +130,7 @@ describe('a wallet that answers something else', () => {
   let server: AnsweringServer;
   let results: Record<string, unknown>;
 
-  async function start(more: Record<string, unknown> = {}): Promise<MoneroWallet> {
+  async function start(more: Record<string, unknown> = {}): Promise<MoneroBackend> {
     const own = new AnsweringServer();
     server = own;
     opened.defer(() => own.close());

@@ -1,6 +1,6 @@
 /** What `get_transfers` and its like say, read as if it could be a lie. */
 import { UpstreamError } from '#application';
-import { instantIn, unitsIn } from '../exact-json.ts';
+import { parseUnits, unixSecondsToInstant } from '../exact-json.ts';
 
 export interface Transfer {
   readonly txid: string;
@@ -25,7 +25,7 @@ export interface Transfer {
  * without a block.
  * @throws UpstreamError
  */
-export function transfersIn(
+export function parseTransfers(
   { in: mined = [], pool = [] }: { readonly in?: unknown; readonly pool?: unknown },
   account: number,
 ): readonly Transfer[] {
@@ -47,8 +47,8 @@ function listIn(list: unknown): readonly Readonly<Record<string, unknown>>[] {
 function transferIn(entry: Readonly<Record<string, unknown>>, account: number): Transfer {
   const { txid, amount, confirmations = 0, timestamp, type, unlock_time, locked, double_spend_seen } = entry;
   const { major, minor } = (entry.subaddr_index ?? {}) as { readonly major?: unknown; readonly minor?: unknown };
-  const units = unitsIn(amount);
-  const receivedAt = instantIn(timestamp);
+  const units = parseUnits(amount);
+  const receivedAt = unixSecondsToInstant(timestamp);
   const isWhole = [minor, confirmations].every((each) => Number.isSafeInteger(each) && Number(each) >= 0);
   const isReadable = typeof txid === 'string' && /^[0-9a-f]{64}$/.test(txid) && isWhole && major === account;
   if (!isReadable || units === undefined || receivedAt === undefined) return unreadable();

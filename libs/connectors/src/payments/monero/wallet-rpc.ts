@@ -4,14 +4,14 @@
  * of 401 replaces it.
  */
 import { UpstreamError } from '#application';
-import { type Answered, BackendHttp } from '../backend-http.ts';
+import { BackendHttp, type BackendResponse } from '../backend-http.ts';
 import { parseExactly } from '../exact-json.ts';
-import { type Challenge, challengeIn, proofOf } from './digest.ts';
+import { createDigestAuthorization, type DigestChallenge, parseDigestChallenge } from './digest.ts';
 
 const PATH = '/json_rpc';
 
 /** The wallet answered that it cannot do what was asked: one of Monero's `WALLET_RPC_ERROR_CODE`s. */
-export class WalletRefusal extends UpstreamError {
+export class WalletRpcError extends UpstreamError {
   constructor(
     method: string,
     readonly rpcCode: unknown,
@@ -31,7 +31,7 @@ const REASONS: Readonly<Record<string, string>> = {
 export class WalletRpc {
   private readonly http: BackendHttp;
   private readonly login: string | undefined;
-  private challenge: Challenge | undefined;
+  private challenge: DigestChallenge | undefined;
   private proofs = 0;
   private turn: Promise<unknown> = Promise.resolve();
 
@@ -40,7 +40,7 @@ export class WalletRpc {
     this.login = login;
   }
 
-  /** @throws WalletRefusal, UpstreamError */
+  /** @throws WalletRpcError, UpstreamError */
   call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
     const ask = () => this.resultOf(method, params);
     const answer = this.turn.then(ask, ask);
@@ -58,25 +58,29 @@ export class WalletRpc {
       throw new UpstreamError('upstream_error', 'The Monero wallet does not accept the login', { status });
     if (status !== 200) this.http.refused(status);
     const { result, error } = this.read(text);
-    if (error) throw new WalletRefusal(method, (error as { code?: unknown }).code);
+    if (error) throw new WalletRpcError(method, (error as { code?: unknown }).code);
     if (typeof result !== 'object' || result === null) this.http.unreadable();
     return result as Readonly<Record<string, unknown>>;
   }
 
   /** Asks again where the nonce is none, or is that of another connection. */
-  private async post(body: string): Promise<Answered> {
+  private async post(body: string): Promise<BackendResponse> {
     const first = await this.send(body);
-    this.challenge = first.status === 401 ? challengeIn(first.headers['www-authenticate']) : this.challenge;
+    this.challenge = first.status === 401 ? parseDigestChallenge(first.headers['www-authenticate']) : this.challenge;
     if (first.status !== 401 || !this.challenge || this.login === undefined) return first;
     this.proofs = 0;
     return this.send(body);
   }
 
-  private send(body: string): Promise<Answered> {
+  private send(body: string): Promise<BackendResponse> {
     const { challenge, login } = this;
     const headers: Record<string, string> = { 'content-type': 'application/json' };
     if (challenge && login !== undefined) {
-      headers.authorization = proofOf(login, challenge, { method: 'POST', path: PATH, count: ++this.proofs });
+      headers.authorization = createDigestAuthorization(login, challenge, {
+        method: 'POST',
+        path: PATH,
+        count: ++this.proofs,
+      });
     }
     return this.http.ask({ method: 'POST', path: PATH, headers, body });
   }

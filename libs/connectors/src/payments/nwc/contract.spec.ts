@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
-import { NwcReceiver } from '#connectors';
+import { NwcBackend } from '#connectors';
 import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
@@ -9,7 +9,7 @@ const lightning: Taken = { coin: coinOf(readPayments(), 'BTC'), kind: 'bolt11', 
 paymentBackendContract('a wallet behind Nostr Wallet Connect', [lightning], async () => {
   const sandbox = await startSandbox({ port: 0 });
   const made = await fetch(`${sandbox.url}/nwc/wallets`, { method: 'POST' });
-  const backend = new NwcReceiver(((await made.json()) as { nwc_url: string }).nwc_url);
+  const backend = new NwcBackend(((await made.json()) as { nwc_url: string }).nwc_url);
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -20,7 +20,7 @@ paymentBackendContract('a wallet behind Nostr Wallet Connect', [lightning], asyn
 const { NWC_TEST_URL: url } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new NwcReceiver(url);
+    const backend = new NwcBackend(url);
     return { backend, close: () => backend.close() };
   };
   paymentBackendContract('a real wallet behind Nostr Wallet Connect', [lightning], open, 'without');
@@ -31,7 +31,7 @@ describe('a wallet of our own', () => {
   const SECRET = 'a7'.repeat(32);
 
   test('that cannot be reached, wherever its relay is, is no answer', async () => {
-    const backend = new NwcReceiver(`nostr+walletconnect://${PUBKEY}?relay=ws://127.0.0.1:1&secret=${SECRET}`);
+    const backend = new NwcBackend(`nostr+walletconnect://${PUBKEY}?relay=ws://127.0.0.1:1&secret=${SECRET}`);
     await expect(backend.look(['ab'.repeat(32)])).rejects.toMatchObject({
       name: 'UpstreamError',
       code: 'upstream_unavailable',
@@ -39,7 +39,7 @@ describe('a wallet of our own', () => {
   });
 
   test('that is written wrongly stops the start, and is not repeated', () => {
-    const open = () => new NwcReceiver(`nostr+walletconnect://${PUBKEY}?secret=${SECRET}`);
+    const open = () => new NwcBackend(`nostr+walletconnect://${PUBKEY}?secret=${SECRET}`);
     expect(open).toThrow('NWC_RECEIVE_URL must name from 1 to 4 relays');
     expect(open).not.toThrow(SECRET);
   });

@@ -12,11 +12,11 @@ import {
   UpstreamError,
 } from '#application';
 import { resolveByDns } from '../../http/public-address.ts';
-import { type ConnectionString, readConnectionString } from '../../wallets/nwc/connection-string.ts';
-import { type Ask, converse } from '../../wallets/nwc/conversation.ts';
+import { type ConnectionString, parseConnectionString } from '../../wallets/nwc/connection-string.ts';
+import { type SendWalletRequest, withWalletSession } from '../../wallets/nwc/conversation.ts';
 import { Nip47Error } from '../../wallets/nwc/nip47.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { instantIn } from '../exact-json.ts';
+import { unixSecondsToInstant } from '../exact-json.ts';
 import { isHex32 } from '../lightning.ts';
 import { noHints } from '../no-hints.ts';
 
@@ -31,10 +31,10 @@ export interface NwcReceiveSettings {
 export const nwc: BackendKind<NwcReceiveSettings> = {
   name: 'nwc',
   takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
-  open: ({ nwcReceiveUrl }) => (nwcReceiveUrl === undefined ? undefined : new NwcReceiver(nwcReceiveUrl)),
+  open: ({ nwcReceiveUrl }) => (nwcReceiveUrl === undefined ? undefined : new NwcBackend(nwcReceiveUrl)),
 };
 
-export class NwcReceiver implements PaymentBackend {
+export class NwcBackend implements PaymentBackend {
   readonly name = nwc.name;
   readonly batch = BATCH;
   private readonly wallet: ConnectionString;
@@ -66,10 +66,10 @@ export class NwcReceiver implements PaymentBackend {
   async close(): Promise<void> {}
 
   /** Its relays are the operator's choice, so they may be anywhere. */
-  private async converse<T>(talk: (ask: Ask) => Promise<T>): Promise<T> {
+  private async converse<T>(talk: (ask: SendWalletRequest) => Promise<T>): Promise<T> {
     const { wallet } = this;
     try {
-      return await converse(wallet, { resolve: resolveByDns, admitted: wallet.relays }, talk);
+      return await withWalletSession(wallet, { resolve: resolveByDns, admitted: wallet.relays }, talk);
     } catch (cause) {
       if (cause instanceof UpstreamError) throw cause;
       const why = cause instanceof Nip47Error ? `answers ${cause.code}` : 'cannot be reached';
@@ -79,7 +79,7 @@ export class NwcReceiver implements PaymentBackend {
 }
 
 /** @returns undefined where nothing has come */
-async function lookUp(reference: string, ask: Ask): Promise<BackendPayment | undefined> {
+async function lookUp(reference: string, ask: SendWalletRequest): Promise<BackendPayment | undefined> {
   const found = await ask('lookup_invoice', { payment_hash: reference }).catch((error: unknown) => {
     if (error instanceof Nip47Error && error.code === 'NOT_FOUND') return undefined;
     throw error;
@@ -89,7 +89,7 @@ async function lookUp(reference: string, ask: Ask): Promise<BackendPayment | und
   if (hash !== reference || (type !== undefined && type !== 'incoming')) throw unreadable();
   const isSettled = state === undefined ? Number(settled ?? 0) > 0 : state === 'settled';
   if (!isSettled) return undefined;
-  const receivedAt = instantIn(settled);
+  const receivedAt = unixSecondsToInstant(settled);
   if (!Number.isSafeInteger(amount) || Number(amount) <= 0 || receivedAt === undefined) throw unreadable();
   return { reference, id: reference, units: BigInt(Number(amount)), confirmations: 'final', receivedAt };
 }
@@ -97,7 +97,7 @@ async function lookUp(reference: string, ask: Ask): Promise<BackendPayment | und
 function connectionIn(url: string): ConnectionString {
   const relays = new URLSearchParams(url.replace(/^[^?]*\??/, '')).getAll('relay').map((each) => each.trim());
   try {
-    return readConnectionString(
+    return parseConnectionString(
       url,
       relays.filter((each) => URL.canParse(each)),
     );

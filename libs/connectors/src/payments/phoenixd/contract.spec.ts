@@ -1,5 +1,5 @@
 import { readPayments } from '#catalogue';
-import { Phoenixd } from '#connectors';
+import { PhoenixdBackend } from '#connectors';
 import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
@@ -12,7 +12,7 @@ const lightning: Taken = {
 
 paymentBackendContract('phoenixd', [lightning], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new Phoenixd(`${sandbox.url}/phoenixd`, 'password', undefined);
+  const backend = new PhoenixdBackend(`${sandbox.url}/phoenixd`, 'password', undefined);
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -23,7 +23,7 @@ paymentBackendContract('phoenixd', [lightning], async () => {
 const { PHOENIXD_TEST_URL: url, PHOENIXD_TEST_PASSWORD: password = '' } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new Phoenixd(url, password, undefined);
+    const backend = new PhoenixdBackend(url, password, undefined);
     return { backend, close: () => backend.close() };
   };
   paymentBackendContract('a real phoenixd', [lightning], open, 'without');

@@ -16,8 +16,8 @@ import {
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { jsonIn } from '../exact-json.ts';
-import { answeredForAnother, isHex32, lookOneByOne } from '../lightning.ts';
+import { parseBackendJson } from '../exact-json.ts';
+import { fetchInvoicesOneByOne, isHex32, mismatchedInvoiceError } from '../lightning.ts';
 import { noHints } from '../no-hints.ts';
 
 const MSAT_PER_SAT = 1_000n;
@@ -35,11 +35,11 @@ export const phoenixd: BackendKind<PhoenixdSettings> = {
   takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open({ phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret }) {
     if (phoenixdUrl === undefined || phoenixdPassword === undefined) return undefined;
-    return new Phoenixd(phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret);
+    return new PhoenixdBackend(phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret);
   },
 };
 
-export class Phoenixd implements PaymentBackend {
+export class PhoenixdBackend implements PaymentBackend {
   readonly name = phoenixd.name;
   /** It looks up one payment by its hash at a time. */
   readonly batch = 1;
@@ -71,9 +71,9 @@ export class Phoenixd implements PaymentBackend {
   }
 
   look(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    return lookOneByOne(references, async (reference) => {
+    return fetchInvoicesOneByOne(references, async (reference) => {
       const found = await this.ask('GET', `/payments/incoming/${reference}`);
-      if (found && found.paymentHash !== reference) throw answeredForAnother();
+      if (found && found.paymentHash !== reference) throw mismatchedInvoiceError();
       return found?.isPaid === true ? paymentOf(reference, found) : undefined;
     });
   }
@@ -128,6 +128,6 @@ function paymentOf(reference: string, found: Readonly<Record<string, unknown>>):
 }
 
 function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  const value = jsonIn(text);
+  const value = parseBackendJson(text);
   return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;
 }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { Phoenixd } from '#connectors';
+import { PhoenixdBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
 
@@ -12,13 +12,13 @@ beforeEach(() => {
 });
 afterEach(() => opened.disposeAsync());
 
-function connect(url: string, secret: string | undefined = 'hook'): Phoenixd {
-  const node = new Phoenixd(url, 'hush', secret);
+function connect(url: string, secret: string | undefined = 'hook'): PhoenixdBackend {
+  const node = new PhoenixdBackend(url, 'hush', secret);
   opened.defer(() => node.close());
   return node;
 }
 
-const request = (node: Phoenixd) =>
+const request = (node: PhoenixdBackend) =>
   node.request({
     topupId: 'topup',
     coin: { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1000, currencies: {} },
@@ -140,7 +140,7 @@ describe('a web hook', () => {
   });
 
   test('is never believed where no secret is configured, also not one signed with nothing', () => {
-    const open = new Phoenixd('http://127.0.0.1:1', 'hush', undefined);
+    const open = new PhoenixdBackend('http://127.0.0.1:1', 'hush', undefined);
     opened.defer(() => open.close());
     expect(open.notified(signed(BODY))).toBeUndefined();
   });
@@ -148,7 +148,7 @@ describe('a web hook', () => {
 
 describe('a node that answers something else', () => {
   let server: AnsweringServer;
-  async function start(answer: unknown, status = 200): Promise<Phoenixd> {
+  async function start(answer: unknown, status = 200): Promise<PhoenixdBackend> {
     const own = new AnsweringServer();
     server = own;
     opened.defer(() => own.close());

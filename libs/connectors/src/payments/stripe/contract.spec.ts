@@ -1,5 +1,5 @@
 import { readPayments } from '#catalogue';
-import { StripeAccount } from '#connectors';
+import { StripeBackend } from '#connectors';
 import { coinOf, paymentBackendContract, type Taken } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
@@ -8,7 +8,7 @@ const CARD: readonly Taken[] = [{ coin: coinOf(readPayments(), 'USD'), kind: 'pa
 paymentBackendContract('Stripe', CARD, async () => {
   const sandbox = await startSandbox({ port: 0 });
   const settings = { stripeKey: 'sk_test_sandbox', stripeUrl: sandbox.url, stripeWebhookSecret: undefined };
-  const backend = new StripeAccount(settings);
+  const backend = new StripeBackend(settings);
   const act = async (page: string, what: string) => {
     const session = page.split('/').at(-1) ?? '';
     const body = JSON.stringify({ do: what });
@@ -33,7 +33,7 @@ const { STRIPE_TEST_KEY: stripeKey } = process.env;
 if (stripeKey) {
   const stripeUrl = 'https://api.stripe.com';
   const open = async () => {
-    const backend = new StripeAccount({ stripeKey, stripeUrl, stripeWebhookSecret: undefined });
+    const backend = new StripeBackend({ stripeKey, stripeUrl, stripeWebhookSecret: undefined });
     return { backend, close: () => backend.close() };
   };
   paymentBackendContract('a real account of Stripe', CARD, open, 'without');

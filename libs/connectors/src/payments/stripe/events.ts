@@ -21,12 +21,12 @@ export const EVENT_TYPES: readonly string[] = [
 ];
 
 /** The session, or the payment behind one. */
-export interface Reported {
+export interface StripeEventSubject {
   readonly session?: string;
   readonly intent?: string;
 }
 
-export function reportedIn({ type, data }: Stripe.Event): Reported {
+export function parseStripeEvent({ type, data }: Stripe.Event): StripeEventSubject {
   const about: Readonly<Record<string, unknown>> = { ...data?.object };
   if (!EVENT_TYPES.includes(type)) return {};
   if (type.startsWith('checkout.session.')) return typeof about.id === 'string' ? { session: about.id } : {};

@@ -15,9 +15,15 @@ import {
   type WebhookRequest,
 } from '#application';
 import type { BackendKind } from '../backend-kind.ts';
-import { EVENT_TYPES, type Reported, reportedIn } from './events.ts';
+import { EVENT_TYPES, parseStripeEvent, type StripeEventSubject } from './events.ts';
 import { BoundedHttp } from './limited-http.ts';
-import { assertAsAsked, isUnderWay, type Paid, paymentIn, Unbelievable } from './responses.ts';
+import {
+  assertSessionMatches,
+  ImplausibleStripeResponseError,
+  isProcessing,
+  type PaidSession,
+  parseSessionPayment,
+} from './responses.ts';
 
 const TIMEOUT_MS = 10_000;
 /** Stripe takes sessions of half an hour to a day. A top-up that expires sooner is credited all the same. */
@@ -46,10 +52,10 @@ export const stripe: BackendKind<StripeSettings> = {
   name: 'stripe',
   takes: ({ code }, kind) => kind === 'page' && code === 'USD',
   open: ({ stripeKey, ...settings }) =>
-    stripeKey === undefined ? undefined : new StripeAccount({ stripeKey, ...settings }),
+    stripeKey === undefined ? undefined : new StripeBackend({ stripeKey, ...settings }),
 };
 
-export class StripeAccount implements PaymentBackend {
+export class StripeBackend implements PaymentBackend {
   readonly name = stripe.name;
   readonly batch = 1;
   private readonly http: BoundedHttp;
@@ -81,7 +87,7 @@ export class StripeAccount implements PaymentBackend {
     const key = { idempotencyKey: `countinghouse-${topupId}`, maxNetworkRetries: 2 };
     const session = await this.ask((api) => api.checkout.sessions.create(terms, key));
     return believing(() => {
-      assertAsAsked(session, { topupId, units });
+      assertSessionMatches(session, { topupId, units });
       return { reference: session.id, destination: { kind: 'page', value: pageOf(session) } };
     });
   }
@@ -100,7 +106,7 @@ export class StripeAccount implements PaymentBackend {
     while (!signal.aborted) {
       const events = await this.eventsAfter(last, since);
       last = events[0]?.id ?? last;
-      for (const reference of await this.sessionsOf(events.toReversed().map(reportedIn))) yield reference;
+      for (const reference of await this.sessionsOf(events.toReversed().map(parseStripeEvent))) yield reference;
       await delay(EVENTS_EVERY_MS, undefined, { signal }).catch(() => {});
     }
   }
@@ -116,7 +122,7 @@ export class StripeAccount implements PaymentBackend {
     } catch {
       return undefined; // signed by somebody else, or too long ago, or no JSON
     }
-    return this.sessionsOf([reportedIn(event)]);
+    return this.sessionsOf([parseStripeEvent(event)]);
   }
 
   close(): Promise<void> {
@@ -126,20 +132,20 @@ export class StripeAccount implements PaymentBackend {
   private async paymentOf(reference: string): Promise<readonly BackendPayment[]> {
     const session = await this.found((api) => api.checkout.sessions.retrieve(reference, { expand: EXPANDED }));
     if (!session) return []; // of another account than that of our key, which the operator has changed
-    const paid = believing(() => paymentIn(session, reference));
-    if (!paid) return isUnderWay(session) ? [underWay(session, reference)] : [];
+    const paid = believing(() => parseSessionPayment(session, reference));
+    if (!paid) return isProcessing(session) ? [underWay(session, reference)] : [];
     const [refunds, disputes] = [await this.refundsOf(paid), await this.disputesOf(paid)];
     return believing(() => [paid.withChanges(refunds, disputes)]);
   }
 
   /** With what each has moved; the session itself has only the first few. */
-  private async refundsOf({ intent, hasRefunds }: Paid): Promise<readonly Stripe.Refund[]> {
+  private async refundsOf({ intent, hasRefunds }: PaidSession): Promise<readonly Stripe.Refund[]> {
     if (!hasRefunds) return [];
     const params = { payment_intent: intent, limit: ALL, expand: ['data.balance_transaction'] };
     return this.ask((api) => api.refunds.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
   }
 
-  private async disputesOf({ intent, isDisputed }: Paid): Promise<readonly Stripe.Dispute[]> {
+  private async disputesOf({ intent, isDisputed }: PaidSession): Promise<readonly Stripe.Dispute[]> {
     if (!isDisputed) return [];
     const params = { payment_intent: intent, limit: ALL };
     return this.ask((api) => api.disputes.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
@@ -154,7 +160,7 @@ export class StripeAccount implements PaymentBackend {
   }
 
   /** The sessions that events are about, each once. One that is about a charge names its payment, by which it is found. */
-  private async sessionsOf(reported: readonly Reported[]): Promise<readonly string[]> {
+  private async sessionsOf(reported: readonly StripeEventSubject[]): Promise<readonly string[]> {
     const sessions = new Set(reported.flatMap(({ session }) => (session === undefined ? [] : [session])));
     const intents = new Set(reported.flatMap(({ intent }) => (intent === undefined ? [] : [intent])));
     for (const payment_intent of intents) {
@@ -202,17 +208,17 @@ function underWay({ amount_total, created }: Stripe.Checkout.Session, reference:
   return { reference, id: reference, units: BigInt(amount_total ?? 0), confirmations: 'pending', receivedAt };
 }
 
-/** @throws Unbelievable */
+/** @throws ImplausibleStripeResponseError */
 function pageOf({ url }: Stripe.Checkout.Session): string {
   if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
-  throw new Unbelievable('has no page to pay on');
+  throw new ImplausibleStripeResponseError('has no page to pay on');
 }
 
 function believing<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    if (!(error instanceof Unbelievable)) throw error;
+    if (!(error instanceof ImplausibleStripeResponseError)) throw error;
     throw new UpstreamError('upstream_error', `What Stripe answered ${error.message}`);
   }
 }

@@ -1,6 +1,6 @@
 /** The way to Stripe of its own library, which would read an answer without an end until the process has no memory left. */
 import type { Stripe } from 'stripe';
-import { type Answered, BackendHttp } from '../backend-http.ts';
+import { BackendHttp, type BackendResponse } from '../backend-http.ts';
 
 type Client = NonNullable<NonNullable<ConstructorParameters<typeof Stripe>[1]>['httpClient']>;
 type Response = Awaited<ReturnType<Client['makeRequest']>>;
@@ -37,7 +37,7 @@ export class BoundedHttp implements Client {
   }
 }
 
-function responseOf({ status, headers, text }: Answered): Response {
+function responseOf({ status, headers, text }: BackendResponse): Response {
   return {
     getStatusCode: () => status,
     getHeaders: () => headers as ReturnType<Response['getHeaders']>,

@@ -10,16 +10,16 @@ import type { PaymentAdjustment } from '#domain';
 const CURRENCY = 'usd';
 
 /** An answer that cannot be true. The message goes on: what Stripe answered … */
-export class Unbelievable extends Error {}
+export class ImplausibleStripeResponseError extends Error {}
 
 /** What a session was made with. */
-export interface Terms {
+export interface RequestedSession {
   readonly topupId: string;
   readonly units: bigint;
 }
 
 /** A session that is paid. */
-export interface Paid {
+export interface PaidSession {
   /** The payment intent. */
   readonly intent: string;
   readonly hasRefunds: boolean;
@@ -27,27 +27,27 @@ export interface Paid {
   withChanges(refunds: readonly Stripe.Refund[], disputes: readonly Stripe.Dispute[]): BackendPayment;
 }
 
-/** @throws Unbelievable unless the session is for exactly what was asked for */
-export function assertAsAsked(session: Stripe.Checkout.Session, { topupId, units }: Terms): void {
+/** @throws ImplausibleStripeResponseError unless the session is for exactly what was asked for */
+export function assertSessionMatches(session: Stripe.Checkout.Session, { topupId, units }: RequestedSession): void {
   const { client_reference_id, metadata, mode } = session;
   assertExact(session);
   const isOurs = client_reference_id === topupId && metadata?.topup === topupId && mode === 'payment';
   if (!isOurs || metadata?.cents !== units.toString())
-    throw new Unbelievable('is a session for something else than was asked');
+    throw new ImplausibleStripeResponseError('is a session for something else than was asked');
 }
 
 /** The customer has done what there is to do, and the money has not come: it takes days with some ways to pay. */
-export function isUnderWay({ status, payment_status, payment_intent }: Stripe.Checkout.Session): boolean {
+export function isProcessing({ status, payment_status, payment_intent }: Stripe.Checkout.Session): boolean {
   const intent = expanded(payment_intent);
   return status === 'complete' && payment_status === 'unpaid' && intent?.status === 'processing';
 }
 
 /**
  * @returns undefined while it is not paid
- * @throws Unbelievable when it was paid otherwise than was asked for
+ * @throws ImplausibleStripeResponseError when it was paid otherwise than was asked for
  */
-export function paymentIn(session: Stripe.Checkout.Session, reference: string): Paid | undefined {
-  if (session.id !== reference) throw new Unbelievable('is another session than was asked for');
+export function parseSessionPayment(session: Stripe.Checkout.Session, reference: string): PaidSession | undefined {
+  if (session.id !== reference) throw new ImplausibleStripeResponseError('is another session than was asked for');
   if (session.payment_status === 'unpaid') return undefined;
   const intent = expanded(session.payment_intent);
   const charge = expanded(intent?.latest_charge);
@@ -59,7 +59,8 @@ export function paymentIn(session: Stripe.Checkout.Session, reference: string): 
     charge?.amount_captured === cents &&
     charge.currency === CURRENCY &&
     charge.paid;
-  if (!isWhole) throw new Unbelievable(`says of ${reference} that it is paid, and not with what was asked for`);
+  if (!isWhole)
+    throw new ImplausibleStripeResponseError(`says of ${reference} that it is paid, and not with what was asked for`);
   const payment: BackendPayment = {
     ...{ reference, id: reference, units: BigInt(cents), confirmations: 'final' },
     receivedAt: new Date(charge.created * 1000).toISOString(),
@@ -83,11 +84,13 @@ export function paymentIn(session: Stripe.Checkout.Session, reference: string): 
   };
 }
 
-/** @returns what is to be paid for the session, which nothing was added to and nothing taken from @throws Unbelievable */
+/** @returns what is to be paid for the session, which nothing was added to and nothing taken from @throws ImplausibleStripeResponseError */
 function assertExact(session: Stripe.Checkout.Session): number {
   const { amount_total, currency, id } = session;
   if (amount_total !== null && isExact(session)) return amount_total;
-  throw new Unbelievable(`says of ${id} that it is for ${amount_total} ${currency}, which nobody asked for`);
+  throw new ImplausibleStripeResponseError(
+    `says of ${id} that it is for ${amount_total} ${currency}, which nobody asked for`,
+  );
 }
 
 function isExact(session: Stripe.Checkout.Session): boolean {
@@ -106,7 +109,7 @@ const byTime = (one: Dated, other: Dated) => one.at - other.at;
 /** What a person refunds may fail later: then the customer has the credit again. */
 function refunded({ id, amount, status, currency, created: at }: Stripe.Refund): readonly Dated[] {
   if (status === 'requires_action') return []; // nothing has moved
-  if (currency !== CURRENCY) throw new Unbelievable(`says of ${id} that it is in another currency`);
+  if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`says of ${id} that it is in another currency`);
   const taken: Dated = { at, change: { id, units: BigInt(-amount), why: 'refunded' } };
   if (status !== 'failed' && status !== 'canceled') return [taken];
   return [taken, { at, change: { id: `${id}:${status}`, units: BigInt(amount), why: `refund ${status}` } }];
@@ -114,7 +117,7 @@ function refunded({ id, amount, status, currency, created: at }: Stripe.Refund):
 
 /** Money moves when a dispute begins, and again when it is won; while it is only an inquiry, none does. */
 function disputed({ id, balance_transactions, currency, amount }: Stripe.Dispute): readonly Dated[] {
-  if (currency !== CURRENCY) throw new Unbelievable(`says of ${id} that it is in another currency`);
+  if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`says of ${id} that it is in another currency`);
   return balance_transactions
     .filter((moved) => moved.amount !== 0)
     .map((moved) => {

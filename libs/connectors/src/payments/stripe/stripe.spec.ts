@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Stripe } from 'stripe';
 import { readPayments } from '#catalogue';
-import { StripeAccount } from '#connectors';
+import { StripeBackend } from '#connectors';
 import { coinOf } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { type Answering, AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
@@ -12,7 +12,7 @@ const SECRET = 'whsec_planted';
 const USD = coinOf(readPayments(), 'USD');
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
-let backend: StripeAccount;
+let backend: StripeBackend;
 let opened: AsyncDisposableStack;
 beforeEach(async () => {
   opened = new AsyncDisposableStack();
@@ -22,8 +22,8 @@ beforeEach(async () => {
 });
 afterEach(() => opened.disposeAsync());
 
-function connect(stripeUrl: string, stripeWebhookSecret: string | undefined = SECRET): StripeAccount {
-  const account = new StripeAccount({ stripeKey: KEY, stripeUrl, stripeWebhookSecret });
+function connect(stripeUrl: string, stripeWebhookSecret: string | undefined = SECRET): StripeBackend {
+  const account = new StripeBackend({ stripeKey: KEY, stripeUrl, stripeWebhookSecret });
   opened.defer(() => account.close());
   return account;
 }
@@ -249,7 +249,7 @@ describe('a web hook', () => {
     expect(await backend.notified(hook)).toEqual(['cs_1']);
     expect(await backend.notified({ headers: {}, body })).toBeUndefined();
     expect(await backend.notified({ ...hook, body: Buffer.from(payload.replace('cs_1', 'cs_2')) })).toBeUndefined();
-    const account = new StripeAccount({ stripeKey: KEY, stripeUrl: sandbox.url, stripeWebhookSecret: undefined });
+    const account = new StripeBackend({ stripeKey: KEY, stripeUrl: sandbox.url, stripeWebhookSecret: undefined });
     expect(await account.notified(hook)).toBeUndefined();
   });
 });

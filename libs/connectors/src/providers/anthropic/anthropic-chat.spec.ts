@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ChatCall, Completion, CompletionStream } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { VendorHttp } from '../../http/provider-http.ts';
+import { ProviderHttp } from '../../http/provider-http.ts';
 import { anthropic } from './index.ts';
 
 const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };
 const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic', created: 7 };
 
 const anthropicAt = (baseUrl: string) =>
-  anthropic({ http: new VendorHttp(baseUrl, timeouts, 'any'), credential: 'any' });
+  anthropic({ http: new ProviderHttp(baseUrl, timeouts, 'any'), credential: 'any' });
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let chat: ReturnType<typeof anthropic>;

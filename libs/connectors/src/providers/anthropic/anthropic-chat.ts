@@ -5,9 +5,9 @@ import {
   type CompletionStream,
   UpstreamError,
 } from '#application';
-import { type HttpEndpoint, refusal } from '../../http/json-http-client.ts';
+import { type JsonHttpClient, toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import type { Headers } from '../../http/stream-relay.ts';
-import type { Fields } from './body.ts';
+import type { JsonObject } from './body.ts';
 import { MessageEvents } from './message-events.ts';
 import { messagesRequest } from './request.ts';
 import { wholeAnswer } from './response.ts';
@@ -24,7 +24,7 @@ const OVERLOADED = 529;
 export class AnthropicChat {
   /** @param defaultMaxTokens output tokens at most where the request names no limit */
   constructor(
-    private readonly endpoint: HttpEndpoint,
+    private readonly endpoint: JsonHttpClient,
     private readonly defaultMaxTokens = DEFAULT_MAX_TOKENS,
   ) {}
 
@@ -48,7 +48,7 @@ export class AnthropicChat {
 }
 
 /** What was said otherwise than the caller has; nothing for nothing. */
-function sampledOtherwise(body: Fields, request: Fields): AppliedSampling | undefined {
+function sampledOtherwise(body: JsonObject, request: JsonObject): AppliedSampling | undefined {
   const fields = (['temperature', 'top_p'] as const).filter(
     (field) => (body[field] ?? null) !== null && body[field] !== request[field],
   );
@@ -58,13 +58,13 @@ function sampledOtherwise(body: Fields, request: Fields): AppliedSampling | unde
 
 export function refusalOf(status: number, headers: Headers, text: string): UpstreamError {
   if (status === OVERLOADED) {
-    const { retryAfterSeconds } = refusal(status, headers, text);
+    const { retryAfterSeconds } = toUpstreamErrorFromResponse(status, headers, text);
     return new UpstreamError('upstream_unavailable', 'The upstream is overloaded; try again later', {
       status,
       retryAfterSeconds,
     });
   }
-  const failure = refusal(status, headers, text);
+  const failure = toUpstreamErrorFromResponse(status, headers, text);
   // Our own account with Anthropic is empty, which is reported as if the request were wrong. That is not the caller's business.
   if (status === 400 && /credit balance/i.test(failure.said ?? '')) {
     return new UpstreamError('upstream_error', 'The upstream does not serve us', { status });

@@ -1,7 +1,7 @@
 /** What an answer consists of, in Anthropic's words and in OpenAI's. */
 
 /** A content block of an answer. Of Anthropic's own tools only the web search is among them. */
-export type Block =
+export type AnthropicContentBlock =
   | { readonly type: 'text'; readonly text: string; readonly citations?: readonly Citation[] | null }
   | { readonly type: 'thinking'; readonly thinking: string; readonly signature?: string }
   | { readonly type: 'redacted_thinking'; readonly data: string }
@@ -42,14 +42,17 @@ export function finishReason(stopReason: string): string {
 export const FORMAT = 'anthropic-claude-v1';
 
 /** Thinking with its signature, which the caller must send back for Anthropic to go on with a tool's result. */
-export function reasoningDetail(index: number, block: Extract<Block, { type: 'thinking' | 'redacted_thinking' }>) {
+export function reasoningDetail(
+  index: number,
+  block: Extract<AnthropicContentBlock, { type: 'thinking' | 'redacted_thinking' }>,
+) {
   return block.type === 'thinking'
     ? { type: 'reasoning.text', text: block.thinking, signature: block.signature ?? null, format: FORMAT, index }
     : { type: 'reasoning.encrypted', data: block.data, format: FORMAT, index };
 }
 
 /** Sources as OpenAI's clients know them: where in the answer they stand. `content` is OpenRouter's addition. */
-export function annotationsOf(citations: readonly Citation[], start: number, end: number): readonly object[] {
+export function toAnnotations(citations: readonly Citation[], start: number, end: number): readonly object[] {
   return citations
     .filter(({ type, url }) => type === 'web_search_result_location' && typeof url === 'string')
     .map(({ url, title, cited_text }) => ({

@@ -1,11 +1,11 @@
 /** What is read of a chat request in OpenAI's shape. */
 import { type Reasoning, UpstreamError } from '#application';
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 
-export interface ChatRequestBody extends Fields {
+export interface ChatRequestBody extends JsonObject {
   readonly model?: unknown;
-  readonly messages?: readonly Fields[];
+  readonly messages?: readonly JsonObject[];
   readonly max_completion_tokens?: number | null;
   readonly max_tokens?: number | null;
   readonly n?: number | null;
@@ -14,10 +14,10 @@ export interface ChatRequestBody extends Fields {
   readonly top_k?: number | null;
   readonly stop?: string | readonly string[] | null;
   readonly user?: string | null;
-  readonly tools?: readonly Fields[] | null;
+  readonly tools?: readonly JsonObject[] | null;
   readonly tool_choice?: unknown;
   readonly parallel_tool_calls?: boolean | null;
-  readonly response_format?: Fields | null;
+  readonly response_format?: JsonObject | null;
   readonly reasoning?: Reasoning;
 }
 
@@ -30,6 +30,6 @@ export function unsupported(message: string): UpstreamError {
  * A mark for Anthropic's cache, as OpenRouter's clients set it. Always of the short life: the long one costs more than
  * what is charged for a cache write.
  */
-export function cached(mark: unknown): Fields {
+export function cached(mark: unknown): JsonObject {
   return typeof mark === 'object' && mark !== null ? { cache_control: { type: 'ephemeral' } } : {};
 }

@@ -1,4 +1,4 @@
-import type { Fields } from './body.ts';
+import type { JsonObject } from './body.ts';
 
 /** Where a schema has one more, a list of more, or more by name. */
 const ONE = ['items', 'not', 'additionalProperties'];
@@ -18,7 +18,7 @@ export function closedSchema(schema: unknown): unknown {
     if (!NAMED.includes(keyword) || typeof value !== 'object' || value === null) return [keyword, value];
     return [keyword, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closedSchema(each)]))];
   });
-  const { type, additionalProperties } = schema as Fields;
+  const { type, additionalProperties } = schema as JsonObject;
   const open = type === 'object' && typeof (additionalProperties ?? true) !== 'object';
   return { ...Object.fromEntries(closed), ...(open ? { additionalProperties: false } : {}) };
 }

@@ -1,22 +1,22 @@
 /** OpenAI's messages as Anthropic's turns. */
 import { FORMAT } from './blocks.ts';
-import { cached, type Fields, unsupported } from './body.ts';
+import { cached, type JsonObject, unsupported } from './body.ts';
 
-export interface Turn {
+export interface ConversationTurn {
   readonly role: 'user' | 'assistant';
-  readonly content: readonly Fields[];
+  readonly content: readonly JsonObject[];
 }
 
 /**
  * System messages stand apart, wherever they stood. Messages of one side that follow each other are one turn: so all
  * results of the tools that were called at once come back together, as Anthropic demands.
  */
-export function conversation(sent: readonly Fields[]): {
-  readonly system: Fields[];
-  readonly messages: Turn[];
+export function conversation(sent: readonly JsonObject[]): {
+  readonly system: JsonObject[];
+  readonly messages: ConversationTurn[];
 } {
-  const system: Fields[] = [];
-  const turns: { role: Turn['role']; content: Fields[] }[] = [];
+  const system: JsonObject[] = [];
+  const turns: { role: ConversationTurn['role']; content: JsonObject[] }[] = [];
   for (const message of sent) {
     const { role } = message;
     if (role === 'system' || role === 'developer') {
@@ -34,12 +34,12 @@ export function conversation(sent: readonly Fields[]): {
 }
 
 /** What the assistant said: its thoughts, if the caller kept them, its words, and the calls it made. */
-function spoken({ content, reasoning_details, tool_calls }: Fields): Fields[] {
+function spoken({ content, reasoning_details, tool_calls }: JsonObject): JsonObject[] {
   return [...thoughts(reasoning_details), ...blocksOf(content), ...asList(tool_calls).map(toolUse)];
 }
 
-function thoughts(details: unknown): Fields[] {
-  return asList(details).flatMap(({ type, text, signature, data, format }): Fields[] => {
+function thoughts(details: unknown): JsonObject[] {
+  return asList(details).flatMap(({ type, text, signature, data, format }): JsonObject[] => {
     // Anthropic refuses what another vendor has signed.
     if (typeof format === 'string' && format !== FORMAT) return [];
     if (type === 'reasoning.text' && signature) return [{ type: 'thinking', thinking: text ?? '', signature }];
@@ -47,8 +47,8 @@ function thoughts(details: unknown): Fields[] {
   });
 }
 
-function toolUse({ id, function: called }: Fields): Fields {
-  const { name, arguments: text } = (called ?? {}) as Fields;
+function toolUse({ id, function: called }: JsonObject): JsonObject {
+  const { name, arguments: text } = (called ?? {}) as JsonObject;
   return { type: 'tool_use', id: toolId(id), name, input: inputFrom(text) };
 }
 
@@ -60,7 +60,7 @@ function inputFrom(text: unknown): unknown {
   }
 }
 
-function result({ tool_call_id, content, is_error, cache_control }: Fields): Fields {
+function result({ tool_call_id, content, is_error, cache_control }: JsonObject): JsonObject {
   const given = typeof content === 'string' ? content : blocksOf(content);
   const failed = is_error === true ? { is_error } : {};
   return {
@@ -77,12 +77,12 @@ function toolId(id: unknown): string {
   return String(id).replace(/[^a-zA-Z0-9_-]/g, '_');
 }
 
-function blocksOf(content: unknown): Fields[] {
+function blocksOf(content: unknown): JsonObject[] {
   if (typeof content === 'string') return text(content);
   return asList(content).flatMap(block);
 }
 
-function block(part: Fields): Fields[] {
+function block(part: JsonObject): JsonObject[] {
   switch (part.type) {
     case 'text':
       return text(part.text).map((each) => ({ ...each, ...cached(part.cache_control) }));
@@ -98,24 +98,24 @@ function block(part: Fields): Fields[] {
 }
 
 /** Anthropic refuses a text without characters. */
-function text(given: unknown): Fields[] {
+function text(given: unknown): JsonObject[] {
   return typeof given === 'string' && given !== '' ? [{ type: 'text', text: given }] : [];
 }
 
-function image(given: unknown): Fields {
-  const { url } = (typeof given === 'string' ? { url: given } : (given ?? {})) as Fields;
+function image(given: unknown): JsonObject {
+  const { url } = (typeof given === 'string' ? { url: given } : (given ?? {})) as JsonObject;
   return source(url) ?? refuse('An image must be a data: URL in base64, or an http(s) URL');
 }
 
-function file(given: unknown): Fields {
-  const { file_data, filename } = (given ?? {}) as Fields;
+function file(given: unknown): JsonObject {
+  const { file_data, filename } = (given ?? {}) as JsonObject;
   const from =
     plainText(source(file_data)) ??
     refuse('A file must be given as file_data: a data: URL in base64, or an http(s) URL');
   return { source: from, ...(typeof filename === 'string' ? { title: filename } : {}) };
 }
 
-function source(url: unknown): Fields | undefined {
+function source(url: unknown): JsonObject | undefined {
   if (typeof url !== 'string') return undefined;
   if (/^https?:\/\//i.test(url)) return { type: 'url', url };
   const comma = url.indexOf(',');
@@ -124,7 +124,7 @@ function source(url: unknown): Fields | undefined {
 }
 
 /** A document of plain text is given as it reads; in base64 Anthropic takes PDF only. */
-function plainText(from: Fields | undefined): Fields | undefined {
+function plainText(from: JsonObject | undefined): JsonObject | undefined {
   if (from?.media_type !== 'text/plain') return from;
   return { type: 'text', media_type: 'text/plain', data: Buffer.from(String(from.data), 'base64').toString('utf8') };
 }
@@ -133,6 +133,6 @@ function refuse(message: string): never {
   throw unsupported(message);
 }
 
-function asList(value: unknown): readonly Fields[] {
+function asList(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
 }

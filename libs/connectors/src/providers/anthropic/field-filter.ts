@@ -3,66 +3,66 @@
  * `inference_geo`, `speed`, `container`, `mcp_servers`, and the life of a mark for the cache.
  * https://docs.claude.com/en/api/messages
  */
-import { anything, byType, fields, list } from '../../http/field-filter.ts';
+import { allowAny, allowByType, allowEach, allowFields } from '../../http/field-filter.ts';
 import { SEARCH_TOOL } from './searches.ts';
 
-const mark = fields({ type: anything });
-const source = fields({ type: anything, media_type: anything, data: anything, url: anything });
+const mark = allowFields({ type: allowAny });
+const source = allowFields({ type: allowAny, media_type: allowAny, data: allowAny, url: allowAny });
 
-const block = byType('Content parts', {
-  text: fields({ type: anything, text: anything, cache_control: mark }),
-  image: fields({ type: anything, source, cache_control: mark }),
-  document: fields({ type: anything, source, title: anything, cache_control: mark }),
-  thinking: fields({ type: anything, thinking: anything, signature: anything }),
-  redacted_thinking: fields({ type: anything, data: anything }),
-  tool_use: fields({ type: anything, id: anything, name: anything, input: anything }),
+const block = allowByType('Content parts', {
+  text: allowFields({ type: allowAny, text: allowAny, cache_control: mark }),
+  image: allowFields({ type: allowAny, source, cache_control: mark }),
+  document: allowFields({ type: allowAny, source, title: allowAny, cache_control: mark }),
+  thinking: allowFields({ type: allowAny, thinking: allowAny, signature: allowAny }),
+  redacted_thinking: allowFields({ type: allowAny, data: allowAny }),
+  tool_use: allowFields({ type: allowAny, id: allowAny, name: allowAny, input: allowAny }),
   tool_result: (value, at) => result(value, at),
 });
 
-const result = fields({
-  type: anything,
-  tool_use_id: anything,
-  content: list(block),
-  is_error: anything,
+const result = allowFields({
+  type: allowAny,
+  tool_use_id: allowAny,
+  content: allowEach(block),
+  is_error: allowAny,
   cache_control: mark,
 });
 
 /** Tools of the caller's have no type; of Anthropic's own there is the search that we have a price for. */
-const tool = byType(
+const tool = allowByType(
   'Tools',
   {
-    custom: fields({
-      name: anything,
-      description: anything,
-      input_schema: anything,
-      strict: anything,
+    custom: allowFields({
+      name: allowAny,
+      description: allowAny,
+      input_schema: allowAny,
+      strict: allowAny,
       cache_control: mark,
     }),
-    [SEARCH_TOOL]: fields({
-      type: anything,
-      name: anything,
-      max_uses: anything,
-      allowed_domains: anything,
-      blocked_domains: anything,
-      user_location: anything,
+    [SEARCH_TOOL]: allowFields({
+      type: allowAny,
+      name: allowAny,
+      max_uses: allowAny,
+      allowed_domains: allowAny,
+      blocked_domains: allowAny,
+      user_location: allowAny,
     }),
   },
   () => 'custom',
 );
 
-export const allowedMessages = fields({
-  model: anything,
-  max_tokens: anything,
-  messages: list(fields({ role: anything, content: list(block) })),
-  system: list(block),
-  tools: list(tool),
-  tool_choice: fields({ type: anything, name: anything, disable_parallel_tool_use: anything }),
-  thinking: fields({ type: anything, budget_tokens: anything, display: anything }),
-  output_config: fields({ format: anything, effort: anything }),
-  temperature: anything,
-  top_p: anything,
-  top_k: anything,
-  stop_sequences: anything,
-  metadata: fields({ user_id: anything }),
-  stream: anything,
+export const allowedMessages = allowFields({
+  model: allowAny,
+  max_tokens: allowAny,
+  messages: allowEach(allowFields({ role: allowAny, content: allowEach(block) })),
+  system: allowEach(block),
+  tools: allowEach(tool),
+  tool_choice: allowFields({ type: allowAny, name: allowAny, disable_parallel_tool_use: allowAny }),
+  thinking: allowFields({ type: allowAny, budget_tokens: allowAny, display: allowAny }),
+  output_config: allowFields({ format: allowAny, effort: allowAny }),
+  temperature: allowAny,
+  top_p: allowAny,
+  top_k: allowAny,
+  stop_sequences: allowAny,
+  metadata: allowFields({ user_id: allowAny }),
+  stream: allowAny,
 });

@@ -4,11 +4,11 @@
  */
 import { type CompletionIdentity, type FailureCode, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
-import { LIMITING, TOOK_TOO_LONG } from '../../http/json-http-client.ts';
-import { vendorIdIn } from '../../http/parse-reported.ts';
+import { MESSAGE_RATE_LIMITED, MESSAGE_TIMEOUT } from '../../http/json-http-client.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
-import { type Block, type Citation, finishReason, reasoningDetail } from './blocks.ts';
-import { mergedUsage, usageFrom } from './usage.ts';
+import { type AnthropicContentBlock, type Citation, finishReason, reasoningDetail } from './blocks.ts';
+import { mergeAnthropicUsage, parseAnthropicUsage } from './usage.ts';
 
 /** A piece of content as Anthropic prints it, with the padding that hides its size; any other print is parsed. */
 const PIECE =
@@ -19,17 +19,17 @@ const LONGEST_PIECE = 64 * 1024;
 
 /** What an error within a stream means; every other one is the upstream's own trouble. */
 const FAILURES: ReadonlyMap<unknown, readonly [FailureCode, string]> = new Map([
-  ['rate_limit_error', ['rate_limited', LIMITING]],
-  ['timeout_error', ['timeout', TOOK_TOO_LONG]],
+  ['rate_limit_error', ['rate_limited', MESSAGE_RATE_LIMITED]],
+  ['timeout_error', ['timeout', MESSAGE_TIMEOUT]],
 ]);
 
-export type Kind = 'text' | 'thinking' | 'partial_json';
+export type AnthropicBlockKind = 'text' | 'thinking' | 'partial_json';
 
 export interface Event {
   readonly type?: string;
   readonly index?: number;
   readonly message?: { readonly usage?: unknown };
-  readonly content_block?: Block;
+  readonly content_block?: AnthropicContentBlock;
   readonly delta?: {
     readonly text?: string;
     readonly thinking?: string;
@@ -46,7 +46,7 @@ export interface Event {
 
 /** A block that has started. Texts are the inside of JSON strings, in Latin-1 as they came. */
 interface OpenBlock {
-  readonly start: Block;
+  readonly start: AnthropicContentBlock;
   /** Which tool call of the answer, or which piece of its reasoning, this is. */
   readonly at: number;
   text: string;
@@ -107,7 +107,7 @@ export class MessageEvents extends EventTranslator {
 
   protected handle(json: string): string {
     const piece = json.length > LONGEST_PIECE ? null : PIECE.exec(json);
-    if (piece) return this.piece(Number(piece[1]), piece[2] as Kind, piece[3] as string);
+    if (piece) return this.piece(Number(piece[1]), piece[2] as AnthropicBlockKind, piece[3] as string);
     return this.parsed(parse(json));
   }
 
@@ -115,7 +115,7 @@ export class MessageEvents extends EventTranslator {
     switch (type) {
       case 'message_start':
         this.usageAtStart = message?.usage;
-        this.upstreamId = vendorIdIn(message);
+        this.upstreamId = parseProviderRequestId(message);
         return '';
       case 'content_block_start':
         return content_block ? this.open(index, content_block) : '';
@@ -138,7 +138,7 @@ export class MessageEvents extends EventTranslator {
 
   /** Takes what is known at the end of what was used. */
   protected used(usage: unknown): void {
-    this.reported = usageFrom(mergedUsage(this.usageAtStart, usage)) ?? this.reported;
+    this.reported = parseAnthropicUsage(mergeAnthropicUsage(this.usageAtStart, usage)) ?? this.reported;
   }
 
   protected delta(index: number, { text, thinking, partial_json, signature }: NonNullable<Event['delta']>): string {
@@ -149,7 +149,7 @@ export class MessageEvents extends EventTranslator {
     return partial_json === undefined ? '' : this.piece(index, 'partial_json', inside(partial_json));
   }
 
-  protected open(index: number, start: Block): string {
+  protected open(index: number, start: AnthropicContentBlock): string {
     const isCall = start.type === 'tool_use';
     const isThought = start.type === 'thinking' || start.type === 'redacted_thinking';
     const at = isCall ? this.calls++ : isThought ? this.thoughts++ : 0;
@@ -165,7 +165,7 @@ export class MessageEvents extends EventTranslator {
   }
 
   /** @param text the inside of a JSON string */
-  protected piece(index: number, kind: Kind, text: string): string {
+  protected piece(index: number, kind: AnthropicBlockKind, text: string): string {
     const block = this.blocks.get(index);
     if (text === '') return '';
     this.delivered += text;

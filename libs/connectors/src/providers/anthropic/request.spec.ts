@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
-import type { Fields } from './body.ts';
+import type { JsonObject } from './body.ts';
 import { messagesRequest } from './request.ts';
 
 const hello = { role: 'user', content: 'Hello' };
 const said = { role: 'user', content: [{ type: 'text', text: 'Hello' }] };
 const asked = { model: 'claude-sonnet-4-6', messages: [hello] };
-const translated = (body: Fields) => messagesRequest({ ...asked, ...body }, 4_096);
+const translated = (body: JsonObject) => messagesRequest({ ...asked, ...body }, 4_096);
 
 const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } };
 const call = (id: string, args = '{"city":"Ur"}') => {
@@ -20,7 +20,7 @@ describe('a request in the words of Anthropic', () => {
     expect(translated({})).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, messages: [said] });
   });
 
-  test.each<[string, Fields, Fields]>([
+  test.each<[string, JsonObject, JsonObject]>([
     ['the limit', { max_completion_tokens: 7 }, { max_tokens: 7 }],
     ['the limit by its old name', { max_tokens: 7 }, { max_tokens: 7 }],
     ['the temperature', { temperature: 0 }, { temperature: 0 }],
@@ -47,7 +47,7 @@ describe('a request in the words of Anthropic', () => {
     expect(translated(more)).toEqual({ ...translated({}), ...expected });
   });
 
-  test.each<[string, Fields, Fields]>([
+  test.each<[string, JsonObject, JsonObject]>([
     ['a tool', {}, {}],
     ['auto', { tool_choice: 'auto' }, { tool_choice: { type: 'auto' } }],
     ['none', { tool_choice: 'none' }, { tool_choice: { type: 'none' } }],
@@ -86,7 +86,7 @@ describe('a request in the words of Anthropic', () => {
 });
 
 describe('a conversation', () => {
-  test.each<[string, Fields[], Fields]>([
+  test.each<[string, JsonObject[], JsonObject]>([
     [
       'system and developer messages stand apart, wherever they stood',
       [{ role: 'system', content: 'A' }, hello, { role: 'developer', content: [{ type: 'text', text: 'B' }] }],
@@ -192,7 +192,7 @@ describe('a conversation', () => {
     expect(translated({ messages })).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, ...expected });
   });
 
-  test.each<[string, Fields, Fields]>([
+  test.each<[string, JsonObject, JsonObject]>([
     [
       'an image in base64',
       { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA', detail: 'low' } },
@@ -230,7 +230,7 @@ describe('thinking', () => {
   const enabled = (budget_tokens: number) => ({ type: 'enabled', budget_tokens });
   const limit = { max_completion_tokens: 10_000 };
 
-  test.each<[string, Fields, unknown]>([
+  test.each<[string, JsonObject, unknown]>([
     ['is not asked for by itself', limit, undefined],
     [
       'takes the part of the limit that the effort names',
@@ -320,7 +320,7 @@ describe('thinking of models that decide by themselves how long', () => {
     expect([request.thinking, request.output_config]).toEqual([{ type: 'enabled', budget_tokens: 2_000 }, undefined]);
   });
 
-  test.each<[string, Fields, Fields]>([
+  test.each<[string, JsonObject, JsonObject]>([
     ['is not asked for by itself', {}, {}],
     ['has the effort of the word', { effort: 'xhigh' }, { thinking, output_config: { effort: 'xhigh' } }],
     ['has the highest', { effort: 'max' }, { thinking, output_config: { effort: 'max' } }],
@@ -372,7 +372,7 @@ test('a schema whose objects are open, as OpenAI takes it, is closed, as Anthrop
 });
 
 describe('what Anthropic cannot do is refused', () => {
-  test.each<[string, Fields]>([
+  test.each<[string, JsonObject]>([
     ['several choices', { n: 2 }],
     ['sound', { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }],
     [
@@ -394,11 +394,11 @@ describe('what Anthropic cannot do is refused', () => {
 
 describe('a search of the web by Anthropic', () => {
   const search = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
-  const searching = (body: Fields, more: object = {}) =>
+  const searching = (body: JsonObject, more: object = {}) =>
     messagesRequest({ ...asked, ...body }, 4_096, { ...search, ...more });
   const tool = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
 
-  test.each<[string, Fields, object, Fields]>([
+  test.each<[string, JsonObject, object, JsonObject]>([
     ['is a tool', {}, {}, { tools: [tool] }],
     [
       'stands beside others',

@@ -1,6 +1,6 @@
 /** OpenAI's chat request in the words of Anthropic's Messages. What they have no word for is left out. */
 import type { NativeSearch } from '#application';
-import { type ChatRequestBody, cached, type Fields, unsupported } from './body.ts';
+import { type ChatRequestBody, cached, type JsonObject, unsupported } from './body.ts';
 import { closedSchema } from './closed-schema.ts';
 import { conversation } from './conversation.ts';
 import { SEARCH_TOOL, WEB_SEARCH } from './searches.ts';
@@ -42,18 +42,18 @@ export function messagesRequest(
 }
 
 /** Anthropic's temperature ends at 1, newer models refuse it together with top_p, and thinking leaves no choice. */
-function sampling({ temperature, top_p, top_k }: ChatRequestBody, fixed: boolean): Fields {
+function sampling({ temperature, top_p, top_k }: ChatRequestBody, fixed: boolean): JsonObject {
   if (fixed) return {};
   const given = (name: string, value: number | null | undefined) => ((value ?? null) === null ? {} : { [name]: value });
   const heat = (temperature ?? null) === null ? given('top_p', top_p) : { temperature: Math.min(temperature ?? 1, 1) };
   return { ...heat, ...given('top_k', top_k) };
 }
 
-function toolFrom({ type, function: declared, cache_control }: Fields): Fields {
+function toolFrom({ type, function: declared, cache_control }: JsonObject): JsonObject {
   if (type !== 'function' || typeof declared !== 'object' || declared === null) {
     throw unsupported(`This model knows tools of type "function" only, not "${type}"`);
   }
-  const { name, description, parameters, strict } = declared as Fields;
+  const { name, description, parameters, strict } = declared as JsonObject;
   return {
     name,
     ...(description ? { description } : {}),
@@ -63,7 +63,7 @@ function toolFrom({ type, function: declared, cache_control }: Fields): Fields {
   };
 }
 
-function searchTool({ maxUses, includeDomains, excludeDomains, location }: NativeSearch): Fields {
+function searchTool({ maxUses, includeDomains, excludeDomains, location }: NativeSearch): JsonObject {
   return {
     type: SEARCH_TOOL,
     name: WEB_SEARCH,
@@ -89,8 +89,8 @@ function toolChoice(wanted: unknown, parallel: boolean | null | undefined): Tool
 }
 
 /** A schema binds the answer. For `json_object` there is no word: OpenAI wants it said in the messages anyway. */
-function formatFrom(format: Fields | null | undefined): Fields | undefined {
+function formatFrom(format: JsonObject | null | undefined): JsonObject | undefined {
   if (format?.type !== 'json_schema') return undefined;
-  const { schema } = (format.json_schema ?? {}) as Fields;
+  const { schema } = (format.json_schema ?? {}) as JsonObject;
   return { type: 'json_schema', schema: closedSchema(schema) };
 }

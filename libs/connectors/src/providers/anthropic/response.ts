@@ -1,13 +1,13 @@
 /** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
 import { type Completion, type CompletionIdentity, UpstreamError } from '#application';
-import { vendorIdIn } from '../../http/parse-reported.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { wordsIn } from '../chat/partial-text.ts';
-import { annotationsOf, type Block, finishReason, reasoningDetail } from './blocks.ts';
+import { type AnthropicContentBlock, finishReason, reasoningDetail, toAnnotations } from './blocks.ts';
 import { Searches, WEB_SEARCH } from './searches.ts';
-import { usageFrom } from './usage.ts';
+import { parseAnthropicUsage } from './usage.ts';
 
 interface AnthropicMessage {
-  readonly content: readonly Block[];
+  readonly content: readonly AnthropicContentBlock[];
   readonly stop_reason: string;
   readonly stop_sequence?: string | null;
   readonly usage?: unknown;
@@ -39,8 +39,8 @@ export function wholeAnswer(
     kind: 'whole',
     language: 'chat',
     body: { ...identity, object: 'chat.completion', choices: [choice], system_fingerprint: null },
-    usage: usageFrom(usage),
-    vendorId: () => vendorIdIn(message),
+    usage: parseAnthropicUsage(usage),
+    vendorId: () => parseProviderRequestId(message),
     deliveredText: () => content.map(generated).join(''),
     ...(searched ? { searches: searchesIn(content, usage) } : {}),
   };
@@ -52,17 +52,17 @@ function parseMessage(text: string): AnthropicMessage {
     message = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
   if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
-    const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(message) };
+    const more = { status: 200, delivered: wordsIn(text), vendorId: parseProviderRequestId(message) };
     throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a message', more);
   }
   return message as AnthropicMessage;
 }
 
-function isSaid({ type }: Block): boolean {
+function isSaid({ type }: AnthropicContentBlock): boolean {
   return type !== 'thinking' && type !== 'redacted_thinking';
 }
 
-function messageOf(content: readonly Block[]) {
+function messageOf(content: readonly AnthropicContentBlock[]) {
   const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
   const reasoning = content.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
   const details = content
@@ -82,17 +82,17 @@ function messageOf(content: readonly Block[]) {
 }
 
 /** Each text's sources, by where it stands among all texts. */
-function annotationsIn(content: readonly Block[]): readonly object[] {
+function annotationsIn(content: readonly AnthropicContentBlock[]): readonly object[] {
   let length = 0;
   return content.flatMap((block) => {
     if (block.type !== 'text') return [];
     const start = length;
     length += block.text.length;
-    return annotationsOf(block.citations ?? [], start, length);
+    return toAnnotations(block.citations ?? [], start, length);
   });
 }
 
-function searchesIn(content: readonly Block[], usage: unknown): Completion['searches'] {
+function searchesIn(content: readonly AnthropicContentBlock[], usage: unknown): Completion['searches'] {
   const searches = new Searches();
   for (const block of content) {
     if (block.type === 'server_tool_use' && block.name === WEB_SEARCH) searches.begin(block.id, block.input);
@@ -102,11 +102,11 @@ function searchesIn(content: readonly Block[], usage: unknown): Completion['sear
   return { notes: searches.notes, invoiced: searches.invoiced };
 }
 
-function toolCall({ id, name, input }: Extract<Block, { type: 'tool_use' }>) {
+function toolCall({ id, name, input }: Extract<AnthropicContentBlock, { type: 'tool_use' }>) {
   return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
 }
 
-function generated(block: Block): string {
+function generated(block: AnthropicContentBlock): string {
   if (block.type === 'text') return block.text;
   if (block.type === 'thinking') return block.thinking;
   return block.type === 'tool_use' ? block.name + JSON.stringify(block.input ?? {}) : '';

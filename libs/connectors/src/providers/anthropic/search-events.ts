@@ -1,12 +1,12 @@
 import type { SearchStatus } from '#application';
-import { NO_EVENTS, type Pass } from '../../http/stream-relay.ts';
-import { annotationsOf, type Block, type Citation } from './blocks.ts';
-import { type Event, type Kind, MessageEvents } from './message-events.ts';
+import { type ForwardEvents, NO_EVENTS } from '../../http/stream-relay.ts';
+import { type AnthropicContentBlock, type Citation, toAnnotations } from './blocks.ts';
+import { type AnthropicBlockKind, type Event, MessageEvents } from './message-events.ts';
 import { Searches, WEB_SEARCH } from './searches.ts';
 
 /** A block that is looked into: the query of a search, or a text with its sources. */
 interface Watched {
-  readonly start: Block;
+  readonly start: AnthropicContentBlock;
   /** The inside of a JSON string, in Latin-1. */
   text: string;
   readonly citations: Citation[];
@@ -25,7 +25,7 @@ export class SearchEvents extends MessageEvents {
   }
 
   /** A search is passed on where it stands between the events. */
-  protected override translate(events: readonly string[], pass: Pass): void {
+  protected override translate(events: readonly string[], pass: ForwardEvents): void {
     for (const event of events) {
       super.translate([event], pass);
       for (const note of this.notes) pass(NO_EVENTS, note);
@@ -33,7 +33,7 @@ export class SearchEvents extends MessageEvents {
     }
   }
 
-  protected override open(index: number, start: Block): string {
+  protected override open(index: number, start: AnthropicContentBlock): string {
     if (start.type === 'web_search_tool_result') {
       this.notes.push(this.searches.end(start));
       return '';
@@ -43,7 +43,7 @@ export class SearchEvents extends MessageEvents {
     return super.open(index, start);
   }
 
-  protected override piece(index: number, kind: Kind, text: string): string {
+  protected override piece(index: number, kind: AnthropicBlockKind, text: string): string {
     const watched = this.watched.get(index);
     if (watched) watched.text += text;
     return watched?.start.type === 'server_tool_use' ? '' : super.piece(index, kind, text);
@@ -67,7 +67,7 @@ export class SearchEvents extends MessageEvents {
     }
     const from = this.length;
     this.length += said.length;
-    const annotations = annotationsOf(citations, from, this.length);
+    const annotations = toAnnotations(citations, from, this.length);
     return annotations.length === 0 ? closed : closed + this.deltaChunk({ annotations });
   }
 

@@ -1,6 +1,6 @@
 /** Searches that Anthropic makes by itself: as they stand in an answer, and as they are reported. */
 import type { SearchStatus } from '#application';
-import { tokenCount } from '../../http/parse-reported.ts';
+import { parseTokenCount } from '../../http/parse-reported.ts';
 import type { SearchResultBlock } from './blocks.ts';
 
 /** The name of Anthropic's tool; no other tool of a request may have it. */
@@ -38,7 +38,7 @@ export class Searches {
   /** Takes a usage that may say how many searches are invoiced. */
   report(usage: unknown): void {
     const { server_tool_use: own } = (usage ?? {}) as { server_tool_use?: { web_search_requests?: unknown } | null };
-    this.reported = tokenCount(own?.web_search_requests) ?? this.reported;
+    this.reported = parseTokenCount(own?.web_search_requests) ?? this.reported;
   }
 
   get notes(): readonly SearchStatus[] {

@@ -1,7 +1,7 @@
 /** How a model is to think, from the caller's reasoning settings. */
 import type { Reasoning } from '#application';
 import { budgetFor, effortFor } from '../chat/effort.ts';
-import type { ChatRequestBody, Fields } from './body.ts';
+import type { ChatRequestBody, JsonObject } from './body.ts';
 
 /** Anthropic's smallest budget. */
 const LEAST = 1_024;
@@ -19,7 +19,7 @@ interface Circumstances {
 
 export interface Thinking {
   /** Undefined where the model is not to think, or cannot. */
-  readonly thinking?: Fields;
+  readonly thinking?: JsonObject;
   /** For `output_config`. */
   readonly effort?: string;
 }

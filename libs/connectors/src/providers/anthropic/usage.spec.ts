@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type TokenCounts, tokensOf } from '#testing';
-import { mergedUsage, usageFrom } from './usage.ts';
+import { mergeAnthropicUsage, parseAnthropicUsage } from './usage.ts';
 
 describe('usage is split into classes that have no token in common', () => {
   test.each<[string, object, TokenCounts]>([
@@ -44,11 +44,11 @@ describe('usage is split into classes that have no token in common', () => {
       [9, 0, 0, 2, 0],
     ],
   ])('%s', (_, reported, expected) => {
-    expect(usageFrom(reported)).toEqual(tokensOf(expected));
+    expect(parseAnthropicUsage(reported)).toEqual(tokensOf(expected));
   });
 
   test('an explicit zero is a value', () => {
-    expect(usageFrom({ input_tokens: 0, output_tokens: 0 })).toEqual(tokensOf([0, 0, 0, 0, 0]));
+    expect(parseAnthropicUsage({ input_tokens: 0, output_tokens: 0 })).toEqual(tokensOf([0, 0, 0, 0, 0]));
   });
 
   test.each([
@@ -62,7 +62,7 @@ describe('usage is split into classes that have no token in common', () => {
     { input_tokens: 2 ** 53, output_tokens: 2 },
     { prompt_tokens: 9, completion_tokens: 2 },
   ])('%j is not usable, so tokens will be counted here', (reported) => {
-    expect(usageFrom(reported)).toBeUndefined();
+    expect(parseAnthropicUsage(reported)).toBeUndefined();
   });
 });
 
@@ -86,6 +86,6 @@ describe('the usage of a stream', () => {
     ['the end says zero, and means it', start, { input_tokens: 0, output_tokens: 0 }, [0, 100, 5, 0, 0]],
     ['the start said nothing', undefined, { input_tokens: 3, output_tokens: 4 }, [3, 0, 0, 4, 0]],
   ])('%s', (_, atStart, atEnd, expected) => {
-    expect(usageFrom(mergedUsage(atStart, atEnd))).toEqual(tokensOf(expected));
+    expect(parseAnthropicUsage(mergeAnthropicUsage(atStart, atEnd))).toEqual(tokensOf(expected));
   });
 });

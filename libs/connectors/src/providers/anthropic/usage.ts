@@ -1,5 +1,5 @@
 import type { Usage } from '#domain';
-import { tokenCount } from '../../http/parse-reported.ts';
+import { parseTokenCount } from '../../http/parse-reported.ts';
 
 interface AnthropicUsage {
   readonly input_tokens?: unknown;
@@ -14,17 +14,17 @@ interface AnthropicUsage {
  * written to it, while `output_tokens` include the thinking. An explicit zero is a value; undefined means that nothing
  * usable was reported.
  */
-export function usageFrom(reported: unknown): Usage | undefined {
+export function parseAnthropicUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;
   const usage = reported as AnthropicUsage;
-  const input = tokenCount(usage.input_tokens);
-  const generated = tokenCount(usage.output_tokens);
+  const input = parseTokenCount(usage.input_tokens);
+  const generated = parseTokenCount(usage.output_tokens);
   if (input === undefined || generated === undefined) return undefined;
-  const reasoning = Math.min(tokenCount(usage.output_tokens_details?.thinking_tokens) ?? 0, generated);
+  const reasoning = Math.min(parseTokenCount(usage.output_tokens_details?.thinking_tokens) ?? 0, generated);
   return {
     input,
-    cacheRead: tokenCount(usage.cache_read_input_tokens) ?? 0,
-    cacheWrite: tokenCount(usage.cache_creation_input_tokens) ?? 0,
+    cacheRead: parseTokenCount(usage.cache_read_input_tokens) ?? 0,
+    cacheWrite: parseTokenCount(usage.cache_creation_input_tokens) ?? 0,
     output: generated - reasoning,
     reasoning,
   };
@@ -34,7 +34,7 @@ export function usageFrom(reported: unknown): Usage | undefined {
  * The usage of a stream, which is reported twice: all of the input at its start, and everything that is known at its end,
  * in sums that run on. The end may leave out what has not changed, also by a null.
  */
-export function mergedUsage(atStart: unknown, atEnd: unknown): unknown {
+export function mergeAnthropicUsage(atStart: unknown, atEnd: unknown): unknown {
   const known = Object.entries(atEnd ?? {}).filter(([, value]) => value !== null && value !== undefined);
   return { ...(atStart as object | null | undefined), ...Object.fromEntries(known) };
 }

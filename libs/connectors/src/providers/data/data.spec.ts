@@ -2,8 +2,8 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DataCall, DataResponse, UpstreamError } from '#application';
 import { type Answering, AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
-import { VendorHttp } from '../../http/provider-http.ts';
-import { Redaction } from '../../http/redaction.ts';
+import { ProviderHttp } from '../../http/provider-http.ts';
+import { CredentialRedactor } from '../../http/redaction.ts';
 import { exa } from '../exa/index.ts';
 import type { CredentialPlace } from '../provider.ts';
 import { data } from './index.ts';
@@ -11,11 +11,11 @@ import { data } from './index.ts';
 const SECRET = 'sk-live/7F+q8Z=secret';
 
 const server = new AnsweringServer();
-let http: VendorHttp;
+let http: ProviderHttp;
 let url: string;
 beforeAll(async () => {
   url = await server.listen();
-  http = new VendorHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 }, SECRET);
+  http = new ProviderHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 }, SECRET);
 });
 afterAll(async () => {
   await http.close();
@@ -233,6 +233,6 @@ describe('our credential does not come back', () => {
   });
 
   test('and a word that is no secret is left alone', () => {
-    expect(new Redaction('sandbox').text('a sandbox')).toBe('a sandbox');
+    expect(new CredentialRedactor('sandbox').text('a sandbox')).toBe('a sandbox');
   });
 });

@@ -1,7 +1,7 @@
 /** What a vendor of data means by a status that is no success. */
 import { UpstreamError } from '#application';
-import { refusalWith } from '../../http/json-http-client.ts';
-import type { AnswerHeaders } from '../../http/provider-request.ts';
+import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
+import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 /** A vendor's words about our account with it, which it may put behind any status. */
 const ABOUT_US =
@@ -10,7 +10,7 @@ const ABOUT_US =
 const FIELDS = ['message', 'error', 'errors', 'detail', 'details', 'error_message', 'msg', 'title', 'description'];
 const DEEPEST = 4;
 
-export function complaint(status: number, headers: AnswerHeaders, text: string): UpstreamError {
+export function complaint(status: number, headers: ResponseHeaders, text: string): UpstreamError {
   const said = saidIn(text);
   const isOurs = ABOUT_US.test(text) || ABOUT_US.test(said ?? '');
   if (status === 404) {
@@ -19,7 +19,7 @@ export function complaint(status: number, headers: AnswerHeaders, text: string):
   }
   if (isOurs && (status === 400 || status === 422))
     return new UpstreamError('upstream_error', 'The upstream refused us', { status });
-  return refusalWith(status, headers, { said });
+  return toUpstreamErrorFromStatus(status, headers, { said });
 }
 
 function saidIn(text: string): string | undefined {

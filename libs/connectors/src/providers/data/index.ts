@@ -1,10 +1,10 @@
 /** Vendors that sell data: what each is asked, and where, is said by the entries of the catalogue. */
 import { type DataCall, type DataResponse, type Provider, UpstreamError } from '#application';
-import { textIn, vendorIdIn } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
-import type { AnswerHeaders, VendorAnswer } from '../../http/provider-request.ts';
-import type { Redaction } from '../../http/redaction.ts';
-import type { At, CredentialPlace, Vendor } from '../provider.ts';
+import { parseNonEmptyText, parseProviderRequestId } from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
+import type { ProviderHttpResponse, ResponseHeaders } from '../../http/provider-request.ts';
+import type { CredentialRedactor } from '../../http/redaction.ts';
+import type { CredentialPlace, ProviderClient, ProviderConfig } from '../provider.ts';
 import { complaint } from './error-message.ts';
 
 /** Answers are parsed and may be kept: a hundred pages of text are less. */
@@ -13,13 +13,13 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const FILES = /^(image\/(?!svg)[\w.+-]+|video\/[\w.+-]+|application\/octet-stream)\s*(;|$)/i;
 const BEARER: CredentialPlace = { in: 'header', name: 'authorization', prefix: 'Bearer ' };
 
-export function data(at: At, { credential = BEARER }: Vendor) {
+export function data(at: ProviderClient, { credential = BEARER }: ProviderConfig) {
   return { data: lookUps(at, credential), close: () => at.http.close() } satisfies Provider;
 }
 
 /** Lookups of a vendor, which may do other things as well. @param place where it wants its credential */
 export function lookUps(
-  { http, credential }: At,
+  { http, credential }: ProviderClient,
   { in: where, name, prefix = '' }: CredentialPlace,
 ): NonNullable<Provider['data']> {
   const secret = [name, prefix + credential] as const;
@@ -32,7 +32,7 @@ export function lookUps(
   };
 }
 
-async function lookedUp(http: VendorHttp, call: DataCall): Promise<DataResponse> {
+async function lookedUp(http: ProviderHttp, call: DataCall): Promise<DataResponse> {
   const { method, path, query, body, headers, billsOn, signal } = call;
   const search = new URLSearchParams(query as [string, string][]).toString();
   const answer = await http.request(search === '' ? path : `${path}?${search}`, {
@@ -47,7 +47,7 @@ async function lookedUp(http: VendorHttp, call: DataCall): Promise<DataResponse>
   return call.isFile ? fileIn(answer, http.redaction) : dataIn(answer, http.redaction);
 }
 
-async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataResponse> {
+async function fileIn(answer: ProviderHttpResponse, redaction: CredentialRedactor): Promise<DataResponse> {
   const { status, headers } = answer;
   const mediaType = String(headers['content-type'] ?? '').trim();
   const vendorId = idIn(headers, redaction);
@@ -57,7 +57,7 @@ async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataR
   throw useless('The upstream sent something else than a file', status, vendorId);
 }
 
-async function dataIn(answer: VendorAnswer, redaction: Redaction): Promise<DataResponse> {
+async function dataIn(answer: ProviderHttpResponse, redaction: CredentialRedactor): Promise<DataResponse> {
   const { status, headers } = answer;
   const known = idIn(headers, redaction);
   const received = await answer.bytes(MAX_ANSWER_BYTES).catch((failure: UpstreamError) => {
@@ -77,12 +77,12 @@ function useless(message: string, status: number, vendorId: string | undefined):
   return new UpstreamError('upstream_error', message, { status, delivered: '', vendorId });
 }
 
-function idIn(headers: AnswerHeaders, redaction: Redaction): string | undefined {
-  const id = vendorIdIn({ id: headers['x-request-id'] ?? headers['request-id'] });
+function idIn(headers: ResponseHeaders, redaction: CredentialRedactor): string | undefined {
+  const id = parseProviderRequestId({ id: headers['x-request-id'] ?? headers['request-id'] });
   return id === undefined ? undefined : redaction.text(id);
 }
 
 function idInside(value: unknown): string | undefined {
   const { requestId, request_id } = (value ?? {}) as { readonly requestId?: unknown; readonly request_id?: unknown };
-  return vendorIdIn({ id: textIn(requestId) ?? textIn(request_id) });
+  return parseProviderRequestId({ id: parseNonEmptyText(requestId) ?? parseNonEmptyText(request_id) });
 }

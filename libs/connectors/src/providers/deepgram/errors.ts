@@ -1,21 +1,21 @@
 /** What Deepgram says when it refuses or fails: https://developers.deepgram.com/docs/errors */
 import type { UpstreamError } from '#application';
-import { refusalWith } from '../../http/json-http-client.ts';
-import { vendorIdIn } from '../../http/parse-reported.ts';
-import type { AnswerHeaders } from '../../http/provider-request.ts';
+import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 /** @returns the vendor's id of an answer */
-export function requestIdIn(headers: AnswerHeaders): string | undefined {
+export function requestIdIn(headers: ResponseHeaders): string | undefined {
   const id = headers['dg-request-id'];
-  return vendorIdIn({ id });
+  return parseProviderRequestId({ id });
 }
 
 /** An answer of Deepgram's with a status that is no success. */
-export function deepgramRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
+export function deepgramRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const vendorId = requestIdIn(headers);
   // Where it cannot read a file it says so with a status of its own.
   const judged = status === 415 ? 400 : status;
-  return refusalWith(judged, headers, { said: wordsIn(body) }).with({ status, vendorId });
+  return toUpstreamErrorFromStatus(judged, headers, { said: wordsIn(body) }).with({ status, vendorId });
 }
 
 /** In `{ err_code, err_msg }`, in `{ category, message, details }`, or as they are. */

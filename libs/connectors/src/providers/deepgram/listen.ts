@@ -1,15 +1,20 @@
 /** Deepgram's transcriptions: https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded */
 import { createReadStream } from 'node:fs';
 import { type SpokenWord, type Transcript, type TranscriptionCall, UpstreamError } from '#application';
-import { millisecondsIn, secondsIn, textIn, vendorIdIn } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
+import {
+  parseMilliseconds,
+  parseNonEmptyText,
+  parseProviderRequestId,
+  parseSeconds,
+} from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
 import { deepgramRefusal, requestIdIn } from './errors.ts';
 
 /** All that the price depends on is said, so that no default of the vendor's, or of the account's, can change it. */
 const PRICED = { multichannel: 'false', diarize: 'false', mip_opt_out: 'false' };
 
 export async function listen(
-  http: VendorHttp,
+  http: ProviderHttp,
   headers: Readonly<Record<string, string>>,
   { model, file, parameters, signal }: TranscriptionCall,
 ): Promise<Transcript> {
@@ -37,7 +42,7 @@ interface Channel {
 
 function transcriptIn(answer: unknown, id: string | undefined): Transcript {
   const { metadata, results } = (answer ?? {}) as Heard;
-  const vendorId = vendorIdIn({ id: metadata?.request_id }) ?? id;
+  const vendorId = parseProviderRequestId({ id: metadata?.request_id }) ?? id;
   const [channel] = Array.isArray(results?.channels) ? results.channels : [];
   const [heard] = Array.isArray(channel?.alternatives) ? channel.alternatives : [];
   if (typeof heard?.transcript !== 'string')
@@ -49,11 +54,11 @@ function transcriptIn(answer: unknown, id: string | undefined): Transcript {
   const [language] = Array.isArray(heard.languages) ? heard.languages : [];
   return {
     text: heard.transcript,
-    language: textIn(channel?.detected_language) ?? textIn(language),
+    language: parseNonEmptyText(channel?.detected_language) ?? parseNonEmptyText(language),
     segments: [],
     words: wordsIn(heard.words),
-    seconds: secondsIn(metadata?.duration),
-    milliseconds: millisecondsIn(metadata?.duration),
+    seconds: parseSeconds(metadata?.duration),
+    milliseconds: parseMilliseconds(metadata?.duration),
     vendorId,
   };
 }
@@ -67,9 +72,9 @@ interface Word {
 
 function wordsIn(words: unknown): readonly SpokenWord[] {
   return (Array.isArray(words) ? (words as readonly (Word | null)[]) : []).flatMap((each) => {
-    const word = textIn(each?.punctuated_word) ?? textIn(each?.word);
-    const start = secondsIn(each?.start);
-    const end = secondsIn(each?.end);
+    const word = parseNonEmptyText(each?.punctuated_word) ?? parseNonEmptyText(each?.word);
+    const start = parseSeconds(each?.start);
+    const end = parseSeconds(each?.end);
     return word === undefined || start === undefined || end === undefined ? [] : [{ word, start, end }];
   });
 }

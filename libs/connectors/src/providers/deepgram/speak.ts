@@ -1,8 +1,8 @@
 /** Deepgram's speech: https://developers.deepgram.com/reference/text-to-speech/speak-request */
 import type { SpeechAudio, SpeechCall } from '#application';
-import { headerCount } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
-import { soundOf } from '../../http/speech-response.ts';
+import { parseHeaderCount } from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
+import { toSpeechAudio } from '../../http/speech-response.ts';
 import { deepgramRefusal, requestIdIn } from './errors.ts';
 
 /** By OpenAI's names of formats. */
@@ -19,7 +19,7 @@ const FASTEST = 1.5;
 
 /** The voice is the model. */
 export async function speak(
-  http: VendorHttp,
+  http: ProviderHttp,
   headers: Readonly<Record<string, string>>,
   { input, voice, parameters, signal }: SpeechCall,
 ): Promise<SpeechAudio> {
@@ -32,8 +32,8 @@ export async function speak(
     signal,
     refusalOf: deepgramRefusal,
   });
-  return soundOf(answer, {
-    characters: headerCount(answer.headers['dg-char-count']),
+  return toSpeechAudio(answer, {
+    characters: parseHeaderCount(answer.headers['dg-char-count']),
     vendorId: requestIdIn(answer.headers),
   });
 }

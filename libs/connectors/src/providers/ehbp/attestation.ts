@@ -1,13 +1,13 @@
 /** The evidence of an enclave, as it gives it: whoever encrypts for it judges it. */
 import { UpstreamError } from '#application';
-import { refusalWith } from '../../http/json-http-client.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
+import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
 /** @throws UpstreamError */
 export async function attestationOf(
-  http: VendorHttp,
+  http: ProviderHttp,
   enclave: string,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, unknown>>> {
@@ -18,7 +18,7 @@ export async function attestationOf(
     refusalOf: (status, headers) =>
       status < 500 && status !== 429
         ? new UpstreamError('upstream_error', 'The enclave gives no attestation', { status })
-        : refusalWith(status, headers),
+        : toUpstreamErrorFromStatus(status, headers),
   });
   const bundle = parsed(await answer.bytes(MAX_BYTES));
   if (bundle === undefined) throw new UpstreamError('upstream_error', 'The enclave gives no attestation');

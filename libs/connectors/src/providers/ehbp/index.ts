@@ -4,11 +4,11 @@
  * Tinfoil does: `X-Tinfoil-Usage-Metrics`, a header or, behind a stream, a trailer.
  */
 import type { Provider } from '#application';
-import type { At } from '../provider.ts';
+import type { ProviderClient } from '../provider.ts';
 import { attestationOf } from './attestation.ts';
 import { privateChat } from './private-chat.ts';
 
-export function ehbp({ http, credential }: At) {
+export function ehbp({ http, credential }: ProviderClient) {
   return {
     privateChat: (call) => privateChat(http, credential, call),
     attestation: (enclave, signal) => attestationOf(http, enclave, signal),

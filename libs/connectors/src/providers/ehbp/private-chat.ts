@@ -9,10 +9,10 @@ import {
 } from '#application';
 import type { Usage } from '#domain';
 import { ENCAPSULATED_KEY, FrameSizes, isHeaderValue, KEY_CONFIG_PROBLEM, RESPONSE_NONCE, TAG_BYTES } from '#ehbp';
-import { refusalWith } from '../../http/json-http-client.ts';
-import { tokenCount } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
-import type { AnswerHeaders } from '../../http/provider-request.ts';
+import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
+import { parseTokenCount } from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
+import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 const USAGE = 'x-tinfoil-usage-metrics';
 /** Such as `prompt=67,completion=42,total=109`. */
@@ -23,7 +23,7 @@ const REFUSED = 'The enclave refused the request';
 
 /** @throws EncryptedErrorResponse, UpstreamError */
 export async function privateChat(
-  http: VendorHttp,
+  http: ProviderHttp,
   credential: string,
   call: PrivateChatCall,
 ): Promise<EncryptedResponse> {
@@ -84,14 +84,14 @@ function asBegun(failure: UpstreamError, isSent: boolean): UpstreamError {
   return failure.with({ delivered: isSent ? '' : undefined });
 }
 
-function refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamError {
+function refusalOf(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError {
   const nonce = textOf(headers, RESPONSE_NONCE);
   const isError = status >= 400 && status <= 599;
   // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
   const failure =
     status === 404
       ? new UpstreamError('upstream_error', REFUSED, { status })
-      : refusalWith(status, headers, { said: REFUSED });
+      : toUpstreamErrorFromStatus(status, headers, { said: REFUSED });
   if (isError && nonce !== undefined && isHeaderValue(nonce))
     return new EncryptedErrorResponse(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
   if (status !== 422 || !isOfKey(text)) return failure;
@@ -112,7 +112,7 @@ function isOfKey(text: string): boolean {
 }
 
 /** What is passed on says no more than how the answer comes. */
-function mediaTypeIn(headers: AnswerHeaders): EncryptedResponseHead['mediaType'] {
+function mediaTypeIn(headers: ResponseHeaders): EncryptedResponseHead['mediaType'] {
   return /^text\/event-stream\b/i.test(textOf(headers, 'content-type') ?? '')
     ? 'text/event-stream'
     : 'application/json';
@@ -125,11 +125,11 @@ function reportIn(text: string | undefined): string | undefined {
 
 function usageIn(report: string | undefined): Usage | undefined {
   const [, prompt, completion] = REPORT.exec(report ?? '') ?? [];
-  const [input, output] = [tokenCount(Number(prompt)), tokenCount(Number(completion))];
+  const [input, output] = [parseTokenCount(Number(prompt)), parseTokenCount(Number(completion))];
   return input === undefined || output === undefined ? undefined : { input, output };
 }
 
-function textOf(headers: AnswerHeaders, name: string): string | undefined {
+function textOf(headers: ResponseHeaders, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : undefined;
 }

@@ -1,18 +1,18 @@
 /** What ElevenLabs says when it refuses or fails: https://elevenlabs.io/docs/eleven-api/resources/errors */
 import type { UpstreamError } from '#application';
-import { refusalWith } from '../../http/json-http-client.ts';
-import { vendorIdIn } from '../../http/parse-reported.ts';
-import type { AnswerHeaders } from '../../http/provider-request.ts';
+import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 /** @returns the vendor's id of an answer */
-export function requestIdIn(headers: AnswerHeaders): string | undefined {
+export function requestIdIn(headers: ResponseHeaders): string | undefined {
   const id = headers['request-id'];
-  return vendorIdIn({ id });
+  return parseProviderRequestId({ id });
 }
 
 /** An answer of ElevenLabs' with a status that is no success. */
-export function elevenLabsRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
-  return refusalWith(status, headers, { said: wordsIn(body) }).with({ vendorId: requestIdIn(headers) });
+export function elevenLabsRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  return toUpstreamErrorFromStatus(status, headers, { said: wordsIn(body) }).with({ vendorId: requestIdIn(headers) });
 }
 
 /** `detail` is a text, an object with a message, or a list of what is wrong with which field. */

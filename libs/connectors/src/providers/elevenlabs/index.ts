@@ -1,9 +1,9 @@
 /** ElevenLabs' text to speech: https://elevenlabs.io/docs/api-reference/text-to-speech/stream */
 import type { Provider, SpeechAudio, SpeechCall } from '#application';
-import { headerCount } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
-import { soundOf } from '../../http/speech-response.ts';
-import type { At } from '../provider.ts';
+import { parseHeaderCount } from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
+import { toSpeechAudio } from '../../http/speech-response.ts';
+import type { ProviderClient } from '../provider.ts';
 import { elevenLabsRefusal, requestIdIn } from './errors.ts';
 
 /** It says at its beginning how long it is, so it comes in one piece. */
@@ -20,7 +20,7 @@ const FASTEST = 1.2;
 /** Speaks the language of the text, and refuses to be told one. */
 const NO_LANGUAGE: ReadonlySet<string> = new Set(['eleven_multilingual_v2']);
 
-export function elevenLabs({ http, credential }: At) {
+export function elevenLabs({ http, credential }: ProviderClient) {
   const headers = { 'xi-api-key': credential };
   return {
     speech: (call) => speak(http, headers, call),
@@ -29,7 +29,7 @@ export function elevenLabs({ http, credential }: At) {
 }
 
 async function speak(
-  http: VendorHttp,
+  http: ProviderHttp,
   headers: Readonly<Record<string, string>>,
   { model, input, voice, parameters, signal }: SpeechCall,
 ): Promise<SpeechAudio> {
@@ -50,8 +50,8 @@ async function speak(
     signal,
     refusalOf: elevenLabsRefusal,
   });
-  return soundOf(answer, {
-    characters: headerCount(answer.headers['x-character-count']),
+  return toSpeechAudio(answer, {
+    characters: parseHeaderCount(answer.headers['x-character-count']),
     vendorId: requestIdIn(answer.headers),
   });
 }

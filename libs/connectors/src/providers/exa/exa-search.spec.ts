@@ -3,14 +3,14 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
-import { VendorHttp } from '../../http/provider-http.ts';
+import { ProviderHttp } from '../../http/provider-http.ts';
 import { ExaSearch, SEARCH_REQUEST } from './exa-search.ts';
 
 /** For answers that do not come. The others have as much time as in service, however busy the machine is. */
 const SHORT_MS = 300;
 
 let server: Server;
-let http: VendorHttp;
+let http: ProviderHttp;
 let exa: ExaSearch;
 let hasty: ExaSearch;
 let answer: RequestListener;
@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = createServer((request, response) => answer(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  http = new VendorHttp(baseUrl, { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
+  http = new ProviderHttp(baseUrl, { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
   const endpoint = http.endpoint('/search', { headers: {}, allowed: SEARCH_REQUEST });
   exa = new ExaSearch(endpoint);
   hasty = new ExaSearch(endpoint, SHORT_MS);

@@ -5,28 +5,28 @@ import {
   UpstreamError,
   type WebSearchResponse,
 } from '#application';
-import { anything, fields } from '../../http/field-filter.ts';
-import type { HttpEndpoint } from '../../http/json-http-client.ts';
-import { vendorIdIn } from '../../http/parse-reported.ts';
+import { allowAny, allowFields } from '../../http/field-filter.ts';
+import type { JsonHttpClient } from '../../http/json-http-client.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
 
 /** A search takes a second or two; an answer waits for it. */
 const TIMEOUT_MS = 15_000;
 
 /** Summaries, highlights, subpages and live crawling are billed besides. */
-export const SEARCH_REQUEST = fields({
-  query: anything,
-  type: anything,
-  numResults: anything,
-  includeDomains: anything,
-  excludeDomains: anything,
-  userLocation: anything,
-  contents: fields({ text: anything }),
+export const SEARCH_REQUEST = allowFields({
+  query: allowAny,
+  type: allowAny,
+  numResults: allowAny,
+  includeDomains: allowAny,
+  excludeDomains: allowAny,
+  userLocation: allowAny,
+  contents: allowFields({ text: allowAny }),
 });
 
 /** Exa's search: https://docs.exa.ai/reference/search */
 export class ExaSearch {
   constructor(
-    private readonly endpoint: HttpEndpoint,
+    private readonly endpoint: JsonHttpClient,
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
@@ -52,7 +52,10 @@ export class ExaSearch {
       throw ofSearch(failure);
     });
     const answer = answerIn(text);
-    return { results: resultsIn(answer).slice(0, maxResults), vendorId: vendorIdIn({ id: answer.requestId }) };
+    return {
+      results: resultsIn(answer).slice(0, maxResults),
+      vendorId: parseProviderRequestId({ id: answer.requestId }),
+    };
   }
 }
 
@@ -68,7 +71,7 @@ function answerIn(text: string): Answer {
   } catch {} // judged with everything else that is no answer
   if (Array.isArray(answer?.results)) return answer as Answer;
   throw new UpstreamError('upstream_error', 'The web search sent no results', {
-    vendorId: vendorIdIn({ id: answer?.requestId }),
+    vendorId: parseProviderRequestId({ id: answer?.requestId }),
   });
 }
 

@@ -1,8 +1,8 @@
 /** What fal says when it refuses or fails: https://docs.fal.ai/model-apis/errors */
 import { UpstreamError } from '#application';
-import { AGAINST_RULES, REFUSED } from '../../http/json-http-client.ts';
-import type { AnswerHeaders } from '../../http/provider-request.ts';
-import { retryAfterIn } from '../../http/retry-after.ts';
+import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import type { ResponseHeaders } from '../../http/provider-request.ts';
+import { parseRetryAfter } from '../../http/retry-after.ts';
 
 /** What is wrong with one field: `{ loc: ["body", "prompt"], msg, type }`. */
 interface Complaint {
@@ -19,8 +19,8 @@ const OURS: ReadonlySet<number> = new Set([401, 402, 403]);
 const KNOWN_FIELDS: ReadonlySet<unknown> = new Set(['prompt', 'image_url', 'negative_prompt', 'seed', 'duration']);
 
 /** An answer of fal's with a status that is no success. */
-export function falRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
-  const more = { status, ...retryAfterIn(headers) };
+export function falRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  const more = { status, ...parseRetryAfter(headers) };
   if (status === 429)
     return new UpstreamError('rate_limited', 'The upstream is limiting requests; try again later', more);
   if (status === 408 || status === 504) return new UpstreamError('timeout', 'The upstream took too long', more);
@@ -33,10 +33,10 @@ export function falRefusal(status: number, headers: AnswerHeaders, body: string)
 function refusedInput(body: string, more: { readonly status: number }): UpstreamError {
   const { loc, msg, type } = complaintIn(body);
   const about = { ...more, ...(typeof msg === 'string' ? { said: msg } : {}) };
-  if (AGAINST_POLICY.has(type)) return new UpstreamError('content_policy_violation', AGAINST_RULES, about);
+  if (AGAINST_POLICY.has(type)) return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, about);
   const field = Array.isArray(loc) ? loc.at(-1) : undefined;
   const param = KNOWN_FIELDS.has(field) ? { param: field as string } : {};
-  return new UpstreamError('invalid_request', REFUSED, { ...about, ...param });
+  return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...about, ...param });
 }
 
 function complaintIn(body: string): Complaint {

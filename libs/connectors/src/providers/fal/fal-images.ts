@@ -1,7 +1,7 @@
 /** Images of fal's queue: https://docs.fal.ai/model-apis */
 import { type GeneratedFile, type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import { Base64 } from '../../http/json-with-files.ts';
-import { inVendorsWords } from '../provider-parameters.ts';
+import { toProviderParameters } from '../provider-parameters.ts';
 import type { FalQueue } from './queue.ts';
 
 const USUAL = { size: 'aspect_ratio' };
@@ -18,7 +18,7 @@ export class FalImages {
     const input = {
       ...(prompt === '' ? {} : { prompt }),
       ...(count === 1 ? {} : { [COUNT]: count }),
-      ...inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
+      ...toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
       ...(image ? sourceOf(image, editing !== undefined) : {}),
     };
     const queued = await this.queue.submit(image ? (editing ?? model) : model, input, { signal });

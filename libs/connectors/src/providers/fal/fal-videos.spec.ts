@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ProviderWebhook, VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
-import { VendorHttp } from '../../http/provider-http.ts';
+import { ProviderHttp } from '../../http/provider-http.ts';
 import { fal } from './index.ts';
-import { FalHooks } from './webhooks.ts';
+import { FalWebhookVerifier } from './webhooks.ts';
 
 const MODEL = 'fal-ai/kling-video/v2.5-turbo/pro/text-to-video';
 const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 function at(baseUrl: string) {
   const vendor = { slug: 'fal', protocol: 'fal', baseUrl: 'https://queue.fal.run' };
-  return fal({ http: new VendorHttp(baseUrl, TIMEOUTS, 'k'), credential: 'k' }, vendor);
+  return fal({ http: new ProviderHttp(baseUrl, TIMEOUTS, 'k'), credential: 'k' }, vendor);
 }
 
 const order = (directive = '', hookUrl?: string) => {
@@ -119,7 +119,10 @@ test('a web hook that fal has signed names its video, and one that was forged, c
   expect(await videos.notified?.({ ...hook, headers: unsigned }, MODEL)).toBeUndefined();
   expect(await videos.notified?.({ headers: {}, body: hook.body }, MODEL)).toBeUndefined();
   for (const minutes of [-6, 6]) {
-    const late = new FalHooks(`${sandbox.url}/fal/.well-known/jwks.json`, () => Date.now() + minutes * 60_000);
+    const late = new FalWebhookVerifier(
+      `${sandbox.url}/fal/.well-known/jwks.json`,
+      () => Date.now() + minutes * 60_000,
+    );
     expect(await late.isSigned(hook)).toBe(false);
   }
   const { hook: forged } = await hookOf('fault=duplicate latency=50'); // the first of them comes from somebody else
@@ -134,7 +137,7 @@ test('keys are asked for once, and for a hook that none of them fits once a minu
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   let now = Date.now();
-  const hooks = new FalHooks(`http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`, () => now);
+  const hooks = new FalWebhookVerifier(`http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`, () => now);
   const { hook } = await hookOf('latency=1');
   for (let i = 0; i < 3; i++) expect(await hooks.isSigned(hook)).toBe(false);
   expect(asked).toBe(1);

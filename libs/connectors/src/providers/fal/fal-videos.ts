@@ -7,9 +7,9 @@ import {
   type VideoProvider,
   type VideoStatus,
 } from '#application';
-import { inVendorsWords } from '../provider-parameters.ts';
+import { toProviderParameters } from '../provider-parameters.ts';
 import type { FalQueue } from './queue.ts';
-import type { FalHooks } from './webhooks.ts';
+import type { FalWebhookVerifier } from './webhooks.ts';
 
 const USUAL = { size: 'aspect_ratio', quality: 'resolution' };
 /** What became of a request, rather than of asking for it. */
@@ -19,14 +19,14 @@ const REQUEST_ID = /^[\w-]{1,100}$/;
 export class FalVideos implements VideoProvider {
   constructor(
     private readonly queue: FalQueue,
-    private readonly hooks: FalHooks,
+    private readonly hooks: FalWebhookVerifier,
   ) {}
 
   async submit({ model, prompt, image, parameters, wire, hookUrl, signal }: VideoOrder): Promise<SubmittedVideo> {
     const source = image && `data:${image.mediaType};base64,${Buffer.from(image.bytes).toString('base64')}`;
     const input = {
       prompt,
-      ...inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
+      ...toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
       ...(source === undefined ? {} : { image_url: source }),
     };
     const { requestId, statusUrl, responseUrl } = await this.queue.submit(model, input, { signal, hookUrl });

@@ -4,8 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { toUpstreamError, UpstreamError } from '#application';
-import { vendorIdIn } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
 import { falRefusal } from './errors.ts';
 
 const FIRST_LOOK_MS = 250;
@@ -35,7 +35,7 @@ export class FalQueue {
   private readonly headers: Readonly<Record<string, string>>;
 
   constructor(
-    private readonly http: VendorHttp,
+    private readonly http: ProviderHttp,
     credential: string,
   ) {
     this.headers = { authorization: `Key ${credential}` };
@@ -57,7 +57,7 @@ export class FalQueue {
       refusalOf: falRefusal,
     });
     const told = (await answer.json()) as Readonly<Record<string, unknown>> | null;
-    const requestId = vendorIdIn({ id: told?.request_id });
+    const requestId = parseProviderRequestId({ id: told?.request_id });
     const { status_url: statusUrl, response_url: responseUrl, cancel_url: cancelUrl } = told ?? {};
     if (requestId !== undefined && isPlace(statusUrl) && isPlace(responseUrl) && isPlace(cancelUrl))
       return { requestId, statusUrl, responseUrl, cancelUrl };

@@ -2,7 +2,7 @@
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { getGlobalDispatcher } from 'undici';
 import { type ProviderWebhook, UpstreamError } from '#application';
-import { vendorRequest } from '../../http/provider-request.ts';
+import { sendProviderRequest } from '../../http/provider-request.ts';
 
 /** fal says that keys are kept for a day at most. */
 const KEYS_LAST_MS = 12 * 60 * 60_000;
@@ -15,7 +15,7 @@ const TOLERANCE_S = 300;
 const SIGNATURE = /^[0-9a-f]{128}$/i;
 
 /** Checks who has signed a hook: Ed25519, with one of the keys that fal publishes. */
-export class FalHooks {
+export class FalWebhookVerifier {
   private keys: readonly KeyObject[] = [];
   private askedAt = Number.NEGATIVE_INFINITY;
 
@@ -43,7 +43,7 @@ export class FalHooks {
   /** @throws UpstreamError when they cannot be had: the hook comes again */
   private async ask(): Promise<void> {
     this.askedAt = this.now();
-    const answer = await vendorRequest(this.keysUrl, getGlobalDispatcher(), {
+    const answer = await sendProviderRequest(this.keysUrl, getGlobalDispatcher(), {
       method: 'GET',
       headers: {},
       signal: AbortSignal.timeout(ASKED_WITHIN_MS),

@@ -1,8 +1,8 @@
 /** What Google says when it refuses or fails: https://ai.google.dev/gemini-api/docs/troubleshooting */
 import { UpstreamError } from '#application';
-import { REFUSED } from '../../http/json-http-client.ts';
-import type { AnswerHeaders } from '../../http/provider-request.ts';
-import { retryAfterIn } from '../../http/retry-after.ts';
+import { MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import type { ResponseHeaders } from '../../http/provider-request.ts';
+import { parseRetryAfter } from '../../http/retry-after.ts';
 
 interface Said {
   readonly status?: unknown;
@@ -11,9 +11,9 @@ interface Said {
 }
 
 /** An answer with a status that is no success. */
-export function googleRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
+export function googleRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const said = saidIn(body);
-  const more = { status, ...retryAfterIn(headers) };
+  const more = { status, ...parseRetryAfter(headers) };
   if (status === 429)
     return new UpstreamError('rate_limited', 'The upstream is limiting requests; try again later', more);
   if (status === 408 || status === 504) return new UpstreamError('timeout', 'The upstream took too long', more);
@@ -21,7 +21,7 @@ export function googleRefusal(status: number, headers: AnswerHeaders, body: stri
     return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', more);
   if (status !== 400) return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, more);
   const words = typeof said.message === 'string' ? { said: said.message } : {};
-  return new UpstreamError('invalid_request', REFUSED, { ...more, ...words });
+  return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...more, ...words });
 }
 
 /** The house's key or its billing: nothing that the caller could mend. */

@@ -1,11 +1,11 @@
 /** Images of Gemini's models, one a call: https://ai.google.dev/gemini-api/docs/image-generation */
 import { type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
-import { AGAINST_RULES } from '../../http/json-http-client.ts';
+import { MESSAGE_CONTENT_POLICY } from '../../http/json-http-client.ts';
 import { Base64 } from '../../http/json-with-files.ts';
-import { tokenCount, vendorIdIn } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
-import { inVendorsWords } from '../provider-parameters.ts';
+import { parseProviderRequestId, parseTokenCount } from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
+import { toProviderParameters } from '../provider-parameters.ts';
 import { googleRefusal } from './errors.ts';
 
 const USUAL = { size: 'aspectRatio', resolution: 'imageSize' };
@@ -18,12 +18,12 @@ const AGAINST_POLICY: ReadonlySet<unknown> = new Set([
 
 export class GeminiImages {
   constructor(
-    private readonly http: VendorHttp,
+    private readonly http: ProviderHttp,
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
   async make({ model, prompt, images, parameters, wire, signal }: ImageCall): Promise<GeneratedImages> {
-    const imageConfig = inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: images.length > 0 });
+    const imageConfig = toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: images.length > 0 });
     const answer = await this.http.request(`/v1beta/models/${encodeURIComponent(model)}:generateContent`, {
       method: 'POST',
       headers: this.headers,
@@ -66,12 +66,12 @@ function madeIn(answer: Answer | null): GeneratedImages {
     return typeof data === 'string' ? [{ kind: 'bytes' as const, bytes: Buffer.from(data, 'base64') }] : [];
   });
   const usage = usageIn(answer?.usageMetadata);
-  const vendorId = vendorIdIn({ id: answer?.responseId });
+  const vendorId = parseProviderRequestId({ id: answer?.responseId });
   if (files.length > 0) return { files, usage, vendorId };
   const more = { usage, vendorId };
   const blocked = answer?.promptFeedback?.blockReason !== undefined;
   if (blocked || AGAINST_POLICY.has(candidate?.finishReason))
-    throw new UpstreamError('content_policy_violation', AGAINST_RULES, more);
+    throw new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, more);
   throw new UpstreamError('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
 }
 
@@ -85,16 +85,19 @@ interface Counted {
 
 /** Thoughts are beside the candidates, and are output as text is. Zero candidates are not mentioned. */
 function usageIn(counted: Counted | null | undefined): Usage | undefined {
-  const prompt = tokenCount(counted?.promptTokenCount);
+  const prompt = parseTokenCount(counted?.promptTokenCount);
   if (counted === null || counted === undefined || prompt === undefined) return undefined;
-  const candidates = tokenCount(counted.candidatesTokenCount) ?? 0;
+  const candidates = parseTokenCount(counted.candidatesTokenCount) ?? 0;
   const imageInput = Math.min(ofImages(counted.promptTokensDetails) ?? 0, prompt);
   const imageOutput = Math.min(ofImages(counted.candidatesTokensDetails) ?? candidates, candidates);
-  const thoughts = tokenCount(counted.thoughtsTokenCount) ?? 0;
+  const thoughts = parseTokenCount(counted.thoughtsTokenCount) ?? 0;
   return { input: prompt - imageInput, imageInput, output: candidates - imageOutput + thoughts, imageOutput };
 }
 
 function ofImages(details: unknown): number | undefined {
   if (!Array.isArray(details)) return undefined;
-  return details.reduce((sum, each) => sum + (each?.modality === 'IMAGE' ? (tokenCount(each.tokenCount) ?? 0) : 0), 0);
+  return details.reduce(
+    (sum, each) => sum + (each?.modality === 'IMAGE' ? (parseTokenCount(each.tokenCount) ?? 0) : 0),
+    0,
+  );
 }

@@ -1,10 +1,10 @@
 import type { Provider } from '#application';
-import type { At } from '../provider.ts';
+import type { ProviderClient } from '../provider.ts';
 import { GeminiImages } from './gemini-images.ts';
 import { VeoVideos } from './veo-videos.ts';
 
 /** Google's Gemini API, at the address before `/v1beta`. */
-export function google({ http, credential }: At) {
+export function google({ http, credential }: ProviderClient) {
   const headers = { 'x-goog-api-key': credential };
   const images = new GeminiImages(http, headers);
   return {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { VendorHttp } from '../../http/provider-http.ts';
+import { ProviderHttp } from '../../http/provider-http.ts';
 import { google } from './index.ts';
 
 const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
@@ -13,7 +13,7 @@ let opened: ReturnType<typeof google>;
 let videos: VideoProvider;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
-  opened = google({ http: new VendorHttp(`${sandbox.url}/google`, TIMEOUTS, 'k'), credential: 'k' });
+  opened = google({ http: new ProviderHttp(`${sandbox.url}/google`, TIMEOUTS, 'k'), credential: 'k' });
   videos = opened.videos;
 });
 afterAll(async () => {

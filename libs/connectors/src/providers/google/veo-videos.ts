@@ -6,9 +6,9 @@ import {
   type VideoProvider,
   type VideoStatus,
 } from '#application';
-import { AGAINST_RULES, REFUSED } from '../../http/json-http-client.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
-import { inVendorsWords } from '../provider-parameters.ts';
+import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
+import { toProviderParameters } from '../provider-parameters.ts';
 import { googleRefusal } from './errors.ts';
 
 const USUAL = {
@@ -35,14 +35,14 @@ interface Generated {
 
 export class VeoVideos implements VideoProvider {
   constructor(
-    private readonly http: VendorHttp,
+    private readonly http: ProviderHttp,
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
   async submit({ model, prompt, image, parameters, wire, signal }: VideoOrder): Promise<SubmittedVideo> {
     const bytesBase64Encoded = image && Buffer.from(image.bytes).toString('base64');
     const source = image ? { image: { bytesBase64Encoded, mimeType: image.mediaType } } : {};
-    const told = inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: image !== undefined });
+    const told = toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: image !== undefined });
     const answer = await this.http.request(`/v1beta/models/${model}:predictLongRunning`, {
       method: 'POST',
       headers: this.headers,
@@ -77,7 +77,7 @@ export class VeoVideos implements VideoProvider {
     }
     const isKeptBack = Array.isArray(reasons) && reasons.length > 0;
     const [code, message] = isKeptBack
-      ? ['content_policy_violation', AGAINST_RULES]
+      ? ['content_policy_violation', MESSAGE_CONTENT_POLICY]
       : ['upstream_error', 'The upstream answered without a video'];
     return { state: 'failed', code, message, invoiced: 'perhaps' };
   }
@@ -89,7 +89,7 @@ function failed({ code }: NonNullable<Operation['error']>): VideoStatus {
   return {
     state: 'failed',
     code: isOurs ? 'upstream_error' : 'invalid_request',
-    message: isOurs ? 'The upstream could not make the video' : REFUSED,
+    message: isOurs ? 'The upstream could not make the video' : MESSAGE_REJECTED,
     invoiced: 'no',
   };
 }

@@ -5,9 +5,9 @@
  */
 import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
-import { vendorIdIn } from '../../http/parse-reported.ts';
-import { EventTranslator, latin1 } from '../../http/stream-relay.ts';
-import { usageFrom } from './usage.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
+import { parseOpenAiUsage } from './usage.ts';
 
 /** Characters of passed-on chunks that are kept as they are, for counting tokens if no usage comes. */
 const KEPT_CHUNKS = 256 * 1024;
@@ -34,16 +34,16 @@ const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
 const CREATED = /"created":\s*[^\s,}]+/;
 
 /** OpenAI reports an error beside the choices, a router in the one that failed. */
-export interface Failing {
+export interface ErrorHolder {
   readonly error?: unknown;
 }
 
-interface Chunk extends Failing {
+interface Chunk extends ErrorHolder {
   readonly choices?: readonly Choice[];
   readonly usage?: unknown;
 }
 
-interface Choice extends Failing {
+interface Choice extends ErrorHolder {
   readonly delta?: Delta;
   readonly finish_reason?: string | null;
 }
@@ -149,13 +149,13 @@ export class ChatChunks extends EventTranslator {
 
   private parsed(json: string): string {
     const chunk = parse(json);
-    this.upstreamId ??= vendorIdIn(chunk);
+    this.upstreamId ??= parseProviderRequestId(chunk);
     const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
     if (failed) throw new UpstreamError('upstream_error', BROKEN_OFF);
-    this.reported = usageFrom(chunk.usage) ?? this.reported;
+    this.reported = parseOpenAiUsage(chunk.usage) ?? this.reported;
     if (!chunk.choices?.length) return ''; // clients look into the first choice of every chunk
     const { usage, ...rest } = chunk;
-    const passed = usage ? latin1(Buffer.from(JSON.stringify(rest))) : json;
+    const passed = usage ? decodeLatin1(Buffer.from(JSON.stringify(rest))) : json;
     this.keep(passed);
     const beginning = this.beginningOf(passed) as Beginning;
     return this.forward(passed.slice(beginning.theirs.length), beginning);
@@ -187,7 +187,7 @@ export class ChatChunks extends EventTranslator {
   private fold(): void {
     for (const json of this.kept) {
       this.text += textIn(json);
-      if (this.hidesReasoning) this.shown ||= textIn(json, withoutReasoningIn) !== '';
+      if (this.hidesReasoning) this.shown ||= textIn(json, omitReasoning) !== '';
     }
     this.generatedAtMost();
     this.kept = [];
@@ -221,33 +221,33 @@ function notJson(cause?: unknown): UpstreamError {
 /** A chunk without its reasoning. One that has nothing else goes on all the same: it shows that the model is at it. */
 function visible(json: string): string {
   const chunk = parse(json);
-  const choices = (chunk.choices ?? []).map((choice) => ({ ...choice, delta: withoutReasoningIn(choice.delta ?? {}) }));
-  return latin1(Buffer.from(JSON.stringify({ ...chunk, choices })));
+  const choices = (chunk.choices ?? []).map((choice) => ({ ...choice, delta: omitReasoning(choice.delta ?? {}) }));
+  return decodeLatin1(Buffer.from(JSON.stringify({ ...chunk, choices })));
 }
 
 /** A message with its reasoning under the one name that all our clients know. */
-export function underOneName(message: Delta): Delta {
+export function normalizeReasoningField(message: Delta): Delta {
   if (message.reasoning_content === undefined) return message;
   const { reasoning_content, ...rest } = message;
   return { reasoning: reasoning_content, ...rest };
 }
 
 /** A message, or a piece of one, without the text that the model reasoned with, whatever the upstream calls it. */
-export function withoutReasoningIn({ reasoning, reasoning_content, reasoning_details, ...rest }: Delta): Delta {
+export function omitReasoning({ reasoning, reasoning_content, reasoning_details, ...rest }: Delta): Delta {
   return rest;
 }
 
 /** The text of a chunk that was passed on unread; one that cannot be read has none that could be counted. */
 function textIn(json: string, part: (delta: Delta) => Delta = (delta) => delta): string {
   try {
-    return (parse(json).choices ?? []).map(({ delta }) => (delta ? textOf(part(delta)) : '')).join('');
+    return (parse(json).choices ?? []).map(({ delta }) => (delta ? getGeneratedText(part(delta)) : '')).join('');
   } catch {
     return '';
   }
 }
 
 /** The generated text of a message or of a piece of one, tool calls included. */
-export function textOf({ content, reasoning, reasoning_content, refusal, tool_calls }: Delta): string {
+export function getGeneratedText({ content, reasoning, reasoning_content, refusal, tool_calls }: Delta): string {
   const texts = [content, reasoning ?? reasoning_content, refusal].filter((each) => typeof each === 'string');
   return texts.join('') + (Array.isArray(tool_calls) ? tool_calls.map(callIn).join('') : '');
 }

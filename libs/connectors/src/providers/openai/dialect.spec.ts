@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Reasoning } from '#application';
 import { readProviders } from '#catalogue';
-import { type Dialect, inDialect, inResponses } from './dialect.ts';
+import { type Dialect, toDialect, toResponsesDialect } from './dialect.ts';
 
 /** As the vendors that are shipped speak it. */
 const DIALECTS: Readonly<Record<string, Dialect>> = Object.fromEntries(
@@ -18,7 +18,7 @@ describe('the limit of the output', () => {
     ['openrouter', { max_tokens: 7 }],
     ['deepinfra', { max_tokens: 7 }],
   ] as const)('goes to %s by one name', (upstream, limit) => {
-    expect(inDialect({ ...asked, max_completion_tokens: 7 }, dialectOf(upstream))).toEqual({ ...asked, ...limit });
+    expect(toDialect({ ...asked, max_completion_tokens: 7 }, dialectOf(upstream))).toEqual({ ...asked, ...limit });
   });
 });
 
@@ -26,7 +26,7 @@ describe('what tools have answered', () => {
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
   const user = { role: 'user', content: 'Hello' };
   const tool = (tool_call_id: string, content: unknown) => ({ role: 'tool', tool_call_id, content });
-  const sent = (messages: readonly object[]) => inDialect({ model: 'm', messages }, dialectOf('openai')).messages;
+  const sent = (messages: readonly object[]) => toDialect({ model: 'm', messages }, dialectOf('openai')).messages;
 
   test('goes as it is where it is text', () => {
     const messages = [user, tool('1', 'Yes'), tool('2', [{ type: 'text', text: 'No' }])];
@@ -72,8 +72,8 @@ describe('how much to reason', () => {
     [{ exclude: true, effort: 'low' }, 'low'],
   ])('as in %j goes to OpenAI as %s', (reasoning, effort) => {
     const words = effort === undefined ? {} : { reasoning_effort: effort };
-    expect(inDialect({ ...asked, ...limit, reasoning }, dialectOf('openai'))).toEqual({ ...asked, ...limit, ...words });
-    expect(inDialect({ ...asked, ...limit, reasoning }, dialectOf('openrouter'))).toEqual({
+    expect(toDialect({ ...asked, ...limit, reasoning }, dialectOf('openai'))).toEqual({ ...asked, ...limit, ...words });
+    expect(toDialect({ ...asked, ...limit, reasoning }, dialectOf('openrouter'))).toEqual({
       ...asked,
       max_tokens: 10_000,
       reasoning,
@@ -81,13 +81,13 @@ describe('how much to reason', () => {
   });
 
   test('is a part of what answers usually have where the caller named no limit', () => {
-    const words = (max_tokens: number) => inDialect({ ...asked, reasoning: { max_tokens } }, dialectOf('openai'));
+    const words = (max_tokens: number) => toDialect({ ...asked, reasoning: { max_tokens } }, dialectOf('openai'));
     expect([2_000, 16_000, 30_000].map((tokens) => words(tokens).reasoning_effort)).toEqual(['low', 'medium', 'high']);
   });
 });
 
 test.each(Object.entries(DIALECTS))('a plain request goes to %s as it is, uncopied', (_, dialect) => {
-  expect(inDialect(asked, dialect)).toBe(asked);
+  expect(toDialect(asked, dialect)).toBe(asked);
 });
 
 describe('a request for a response', () => {
@@ -104,7 +104,7 @@ describe('a request for a response', () => {
     ],
     [{ exclude: true }, undefined],
   ])('says how to reason in a word: %j', (reasoning, said) => {
-    const body = inResponses({ model: 'm', max_output_tokens: 800, reasoning });
+    const body = toResponsesDialect({ model: 'm', max_output_tokens: 800, reasoning });
     expect(body).toEqual({ model: 'm', max_output_tokens: 800, ...(said ? { reasoning: said } : {}) });
   });
 });

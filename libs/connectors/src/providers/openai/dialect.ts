@@ -25,7 +25,7 @@ type Body = Readonly<Record<string, unknown>>;
  * A request with OpenAI's present name of the limit and OpenRouter's object for reasoning, in the words of an upstream;
  * itself, where nothing has to be said differently.
  */
-export function inDialect(
+export function toDialect(
   asked: Body,
   { limit: name = 'max_tokens', reasoning: word = 'reasoning_effort' }: Dialect,
 ): Body {
@@ -75,7 +75,7 @@ function hasOtherResults(message: Body | null): boolean {
 }
 
 /** A request for a response, whose reasoning is OpenRouter's object with a `summary`, in OpenAI's words. */
-export function inResponses(body: Body): Body {
+export function toResponsesDialect(body: Body): Body {
   if (body.reasoning === undefined) return body;
   const { reasoning, ...rest } = body;
   const { summary, ...settings } = reasoning as Reasoning & { readonly summary?: unknown };

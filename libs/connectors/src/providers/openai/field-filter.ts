@@ -5,34 +5,34 @@
  * https://platform.openai.com/docs/api-reference/chat/create, https://openrouter.ai/docs/api-reference/parameters
  */
 import {
-  type Allowed,
-  anything,
-  byType,
-  fields,
-  list,
-  refused,
-  unsupported,
-  wordsOf,
+  allowAny,
+  allowByType,
+  allowEach,
+  allowFields,
+  allowValues,
+  type FieldFilter,
+  invalidRequest,
+  rejectField,
 } from '../../http/field-filter.ts';
 import type { Dialect } from './dialect.ts';
 
-type Rules = Readonly<Record<string, Allowed>>;
+type Rules = Readonly<Record<string, FieldFilter>>;
 
 function named(names: readonly string[]): Rules {
-  return Object.fromEntries(names.map((name) => [name, anything]));
+  return Object.fromEntries(names.map((name) => [name, allowAny]));
 }
 
 /** A mark for the cache. Its life is left out: the long one costs more than what is charged for it. */
-const mark = fields({ type: anything });
+const mark = allowFields({ type: allowAny });
 
 /** A router searches when the name of the model says so, and bills for it; searches that we charge go another way. */
-const model: Allowed = (value, at) => {
+const model: FieldFilter = (value, at) => {
   if (typeof value !== 'string' || !/:\s*online\s*(:|$)/i.test(value)) return value;
-  throw refused(`The model "${value}" cannot be asked for: ":online" is not for upstreams`, at);
+  throw invalidRequest(`The model "${value}" cannot be asked for: ":online" is not for upstreams`, at);
 };
 
 /** Routing, which a router takes from the caller; what it may cost is always said with it (`max_price`). */
-const routing = fields(
+const routing = allowFields(
   named([
     'order',
     'only',
@@ -49,192 +49,203 @@ const routing = fields(
   ]),
 );
 
-const FUNCTION = fields({ name: anything, description: anything, parameters: anything, strict: anything });
-const GRAMMAR = { syntax: anything, definition: anything };
-const CUSTOM = fields({
-  name: anything,
-  description: anything,
-  format: fields({ type: anything, grammar: fields(GRAMMAR) }),
+const FUNCTION = allowFields({ name: allowAny, description: allowAny, parameters: allowAny, strict: allowAny });
+const GRAMMAR = { syntax: allowAny, definition: allowAny };
+const CUSTOM = allowFields({
+  name: allowAny,
+  description: allowAny,
+  format: allowFields({ type: allowAny, grammar: allowFields(GRAMMAR) }),
 });
-const NAMED = fields({ name: anything });
+const NAMED = allowFields({ name: allowAny });
 /** What an answer must be like; a schema is whatever it is. */
-const SCHEMA = { name: anything, description: anything, schema: anything, strict: anything };
+const SCHEMA = { name: allowAny, description: allowAny, schema: allowAny, strict: allowAny };
 
 const ALLOWED = {
-  function: fields({ type: anything, function: NAMED }),
-  custom: fields({ type: anything, custom: NAMED }),
+  function: allowFields({ type: allowAny, function: NAMED }),
+  custom: allowFields({ type: allowAny, custom: NAMED }),
 };
 
 /** Words, and objects that name a tool of the request. */
-const chatToolChoice = byType('Choices of tools', {
+const chatToolChoice = allowByType('Choices of tools', {
   ...ALLOWED,
-  allowed_tools: fields({
-    type: anything,
-    allowed_tools: fields({ mode: anything, tools: list(byType('Tools', ALLOWED)) }),
+  allowed_tools: allowFields({
+    type: allowAny,
+    allowed_tools: allowFields({ mode: allowAny, tools: allowEach(allowByType('Tools', ALLOWED)) }),
   }),
 });
 
 /** A file in the request itself: how long others are is known to nobody, and they would be the house's. */
 const FILE_FIELDS = {
-  filename: anything,
-  file_data: anything,
-  file_id: unsupported('Files by id'),
-  file_url: unsupported('Files by address'),
+  filename: allowAny,
+  file_data: allowAny,
+  file_id: rejectField('Files by id'),
+  file_url: rejectField('Files by address'),
 };
-const FILE = fields(FILE_FIELDS);
+const FILE = allowFields(FILE_FIELDS);
 
 const SAMPLING = {
-  temperature: anything,
-  top_p: anything,
-  top_logprobs: anything,
-  parallel_tool_calls: anything,
-  user: anything,
-  metadata: anything,
-  stream: anything,
+  temperature: allowAny,
+  top_p: allowAny,
+  top_logprobs: allowAny,
+  parallel_tool_calls: allowAny,
+  user: allowAny,
+  metadata: allowAny,
+  stream: allowAny,
 };
 
 /** Fields of a message beside what every vendor knows, where nothing is said of the vendor. */
 const USUAL = ['name'];
 
 /** A request for a chat completion, in a vendor's dialect. */
-export function allowedChat({ messages = USUAL }: Dialect): Allowed {
+export function allowedChat({ messages = USUAL }: Dialect): FieldFilter {
   const marked: Rules = messages.includes('cache_control') ? { cache_control: mark } : {};
-  const part = (name: string, rule: Allowed) => fields({ type: anything, [name]: rule, ...marked });
-  const content = list(
-    byType('Content parts', {
-      text: part('text', anything),
-      refusal: part('refusal', anything),
-      image_url: part('image_url', fields({ url: anything, detail: anything })),
+  const part = (name: string, rule: FieldFilter) => allowFields({ type: allowAny, [name]: rule, ...marked });
+  const content = allowEach(
+    allowByType('Content parts', {
+      text: part('text', allowAny),
+      refusal: part('refusal', allowAny),
+      image_url: part('image_url', allowFields({ url: allowAny, detail: allowAny })),
       file: part('file', FILE),
-      input_audio: part('input_audio', fields({ data: anything, format: anything })),
-      video_url: part('video_url', fields({ url: anything })),
+      input_audio: part('input_audio', allowFields({ data: allowAny, format: allowAny })),
+      video_url: part('video_url', allowFields({ url: allowAny })),
     }),
   );
-  const message = fields({
-    role: anything,
+  const message = allowFields({
+    role: allowAny,
     content,
-    tool_call_id: anything,
-    tool_calls: list(
-      fields({
-        id: anything,
-        index: anything,
-        type: anything,
-        function: fields({ name: anything, arguments: anything }),
-        custom: fields({ name: anything, input: anything }),
+    tool_call_id: allowAny,
+    tool_calls: allowEach(
+      allowFields({
+        id: allowAny,
+        index: allowAny,
+        type: allowAny,
+        function: allowFields({ name: allowAny, arguments: allowAny }),
+        custom: allowFields({ name: allowAny, input: allowAny }),
       }),
     ),
     ...named(messages),
     ...marked,
   });
-  const tool = (name: string, rule: Allowed) => fields({ type: anything, [name]: rule, ...marked });
-  const tools = byType('Tools', { function: tool('function', FUNCTION), custom: tool('custom', CUSTOM) }, (thing) =>
-    'function' in thing ? 'function' : undefined,
+  const tool = (name: string, rule: FieldFilter) => allowFields({ type: allowAny, [name]: rule, ...marked });
+  const tools = allowByType(
+    'Tools',
+    { function: tool('function', FUNCTION), custom: tool('custom', CUSTOM) },
+    (thing) => ('function' in thing ? 'function' : undefined),
   );
-  return fields({
+  return allowFields({
     ...SAMPLING,
     model,
-    messages: list(message),
-    stream_options: fields({ include_usage: anything }),
-    max_tokens: anything,
-    max_completion_tokens: anything,
-    top_k: anything,
-    min_p: anything,
-    stop: anything,
-    n: anything,
-    seed: anything,
-    frequency_penalty: anything,
-    presence_penalty: anything,
-    repetition_penalty: anything,
-    logprobs: anything,
-    logit_bias: anything,
-    response_format: fields({ type: anything, json_schema: fields(SCHEMA) }),
-    tools: list(tools),
+    messages: allowEach(message),
+    stream_options: allowFields({ include_usage: allowAny }),
+    max_tokens: allowAny,
+    max_completion_tokens: allowAny,
+    top_k: allowAny,
+    min_p: allowAny,
+    stop: allowAny,
+    n: allowAny,
+    seed: allowAny,
+    frequency_penalty: allowAny,
+    presence_penalty: allowAny,
+    repetition_penalty: allowAny,
+    logprobs: allowAny,
+    logit_bias: allowAny,
+    response_format: allowFields({ type: allowAny, json_schema: allowFields(SCHEMA) }),
+    tools: allowEach(tools),
     tool_choice: chatToolChoice,
-    modalities: wordsOf('Answers', ['text']),
-    reasoning: fields(named(['effort', 'max_tokens', 'exclude', 'enabled'])),
-    reasoning_effort: anything,
-    verbosity: anything,
+    modalities: allowValues('Answers', ['text']),
+    reasoning: allowFields(named(['effort', 'max_tokens', 'exclude', 'enabled'])),
+    reasoning_effort: allowAny,
+    verbosity: allowAny,
     provider: routing,
   });
 }
 
 /** Nothing is kept there: we keep it. */
-const ifFalse: Allowed = (value) => (value === false ? value : undefined);
+const ifFalse: FieldFilter = (value) => (value === false ? value : undefined);
 
-const responsePart = byType('Content parts', {
-  input_text: fields({ type: anything, text: anything }),
-  output_text: fields({ type: anything, text: anything }),
-  refusal: fields({ type: anything, refusal: anything }),
-  input_image: fields({ type: anything, image_url: anything, detail: anything }),
-  input_file: fields({ type: anything, ...FILE_FIELDS }),
-  input_audio: fields({ type: anything, input_audio: fields({ data: anything, format: anything }) }),
+const responsePart = allowByType('Content parts', {
+  input_text: allowFields({ type: allowAny, text: allowAny }),
+  output_text: allowFields({ type: allowAny, text: allowAny }),
+  refusal: allowFields({ type: allowAny, refusal: allowAny }),
+  input_image: allowFields({ type: allowAny, image_url: allowAny, detail: allowAny }),
+  input_file: allowFields({ type: allowAny, ...FILE_FIELDS }),
+  input_audio: allowFields({ type: allowAny, input_audio: allowFields({ data: allowAny, format: allowAny }) }),
 });
 
 /** What a tool has answered. */
-const toolOutput = fields({ type: anything, call_id: anything, output: list(responsePart) });
-const FUNCTION_CHOICE = fields({ type: anything, name: anything });
-const RESPONSE_CHOICES = { function: FUNCTION_CHOICE, custom: FUNCTION_CHOICE, web_search: fields({ type: anything }) };
+const toolOutput = allowFields({ type: allowAny, call_id: allowAny, output: allowEach(responsePart) });
+const FUNCTION_CHOICE = allowFields({ type: allowAny, name: allowAny });
+const RESPONSE_CHOICES = {
+  function: FUNCTION_CHOICE,
+  custom: FUNCTION_CHOICE,
+  web_search: allowFields({ type: allowAny }),
+};
 
 /** A request for a response. The one tool of OpenAI's own is the search that we have a price for. */
-export const allowedResponses = fields({
+export const allowedResponses = allowFields({
   ...SAMPLING,
   model,
-  input: list(
-    byType(
+  input: allowEach(
+    allowByType(
       'Items',
       {
-        message: fields({ type: anything, role: anything, phase: anything, content: list(responsePart) }),
-        function_call: fields({ type: anything, call_id: anything, name: anything, arguments: anything }),
-        custom_tool_call: fields({ type: anything, call_id: anything, name: anything, input: anything }),
+        message: allowFields({ type: allowAny, role: allowAny, phase: allowAny, content: allowEach(responsePart) }),
+        function_call: allowFields({ type: allowAny, call_id: allowAny, name: allowAny, arguments: allowAny }),
+        custom_tool_call: allowFields({ type: allowAny, call_id: allowAny, name: allowAny, input: allowAny }),
         function_call_output: toolOutput,
         custom_tool_call_output: toolOutput,
-        reasoning: fields({ type: anything, id: anything, summary: anything, encrypted_content: anything }),
-        web_search_call: fields({ type: anything, id: anything, status: anything, action: anything }),
+        reasoning: allowFields({ type: allowAny, id: allowAny, summary: allowAny, encrypted_content: allowAny }),
+        web_search_call: allowFields({ type: allowAny, id: allowAny, status: allowAny, action: allowAny }),
       },
       () => 'message',
     ),
   ),
-  instructions: anything,
-  max_output_tokens: anything,
-  max_tool_calls: anything,
-  reasoning: fields({ effort: anything, summary: anything }),
-  text: fields({ format: fields({ type: anything, ...SCHEMA }), verbosity: anything }),
-  include: anything,
-  truncation: anything,
+  instructions: allowAny,
+  max_output_tokens: allowAny,
+  max_tool_calls: allowAny,
+  reasoning: allowFields({ effort: allowAny, summary: allowAny }),
+  text: allowFields({ format: allowFields({ type: allowAny, ...SCHEMA }), verbosity: allowAny }),
+  include: allowAny,
+  truncation: allowAny,
   store: ifFalse,
-  stream_options: fields({ include_obfuscation: anything }),
-  tools: list(
-    byType('Tools', {
-      function: fields({
-        type: anything,
-        name: anything,
-        description: anything,
-        parameters: anything,
-        strict: anything,
+  stream_options: allowFields({ include_obfuscation: allowAny }),
+  tools: allowEach(
+    allowByType('Tools', {
+      function: allowFields({
+        type: allowAny,
+        name: allowAny,
+        description: allowAny,
+        parameters: allowAny,
+        strict: allowAny,
       }),
-      custom: fields({
-        type: anything,
-        name: anything,
-        description: anything,
-        format: fields({ type: anything, ...GRAMMAR }),
+      custom: allowFields({
+        type: allowAny,
+        name: allowAny,
+        description: allowAny,
+        format: allowFields({ type: allowAny, ...GRAMMAR }),
       }),
-      web_search: fields({ type: anything, filters: anything, user_location: anything, external_web_access: anything }),
+      web_search: allowFields({
+        type: allowAny,
+        filters: allowAny,
+        user_location: allowAny,
+        external_web_access: allowAny,
+      }),
     }),
   ),
-  tool_choice: byType('Choices of tools', {
+  tool_choice: allowByType('Choices of tools', {
     ...RESPONSE_CHOICES,
-    allowed_tools: fields({
-      type: anything,
-      mode: anything,
-      tools: list(byType('Tools', RESPONSE_CHOICES)),
+    allowed_tools: allowFields({
+      type: allowAny,
+      mode: allowAny,
+      tools: allowEach(allowByType('Tools', RESPONSE_CHOICES)),
     }),
   }),
 });
 
-export const allowedEmbeddings = fields({
-  model: anything,
-  input: anything,
-  encoding_format: anything,
-  dimensions: anything,
-  user: anything,
+export const allowedEmbeddings = allowFields({
+  model: allowAny,
+  input: allowAny,
+  encoding_format: allowAny,
+  dimensions: allowAny,
+  user: allowAny,
 });

@@ -1,5 +1,5 @@
 import type { Provider } from '#application';
-import type { At, Vendor } from '../provider.ts';
+import type { ProviderClient, ProviderConfig } from '../provider.ts';
 import { allowedChat, allowedEmbeddings, allowedResponses } from './field-filter.ts';
 import { openAiSpeech, openAiTranscription } from './openai-audio.ts';
 import { OpenAiChat } from './openai-chat.ts';
@@ -7,7 +7,7 @@ import { OpenAiEmbeddings } from './openai-embeddings.ts';
 import { OpenAiImages } from './openai-images.ts';
 
 /** A vendor that speaks OpenAI's protocol, at an address up to and including `/v1`. */
-export function openAi({ http, credential }: At, { dialect = {} }: Pick<Vendor, 'dialect'>) {
+export function openAi({ http, credential }: ProviderClient, { dialect = {} }: Pick<ProviderConfig, 'dialect'>) {
   const headers = { authorization: `Bearer ${credential}` };
   const completions = http.endpoint('/chat/completions', { headers, allowed: allowedChat(dialect) });
   const conversations = http.endpoint('/responses', { headers, allowed: allowedResponses });

@@ -13,16 +13,21 @@ import {
   type TranscriptionCall,
   UpstreamError,
 } from '#application';
-import { refusal } from '../../http/json-http-client.ts';
-import { millisecondsIn, secondsIn, textIn, vendorIdIn } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
-import type { AnswerHeaders } from '../../http/provider-request.ts';
-import { soundOf } from '../../http/speech-response.ts';
+import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
+import {
+  parseMilliseconds,
+  parseNonEmptyText,
+  parseProviderRequestId,
+  parseSeconds,
+} from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
+import type { ResponseHeaders } from '../../http/provider-request.ts';
+import { toSpeechAudio } from '../../http/speech-response.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
 export async function openAiSpeech(
-  http: VendorHttp,
+  http: ProviderHttp,
   headers: Headers,
   { model, input, voice, parameters, signal }: SpeechCall,
 ): Promise<SpeechAudio> {
@@ -32,14 +37,14 @@ export async function openAiSpeech(
     headers,
     body: { model, input, voice, response_format, speed },
     signal,
-    refusalOf: refusal,
+    refusalOf: toUpstreamErrorFromResponse,
   });
-  return soundOf(answer, { characters: undefined, vendorId: requestIdIn(answer.headers) });
+  return toSpeechAudio(answer, { characters: undefined, vendorId: requestIdIn(answer.headers) });
 }
 
 /** The name of the file says what it is: that vendor judges by it. Words and segments cost nothing more. */
 export async function openAiTranscription(
-  http: VendorHttp,
+  http: ProviderHttp,
   headers: Headers,
   { model, file, parameters, signal }: TranscriptionCall,
 ): Promise<Transcript> {
@@ -57,13 +62,13 @@ export async function openAiTranscription(
     headers,
     body: form,
     signal,
-    refusalOf: refusal,
+    refusalOf: toUpstreamErrorFromResponse,
   });
   return transcriptIn(await answer.json(), requestIdIn(answer.headers));
 }
 
-function requestIdIn(headers: AnswerHeaders): string | undefined {
-  return vendorIdIn({ id: headers['x-request-id'] });
+function requestIdIn(headers: ResponseHeaders): string | undefined {
+  return parseProviderRequestId({ id: headers['x-request-id'] });
 }
 
 interface Heard {
@@ -86,11 +91,12 @@ function transcriptIn(answer: unknown, vendorId: string | undefined): Transcript
     });
   return {
     text,
-    language: textIn(language),
+    language: parseNonEmptyText(language),
     segments: timed(segments, 'text', (text, times): SpokenSegment => ({ text: text.trim(), ...times })),
     words: timed(words, 'word', (word, times): SpokenWord => ({ word: word.trim(), ...times })),
-    seconds: secondsIn(duration),
-    milliseconds: millisecondsIn(usage?.seconds) ?? millisecondsIn(Math.ceil(secondsIn(duration) ?? Number.NaN)),
+    seconds: parseSeconds(duration),
+    milliseconds:
+      parseMilliseconds(usage?.seconds) ?? parseMilliseconds(Math.ceil(parseSeconds(duration) ?? Number.NaN)),
     vendorId,
   };
 }
@@ -102,9 +108,9 @@ function timed<T>(
 ): readonly T[] {
   return (Array.isArray(list) ? (list as readonly (Readonly<Record<string, unknown>> | null)[]) : []).flatMap(
     (each) => {
-      const text = textIn(each?.[field]);
-      const start = secondsIn(each?.start);
-      const end = secondsIn(each?.end);
+      const text = parseNonEmptyText(each?.[field]);
+      const start = parseSeconds(each?.start);
+      const end = parseSeconds(each?.end);
       return text === undefined || start === undefined || end === undefined ? [] : [of(text, { start, end })];
     },
   );

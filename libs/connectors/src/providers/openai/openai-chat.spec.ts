@@ -2,7 +2,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
-import { VendorHttp } from '../../http/provider-http.ts';
+import { ProviderHttp } from '../../http/provider-http.ts';
 import { openAi } from './index.ts';
 
 /** What the upstream answers, whatever it is asked. */
@@ -17,7 +17,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 60_000 };
-  chat = openAi({ http: new VendorHttp(baseUrl, timeouts, 'any'), credential: 'any' }, {});
+  chat = openAi({ http: new ProviderHttp(baseUrl, timeouts, 'any'), credential: 'any' }, {});
 });
 afterAll(async () => {
   await chat.close();

@@ -1,27 +1,27 @@
 import { type ChatCall, type Completion, type CompletionStream, UpstreamError } from '#application';
-import type { HttpEndpoint } from '../../http/json-http-client.ts';
-import { vendorIdIn } from '../../http/parse-reported.ts';
+import type { JsonHttpClient } from '../../http/json-http-client.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { wordsIn } from '../chat/partial-text.ts';
 import {
   BROKEN_OFF,
   ChatChunks,
   type Delta,
-  type Failing,
-  textOf,
-  underOneName,
-  withoutReasoningIn,
+  type ErrorHolder,
+  getGeneratedText,
+  normalizeReasoningField,
+  omitReasoning,
 } from './chat-chunks.ts';
-import { type Dialect, inDialect, inResponses, OPENAI } from './dialect.ts';
+import { type Dialect, OPENAI, toDialect, toResponsesDialect } from './dialect.ts';
 import { ResponseEvents, wholeResponse } from './responses.ts';
 import { ResponseChunks, wholeChat } from './responses-chat.ts';
 import { responsesRequest, withSearch } from './responses-request.ts';
-import { usageFrom } from './usage.ts';
+import { parseOpenAiUsage } from './usage.ts';
 
 /** Chats in OpenAI's completions, and, where the catalogue says so, in its Responses. */
 export class OpenAiChat {
   constructor(
-    private readonly completions: HttpEndpoint,
-    private readonly conversations: HttpEndpoint,
+    private readonly completions: JsonHttpClient,
+    private readonly conversations: JsonHttpClient,
     private readonly dialect: Dialect,
   ) {}
 
@@ -29,17 +29,17 @@ export class OpenAiChat {
   async chat(call: ChatCall): Promise<Completion | CompletionStream> {
     const { speaks, search, stream, withoutReasoning, identity, signal } = call;
     if (search !== undefined || !speaks.includes('chat')) {
-      const request = withSearch(responsesRequest(inDialect(call.body, OPENAI)), search);
+      const request = withSearch(responsesRequest(toDialect(call.body, OPENAI)), search);
       if (stream) return this.streamed(call, request, new ResponseChunks(identity));
       return wholeChat(wholeResponse(await this.conversations.whole(request, signal)), identity);
     }
-    const body = inDialect(call.body, this.dialect);
+    const body = toDialect(call.body, this.dialect);
     if (stream) return this.completions.stream(body, signal, new ChatChunks(identity, withoutReasoning));
     return wholeAnswer(await this.completions.whole(body, signal), call);
   }
 
   async responses(call: ChatCall): Promise<Completion | CompletionStream> {
-    const request = withSearch(inResponses(call.body), call.search);
+    const request = withSearch(toResponsesDialect(call.body), call.search);
     if (call.stream) return this.streamed(call, request, new ResponseEvents());
     return wholeResponse(await this.conversations.whole(request, call.signal));
   }
@@ -52,14 +52,14 @@ export class OpenAiChat {
 
 function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): Completion {
   const answer = parseAnswer(text);
-  const thoughts = withoutReasoning ? withoutReasoningIn : underOneName;
+  const thoughts = withoutReasoning ? omitReasoning : normalizeReasoningField;
   return {
     kind: 'whole',
     language: 'chat',
     body: { ...answer, ...identity, choices: answer.choices.map((choice) => changed(choice, thoughts)) },
-    usage: usageFrom(answer.usage),
-    vendorId: () => vendorIdIn(answer),
-    deliveredText: () => answer.choices.map(({ message }) => (message ? textOf(message) : '')).join('\n'),
+    usage: parseOpenAiUsage(answer.usage),
+    vendorId: () => parseProviderRequestId(answer),
+    deliveredText: () => answer.choices.map(({ message }) => (message ? getGeneratedText(message) : '')).join('\n'),
   };
 }
 
@@ -87,23 +87,24 @@ function parseAnswer(text: string): CompletionJson {
   const failed = [answer, ...choices].find(isFailing);
   if (failed) {
     // Without a word it was not generated, and may be asked for again.
-    const delivered = choices.map((choice) => textOf((choice as Choice | null)?.message ?? {})).join('') || undefined;
+    const delivered =
+      choices.map((choice) => getGeneratedText((choice as Choice | null)?.message ?? {})).join('') || undefined;
     throw new UpstreamError('upstream_error', BROKEN_OFF, {
       status: 200,
       delivered,
-      vendorId: vendorIdIn(answer),
+      vendorId: parseProviderRequestId(answer),
     });
   }
   if (choices.length === 0 || !choices.every(isChoice)) {
-    const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(answer) };
+    const more = { status: 200, delivered: wordsIn(text), vendorId: parseProviderRequestId(answer) };
     throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a chat completion', more);
   }
   return answer as CompletionJson;
 }
 
 /** A router reports in the choice that the provider behind it failed: https://openrouter.ai/docs/api-reference/errors */
-function isFailing(part: unknown): part is Failing {
-  return Boolean((part as Failing | null)?.error);
+function isFailing(part: unknown): part is ErrorHolder {
+  return Boolean((part as ErrorHolder | null)?.error);
 }
 
 function isChoice(choice: unknown): choice is Choice {

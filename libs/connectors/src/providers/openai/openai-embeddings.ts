@@ -1,14 +1,14 @@
 import { type EmbeddingCall, type EmbeddingsResponse, UpstreamError } from '#application';
-import type { HttpEndpoint } from '../../http/json-http-client.ts';
-import { vendorIdIn } from '../../http/parse-reported.ts';
-import { usageFrom } from './usage.ts';
+import type { JsonHttpClient } from '../../http/json-http-client.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { parseOpenAiUsage } from './usage.ts';
 
 /** Everything in a text of JSON that opens, closes or hides something. */
 const MARKS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g;
 
 /** Embeddings by OpenAI's protocol. */
 export class OpenAiEmbeddings {
-  constructor(private readonly endpoint: HttpEndpoint) {}
+  constructor(private readonly endpoint: JsonHttpClient) {}
 
   async embed({ body, count, signal }: EmbeddingCall): Promise<EmbeddingsResponse> {
     const text = await this.endpoint.whole(body, signal);
@@ -17,8 +17,8 @@ export class OpenAiEmbeddings {
     const reported = typeof usage === 'object' && usage !== null ? { completion_tokens: 0, ...usage } : undefined;
     return {
       data: dataIn(text, answer.data, String(body.encoding_format)),
-      usage: usageFrom(reported),
-      vendorId: vendorIdIn(answer),
+      usage: parseOpenAiUsage(reported),
+      vendorId: parseProviderRequestId(answer),
     };
   }
 }

@@ -2,11 +2,11 @@
 import { FormData } from 'undici';
 import { type GeneratedFile, type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
-import { AGAINST_RULES, refusal } from '../../http/json-http-client.ts';
-import { tokenCount, vendorIdIn } from '../../http/parse-reported.ts';
-import type { VendorHttp } from '../../http/provider-http.ts';
-import type { AnswerHeaders, VendorAnswer } from '../../http/provider-request.ts';
-import { inVendorsWords } from '../provider-parameters.ts';
+import { MESSAGE_CONTENT_POLICY, toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
+import { parseProviderRequestId, parseTokenCount } from '../../http/parse-reported.ts';
+import type { ProviderHttp } from '../../http/provider-http.ts';
+import type { ProviderHttpResponse, ResponseHeaders } from '../../http/provider-request.ts';
+import { toProviderParameters } from '../provider-parameters.ts';
 
 /** The request's words are against the vendor's rules, or what was made of them is. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['moderation_blocked', 'content_policy_violation']);
@@ -16,14 +16,14 @@ const OURS: ReadonlySet<unknown> = new Set(['insufficient_quota', 'billing_hard_
 /** Edits are what OpenAI calls everything that a picture is brought to. */
 export class OpenAiImages {
   constructor(
-    private readonly http: VendorHttp,
+    private readonly http: ProviderHttp,
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
   async make(call: ImageCall): Promise<GeneratedImages> {
     const { model, prompt, count, images, parameters, wire, signal } = call;
     const bringsImage = images.length > 0;
-    const told = { model, prompt, n: count, ...inVendorsWords(parameters, wire, { bringsImage }) };
+    const told = { model, prompt, n: count, ...toProviderParameters(parameters, wire, { bringsImage }) };
     const answer = await this.http.request(bringsImage ? '/images/edits' : '/images/generations', {
       method: 'POST',
       headers: this.headers,
@@ -53,11 +53,11 @@ interface Answer {
   readonly usage?: unknown;
 }
 
-function madeIn(body: unknown, { headers, status }: VendorAnswer): GeneratedImages {
+function madeIn(body: unknown, { headers, status }: ProviderHttpResponse): GeneratedImages {
   const answer = (body ?? {}) as Answer;
   const data: readonly unknown[] = Array.isArray(answer.data) ? answer.data : [];
   const files = data.flatMap(fileIn);
-  const vendorId = vendorIdIn(answer) ?? vendorIdIn({ id: headers['x-request-id'] });
+  const vendorId = parseProviderRequestId(answer) ?? parseProviderRequestId({ id: headers['x-request-id'] });
   const usage = usageIn(answer.usage);
   if (files.length > 0) return { files, usage, vendorId };
   const more = { status, usage, vendorId, delivered: '' };
@@ -80,20 +80,20 @@ interface Reported {
 /** Texts and pictures have prices of their own, in both directions. */
 function usageIn(reported: unknown): Usage | undefined {
   const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = (reported ?? {}) as Reported;
-  const [input, output] = [tokenCount(input_tokens), tokenCount(output_tokens)];
+  const [input, output] = [parseTokenCount(input_tokens), parseTokenCount(output_tokens)];
   if (input === undefined || output === undefined) return undefined;
-  const imageInput = Math.min(tokenCount(input_tokens_details?.image_tokens) ?? 0, input);
-  const texts = Math.min(tokenCount(output_tokens_details?.text_tokens) ?? 0, output);
+  const imageInput = Math.min(parseTokenCount(input_tokens_details?.image_tokens) ?? 0, input);
+  const texts = Math.min(parseTokenCount(output_tokens_details?.text_tokens) ?? 0, output);
   return { input: input - imageInput, imageInput, output: texts, imageOutput: output - texts };
 }
 
-function imageRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamError {
-  const failure = refusal(status, headers, body);
+function imageRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  const failure = toUpstreamErrorFromResponse(status, headers, body);
   const code = codeIn(body);
   if (OURS.has(code) || status === 401 || status === 403)
     return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', { status });
   if (!AGAINST_POLICY.has(code)) return failure;
-  return new UpstreamError('content_policy_violation', AGAINST_RULES, { status, said: failure.said });
+  return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, { status, said: failure.said });
 }
 
 function codeIn(body: string): unknown {

@@ -1,7 +1,7 @@
 /** Answers of an endpoint that speaks Responses and nothing else, as those of a chat. */
 import type { Completion, CompletionIdentity, SearchStatus } from '#application';
-import type { Pass } from '../../http/stream-relay.ts';
-import { event, noteOf, ResponseEvents, type Thing } from './responses.ts';
+import type { ForwardEvents } from '../../http/stream-relay.ts';
+import { event, type JsonObject, ResponseEvents, toSearchStatus } from './responses.ts';
 
 const FINISH: Readonly<Record<string, string>> = { max_output_tokens: 'length', content_filter: 'content_filter' };
 
@@ -22,7 +22,7 @@ export class ResponseChunks extends ResponseEvents {
     this.head = { id, object: 'chat.completion.chunk', created, model, provider };
   }
 
-  protected override translate(events: readonly string[], pass: Pass): void {
+  protected override translate(events: readonly string[], pass: ForwardEvents): void {
     for (const each of events) {
       super.translate([each], pass);
       for (const note of this.notes) pass(NO_EVENTS, note);
@@ -30,28 +30,28 @@ export class ResponseChunks extends ResponseEvents {
     }
   }
 
-  protected override output(event: Thing): string {
-    if ((event.item as Thing | undefined)?.type === 'web_search_call') return this.searched(event);
+  protected override output(event: JsonObject): string {
+    if ((event.item as JsonObject | undefined)?.type === 'web_search_call') return this.searched(event);
     const delta = this.deltaOf(event);
     if (delta === undefined) return '';
     const { logprobs } = event;
     return this.chunk(delta, null, Array.isArray(logprobs) && logprobs.length > 0 ? { content: logprobs } : null);
   }
 
-  protected override ending({ response }: Thing): string {
-    return this.chunk({}, finishReason((response ?? {}) as Thing, this.calls.size > 0));
+  protected override ending({ response }: JsonObject): string {
+    return this.chunk({}, finishReason((response ?? {}) as JsonObject, this.calls.size > 0));
   }
 
   /** What was searched for is known at its end. */
-  private searched({ type, item, output_index }: Thing): string {
+  private searched({ type, item, output_index }: JsonObject): string {
     const at = this.searches.get(output_index) ?? this.searches.size;
     this.searches.set(output_index, at);
-    const note = noteOf(item as Thing, at);
+    const note = toSearchStatus(item as JsonObject, at);
     if (type === 'response.output_item.done' && note) this.notes.push({ ...note, state: 'searching' }, note);
     return this.opened ? '' : this.chunk({}, null);
   }
 
-  private deltaOf({ type, delta, item, output_index, annotation }: Thing): Thing | undefined {
+  private deltaOf({ type, delta, item, output_index, annotation }: JsonObject): JsonObject | undefined {
     switch (type) {
       case 'response.output_text.delta':
         return { content: delta };
@@ -60,17 +60,17 @@ export class ResponseChunks extends ResponseEvents {
       case 'response.reasoning_summary_text.delta':
         return { reasoning: delta };
       case 'response.output_text.annotation.added':
-        return { annotations: [citation(annotation as Thing)] };
+        return { annotations: [citation(annotation as JsonObject)] };
       case 'response.function_call_arguments.delta':
         return { tool_calls: [{ index: this.calls.get(output_index), function: { arguments: delta } }] };
       case 'response.output_item.added':
-        return this.started(item as Thing, output_index);
+        return this.started(item as JsonObject, output_index);
       default:
         return undefined;
     }
   }
 
-  private started(item: Thing, at: unknown): Thing | undefined {
+  private started(item: JsonObject, at: unknown): JsonObject | undefined {
     // Not every item that starts has a delta, and a client is sent an event as soon as anything has started.
     if (item.type !== 'function_call') return this.opened ? undefined : {};
     const index = this.calls.size;
@@ -78,7 +78,7 @@ export class ResponseChunks extends ResponseEvents {
     return { tool_calls: [{ index, ...callOf({ ...item, arguments: '' }) }] };
   }
 
-  private chunk(delta: Thing, finish_reason: string | null, logprobs: object | null = null): string {
+  private chunk(delta: JsonObject, finish_reason: string | null, logprobs: object | null = null): string {
     const role = this.opened ? {} : { role: 'assistant', content: '' };
     this.opened = true;
     return event({ ...this.head, choices: [{ index: 0, delta: { ...role, ...delta }, logprobs, finish_reason }] });
@@ -87,7 +87,7 @@ export class ResponseChunks extends ResponseEvents {
 
 /** A response in one piece as a `chat.completion` with our identity. */
 export function wholeChat(answer: Completion, identity: CompletionIdentity): Completion {
-  const output = answer.body.output as readonly Thing[];
+  const output = answer.body.output as readonly JsonObject[];
   const parts = output.flatMap(({ type, content }) => (type === 'message' ? listOf(content) : []));
   const calls = output.filter(({ type }) => type === 'function_call').map(callOf);
   const content = textIn(parts, 'text');
@@ -116,7 +116,7 @@ export function wholeChat(answer: Completion, identity: CompletionIdentity): Com
 }
 
 /** Each part says where its sources stand in it; a chat has all parts in one. */
-function annotationsIn(parts: readonly Thing[]): readonly object[] {
+function annotationsIn(parts: readonly JsonObject[]): readonly object[] {
   let before = 0;
   return parts.flatMap(({ text, annotations }) => {
     const from = before;
@@ -125,24 +125,24 @@ function annotationsIn(parts: readonly Thing[]): readonly object[] {
   });
 }
 
-function citation({ url, title, start_index, end_index }: Thing, from = 0) {
+function citation({ url, title, start_index, end_index }: JsonObject, from = 0) {
   const at = { start_index: Number(start_index ?? 0) + from, end_index: Number(end_index ?? 0) + from };
   return { type: 'url_citation', url_citation: { url, title, ...at } };
 }
 
-function callOf({ call_id, name, arguments: args }: Thing) {
+function callOf({ call_id, name, arguments: args }: JsonObject) {
   return { id: call_id, type: 'function', function: { name, arguments: args } };
 }
 
-function finishReason({ incomplete_details }: Thing, called: boolean): string {
-  const { reason } = (incomplete_details ?? {}) as Thing;
+function finishReason({ incomplete_details }: JsonObject, called: boolean): string {
+  const { reason } = (incomplete_details ?? {}) as JsonObject;
   return FINISH[String(reason)] ?? (called ? 'tool_calls' : 'stop');
 }
 
-function textIn(parts: readonly Thing[], field: 'text' | 'refusal'): string {
+function textIn(parts: readonly JsonObject[], field: 'text' | 'refusal'): string {
   return parts.map((part) => part[field] ?? '').join('');
 }
 
-function listOf(value: unknown): readonly Thing[] {
+function listOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
 }

@@ -1,12 +1,12 @@
 /** A chat request in the words of Responses, for endpoints that speak nothing else. What they have no word for is left out. */
 import { LOGPROBS, MIN_RESPONSES_OUTPUT_TOKENS, type NativeSearch, UpstreamError } from '#application';
-import type { Thing } from './responses.ts';
+import type { JsonObject } from './responses.ts';
 
 /** Named and meant alike. */
 const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
 
 /** @throws UpstreamError with `invalid_request` for several choices, or one that is too short */
-export function responsesRequest(body: Thing): Thing {
+export function responsesRequest(body: JsonObject): JsonObject {
   if ((body.n ?? 1) !== 1) {
     throw new UpstreamError('invalid_request', 'This model gives one choice only: n must be 1');
   }
@@ -34,14 +34,14 @@ export function responsesRequest(body: Thing): Thing {
 }
 
 /** https://platform.openai.com/docs/guides/tools-web-search: of tools of OpenAI's own there is only this one. */
-export function withSearch(request: Thing, search: NativeSearch | undefined): Thing {
+export function withSearch(request: JsonObject, search: NativeSearch | undefined): JsonObject {
   if (search === undefined) return request;
   const { maxUses, first, includeDomains, excludeDomains, location, offline } = search;
   const filters = {
     ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
     ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),
   };
-  const { effort } = (request.reasoning ?? {}) as Thing;
+  const { effort } = (request.reasoning ?? {}) as JsonObject;
   const tool = {
     type: 'web_search',
     ...(Object.keys(filters).length > 0 ? { filters } : {}),
@@ -53,19 +53,19 @@ export function withSearch(request: Thing, search: NativeSearch | undefined): Th
     tools: [...listOf(request.tools), tool],
     max_tool_calls: maxUses,
     // OpenAI does not search with so little reasoning.
-    ...(effort === 'minimal' ? { reasoning: { ...(request.reasoning as Thing), effort: 'low' } } : {}),
+    ...(effort === 'minimal' ? { reasoning: { ...(request.reasoning as JsonObject), effort: 'low' } } : {}),
     ...(first ? { tool_choice: { type: 'web_search' } } : withSearchAllowed(request.tool_choice)),
   };
 }
 
 /** A choice of certain tools names the search as well, or else OpenAI would not make it. */
-function withSearchAllowed(choice: unknown): Thing {
+function withSearchAllowed(choice: unknown): JsonObject {
   if (!isThing(choice) || choice.type !== 'allowed_tools' || !Array.isArray(choice.tools)) return {};
   return { tool_choice: { ...choice, tools: [...choice.tools, { type: 'web_search' }] } };
 }
 
 /** What the assistant said and what it called are items of their own. */
-function itemsOf({ role, content, refusal, tool_calls, tool_call_id }: Thing): readonly Thing[] {
+function itemsOf({ role, content, refusal, tool_calls, tool_call_id }: JsonObject): readonly JsonObject[] {
   if (role === 'tool') return [{ type: 'function_call_output', call_id: tool_call_id, output: resultOf(content) }];
   if (role !== 'assistant') return [{ type: 'message', role, content: partsOf(content, userPart) }];
   const said = partsOf(content, assistantPart);
@@ -74,58 +74,58 @@ function itemsOf({ role, content, refusal, tool_calls, tool_call_id }: Thing): r
     ...(refusal ? [{ type: 'refusal', refusal }] : []),
   ];
   const calls = listOf(tool_calls).map(({ id, function: called }) => {
-    const { name, arguments: args } = called as Thing;
+    const { name, arguments: args } = called as JsonObject;
     return { type: 'function_call', call_id: id, name, arguments: args };
   });
   const isSilent = parts.length === 0 || (calls.length > 0 && said === '');
   return [...(isSilent ? [] : [{ type: 'message', role, content: parts }]), ...calls];
 }
 
-function partsOf(content: unknown, part: (part: Thing) => Thing): string | readonly Thing[] {
+function partsOf(content: unknown, part: (part: JsonObject) => JsonObject): string | readonly JsonObject[] {
   return typeof content === 'string' ? content : listOf(content).map(part);
 }
 
 /** Text where a tool has answered nothing else. */
-function resultOf(content: unknown): string | readonly Thing[] {
+function resultOf(content: unknown): string | readonly JsonObject[] {
   const parts = partsOf(content, userPart);
   const isPlain = typeof parts === 'string' || parts.every(({ type }) => type === 'input_text');
   return isPlain && typeof parts !== 'string' ? parts.map(({ text }) => text).join('') : parts;
 }
 
-function assistantPart({ type, text, refusal }: Thing): Thing {
+function assistantPart({ type, text, refusal }: JsonObject): JsonObject {
   return type === 'refusal' ? { type, refusal } : { type: 'output_text', text };
 }
 
-function userPart(part: Thing): Thing {
+function userPart(part: JsonObject): JsonObject {
   const { type, text, image_url, file } = part;
   if (type === 'text') return { type: 'input_text', text };
   if (type === 'image_url') {
     const { url, detail = 'auto' } = isThing(image_url) ? image_url : { url: image_url };
     return { type: 'input_image', image_url: url, detail };
   }
-  return type === 'file' ? { type: 'input_file', ...(file as Thing) } : part;
+  return type === 'file' ? { type: 'input_file', ...(file as JsonObject) } : part;
 }
 
-function formatOf(format: unknown): Thing | undefined {
+function formatOf(format: unknown): JsonObject | undefined {
   if (!isThing(format)) return undefined;
   const { type, json_schema } = format;
   return isThing(json_schema) ? { type, ...json_schema } : { type };
 }
 
 /** Chats nest what a function is; Responses do not. In a chat, arguments need not keep to the schema unless that is said. */
-function flat({ type, function: named, ...rest }: Thing): Thing {
+function flat({ type, function: named, ...rest }: JsonObject): JsonObject {
   if (!isThing(named)) return { type, ...rest };
   return 'parameters' in named ? { type, strict: false, ...named } : { type, ...named };
 }
 
-function given(fields: Thing): Thing {
+function given(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 }
 
-function listOf(value: unknown): readonly Thing[] {
+function listOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
 }
 
-function isThing(value: unknown): value is Thing {
+function isThing(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -4,14 +4,14 @@
  */
 import { type Completion, formatSseEvent, type SearchStatus, UpstreamError } from '#application';
 import type { Usage } from '#domain';
-import { LIMITING } from '../../http/json-http-client.ts';
-import { vendorIdIn } from '../../http/parse-reported.ts';
-import { EventTranslator, latin1 } from '../../http/stream-relay.ts';
+import { MESSAGE_RATE_LIMITED } from '../../http/json-http-client.ts';
+import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
 import { wordsIn } from '../chat/partial-text.ts';
 import { BROKEN_OFF } from './chat-chunks.ts';
-import { usageFrom } from './usage.ts';
+import { parseOpenAiUsage } from './usage.ts';
 
-export type Thing = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Fields in which what is generated is sent, piece by piece. */
 const TOLD = new Set([
@@ -60,16 +60,16 @@ export class ResponseEvents extends EventTranslator {
   protected handle(json: string): string {
     const parsed = parse(json);
     const { type, response, output_index, delta } = parsed;
-    this.upstreamId ??= vendorIdIn(response);
+    this.upstreamId ??= parseProviderRequestId(response);
     if (typeof output_index === 'number') {
       if (TOLD.has(type as string)) this.tell(String(delta));
-      if (type === 'response.output_item.done' && isInvoiced(parsed.item as Thing)) this.found.add(output_index);
+      if (type === 'response.output_item.done' && isInvoiced(parsed.item as JsonObject)) this.found.add(output_index);
       return this.output(parsed, json);
     }
     if (type === 'response.failed' || type === 'error') throw this.failureIn(parsed);
     if (!ENDS.has(type as string)) return '';
     this.marked = true;
-    this.reported = responseUsage((response as Thing | undefined)?.usage);
+    this.reported = responseUsage((response as JsonObject | undefined)?.usage);
     return this.ending(parsed);
   }
 
@@ -79,18 +79,18 @@ export class ResponseEvents extends EventTranslator {
   }
 
   /** What is passed on of an event that has output. @param json the event as it came, in Latin-1 */
-  protected output(_: Thing, json: string): string {
+  protected output(_: JsonObject, json: string): string {
     return formatSseEvent(json);
   }
 
   /** What is passed on of the last event. */
-  protected ending({ type, response }: Thing): string {
-    const { output, incomplete_details } = (response ?? {}) as Thing;
+  protected ending({ type, response }: JsonObject): string {
+    const { output, incomplete_details } = (response ?? {}) as JsonObject;
     return event({ type, response: { object: 'response', output, incomplete_details } });
   }
 
-  private failureIn(failed: Thing): UpstreamError {
-    const response = (failed.response ?? {}) as Thing;
+  private failureIn(failed: JsonObject): UpstreamError {
+    const response = (failed.response ?? {}) as JsonObject;
     this.reported = responseUsage(response.usage);
     return failureOf(failed.type === 'error' ? (failed.error ?? failed) : response.error);
   }
@@ -98,58 +98,58 @@ export class ResponseEvents extends EventTranslator {
 
 /** An event as bytes go, in Latin-1. */
 export function event(data: unknown): string {
-  return formatSseEvent(latin1(Buffer.from(JSON.stringify(data))));
+  return formatSseEvent(decodeLatin1(Buffer.from(JSON.stringify(data))));
 }
 
 /** @throws UpstreamError when the body is no response, or reports a failure */
 export function wholeResponse(text: string): Completion {
   const response = parseResponse(text);
-  const output = response.output as readonly Thing[];
+  const output = response.output as readonly JsonObject[];
   if (response.status === 'failed') {
     const delivered = output.length > 0 ? textIn(output) : undefined;
-    throw failureOf(response.error, { delivered, vendorId: vendorIdIn(response) });
+    throw failureOf(response.error, { delivered, vendorId: parseProviderRequestId(response) });
   }
   return {
     kind: 'whole',
     language: 'responses',
     body: response,
     usage: responseUsage(response.usage),
-    vendorId: () => vendorIdIn(response),
+    vendorId: () => parseProviderRequestId(response),
     deliveredText: () => textIn(output),
     searches: searchesIn(output),
   };
 }
 
 /** Only those that have found something; opening a page and looking through it cost nothing by themselves. */
-function isInvoiced({ type, status, action }: Thing): boolean {
-  return type === 'web_search_call' && status === 'completed' && ((action ?? {}) as Thing).type === 'search';
+function isInvoiced({ type, status, action }: JsonObject): boolean {
+  return type === 'web_search_call' && status === 'completed' && ((action ?? {}) as JsonObject).type === 'search';
 }
 
 /** A search as it is reported; undefined for any other item. */
-export function noteOf(item: Thing, at: number): SearchStatus | undefined {
+export function toSearchStatus(item: JsonObject, at: number): SearchStatus | undefined {
   if (item.type !== 'web_search_call') return undefined;
-  const { query, queries } = (item.action ?? {}) as Thing;
+  const { query, queries } = (item.action ?? {}) as JsonObject;
   const state = item.status === 'completed' || item.status === 'failed' ? item.status : 'searching';
   return { at, query: String(query ?? (queries as readonly unknown[] | undefined)?.[0] ?? ''), state };
 }
 
-function searchesIn(output: readonly Thing[]) {
+function searchesIn(output: readonly JsonObject[]) {
   const calls = output.filter(({ type }) => type === 'web_search_call');
-  const notes = calls.flatMap((item, at) => noteOf(item, at) ?? []);
+  const notes = calls.flatMap((item, at) => toSearchStatus(item, at) ?? []);
   return { notes, invoiced: calls.filter(isInvoiced).length };
 }
 
-function parseResponse(text: string): Thing {
-  let response: Thing | null = null;
+function parseResponse(text: string): JsonObject {
+  let response: JsonObject | null = null;
   try {
     response = JSON.parse(text);
   } catch {} // judged with everything else that is not a response
   if (Array.isArray(response?.output)) return response;
-  const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(response) };
+  const more = { status: 200, delivered: wordsIn(text), vendorId: parseProviderRequestId(response) };
   throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a response', more);
 }
 
-function parse(json: string): Thing {
+function parse(json: string): JsonObject {
   try {
     return JSON.parse(Buffer.from(json, 'latin1').toString('utf8'));
   } catch (cause) {
@@ -159,16 +159,16 @@ function parse(json: string): Thing {
 
 /** @param known what had come of the answer, in one that is in one piece */
 function failureOf(error: unknown, known?: Pick<UpstreamError, 'delivered' | 'vendorId'>): UpstreamError {
-  const { code } = (error ?? {}) as Thing;
-  if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', LIMITING, known);
+  const { code } = (error ?? {}) as JsonObject;
+  if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, known);
   return new UpstreamError('upstream_error', BROKEN_OFF, known);
 }
 
 /** The same classes as in a chat, by other names. */
 function responseUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;
-  const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = reported as Thing;
-  return usageFrom({
+  const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = reported as JsonObject;
+  return parseOpenAiUsage({
     prompt_tokens: input_tokens,
     completion_tokens: output_tokens,
     prompt_tokens_details: input_tokens_details,
@@ -177,7 +177,7 @@ function responseUsage(reported: unknown): Usage | undefined {
 }
 
 /** All text that was generated: words, calls and what may be read of the reasoning. */
-function textIn(output: readonly Thing[]): string {
+function textIn(output: readonly JsonObject[]): string {
   return output
     .flatMap(({ content, summary, name, arguments: args, input }) => [
       ...partsIn(summary),
@@ -189,7 +189,7 @@ function textIn(output: readonly Thing[]): string {
 
 function partsIn(parts: unknown): readonly string[] {
   if (!Array.isArray(parts)) return [];
-  return (parts as readonly Thing[])
+  return (parts as readonly JsonObject[])
     .flatMap(({ text, refusal }) => [text, refusal])
     .filter((each) => typeof each === 'string');
 }

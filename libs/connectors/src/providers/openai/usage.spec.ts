@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { getQuantity, type Usage } from '#domain';
 import { type TokenCounts, tokensOf } from '#testing';
-import { usageFrom } from './usage.ts';
+import { parseOpenAiUsage } from './usage.ts';
 
 describe('usage is split into classes that have no token in common', () => {
   test.each<[string, object, TokenCounts]>([
@@ -98,14 +98,16 @@ describe('usage is split into classes that have no token in common', () => {
       [9, 0, 0, 2, 0],
     ],
   ])('%s', (_, reported, expected) => {
-    expect(usageFrom(reported)).toEqual(tokensOf(expected));
+    expect(parseOpenAiUsage(reported)).toEqual(tokensOf(expected));
   });
 });
 
 describe('what an upstream reports', () => {
   test('as zero is a value, and not something that is missing', () => {
-    expect(usageFrom({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual(tokensOf([0, 0, 0, 0, 0]));
-    expect(usageFrom({ prompt_tokens: 7, completion_tokens: 0 })).toEqual(tokensOf([7, 0, 0, 0, 0]));
+    expect(parseOpenAiUsage({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual(
+      tokensOf([0, 0, 0, 0, 0]),
+    );
+    expect(parseOpenAiUsage({ prompt_tokens: 7, completion_tokens: 0 })).toEqual(tokensOf([7, 0, 0, 0, 0]));
   });
 
   test.each<[string, unknown]>([
@@ -129,7 +131,7 @@ describe('what an upstream reports', () => {
     ['what JSON cannot say', { prompt_tokens: Number.NaN, completion_tokens: Number.POSITIVE_INFINITY }],
     ['another protocol', { input_tokens: 9, output_tokens: 2 }],
   ])('as %s is not usable, so tokens will be counted here', (_, reported) => {
-    expect(usageFrom(reported)).toBeUndefined();
+    expect(parseOpenAiUsage(reported)).toBeUndefined();
   });
 
   test.each<[string, object, TokenCounts]>([
@@ -150,7 +152,7 @@ describe('what an upstream reports', () => {
       [10, 0, 0, 0, 5],
     ],
   ])('as %s is cut to what the sum allows', (_, details, expected) => {
-    expect(usageFrom({ prompt_tokens: 10, completion_tokens: 5, ...details })).toEqual(tokensOf(expected));
+    expect(parseOpenAiUsage({ prompt_tokens: 10, completion_tokens: 5, ...details })).toEqual(tokensOf(expected));
   });
 
   test.each([-1, 2.5, '3', Number.NaN, 1e300, true, [3], {}])(
@@ -163,14 +165,14 @@ describe('what an upstream reports', () => {
         prompt_tokens_details: { cached_tokens: nonsense, cache_write_tokens: nonsense },
         completion_tokens_details: { reasoning_tokens: nonsense },
       };
-      expect(usageFrom(reported)).toEqual(tokensOf([10, 0, 0, 5, 0]));
+      expect(parseOpenAiUsage(reported)).toEqual(tokensOf([10, 0, 0, 5, 0]));
     },
   );
 
   test.each(['cached', 7, true, [1, 2]])('as details that are %p is read without them', (details) => {
     const sums = { prompt_tokens: 10, completion_tokens: 5 };
     const reported = { ...sums, prompt_tokens_details: details, completion_tokens_details: details };
-    expect(usageFrom(reported)).toEqual(tokensOf([10, 0, 0, 5, 0]));
+    expect(parseOpenAiUsage(reported)).toEqual(tokensOf([10, 0, 0, 5, 0]));
   });
 
   test('never makes a token more or less than its two sums, whatever the details are', () => {
@@ -187,7 +189,7 @@ describe('what an upstream reports', () => {
     });
     fc.assert(
       fc.property(reported, (each) => {
-        const usage = usageFrom(each) as Usage;
+        const usage = parseOpenAiUsage(each) as Usage;
         expect(getQuantity('input', usage)).toBe(each.prompt_tokens);
         expect(getQuantity('output', usage)).toBe(each.completion_tokens);
         expect(Object.values(usage).every((count) => Number.isSafeInteger(count) && count >= 0)).toBe(true);

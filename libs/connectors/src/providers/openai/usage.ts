@@ -1,5 +1,5 @@
 import type { Usage } from '#domain';
-import { tokenCount } from '../../http/parse-reported.ts';
+import { parseTokenCount } from '../../http/parse-reported.ts';
 
 interface OpenAiUsage {
   readonly prompt_tokens?: unknown;
@@ -15,15 +15,18 @@ interface OpenAiUsage {
  * and `completion_tokens` the reasoning ones. An explicit zero is a value; undefined means that nothing usable was
  * reported.
  */
-export function usageFrom(reported: unknown): Usage | undefined {
+export function parseOpenAiUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;
   const usage = reported as OpenAiUsage;
-  const prompt = tokenCount(usage.prompt_tokens);
-  const completion = tokenCount(usage.completion_tokens);
+  const prompt = parseTokenCount(usage.prompt_tokens);
+  const completion = parseTokenCount(usage.completion_tokens);
   if (prompt === undefined || completion === undefined) return undefined;
   const { cached_tokens, cache_write_tokens } = usage.prompt_tokens_details ?? {};
-  const cacheRead = Math.min(tokenCount(cached_tokens) ?? tokenCount(usage.prompt_cache_hit_tokens) ?? 0, prompt);
-  const cacheWrite = Math.min(tokenCount(cache_write_tokens) ?? 0, prompt - cacheRead);
-  const reasoning = Math.min(tokenCount(usage.completion_tokens_details?.reasoning_tokens) ?? 0, completion);
+  const cacheRead = Math.min(
+    parseTokenCount(cached_tokens) ?? parseTokenCount(usage.prompt_cache_hit_tokens) ?? 0,
+    prompt,
+  );
+  const cacheWrite = Math.min(parseTokenCount(cache_write_tokens) ?? 0, prompt - cacheRead);
+  const reasoning = Math.min(parseTokenCount(usage.completion_tokens_details?.reasoning_tokens) ?? 0, completion);
   return { input: prompt - cacheRead - cacheWrite, cacheRead, cacheWrite, output: completion - reasoning, reasoning };
 }

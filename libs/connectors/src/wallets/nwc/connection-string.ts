@@ -1,7 +1,7 @@
 /** Connection strings of Nostr Wallet Connect: `nostr+walletconnect://<public key>?relay=<address>&secret=<key>` (NIP-47). */
 import { createECDH, ECDH } from 'node:crypto';
 import { InvalidRequestError } from '#application';
-import { isAdmitted } from './relay-connect.ts';
+import { isAllowedRelay } from './relay-connect.ts';
 
 export const MAX_URL_LENGTH = 2_048;
 const MAX_RELAYS = 4;
@@ -23,7 +23,7 @@ export interface ConnectionString {
  * @param admitted relays that may be anywhere, also without TLS
  * @throws InvalidRequestError which says what is wrong, and repeats nothing of it: it has a secret
  */
-export function readConnectionString(text: string, admitted: readonly string[]): ConnectionString {
+export function parseConnectionString(text: string, admitted: readonly string[]): ConnectionString {
   if (text.length > MAX_URL_LENGTH) throw wrong(`must have at most ${MAX_URL_LENGTH} characters`);
   const trimmed = text.trim();
   if (!SCHEME.test(trimmed)) throw wrong('must be a connection string: nostr+walletconnect://…');
@@ -39,7 +39,7 @@ export function readConnectionString(text: string, admitted: readonly string[]):
 
 function relayIn(text: string, admitted: readonly string[]): string {
   if (text.length > MAX_RELAY_LENGTH || !URL.canParse(text)) throw wrong('must name relays by their addresses');
-  if (['ws:', 'wss:'].includes(new URL(text).protocol) && isAdmitted(text, admitted)) return text;
+  if (['ws:', 'wss:'].includes(new URL(text).protocol) && isAllowedRelay(text, admitted)) return text;
   const { protocol, username, password, port, hash, href } = new URL(text);
   if (protocol !== 'wss:') throw wrong('must name relays by addresses that start with wss://');
   if (username !== '' || password !== '' || hash !== '') throw wrong('must name relays by plain addresses');

@@ -1,11 +1,11 @@
 /** Conversations with a wallet that answers at once: for what can be asked as often as one likes. */
 import { type WalletConnection, WalletUnreachableError } from '#application';
-import { resultOf } from './nip47.ts';
-import type { Dialling } from './relay-connect.ts';
+import { getNip47Result } from './nip47.ts';
+import type { RelayConnectOptions } from './relay-connect.ts';
 
 const ANSWERED_WITHIN_MS = 15_000;
 
-export type Ask = (method: string, params: object) => Promise<Readonly<Record<string, unknown>>>;
+export type SendWalletRequest = (method: string, params: object) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
  * Connects to a wallet, asks it something, and leaves. NDK is large, and most processes never speak to a wallet: so it is
@@ -13,10 +13,10 @@ export type Ask = (method: string, params: object) => Promise<Readonly<Record<st
  * @param talk its questions fail with Nip47Error as the wallet answers, or with Error when it does not in time
  * @throws WalletUnreachableError
  */
-export async function converse<T>(
+export async function withWalletSession<T>(
   wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>,
-  dialling: Dialling,
-  talk: (ask: Ask) => Promise<T>,
+  dialling: RelayConnectOptions,
+  talk: (ask: SendWalletRequest) => Promise<T>,
 ): Promise<T> {
   const { NostrSession } = await import('./nostr-session.ts');
   const session = new NostrSession(wallet, dialling);
@@ -27,10 +27,10 @@ export async function converse<T>(
     const { encryption } = info;
     if (!encryption) throw new WalletUnreachableError('it takes no encryption that is known here');
     return await talk(async (method, params) => {
-      const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof resultOf>[0]>();
+      const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof getNip47Result>[0]>();
       const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), ANSWERED_WITHIN_MS);
       session.ask({ method, params }, encryption, resolve).catch(reject);
-      return resultOf(await promise.finally(() => clearTimeout(timer)));
+      return getNip47Result(await promise.finally(() => clearTimeout(timer)));
     });
   } finally {
     session.close();

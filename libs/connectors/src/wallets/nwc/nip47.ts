@@ -12,8 +12,8 @@ export interface Nip47Response {
 }
 
 /** The result of a request. @throws Nip47Error */
-export function resultOf(response: Nip47Response): Readonly<Record<string, unknown>> {
-  const { code, why } = answerOf(response);
+export function getNip47Result(response: Nip47Response): Readonly<Record<string, unknown>> {
+  const { code, why } = toWalletResponse(response);
   if (code !== PAID_CODE) throw new Nip47Error(code, why);
   const { result } = response;
   return typeof result === 'object' && result !== null ? (result as Readonly<Record<string, unknown>>) : {};
@@ -32,7 +32,7 @@ export class Nip47Error extends Error {
 }
 
 /** A preimage is not read: it proves to others that an invoice was paid, and our own node knows. */
-export function answerOf({ error }: Nip47Response): WalletResponse {
+export function toWalletResponse({ error }: Nip47Response): WalletResponse {
   if (error === null || error === undefined) return { code: PAID_CODE };
   const { code, message } = (typeof error === 'object' ? error : {}) as { code?: unknown; message?: unknown };
   const why = typeof message === 'string' ? sanitizeThirdPartyText(message) : '';

@@ -6,10 +6,10 @@
 import { NDKEvent, NDKPrivateKeySigner, NDKUser } from '@nostr-dev-kit/ndk';
 import { type EventTemplate, type NostrEvent, verifyEvent } from 'nostr-tools/pure';
 import { type WalletConnection, WalletUnreachableError } from '#application';
-import { PrivateAddress } from '../../http/public-address.ts';
+import { PrivateAddressError } from '../../http/public-address.ts';
 import type { Nip47Response } from './nip47.ts';
-import { type Filter, Relay } from './relay.ts';
-import type { Dialling } from './relay-connect.ts';
+import { type Filter, NostrRelay } from './relay.ts';
+import type { RelayConnectOptions } from './relay-connect.ts';
 
 const INFO = 13_194;
 const REQUEST = 23_194;
@@ -33,7 +33,7 @@ export interface WalletInfo {
 }
 
 export class NostrSession {
-  private readonly relays: readonly Relay[];
+  private readonly relays: readonly NostrRelay[];
   private readonly signer: NDKPrivateKeySigner;
   private readonly user: NDKUser;
   private readonly refusals = new Set<string>();
@@ -41,11 +41,11 @@ export class NostrSession {
 
   constructor(
     private readonly wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>,
-    dialling: Dialling,
+    dialling: RelayConnectOptions,
   ) {
     this.signer = new NDKPrivateKeySigner(wallet.secret);
     this.user = new NDKUser({ pubkey: wallet.pubkey });
-    this.relays = wallet.relays.map((url) => new Relay(url, dialling, (template) => this.signed(template)));
+    this.relays = wallet.relays.map((url) => new NostrRelay(url, dialling, (template) => this.signed(template)));
     for (const { connected } of this.relays) connected.catch((error: unknown) => this.failed(error));
   }
 
@@ -106,7 +106,7 @@ export class NostrSession {
   }
 
   /** Connections that are lost are not made again: what is asked for is asked again, and an answer is only a hint. */
-  private get reached(): readonly Relay[] {
+  private get reached(): readonly NostrRelay[] {
     return this.relays.filter((relay) => relay.isOpen);
   }
 
@@ -126,7 +126,7 @@ export class NostrSession {
 
   /** Only what we refuse is told: what a host answers to a stranger's wish is not the stranger's to know. */
   private failed(error: unknown): void {
-    if (error instanceof PrivateAddress) this.refusals.add(error.message);
+    if (error instanceof PrivateAddressError) this.refusals.add(error.message);
   }
 
   private async request(content: string, encryption: WalletConnection['encryption']): Promise<NostrEvent> {

@@ -12,10 +12,10 @@ import {
   WalletUnreachableError,
 } from '#application';
 import { type Resolve, resolveByDns } from '../../http/public-address.ts';
-import { readConnectionString } from './connection-string.ts';
-import { answerOf } from './nip47.ts';
+import { parseConnectionString } from './connection-string.ts';
+import { toWalletResponse } from './nip47.ts';
 import type { NostrSession, WalletInfo } from './nostr-session.ts';
-import type { Dialling } from './relay-connect.ts';
+import type { RelayConnectOptions } from './relay-connect.ts';
 
 /** A wallet may take this long to find a route. */
 const HEARD_FOR_MS = 120_000;
@@ -32,7 +32,7 @@ export interface NwcOptions {
 
 export class NwcWallets extends Wallets {
   private readonly heard = new Map<NostrSession, NodeJS.Timeout>();
-  private readonly dialling: Dialling;
+  private readonly dialling: RelayConnectOptions;
   private described = 0;
 
   constructor(options: NwcOptions) {
@@ -41,7 +41,7 @@ export class NwcWallets extends Wallets {
   }
 
   async connect(url: string): Promise<WalletConnection> {
-    const named = readConnectionString(url, this.dialling.admitted);
+    const named = parseConnectionString(url, this.dialling.admitted);
     if (this.described >= MAX_DESCRIBED) {
       throw new UpstreamError('rate_limited', 'Too many wallets are being connected', { retryAfterSeconds: 5 });
     }
@@ -62,7 +62,7 @@ export class NwcWallets extends Wallets {
       await session.open();
       const asked = session.ask({ method: 'pay_invoice', params: { invoice } }, wallet.encryption, (response) => {
         this.leave(session);
-        hear(answerOf(response));
+        hear(toWalletResponse(response));
       });
       this.hear(session);
       await asked;

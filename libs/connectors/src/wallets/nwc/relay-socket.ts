@@ -2,8 +2,8 @@
 import type { ClientRequest } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
-import { isPublic, PrivateAddress, publicAddresses } from '../../http/public-address.ts';
-import { type Dialling, isAdmitted } from './relay-connect.ts';
+import { isPublic, PrivateAddressError, resolvePublicAddresses } from '../../http/public-address.ts';
+import { isAllowedRelay, type RelayConnectOptions } from './relay-connect.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
 /** In how many pieces a message may come. */
@@ -27,11 +27,11 @@ export class RelaySocket {
 
   /**
    * @param hears `said` gets what the relay says, `ended` is called once, at the end or when there is no connection
-   * @throws PrivateAddress, Error
+   * @throws PrivateAddressError, Error
    */
   constructor(
     url: string,
-    dialling: Dialling,
+    dialling: RelayConnectOptions,
     private readonly hears: { opened(): void; said(text: string): void; ended(error?: Error): void },
   ) {
     let problem: Error | undefined;
@@ -89,7 +89,7 @@ function finishRequest(request: ClientRequest): void {
   request.end();
 }
 
-function optionsFor(url: string, { resolve, admitted }: Dialling): ClientOptions {
+function optionsFor(url: string, { resolve, admitted }: RelayConnectOptions): ClientOptions {
   const bounds: ClientOptions = {
     maxPayload: MAX_MESSAGE_BYTES,
     maxFragments: MAX_FRAGMENTS,
@@ -98,13 +98,13 @@ function optionsFor(url: string, { resolve, admitted }: Dialling): ClientOptions
     followRedirects: false,
     finishRequest,
   };
-  if (isAdmitted(url, admitted)) return bounds;
+  if (isAllowedRelay(url, admitted)) return bounds;
   const { protocol, hostname } = new URL(url);
-  if (protocol !== 'wss:') throw new PrivateAddress('a relay is reached by wss:// only');
+  if (protocol !== 'wss:') throw new PrivateAddressError('a relay is reached by wss:// only');
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');
-  if (isIP(literal) && !isPublic(literal)) throw new PrivateAddress('its address is not a public one'); // never looked up
+  if (isIP(literal) && !isPublic(literal)) throw new PrivateAddressError('its address is not a public one'); // never looked up
   const lookup: LookupFunction = (_, options, done) => {
-    publicAddresses(hostname, resolve).then(
+    resolvePublicAddresses(hostname, resolve).then(
       (addresses) => {
         const found = addresses.map((address) => ({ address, family: isIP(address) }));
         if (options.all) done(null, found);

@@ -1,7 +1,7 @@
 /** A relay, by NIP-01 and NIP-42. Whatever it says, nothing is thrown, and what makes no sense is not heard. */
 import { randomUUID } from 'node:crypto';
 import type { EventTemplate, NostrEvent } from 'nostr-tools/pure';
-import type { Dialling } from './relay-connect.ts';
+import type { RelayConnectOptions } from './relay-connect.ts';
 import { RelaySocket } from './relay-socket.ts';
 
 const AUTH = 22_242;
@@ -24,7 +24,7 @@ interface Sent {
   readonly answer: (taken: boolean) => void;
 }
 
-export class Relay {
+export class NostrRelay {
   /** Resolved when it is connected to. @throws Error when that fails, or it is closed before */
   readonly connected: Promise<void>;
   private readonly socket: RelaySocket | undefined;
@@ -37,7 +37,7 @@ export class Relay {
   /** @param sign signs in the name of who asks */
   constructor(
     private readonly url: string,
-    dialling: Dialling,
+    dialling: RelayConnectOptions,
     private readonly sign: (template: EventTemplate) => Promise<NostrEvent>,
   ) {
     const { promise, resolve, reject } = Promise.withResolvers<void>();

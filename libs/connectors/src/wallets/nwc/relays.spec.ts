@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { type NwcOptions, NwcWallets } from '#connectors';
-import { readConnectionString } from './connection-string.ts';
+import { parseConnectionString } from './connection-string.ts';
 
 const PUBKEY = '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798';
 const SECRET = 'a7'.repeat(32);
@@ -20,7 +20,7 @@ describe('a connection string', () => {
       .replace('NOSTR+WALLETCONNECT', 'nostr+walletconnect')
       .replace(/\?.*$/, '') + urlOf('wss://relay.example/v1?a=b').replace(/^[^?]*/, ''),
   ])('is read: %s', (text) => {
-    expect(readConnectionString(text, [])).toEqual({
+    expect(parseConnectionString(text, [])).toEqual({
       pubkey: PUBKEY,
       relays: ['wss://relay.example/v1?a=b'],
       secret: SECRET,
@@ -45,13 +45,13 @@ describe('a connection string', () => {
     [urlOf('wss://relay.example').replace(SECRET, 'secret'), 'secret'],
     [urlOf('wss://relay.example') + 'x'.repeat(2_048), 'at most'],
   ])('%s is refused, and not repeated', (text, why) => {
-    const read = () => readConnectionString(text, ['ws://127.0.0.1:3100/relay']);
+    const read = () => parseConnectionString(text, ['ws://127.0.0.1:3100/relay']);
     expect(read).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining(why) }));
     expect(read).not.toThrow(SECRET);
   });
 
   test('may name a relay that is admitted, by its exact address', () => {
-    const read = (relay: string) => readConnectionString(urlOf(relay), ['ws://127.0.0.1:3100/relay']).relays;
+    const read = (relay: string) => parseConnectionString(urlOf(relay), ['ws://127.0.0.1:3100/relay']).relays;
     expect(read('ws://127.0.0.1:3100/relay')).toHaveLength(1);
     expect(() => read('ws://127.0.0.1:3100/other')).toThrow('wss://');
     expect(() => read('ws://127.0.0.1:3101/relay')).toThrow('wss://');
