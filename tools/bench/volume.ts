@@ -5,7 +5,7 @@ import pg from 'pg';
 import { createStreams, PayerFactory, SystemClock } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#foundation';
-import { accountNamed } from '../../apps/ledger/src/account.ts';
+import { resolveAccountId } from '../../apps/ledger/src/account.ts';
 import { Cluster, type Customer } from '../cluster.ts';
 import { charge, HELD, HOLD_MS, query, useManyAccounts } from '../sample-events.ts';
 import { inParallel, median, oneByOne, type Target } from './load.ts';
@@ -48,7 +48,11 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
     await full.stopRole('projector');
     const foundation = await openFoundation(readSettings({ DATA_DIR: fullDir }), createLog('warn'));
     try {
-      await useOneAccount(foundation, (await accountNamed(foundation, customers[0].creditId)) as string, HOT_EVENTS);
+      await useOneAccount(
+        foundation,
+        (await resolveAccountId(foundation, customers[0].creditId)) as string,
+        HOT_EVENTS,
+      );
       print(`an account with ${HOT_EVENTS} events is there`);
       await useManyAccounts(foundation.store, OTHER_ACCOUNTS, events - HOT_EVENTS);
       print(`${events} events are there`);

@@ -2,15 +2,15 @@
  * `npm run prove:attestation [-- BUNDLE.json TIME owner/name]`: what an enclave shows is attested as it is, and in no other
  * way. Each bit of a real report of an AMD processor and of its certificates up to AMD's root, each byte of a real
  * Sigstore bundle, and each byte of a whole bundle with keys of its own is changed, one at a time; then bundles are changed
- * at random. None passes, and nothing but `NotAttested` is thrown. With a file: whether that bundle, as it came from an
+ * at random. None passes, and nothing but `AttestationError` is thrown. With a file: whether that bundle, as it came from an
  * enclave, is attested at that time by what is pinned, and then the same with its bytes.
  */
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { NotAttested } from '../../apps/private-proxy/src/attestation/attestation-verifier.ts';
-import { type Anchors, pinned } from '../../apps/private-proxy/src/attestation/pinned.ts';
-import { signedStatement } from '../../apps/private-proxy/src/attestation/release.ts';
-import { authenticReport } from '../../apps/private-proxy/src/attestation/snp/authentic-report.ts';
+import { AttestationError } from '../../apps/private-proxy/src/attestation/attestation-verifier.ts';
+import { loadPinnedAnchors, type TrustAnchors } from '../../apps/private-proxy/src/attestation/pinned.ts';
+import { verifySignedStatement } from '../../apps/private-proxy/src/attestation/release.ts';
+import { verifyReport } from '../../apps/private-proxy/src/attestation/snp/authentic-report.ts';
 import amdVector from '../../apps/private-proxy/src/attestation/vectors/amd-report.json' with { type: 'json' };
 import sigstoreVector from '../../apps/private-proxy/src/attestation/vectors/sigstore-bundle.json' with {
   type: 'json',
@@ -68,7 +68,7 @@ function passes(verify: () => unknown): boolean {
     verify();
     return true;
   } catch (error) {
-    if (error instanceof NotAttested) return false;
+    if (error instanceof AttestationError) return false;
     throw error;
   }
 }
@@ -82,14 +82,14 @@ async function proveReport(): Promise<void> {
     amd: [{ product: 'Milan', ark: root.toString('base64'), ask: issuer.toString('base64') }],
     now,
   });
-  const isWhole = passes(() => authenticReport(report, chip, { amd: pinned().amd, now }));
+  const isWhole = passes(() => verifyReport(report, chip, { amd: loadPinnedAnchors().amd, now }));
   failed ||= !isWhole;
   print(`a real report of an AMD processor is ${isWhole ? '' : 'NOT '}authentic by AMD's pinned root`);
   const each: readonly (readonly [string, Buffer, (changed: Buffer) => unknown])[] = [
-    ['its bits', report, (changed) => authenticReport(changed, chip, by(ark, ask))],
-    ["the bits of its chip's certificate", chip, (changed) => authenticReport(report, changed, by(ark, ask))],
-    ["the bits of AMD's certificate", ask, (changed) => authenticReport(report, chip, by(ark, changed))],
-    ["the bits of AMD's root", ark, (changed) => authenticReport(report, chip, by(changed, ask))],
+    ['its bits', report, (changed) => verifyReport(changed, chip, by(ark, ask))],
+    ["the bits of its chip's certificate", chip, (changed) => verifyReport(report, changed, by(ark, ask))],
+    ["the bits of AMD's certificate", ask, (changed) => verifyReport(report, chip, by(ark, changed))],
+    ["the bits of AMD's root", ark, (changed) => verifyReport(report, chip, by(changed, ask))],
   ];
   for (const [name, bytes, verify] of each) {
     await refusesAll(name, bitChanges(bytes), (changed) => passes(() => verify(changed as Buffer)));
@@ -97,16 +97,17 @@ async function proveReport(): Promise<void> {
 }
 
 async function proveSignature(): Promise<void> {
-  const { sigstore } = pinned();
-  const real = JSON.stringify(signedStatement(sigstoreVector.bundle, sigstore));
+  const { sigstore } = loadPinnedAnchors();
+  const real = JSON.stringify(verifySignedStatement(sigstoreVector.bundle, sigstore));
   await refusesAll('the bytes of a real Sigstore bundle', byteChanges(sigstoreVector.bundle), (changed) =>
     passes(() => {
-      if (JSON.stringify(signedStatement(changed, sigstore)) !== real) throw new Error('something else is vouched for');
+      if (JSON.stringify(verifySignedStatement(changed, sigstore)) !== real)
+        throw new Error('something else is vouched for');
     }),
   );
 }
 
-async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: Anchors): Promise<void> {
+async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: TrustAnchors): Promise<void> {
   const verifier = enclaveVerifier(trust, anchors);
   const enclave = await verifier.verify(bundle).catch((error: Error) => error);
   if (enclave instanceof Error) {
@@ -118,7 +119,7 @@ async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: Anchor
     try {
       return differs(await verifier.verify(changed));
     } catch (error) {
-      if (error instanceof NotAttested) return false;
+      if (error instanceof AttestationError) return false;
       throw error;
     }
   };
@@ -133,7 +134,7 @@ async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: Anchor
 
 const [file, time, repository] = process.argv.slice(2);
 if (file !== undefined) {
-  const anchors = { ...pinned(), now: () => new Date(time ?? Date.now()) };
+  const anchors = { ...loadPinnedAnchors(), now: () => new Date(time ?? Date.now()) };
   const bundle: unknown = JSON.parse(await readFile(file, 'utf8'));
   await proveBundle(bundle, { repositories: [repository ?? LIVE], allowUnattested: false }, anchors);
 } else {
@@ -141,7 +142,7 @@ if (file !== undefined) {
   await proveSignature();
   const enclave = new AttestedEnclave(Buffer.alloc(32, 0xab));
   const anchors = {
-    ...pinned(),
+    ...loadPinnedAnchors(),
     amd: [enclave.processor.root],
     sigstore: enclave.sigstore.trust,
     now: () => enclave.now,

@@ -2,8 +2,8 @@ import { Module } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import { BillingEngine } from '#application';
-import { Connections } from '#foundation';
-import { Readiness, Role } from '#modules';
+import { ConnectionGuard } from '#foundation';
+import { ProcessRole, Readiness } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { AutoTopupModule } from './autotopup/auto-topup.module.ts';
 import { ChargesModule } from './charges/charges.module.ts';
@@ -36,9 +36,15 @@ import { TopupsModule } from './topups/topups.module.ts';
   providers: [
     {
       provide: Shutdown,
-      inject: [Role, Readiness, Connections, BillingEngine, HttpAdapterHost],
+      inject: [ProcessRole, Readiness, ConnectionGuard, BillingEngine, HttpAdapterHost],
       useFactory: (
-        ...[role, readiness, connections, paying, host]: [Role, Readiness, Connections, BillingEngine, HttpAdapterHost]
+        ...[role, readiness, connections, paying, host]: [
+          ProcessRole,
+          Readiness,
+          ConnectionGuard,
+          BillingEngine,
+          HttpAdapterHost,
+        ]
       ) => new Shutdown({ settings: role.settings, readiness, connections, paying, host }),
     },
   ],

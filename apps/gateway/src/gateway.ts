@@ -4,17 +4,17 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RateLimiter } from '#application';
-import { Connections, SERVER_TIMEOUTS, type Settings, StartError } from '#foundation';
-import { type Role, rootOf } from '#modules';
-import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/authentication/authenticator.ts';
-import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors/errors.ts';
-import { refuseBroken, refuseOddities } from './edge/errors/malformed-requests.ts';
+import { ConnectionGuard, SERVER_TIMEOUTS, type Settings, StartError } from '#foundation';
+import { createRootModule, type ProcessRole } from '#modules';
+import { Authenticator, MAX_BODY_BYTES, registerAuthentication } from './edge/authentication/authenticator.ts';
+import { BadRequestError, INTERNAL_ERROR, sendError, toErrorResponse } from './edge/errors/errors.ts';
+import { registerUnsupportedRequestHandlers, rejectMalformedRequest } from './edge/errors/malformed-requests.ts';
 import { watchMethods } from './edge/errors/methods.ts';
-import { PublicAddress } from './edge/network/public-address.ts';
-import { Doors } from './edge/pay-per-request/pay-per-request-gate.ts';
-import { recordSent } from './edge/responses/response-recording.ts';
+import { PublicBaseUrl } from './edge/network/public-address.ts';
+import { PayPerRequestGate } from './edge/pay-per-request/pay-per-request-gate.ts';
+import { handleOnSend } from './edge/responses/response-recording.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
-import { Bodies } from './edge/validation/body-parser.ts';
+import { BodyParser } from './edge/validation/body-parser.ts';
 import { GatewayModule } from './gateway.module.ts';
 import { AudioListener } from './media/audio/audio-listener.ts';
 
@@ -41,16 +41,16 @@ const RECEIVED_WITHIN_MS = 300_000;
  * Starts the HTTP gateway: one container with its modules, and with those that run beside it in the same process. These
  * start before it, and drain after it.
  */
-export async function openGateway(role: Role, ...beside: readonly Type[]) {
+export async function openGateway(role: ProcessRole, ...beside: readonly Type[]) {
   const app = await createApp(role, beside);
-  const connections = app.get(Connections);
+  const connections = app.get(ConnectionGuard);
   connections.guard(app.getHttpServer());
   const api = await listen(app, role.settings);
-  app.get(PublicAddress).url = role.settings.publicBaseUrl ?? api;
+  app.get(PublicBaseUrl).url = role.settings.publicBaseUrl ?? api;
   return { app, api, audioApi: await listenForSound(app, role.settings, api, connections) };
 }
 
-async function createApp(role: Role, beside: readonly Type[]): Promise<NestFastifyApplication> {
+async function createApp(role: ProcessRole, beside: readonly Type[]): Promise<NestFastifyApplication> {
   const { trustedProxies } = role.settings;
   const adapter = new FastifyAdapter({
     ...(trustedProxies.length > 0 ? { trustProxy: [...trustedProxies] } : {}),
@@ -58,16 +58,16 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
     requestTimeout: RECEIVED_WITHIN_MS,
     routerOptions: { ignoreTrailingSlash: true },
     http: { requireHostHeader: false, ...SERVER_TIMEOUTS },
-    clientErrorHandler: refuseBroken,
+    clientErrorHandler: rejectMalformedRequest,
     genReqId: () => randomUUID(),
     forceCloseConnections: 'idle',
     return503OnClosing: false, // what still comes by a connection that is there is served
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
       introduce(request, reply);
-      sendError(reply, answerTo(error) ?? UNEXPECTED);
+      sendError(reply, toErrorResponse(error) ?? INTERNAL_ERROR);
     },
   });
-  const root = rootOf(role, [...beside, GatewayModule]);
+  const root = createRootModule(role, [...beside, GatewayModule]);
   const app = await NestFactory.create<NestFastifyApplication>(root, adapter, {
     logger: false,
     bodyParser: false,
@@ -75,10 +75,10 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   });
   await role.keep(app);
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
-  const bodies = app.get(Bodies);
+  const bodies = app.get(BodyParser);
   bodies.readAt(fastify);
   prepare(fastify);
-  findCallers(fastify, app.get(Authenticator), app.get(Doors), app.get(RateLimiter));
+  registerAuthentication(fastify, app.get(Authenticator), app.get(PayPerRequestGate), app.get(RateLimiter));
   app.get(AudioListener).guard(fastify);
   bodies.unpackAt(fastify);
   app.get(Uploads).readAt(fastify);
@@ -92,14 +92,14 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
 
 /** Every answer carries its request's id. Nothing has a NUL in its name, and PostgreSQL would not even look for it. */
 function prepare(fastify: FastifyInstance): void {
-  refuseOddities(fastify.server);
+  registerUnsupportedRequestHandlers(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
     introduce(request, reply);
     // Where Anthropic's clients look for it.
     if (request.routeOptions.config?.operation?.errorShape === 'anthropic') reply.header('request-id', request.id);
     done(wrongIn(request));
   });
-  fastify.addHook('onSend', recordSent);
+  fastify.addHook('onSend', handleOnSend);
 }
 
 /** What every answer has, also one that comes before all other hooks: its request's id, and that a browser may show it. */
@@ -109,8 +109,8 @@ function introduce({ id }: FastifyRequest, reply: FastifyReply): void {
 
 /** What no request may have, whatever it is for. */
 function wrongIn({ url, headers, raw }: FastifyRequest): Error | undefined {
-  if (url.includes('%00')) return new InvalidRequest('The address has a NUL in it');
-  if (headers.host === undefined && raw.httpVersion === '1.1') return new InvalidRequest('The Host header is missing');
+  if (url.includes('%00')) return new BadRequestError('The address has a NUL in it');
+  if (headers.host === undefined && raw.httpVersion === '1.1') return new BadRequestError('The Host header is missing');
   return undefined;
 }
 
@@ -134,7 +134,7 @@ async function listenForSound(
   app: NestFastifyApplication,
   { audioPort, host }: Settings,
   api: string,
-  connections: Connections,
+  connections: ConnectionGuard,
 ): Promise<string> {
   if (audioPort === undefined) return `${api}/api/v1`;
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;

@@ -2,23 +2,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BeforeApplicationShutdown } from '@nestjs/common';
 import type { HttpAdapterHost } from '@nestjs/core';
 import type { BillingEngine } from '#application';
-import type { Connections, Settings } from '#foundation';
+import type { ConnectionGuard, Settings } from '#foundation';
 import type { Readiness } from '#modules';
 
 /** How long clients may keep a connection open after the last answer. */
 const LINGER_MS = 1_000;
 
-export interface ShutdownPorts {
+export interface ShutdownDependencies {
   readonly settings: Settings;
   readonly readiness: Readiness;
-  readonly connections: Connections;
+  readonly connections: ConnectionGuard;
   readonly paying: BillingEngine;
   readonly host: HttpAdapterHost;
 }
 
 /** How the gateway ends, without a request that fails for it. */
 export class Shutdown implements BeforeApplicationShutdown {
-  constructor(private readonly ports: ShutdownPorts) {}
+  constructor(private readonly ports: ShutdownDependencies) {}
 
   /**
    * Says that it wants no more traffic, and serves until balancers have noticed; then takes no new connections, and finishes

@@ -39,7 +39,7 @@ import {
 import { writeStoredData } from '../../../libs/testing/src/stored-data/write.ts';
 import { verify } from '../../ledger/src/verify.ts';
 import { createBackup } from '../../maintenance/src/create.ts';
-import { databasesOf } from '../../maintenance/src/databases.ts';
+import { listDatabases } from '../../maintenance/src/databases.ts';
 import { restoreBackup } from '../../maintenance/src/restore.ts';
 
 const HOUR_MS = 3_600_000;
@@ -408,14 +408,14 @@ describe('a backup', () => {
   afterAll(() => target.drop());
 
   test('is restored to the rows of its moment, and is written in the same form again', async () => {
-    const manifest = await restoreBackup(databasesOf(target.url, undefined), BACKUP);
+    const manifest = await restoreBackup(listDatabases(target.url, undefined), BACKUP);
     const columns = await readStoredColumns();
     await withClient(target.url, async (client) => {
       for (const { name } of manifest.tables)
         expect(await readTable(client, name, columns[name] ?? [])).toBe(await readStoredRows(name));
     });
     const again = path.join(directory, 'backup');
-    await createBackup(databasesOf(target.url, undefined), again, 'PostgreSQL');
+    await createBackup(listDatabases(target.url, undefined), again, 'PostgreSQL');
     // What differs is the time, how this version of zlib packs, and which migrations there are in which order.
     const form = async (each: string) =>
       (await readFile(path.join(each, 'manifest.json'), 'utf8'))

@@ -1,14 +1,18 @@
 import { createStreams, Secrets, toAccountIds, toMasterKeyId } from '#application';
 import { ACCOUNT } from '#domain';
-import { assertHas, type Foundation, masterKeysThere, StartError } from '#foundation';
+import { assertKeyRingComplete, type Foundation, findMasterKeys, StartError } from '#foundation';
 import { formatUsd, NO_SNAPSHOTS, toStreamName } from '#kernel';
-import { inDatabase } from './keys.ts';
+import { withPool } from './keys.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Prints the id of an account, and what the house has borne for it lately, where that is anything. */
-export async function account(foundation: Foundation, named: string, print: (line: string) => void): Promise<void> {
-  const id = await accountNamed(foundation, named);
+export async function printAccount(
+  foundation: Foundation,
+  named: string,
+  print: (line: string) => void,
+): Promise<void> {
+  const id = await resolveAccountId(foundation, named);
   if (id === undefined) throw new StartError('There is no account of this credit_id.');
   print(id);
   const { accounts } = createStreams(foundation.store, NO_SNAPSHOTS, foundation.runtime);
@@ -23,14 +27,14 @@ export async function account(foundation: Foundation, named: string, print: (lin
  * @param named its `credit_id`, or the id itself
  * @throws StartError where there is none, and a key is missing by which there might be
  */
-export async function accountNamed(foundation: Foundation, named: string): Promise<string | undefined> {
+export async function resolveAccountId(foundation: Foundation, named: string): Promise<string | undefined> {
   if (!UUID.test(named)) return undefined;
   const { settings, store, databaseUrl } = foundation;
   const name = named.toLowerCase();
-  const [masterKey, ...others] = await masterKeysThere(settings);
+  const [masterKey, ...others] = await findMasterKeys(settings);
   const ids = masterKey ? toAccountIds(name, new Secrets(masterKey, others)) : [];
   for (const id of [name, ...ids]) if (await store.head(toStreamName(ACCOUNT, id))) return id;
   const ring = masterKey ? [masterKey, ...others].map(toMasterKeyId) : [];
-  await inDatabase(databaseUrl, (pool) => assertHas(pool, ring));
+  await withPool(databaseUrl, (pool) => assertKeyRingComplete(pool, ring));
   return undefined;
 }

@@ -3,7 +3,7 @@ import { StartError } from '#foundation';
 import { type EventReader, formatUsd, money, NO_STREAM, toStreamName } from '#kernel';
 
 /** Prints the journal of an account's automatic top-ups: every step, one in a line, with its time. */
-export async function autoTopup(
+export async function printAutoTopups(
   store: Pick<EventReader, 'read'>,
   accountId: string,
   print: (line: string) => void,

@@ -9,7 +9,7 @@ type Print = (line: string) => void;
  * Lists payments for one request that the house owes something of: those that can be used still, and those that nobody has
  * claimed; and those of which something has become income.
  */
-export async function challenges(
+export async function printChallenges(
   { databaseUrl, settings }: Pick<Foundation, 'databaseUrl' | 'settings'>,
   print: Print,
   now = new Date().toISOString(),

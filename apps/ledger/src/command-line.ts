@@ -1,15 +1,15 @@
 import { parseArgs } from 'node:util';
 import { readPayments } from '#catalogue';
 import { createLog, type Foundation, openFoundation, readSettings, StartError } from '#foundation';
-import { accountNamed, account as showAccount } from './account.ts';
-import { autoTopup } from './auto-topup.ts';
-import { challenges } from './challenges.ts';
-import { closeJob, jobs } from './jobs.ts';
-import { forgetKeyOf, keys } from './keys.ts';
+import { resolveAccountId, printAccount as showAccount } from './account.ts';
+import { printAutoTopups } from './auto-topup.ts';
+import { printChallenges } from './challenges.ts';
+import { closeJob, printJobs } from './jobs.ts';
+import { printMasterKeys, retireKeyByFingerprint } from './keys.ts';
 import { replay } from './replay.ts';
 import { skip } from './skip.ts';
 import { verify } from './verify.ts';
-import { wallets } from './wallets.ts';
+import { printWallets } from './wallets.ts';
 
 const OPTIONS = ['until', 'cost', 'why'] as const;
 type Option = (typeof OPTIONS)[number];
@@ -40,28 +40,28 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   wallets: {
     option: UNTIL,
     run: ({ foundation: { store, settings }, until, print }) =>
-      wallets({ store, ...readPayments(settings.catalogueDir) }, until, print),
+      printWallets({ store, ...readPayments(settings.catalogueDir) }, until, print),
   },
   autotopup: {
     takes: ['account'],
     run: async ({ foundation, words: [account = ''], print }) =>
-      autoTopup(foundation.store, (await accountNamed(foundation, account)) ?? account, print),
+      printAutoTopups(foundation.store, (await resolveAccountId(foundation, account)) ?? account, print),
   },
   account: {
     takes: ['credit_id'],
     run: ({ foundation, words: [creditId = ''], print }) => showAccount(foundation, creditId, print),
   },
-  jobs: { run: ({ foundation, print }) => jobs(foundation, print) },
+  jobs: { run: ({ foundation, print }) => printJobs(foundation, print) },
   'jobs close': {
     takes: ['job'],
     option: { name: 'cost', usage: '--cost <USD or none>', isNeeded: true },
     run: ({ foundation, words: [job = ''], cost = '', print }) => closeJob(foundation, job, cost, print),
   },
-  challenges: { run: ({ foundation, print }) => challenges(foundation, print) },
-  keys: { run: ({ foundation, print }) => keys(foundation, print) },
+  challenges: { run: ({ foundation, print }) => printChallenges(foundation, print) },
+  keys: { run: ({ foundation, print }) => printMasterKeys(foundation, print) },
   'keys forget': {
     takes: ['fingerprint'],
-    run: ({ foundation, words: [fingerprint = ''], print }) => forgetKeyOf(foundation, fingerprint, print),
+    run: ({ foundation, words: [fingerprint = ''], print }) => retireKeyByFingerprint(foundation, fingerprint, print),
   },
   skip: {
     takes: ['read model', 'position'],

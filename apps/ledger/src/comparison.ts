@@ -16,7 +16,7 @@ type Fact = StoredEvent<DomainEvent>;
 type Report = (difference: string) => void;
 
 /** Compares one read model with what the facts say. */
-export interface Comparison {
+export interface ReadModelComparison {
   readonly name: string;
   compared: number;
   /** Facts behind the read model's checkpoint. */
@@ -26,14 +26,14 @@ export interface Comparison {
   finish(): Promise<void>;
 }
 
-export function comparisonOf(projection: Projection, client: pg.Client, report: Report): Comparison {
+export function createComparison(projection: Projection, client: pg.Client, report: Report): ReadModelComparison {
   return projection.kind === 'log'
     ? new LogComparison(projection, client, report)
     : new FoldComparison(projection, client, report);
 }
 
 /** A log is compared row by row: its rows come in the order of the facts. */
-class LogComparison implements Comparison {
+class LogComparison implements ReadModelComparison {
   readonly name: string;
   compared = 0;
   unseen = 0;
@@ -88,7 +88,7 @@ function isBefore(a: ReadModelRow, b: ReadModelRow): boolean {
 }
 
 /** A fold is compared at the end: its rows are folded in memory. */
-class FoldComparison implements Comparison {
+class FoldComparison implements ReadModelComparison {
   readonly name: string;
   compared = 0;
   unseen = 0;

@@ -1,18 +1,18 @@
 import type pg from 'pg';
 import { toMasterKeyId } from '#application';
-import { type Foundation, forgetKey, knownKeys, masterKeysThere, StartError } from '#foundation';
+import { type Foundation, findMasterKeys, listKnownMasterKeys, retireMasterKey, StartError } from '#foundation';
 import { openPool } from '#postgres';
 
 type Print = (line: string) => void;
 
 /** Lists the master keys that this installation has had, by their fingerprints, and what is under each. */
-export async function keys({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
-  await inDatabase(databaseUrl, async (pool) => {
+export async function printMasterKeys({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
+  await withPool(databaseUrl, async (pool) => {
     const { rows } = await pool.query<{ key: string; active: string }>(
       `select secret->>'key' as key, count(*) as active from books.keys where deleted_at is null group by 1`,
     );
     const active = new Map(rows.map((row) => [row.key, row.active]));
-    for (const { id, since, forgotten } of await knownKeys(pool)) {
+    for (const { id, since, forgotten } of await listKnownMasterKeys(pool)) {
       const state = forgotten ? 'given up' : 'in use';
       print(`${id}: ${state}, since ${since}, ${active.get(id) ?? 0} API keys that are not revoked`);
     }
@@ -20,19 +20,23 @@ export async function keys({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, pri
 }
 
 /** Gives a master key up: processes start without it, and what is under it is lost. */
-export async function forgetKeyOf({ databaseUrl, settings }: Foundation, id: string, print: Print): Promise<void> {
-  if ((await masterKeysThere(settings)).some((key) => toMasterKeyId(key) === id))
+export async function retireKeyByFingerprint(
+  { databaseUrl, settings }: Foundation,
+  id: string,
+  print: Print,
+): Promise<void> {
+  if ((await findMasterKeys(settings)).some((key) => toMasterKeyId(key) === id))
     throw new StartError(
       `${id} is in MASTER_KEY, or master.key in DATA_DIR: take it out, and stop what was started with it.`,
     );
-  await inDatabase(databaseUrl, async (pool) => {
-    if (!(await forgetKey(pool, id))) throw new StartError(`No master key ${id} is in use here.`);
+  await withPool(databaseUrl, async (pool) => {
+    if (!(await retireMasterKey(pool, id))) throw new StartError(`No master key ${id} is in use here.`);
     print(`${id} is given up: what is sealed or hashed under it is lost`);
   });
 }
 
 /** Does something in the database, and waits for it. */
-export async function inDatabase(connectionString: string, work: (pool: pg.Pool) => Promise<unknown>): Promise<void> {
+export async function withPool(connectionString: string, work: (pool: pg.Pool) => Promise<unknown>): Promise<void> {
   const pool = openPool({ connectionString, name: 'ledger', max: 1 });
   try {
     await work(pool);

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { Streams } from '#application';
 import { type ChallengeCommand, toPostings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
-import { drawToken } from '#foundation';
+import { issueFencingToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
 import { projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
 import { type Answer, BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
@@ -179,7 +179,7 @@ describe('verify', () => {
     const projection = projections.find(({ name }) => name === table);
     if (projection) {
       const { store, databaseUrl } = world.foundation;
-      await rebuild(projection, { store, databaseUrl, drawToken: () => drawToken(databaseUrl, 'projector') });
+      await rebuild(projection, { store, databaseUrl, drawToken: () => issueFencingToken(databaseUrl, 'projector') });
     }
   });
 

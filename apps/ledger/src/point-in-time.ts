@@ -3,13 +3,13 @@ import { StartError } from '#foundation';
 import { START_POSITION, type StoredEvent } from '#kernel';
 
 /** Returns whether a fact belongs to the books as of some moment. */
-export type Within = (fact: StoredEvent) => boolean;
+export type EventFilter = (fact: StoredEvent) => boolean;
 
 /**
  * @param until a position or a booking time; undefined is now
  * @throws StartError when it is neither
  */
-export function momentIn(until: string | undefined): Within {
+export function parseUntilFilter(until: string | undefined): EventFilter {
   if (until === undefined) return () => true;
   if (/^\d+$/.test(until)) {
     const position = BigInt(until);
@@ -36,6 +36,6 @@ export class Extent {
 }
 
 /** A line of a table: a name, and figures to the right of it. */
-export function columns(name: string, ...figures: readonly string[]): string {
+export function formatColumns(name: string, ...figures: readonly string[]): string {
   return (name.padEnd(40) + figures.map((each) => each.padStart(24)).join('')).trimEnd();
 }

@@ -1,6 +1,6 @@
 import { type DomainEvent, toPostings } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
-import { columns, Extent, momentIn } from './point-in-time.ts';
+import { Extent, formatColumns, parseUntilFilter } from './point-in-time.ts';
 
 /** Prints the balance of every account and the trial balance as they were at a position or a booking time. */
 export async function replay(
@@ -8,7 +8,7 @@ export async function replay(
   until: string | undefined,
   print: (line: string) => void,
 ): Promise<void> {
-  const within = momentIn(until);
+  const within = parseUntilFilter(until);
   const books = new Books();
   for await (const { events } of store.history(START_POSITION))
     for (const fact of events) if (within(fact)) books.book(fact);
@@ -37,25 +37,25 @@ class Books {
   print(print: (line: string) => void): void {
     print(`${this.extent}, ${this.customers.size} accounts with money`);
     print('');
-    print(columns('account', 'available USD', 'held USD'));
+    print(formatColumns('account', 'available USD', 'held USD'));
     for (const [customer, { available, held }] of [...this.customers].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      print(columns(customer, formatUsd(available as PicoUsd), formatUsd(held as PicoUsd)));
+      print(formatColumns(customer, formatUsd(available as PicoUsd), formatUsd(held as PicoUsd)));
     }
     print('');
-    print(columns('trial balance', 'debit USD', 'credit USD'));
+    print(formatColumns('trial balance', 'debit USD', 'credit USD'));
     for (const [account, amount] of [...this.house].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const debit = amount > 0n ? formatUsd(amount as PicoUsd) : '';
-      print(columns(account, debit, amount < 0n ? formatUsd(-amount as PicoUsd) : ''));
+      print(formatColumns(account, debit, amount < 0n ? formatUsd(-amount as PicoUsd) : ''));
     }
     const amounts = [...this.house.values()] as PicoUsd[];
     const debits = money.sum(amounts.filter((amount) => amount > ZERO_USD));
     print(
-      columns(
+      formatColumns(
         'sum',
         formatUsd(debits),
         formatUsd(money.negate(money.sum(amounts.filter((amount) => amount < ZERO_USD)))),
       ),
     );
-    print(columns('difference', formatUsd(money.sum(amounts)), ''));
+    print(formatColumns('difference', formatUsd(money.sum(amounts)), ''));
   }
 }

@@ -12,7 +12,7 @@ import {
   type SkippedEvent,
 } from '#projections';
 import { Auditor } from './audit/auditor.ts';
-import { type Comparison, comparisonOf } from './comparison.ts';
+import { createComparison, type ReadModelComparison } from './comparison.ts';
 
 /** Differences that are printed; all are counted. */
 const MAX_PRINTED = 100;
@@ -41,7 +41,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
     const positions = await checkpoints(client);
     const skipped = await listSkippedEvents(client);
     const isSkipped = skippedBy(skipped);
-    const comparisons = projections.map((projection) => comparisonOf(projection, client, report));
+    const comparisons = projections.map((projection) => createComparison(projection, client, report));
     const auditor = new Auditor(report);
     let facts = 0;
     let last = START_POSITION;
@@ -116,7 +116,7 @@ function printedSkip({ reader, position, type, stream, why, by, at }: SkippedEve
 
 /** What read models lack that had every chance to apply it: a projector that runs needs moments for the newest facts. */
 async function notApplied(
-  comparisons: readonly Comparison[],
+  comparisons: readonly ReadModelComparison[],
   last: bigint,
   databaseUrl: string,
 ): Promise<readonly string[]> {
@@ -126,7 +126,7 @@ async function notApplied(
   try {
     const progress = new ProjectionProgress(pool);
     const deadline = performance.now() + CATCH_UP_MS;
-    const missing: Comparison[] = [];
+    const missing: ReadModelComparison[] = [];
     for (const each of late) {
       const left = Math.max(0, deadline - performance.now());
       if (!(await progress.reached([each.name], last, left))) missing.push(each);
@@ -150,7 +150,7 @@ async function checkpoints(client: pg.Client): Promise<ReadonlyMap<string, bigin
 function* summary(
   facts: number,
   auditor: Auditor,
-  comparisons: readonly Comparison[],
+  comparisons: readonly ReadModelComparison[],
   differences: readonly string[],
 ): Generator<string> {
   yield `${facts} facts replayed`;

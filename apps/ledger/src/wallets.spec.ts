@@ -3,7 +3,7 @@ import { readPayments } from '#catalogue';
 import type { ChallengePaid, PaymentFeeCharged, PaymentReceived, PaymentReversed, TopupEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_STREAM, parseUsd } from '#kernel';
-import { wallets } from './wallets.ts';
+import { printWallets } from './wallets.ts';
 
 const AT = '2026-11-20T12:00:00.000Z';
 const RATE = { value: '100000', source: 'kraken, coinbase', at: AT };
@@ -57,7 +57,7 @@ async function report(
   const events = facts.map(({ type, data }) => ({ id: crypto.randomUUID(), type, data, metadata: {} }));
   if (events.length > 0) await store.append('topup-t', NO_STREAM, events);
   const lines: string[] = [];
-  await wallets({ store, coins: readPayments().coins }, until, (line) => lines.push(line));
+  await printWallets({ store, coins: readPayments().coins }, until, (line) => lines.push(line));
   return lines.map((line) => line.split(/\s{2,}/));
 }
 
@@ -79,7 +79,7 @@ const FACTS: readonly (TopupEvent | ChallengePaid)[] = [
   reversed({ ...CARD, units: '-500' }, '-5', {}),
 ];
 
-describe('wallets', () => {
+describe('printWallets', () => {
   test('is what each back end should hold in each coin, and what rates and fees came to', async () => {
     expect(await report(FACTS)).toEqual([
       ['As of position 10: 11 facts'],

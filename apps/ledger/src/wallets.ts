@@ -9,18 +9,18 @@ import {
   toPostings,
 } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
-import { columns, Extent, momentIn } from './point-in-time.ts';
+import { Extent, formatColumns, parseUntilFilter } from './point-in-time.ts';
 
 /**
  * Prints what each back end should hold in each coin, and by payment method what exchange rates have won and lost and what
  * back ends have kept, in USD, as it was at a position or a booking time. From the facts alone.
  */
-export async function wallets(
+export async function printWallets(
   { store, coins }: { readonly store: EventReader; readonly coins: readonly CoinTerms[] },
   until: string | undefined,
   print: (line: string) => void,
 ): Promise<void> {
-  const within = momentIn(until);
+  const within = parseUntilFilter(until);
   const extent = new Extent();
   const books = new CoinBooks();
   const methods = new MethodBooks();
@@ -69,9 +69,9 @@ class CoinBooks {
   *lines(coins: readonly CoinTerms[]): Generator<string> {
     for (const [, wallet] of [...this.wallets].sort(byName)) {
       const terms = coins.find(({ code }) => code === wallet.coin);
-      const row = (name: string, units: bigint) => columns(name, ...figuresOf(units, terms));
+      const row = (name: string, units: bigint) => formatColumns(name, ...figuresOf(units, terms));
       yield '';
-      yield columns(wallet.backend, ...unitsOf(wallet.coin, terms));
+      yield formatColumns(wallet.backend, ...unitsOf(wallet.coin, terms));
       yield row('received', wallet.payments);
       yield row('reversed', wallet.reversals);
       yield row('fees', wallet.fees);
@@ -115,9 +115,9 @@ class MethodBooks {
 
   *lines(): Generator<string> {
     yield '';
-    yield columns('by method, in USD', 'gained by rates', 'lost by rates', 'fees');
+    yield formatColumns('by method, in USD', 'gained by rates', 'lost by rates', 'fees');
     for (const [method, { gains, losses, fees }] of [...this.methods].sort(byName))
-      yield columns(method, formatUsd(gains), formatUsd(losses), formatUsd(fees));
+      yield formatColumns(method, formatUsd(gains), formatUsd(losses), formatUsd(fees));
   }
 }
 

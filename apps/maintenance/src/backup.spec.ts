@@ -11,7 +11,7 @@ import { verify } from '../../ledger/src/verify.ts';
 import { startProjector } from '../../projector/src/projector.ts';
 import { checkBackup } from './check.ts';
 import { createBackup } from './create.ts';
-import { databasesOf, KEPT } from './databases.ts';
+import { BACKUP_TABLES, listDatabases } from './databases.ts';
 import type { Manifest } from './manifest.ts';
 import { restoreBackup } from './restore.ts';
 
@@ -40,7 +40,7 @@ beforeAll(async () => {
   account = await world.account(5);
   const other = await world.account(1);
   await Promise.all([asked(world), world.chat(other), world.chat(account)]);
-  const inPostgres = databasesOf(world.databaseUrl, undefined);
+  const inPostgres = listDatabases(world.databaseUrl, undefined);
   [saved] = await Promise.all([createBackup(inPostgres, backup, 'PostgreSQL'), world.chat(other)]);
 });
 afterAll(async () => {
@@ -77,9 +77,9 @@ test('of each table it is known whether a backup has it', async () => {
     `select schemaname || '.' || tablename as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`,
   );
   await pool.end();
-  const known = new Set([...KEPT.map(({ name }) => name), ...REMADE]);
+  const known = new Set([...BACKUP_TABLES.map(({ name }) => name), ...REMADE]);
   expect(rows.map(({ name }) => name).filter((name: string) => !known.has(name))).toEqual([]);
-  expect(saved.tables.map(({ name }) => name)).toEqual(KEPT.map(({ name }) => name));
+  expect(saved.tables.map(({ name }) => name)).toEqual(BACKUP_TABLES.map(({ name }) => name));
   expect(saved.masterKeys.length).toBe(1);
 });
 
@@ -92,7 +92,7 @@ test('what was changed is found, and nothing is put back of it', async () => {
     const at = Math.floor(changed.length / 2);
     changed[at] = (changed[at] as number) ^ 1;
     await writeFile(place, file.endsWith('.json') ? bytes.subarray(0, -9) : changed);
-    await expect(restoreBackup(databasesOf(target.url, undefined), backup)).rejects.toThrow(file);
+    await expect(restoreBackup(listDatabases(target.url, undefined), backup)).rejects.toThrow(file);
     await writeFile(place, bytes);
   }
   const client = new pg.Client({ connectionString: target.url });
@@ -103,12 +103,12 @@ test('what was changed is found, and nothing is put back of it', async () => {
 });
 
 test('nothing is put back over what is there', async () => {
-  const refused = restoreBackup(databasesOf(world.databaseUrl, undefined), backup);
+  const refused = restoreBackup(listDatabases(world.databaseUrl, undefined), backup);
   await expect(refused).rejects.toThrow('es.events has rows');
 });
 
 test('what was put back goes on: balances, keys, answers that were charged, and drift 0', async () => {
-  await restoreBackup(databasesOf(target.url, undefined), backup);
+  await restoreBackup(listDatabases(target.url, undefined), backup);
   const wrong = World.open({ DATABASE_URL: target.url, MASTER_KEY: randomBytes(32).toString('hex') });
   await expect(wrong).rejects.toThrow(`lacks the key with the fingerprint ${saved.masterKeys[0]}`);
   const restored = await World.open({ DATABASE_URL: target.url, MASTER_KEY });

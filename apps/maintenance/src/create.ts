@@ -7,10 +7,10 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { knownKeys, StartError } from '#foundation';
+import { listKnownMasterKeys, StartError } from '#foundation';
 import { newClient } from '#postgres';
-import { type Database, type KeptTable, LASTS } from './databases.ts';
-import { fileOf, MANIFEST, type Manifest, newManifest, type SavedTable } from './manifest.ts';
+import { BACKUP_CONNECTION_OPTIONS, type BackupTable, type Database } from './databases.ts';
+import { MANIFEST, type Manifest, newManifest, type SavedTable, toTableFileName } from './manifest.ts';
 
 /** Only the owner: it has all the books. */
 const DIRECTORY_MODE = 0o700;
@@ -50,7 +50,7 @@ export async function createBackup(
 }
 
 async function save({ url, kept }: Database, directory: string, withFacts: boolean) {
-  const client = newClient({ connectionString: url, name: 'backup', ...LASTS });
+  const client = newClient({ connectionString: url, name: 'backup', ...BACKUP_CONNECTION_OPTIONS });
   await client.connect();
   try {
     await client.query('begin isolation level repeatable read read only');
@@ -64,7 +64,7 @@ async function save({ url, kept }: Database, directory: string, withFacts: boole
       tables.push(await saveTable(client, table, columns, directory));
     }
     const hasKeys = kept.some(({ name }) => name === 'es.master_keys');
-    const masterKeys = hasKeys ? (await knownKeys(client)).filter(({ forgotten }) => !forgotten) : [];
+    const masterKeys = hasKeys ? (await listKnownMasterKeys(client)).filter(({ forgotten }) => !forgotten) : [];
     return { migrations, tables, masterKeys: masterKeys.map(({ id }) => id) };
   } finally {
     await client.end();
@@ -83,11 +83,11 @@ async function columnsOf(client: pg.Client, table: string): Promise<readonly str
 
 async function saveTable(
   client: pg.Client,
-  { name, order }: KeptTable,
+  { name, order }: BackupTable,
   columns: readonly string[],
   directory: string,
 ): Promise<SavedTable> {
-  const file = fileOf(name);
+  const file = toTableFileName(name);
   const list = columns.join(', ');
   const rows = client.query(copyTo(`copy (select ${list} from ${name}${order ? ` order by ${order}` : ''}) to stdout`));
   const hash = createHash('sha256');

@@ -6,45 +6,46 @@ export interface Database {
   readonly url: string;
   readonly migrations: readonly Migration[];
   /** Tables that a backup has, in the order in which they are filled. */
-  readonly kept: readonly KeptTable[];
+  readonly kept: readonly BackupTable[];
 }
 
-export interface KeptTable {
+export interface BackupTable {
   readonly name: string;
   /** Of the rows in a backup; unset: any. */
   readonly order?: string;
 }
 
 /** Everything else is made again from these, by triggers or from the facts, or is worth nothing later: leases, counters. */
-const FACTS: readonly KeptTable[] = [
+const FACTS: readonly BackupTable[] = [
   { name: 'es.events', order: 'position' },
   { name: 'es.master_keys' },
   { name: 'es.skipped' },
 ];
-const CONTENT: readonly KeptTable[] = [
+const CONTENT: readonly BackupTable[] = [
   { name: 'app.responses' },
   { name: 'app.response_items' },
   { name: 'gateway.answers' },
 ];
 const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations];
 
-export const KEPT = [...FACTS, ...CONTENT];
+export const BACKUP_TABLES = [...FACTS, ...CONTENT];
 
 /** Of connections: a table of millions takes as long as it takes, and between two of them a disk may be slow. */
-export const LASTS = { queryWithinMs: null, openTransactionWithinMs: null } as const;
+export const BACKUP_CONNECTION_OPTIONS = { queryWithinMs: null, openTransactionWithinMs: null } as const;
 
 /** Does something with the databases that are configured. The embedded one runs meanwhile. */
 export async function withDatabases<T>(settings: Settings, work: (databases: readonly Database[]) => Promise<T>) {
   const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
   try {
-    return await work(databasesOf(settings.databaseUrl ?? (embedded?.url as string), settings.contentDatabaseUrl));
+    return await work(listDatabases(settings.databaseUrl ?? (embedded?.url as string), settings.contentDatabaseUrl));
   } finally {
     await embedded?.close();
   }
 }
 
-export function databasesOf(url: string, contentUrl: string | undefined): readonly Database[] {
-  if (contentUrl === undefined) return [{ url, migrations: [...MAIN_MIGRATIONS, ...contentMigrations], kept: KEPT }];
+export function listDatabases(url: string, contentUrl: string | undefined): readonly Database[] {
+  if (contentUrl === undefined)
+    return [{ url, migrations: [...MAIN_MIGRATIONS, ...contentMigrations], kept: BACKUP_TABLES }];
   // What is kept of an answer is newer than the facts, never older: then a repeated request would be charged again.
   return [
     { url, migrations: MAIN_MIGRATIONS, kept: FACTS },

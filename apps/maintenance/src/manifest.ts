@@ -53,9 +53,11 @@ function parsed(text: string): Manifest | undefined {
 /** Names go into statements and paths. */
 function isWritten({ name, columns, file, rows, sha256 }: SavedTable): boolean {
   const words = [...name.split('.'), ...columns];
-  return words.every((each) => /^[a-z_]+$/.test(each)) && file === fileOf(name) && rows >= 0 && sha256.length === 64;
+  return (
+    words.every((each) => /^[a-z_]+$/.test(each)) && file === toTableFileName(name) && rows >= 0 && sha256.length === 64
+  );
 }
 
-export function fileOf(table: string): string {
+export function toTableFileName(table: string): string {
   return `${table}.copy.gz`;
 }

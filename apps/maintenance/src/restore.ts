@@ -7,7 +7,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { dropCaches, migrate, StartError } from '#foundation';
 import { newClient } from '#postgres';
 import { checkBackup } from './check.ts';
-import { type Database, KEPT, LASTS } from './databases.ts';
+import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './databases.ts';
 import type { Manifest, SavedTable } from './manifest.ts';
 
 /** Roles that run hold tables; nothing is put back beside them. */
@@ -38,12 +38,13 @@ export async function restoreBackup(databases: readonly Database[], directory: s
 function assertKnown(databases: readonly Database[], { migrations, tables }: Manifest): void {
   const known = new Set(databases.flatMap((each) => each.migrations.map(({ id }) => id)));
   const isKnown =
-    migrations.every((id) => known.has(id)) && tables.every(({ name }) => KEPT.some((each) => each.name === name));
+    migrations.every((id) => known.has(id)) &&
+    tables.every(({ name }) => BACKUP_TABLES.some((each) => each.name === name));
   if (!isKnown) throw new StartError('The backup was made by a newer version: put it back with that one.');
 }
 
 async function fill({ url, kept, migrations }: Database, manifest: Manifest, directory: string): Promise<void> {
-  const client = newClient({ connectionString: url, name: 'restore', ...LASTS });
+  const client = newClient({ connectionString: url, name: 'restore', ...BACKUP_CONNECTION_OPTIONS });
   await client.connect();
   try {
     await client.query(`begin; set local lock_timeout = '${WAITS_FOR_TABLES}'`);

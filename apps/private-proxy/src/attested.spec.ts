@@ -2,7 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { AttestedEnclave, type EnclaveWish, PlayedGateway } from '#testing';
-import { pinned } from './attestation/pinned.ts';
+import { loadPinnedAnchors } from './attestation/pinned.ts';
 import { enclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
@@ -23,7 +23,7 @@ beforeAll(async () => {
     ENCLAVE_REPOSITORY: enclave.repository,
   });
   const verifier = enclaveVerifier(settings, {
-    ...pinned(),
+    ...loadPinnedAnchors(),
     amd: [enclave.processor.root],
     sigstore: enclave.sigstore.trust,
     now: () => enclave.now,

@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from '@jest/globals';
 import { fastify } from 'fastify';
-import { readBodies } from './bodies.ts';
+import { registerBodyParser } from './bodies.ts';
 
 const app = fastify();
 afterAll(() => app.close());
 
 test('bodies that are longer than there is room for together are refused while others run, and not after them', async () => {
-  readBodies(app, 1_000);
+  registerBodyParser(app, 1_000);
   app.setErrorHandler((error: { readonly status: number }, _, reply) => reply.code(error.status).send());
   const { promise, resolve } = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ByteAccumulator } from '#application/messages';
-import { Failure } from './proxy-error.ts';
+import { ProxyError } from './proxy-error.ts';
 
 /** The gateway takes 25 MiB, encrypted. */
 export const MAX_BODY_BYTES = 24 * 1024 * 1024;
@@ -18,12 +18,12 @@ declare module 'fastify' {
 }
 
 /** For routes that are declared from now on: bodies are handed over as bytes. @param maxBytes of all that are in memory at a time */
-export function readBodies(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT): void {
+export function registerBodyParser(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT): void {
   let inMemory = 0;
   const take = (request: FastifyRequest, bytes: number) => {
     inMemory += bytes;
     request.bodyBytes += bytes;
-    if (request.bodyBytes > MAX_BODY_BYTES) throw TOO_LONG;
+    if (request.bodyBytes > MAX_BODY_BYTES) throw BODY_TOO_LARGE;
     if (inMemory > maxBytes) throw TOO_MUCH;
   };
   app.decorateRequest('bodyBytes', 0);
@@ -34,7 +34,7 @@ export function readBodies(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT)
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
-    if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw TOO_LONG;
+    if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw BODY_TOO_LARGE;
     const body = new ByteAccumulator();
     try {
       for await (const piece of payload.iterator({ destroyOnReturn: false })) {
@@ -48,8 +48,10 @@ export function readBodies(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT)
   });
 }
 
-export const TOO_LONG = new Failure(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, { code: 'too_large' });
-const TOO_MUCH = new Failure(503, 'Too much is being sent at the moment', {
+export const BODY_TOO_LARGE = new ProxyError(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, {
+  code: 'too_large',
+});
+const TOO_MUCH = new ProxyError(503, 'Too much is being sent at the moment', {
   code: 'too_busy',
   retryAfterSeconds: AGAIN_SECONDS,
 });

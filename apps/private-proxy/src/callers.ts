@@ -3,7 +3,7 @@
  * fetch, not under a name that it makes the browser take for this machine. Programs of this machine may.
  */
 import type { FastifyRequest } from 'fastify';
-import { Failure } from './proxy-error.ts';
+import { ProxyError } from './proxy-error.ts';
 
 /** What browsers say of a request that no page made: an address that was typed, or a page of the proxy's own. */
 const OF_NO_PAGE: readonly unknown[] = [undefined, 'none', 'same-origin'];
@@ -13,10 +13,10 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
  * Why a request is not heard, judged by its head alone.
  * @param port that the proxy listens on
  */
-export function refusalOfCaller(
+export function getCallerRejection(
   { method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>,
   port: number,
-): Failure | undefined {
+): ProxyError | undefined {
   const names = ['127.0.0.1', 'localhost', '[::1]'].flatMap((name) => [
     `${name}:${port}`,
     // Clients leave out the port that is HTTP's own.
@@ -31,10 +31,10 @@ export function refusalOfCaller(
   return headers['content-encoding'] === undefined ? undefined : unreadable('The body must not be compressed');
 }
 
-function refused(message: string): Failure {
-  return new Failure(403, message, { code: 'caller_refused' });
+function refused(message: string): ProxyError {
+  return new ProxyError(403, message, { code: 'caller_refused' });
 }
 
-function unreadable(message: string): Failure {
-  return new Failure(415, message, { code: 'unsupported_media_type' });
+function unreadable(message: string): ProxyError {
+  return new ProxyError(415, message, { code: 'unsupported_media_type' });
 }

@@ -8,8 +8,8 @@ import {
   parseSseData,
   SseParser,
 } from '#application/messages';
-import { jsonIn } from './gateway.ts';
-import { BROKEN, errorIn, Failure } from './proxy-error.ts';
+import { parseJson } from './gateway.ts';
+import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** For what the gateway still has to say after the answer is complete. */
@@ -17,11 +17,11 @@ const REST_MS = 5_000;
 
 /**
  * The answer in one piece that a stream comes to.
- * @throws Failure when the stream is not whole
+ * @throws ProxyError when the stream is not whole
  */
-export async function collected(pieces: AsyncIterable<Uint8Array>): Promise<JsonObject> {
+export async function collectCompletion(pieces: AsyncIterable<Uint8Array>): Promise<JsonObject> {
   const chat = new ChatChunkCollector();
-  for await (const chunk of chunksOf(bounded(pieces))) {
+  for await (const chunk of parseChunks(limitSize(pieces))) {
     try {
       chat.accept(chunk);
     } catch {
@@ -31,15 +31,18 @@ export async function collected(pieces: AsyncIterable<Uint8Array>): Promise<Json
   return chat.body;
 }
 
-/** What the events of a stream carry. @throws Failure also where one of them is an error of the enclave's, or none has a choice */
-export async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<JsonObject> {
+/** What the events of a stream carry. @throws ProxyError also where one of them is an error of the enclave's, or none has a choice */
+export async function* parseChunks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<JsonObject> {
   let isChat = false;
-  for await (const events of eventsOf(pieces)) {
+  for await (const events of parseEvents(pieces)) {
     for (const { chunk } of events) {
       if (!chunk) continue;
       const { error, choices } = chunk;
       if (error)
-        throw new Failure(502, errorIn(chunk)?.message ?? 'The enclave failed', { code: 'enclave_error', final: true });
+        throw new ProxyError(502, parseErrorBody(chunk)?.message ?? 'The enclave failed', {
+          code: 'enclave_error',
+          final: true,
+        });
       if (!areChoices(choices ?? [])) throw broken('The answer is no chat');
       isChat ||= choices !== undefined;
       yield chunk;
@@ -52,18 +55,18 @@ function areChoices(choices: unknown): boolean {
   return Array.isArray(choices) && choices.every((each) => isJsonObject(each) && isJsonObject(each.delta ?? {}));
 }
 
-/** @throws Failure when nobody would want to keep it until its end */
-export async function* bounded(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** @throws ProxyError when nobody would want to keep it until its end */
+export async function* limitSize(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let left = MAX_ANSWER_BYTES;
   for await (const piece of pieces) {
     left -= piece.length;
-    if (left < 0) throw new Failure(502, 'The answer is too long', { code: 'answer_too_long', final: true });
+    if (left < 0) throw new ProxyError(502, 'The answer is too long', { code: 'answer_too_long', final: true });
     yield piece;
   }
 }
 
 /** An event of a streamed answer. */
-export interface AnswerEvent {
+export interface CompletionEvent {
   /** Without its end. */
   readonly text: string;
   /** What it carries, unless it is a comment or `[DONE]`. */
@@ -72,9 +75,9 @@ export interface AnswerEvent {
 
 /**
  * The events of a streamed answer, several at a time. The last one is `[DONE]`.
- * @throws Failure when there is none, or one that cannot be read, after the events that came
+ * @throws ProxyError when there is none, or one that cannot be read, after the events that came
  */
-export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<readonly AnswerEvent[]> {
+export async function* parseEvents(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<readonly CompletionEvent[]> {
   const reader = new SseParser();
   const decoder = new TextDecoder();
   const source = pieces[Symbol.asyncIterator]();
@@ -96,10 +99,10 @@ export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerat
   }
 }
 
-function eventIn(text: string): AnswerEvent {
+function eventIn(text: string): CompletionEvent {
   const data = parseSseData(text);
   if (data === undefined || data === DONE) return { text };
-  const chunk = jsonIn(data);
+  const chunk = parseJson(data);
   if (!isJsonObject(chunk)) throw broken('The answer has an event that is not JSON');
   return { text, chunk };
 }
@@ -115,6 +118,6 @@ async function rest(source: AsyncIterator<Uint8Array>): Promise<void> {
   clearTimeout(timer);
 }
 
-function broken(message: string): Failure {
-  return new Failure(502, message, { code: BROKEN, final: true });
+function broken(message: string): ProxyError {
+  return new ProxyError(502, message, { code: INCOMPLETE_RESPONSE, final: true });
 }

@@ -1,9 +1,13 @@
 /** The enclaves that were attested, so that not every request begins with it. */
 import type { Log } from '#foundation/program';
-import { type AttestationVerifier, NotAttested, type VerifiedEnclave } from './attestation/attestation-verifier.ts';
-import type { Gateway, PrivateModel } from './gateway.ts';
+import {
+  AttestationError,
+  type AttestationVerifier,
+  type VerifiedEnclave,
+} from './attestation/attestation-verifier.ts';
+import type { GatewayClient, PrivateModel } from './gateway.ts';
 import { PREFIX } from './gateway.ts';
-import { Failure } from './proxy-error.ts';
+import { ProxyError } from './proxy-error.ts';
 
 /** A key that was attested is used for so long without a new look: releases are revoked, and processors' firmware turns out to be unsafe. */
 const KEPT_MS = 60 * 60_000;
@@ -30,7 +34,7 @@ export class Enclaves {
   private looking: { readonly done: Promise<void>; readonly at: number } | undefined;
 
   constructor(
-    private readonly gateway: Gateway,
+    private readonly gateway: GatewayClient,
     private readonly verifier: AttestationVerifier,
     private readonly log: Log,
   ) {}
@@ -39,7 +43,7 @@ export class Enclaves {
    * The enclave of a model, which was attested not long ago.
    * @param model without the prefix
    * @param notThis that has turned out to have another key by now
-   * @throws Failure 502 when it is not attested, and with the status of the gateway where that knows no such model
+   * @throws ProxyError 502 when it is not attested, and with the status of the gateway where that knows no such model
    */
   async attested(model: string, notThis?: VerifiedEnclave): Promise<VerifiedEnclave> {
     const { enclave, at } = this.states.get(model) ?? { at: 0 };
@@ -51,7 +55,7 @@ export class Enclaves {
     return running;
   }
 
-  /** The private models that the gateway has. @throws Failure */
+  /** The private models that the gateway has. @throws ProxyError */
   async models(): Promise<readonly PrivateModel[]> {
     if (this.list && isFresh(this.list.at, LIST_KEPT_MS)) return this.list.models;
     this.listing ??= this.listed().finally(() => {
@@ -100,7 +104,10 @@ export class Enclaves {
       const models = (await this.models()).slice(0, MOST_KEPT);
       await Promise.allSettled(models.map(({ id }) => this.attested(id.slice(PREFIX.length))));
     } catch (error) {
-      this.log.warn({ code: error instanceof Failure ? error.code : 'error' }, 'the gateway does not list its models');
+      this.log.warn(
+        { code: error instanceof ProxyError ? error.code : 'error' },
+        'the gateway does not list its models',
+      );
     }
   }
 
@@ -114,10 +121,10 @@ export class Enclaves {
       else this.log.info({ model: id, ...enclave.evidence }, 'the enclave is attested');
       return enclave;
     } catch (error) {
-      if (!(error instanceof NotAttested)) throw error;
+      if (!(error instanceof AttestationError)) throw error;
       this.remember(model, { reason: error.reason, at: Date.now() });
       this.log.error({ model: id, reason: error.reason }, 'the enclave is not attested: nothing is sent to it');
-      throw new Failure(502, `Nothing was sent: ${error.message}`, { code: 'not_attested', final: true });
+      throw new ProxyError(502, `Nothing was sent: ${error.message}`, { code: 'not_attested', final: true });
     }
   }
 
@@ -126,7 +133,7 @@ export class Enclaves {
       return await this.gateway.bundle(model, isAnew);
     } catch (error) {
       // Whatever callers ask for is not known for it.
-      if (!(error instanceof Failure && error.status === 404)) {
+      if (!(error instanceof ProxyError && error.status === 404)) {
         this.remember(model, { reason: 'the gateway does not show what proves it', at: Date.now() });
       }
       throw error;

@@ -1,10 +1,10 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { bodyOf, Exchanges } from './exchanges.ts';
+import { Exchanges, parseJsonBody } from './exchanges.ts';
 import type { ModelNames } from './model-names.ts';
 import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
-import { OPENAI } from './protocols/openai.ts';
+import { OPENAI_PROTOCOL } from './protocols/openai.ts';
 
 const whole = async () => 'an answer';
 const events = async function* () {};
@@ -28,7 +28,7 @@ test('a proxy that stops waits for no caller who does not read what he is told',
     },
   });
   const reply = { raw: new EventEmitter() } as FastifyReply;
-  void exchanges.serve(asked('{}'), reply, OPENAI, (chat) => ({ streams: false, chat, whole, events }));
+  void exchanges.serve(asked('{}'), reply, OPENAI_PROTOCOL, (chat) => ({ streams: false, chat, whole, events }));
   await new Promise(setImmediate);
   await exchanges.drained(10);
   expect(await heard.promise).toBe('stopped');
@@ -39,14 +39,14 @@ describe('a body is refused', () => {
     ['of lists without end', `{"messages":[${'[],'.repeat(600_000)}[]]}`],
     ['that is as deep as it is long', '['.repeat(24_000_000)],
   ])('%s, before it is parsed', (_, body) => {
-    expect(() => bodyOf(asked(body))).toThrow('The body has too many objects, lists and fields');
+    expect(() => parseJsonBody(asked(body))).toThrow('The body has too many objects, lists and fields');
   });
 
   test('whose numbers are longer than it was', async () => {
     const served = exchangesWith({}).serve(
       asked(`{"x":[${'1e20,'.repeat(1_500_000)}1]}`),
       {} as FastifyReply,
-      OPENAI,
+      OPENAI_PROTOCOL,
       (chat) => ({
         streams: false,
         chat,

@@ -2,22 +2,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isJsonObject, isWithinJsonLimits, type JsonObject } from '#application/messages';
-import { MAX_BODY_BYTES, TOO_LONG } from './bodies.ts';
-import { jsonIn, PREFIX } from './gateway.ts';
-import type { MeantModel, ModelNames } from './model-names.ts';
+import { BODY_TOO_LARGE, MAX_BODY_BYTES } from './bodies.ts';
+import { PREFIX, parseJson } from './gateway.ts';
+import type { ModelNames, ResolvedPrivateModel } from './model-names.ts';
 import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
-import type { Face } from './protocols/client-protocol.ts';
-import { Failure } from './proxy-error.ts';
-import { identify, sendEvents } from './send-response.ts';
+import type { ClientProtocol } from './protocols/client-protocol.ts';
+import { ProxyError } from './proxy-error.ts';
+import { sendEvents, setRequestId } from './send-response.ts';
 
-const STOPPED = new Failure(503, 'The proxy is stopping', { code: 'stopped', final: true });
+const STOPPED = new ProxyError(503, 'The proxy is stopping', { code: 'stopped', final: true });
 /** How long callers may take to read the end of what was stopped. */
 const LINGER_MS = 1_000;
 /** Seen by nobody but the log. */
-const LEFT = new Failure(499, 'The caller left', { code: 'caller_left' });
+const LEFT = new ProxyError(499, 'The caller left', { code: 'caller_left' });
 
 /** What a face makes of a request, and of its answer. */
-export interface Exchange {
+export interface TranslatedExchange {
   /** Whether the caller wants events. */
   readonly streams: boolean;
   /**
@@ -44,8 +44,8 @@ export class Exchanges {
   async serve(
     request: FastifyRequest,
     reply: FastifyReply,
-    face: Face,
-    plan: (body: JsonObject, model: MeantModel) => Exchange,
+    face: ClientProtocol,
+    plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange,
   ): Promise<FastifyReply> {
     const { note } = request;
     const { id, bytes, streams, whole, events } = await this.planned(request, plan);
@@ -71,13 +71,16 @@ export class Exchanges {
     }
     const answer = await ask().then(whole).catch(why);
     note.answered = Buffer.byteLength(answer);
-    identify(reply, face, note);
+    setRequestId(reply, face, note);
     return reply.type('application/json').send(answer);
   }
 
   /** Without the body as it was parsed, which takes many times its bytes and is not kept until the answer. */
-  private async planned(request: FastifyRequest, plan: (body: JsonObject, model: MeantModel) => Exchange) {
-    const body = bodyOf(request);
+  private async planned(
+    request: FastifyRequest,
+    plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange,
+  ) {
+    const body = parseJsonBody(request);
     const model = await this.names.meant(body.model);
     const { chat, ...exchange } = plan(body, model);
     return { ...exchange, id: model.id, bytes: written(chat) };
@@ -108,21 +111,21 @@ export class Exchanges {
   }
 }
 
-/** @throws Failure for what is no JSON object */
-export function bodyOf(request: FastifyRequest): JsonObject {
+/** @throws ProxyError for what is no JSON object */
+export function parseJsonBody(request: FastifyRequest): JsonObject {
   const text = String(request.body);
   // The text is as long as the request runs otherwise.
   request.body = undefined;
-  if (!isWithinJsonLimits(text)) throw new Failure(400, 'The body has too many objects, lists and fields');
-  const body = jsonIn(text);
-  if (!isJsonObject(body)) throw new Failure(400, 'The body must be a JSON object');
+  if (!isWithinJsonLimits(text)) throw new ProxyError(400, 'The body has too many objects, lists and fields');
+  const body = parseJson(text);
+  if (!isJsonObject(body)) throw new ProxyError(400, 'The body must be a JSON object');
   return body;
 }
 
 function written(chat: JsonObject): Buffer {
   const bytes = Buffer.from(textOf(chat));
   // Numbers may be longer than they were.
-  if (bytes.length > MAX_BODY_BYTES) throw TOO_LONG;
+  if (bytes.length > MAX_BODY_BYTES) throw BODY_TOO_LARGE;
   return bytes;
 }
 
@@ -130,6 +133,6 @@ function textOf(chat: JsonObject): string {
   try {
     return JSON.stringify(chat);
   } catch {
-    throw new Failure(400, 'The body is nested too deeply');
+    throw new ProxyError(400, 'The body is nested too deeply');
   }
 }

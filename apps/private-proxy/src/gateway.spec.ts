@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { Gateway } from './gateway.ts';
+import { GatewayClient } from './gateway.ts';
 
 let answer: (response: ServerResponse) => void;
 const server = createServer((_, response) => answer(response));
-let gateway: Gateway;
+let gateway: GatewayClient;
 beforeAll(async () => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  gateway = new Gateway(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 'sk-key');
+  gateway = new GatewayClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 'sk-key');
 });
 afterAll(async () => {
   await gateway.close();

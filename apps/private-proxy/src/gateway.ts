@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import { ByteAccumulator, isJsonObject, type JsonObject } from '#application/messages';
 import { ENCAPSULATED_KEY, RESPONSE_NONCE, type SealedRequest } from '#ehbp';
-import { errorIn, Failure, moneyIn, shown } from './proxy-error.ts';
+import { ProxyError, parseErrorBody, parseMoneyDetails, sanitizeForDisplay } from './proxy-error.ts';
 
 export const PREFIX = 'private/';
 /** Of a model, without the prefix: what can stand in a header, and in a log. */
@@ -55,14 +55,14 @@ export interface PrivateModel {
 }
 
 /** An answer to a sealed request. */
-export interface SealedAnswer {
+export interface GatewayResponse {
   readonly status: number;
   /** It is encrypted where there is one. */
   readonly nonce: string | undefined;
   /** The gateway's id of the request, for its support. */
   readonly requestId: string | undefined;
   readonly retryAfterSeconds: number | undefined;
-  /** Of at most `bytes`. @throws Failure for a longer one */
+  /** Of at most `bytes`. @throws ProxyError for a longer one */
   read(bytes?: number): Promise<Buffer>;
   readonly body: Readable;
 }
@@ -75,7 +75,7 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-export class Gateway {
+export class GatewayClient {
   private readonly agent = new Agent({ connect: { timeout: CONNECT_MS }, connections: null, pipelining: 1 });
 
   constructor(
@@ -85,7 +85,7 @@ export class Gateway {
 
   async models(): Promise<readonly PrivateModel[]> {
     const { data } = await this.json('/v1/models?type=all', MAX_LIST_BYTES);
-    if (!Array.isArray(data)) throw new Failure(502, 'The gateway has no list of models', { code: 'gateway_error' });
+    if (!Array.isArray(data)) throw new ProxyError(502, 'The gateway has no list of models', { code: 'gateway_error' });
     return data.filter(isJsonObject).flatMap(modelIn);
   }
 
@@ -109,8 +109,8 @@ export class Gateway {
     }
   }
 
-  /** @param model without the prefix. @throws Failure when the gateway cannot be reached */
-  chat(model: string, { encapsulatedKey, frames }: SealedRequest, signal: AbortSignal): Promise<SealedAnswer> {
+  /** @param model without the prefix. @throws ProxyError when the gateway cannot be reached */
+  chat(model: string, { encapsulatedKey, frames }: SealedRequest, signal: AbortSignal): Promise<GatewayResponse> {
     return this.ask('/private/v1/chat/completions', {
       method: 'POST',
       headers: {
@@ -147,24 +147,24 @@ export class Gateway {
       patienceMs: SOON_MS,
       signal,
     });
-    if (answer.status !== 200) throw await refusalOf(answer);
+    if (answer.status !== 200) throw await toProxyError(answer);
     const read = answer.read(bytes).catch((error: unknown) => {
-      throw error instanceof Failure ? error : this.notReached(codeOf(error), false);
+      throw error instanceof ProxyError ? error : this.notReached(codeOf(error), false);
     });
-    const body = jsonIn(await read);
+    const body = parseJson(await read);
     if (!isJsonObject(body))
-      throw new Failure(502, 'The gateway answered with something that is not JSON', { code: 'gateway_error' });
+      throw new ProxyError(502, 'The gateway answered with something that is not JSON', { code: 'gateway_error' });
     return body;
   }
 
-  private notReached(code: string, isPaid: boolean): Failure {
+  private notReached(code: string, isPaid: boolean): ProxyError {
     const did = DONE_INSTEAD[code];
     const served = did && isPaid ? ': the request was perhaps served' : '';
     const message = `The gateway at ${this.address} ${did ?? 'cannot be reached'}${served} (${code || 'no answer'})`;
-    return new Failure(502, message, { code: 'gateway_unreachable', final: isPaid && !NEVER_SENT.has(code) });
+    return new ProxyError(502, message, { code: 'gateway_unreachable', final: isPaid && !NEVER_SENT.has(code) });
   }
 
-  private async ask(path: string, { patienceMs, ...asked }: Asked): Promise<SealedAnswer> {
+  private async ask(path: string, { patienceMs, ...asked }: Asked): Promise<GatewayResponse> {
     try {
       const { statusCode, headers, body } = await request(this.address + path, {
         ...asked,
@@ -180,11 +180,11 @@ export class Gateway {
         nonce: textOf(headers[RESPONSE_NONCE]),
         requestId: textOf(headers['x-request-id'])?.match(/^[\w-]{1,128}$/)?.[0],
         retryAfterSeconds: Number.isSafeInteger(retryAfter) && retryAfter >= 0 ? retryAfter : undefined,
-        read: (bytes = MAX_PROBLEM_BYTES) => wholeOf(body, bytes),
+        read: (bytes = MAX_PROBLEM_BYTES) => readBody(body, bytes),
         body,
       };
     } catch (error) {
-      if (asked.signal.reason instanceof Failure) throw asked.signal.reason;
+      if (asked.signal.reason instanceof ProxyError) throw asked.signal.reason;
       throw this.notReached(codeOf(error), asked.method === 'POST');
     }
   }
@@ -195,23 +195,23 @@ export class Gateway {
  * balancer, also answers where it lost patience with a gateway that serves the request meanwhile.
  * @param isPaid whether the request is one that costs
  */
-export async function refusalOf(answer: SealedAnswer, isPaid = false): Promise<Failure> {
+export async function toProxyError(answer: GatewayResponse, isPaid = false): Promise<ProxyError> {
   const { status, retryAfterSeconds, requestId } = answer;
   if (status < 400 || status > 599) {
     answer.body.destroy();
     const unknown = status < 400 ? 'a redirect, which is not followed' : `the status ${status}, which there is not`;
     const what = status < 300 ? 'an answer that is not encrypted' : unknown;
-    return new Failure(502, `The gateway sent ${what}`, { code: 'gateway_error', final: status < 300 });
+    return new ProxyError(502, `The gateway sent ${what}`, { code: 'gateway_error', final: status < 300 });
   }
-  const body = jsonIn(await answer.read().catch(() => Buffer.alloc(0)));
-  const { message, ...words } = errorIn(body) ?? { message: `status ${status}` };
+  const body = parseJson(await answer.read().catch(() => Buffer.alloc(0)));
+  const { message, ...words } = parseErrorBody(body) ?? { message: `status ${status}` };
   const isOwn = isJsonObject(body) && body.statusCode === status && isJsonObject(body.error);
-  const money = moneyIn(body);
+  const money = parseMoneyDetails(body);
   const missing =
     money && !message.includes(money.required)
       ? `: ${money.required} USD is needed and ${money.affordable} USD is there`
       : '';
-  return new Failure(status, `The gateway${isOwn ? '' : ', or what is before it,'} says: ${message}${missing}`, {
+  return new ProxyError(status, `The gateway${isOwn ? '' : ', or what is before it,'} says: ${message}${missing}`, {
     code: 'gateway_error',
     ...words,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
@@ -222,7 +222,7 @@ export async function refusalOf(answer: SealedAnswer, isPaid = false): Promise<F
 }
 
 /** The value of JSON; undefined of what is none. The error of a parser has a piece of what it read, so it goes nowhere. */
-export function jsonIn(text: Buffer | string): unknown {
+export function parseJson(text: Buffer | string): unknown {
   try {
     return JSON.parse(String(text));
   } catch {
@@ -230,12 +230,12 @@ export function jsonIn(text: Buffer | string): unknown {
   }
 }
 
-/** The whole of what comes, of at most so many bytes. @throws Failure for more */
-export async function wholeOf(pieces: AsyncIterable<Uint8Array>, bytes: number): Promise<Buffer> {
+/** The whole of what comes, of at most so many bytes. @throws ProxyError for more */
+export async function readBody(pieces: AsyncIterable<Uint8Array>, bytes: number): Promise<Buffer> {
   const read = new ByteAccumulator();
   for await (const piece of pieces) {
     if (read.size + piece.length > bytes)
-      throw new Failure(502, 'The answer is too long', { code: 'answer_too_long', final: true });
+      throw new ProxyError(502, 'The answer is too long', { code: 'answer_too_long', final: true });
     read.add(piece);
   }
   return read.bytes;
@@ -247,7 +247,7 @@ function modelIn({ id, name, created, context_length, top_provider }: JsonObject
   return [
     {
       id,
-      name: typeof name === 'string' ? shown(name) : id,
+      name: typeof name === 'string' ? sanitizeForDisplay(name) : id,
       created: isCount(created) ? created : 0,
       ...(isCount(context_length) ? { contextLength: context_length } : {}),
       ...(isCount(maxOutput) ? { maxOutput } : {}),

@@ -3,8 +3,8 @@ import { isJsonObject } from '#application/messages';
 import { EhbpError, KEY_CONFIG_PROBLEM, type SealedRequest, sealRequest } from '#ehbp';
 import type { VerifiedEnclave } from './attestation/attestation-verifier.ts';
 import type { Enclaves } from './enclaves.ts';
-import { type Gateway, jsonIn, refusalOf, type SealedAnswer, wholeOf } from './gateway.ts';
-import { BROKEN, errorIn, Failure } from './proxy-error.ts';
+import { type GatewayClient, type GatewayResponse, parseJson, readBody, toProxyError } from './gateway.ts';
+import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
 
 const ENCLAVE_ERROR = 'enclave_error';
 const MAX_ERROR_BYTES = 256 * 1024;
@@ -18,7 +18,7 @@ export interface EnclaveAnswer {
 
 export class PrivateChats {
   constructor(
-    private readonly gateway: Gateway,
+    private readonly gateway: GatewayClient,
     private readonly enclaves: Enclaves,
   ) {}
 
@@ -26,7 +26,7 @@ export class PrivateChats {
    * Nothing of the request leaves this process but what is encrypted to a key that was attested.
    * @param model without the prefix
    * @param request the chat, as JSON
-   * @throws Failure when there is no answer
+   * @throws ProxyError when there is no answer
    */
   async ask(model: string, request: Uint8Array, signal: AbortSignal): Promise<EnclaveAnswer> {
     const first = await this.enclaves.attested(model);
@@ -34,7 +34,7 @@ export class PrivateChats {
     if (answer !== 'another key') return answer;
     const again = await this.sent(model, await this.enclaves.attested(model, first), request, signal);
     if (again !== 'another key') return again;
-    throw new Failure(502, 'The enclave does not have the key that it has shown', { code: 'key_changed' });
+    throw new ProxyError(502, 'The enclave does not have the key that it has shown', { code: 'key_changed' });
   }
 
   /**
@@ -42,9 +42,15 @@ export class PrivateChats {
    * @param requestId the gateway's, of an answer that had begun
    */
   async explained(error: unknown, requestId: string | undefined, signal: AbortSignal): Promise<unknown> {
-    if (!(error instanceof Failure) || error.code !== BROKEN || requestId === undefined || signal.aborted) return error;
+    if (
+      !(error instanceof ProxyError) ||
+      error.code !== INCOMPLETE_RESPONSE ||
+      requestId === undefined ||
+      signal.aborted
+    )
+      return error;
     if ((await this.gateway.errorOf(requestId, signal)) !== 'hold_used_up') return error;
-    return new Failure(402, 'The balance was used up: the answer is cut off here', {
+    return new ProxyError(402, 'The balance was used up: the answer is cut off here', {
       code: 'insufficient_balance',
       final: true,
     });
@@ -62,7 +68,7 @@ export class PrivateChats {
     const { status, nonce, requestId } = answer;
     if (nonce === undefined) {
       if (status === 422 && (await isKeyProblem(answer))) return 'another key';
-      throw await refusalOf(answer, true);
+      throw await toProxyError(answer, true);
     }
     const pieces = unbroken(() => sealed.openResponse(nonce).open(answer.body), signal);
     if (status >= 200 && status < 300) return { requestId, pieces };
@@ -74,27 +80,29 @@ async function sealedFor(publicKey: Uint8Array, request: Uint8Array): Promise<Se
   try {
     return await sealRequest(publicKey, request);
   } catch {
-    throw new Failure(502, 'Nothing was sent: the key of the enclave is of no use', {
+    throw new ProxyError(502, 'Nothing was sent: the key of the enclave is of no use', {
       code: 'not_attested',
       final: true,
     });
   }
 }
 
-async function isKeyProblem(answer: SealedAnswer): Promise<boolean> {
-  const problem = jsonIn(await answer.read().catch(() => Buffer.alloc(0)));
+async function isKeyProblem(answer: GatewayResponse): Promise<boolean> {
+  const problem = parseJson(await answer.read().catch(() => Buffer.alloc(0)));
   if (isJsonObject(problem) && problem.type === KEY_CONFIG_PROBLEM) return true;
-  throw new Failure(422, `The gateway says: ${errorIn(problem)?.message ?? 'status 422'}`, { code: 'gateway_error' });
+  throw new ProxyError(422, `The gateway says: ${parseErrorBody(problem)?.message ?? 'status 422'}`, {
+    code: 'gateway_error',
+  });
 }
 
 /** The enclave's own error, which was encrypted: about the request, by its only reader. */
 async function enclaveRefusal(
-  { status, requestId }: SealedAnswer,
+  { status, requestId }: GatewayResponse,
   pieces: AsyncIterable<Uint8Array>,
-): Promise<Failure> {
-  const said = errorIn(jsonIn(await wholeOf(pieces, MAX_ERROR_BYTES)));
+): Promise<ProxyError> {
+  const said = parseErrorBody(parseJson(await readBody(pieces, MAX_ERROR_BYTES)));
   const isError = status >= 400 && status <= 599;
-  return new Failure(isError ? status : 502, said?.message ?? `The enclave answered with status ${status}`, {
+  return new ProxyError(isError ? status : 502, said?.message ?? `The enclave answered with status ${status}`, {
     code: said?.code ?? ENCLAVE_ERROR,
     logged: ENCLAVE_ERROR,
     ...(said?.type ? { type: said.type } : {}),
@@ -109,6 +117,6 @@ async function* unbroken(open: () => AsyncIterable<Uint8Array>, signal: AbortSig
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     const what = error instanceof EhbpError ? 'cannot be decrypted' : 'broke off';
-    throw new Failure(502, `The answer ${what}`, { code: BROKEN, final: true });
+    throw new ProxyError(502, `The answer ${what}`, { code: INCOMPLETE_RESPONSE, final: true });
   }
 }

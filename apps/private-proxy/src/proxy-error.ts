@@ -11,13 +11,13 @@ interface FailureDetails {
   /** The request was perhaps served, and paid: whoever repeats it by himself pays again. */
   readonly final?: boolean;
   /** What there was too little money for, and what there is. */
-  readonly money?: Money;
+  readonly money?: MoneyDetails;
   /** The gateway's id of the request. */
   readonly requestId?: string;
 }
 
 /** Decimal USD. */
-export interface Money {
+export interface MoneyDetails {
   readonly required: string;
   readonly affordable: string;
 }
@@ -26,8 +26,8 @@ export interface Money {
  * Why there is no answer, or no end of one. The message is for the caller alone and may have words of the gateway or of the
  * enclave: of a failure nothing is logged but its status and a word of ours, or of the gateway's.
  */
-export class Failure extends Error {
-  override readonly name = 'Failure';
+export class ProxyError extends Error {
+  override readonly name = 'ProxyError';
   readonly status: number;
   readonly code: string;
   readonly logged: string;
@@ -35,7 +35,7 @@ export class Failure extends Error {
   readonly param: string | null;
   readonly retryAfterSeconds: number | undefined;
   readonly final: boolean;
-  readonly money: Money | undefined;
+  readonly money: MoneyDetails | undefined;
   readonly requestId: string | undefined;
 
   constructor(status: number, message: string, details: FailureDetails = {}) {
@@ -54,16 +54,16 @@ export class Failure extends Error {
 }
 
 /** The code of an answer that is not whole. */
-export const BROKEN = 'answer_broken';
+export const INCOMPLETE_RESPONSE = 'answer_broken';
 
-export const UNEXPECTED = new Failure(500, 'The proxy failed', { code: 'internal_error' });
+export const UNEXPECTED_ERROR = new ProxyError(500, 'The proxy failed', { code: 'internal_error' });
 
 const SHOWN_CHARACTERS = 500;
 const WORD = /^\w{1,64}$/;
 const USD = /^\d{1,15}(\.\d{1,12})?$/;
 
 /** What somebody says who is not trusted, fit to be shown. */
-export function shown(text: string): string {
+export function sanitizeForDisplay(text: string): string {
   return text
     .slice(0, SHOWN_CHARACTERS)
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
@@ -71,18 +71,22 @@ export function shown(text: string): string {
 }
 
 /** What an error in OpenAI's shape, or in one of those that are around, says; undefined of what is none. */
-export function errorIn(
+export function parseErrorBody(
   body: unknown,
 ): ({ readonly message: string } & Pick<FailureDetails, 'type' | 'code'>) | undefined {
   const { error, message } = fieldsOf(body);
   const { message: inner, type, code } = fieldsOf(error);
   const said = [inner, message, error].find((each) => typeof each === 'string' && each !== '');
   if (said === undefined) return undefined;
-  return { message: shown(said as string), ...(isWord(type) ? { type } : {}), ...(isWord(code) ? { code } : {}) };
+  return {
+    message: sanitizeForDisplay(said as string),
+    ...(isWord(type) ? { type } : {}),
+    ...(isWord(code) ? { code } : {}),
+  };
 }
 
 /** What the gateway says of money, where it refuses for want of it. */
-export function moneyIn(body: unknown): Money | undefined {
+export function parseMoneyDetails(body: unknown): MoneyDetails | undefined {
   const { required, affordable } = fieldsOf(fieldsOf(fieldsOf(body).error).metadata);
   return isUsd(required) && isUsd(affordable) ? { required, affordable } : undefined;
 }

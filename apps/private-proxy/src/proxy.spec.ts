@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { generateKeys } from '#ehbp';
 import { chatEvents, encrypted, keyProblem, PlayedGateway, plain } from '#testing';
 import { enclaveVerifier } from './attestation/verify-enclaves.ts';
-import { refusalOfCaller } from './callers.ts';
+import { getCallerRejection } from './callers.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
 
@@ -488,9 +488,9 @@ describe('who may ask', () => {
 
 test('HTTP’s own port may be left out, and an address that ends in /v1 stops the start', () => {
   const caller = (host: string) => ({ method: 'GET', url: '/', headers: { host } });
-  expect(refusalOfCaller(caller('localhost'), 80)).toBeUndefined();
-  expect(refusalOfCaller(caller('localhost'), 8787)?.status).toBe(403);
-  expect(refusalOfCaller(caller('evil.test'), 80)?.status).toBe(403);
+  expect(getCallerRejection(caller('localhost'), 80)).toBeUndefined();
+  expect(getCallerRejection(caller('localhost'), 8787)?.status).toBe(403);
+  expect(getCallerRejection(caller('evil.test'), 80)?.status).toBe(403);
   const settings = { PPQ_API_KEY: KEY, PPQ_API_BASE: 'https://gateway.test/v1/' };
   expect(() => readProxySettings(settings)).toThrow('PPQ_API_BASE must be the address of the gateway without /v1');
 });

@@ -1,20 +1,20 @@
 /** The proxy as a server of this machine: two faces for programs, and a page for people. */
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
-import { Connections, type Log, SERVER_TIMEOUTS, StartError } from '#foundation/program';
+import { ConnectionGuard, type Log, SERVER_TIMEOUTS, StartError } from '#foundation/program';
 import type { AttestationVerifier } from './attestation/attestation-verifier.ts';
-import { MAX_BODY_BYTES, readBodies } from './bodies.ts';
-import { refusalOfCaller } from './callers.ts';
+import { MAX_BODY_BYTES, registerBodyParser } from './bodies.ts';
+import { getCallerRejection } from './callers.ts';
 import { Enclaves } from './enclaves.ts';
-import { bodyOf, Exchanges } from './exchanges.ts';
-import { Gateway, PREFIX, type PrivateModel } from './gateway.ts';
+import { Exchanges, parseJsonBody } from './exchanges.ts';
+import { GatewayClient, PREFIX, type PrivateModel } from './gateway.ts';
 import { ModelNames } from './model-names.ts';
 import { PrivateChats } from './private-chats.ts';
-import { ANTHROPIC, messageExchange, messagesBody, tokensOf } from './protocols/anthropic.ts';
-import type { Face } from './protocols/client-protocol.ts';
-import { chatExchange, OPENAI } from './protocols/openai.ts';
-import { Failure } from './proxy-error.ts';
-import { type Note, refuse } from './send-response.ts';
+import { ANTHROPIC_PROTOCOL, estimateMessageTokens, messageExchange, messagesBody } from './protocols/anthropic.ts';
+import type { ClientProtocol } from './protocols/client-protocol.ts';
+import { chatExchange, OPENAI_PROTOCOL } from './protocols/openai.ts';
+import { ProxyError } from './proxy-error.ts';
+import { type RequestLogFields, sendProxyError } from './send-response.ts';
 import type { ProxySettings } from './settings.ts';
 import { PAGE_HEADERS, statusPage } from './status-page.ts';
 
@@ -29,7 +29,7 @@ const OWNED_BY = 'ppq-private';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    note: Note;
+    note: RequestLogFields;
   }
 }
 
@@ -44,7 +44,7 @@ export async function startProxy(
   verifier: AttestationVerifier,
   log: Log,
 ): Promise<RunningProxy> {
-  const gateway = new Gateway(settings.gateway, settings.apiKey);
+  const gateway = new GatewayClient(settings.gateway, settings.apiKey);
   const enclaves = new Enclaves(gateway, verifier, log);
   const exchanges = new Exchanges(new ModelNames(enclaves, settings.defaultModel), new PrivateChats(gateway, enclaves));
   const app = fastify({
@@ -53,7 +53,7 @@ export async function startProxy(
     requestTimeout: REQUEST_MS,
     http: SERVER_TIMEOUTS,
   });
-  const connections = new Connections({ max: MAX_CONNECTIONS, alarm: (problem) => log.warn(problem) });
+  const connections = new ConnectionGuard({ max: MAX_CONNECTIONS, alarm: (problem) => log.warn(problem) });
   connections.guard(app.server);
   guard(app, log);
   serveModels(app, enclaves, exchanges);
@@ -77,18 +77,18 @@ export async function startProxy(
 
 /** Everything that is decided before a body is read, how failures are told, and what is logged. */
 function guard(app: FastifyInstance, log: Log): void {
-  readBodies(app);
-  app.decorateRequest('note', undefined as unknown as Note);
+  registerBodyParser(app);
+  app.decorateRequest('note', undefined as unknown as RequestLogFields);
   app.addHook('onRequest', async (request, reply) => {
     request.note = { face: faceOf(request).name, answered: 0 };
     const { port } = app.server.address() as AddressInfo;
-    const refusal = refusalOfCaller(request, port) ?? (request.is404 ? NO_ROUTE : undefined);
+    const refusal = getCallerRejection(request, port) ?? (request.is404 ? NO_ROUTE : undefined);
     if (!refusal) return;
     // What it has not sent yet is not read.
     reply.header('connection', 'close');
     throw refusal;
   });
-  app.setErrorHandler((error, request, reply) => refuse(reply, faceOf(request), request.note, ownWords(error)));
+  app.setErrorHandler((error, request, reply) => sendProxyError(reply, faceOf(request), request.note, ownWords(error)));
   app.setNotFoundHandler(() => {
     throw NO_ROUTE;
   });
@@ -108,13 +108,14 @@ function serveModels(app: FastifyInstance, enclaves: Enclaves, exchanges: Exchan
   app.get<{ Params: { '*': string } }>('/v1/models/*', async ({ params }) => {
     const id = params['*'];
     const model = (await enclaves.models()).find((each) => each.id === id || each.id === PREFIX + id);
-    if (!model) throw new Failure(404, 'There is no such private model', { param: 'model', code: 'model_not_found' });
+    if (!model)
+      throw new ProxyError(404, 'There is no such private model', { param: 'model', code: 'model_not_found' });
     return listed(model);
   });
-  app.post('/v1/chat/completions', (request, reply) => exchanges.serve(request, reply, OPENAI, chatExchange));
-  app.post('/v1/messages', (request, reply) => exchanges.serve(request, reply, ANTHROPIC, messageExchange));
+  app.post('/v1/chat/completions', (request, reply) => exchanges.serve(request, reply, OPENAI_PROTOCOL, chatExchange));
+  app.post('/v1/messages', (request, reply) => exchanges.serve(request, reply, ANTHROPIC_PROTOCOL, messageExchange));
   app.post('/v1/messages/count_tokens', async (request) => ({
-    input_tokens: await tokensOf(messagesBody(bodyOf(request))),
+    input_tokens: await estimateMessageTokens(messagesBody(parseJsonBody(request))),
   }));
 }
 
@@ -132,21 +133,21 @@ function listed({ id, name, created, contextLength }: PrivateModel) {
   return { id, object: 'model', created, owned_by: OWNED_BY, name, ...context, privacyLevel: 'e2e' };
 }
 
-const NO_ROUTE = new Failure(
+const NO_ROUTE = new ProxyError(
   404,
   'There is nothing at this address: the proxy serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models',
   { code: 'not_found' },
 );
 
-function faceOf({ url }: FastifyRequest): Face {
-  return url.startsWith('/v1/messages') ? ANTHROPIC : OPENAI;
+function faceOf({ url }: FastifyRequest): ClientProtocol {
+  return url.startsWith('/v1/messages') ? ANTHROPIC_PROTOCOL : OPENAI_PROTOCOL;
 }
 
 /** What the server says of a request that it could not read; everything else is for the face. */
 function ownWords(error: unknown): unknown {
-  if (error instanceof Failure) return error;
+  if (error instanceof ProxyError) return error;
   const { statusCode = 500 } = error as { readonly statusCode?: number };
-  return statusCode < 500 ? new Failure(statusCode, 'The request cannot be read') : error;
+  return statusCode < 500 ? new ProxyError(statusCode, 'The request cannot be read') : error;
 }
 
 async function listen(app: FastifyInstance, port: number): Promise<void> {

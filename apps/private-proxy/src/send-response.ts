@@ -1,14 +1,14 @@
 /** Answers as they reach a caller: whole with their status, or as events, which are kept alive and end in an error where the answer breaks off. */
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import type { Face } from './protocols/client-protocol.ts';
-import { Failure, UNEXPECTED } from './proxy-error.ts';
+import type { ClientProtocol } from './protocols/client-protocol.ts';
+import { ProxyError, UNEXPECTED_ERROR } from './proxy-error.ts';
 
 /** Clients, and what is between, give up on a connection that says nothing. */
 const SILENCE_MS = 10_000;
 
 /** What the log may have of a request: nothing that was said. */
-export interface Note {
+export interface RequestLogFields {
   readonly face: string;
   model?: string;
   /** Bytes that were encrypted. */
@@ -21,10 +21,15 @@ export interface Note {
   requestId?: string | undefined;
 }
 
-export function refuse(reply: FastifyReply, face: Face, note: Note, error: unknown): FastifyReply {
+export function sendProxyError(
+  reply: FastifyReply,
+  face: ClientProtocol,
+  note: RequestLogFields,
+  error: unknown,
+): FastifyReply {
   const failure = failureOf(error, note);
   if (failure.retryAfterSeconds !== undefined) reply.header('retry-after', failure.retryAfterSeconds);
-  identify(reply, face, note);
+  setRequestId(reply, face, note);
   // Both makers' clients repeat by themselves what fails with a 5xx, and each answer was perhaps paid.
   if (failure.final) reply.header('x-should-retry', 'false');
   return reply
@@ -34,7 +39,11 @@ export function refuse(reply: FastifyReply, face: Face, note: Note, error: unkno
 }
 
 /** Tells the id by which the gateway's history has a request. */
-export function identify(reply: FastifyReply, { idHeaders }: Face, { requestId }: Note): void {
+export function setRequestId(
+  reply: FastifyReply,
+  { idHeaders }: ClientProtocol,
+  { requestId }: RequestLogFields,
+): void {
   if (requestId !== undefined) for (const name of idHeaders) reply.header(name, requestId);
 }
 
@@ -45,8 +54,8 @@ export function identify(reply: FastifyReply, { idHeaders }: Face, { requestId }
  */
 export async function sendEvents(
   reply: FastifyReply,
-  face: Face,
-  note: Note,
+  face: ClientProtocol,
+  note: RequestLogFields,
   events: AsyncGenerator<string>,
 ): Promise<FastifyReply> {
   const kept = keptAlive(events, face.keepAlive);
@@ -63,14 +72,14 @@ export async function sendEvents(
       void kept.return(undefined).catch(() => {});
     }
   };
-  identify(reply, face, note);
+  setRequestId(reply, face, note);
   return reply
     .headers({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
     .send(Readable.from(all(), { objectMode: false }));
 }
 
-function failureOf(error: unknown, note: Note): Failure {
-  const failure = error instanceof Failure ? error : UNEXPECTED;
+function failureOf(error: unknown, note: RequestLogFields): ProxyError {
+  const failure = error instanceof ProxyError ? error : UNEXPECTED_ERROR;
   note.failed = failure.logged;
   note.requestId ??= failure.requestId;
   return failure;

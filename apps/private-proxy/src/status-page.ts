@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { type EnclaveState, type Enclaves } from './enclaves.ts';
 import { PREFIX, type PrivateModel } from './gateway.ts';
-import { withoutPrefix, wrongDefault } from './model-names.ts';
-import { Failure, shown } from './proxy-error.ts';
+import { describeInvalidDefault, stripPrivatePrefix } from './model-names.ts';
+import { ProxyError, sanitizeForDisplay } from './proxy-error.ts';
 
 const STYLE = `
 :root { color-scheme: light dark; }
@@ -39,12 +39,12 @@ export async function statusPage(
   await enclaves.look();
   const models = await enclaves
     .models()
-    .catch((error: unknown) => (error instanceof Failure ? error.message : 'The list failed'));
+    .catch((error: unknown) => (error instanceof ProxyError ? error.message : 'The list failed'));
   const isWrong =
     defaultModel !== undefined &&
     typeof models !== 'string' &&
-    !models.some(({ id }) => id === PREFIX + withoutPrefix(defaultModel));
-  const wrong = isWrong ? `<p class="bad">${escaped(wrongDefault(defaultModel))}</p>` : '';
+    !models.some(({ id }) => id === PREFIX + stripPrivatePrefix(defaultModel));
+  const wrong = isWrong ? `<p class="bad">${escaped(describeInvalidDefault(defaultModel))}</p>` : '';
   const warning = allowUnattested
     ? '<p class="bad">ALLOW_UNATTESTED=1: simulated enclaves are accepted, and what is sent to one may be read by whoever runs it.</p>'
     : '';
@@ -70,7 +70,7 @@ ${typeof models === 'string' ? `<p class="bad">${escaped(models)}</p>` : table(m
 
 function table(models: readonly PrivateModel[], enclaves: Enclaves): string {
   const rows = models.map(
-    ({ id }) => `<tr><td><code>${escaped(id)}</code></td>${stateOf(enclaves.state(withoutPrefix(id)))}</tr>`,
+    ({ id }) => `<tr><td><code>${escaped(id)}</code></td>${stateOf(enclaves.state(stripPrivatePrefix(id)))}</tr>`,
   );
   return `<table>\n<tr><th>Model</th><th>Enclave</th></tr>\n${rows.join('\n')}\n</table>`;
 }
@@ -78,7 +78,7 @@ function table(models: readonly PrivateModel[], enclaves: Enclaves): string {
 function stateOf(state: EnclaveState | undefined): string {
   if (!state) return '<td>not asked yet</td>';
   const { enclave, reason = '', at } = state;
-  if (!enclave) return `<td><p class="bad">not attested: ${escaped(shown(reason))}</p></td>`;
+  if (!enclave) return `<td><p class="bad">not attested: ${escaped(sanitizeForDisplay(reason))}</p></td>`;
   if (enclave.simulated) return '<td><p class="bad">simulated: it proves nothing</p></td>';
   const { processor, measurement, release } = enclave.evidence ?? {};
   return `<td>attested at ${new Date(at).toISOString()}: ${escaped(`${release?.repository} ${release?.ref} on AMD ${processor}`)}<br><code>${escaped(measurement ?? '')}</code></td>`;

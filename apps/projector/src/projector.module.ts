@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import pg from 'pg';
-import { Foundation, type Running, Turns } from '#foundation';
+import { Foundation, LeaseStatus, type Running } from '#foundation';
 import { Readiness, StoresModule } from '#modules';
 import { ProjectionProgress, ProjectorLag, projections } from '#projections';
 import { startProjector } from './projector.ts';
@@ -20,13 +20,13 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const turns = new Turns();
+    const turns = new LeaseStatus();
     this.running = await startProjector(this.foundation, turns);
     this.show(turns);
   }
 
   /** Where each read model is, and how late the last of them, as seen at one look after the other. */
-  private show(turns: Turns): void {
+  private show(turns: LeaseStatus): void {
     const { store, settings } = this.foundation;
     const progress = new ProjectionProgress(this.pool);
     this.readiness.show('projections', async () => {

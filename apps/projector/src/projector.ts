@@ -1,4 +1,4 @@
-import { type Foundation, type Running, Turns, whileLeading } from '#foundation';
+import { type Foundation, LeaseStatus, type Running, runWhileLeader } from '#foundation';
 import { type EventBatch, type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
 import {
@@ -16,7 +16,7 @@ export const PROJECTOR = 'projector';
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
 export async function startProjector(
   { databaseUrl, store: { lenient: store, hurry }, runtime }: Foundation,
-  turns = new Turns(),
+  turns = new LeaseStatus(),
 ): Promise<Running> {
   const stop = new AbortController();
   const pool = openPool({
@@ -47,7 +47,7 @@ export async function startProjector(
     };
     return pump(follow, { name: sink.name, checkpoint, apply }, signal, runtime);
   };
-  const leading = whileLeading(
+  const leading = runWhileLeader(
     { databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.alarm, turns },
     (lease) => projections.map((each) => project(each, lease)),
   );

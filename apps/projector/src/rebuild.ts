@@ -1,4 +1,4 @@
-import { createLog, drawToken, openFoundation, readSettings, StartError } from '#foundation';
+import { createLog, issueFencingToken, openFoundation, readSettings, StartError } from '#foundation';
 import { projections, rebuild } from '#projections';
 import { PROJECTOR } from './projector.ts';
 
@@ -12,7 +12,7 @@ async function main(wanted: string | undefined): Promise<void> {
     store: { lenient: store },
     databaseUrl,
   } = foundation;
-  const draw = () => drawToken(databaseUrl, PROJECTOR);
+  const draw = () => issueFencingToken(databaseUrl, PROJECTOR);
   try {
     for (const projection of chosen) {
       const started = performance.now();

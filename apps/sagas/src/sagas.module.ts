@@ -16,19 +16,26 @@ import {
 } from '#application';
 import { detectMediaType } from '#connectors';
 import { PostgresWorkflowSchedule } from '#eventstore';
-import { type Running, Turns } from '#foundation';
+import { LeaseStatus, type Running } from '#foundation';
 import {
   FilesModule,
   PaymentsModule,
+  ProcessRole,
   ProvidersModule,
   Readiness,
-  Role,
   SecretsModule,
   StoresModule,
   StreamsModule,
   WalletsModule,
 } from '#modules';
-import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas, TopupSurroundings, VideoMakers } from './sagas.ts';
+import {
+  AutoTopupSagaDependencies,
+  SagaDependencies,
+  SagaStores,
+  startSagas,
+  TopupSagaDependencies,
+  VideoSagaDependencies,
+} from './sagas.ts';
 
 /** A workflow whose next step has been due for so long has more to do than it can, or stands still. */
 const LATE_MS = 60_000;
@@ -60,27 +67,27 @@ const LATE_MS = 60_000;
     },
     {
       provide: VideoWebhooks,
-      inject: [Role, Secrets],
-      useFactory: ({ settings }: Role, secrets: Secrets) => new VideoWebhooks(settings.publicBaseUrl, secrets),
+      inject: [ProcessRole, Secrets],
+      useFactory: ({ settings }: ProcessRole, secrets: Secrets) => new VideoWebhooks(settings.publicBaseUrl, secrets),
     },
     SagaStores,
-    AutoTopupSurroundings,
-    TopupSurroundings,
-    VideoMakers,
-    SagaPorts,
+    AutoTopupSagaDependencies,
+    TopupSagaDependencies,
+    VideoSagaDependencies,
+    SagaDependencies,
   ],
 })
 export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private running: Running | undefined;
 
   constructor(
-    private readonly ports: SagaPorts,
+    private readonly ports: SagaDependencies,
     private readonly files: FileStore,
     private readonly readiness: Readiness,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const turns = new Turns();
+    const turns = new LeaseStatus();
     this.running = await startSagas(this.ports, this.files, turns);
     const due = new PostgresWorkflowSchedule(this.ports.stores.pool);
     this.readiness.show('workflows', async () => {

@@ -18,7 +18,7 @@ import {
 } from '#application';
 import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresWorkflowSchedule } from '#eventstore';
-import { Foundation, type Running, seeminglyDead, type Turns, whileLeading } from '#foundation';
+import { Foundation, findStaleProcesses, type LeaseStatus, type Running, runWhileLeader } from '#foundation';
 import { formatUsd, type Lease } from '#kernel';
 import {
   FreshnessCheck,
@@ -51,7 +51,7 @@ export class SagaStores {
 
 /** What automatic top-ups need. */
 @Injectable()
-export class AutoTopupSurroundings {
+export class AutoTopupSagaDependencies {
   constructor(
     readonly invoices: AutoTopupInvoices,
     readonly wallets: Wallets,
@@ -62,7 +62,7 @@ export class AutoTopupSurroundings {
 
 /** What videos need. */
 @Injectable()
-export class VideoMakers {
+export class VideoSagaDependencies {
   constructor(
     readonly providers: ProviderRegistry,
     readonly requests: VideoRequestStore,
@@ -73,7 +73,7 @@ export class VideoMakers {
 
 /** What watches top-ups. */
 @Injectable()
-export class TopupSurroundings {
+export class TopupSagaDependencies {
   constructor(
     readonly backends: PaymentBackendRegistry,
     readonly payments: TopupPayments,
@@ -82,21 +82,21 @@ export class TopupSurroundings {
 
 /** What sagas watch, and what they send commands to. */
 @Injectable()
-export class SagaPorts {
+export class SagaDependencies {
   constructor(
     readonly stores: SagaStores,
-    readonly topups: TopupSurroundings,
-    readonly autoTopups: AutoTopupSurroundings,
-    readonly videos: VideoMakers,
+    readonly topups: TopupSagaDependencies,
+    readonly autoTopups: AutoTopupSagaDependencies,
+    readonly videos: VideoSagaDependencies,
   ) {}
 }
 
 /** Starts what reacts and watches: top-ups are paid and credited, holds and files expire. Each in one process at a time. */
-export async function startSagas(ports: SagaPorts, files: FileStore, turns: Turns): Promise<Running> {
+export async function startSagas(ports: SagaDependencies, files: FileStore, turns: LeaseStatus): Promise<Running> {
   const { databaseUrl, runtime } = ports.stores.foundation;
   const stop = new AbortController();
   const leading = Object.entries({ ...workflowsOf(ports), ...sweepsOf(files, ports) }).map(([name, work]) =>
-    whileLeading({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm, turns }, work),
+    runWhileLeader({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm, turns }, work),
   );
   const close = async () => {
     stop.abort();
@@ -106,7 +106,7 @@ export async function startSagas(ports: SagaPorts, files: FileStore, turns: Turn
 }
 
 /** What is done for all that a read model or a store finds, by the names of the leases. */
-function sweepsOf(files: FileStore, { stores }: SagaPorts): Sagas {
+function sweepsOf(files: FileStore, { stores }: SagaDependencies): Sagas {
   const { foundation, pool, clock, streams } = stores;
   const { alarm } = foundation.runtime;
   const { unclaimedAfterDays: afterDays } = foundation.settings;
@@ -118,7 +118,7 @@ function sweepsOf(files: FileStore, { stores }: SagaPorts): Sagas {
         {
           ...{ payers: new HoldCommandRouter(streams), clock, alarm },
           overdue: (now) => findPayersWithOverdueHolds(pool, now),
-          seeminglyDead: () => seeminglyDead(pool),
+          seeminglyDead: () => findStaleProcesses(pool),
           heldBy: (owners) => findPayersByHoldOwner(pool, owners),
         },
         signal,
@@ -148,7 +148,7 @@ function sweepsOf(files: FileStore, { stores }: SagaPorts): Sagas {
 type Sagas = Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>>;
 
 /** Workflows, by the names of the leases. */
-function workflowsOf({ stores, topups: { backends, payments }, autoTopups, videos }: SagaPorts): Sagas {
+function workflowsOf({ stores, topups: { backends, payments }, autoTopups, videos }: SagaDependencies): Sagas {
   const { foundation, pool, clock, streams } = stores;
   const { accounts, topups, challenges } = streams;
   const { runtime } = foundation;

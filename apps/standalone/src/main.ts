@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { readProviders } from '#catalogue';
 import { readSettings, runProcess, unsafeSettings } from '#foundation';
-import { Role } from '#modules';
+import { ProcessRole } from '#modules';
 import { openGateway } from '../../gateway/src/gateway.ts';
 import { ProjectorModule } from '../../projector/src/projector.module.ts';
 import { SagasModule } from '../../sagas/src/sagas.module.ts';
@@ -16,7 +16,7 @@ await runProcess('standalone', read, async (settings, log, opened) => {
   opened.defer(() => sandbox.close());
   // The addresses of the outside world follow from the port that the sandbox really has.
   const addressed = read({ ...process.env, SANDBOX_PORT: new URL(sandbox.url).port });
-  const role = new Role('standalone', addressed, log, opened);
+  const role = new ProcessRole('standalone', addressed, log, opened);
   const { api } = await openGateway(role, ProjectorModule, SagasModule);
   process.stderr.write(welcome(api, sandbox.url));
   return { api, sandbox: sandbox.url };

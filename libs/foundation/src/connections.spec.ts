@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { Connections } from './connections.ts';
+import { ConnectionGuard } from './connections.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 const MIB = 1024 * 1024;
@@ -10,7 +10,7 @@ const PLACES = { '127.0.0.1': 'one', '127.0.0.2': 'two', '127.0.0.3': undefined 
 
 let now: number;
 let alarms: string[];
-let connections: Connections;
+let connections: ConnectionGuard;
 let server: Server;
 let sockets: Socket[];
 let onRequest: (request: IncomingMessage, response: ServerResponse) => void;
@@ -19,7 +19,7 @@ beforeEach(async () => {
   [now, alarms, sockets] = [0, [], []];
   onRequest = (request, response) => void request.resume().once('end', () => response.end('done'));
   server = createServer((request, response) => onRequest(request, response));
-  connections = new Connections({
+  connections = new ConnectionGuard({
     max: 4,
     maxPerPlace: 2,
     placeOf: (address) => PLACES[address as keyof typeof PLACES],

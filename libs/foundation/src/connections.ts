@@ -54,7 +54,7 @@ const NONE: readonly ServerResponse[] = [];
  * Counts and watches connections. A client that holds one for nothing loses it: what has no request is up to the timeouts of
  * Node's server, what sends or reads too slowly is found here, by looking at all of them now and then.
  */
-export class Connections {
+export class ConnectionGuard {
   private readonly open = new Map<Socket, Connection>();
   private readonly byPlace = new Map<string, number>();
   private readonly alarmedAt = new Map<string, number>();

@@ -15,7 +15,7 @@ export async function dropCaches(client: Pick<pg.Client, 'query'>): Promise<void
 }
 
 /** Where the facts are, and how far they go. */
-export interface Facts {
+export interface EventLogInfo {
   readonly inPostgres: boolean;
   /** The position of the last one. */
   end(): Promise<bigint>;
@@ -25,7 +25,7 @@ export interface Facts {
  * Drops the caches where one of them has come further than the facts go. To be called before anything is appended.
  * @returns whether it did
  */
-export async function dropCachesAhead(connectionString: string, facts: Facts): Promise<boolean> {
+export async function dropCachesNewerThanLog(connectionString: string, facts: EventLogInfo): Promise<boolean> {
   const client = newClient({ connectionString, name: 'start', queryWithinMs: null });
   await client.connect();
   try {
@@ -49,7 +49,7 @@ export async function dropCachesAhead(connectionString: string, facts: Facts): P
  * The caches are asked first: others append meanwhile. A checkpoint may be behind the last fact, where a position was drawn in
  * vain, but not behind the last that was drawn; in EventStoreDB it may be that of what the server has written for itself.
  */
-async function isAhead(client: pg.Client, { inPostgres, end }: Facts): Promise<boolean> {
+async function isAhead(client: pg.Client, { inPostgres, end }: EventLogInfo): Promise<boolean> {
   const { rows } = await client.query<{ booked: string | null; seen: string | null }>(
     `select (select max(position) from books.journal) as booked,
             greatest((select max(position) from books.checkpoints), (select max(position) from es.checkpoints)) as seen`,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventStoreMigrations, MemoryEventStore } from '#eventstore';
 import { NO_STREAM } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { assertSameHistory, originMigrations } from './event-store-identity.ts';
+import { assertSameEventStore, originMigrations } from './event-store-identity.ts';
 import { migrate } from './migrate.ts';
 
 let database: TestDatabase;
@@ -24,7 +24,7 @@ async function storeWith(facts: number): Promise<MemoryEventStore> {
 
 test('a database that was filled from some facts is not used beside others, nor beside none', async () => {
   const [empty, ours, others] = [await storeWith(0), await storeWith(2), await storeWith(2)];
-  const start = (store: MemoryEventStore) => assertSameHistory(database.url, store);
+  const start = (store: MemoryEventStore) => assertSameEventStore(database.url, store);
   await start(empty); // nothing was filled from anything so far
   await start(ours);
   await start(ours);

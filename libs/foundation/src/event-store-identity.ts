@@ -14,7 +14,10 @@ export const originMigrations = [
 ] as const;
 
 /** @throws StartError where the database has what was made from other facts than the store has */
-export async function assertSameHistory(connectionString: string, store: Pick<EventReader, 'history'>): Promise<void> {
+export async function assertSameEventStore(
+  connectionString: string,
+  store: Pick<EventReader, 'history'>,
+): Promise<void> {
   const first = await firstFactOf(store);
   const client = newClient({ connectionString, name: 'start' });
   await client.connect();

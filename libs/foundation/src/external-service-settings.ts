@@ -1,14 +1,14 @@
 /** Settings of the outside world, which the sandbox plays where they are not set. */
 import {
   type Environment,
-  given,
   integer,
+  invalidSetting,
   optional,
+  readVariable,
   type Setting,
   SettingError,
   secret,
   url,
-  wrong,
 } from './setting-types.ts';
 
 /** A credential that the sandbox accepts. */
@@ -26,17 +26,17 @@ export const SANDBOX = {
   ),
 };
 
-export function sandboxOf(env: Environment): string {
+export function toSandboxUrl(env: Environment): string {
   return SANDBOX.url.read(env) ?? `http://127.0.0.1:${SANDBOX.port.read(env)}`;
 }
 
 /** The default is the sandbox. */
-export function inSandbox(variable: string, path: string, meaning: string): Setting<string> {
+export function createSandboxUrlSetting(variable: string, path: string, meaning: string): Setting<string> {
   const setting = url(variable, ['http:', 'https:'], meaning);
   return {
     ...setting,
     byDefault: `http://127.0.0.1:3100${path}`,
-    read: (env) => (given(env, variable) ? setting.read(env) : sandboxOf(env) + path),
+    read: (env) => (readVariable(env, variable) ? setting.read(env) : toSandboxUrl(env) + path),
   };
 }
 
@@ -54,17 +54,17 @@ export const PAYMENT_BACKENDS = [
 /** What is set, or else the sandbox, as long as nothing is set that must not stand beside it. */
 function unlessElsewhere<T>(setting: Setting<T>, isElsewhere: (env: Environment) => boolean): Setting<T | undefined> {
   const { variable, read } = setting;
-  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? read(env) : undefined) };
+  return { ...setting, read: (env) => (readVariable(env, variable) || !isElsewhere(env) ? read(env) : undefined) };
 }
 
 /** A back end that takes payments. The default is the sandbox, as long as no other is set. */
 export function payment(variable: string, path: string, meaning: string): Setting<string | undefined> {
-  const setting = inSandbox(variable, path, `${meaning}; none as soon as another way to be paid is set`);
-  return unlessElsewhere(setting, isPaidElsewhere);
+  const setting = createSandboxUrlSetting(variable, path, `${meaning}; none as soon as another way to be paid is set`);
+  return unlessElsewhere(setting, hasRealPaymentBackend);
 }
 
-export function isPaidElsewhere(env: Environment): boolean {
-  return PAYMENT_BACKENDS.some((each) => given(env, each));
+export function hasRealPaymentBackend(env: Environment): boolean {
+  return PAYMENT_BACKENDS.some((each) => readVariable(env, each));
 }
 
 const STRIPE_KEY = 'STRIPE_SECRET_KEY';
@@ -81,20 +81,20 @@ export function stripeKey(): Setting<string | undefined> {
     'a secret or restricted key, which begins with sk_ or rk_',
     meaning,
   );
-  const played = (env: Environment) => (isPaidElsewhere(env) ? undefined : byDefault);
-  return { ...setting, byDefault, read: (env) => (given(env, STRIPE_KEY) ? setting.read(env) : played(env)) };
+  const played = (env: Environment) => (hasRealPaymentBackend(env) ? undefined : byDefault);
+  return { ...setting, byDefault, read: (env) => (readVariable(env, STRIPE_KEY) ? setting.read(env) : played(env)) };
 }
 
 /** With a key it is Stripe's own; without, the sandbox. */
 export function stripeAddress(): Setting<string> {
   const variable = 'STRIPE_API_URL';
-  const setting = inSandbox(variable, '', 'Address of its API; unset: Stripe’s own where there is a key');
+  const setting = createSandboxUrlSetting(variable, '', 'Address of its API; unset: Stripe’s own where there is a key');
   return {
     ...setting,
     read(env) {
-      if (given(env, STRIPE_KEY) && !given(env, variable)) return 'https://api.stripe.com';
+      if (readVariable(env, STRIPE_KEY) && !readVariable(env, variable)) return 'https://api.stripe.com';
       const address = setting.read(env);
-      if (!given(env, variable) || new URL(address).pathname === '/') return address;
+      if (!readVariable(env, variable) || new URL(address).pathname === '/') return address;
       throw new SettingError(`${variable} must be an address without a path: Stripe's library knows none but its own.`);
     },
   };
@@ -102,17 +102,20 @@ export function stripeAddress(): Setting<string> {
 
 /** The default is that of the sandbox, as long as payments are taken there. */
 export function privateRelays(variable: string, meaning: string): Setting<readonly string[]> {
-  const ours = (env: Environment) => (isPaidElsewhere(env) ? [] : [`${sandboxOf(env).replace(/^http/, 'ws')}/relay`]);
+  const ours = (env: Environment) =>
+    hasRealPaymentBackend(env) ? [] : [`${toSandboxUrl(env).replace(/^http/, 'ws')}/relay`];
   const isRelay = (each: string) => URL.canParse(each) && ['ws:', 'wss:'].includes(new URL(each).protocol);
   return {
     variable,
     meaning: `${meaning}; none by default as soon as a way to be paid is set`,
     byDefault: 'ws://127.0.0.1:3100/relay',
     read(env) {
-      const value = given(env, variable);
+      const value = readVariable(env, variable);
       if (value === undefined) return ours(env);
       const relays = value.split(',').map((each) => each.trim());
-      return relays.every(isRelay) ? relays : wrong(variable, 'addresses that start with ws:// or wss://', value);
+      return relays.every(isRelay)
+        ? relays
+        : invalidSetting(variable, 'addresses that start with ws:// or wss://', value);
     },
   };
 }
@@ -122,13 +125,14 @@ export const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
 
 export function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
   const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source or a way to be paid is set`;
-  const isElsewhere = (env: Environment) => RATE_SOURCES.some((each) => given(env, each)) || isPaidElsewhere(env);
-  return unlessElsewhere(inSandbox(variable, path, meaning), isElsewhere);
+  const isElsewhere = (env: Environment) =>
+    RATE_SOURCES.some((each) => readVariable(env, each)) || hasRealPaymentBackend(env);
+  return unlessElsewhere(createSandboxUrlSetting(variable, path, meaning), isElsewhere);
 }
 
 /** What goes with the address of a back end. The sandbox takes any, a real one must be told. */
-export function beside(address: string, variable: string, meaning: string): Setting<string> {
-  const setting = optionalBeside(address, variable, meaning);
+export function requiredWithUrl(address: string, variable: string, meaning: string): Setting<string> {
+  const setting = optionalWithUrl(address, variable, meaning);
   return {
     ...setting,
     read(env) {
@@ -140,19 +144,20 @@ export function beside(address: string, variable: string, meaning: string): Sett
 }
 
 /** The same, for what a real one can do without. */
-export function optionalBeside(address: string, variable: string, meaning: string): Setting<string | undefined> {
-  const read = (env: Environment) => given(env, variable) ?? (given(env, address) ? undefined : SANDBOX_KEY);
+export function optionalWithUrl(address: string, variable: string, meaning: string): Setting<string | undefined> {
+  const read = (env: Environment) =>
+    readVariable(env, variable) ?? (readVariable(env, address) ? undefined : SANDBOX_KEY);
   return { variable, meaning, byDefault: SANDBOX_KEY, read };
 }
 
 /** What has no default, and is needed where the address is set. */
-export function neededWith<T>(address: string, setting: Setting<T>): Setting<T | undefined> {
+export function requiredWith<T>(address: string, setting: Setting<T>): Setting<T | undefined> {
   const { variable } = setting;
   return {
     ...setting,
     read(env) {
-      if (given(env, variable)) return setting.read(env);
-      if (given(env, address)) throw new SettingError(`${variable} must be set where ${address} is.`);
+      if (readVariable(env, variable)) return setting.read(env);
+      if (readVariable(env, address)) throw new SettingError(`${variable} must be set where ${address} is.`);
       return undefined;
     },
   };

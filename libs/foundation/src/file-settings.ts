@@ -1,5 +1,5 @@
 /** Settings of files: those that are kept, those that requests bring, and those that are fetched. */
-import { neededWith } from './external-service-settings.ts';
+import { requiredWith } from './external-service-settings.ts';
 import { integer, list, optional, secret, text, url } from './setting-types.ts';
 
 const GIB = 1024 ** 3;
@@ -12,7 +12,7 @@ export const FILES = {
       'Where files that are handed out are kept, the same for every process; unset: files in DATA_DIR',
     ),
   ),
-  s3Bucket: neededWith(
+  s3Bucket: requiredWith(
     'S3_ENDPOINT',
     text('S3_BUCKET', '', 'Bucket of a service that speaks S3, where they are kept instead; unset: a directory'),
   ),
@@ -28,7 +28,7 @@ export const FILES = {
       'Key that may list the bucket and get, put and delete in it; unset: what the machine has by its role',
     ),
   ),
-  s3SecretAccessKey: neededWith(
+  s3SecretAccessKey: requiredWith(
     'S3_ACCESS_KEY_ID',
     secret('S3_SECRET_ACCESS_KEY', /^[!-~]+$/, 'a secret key', 'The secret of that key'),
   ),

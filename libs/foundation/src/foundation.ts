@@ -11,19 +11,19 @@ import {
 } from '#eventstore';
 import type { Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
-import { dropCachesAhead } from './drop-stale-caches.ts';
+import { dropCachesNewerThanLog } from './drop-stale-caches.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
-import { assertSameHistory, originMigrations } from './event-store-identity.ts';
+import { assertSameEventStore, originMigrations } from './event-store-identity.ts';
 import { masterKeyMigrations } from './known-master-keys.ts';
 import { leaseMigrations } from './lease.ts';
 import type { Log } from './log.ts';
 import { type Migration, prepareDatabase } from './migrate.ts';
-import { openTogether } from './open-all.ts';
+import { openWithCleanup } from './open-all.ts';
 import { presenceMigrations } from './process-presence.ts';
-import { assertSessions } from './sessions.ts';
+import { assertSessionPooling } from './sessions.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
-import { quietAlarm } from './throttled-error-reporter.ts';
+import { createThrottledReporter } from './throttled-error-reporter.ts';
 
 /** How often the embedded database is checked. */
 const WATCH_MS = 500;
@@ -50,7 +50,7 @@ export abstract class Foundation {
 
 /** @throws StartError when the database cannot be used */
 export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
-  return openTogether(async (opened) => {
+  return openWithCleanup(async (opened) => {
     const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
     if (embedded) {
       opened.defer(() => embedded.close());
@@ -65,7 +65,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     const runtime: Runtime = {
       newId: randomUUID,
       sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
-      alarm: quietAlarm((problem, err) => log.warn({ err }, problem)),
+      alarm: createThrottledReporter((problem, err) => log.warn({ err }, problem)),
     };
     const { eventStoreUrl } = settings;
     const store = openedStore({
@@ -77,8 +77,8 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     });
     opened.defer(() => store.close());
     await assertAnswers(store, eventStoreUrl);
-    await assertSameHistory(databaseUrl, store.stored);
-    if (await dropCachesAhead(databaseUrl, { inPostgres: eventStoreUrl === undefined, end: () => store.end() }))
+    await assertSameEventStore(databaseUrl, store.stored);
+    if (await dropCachesNewerThanLog(databaseUrl, { inPostgres: eventStoreUrl === undefined, end: () => store.end() }))
       log.warn({}, 'the facts were put back to an earlier moment: read models and other caches are made again');
     return { settings, log, databaseUrl, store, runtime };
   });
@@ -95,7 +95,7 @@ function openedStore(address: EventStoreAddress): OpenedEventStore {
 }
 
 async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
-  if (settings.databaseUrl) await assertSessions(databaseUrl); // nothing is in front of our own
+  if (settings.databaseUrl) await assertSessionPooling(databaseUrl); // nothing is in front of our own
   await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate);
 }
 

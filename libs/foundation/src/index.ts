@@ -1,16 +1,29 @@
-export { type ConnectionLimits, Connections, SERVER_TIMEOUTS } from './connections.ts';
+export { ConnectionGuard, type ConnectionLimits, SERVER_TIMEOUTS } from './connections.ts';
 export { dropCaches } from './drop-stale-caches.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 export { Foundation, foundationMigrations, openFoundation } from './foundation.ts';
-export { admitKeys, assertFirst, assertHas, forgetKey, type KnownKey, knownKeys } from './known-master-keys.ts';
-export { drawToken, type Leadership, leaseMigrations, Turns, whileLeading } from './lease.ts';
+export {
+  assertKeyRingComplete,
+  assertNoSecretsYet,
+  type KnownMasterKey,
+  listKnownMasterKeys,
+  registerMasterKeys,
+  retireMasterKey,
+} from './known-master-keys.ts';
+export {
+  issueFencingToken,
+  type LeaderElectionOptions,
+  LeaseStatus,
+  leaseMigrations,
+  runWhileLeader,
+} from './lease.ts';
 export { createLog, type Log } from './log.ts';
-export { masterKeysThere, readMasterKeys } from './master-key.ts';
+export { findMasterKeys, readOrCreateMasterKeys } from './master-key.ts';
 export { type Migration, migrate, prepareDatabase } from './migrate.ts';
-export { openTogether } from './open-all.ts';
-export { type Running, runProcess, type Where } from './process.ts';
-export { Presence, seeminglyDead } from './process-presence.ts';
-export type { VendorSettings } from './provider-settings.ts';
+export { openWithCleanup } from './open-all.ts';
+export { type ReadyFields, type Running, runProcess } from './process.ts';
+export { findStaleProcesses, ProcessPresence } from './process-presence.ts';
+export type { ProviderSettingsSpec } from './provider-settings.ts';
 export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
 export { StartError } from './start-error.ts';
 export { unsafeSettings } from './unsafe-settings.ts';

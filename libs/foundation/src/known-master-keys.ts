@@ -16,7 +16,7 @@ export const masterKeyMigrations = [
   },
 ] as const;
 
-export interface KnownKey {
+export interface KnownMasterKey {
   readonly id: string;
   /** ISO 8601. */
   readonly since: string;
@@ -24,7 +24,7 @@ export interface KnownKey {
 }
 
 /** From the oldest on. */
-export async function knownKeys(database: Pick<pg.Pool, 'query'>): Promise<readonly KnownKey[]> {
+export async function listKnownMasterKeys(database: Pick<pg.Pool, 'query'>): Promise<readonly KnownMasterKey[]> {
   const { rows } = await database.query<{ id: string; since: Date; forgotten_at: Date | null }>(
     'select id, since, forgotten_at from es.master_keys order by since, id',
   );
@@ -41,7 +41,7 @@ export async function knownKeys(database: Pick<pg.Pool, 'query'>): Promise<reado
  * @returns the oldest that is in use
  * @throws StartError
  */
-export async function admitKeys(
+export async function registerMasterKeys(
   pool: pg.Pool,
   ring: readonly string[],
   firstUsed: () => Promise<string | undefined>,
@@ -50,8 +50,8 @@ export async function admitKeys(
   try {
     await client.query('begin');
     await client.query('lock table es.master_keys in exclusive mode');
-    if ((await knownKeys(client)).length === 0) await note(client, await firstUsed());
-    const used = await assertHas(client, ring);
+    if ((await listKnownMasterKeys(client)).length === 0) await note(client, await firstUsed());
+    const used = await assertKeyRingComplete(client, ring);
     await note(client, ring[0]);
     await client.query('commit');
     return used[0]?.id ?? (ring[0] as string);
@@ -68,19 +68,19 @@ export async function admitKeys(
  * @returns them, from the oldest on
  * @throws StartError
  */
-export async function assertHas(
+export async function assertKeyRingComplete(
   database: Pick<pg.Pool, 'query'>,
   ring: readonly string[],
-): Promise<readonly KnownKey[]> {
-  const used = (await knownKeys(database)).filter(({ forgotten }) => !forgotten);
+): Promise<readonly KnownMasterKey[]> {
+  const used = (await listKnownMasterKeys(database)).filter(({ forgotten }) => !forgotten);
   const missing = used.find(({ id }) => !ring.includes(id));
   if (missing) throw lacking(missing, ring);
   return used;
 }
 
 /** @throws StartError where secrets are under a key already, so that a new one would not open them */
-export async function assertFirst(pool: pg.Pool, firstUsed: () => Promise<string | undefined>): Promise<void> {
-  const known = await knownKeys(pool);
+export async function assertNoSecretsYet(pool: pg.Pool, firstUsed: () => Promise<string | undefined>): Promise<void> {
+  const known = await listKnownMasterKeys(pool);
   const used = known.length === 0 ? await firstUsed() : known.find(({ forgotten }) => !forgotten)?.id;
   if (used !== undefined)
     throw new StartError(
@@ -96,7 +96,7 @@ async function note(client: pg.PoolClient, id: string | undefined): Promise<void
   ]);
 }
 
-function lacking({ id, since }: KnownKey, ring: readonly string[]): StartError {
+function lacking({ id, since }: KnownMasterKey, ring: readonly string[]): StartError {
   return new StartError(
     `MASTER_KEY, or master.key in DATA_DIR, lacks the key with the fingerprint ${id}, which secrets have been under since ${since}; it has ${ring.join(', ')}: put it back, or behind another as "new,old".`,
   );
@@ -106,7 +106,7 @@ function lacking({ id, since }: KnownKey, ring: readonly string[]): StartError {
  * Gives a key up: what is sealed or hashed under it is lost, and processes start without it.
  * @returns false when no such key was noted, or it was given up before
  */
-export async function forgetKey(database: Pick<pg.Pool, 'query'>, id: string): Promise<boolean> {
+export async function retireMasterKey(database: Pick<pg.Pool, 'query'>, id: string): Promise<boolean> {
   const { rowCount } = await database.query(
     'update es.master_keys set forgotten_at = clock_timestamp() where id = $1 and forgotten_at is null',
     [id],

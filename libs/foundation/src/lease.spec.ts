@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, tes
 import pg from 'pg';
 import type { Lease } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { drawToken, leaseMigrations, whileLeading } from './lease.ts';
+import { issueFencingToken, leaseMigrations, runWhileLeader } from './lease.ts';
 import { migrate } from './migrate.ts';
 
 const DEADLINE_MS = 8_000;
@@ -58,7 +58,7 @@ function contend({ what = name, lengthMs, beside = async () => {} }: Conditions 
     await delay(60_000, undefined, { signal }).catch(() => {});
     leads = false;
   };
-  const leading = whileLeading(
+  const leading = runWhileLeader(
     {
       databaseUrl: database.url,
       name: what,
@@ -216,9 +216,9 @@ describe('a process that is stopped', () => {
   /** A process of its own that prints the token of each turn when it begins, and of the turn that has ended. */
   async function startProcess() {
     const script = `
-      import { whileLeading } from ${JSON.stringify(pathToFileURL(BUILT).href)};
+      import { runWhileLeader } from ${JSON.stringify(pathToFileURL(BUILT).href)};
       const leadership = { databaseUrl: process.env.URL, name: process.env.NAME, lengthMs: ${SHORT_MS}, alarm() {}, signal: new AbortController().signal };
-      await whileLeading(leadership, (lease) => [new Promise((resolve) => {
+      await runWhileLeader(leadership, (lease) => [new Promise((resolve) => {
         console.log('leads', lease.token);
         lease.signal.addEventListener('abort', () => { console.log('ended', lease.token); resolve(); });
       })]);`;
@@ -265,7 +265,7 @@ describe('a process that is stopped', () => {
 describe('tokens', () => {
   test('that are drawn are higher than that of the holder, who keeps the lease', async () => {
     const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
-    const drawn = await drawToken(database.url, name);
+    const drawn = await issueFencingToken(database.url, name);
     expect(drawn).toBeGreaterThan(tokenOf(leader));
     const late = "select from leases where name = $1 and ends_at > now() + $2 * interval '1 ms'";
     await query(`update leases set ends_at = now() + interval '100 ms' where name = $1`, [name]);
@@ -277,16 +277,16 @@ describe('tokens', () => {
   });
 
   test('grow also while the clock of the database goes back', async () => {
-    await drawToken(database.url, name);
+    await issueFencingToken(database.url, name);
     const ahead = 8_000_000_000_000_000;
     await query('update leases set drawn = $2 where name = $1', [name, ahead]);
-    expect(await drawToken(database.url, name)).toBe(ahead + 1);
+    expect(await issueFencingToken(database.url, name)).toBe(ahead + 1);
   });
 
   test('grow also when the table was lost', async () => {
-    const before = await drawToken(database.url, name);
+    const before = await issueFencingToken(database.url, name);
     await query('delete from leases where name = $1', [name]);
-    expect(await drawToken(database.url, name)).toBeGreaterThan(before);
+    expect(await issueFencingToken(database.url, name)).toBeGreaterThan(before);
   });
 });
 
@@ -294,7 +294,7 @@ test('one that cannot reach the database says so, and ends when it is asked to',
   const stop = new AbortController();
   const problems: string[] = [];
   const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
-  const leading = whileLeading(
+  const leading = runWhileLeader(
     { databaseUrl, name, signal: stop.signal, alarm: (problem) => void problems.push(problem) },
     () => [],
   );

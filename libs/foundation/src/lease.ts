@@ -41,7 +41,7 @@ export const leaseMigrations = [
 /** Microseconds since 1970, so that tokens also grow where this table was lost and the event store was not. */
 const NEXT_TOKEN = 'greatest(drawn + 1, (extract(epoch from statement_timestamp()) * 1000000)::bigint)';
 
-export interface Leadership {
+export interface LeaderElectionOptions {
   readonly databaseUrl: string;
   /** Work for one process at a time. */
   readonly name: string;
@@ -51,11 +51,11 @@ export interface Leadership {
   /** How long a lease lasts without a heartbeat. */
   readonly lengthMs?: number;
   /** Is told when a turn begins or ends. */
-  readonly turns?: Turns;
+  readonly turns?: LeaseStatus;
 }
 
 /** The leases that this process competes for, by name, and whether it has each at the moment. */
-export class Turns {
+export class LeaseStatus {
   private readonly held = new Map<string, boolean>();
 
   note(name: string, isLeading: boolean): void {
@@ -79,8 +79,8 @@ export class Turns {
  * Runs `work` while this process holds the lease of that name, and again each time it gets it back; others stand by.
  * `work` returns what runs side by side: when one of it fails, or the lease is lost, the turn of all of it ends.
  */
-export async function whileLeading(
-  leadership: Leadership,
+export async function runWhileLeader(
+  leadership: LeaderElectionOptions,
   work: (lease: Lease) => readonly Promise<void>[],
 ): Promise<void> {
   const { name, signal, alarm } = leadership;
@@ -101,7 +101,7 @@ export async function whileLeading(
 }
 
 /** Draws a token that is higher than the current holder's, without taking the lease. */
-export async function drawToken(databaseUrl: string, name: string): Promise<number> {
+export async function issueFencingToken(databaseUrl: string, name: string): Promise<number> {
   const client = newClient({ connectionString: databaseUrl, name: 'token' });
   await client.connect();
   try {
@@ -118,13 +118,13 @@ export async function drawToken(databaseUrl: string, name: string): Promise<numb
 
 /** The row of one name, as this process sees it. */
 class LeaseRow {
-  private readonly leadership: Leadership;
+  private readonly leadership: LeaderElectionOptions;
   private readonly lengthMs: number;
   /** One connection, kept open: its existence shows others that this process is alive. */
   private readonly pool: pg.Pool;
   private turn: Turn | undefined;
 
-  constructor(leadership: Leadership) {
+  constructor(leadership: LeaderElectionOptions) {
     const { name, databaseUrl, lengthMs = LENGTH_MS } = leadership;
     this.leadership = leadership;
     this.lengthMs = lengthMs;

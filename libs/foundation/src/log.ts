@@ -11,14 +11,14 @@ const MOST_CAUSES = 8;
  * An error and its causes without what else they have as properties: a parser's holds what it could not read, a broken
  * answer's what had come of it.
  */
-export function told(error: unknown, causes = MOST_CAUSES): unknown {
+export function serializeError(error: unknown, causes = MOST_CAUSES): unknown {
   if (!(error instanceof Error)) return { message: String(error) };
   const { cause } = error;
   const { code, status, errors } = error as { code?: unknown; status?: unknown; errors?: unknown };
   return {
     ...{ type: error.constructor.name, ...wordsOf(error), code, status },
-    ...(Array.isArray(errors) && causes > 0 ? { errors: errors.map((each) => told(each, 0)) } : {}),
-    ...(cause === undefined || causes === 0 ? {} : { cause: told(cause, causes - 1) }),
+    ...(Array.isArray(errors) && causes > 0 ? { errors: errors.map((each) => serializeError(each, 0)) } : {}),
+    ...(cause === undefined || causes === 0 ? {} : { cause: serializeError(cause, causes - 1) }),
   };
 }
 
@@ -33,7 +33,7 @@ function wordsOf(error: Error) {
  * The last step before a line is written. The id of an account from before its `credit_id` was one of its own (a random UUID, of
  * version 4) is a credential, so of those a line has the beginning alone, but for the ids of requests; API keys are not to be there at all.
  */
-export function withoutCredentials(line: string): string {
+export function redactCredentials(line: string): string {
   return line
     .replace(/(?<!"request":")\b([0-9a-f]{8})-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b/gi, '$1…')
     .replace(/\b(sk-|Bearer )[\w.-]{8,}/g, '$1…');
@@ -46,8 +46,8 @@ export function createLog(level: string): Log {
     base: undefined,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-    serializers: { err: (error: unknown) => told(error) },
-    hooks: { streamWrite: withoutCredentials },
+    serializers: { err: (error: unknown) => serializeError(error) },
+    hooks: { streamWrite: redactCredentials },
   };
   return pino(options, process.stdout);
 }

@@ -6,7 +6,7 @@ import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
 /** The keys behind all sealed and hashed secrets, that of what is new first: the setting, or one in the data directory. None where neither is there. */
-export async function masterKeysThere(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
+export async function findMasterKeys(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
   const { masterKeys, dataDir } = settings;
   if (masterKeys) return masterKeys.map((key) => Buffer.from(key, 'hex'));
   const file = await fileIn(dataDir);
@@ -24,18 +24,18 @@ export async function masterKeysThere(settings: Pick<Settings, 'masterKeys' | 'd
  * The same, and where there is none one is made in the data directory, once.
  * @param assertFirst throws where secrets are under another one already
  */
-export async function readMasterKeys(
+export async function readOrCreateMasterKeys(
   settings: Pick<Settings, 'masterKeys' | 'dataDir'>,
   assertFirst: () => Promise<void>,
 ): Promise<readonly Buffer[]> {
-  const there = await masterKeysThere(settings);
+  const there = await findMasterKeys(settings);
   if (there.length > 0) return there;
   await assertFirst();
   const made = randomBytes(32).toString('hex');
   await writeFile(await fileIn(settings.dataDir), made, { mode: 0o600, flag: 'wx' }).catch((error) => {
     if (error.code !== 'EEXIST') throw error;
   });
-  return masterKeysThere(settings);
+  return findMasterKeys(settings);
 }
 
 async function fileIn(dataDir: string): Promise<string> {

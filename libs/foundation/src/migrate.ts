@@ -21,7 +21,7 @@ const PATIENCE_MS = 120_000;
 const LOCKED = '55P03';
 
 /** Whether roles migrate when they start, or leave that to `npm run migrate`. */
-export type WhoMigrates = 'start' | 'command';
+export type MigrationMode = 'start' | 'command';
 
 /**
  * Applies what was not yet applied, each in a transaction of its own. Safe when several processes start at once, and beside
@@ -50,7 +50,7 @@ export async function migrate(
 export async function prepareDatabase(
   connectionString: string,
   migrations: readonly Migration[],
-  who: WhoMigrates,
+  who: MigrationMode,
 ): Promise<void> {
   if (who === 'start') return migrate(connectionString, migrations);
   const left = await connected(connectionString, (client) => missing(client, migrations));

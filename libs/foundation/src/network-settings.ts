@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { integer, list } from './setting-types.ts';
 
-export const DOORS = {
+export const NETWORK_SETTINGS = {
   trustedProxies: list(
     'TRUSTED_PROXIES',
     isNetwork,

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { StoreUnavailableError } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { migrate } from './migrate.ts';
-import { Presence, presenceMigrations, seeminglyDead } from './process-presence.ts';
+import { findStaleProcesses, ProcessPresence, presenceMigrations } from './process-presence.ts';
 
 const DEADLINE_MS = 8_000;
 const LOOK_AGAIN_MS = 5;
@@ -13,7 +13,7 @@ const SHORT_MS = 800;
 
 let database: TestDatabase;
 let pool: pg.Pool;
-let present: Presence[] = [];
+let present: ProcessPresence[] = [];
 let problems: string[] = [];
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -31,10 +31,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function appear(lengthMs?: number): Promise<Presence> {
+async function appear(lengthMs?: number): Promise<ProcessPresence> {
   const alarm = (problem: string) => void problems.push(problem);
   const length = lengthMs === undefined ? {} : { lengthMs };
-  const presence = await Presence.begin({ databaseUrl: database.url, role: 'gateway', alarm, ...length });
+  const presence = await ProcessPresence.begin({ databaseUrl: database.url, role: 'gateway', alarm, ...length });
   present.push(presence);
   return presence;
 }
@@ -47,14 +47,14 @@ async function until(happened: () => boolean | Promise<boolean>): Promise<void> 
   }
 }
 
-const dead = () => seeminglyDead(pool);
-const disconnect = ({ id }: Presence) =>
+const dead = () => findStaleProcesses(pool);
+const disconnect = ({ id }: ProcessPresence) =>
   pool.query('select pg_terminate_backend(backend) from processes where id = $1', [id]);
-const ends = async ({ id }: Presence): Promise<number> =>
+const ends = async ({ id }: ProcessPresence): Promise<number> =>
   (await pool.query('select ends_at from processes where id = $1', [id])).rows[0].ends_at.getTime();
 
 /** What the process writes fails from now on, as if it were cut off. */
-async function cutOff({ id }: Presence): Promise<void> {
+async function cutOff({ id }: ProcessPresence): Promise<void> {
   await pool.query(`alter table processes add constraint cut_off check (id <> '${id}') not valid`);
 }
 const reconnect = () => pool.query('alter table processes drop constraint cut_off');
@@ -118,6 +118,8 @@ describe('a process', () => {
 
   test('that cannot reach the database at its start does not start', async () => {
     const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
-    await expect(Presence.begin({ databaseUrl, role: 'gateway', alarm: () => {} })).rejects.toThrow('ECONNREFUSED');
+    await expect(ProcessPresence.begin({ databaseUrl, role: 'gateway', alarm: () => {} })).rejects.toThrow(
+      'ECONNREFUSED',
+    );
   });
 });

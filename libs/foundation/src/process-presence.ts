@@ -41,7 +41,7 @@ export interface PresenceOptions {
   readonly lengthMs?: number;
 }
 
-export class Presence {
+export class ProcessPresence {
   readonly id: string;
   private readonly lengthMs: number;
   /** One connection, kept open: that it exists shows others that this process is alive. */
@@ -67,8 +67,8 @@ export class Presence {
   }
 
   /** Shows this process from now on, under a new id. */
-  static async begin(options: PresenceOptions): Promise<Presence> {
-    const presence = new Presence(options);
+  static async begin(options: PresenceOptions): Promise<ProcessPresence> {
+    const presence = new ProcessPresence(options);
     try {
       await presence.pool.query(`delete from public.processes where ends_at < now() - interval '${KEPT_FOR}'`);
       await presence.show();
@@ -148,7 +148,7 @@ export class Presence {
  * Ids of processes that seem dead at this moment. One that lives may be among them for a few seconds: its connection
  * broke, or the database was away.
  */
-export async function seeminglyDead(pool: pg.Pool): Promise<readonly string[]> {
+export async function findStaleProcesses(pool: pg.Pool): Promise<readonly string[]> {
   const { rows } = await pool.query<{ id: string }>({
     name: 'seemingly-dead',
     text: `select id from public.processes

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
-import { told, withoutCredentials } from './log.ts';
+import { redactCredentials, serializeError } from './log.ts';
 
 test('a process whose log is no longer read still ends in order', async () => {
   const env = { ...process.env, SANDBOX_PORT: '0' };
@@ -21,11 +21,14 @@ test('an error is logged with its causes, and without what could not be read or 
     data: 'a planted word',
   });
   const failure = Object.assign(new Error('broke off', { cause: unreadable }), { delivered: 'a planted word' });
-  expect(told(failure)).toMatchObject({ message: 'broke off', cause: { type: 'SyntaxError', code: 'HPE_INVALID' } });
-  expect(JSON.stringify(told(failure))).not.toContain('planted');
+  expect(serializeError(failure)).toMatchObject({
+    message: 'broke off',
+    cause: { type: 'SyntaxError', code: 'HPE_INVALID' },
+  });
+  expect(JSON.stringify(serializeError(failure))).not.toContain('planted');
   const around: Error & { cause?: unknown } = new Error('around');
   around.cause = around;
-  expect(JSON.stringify(told(around)).match(/"around"/g)?.length).toBeLessThan(10);
+  expect(JSON.stringify(serializeError(around)).match(/"around"/g)?.length).toBeLessThan(10);
 });
 
 test('a log line has no account of old, whose id is a credential, and no API key', () => {
@@ -35,7 +38,7 @@ test('a log line has no account of old, whose id is a credential, and no API key
     err: { stack: `of account-${old}: sk-GxagOGlgVqbHtJyay6SUha` },
     msg: old,
   });
-  expect(JSON.parse(withoutCredentials(line))).toEqual({
+  expect(JSON.parse(redactCredentials(line))).toEqual({
     ...{ request: old, err: { stack: 'of account-2a7a2b1d…: sk-…' }, msg: '2a7a2b1d…' },
   });
 });

@@ -1,21 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLog, type Log } from './log.ts';
-import { openTogether } from './open-all.ts';
+import { openWithCleanup } from './open-all.ts';
 import { type Environment, SettingError } from './setting-types.ts';
 import { StartError } from './start-error.ts';
 
 /** Further fields of the line that says "ready", such as addresses. */
-export type Where = Readonly<Record<string, string>>;
+export type ReadyFields = Readonly<Record<string, string>>;
 
 /** What a role has started. */
 export interface Running {
-  readonly where: Where;
+  readonly where: ReadyFields;
   /** Takes no new work, finishes or settles what runs, and releases all resources. */
   close(): Promise<void>;
 }
 
 /** Starts something; what it opens is closed in reverse order, at the end or when the start fails. */
-export type Start<S> = (settings: S, log: Log, opened: AsyncDisposableStack) => Promise<Where>;
+export type StartProcess<S> = (settings: S, log: Log, opened: AsyncDisposableStack) => Promise<ReadyFields>;
 
 /** What every program is told. */
 interface Logging {
@@ -36,7 +36,7 @@ class Interrupted extends Error {}
 export async function runProcess<S extends Logging>(
   role: string,
   read: (env: Environment) => S,
-  start: Start<S>,
+  start: StartProcess<S>,
 ): Promise<void> {
   let log = createLog('info');
   try {
@@ -64,11 +64,11 @@ export async function runProcess<S extends Logging>(
 /** @returns undefined when a signal came first: then what was opened is closed, and what is being opened if that is soon */
 async function openUnless(
   stopped: Promise<unknown>,
-  start: (opened: AsyncDisposableStack) => Promise<Where>,
+  start: (opened: AsyncDisposableStack) => Promise<ReadyFields>,
 ): Promise<Running | undefined> {
-  let starting: Promise<Where> | undefined;
+  let starting: Promise<ReadyFields> | undefined;
   const interrupted = stopped.then(() => Promise.reject(new Interrupted()));
-  const opening = openTogether(async (opened) => {
+  const opening = openWithCleanup(async (opened) => {
     starting = start(opened);
     return { where: await Promise.race([starting, interrupted]) };
   });

@@ -2,7 +2,7 @@
  * What any program is made of: settings from the environment, a log, and an orderly start and end. `#foundation/program`, for programs
  * that have no stores: importing it loads no database client.
  */
-export { Connections, SERVER_TIMEOUTS } from './connections.ts';
+export { ConnectionGuard, SERVER_TIMEOUTS } from './connections.ts';
 export { createLog, type Log } from './log.ts';
 export { runProcess } from './process.ts';
 export {

@@ -1,8 +1,8 @@
 /** Settings of vendors: which there are, the catalogue says. */
-import { type Environment, type Findings, given, optional, url } from './setting-types.ts';
+import { type Environment, optional, readVariable, type SettingIssues, url } from './setting-types.ts';
 
 /** A vendor, as far as its settings go: `<env>_BASE_URL` and `<env>_API_KEY`. */
-export interface VendorSettings {
+export interface ProviderSettingsSpec {
   readonly slug: string;
   readonly env: string;
   /** Its own address. */
@@ -12,27 +12,27 @@ export interface VendorSettings {
 }
 
 /** The address and the credential of a vendor. */
-export interface Reach {
+export interface ProviderConnectionSettings {
   readonly baseUrl: string;
   readonly credential: string;
 }
 
 /** Whether vendors without settings are left out: some vendor has a key. Else they are in the sandbox. */
-export function hasVendor(env: Environment, vendors: readonly VendorSettings[]): boolean {
-  return vendors.some((vendor) => given(env, `${vendor.env}_API_KEY`) !== undefined);
+export function hasProviderKey(env: Environment, vendors: readonly ProviderSettingsSpec[]): boolean {
+  return vendors.some((vendor) => readVariable(env, `${vendor.env}_API_KEY`) !== undefined);
 }
 
 /** Vendors without settings are in the sandbox, as long as no vendor has a key; else they are left out. */
-export function reachedVendors(
+export function selectConfiguredProviders(
   env: Environment,
-  vendors: readonly VendorSettings[],
+  vendors: readonly ProviderSettingsSpec[],
   sandbox: { readonly url: string; readonly key: string },
-  findings: Findings,
-): ReadonlyMap<string, Reach> {
-  const isReal = hasVendor(env, vendors);
+  findings: SettingIssues,
+): ReadonlyMap<string, ProviderConnectionSettings> {
+  const isReal = hasProviderKey(env, vendors);
   return new Map(
     vendors.flatMap(({ slug, env: prefix, baseUrl: own, sandboxPath }) => {
-      const key = given(env, `${prefix}_API_KEY`);
+      const key = readVariable(env, `${prefix}_API_KEY`);
       const address = findings.of(() => optional(url(`${prefix}_BASE_URL`, ['http:', 'https:'], '')).read(env));
       if (address === undefined && key === undefined && isReal) return [];
       const baseUrl = address ?? (key === undefined ? sandbox.url + sandboxPath : own);

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { StartError } from './index.ts';
-import { assertSessions } from './sessions.ts';
+import { assertSessionPooling } from './sessions.ts';
 
 let database: TestDatabase;
 const servers: Server[] = [];
@@ -47,13 +47,13 @@ function withoutOptions(message: Buffer): Buffer {
 }
 
 test('PostgreSQL itself, and what passes everything on, keeps a session to its connection', async () => {
-  await assertSessions(database.url);
-  await assertSessions(await between((piece) => piece));
+  await assertSessionPooling(database.url);
+  await assertSessionPooling(await between((piece) => piece));
 });
 
 test('what drops start-up options is refused, with a sentence that says what to connect to', async () => {
   const pooler = await between((piece, isFirst) => (isFirst ? withoutOptions(piece) : piece));
-  const refused = assertSessions(pooler);
+  const refused = assertSessionPooling(pooler);
   await expect(refused).rejects.toBeInstanceOf(StartError);
   await expect(refused).rejects.toThrow(
     /^DATABASE_URL leads to a pooler .*start-up options are dropped.*: connect to P/,
@@ -65,10 +65,10 @@ test.each([
   ['set countinghouse.set =', 'set countinghouse.no  =', 'what is set on it does not outlive'],
 ])('what swallows "%s" is refused', async (said, instead, why) => {
   const swallow = (piece: Buffer) => Buffer.from(piece.toString('latin1').replace(said, instead), 'latin1');
-  await expect(assertSessions(await between(swallow), 50)).rejects.toThrow(why);
+  await expect(assertSessionPooling(await between(swallow), 50)).rejects.toThrow(why);
 });
 
 test('a database that is not there is no pooler', async () => {
   const nowhere = Object.assign(new URL(database.url), { pathname: '/nowhere' }).href;
-  await expect(assertSessions(nowhere)).rejects.not.toBeInstanceOf(StartError);
+  await expect(assertSessionPooling(nowhere)).rejects.not.toBeInstanceOf(StartError);
 });

@@ -27,7 +27,10 @@ const passed = new Set<string>();
  * Looks at two connections side by side, once for each database in a process.
  * @throws StartError that says what to connect to; anything else where the database cannot be reached
  */
-export async function assertSessions(connectionString: string, notifiedWithinMs = NOTIFIED_WITHIN_MS): Promise<void> {
+export async function assertSessionPooling(
+  connectionString: string,
+  notifiedWithinMs = NOTIFIED_WITHIN_MS,
+): Promise<void> {
   if (passed.has(connectionString)) return;
   const lost = await lostIn(connectionString, notifiedWithinMs);
   if (lost !== undefined)

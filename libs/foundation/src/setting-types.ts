@@ -8,7 +8,7 @@ export class SettingError extends Error {
 }
 
 /** Collects what is wrong, so that a person sees all of it at once. */
-export class Findings {
+export class SettingIssues {
   private readonly sentences = new Set<string>();
 
   /** @returns what `read` returns; undefined when it finds something wrong */
@@ -42,22 +42,22 @@ export interface Setting<T> {
   read(env: Environment): T;
 }
 
-export function given(env: Environment, variable: string): string | undefined {
+export function readVariable(env: Environment, variable: string): string | undefined {
   const value = env[variable]?.trim();
   return value === '' ? undefined : value;
 }
 
-export function wrong(variable: string, must: string, value: string): never {
+export function invalidSetting(variable: string, must: string, value: string): never {
   throw new SettingError(`${variable} must be ${must}, not "${value}".`);
 }
 
 export function text(variable: string, byDefault: string, meaning: string): Setting<string> {
-  return { variable, meaning, byDefault, read: (env) => given(env, variable) ?? byDefault };
+  return { variable, meaning, byDefault, read: (env) => readVariable(env, variable) ?? byDefault };
 }
 
 export function optional<T>(setting: Setting<T>): Setting<T | undefined> {
   const { variable } = setting;
-  return { ...setting, byDefault: '', read: (env) => (given(env, variable) ? setting.read(env) : undefined) };
+  return { ...setting, byDefault: '', read: (env) => (readVariable(env, variable) ? setting.read(env) : undefined) };
 }
 
 /** The value is not repeated. */
@@ -67,7 +67,7 @@ export function secret(variable: string, pattern: RegExp, must: string, meaning:
     meaning,
     byDefault: '',
     read(env) {
-      const value = given(env, variable) ?? '';
+      const value = readVariable(env, variable) ?? '';
       if (pattern.test(value)) return value;
       throw new SettingError(`${variable} must be ${must}.`);
     },
@@ -82,11 +82,11 @@ export function integer(variable: string, byDefault: number, [least, most]: Rang
     meaning,
     byDefault: String(byDefault),
     read(env) {
-      const value = given(env, variable);
+      const value = readVariable(env, variable);
       if (value === undefined) return byDefault;
       const number = Number(value);
       const valid = /^\d+$/.test(value) && number >= least && number <= most;
-      return valid ? number : wrong(variable, `a whole number from ${least} to ${most}`, value);
+      return valid ? number : invalidSetting(variable, `a whole number from ${least} to ${most}`, value);
     },
   };
 }
@@ -98,9 +98,9 @@ export function dollars(variable: string, byDefault: string, meaning: string): S
     meaning,
     byDefault,
     read(env) {
-      const value = given(env, variable) ?? byDefault;
+      const value = readVariable(env, variable) ?? byDefault;
       const valid = /^\d{1,9}(\.\d{1,12})?$/.test(value);
-      return valid ? money.parseUsd(value) : wrong(variable, 'an amount of USD, such as 0.50', value);
+      return valid ? money.parseUsd(value) : invalidSetting(variable, 'an amount of USD, such as 0.50', value);
     },
   };
 }
@@ -111,9 +111,9 @@ export function choice<T extends string>(variable: string, choices: readonly [T,
     meaning,
     byDefault: choices[0],
     read(env) {
-      const value = given(env, variable);
+      const value = readVariable(env, variable);
       if (value === undefined) return choices[0];
-      return choices.find((each) => each === value) ?? wrong(variable, `one of ${choices.join(', ')}`, value);
+      return choices.find((each) => each === value) ?? invalidSetting(variable, `one of ${choices.join(', ')}`, value);
     },
   };
 }
@@ -144,10 +144,10 @@ export function address(setting: {
     meaning,
     byDefault,
     read(env) {
-      const value = given(env, variable) ?? byDefault;
+      const value = readVariable(env, variable) ?? byDefault;
       const right = isRight(value);
       if (typeof right === 'string') throw new SettingError(`${variable} ${right}.`);
-      if (!right) wrong(variable, must, withoutSecrets(value));
+      if (!right) invalidSetting(variable, must, withoutSecrets(value));
       return value.replace(/\/+$/, '');
     },
   };
@@ -165,9 +165,9 @@ export function list(
     meaning,
     byDefault: '',
     read(env) {
-      const value = given(env, variable);
+      const value = readVariable(env, variable);
       const words = value?.split(',').map((each) => each.trim()) ?? [];
-      return words.every(isRight) ? words : wrong(variable, must, value ?? '');
+      return words.every(isRight) ? words : invalidSetting(variable, must, value ?? '');
     },
   };
 }
@@ -179,10 +179,10 @@ export function pairs(variable: string, values: RegExp, meaning: string): Settin
     meaning,
     byDefault: '',
     read(env) {
-      const value = given(env, variable);
+      const value = readVariable(env, variable);
       const parts = (value?.split(',') ?? []).map((each) => each.trim().split('='));
       const valid = parts.every(([name = '', of = '', more]) => name !== '' && values.test(of) && more === undefined);
-      return valid ? Object.fromEntries(parts) : wrong(variable, 'pairs such as btc=…,ltc=…', value ?? '');
+      return valid ? Object.fromEntries(parts) : invalidSetting(variable, 'pairs such as btc=…,ltc=…', value ?? '');
     },
   };
 }
@@ -194,7 +194,7 @@ export function hex(variable: string, bytes: number | undefined, meaning: string
     meaning,
     byDefault,
     read(env) {
-      const value = (given(env, variable) ?? byDefault).toLowerCase();
+      const value = (readVariable(env, variable) ?? byDefault).toLowerCase();
       if (/^([0-9a-f]{2})+$/.test(value) && (bytes === undefined || value.length === bytes * 2)) return value;
       throw new SettingError(`${variable} must be ${bytes === undefined ? '' : `${bytes * 2} `}hexadecimal digits.`);
     },
@@ -208,7 +208,7 @@ export function ring(variable: string, bytes: number, meaning: string): Setting<
     meaning,
     byDefault: '',
     read(env) {
-      const keys = (given(env, variable) ?? '').split(',').map((each) => each.trim().toLowerCase());
+      const keys = (readVariable(env, variable) ?? '').split(',').map((each) => each.trim().toLowerCase());
       const valid = keys.every((each) => new RegExp(`^[0-9a-f]{${bytes * 2}}$`).test(each));
       if (valid && new Set(keys).size === keys.length) return keys;
       const must = `${bytes * 2} hexadecimal digits, or several such keys with commas between them`;
@@ -237,11 +237,11 @@ function existing(
     meaning,
     byDefault: '',
     read(env) {
-      const name = given(env, variable) ?? '';
+      const name = readVariable(env, variable) ?? '';
       try {
         if (isThere(name)) return name;
       } catch {} // treated as missing
-      return wrong(variable, what, name);
+      return invalidSetting(variable, what, name);
     },
   };
 }

@@ -4,28 +4,31 @@
  */
 
 import {
-  beside,
-  neededWith,
-  optionalBeside,
+  optionalWithUrl,
   payment,
   privateRelays,
   rateSource,
+  requiredWith,
+  requiredWithUrl,
   SANDBOX,
   SANDBOX_KEY,
-  sandboxOf,
   stripeAddress,
   stripeKey,
+  toSandboxUrl,
 } from './external-service-settings.ts';
 import { FILES } from './file-settings.ts';
 import { LIMITS } from './limit-settings.ts';
-import { DOORS } from './network-settings.ts';
-import { type Reach, reachedVendors, type VendorSettings } from './provider-settings.ts';
+import { NETWORK_SETTINGS } from './network-settings.ts';
+import {
+  type ProviderConnectionSettings,
+  type ProviderSettingsSpec,
+  selectConfiguredProviders,
+} from './provider-settings.ts';
 import {
   choice,
   directory,
   dollars,
   type Environment,
-  Findings,
   file,
   flag,
   hex,
@@ -34,12 +37,13 @@ import {
   optional,
   pairs,
   SettingError,
+  SettingIssues,
   secret,
   text,
   url,
 } from './setting-types.ts';
 import { STORES } from './store-settings.ts';
-import { SAFETY } from './unsafe-settings.ts';
+import { SAFETY_SETTINGS } from './unsafe-settings.ts';
 
 export { SettingError } from './setting-types.ts';
 
@@ -65,7 +69,7 @@ export const SETTINGS = {
   sandboxPort: SANDBOX.port,
   sandboxUrl: SANDBOX.url,
   publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),
-  ...DOORS,
+  ...NETWORK_SETTINGS,
   ...LIMITS,
   logLevel: choice(
     'LOG_LEVEL',
@@ -74,20 +78,20 @@ export const SETTINGS = {
   ),
   dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
   ...FILES,
-  ...SAFETY,
+  ...SAFETY_SETTINGS,
   ...STORES,
   catalogueDir: optional(directory('CATALOGUE_DIR', 'Models and prices; unset: those that ship with the program')),
   lndUrl: payment('LND_REST_URL', '/lnd', 'REST address of an LND node that takes payments over Lightning'),
   lndMacaroon: hex('LND_MACAROON', undefined, 'Its macaroon, in hexadecimal', '00'),
   lndCertificate: optional(file('LND_TLS_CERT', 'File with its TLS certificate, when that is self-signed')),
   btcpayUrl: payment('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that takes payments'),
-  btcpayStoreId: beside('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Its store'),
-  btcpayApiKey: beside(
+  btcpayStoreId: requiredWithUrl('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Its store'),
+  btcpayApiKey: requiredWithUrl(
     'BTCPAY_URL',
     'BTCPAY_API_KEY',
     'Its API key, which may view and create invoices of that store and nothing else',
   ),
-  btcpayWebhookSecret: optionalBeside(
+  btcpayWebhookSecret: optionalWithUrl(
     'BTCPAY_URL',
     'BTCPAY_WEBHOOK_SECRET',
     'Secret of its web hook to /topup/webhooks/btcpay; unset: none is believed, and payments are found by looking',
@@ -99,7 +103,7 @@ export const SETTINGS = {
       'REST address of a Core Lightning node (clnrest) that takes payments over Lightning',
     ),
   ),
-  clnRune: neededWith(
+  clnRune: requiredWith(
     'CLN_REST_URL',
     secret('CLN_RUNE', /^[\w=-]+$/, 'a rune', 'Its rune, which allows invoice, listinvoices and waitanyinvoice'),
   ),
@@ -107,7 +111,7 @@ export const SETTINGS = {
   phoenixdUrl: optional(
     url('PHOENIXD_URL', ['http:', 'https:'], 'Address of a phoenixd that takes payments over Lightning'),
   ),
-  phoenixdPassword: neededWith(
+  phoenixdPassword: requiredWith(
     'PHOENIXD_URL',
     secret('PHOENIXD_PASSWORD', /^[!-~]+$/, 'a password', 'Its HTTP password; that of limited access is enough'),
   ),
@@ -139,7 +143,7 @@ export const SETTINGS = {
     ),
   ),
   stripeKey: stripeKey(),
-  stripeWebhookSecret: optionalBeside(
+  stripeWebhookSecret: optionalWithUrl(
     'STRIPE_SECRET_KEY',
     'STRIPE_WEBHOOK_SECRET',
     'Secret of its web hook to /topup/webhooks/stripe; unset: none is believed, and payments are found by looking',
@@ -301,11 +305,11 @@ type Fixed = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETT
 
 export interface Settings extends Fixed {
   /** By the slugs of vendors; those that are missing have no credential here. */
-  readonly providers: ReadonlyMap<string, Reach>;
+  readonly providers: ReadonlyMap<string, ProviderConnectionSettings>;
 }
 
 /** What settings of which each by itself is right must not be together: a sentence for each. */
-export type Rules = (env: Environment, vendors: readonly VendorSettings[]) => readonly string[];
+export type Rules = (env: Environment, vendors: readonly ProviderSettingsSpec[]) => readonly string[];
 
 /**
  * @param vendorsIn the vendors of a catalogue's directory, or of the one that is shipped; may throw what is wrong there
@@ -313,16 +317,16 @@ export type Rules = (env: Environment, vendors: readonly VendorSettings[]) => re
  */
 export function readSettings(
   env: Environment,
-  vendorsIn: (catalogueDir: string | undefined) => readonly VendorSettings[] = () => [],
+  vendorsIn: (catalogueDir: string | undefined) => readonly ProviderSettingsSpec[] = () => [],
   rules: Rules = () => [],
 ): Settings {
-  const findings = new Findings();
+  const findings = new SettingIssues();
   const fixed = Object.fromEntries(
     Object.entries(SETTINGS).map(([name, setting]) => [name, findings.of(() => setting.read(env))]),
   ) as Fixed;
   const vendors = findings.of(() => vendorsOf(fixed, vendorsIn)) ?? [];
-  const sandbox = { url: findings.of(() => sandboxOf(env)) ?? '', key: SANDBOX_KEY };
-  const providers = reachedVendors(env, vendors, sandbox, findings);
+  const sandbox = { url: findings.of(() => toSandboxUrl(env)) ?? '', key: SANDBOX_KEY };
+  const providers = selectConfiguredProviders(env, vendors, sandbox, findings);
   findings.add(...rules(env, vendors));
   findings.assertNone();
   return { ...fixed, providers };
@@ -330,7 +334,7 @@ export function readSettings(
 
 function vendorsOf(
   { catalogueDir }: Fixed,
-  vendorsIn: (catalogueDir: string | undefined) => readonly VendorSettings[],
+  vendorsIn: (catalogueDir: string | undefined) => readonly ProviderSettingsSpec[],
 ) {
   try {
     return vendorsIn(catalogueDir);

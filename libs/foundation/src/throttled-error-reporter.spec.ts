@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { QUIET_MS, quietAlarm } from './throttled-error-reporter.ts';
+import { createThrottledReporter, REPEAT_INTERVAL_MS } from './throttled-error-reporter.ts';
 
 let logged: [problem: string, error: unknown][];
 let due: Set<{ at: number; done: () => void }>;
@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 
 const open = () =>
-  quietAlarm(
+  createThrottledReporter(
     (...line) => logged.push(line),
     (milliseconds, done) => {
       const timer = { at: now + milliseconds, done };
@@ -35,18 +35,18 @@ test('what fails again and again is logged once, and then once a minute with how
   for (let i = 0; i < 312; i++) alarm('balances could not apply a batch', new Error('denied'));
   alarm('balances could not apply a batch', last);
   expect(lines()).toEqual(['balances could not apply a batch']);
-  pass(QUIET_MS);
+  pass(REPEAT_INTERVAL_MS);
   expect(logged).toEqual([['balances could not apply a batch (and 312 times more in the last minute)', last]]);
   lines();
   alarm('balances could not apply a batch', last);
-  pass(QUIET_MS);
+  pass(REPEAT_INTERVAL_MS);
   expect(lines()).toEqual(['balances could not apply a batch (and once more in the last minute)']);
 });
 
 test('what has not come for a minute is new again', () => {
   const alarm = open();
   alarm('a read failed', undefined);
-  pass(QUIET_MS);
+  pass(REPEAT_INTERVAL_MS);
   alarm('a read failed', undefined);
   expect(lines()).toEqual(['a read failed', 'a read failed']);
 });
@@ -69,6 +69,6 @@ test('however many problems there are, few are kept, and those that go are count
   for (let i = 0; i < 10_000; i++) alarm(`account-${i} cannot be used`, undefined);
   expect(due.size).toBeLessThanOrEqual(200);
   expect(lines()).toContain('first (and 3 times more in the last minute)');
-  pass(QUIET_MS);
+  pass(REPEAT_INTERVAL_MS);
   expect([due.size, lines()]).toEqual([0, []]);
 });

@@ -1,5 +1,5 @@
 /** The same problem for the same reason is logged once in this time. */
-export const QUIET_MS = 60_000;
+export const REPEAT_INTERVAL_MS = 60_000;
 /** Problems that are told apart at a time. One more drops the oldest. */
 const MAX_KEPT = 200;
 /** Characters of a problem and its reason by which it is told from others. */
@@ -23,13 +23,13 @@ interface Kept {
  * An alarm that does not repeat itself: what fails again and again is logged at once, and then each minute with how often it came
  * in it, until a minute passes without it. What came in the last minute of a process is not counted any more.
  */
-export function quietAlarm(warn: Warn, after: After = afterAWhile): Warn {
+export function createThrottledReporter(warn: Warn, after: After = afterAWhile): Warn {
   const kept = new Map<string, Kept>();
   const tellRest = ({ problem, error, times }: Kept) => {
     if (times > 0) warn(`${problem} (and ${times === 1 ? 'once' : `${times} times`} more in the last minute)`, error);
   };
   const watch = (key: string, each: Kept) => {
-    each.forget = after(QUIET_MS, () => {
+    each.forget = after(REPEAT_INTERVAL_MS, () => {
       tellRest(each);
       if (each.times === 0) kept.delete(key);
       else watch(key, Object.assign(each, { times: 0 }));

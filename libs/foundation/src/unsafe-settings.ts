@@ -6,17 +6,17 @@ import { BlockList, isIP } from 'node:net';
 import pg from 'pg';
 import { eventStoreDbAddress } from '#eventstore';
 import {
-  isPaidElsewhere,
+  hasRealPaymentBackend,
   PAYMENT_BACKENDS,
   RATE_SOURCES,
   SANDBOX_KEY,
   SANDBOX_STRIPE_KEY,
-  sandboxOf,
+  toSandboxUrl,
 } from './external-service-settings.ts';
-import { hasVendor, type VendorSettings } from './provider-settings.ts';
-import { type Environment, flag, given, list } from './setting-types.ts';
+import { hasProviderKey, type ProviderSettingsSpec } from './provider-settings.ts';
+import { type Environment, flag, list, readVariable } from './setting-types.ts';
 
-export const SAFETY = {
+export const SAFETY_SETTINGS = {
   allowSandbox: flag(
     'ALLOW_SANDBOX',
     'true: the sandbox also plays what has no setting where a vendor, a payment back end or a public address is real, for trying things out: its money is free',
@@ -36,7 +36,7 @@ const STORES = ['DATABASE_URL', 'CONTENT_DATABASE_URL', 'EVENTSTORE_URL', 'S3_EN
 const LEAST_DIFFERENT_BYTES = 16;
 
 /** One sentence for each finding. */
-export function unsafeSettings(env: Environment, vendors: readonly VendorSettings[]): readonly string[] {
+export function unsafeSettings(env: Environment, vendors: readonly ProviderSettingsSpec[]): readonly string[] {
   const real = realIn(env, vendors);
   const always = contradictions(env, vendors);
   if (real === undefined) return always;
@@ -44,10 +44,10 @@ export function unsafeSettings(env: Environment, vendors: readonly VendorSetting
 }
 
 /** A setting that makes this more than a trial. */
-function realIn(env: Environment, vendors: readonly VendorSettings[]): string | undefined {
+function realIn(env: Environment, vendors: readonly ProviderSettingsSpec[]): string | undefined {
   const sandbox = sandboxOriginIn(env);
   const isElsewhere = (variable: string) => {
-    const value = given(env, variable);
+    const value = readVariable(env, variable);
     if (value === undefined || value === SANDBOX_KEY || value === SANDBOX_STRIPE_KEY) return false;
     return originOf(value) !== sandbox;
   };
@@ -60,26 +60,26 @@ function realIn(env: Environment, vendors: readonly VendorSettings[]): string | 
   );
 }
 
-function played(env: Environment, vendors: readonly VendorSettings[], real: string): readonly string[] {
-  if (given(env, 'ALLOW_SANDBOX') === 'true') return [];
+function played(env: Environment, vendors: readonly ProviderSettingsSpec[], real: string): readonly string[] {
+  if (readVariable(env, 'ALLOW_SANDBOX') === 'true') return [];
   const findings: string[] = [];
   const beside = `${real} is real; set what is, or ALLOW_SANDBOX=true to try things out`;
-  if (!isPaidElsewhere(env))
+  if (!hasRealPaymentBackend(env))
     findings.push(
       `No back end that takes payments is set (${PAYMENT_BACKENDS.join(', ')}), so they are the sandbox's, whose money is free, while ${beside}.`,
     );
-  if (vendors.length > 0 && !hasVendor(env, vendors))
+  if (vendors.length > 0 && !hasProviderKey(env, vendors))
     findings.push(`No vendor has a key, so all but those with an address are the sandbox's, while ${beside}.`);
-  if (/^(sk|rk)_test_/.test(given(env, 'STRIPE_SECRET_KEY') ?? ''))
+  if (/^(sk|rk)_test_/.test(readVariable(env, 'STRIPE_SECRET_KEY') ?? ''))
     findings.push(`STRIPE_SECRET_KEY is a test key, whose money is free, while ${beside}.`);
-  const lnd = given(env, 'LND_REST_URL');
-  if (lnd !== undefined && originOf(lnd) !== sandboxOriginIn(env) && !given(env, 'LND_MACAROON'))
+  const lnd = readVariable(env, 'LND_REST_URL');
+  if (lnd !== undefined && originOf(lnd) !== sandboxOriginIn(env) && !readVariable(env, 'LND_MACAROON'))
     findings.push('LND_MACAROON must be set where LND_REST_URL is.');
   return findings;
 }
 
-function inPlaintext(env: Environment, vendors: readonly VendorSettings[], real: string): readonly string[] {
-  const admitted = given(env, 'PLAINTEXT_STORES')?.toLowerCase().split(',') ?? [];
+function inPlaintext(env: Environment, vendors: readonly ProviderSettingsSpec[], real: string): readonly string[] {
+  const admitted = readVariable(env, 'PLAINTEXT_STORES')?.toLowerCase().split(',') ?? [];
   const mayBeRead = (host: string) => !isLoopback(host) && !admitted.some((each) => each.trim() === host);
   const stores = STORES.flatMap((variable) => {
     const host = plaintextHostsOf(env, variable).find(mayBeRead);
@@ -96,13 +96,13 @@ function inPlaintext(env: Environment, vendors: readonly VendorSettings[], real:
 
 /** The hosts of an address without TLS. */
 function plaintextHostsOf(env: Environment, variable: string): readonly string[] {
-  const value = given(env, variable);
+  const value = readVariable(env, variable);
   if (value === undefined) return [];
   const [protocol] = value.split('://', 1);
   switch (protocol) {
     case 'postgres':
     case 'postgresql':
-      return some(postgresWithoutTls(value, given(env, 'PGSSLMODE')));
+      return some(postgresWithoutTls(value, readVariable(env, 'PGSSLMODE')));
     case 'esdb':
     case 'esdb+discover': {
       const address = eventStoreDbAddress(value);
@@ -130,7 +130,7 @@ function postgresWithoutTls(connectionString: string, mode: string | undefined):
 
 /** The first of the ring alone: an old one stays there though it is weak. */
 function weakKey(env: Environment): readonly string[] {
-  const [key = ''] = given(env, 'MASTER_KEY')?.split(',') ?? [];
+  const [key = ''] = readVariable(env, 'MASTER_KEY')?.split(',') ?? [];
   const bytes = [...Buffer.from(key.trim(), 'hex')];
   if (bytes.length === 0) return [];
   const steps = bytes.map((byte, i) => (byte - (bytes[i - 1] ?? 0)) & 0xff);
@@ -142,18 +142,20 @@ function weakKey(env: Environment): readonly string[] {
     : [];
 }
 
-function contradictions(env: Environment, vendors: readonly VendorSettings[]): readonly string[] {
+function contradictions(env: Environment, vendors: readonly ProviderSettingsSpec[]): readonly string[] {
   const findings: string[] = [];
-  const address = given(env, 'PUBLIC_BASE_URL') ?? '';
+  const address = readVariable(env, 'PUBLIC_BASE_URL') ?? '';
   const host = hostOf(env, 'PUBLIC_BASE_URL');
   if (address.startsWith('http:') && host !== undefined && isPublic(host) && !host.endsWith('.onion'))
     findings.push(`PUBLIC_BASE_URL must begin with https://: keys that go to ${host} are read on the way.`);
-  const [port, audioPort] = [given(env, 'PORT') ?? '3000', given(env, 'AUDIO_PORT')];
+  const [port, audioPort] = [readVariable(env, 'PORT') ?? '3000', readVariable(env, 'AUDIO_PORT')];
   if (port !== '0' && port === audioPort) findings.push('AUDIO_PORT must be another port than PORT.');
-  const own = [given(env, 'HOST') ?? '127.0.0.1', '127.0.0.1', 'localhost'].map((each) => `http://${each}:${port}`);
+  const own = [readVariable(env, 'HOST') ?? '127.0.0.1', '127.0.0.1', 'localhost'].map(
+    (each) => `http://${each}:${port}`,
+  );
   const ours = [address, ...own].map(originOf).filter((each) => each !== undefined);
   for (const variable of ['SANDBOX_URL', ...vendors.map((vendor) => `${vendor.env}_BASE_URL`), ...ADDRESSES]) {
-    const origin = originOf(given(env, variable) ?? '');
+    const origin = originOf(readVariable(env, variable) ?? '');
     if (origin !== undefined && ours.includes(origin))
       findings.push(`${variable} is the address of the gateway itself, which would ask itself.`);
   }
@@ -162,7 +164,7 @@ function contradictions(env: Environment, vendors: readonly VendorSettings[]): r
 
 function sandboxOriginIn(env: Environment): string | undefined {
   try {
-    return originOf(sandboxOf(env));
+    return originOf(toSandboxUrl(env));
   } catch {
     return undefined; // a finding of its own
   }
@@ -173,7 +175,7 @@ function originOf(address: string): string | undefined {
 }
 
 function hostOf(env: Environment, variable: string): string | undefined {
-  const value = given(env, variable);
+  const value = readVariable(env, variable);
   if (value === undefined || !URL.canParse(value)) return undefined;
   return new URL(value).hostname.toLowerCase() || undefined;
 }

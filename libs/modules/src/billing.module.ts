@@ -8,9 +8,9 @@ import {
   PayerFactory,
   Streams,
 } from '#application';
-import { Foundation, Presence } from '#foundation';
+import { Foundation, ProcessPresence } from '#foundation';
 import { Readiness } from './readiness.ts';
-import { Role } from './role.ts';
+import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
 
@@ -18,14 +18,18 @@ import { StreamsModule } from './streams.module.ts';
 @Module({
   imports: [StoresModule, StreamsModule],
   providers: [
-    { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
-    { provide: KeepAliveSettings, inject: [Role], useFactory: ({ settings }: Role): KeepAliveSettings => settings },
+    { provide: CallLimits, inject: [ProcessRole], useFactory: ({ settings }: ProcessRole): CallLimits => settings },
+    {
+      provide: KeepAliveSettings,
+      inject: [ProcessRole],
+      useFactory: ({ settings }: ProcessRole): KeepAliveSettings => settings,
+    },
     { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
-    { provide: Presence, inject: [Role, Foundation, Readiness], useFactory: showPresence },
+    { provide: ProcessPresence, inject: [ProcessRole, Foundation, Readiness], useFactory: showPresence },
     {
       provide: PayerFactory,
-      inject: [Streams, Clock, Presence, Role],
-      useFactory: (streams: Streams, clock: Clock, presence: Presence, { settings }: Role) =>
+      inject: [Streams, Clock, ProcessPresence, ProcessRole],
+      useFactory: (streams: Streams, clock: Clock, presence: ProcessPresence, { settings }: ProcessRole) =>
         new PayerFactory(streams, clock, () => presence.owner(), settings.absorbedPerHour),
     },
     {
@@ -40,8 +44,12 @@ import { StreamsModule } from './streams.module.ts';
 export class PayingModule {}
 
 /** Kept open until nothing is served any more: what a process holds is ended when it has died. */
-async function showPresence(role: Role, { databaseUrl, runtime }: Foundation, readiness: Readiness): Promise<Presence> {
-  const presence = await role.keep(await Presence.begin({ databaseUrl, role: role.name, alarm: runtime.alarm }));
+async function showPresence(
+  role: ProcessRole,
+  { databaseUrl, runtime }: Foundation,
+  readiness: Readiness,
+): Promise<ProcessPresence> {
+  const presence = await role.keep(await ProcessPresence.begin({ databaseUrl, role: role.name, alarm: runtime.alarm }));
   readiness.require('writable', () => ({ ok: presence.isWritten }));
   return presence;
 }

@@ -5,7 +5,7 @@ import { ConnectedProviders } from '#connectors';
 import { StartError } from '#foundation';
 import { type CatalogueSource, CatalogueWatch } from './catalogue-watch.ts';
 import { ProvidersModule } from './providers.module.ts';
-import { Role } from './role.ts';
+import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
 
@@ -15,14 +15,14 @@ import { StreamsModule } from './streams.module.ts';
   providers: [
     {
       provide: CatalogueService,
-      inject: [Role, ConnectedProviders, PriceLists, Clock],
-      useFactory: (role: Role, vendors: ConnectedProviders, priceLists: PriceLists, clock: Clock) =>
+      inject: [ProcessRole, ConnectedProviders, PriceLists, Clock],
+      useFactory: (role: ProcessRole, vendors: ConnectedProviders, priceLists: PriceLists, clock: Clock) =>
         CatalogueService.with(firstOf(sourceOf(role, vendors)), vendors, priceLists, clock),
     },
     {
       provide: CatalogueWatch,
-      inject: [Role, ConnectedProviders, CatalogueService],
-      useFactory: (role: Role, vendors: ConnectedProviders, catalogues: CatalogueService) =>
+      inject: [ProcessRole, ConnectedProviders, CatalogueService],
+      useFactory: (role: ProcessRole, vendors: ConnectedProviders, catalogues: CatalogueService) =>
         role.keep(new CatalogueWatch(sourceOf(role, vendors), catalogues, role.log)),
     },
   ],
@@ -31,7 +31,7 @@ import { StreamsModule } from './streams.module.ts';
 export class CatalogueModule {}
 
 /** Also what vendors cannot do is wrong with a catalogue. */
-function sourceOf({ settings }: Role, vendors: ConnectedProviders): CatalogueSource {
+function sourceOf({ settings }: ProcessRole, vendors: ConnectedProviders): CatalogueSource {
   const directory = settings.catalogueDir ?? shippedCatalogue();
   return { directory, read: () => assertProvidersSupport(readCatalogue(directory), vendors) };
 }

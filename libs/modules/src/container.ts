@@ -1,9 +1,9 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { Where } from '#foundation';
+import type { ReadyFields } from '#foundation';
 import { HealthListener } from './health-listener.ts';
 import { Readiness } from './readiness.ts';
-import { Role } from './role.ts';
+import { ProcessRole } from './role.ts';
 
 class RoleModule {}
 
@@ -11,12 +11,12 @@ class RoleModule {}
 @Module({})
 class Root {}
 
-export function rootOf(role: Role, modules: readonly Type[]): DynamicModule {
+export function createRootModule(role: ProcessRole, modules: readonly Type[]): DynamicModule {
   const roleModule = {
     module: RoleModule,
     global: true,
-    providers: [{ provide: Role, useValue: role }],
-    exports: [Role],
+    providers: [{ provide: ProcessRole, useValue: role }],
+    exports: [ProcessRole],
   };
   return { module: Root, imports: [roleModule, ...modules] };
 }
@@ -25,8 +25,8 @@ export function rootOf(role: Role, modules: readonly Type[]): DynamicModule {
  * Starts modules that serve nothing over HTTP but, where `HEALTH_PORT` is set, how they are.
  * @returns the address of that
  */
-export async function openContext(role: Role, modules: readonly Type[]): Promise<Where> {
-  const root = rootOf(role, modules);
+export async function openContext(role: ProcessRole, modules: readonly Type[]): Promise<ReadyFields> {
+  const root = createRootModule(role, modules);
   const context = await role.keep(
     await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false }),
   );

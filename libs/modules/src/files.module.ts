@@ -3,7 +3,7 @@ import { Module } from '@nestjs/common';
 import { Clock, Downloader, FileStore, FileStoreUnavailableError, LinkSigner, Secrets } from '#application';
 import { HttpDownloads, LocalFiles, S3Files } from '#connectors';
 import { Foundation, StartError } from '#foundation';
-import { Role } from './role.ts';
+import { ProcessRole } from './role.ts';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
 
@@ -18,21 +18,21 @@ import { StoresModule } from './stores.module.ts';
     },
     {
       provide: Downloader,
-      inject: [Role],
-      useFactory: ({ settings }: Role) => new HttpDownloads({ ...settings, admitted: settings.privateSources }),
+      inject: [ProcessRole],
+      useFactory: ({ settings }: ProcessRole) => new HttpDownloads({ ...settings, admitted: settings.privateSources }),
     },
     {
       provide: FileStore,
       // The foundation makes the data directory, and says what is wrong with it.
-      inject: [Role, Foundation],
-      useFactory: async (role: Role) => role.keep(await openFileStore(role)),
+      inject: [ProcessRole, Foundation],
+      useFactory: async (role: ProcessRole) => role.keep(await openFileStore(role)),
     },
   ],
   exports: [Downloader, FileStore, LinkSigner],
 })
 export class FilesModule {}
 
-async function openFileStore({ settings }: Role): Promise<FileStore> {
+async function openFileStore({ settings }: ProcessRole): Promise<FileStore> {
   const { s3Bucket, filesDir = path.join(settings.dataDir, 'files') } = settings;
   try {
     return await (s3Bucket === undefined ? LocalFiles.open(filesDir) : S3Files.open(s3Of(settings, s3Bucket)));
@@ -44,7 +44,7 @@ async function openFileStore({ settings }: Role): Promise<FileStore> {
   }
 }
 
-function s3Of({ s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: Role['settings'], bucket: string) {
+function s3Of({ s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: ProcessRole['settings'], bucket: string) {
   const credentials =
     s3AccessKeyId !== undefined && s3SecretAccessKey !== undefined
       ? { accessKeyId: s3AccessKeyId, secretAccessKey: s3SecretAccessKey }

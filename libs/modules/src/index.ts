@@ -1,13 +1,13 @@
 export { PayingModule } from './billing.module.ts';
 export { CatalogueModule } from './catalogue.module.ts';
-export { openContext, rootOf } from './container.ts';
+export { createRootModule, openContext } from './container.ts';
 export { FilesModule } from './files.module.ts';
 export { PaymentsModule } from './payments.module.ts';
 export { ProvidersModule } from './providers.module.ts';
-export { type Check, type Found, Readiness, type ReadinessReport } from './readiness.ts';
-export { openRole, Role, runRole } from './role.ts';
+export { type CheckResult, type HealthCheck, Readiness, type ReadinessReport } from './readiness.ts';
+export { openRole, ProcessRole, runRole } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
 export { openPool, StoresModule } from './stores.module.ts';
 export { StreamsModule } from './streams.module.ts';
-export { asUnavailable } from './unavailable.ts';
+export { toUnavailableError } from './unavailable.ts';
 export { WalletsModule } from './wallets.module.ts';

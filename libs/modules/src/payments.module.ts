@@ -4,7 +4,7 @@ import { readPayments } from '#catalogue';
 import { coinbase, coinGecko, kraken, MarketRates, openPaymentBackends } from '#connectors';
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
 import { Foundation, StartError } from '#foundation';
-import { Role } from './role.ts';
+import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
 const TERMS = Symbol('the coins and payment methods of the data files');
@@ -14,23 +14,23 @@ const RATED = Symbol('the coins that rates are wanted of');
 @Module({
   imports: [StoresModule],
   providers: [
-    { provide: TERMS, inject: [Role], useFactory: readTerms },
-    { provide: PaymentBackendRegistry, inject: [Role, TERMS], useFactory: openBackends },
+    { provide: TERMS, inject: [ProcessRole], useFactory: readTerms },
+    { provide: PaymentBackendRegistry, inject: [ProcessRole, TERMS], useFactory: openBackends },
     {
       provide: PaymentMethods,
-      inject: [Role, TERMS, PaymentBackendRegistry],
-      useFactory: ({ settings }: Role, terms: PaymentTerms, backends: PaymentBackendRegistry) =>
+      inject: [ProcessRole, TERMS, PaymentBackendRegistry],
+      useFactory: ({ settings }: ProcessRole, terms: PaymentTerms, backends: PaymentBackendRegistry) =>
         new PaymentMethods(terms, backends, settings.maxOpenInvoices),
     },
     { provide: RATED, inject: [TERMS, PaymentBackendRegistry], useFactory: ratedIn },
-    { provide: ExchangeRates, inject: [Role, RATED, Clock, Foundation], useFactory: openRates },
+    { provide: ExchangeRates, inject: [ProcessRole, RATED, Clock, Foundation], useFactory: openRates },
   ],
   exports: [PaymentBackendRegistry, PaymentMethods, ExchangeRates],
 })
 export class PaymentsModule {}
 
 /** @throws StartError that names the file and the field, or the setting */
-function readTerms({ settings }: Role): PaymentTerms {
+function readTerms({ settings }: ProcessRole): PaymentTerms {
   const { catalogueDir, topupConfirmations } = settings;
   const terms = orStop(() => readPayments(catalogueDir));
   const unknown = Object.keys(topupConfirmations).find((name) => !terms.methods.some(({ method }) => method === name));
@@ -45,12 +45,12 @@ function readTerms({ settings }: Role): PaymentTerms {
 }
 
 /** @throws StartError */
-function cardLimits({ cardMinUsd, cardMaxUsd }: Role['settings']): PaymentMethod['limits'] {
+function cardLimits({ cardMinUsd, cardMaxUsd }: ProcessRole['settings']): PaymentMethod['limits'] {
   if (cardMinUsd > cardMaxUsd) throw new StartError('CARD_MIN_USD must not be above CARD_MAX_USD.');
   return { USD: { min: String(cardMinUsd), max: String(cardMaxUsd) } };
 }
 
-function openBackends(role: Role, terms: PaymentTerms): Promise<PaymentBackendRegistry> {
+function openBackends(role: ProcessRole, terms: PaymentTerms): Promise<PaymentBackendRegistry> {
   return role.keep(orStop(() => openPaymentBackends(role.settings, terms)));
 }
 
@@ -70,7 +70,12 @@ interface Rated {
 }
 
 /** @throws StartError where payments need rates and none could be believed, or a coin is named that cannot live on one source */
-function openRates(role: Role, { coins, taken }: Rated, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {
+function openRates(
+  role: ProcessRole,
+  { coins, taken }: Rated,
+  clock: Clock,
+  { runtime }: Foundation,
+): Promise<MarketRates> {
   const sources = rateSourcesIn(role.settings);
   const hasTwo = (code: string) => {
     const rates = coins.find((each) => each.code === code)?.rates ?? {};
@@ -86,7 +91,7 @@ function openRates(role: Role, { coins, taken }: Rated, clock: Clock, { runtime 
   return role.keep(new MarketRates({ sources, coins }, clock, role.settings, runtime.alarm));
 }
 
-function rateSourcesIn({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: Role['settings']) {
+function rateSourcesIn({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: ProcessRole['settings']) {
   return [
     ...(krakenUrl === undefined ? [] : [kraken(krakenUrl)]),
     ...(coinbaseUrl === undefined ? [] : [coinbase(coinbaseUrl)]),

@@ -2,19 +2,19 @@ import { Module } from '@nestjs/common';
 import { ProviderRegistry } from '#application';
 import { readProviders } from '#catalogue';
 import { ConnectedProviders, createProviders } from '#connectors';
-import { Role } from './role.ts';
+import { ProcessRole } from './role.ts';
 
 /** The vendors that models and searches are bought from. */
 @Module({
   providers: [
-    { provide: ConnectedProviders, inject: [Role], useFactory: open },
+    { provide: ConnectedProviders, inject: [ProcessRole], useFactory: open },
     { provide: ProviderRegistry, useExisting: ConnectedProviders },
   ],
   exports: [ConnectedProviders, ProviderRegistry],
 })
 export class ProvidersModule {}
 
-function open(role: Role): Promise<ConnectedProviders> {
+function open(role: ProcessRole): Promise<ConnectedProviders> {
   const { settings, log } = role;
   const vendors = readProviders(settings.catalogueDir);
   const left = vendors.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));

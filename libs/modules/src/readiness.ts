@@ -1,18 +1,18 @@
 const CHECK_WITHIN_MS = 2_000;
 
 /** What a check found: whether all is well, and figures for whoever looks. */
-export interface Found {
+export interface CheckResult {
   readonly ok: boolean;
   readonly [figure: string]: unknown;
 }
 
 /** One look at one thing. What throws or takes longer than two seconds is not well. */
-export type Check = () => Found | Promise<Found>;
+export type HealthCheck = () => CheckResult | Promise<CheckResult>;
 
 export interface ReadinessReport {
   readonly status: 'ok' | 'unavailable';
   readonly draining: boolean;
-  readonly checks: Readonly<Record<string, Found & { readonly required: boolean }>>;
+  readonly checks: Readonly<Record<string, CheckResult & { readonly required: boolean }>>;
 }
 
 /**
@@ -23,18 +23,18 @@ export interface ReadinessReport {
 export class Readiness {
   /** Set when the process begins to stop. */
   draining = false;
-  private readonly checks = new Map<string, { readonly check: Check; readonly required: boolean }>();
+  private readonly checks = new Map<string, { readonly check: HealthCheck; readonly required: boolean }>();
 
   /** @param withinMs how long a check may take */
   constructor(private readonly withinMs = CHECK_WITHIN_MS) {}
 
   /** Without this the process is of no use to anybody. */
-  require(name: string, check: Check): void {
+  require(name: string, check: HealthCheck): void {
     this.checks.set(name, { check, required: true });
   }
 
   /** Worth knowing, and no reason to send traffic elsewhere. */
-  show(name: string, check: Check): void {
+  show(name: string, check: HealthCheck): void {
     this.checks.set(name, { check, required: false });
   }
 
@@ -49,8 +49,8 @@ export class Readiness {
 }
 
 /** What went wrong is no business of whoever may ask. */
-async function within(milliseconds: number, check: Check): Promise<Found> {
-  const { promise, resolve } = Promise.withResolvers<Found>();
+async function within(milliseconds: number, check: HealthCheck): Promise<CheckResult> {
+  const { promise, resolve } = Promise.withResolvers<CheckResult>();
   const timer = setTimeout(() => resolve({ ok: false, late: true }), milliseconds);
   try {
     return await Promise.race([check(), promise]);

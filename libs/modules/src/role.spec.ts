@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { createLog, readSettings } from '#foundation';
 import { openContext } from './container.ts';
-import { openRole, Role } from './role.ts';
+import { openRole, ProcessRole } from './role.ts';
 
 const settings = readSettings({});
 const log = createLog('fatal');
@@ -26,8 +26,8 @@ class Feed {}
 
 @Module({
   providers: [
-    { provide: Store, inject: [Role], useFactory: (role: Role) => role.keep(resource('store')) },
-    { provide: Feed, inject: [Role, Store], useFactory: (role: Role) => role.keep(resource('feed')) },
+    { provide: Store, inject: [ProcessRole], useFactory: (role: ProcessRole) => role.keep(resource('store')) },
+    { provide: Feed, inject: [ProcessRole, Store], useFactory: (role: ProcessRole) => role.keep(resource('feed')) },
   ],
   exports: [Store, Feed],
 })
@@ -88,8 +88,8 @@ test('a start that fails throws its error as it is, and closes what was opened, 
       { provide: 'broken', inject: [Feed], useFactory: () => Promise.reject(new Error('cannot start')) },
       {
         provide: 'slow',
-        inject: [Role],
-        useFactory: async (role: Role) => {
+        inject: [ProcessRole],
+        useFactory: async (role: ProcessRole) => {
           await failed.promise;
           await role.keep(resource('late')).finally(late.resolve);
         },

@@ -1,12 +1,12 @@
 import { readProviders } from '#catalogue';
 import {
   type Log,
-  openTogether,
+  openWithCleanup,
+  type ReadyFields,
   readSettings,
   runProcess,
   type Settings,
   unsafeSettings,
-  type Where,
 } from '#foundation';
 
 interface Closable {
@@ -18,7 +18,7 @@ interface Closable {
  * of them runs when a factory throws. So whatever a factory opens it hands to `keep`: it is closed in reverse order, behind
  * `app.close()` or when the start fails. Hooks only start work and drain it.
  */
-export class Role {
+export class ProcessRole {
   constructor(
     readonly name: string,
     readonly settings: Settings,
@@ -41,11 +41,11 @@ export class Role {
 }
 
 /** Runs a role as this process. */
-export function runRole(name: string, start: (role: Role) => Promise<Where>): Promise<void> {
+export function runRole(name: string, start: (role: ProcessRole) => Promise<ReadyFields>): Promise<void> {
   return runProcess(
     name,
     (env) => readSettings(env, readProviders, unsafeSettings),
-    (settings, log, opened) => start(new Role(name, settings, log, opened)),
+    (settings, log, opened) => start(new ProcessRole(name, settings, log, opened)),
   );
 }
 
@@ -54,7 +54,7 @@ export function openRole<T extends object>(
   name: string,
   settings: Settings,
   log: Log,
-  start: (role: Role) => Promise<T>,
+  start: (role: ProcessRole) => Promise<T>,
 ): Promise<T & { close(): Promise<void> }> {
-  return openTogether((opened) => start(new Role(name, settings, log, opened)));
+  return openWithCleanup((opened) => start(new ProcessRole(name, settings, log, opened)));
 }

@@ -2,25 +2,25 @@ import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { Secrets, toMasterKeyId } from '#application';
 import type { DomainEvent } from '#domain';
-import { admitKeys, assertFirst, Foundation, readMasterKeys } from '#foundation';
+import { assertNoSecretsYet, Foundation, readOrCreateMasterKeys, registerMasterKeys } from '#foundation';
 import { type EventReader, START_POSITION } from '#kernel';
-import { Role } from './role.ts';
+import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
 /** For roles that read or write secrets; only they need the master key. */
 @Module({
   imports: [StoresModule],
-  providers: [{ provide: Secrets, inject: [Role, pg.Pool, Foundation], useFactory: openSecrets }],
+  providers: [{ provide: Secrets, inject: [ProcessRole, pg.Pool, Foundation], useFactory: openSecrets }],
   exports: [Secrets],
 })
 export class SecretsModule {}
 
 /** @throws StartError when a key is missing that secrets are under */
-async function openSecrets({ settings }: Role, pool: pg.Pool, { store }: Foundation): Promise<Secrets> {
+async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, { store }: Foundation): Promise<Secrets> {
   const firstUsed = () => firstKeyUsed(store);
-  const [masterKey, ...others] = await readMasterKeys(settings, () => assertFirst(pool, firstUsed));
+  const [masterKey, ...others] = await readOrCreateMasterKeys(settings, () => assertNoSecretsYet(pool, firstUsed));
   const ring = [masterKey as Buffer, ...others];
-  const oldest = await admitKeys(pool, ring.map(toMasterKeyId), firstUsed);
+  const oldest = await registerMasterKeys(pool, ring.map(toMasterKeyId), firstUsed);
   return new Secrets(masterKey as Buffer, others, oldest);
 }
 

@@ -6,25 +6,25 @@ import { Foundation, openFoundation } from '#foundation';
 import { openPool as connect } from '#postgres';
 import { countIncompleteStreams, listBlockedProjections, ProjectorLag } from '#projections';
 import { Readiness } from './readiness.ts';
-import { Role } from './role.ts';
-import { tellingUnavailable } from './unavailable.ts';
+import { ProcessRole } from './role.ts';
+import { withUnavailableErrors } from './unavailable.ts';
 
 /** The stores that every role stands on, one of each in a process: the database and the event store. */
 @Module({
   providers: [
-    { provide: StoreClock, inject: [Role, Foundation, pg.Pool], useFactory: openClock },
+    { provide: StoreClock, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openClock },
     { provide: Clock, useExisting: StoreClock },
     ProjectorLag,
     { provide: Readiness, inject: [Foundation, pg.Pool, StoreClock], useFactory: storesReadiness },
     {
       provide: Foundation,
-      inject: [Role],
-      useFactory: async (role: Role) => role.keep(await openFoundation(role.settings, role.log)),
+      inject: [ProcessRole],
+      useFactory: async (role: ProcessRole) => role.keep(await openFoundation(role.settings, role.log)),
     },
     {
       provide: pg.Pool,
-      inject: [Role, Foundation],
-      useFactory: (role: Role, { databaseUrl }: Foundation) => openPool(role, databaseUrl),
+      inject: [ProcessRole, Foundation],
+      useFactory: (role: ProcessRole, { databaseUrl }: Foundation) => openPool(role, databaseUrl),
     },
   ],
   exports: [Clock, ProjectorLag, Readiness, Foundation, pg.Pool],
@@ -50,18 +50,18 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
   return readiness;
 }
 
-async function openClock(role: Role, { settings, runtime }: Foundation, pool: pg.Pool): Promise<StoreClock> {
+async function openClock(role: ProcessRole, { settings, runtime }: Foundation, pool: pg.Pool): Promise<StoreClock> {
   const { maxClockSkewMs: maxSkewMs } = settings;
   return role.keep(await StoreClock.open({ storeTime: createStoreTimeQuery(pool), maxSkewMs, alarm: runtime.alarm }));
 }
 
 /** A pool of a role, which ends with it. */
-export async function openPool(role: Role, connectionString: string): Promise<pg.Pool> {
+export async function openPool(role: ProcessRole, connectionString: string): Promise<pg.Pool> {
   const pool = connect({
     connectionString,
     name: role.name,
     onBroken: (err) => role.log.warn({ err }, 'an idle database connection broke'),
   });
   await role.keep({ close: () => pool.end() });
-  return tellingUnavailable(pool);
+  return withUnavailableErrors(pool);
 }

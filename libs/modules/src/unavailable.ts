@@ -11,7 +11,7 @@ const AWAY = /^(08|53|57|58|55000|25006)/;
  * An error of a query that says that the database is away, as the failure that is answered with 503; any other as it is. What
  * pg throws without an answer of the server is its own: a connection that broke or was not had, a query that was not answered.
  */
-export function asUnavailable(error: unknown): unknown {
+export function toUnavailableError(error: unknown): unknown {
   const away = error instanceof pg.DatabaseError ? AWAY.test(error.code ?? '') : isOfConnection(error);
   return away ? new StoreUnavailableError('the database did not answer', { cause: error }) : error;
 }
@@ -21,11 +21,11 @@ function isOfConnection(error: unknown): boolean {
 }
 
 /** A pool whose queries fail with StoreUnavailableError while the database is away. */
-export function tellingUnavailable(pool: pg.Pool): pg.Pool {
+export function withUnavailableErrors(pool: pg.Pool): pg.Pool {
   const query = pool.query.bind(pool) as (...given: readonly unknown[]) => Promise<unknown>;
   const telling = (...given: readonly unknown[]) =>
     query(...given).catch((error: unknown) => {
-      throw asUnavailable(error);
+      throw toUnavailableError(error);
     });
   return Object.assign(pool, { query: telling as typeof pool.query });
 }

@@ -2,20 +2,20 @@ import { Module } from '@nestjs/common';
 import { AutoTopupLimits, Wallets } from '#application';
 import { NwcWallets } from '#connectors';
 import { parseUsd } from '#kernel';
-import { Role } from './role.ts';
+import { ProcessRole } from './role.ts';
 
 /** Customers' wallets, and what they may be asked for in a day. */
 @Module({
   providers: [
     {
       provide: Wallets,
-      inject: [Role],
-      useFactory: (role: Role) => role.keep(new NwcWallets({ admitted: role.settings.privateRelays })),
+      inject: [ProcessRole],
+      useFactory: (role: ProcessRole) => role.keep(new NwcWallets({ admitted: role.settings.privateRelays })),
     },
     {
       provide: AutoTopupLimits,
-      inject: [Role],
-      useFactory: ({ settings }: Role) =>
+      inject: [ProcessRole],
+      useFactory: ({ settings }: ProcessRole) =>
         new AutoTopupLimits(settings.autoTopupsPerDay, parseUsd(settings.autoTopupUsdPerDay)),
     },
   ],

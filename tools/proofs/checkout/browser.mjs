@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import decodeQR from 'qr/decode.js';
-import { CHECKOUT_HEADERS, checkoutPage } from '../../../dist/apps/gateway/src/topups/checkout-page.js';
+import { CHECKOUT_HEADERS, renderCheckoutPage } from '../../../dist/apps/gateway/src/topups/checkout-page.js';
 import { readPayments } from '../../../dist/libs/catalogue/src/index.js';
 
 const { GATEWAY_URL, SANDBOX_URL, API_KEY, CHROMIUM, PACKAGES, SCREENSHOTS } = process.env;
@@ -113,7 +113,7 @@ const COLOURS = ['light', 'dark'];
 async function provePage([name, state], colorScheme) {
   const { context, page } = await open({ colorScheme });
   const url = `${GATEWAY_URL}/topup/checkout/${lightning.topupId}`;
-  await page.route(url, (route) => route.fulfill({ headers: CHECKOUT_HEADERS, body: checkoutPage(state, NOW) }));
+  await page.route(url, (route) => route.fulfill({ headers: CHECKOUT_HEADERS, body: renderCheckoutPage(state, NOW) }));
   await page.goto(url);
   await page.screenshot({ path: path.join(SCREENSHOTS, `${name}-${colorScheme}.png`), fullPage: true });
   const { passed, found } = await violations(page);

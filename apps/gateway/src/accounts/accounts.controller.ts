@@ -4,10 +4,10 @@ import type { FastifyReply } from 'fastify';
 import { type Caller, OpenAccount } from '#application';
 import { type Cause, toUsdJsonNumber, ZERO_USD } from '#kernel';
 import { readBalance } from '#projections';
-import { Authenticated, Authenticator, CausedBy } from '../edge/authentication/authenticator.ts';
-import { BooksBehind, Unauthorized } from '../edge/errors/errors.ts';
-import { BooksReader } from '../edge/reading/read-model-reader.ts';
-import { json, Operation } from '../openapi/operation.ts';
+import { Authenticator, CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
+import { ReadModelLaggingError, UnauthorizedError } from '../edge/errors/errors.ts';
+import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
+import { jsonContent, Operation } from '../openapi/operation.ts';
 import { BalanceRequest } from './accounts.requests.ts';
 import { AccountSchema, BalanceSchema } from './accounts.schemas.ts';
 
@@ -16,7 +16,7 @@ export class AccountsController {
   constructor(
     private readonly commands: CommandBus,
     private readonly authenticator: Authenticator,
-    private readonly books: BooksReader,
+    private readonly books: ReadModelReader,
   ) {}
 
   @Post('accounts/create')
@@ -27,10 +27,10 @@ export class AccountsController {
     description:
       'No credential is needed. The account starts with one key, named Default, and no balance. After a 503 another one can be opened: the first, where there is one, is empty, and nobody has its key.',
     auth: 'public',
-    answer: json(AccountSchema),
+    answer: jsonContent(AccountSchema),
     gives: 'accounts',
   })
-  async create(@CausedBy() cause: Cause) {
+  async create(@RequestCause() cause: Cause) {
     const { creditId, accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));
     this.authenticator.remember(apiKey, { accountId, keyId });
     await this.books.show(position, 'keys', 'balances');
@@ -47,12 +47,12 @@ export class AccountsController {
     follows: true,
     payer: 'body',
     body: BalanceRequest,
-    answer: json(BalanceSchema),
+    answer: jsonContent(BalanceSchema),
   })
-  async balance(@Authenticated() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
+  async balance(@CurrentCaller() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
     const shown = await this.books.showAccount(accountId, reply, 'balances');
     const balance = await readBalance(this.books.pool, accountId);
-    if (!balance) throw shown ? new Unauthorized('The credit id is not valid') : new BooksBehind();
+    if (!balance) throw shown ? new UnauthorizedError('The credit id is not valid') : new ReadModelLaggingError();
     const available = toUsdJsonNumber(balance.available);
     return { balance: available, balance_usd: available, held_usd: toUsdJsonNumber(balance.held), currency: 'USD' };
   }

@@ -3,7 +3,7 @@ import { CreateKeyHandler, OpenAccountHandler, RevokeKeyHandler, UpdateKeyHandle
 import { CatalogueModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AccountsController } from './accounts.controller.ts';
-import { historyReads } from './history-reads.ts';
+import { historyReadProviders } from './history-reads.ts';
 import { KeysController } from './keys.controller.ts';
 import { QueriesController } from './queries.controller.ts';
 
@@ -11,6 +11,6 @@ import { QueriesController } from './queries.controller.ts';
 @Module({
   imports: [EdgeModule, CatalogueModule],
   controllers: [AccountsController, KeysController, QueriesController],
-  providers: [historyReads, OpenAccountHandler, CreateKeyHandler, UpdateKeyHandler, RevokeKeyHandler],
+  providers: [historyReadProviders, OpenAccountHandler, CreateKeyHandler, UpdateKeyHandler, RevokeKeyHandler],
 })
 export class AccountsModule {}

@@ -1,7 +1,7 @@
-import { named } from '../openapi/operation.ts';
+import { nameSchema } from '../openapi/operation.ts';
 import { object, text, usd } from '../openapi/schemas.ts';
 
-export const AccountSchema = named(
+export const AccountSchema = nameSchema(
   'Account',
   object({
     success: { const: true },
@@ -19,7 +19,7 @@ const BALANCE = {
   description: 'What can be spent, in USD: a plain decimal; below zero after a payment was reversed',
 };
 
-export const BalanceSchema = named(
+export const BalanceSchema = nameSchema(
   'Balance',
   object({
     balance: BALANCE,

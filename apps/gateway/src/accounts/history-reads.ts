@@ -1,10 +1,10 @@
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { Foundation } from '#foundation';
-import { asUnavailable, Role } from '#modules';
+import { ProcessRole, toUnavailableError } from '#modules';
 import { openPool } from '#postgres';
 import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
-import { Busy } from '../edge/errors/errors.ts';
+import { OverloadedError } from '../edge/errors/errors.ts';
 
 /** Accounts whose history is read at a time. */
 const CONNECTIONS = 2;
@@ -17,12 +17,12 @@ const MOST_WAITING = 50;
  * Reads the history through connections of its own, of each account one page at a time: whoever has millions of records, and
  * however often he asks, takes no connection from those who want their balance, and not both from others' histories.
  */
-export class HistoryReads {
+export class HistoryReadPool {
   private readonly reads = new Map<string, { last: Promise<unknown>; waiting: number }>();
 
   constructor(private readonly history: QueryHistory) {}
 
-  /** @throws Busy where too many wait, or it takes too long; PageOutOfRangeError */
+  /** @throws OverloadedError where too many wait, or it takes too long; PageOutOfRangeError */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const { accountId } = filter;
     const mine = this.reads.get(accountId) ?? { last: Promise.resolve(), waiting: 0 };
@@ -34,17 +34,17 @@ export class HistoryReads {
     try {
       return await read;
     } catch (error) {
-      throw wasGivenUp(error) ? busy() : asUnavailable(error);
+      throw wasGivenUp(error) ? busy() : toUnavailableError(error);
     } finally {
       if (--mine.waiting === 0) this.reads.delete(accountId);
     }
   }
 }
 
-export const historyReads: Provider = {
-  provide: HistoryReads,
-  inject: [Role, Foundation],
-  useFactory: async (role: Role, { databaseUrl, log }: Foundation) => {
+export const historyReadProviders: Provider = {
+  provide: HistoryReadPool,
+  inject: [ProcessRole, Foundation],
+  useFactory: async (role: ProcessRole, { databaseUrl, log }: Foundation) => {
     const pool = openPool({
       connectionString: databaseUrl,
       name: `${role.name}-history`,
@@ -54,12 +54,12 @@ export const historyReads: Provider = {
       onBroken: (err) => log.warn({ err }, 'an idle connection for the history broke'),
     });
     await role.keep({ close: () => pool.end() });
-    return new HistoryReads(new QueryHistory(pool));
+    return new HistoryReadPool(new QueryHistory(pool));
   },
 };
 
-function busy(): Busy {
-  return new Busy('The history is read too often at the moment; try again soon');
+function busy(): OverloadedError {
+  return new OverloadedError('The history is read too often at the moment; try again soon');
 }
 
 /** Cancelled by the server, or not answered in time. (pg has no class or code for its own timeouts.) */

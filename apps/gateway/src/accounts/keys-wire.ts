@@ -2,7 +2,7 @@ import type { ApiKeyRecord } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
 /** A key as its owner sees it; with its secret where that is wanted. */
-export function keyWire(key: ApiKeyRecord, apiKey?: string) {
+export function toKeyJson(key: ApiKeyRecord, apiKey?: string) {
   return {
     _id: key.keyId,
     name: key.name,

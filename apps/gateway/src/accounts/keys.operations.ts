@@ -1,20 +1,20 @@
-import { json, type OperationNotes } from '../openapi/operation.ts';
+import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
 import { KeyAnswer, KeyList, KeyRevokedSchema } from './keys.schemas.ts';
 
 const ID = { id: { description: 'The id of a key', example: '0123456789abcdef01234567' } };
 
-export const listKeys: OperationNotes = {
+export const listKeys: OperationOptions = {
   id: 'listKeys',
   tag: 'Keys',
   summary: 'Lists the keys of an account',
   auth: 'account',
   follows: true,
   query: KeyQuery,
-  answer: json(KeyList),
+  answer: jsonContent(KeyList),
 };
 
-export const createKey: OperationNotes = {
+export const createKey: OperationOptions = {
   id: 'createKey',
   tag: 'Keys',
   summary: 'Creates a key',
@@ -23,12 +23,12 @@ export const createKey: OperationNotes = {
   auth: 'account',
   body: NewKey,
   example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly' },
-  answer: json(KeyAnswer),
+  answer: jsonContent(KeyAnswer),
   gives: 'changes',
   errors: [409],
 };
 
-export const getKey: OperationNotes = {
+export const getKey: OperationOptions = {
   id: 'getKey',
   tag: 'Keys',
   summary: 'Returns one key',
@@ -36,11 +36,11 @@ export const getKey: OperationNotes = {
   follows: true,
   params: ID,
   query: KeyQuery,
-  answer: json(KeyAnswer),
+  answer: jsonContent(KeyAnswer),
   errors: [404],
 };
 
-export const updateKey: OperationNotes = {
+export const updateKey: OperationOptions = {
   id: 'updateKey',
   tag: 'Keys',
   summary: 'Updates a key',
@@ -49,18 +49,18 @@ export const updateKey: OperationNotes = {
   params: ID,
   body: KeyChanges,
   example: { usage_limit_usd: 10 },
-  answer: json(KeyAnswer),
+  answer: jsonContent(KeyAnswer),
   gives: 'changes',
   errors: [404, 409],
 };
 
-export const revokeKey: OperationNotes = {
+export const revokeKey: OperationOptions = {
   id: 'revokeKey',
   tag: 'Keys',
   summary: 'Revokes a key permanently',
   auth: 'account',
   params: ID,
-  answer: json(KeyRevokedSchema),
+  answer: jsonContent(KeyRevokedSchema),
   gives: 'changes',
   errors: [404],
 };

@@ -2,7 +2,7 @@ import { IsIn, IsNumber, IsOptional, IsString, Length, Max, Min, ValidateIf } fr
 import type { KeyFields } from '#application';
 import { MAX_KEY_NAME, parseInstant, type ResetPeriod } from '#domain';
 import { money } from '#kernel';
-import { Flag, isText, Satisfies } from '../edge/validation/validation.ts';
+import { IsBooleanFlag, isStorableText, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { dateOrTime, text } from '../openapi/schemas.ts';
 
@@ -36,7 +36,7 @@ export class KeyLimits {
 export class NewKey extends KeyLimits {
   @Field(NAME)
   @Length(1, MAX_KEY_NAME, { message: `name must have 1 to ${MAX_KEY_NAME} characters` })
-  @Satisfies(isText, 'name must not have a NUL, or half of a surrogate pair, in it')
+  @Satisfies(isStorableText, 'name must not have a NUL, or half of a surrogate pair, in it')
   @IsString({ message: 'name must be a string' })
   name!: string;
 }
@@ -45,21 +45,21 @@ export class KeyChanges extends KeyLimits {
   @Field(NAME)
   @ValidateIf((changes) => changes.name !== undefined)
   @Length(1, MAX_KEY_NAME, { message: `name must have 1 to ${MAX_KEY_NAME} characters` })
-  @Satisfies(isText, 'name must not have a NUL, or half of a surrogate pair, in it')
+  @Satisfies(isStorableText, 'name must not have a NUL, or half of a surrogate pair, in it')
   @IsString({ message: 'name must be a string' })
   name?: string;
 }
 
 export class KeyQuery {
-  @Flag('Include revoked keys')
+  @IsBooleanFlag('Include revoked keys')
   include_disabled?: string;
 
-  @Flag('Include the secrets')
+  @IsBooleanFlag('Include the secrets')
   show_key?: string;
 }
 
 /** Undefined leaves a field as it is, null clears it. */
-export function fieldsOf({ name, usage_limit_usd, reset_period, expire_at }: KeyChanges): Partial<KeyFields> {
+export function toKeyFields({ name, usage_limit_usd, reset_period, expire_at }: KeyChanges): Partial<KeyFields> {
   return {
     ...(name === undefined ? {} : { name }),
     ...(usage_limit_usd === undefined

@@ -1,8 +1,8 @@
 import { MAX_KEY_NAME } from '#domain';
-import { named, type Schema } from '../openapi/operation.ts';
+import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
 import { array, instant, nullable, object, text, usd } from '../openapi/schemas.ts';
 
-export const KeySchema = named(
+export const KeySchema = nameSchema(
   'Key',
   object(
     {
@@ -23,8 +23,8 @@ export const KeySchema = named(
   ),
 );
 
-const STATUS: Schema = { const: 'success' };
+const STATUS: JsonSchema = { const: 'success' };
 
-export const KeyAnswer = named('KeyAnswer', object({ status: STATUS, data: KeySchema }));
-export const KeyList = named('KeyList', object({ status: STATUS, data: array(KeySchema) }));
-export const KeyRevokedSchema = named('KeyRevoked', object({ status: STATUS, message: text('A confirmation') }));
+export const KeyAnswer = nameSchema('KeyAnswer', object({ status: STATUS, data: KeySchema }));
+export const KeyList = nameSchema('KeyList', object({ status: STATUS, data: array(KeySchema) }));
+export const KeyRevokedSchema = nameSchema('KeyRevoked', object({ status: STATUS, message: text('A confirmation') }));

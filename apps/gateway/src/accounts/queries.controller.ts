@@ -4,12 +4,12 @@ import { type Caller, CatalogueService } from '#application';
 import { parseInstant } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { type HistoryFilter, type HistoryPage, type HistoryRecord, PageOutOfRangeError } from '#projections';
-import { Authenticated, Authenticator, hasApiKey } from '../edge/authentication/authenticator.ts';
-import { InvalidRequest } from '../edge/errors/errors.ts';
-import { BooksReader } from '../edge/reading/read-model-reader.ts';
+import { Authenticator, CurrentCaller, hasApiKey } from '../edge/authentication/authenticator.ts';
+import { BadRequestError } from '../edge/errors/errors.ts';
+import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { isTrue } from '../edge/validation/validation.ts';
-import { json, Operation } from '../openapi/operation.ts';
-import { HistoryReads } from './history-reads.ts';
+import { jsonContent, Operation } from '../openapi/operation.ts';
+import { HistoryReadPool } from './history-reads.ts';
 import { endOfDay, HistoryQuery, MAX_PAGE_SIZE, PAGE_SIZE, pageNumber } from './queries.requests.ts';
 import { HistorySchema } from './queries.schemas.ts';
 
@@ -17,8 +17,8 @@ import { HistorySchema } from './queries.schemas.ts';
 export class QueriesController {
   constructor(
     private readonly authenticator: Authenticator,
-    private readonly books: BooksReader,
-    private readonly reads: HistoryReads,
+    private readonly books: ReadModelReader,
+    private readonly reads: HistoryReadPool,
     private readonly catalogues: CatalogueService,
   ) {}
 
@@ -37,16 +37,16 @@ export class QueriesController {
     payer: 'query',
     query: HistoryQuery,
     example: { page: 1, page_count: 20 },
-    answer: json(HistorySchema),
+    answer: jsonContent(HistorySchema),
   })
   async history(
-    @Authenticated() caller: Caller,
+    @CurrentCaller() caller: Caller,
     @Query() query: HistoryQuery,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     if (query.all_keys !== undefined && !hasApiKey(request)) {
-      throw new InvalidRequest('all_keys is only valid when authenticated by an API key', 'all_keys');
+      throw new BadRequestError('all_keys is only valid when authenticated by an API key', 'all_keys');
     }
     const filter = await this.filterFor(caller, query);
     const page = pageNumber('page', query.page, 1);
@@ -63,7 +63,7 @@ export class QueriesController {
       return await this.reads.read(filter, page, size);
     } catch (error) {
       if (!(error instanceof PageOutOfRangeError)) throw error;
-      throw new InvalidRequest(
+      throw new BadRequestError(
         'page is too far from any that was asked for lately; go on page by page, or narrow it by end_date',
         'page',
       );
@@ -74,10 +74,10 @@ export class QueriesController {
   private async filterFor({ accountId, keyId }: Caller, query: HistoryQuery): Promise<HistoryFilter> {
     const byKey = keyId !== null;
     if (byKey && query.api_key !== undefined) {
-      throw new InvalidRequest('api_key is only valid when authenticated by credit_id', 'api_key');
+      throw new BadRequestError('api_key is only valid when authenticated by credit_id', 'api_key');
     }
     const wanted = byKey ? keyId : query.api_key && (await this.authenticator.keyOf(accountId, query.api_key));
-    if (query.api_key !== undefined && !wanted) throw new InvalidRequest('api_key is none of this account', 'api_key');
+    if (query.api_key !== undefined && !wanted) throw new BadRequestError('api_key is none of this account', 'api_key');
     const ofKey = wanted && !isTrue(query.all_keys) ? { keyId: wanted } : {};
     return {
       accountId,

@@ -1,7 +1,7 @@
 import { IsOptional, IsString } from 'class-validator';
 import { parseInstant } from '#domain';
-import { InvalidRequest } from '../edge/errors/errors.ts';
-import { Flag, Satisfies } from '../edge/validation/validation.ts';
+import { BadRequestError } from '../edge/errors/errors.ts';
+import { IsBooleanFlag, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, dateOrTime } from '../openapi/schemas.ts';
 
@@ -16,7 +16,7 @@ export class HistoryQuery {
   @IsString()
   credit_id?: string;
 
-  @Flag('All keys of the account; only with an API key')
+  @IsBooleanFlag('All keys of the account; only with an API key')
   all_keys?: string;
 
   @Field({ description: 'Only this key; only with the id of the account' })
@@ -57,7 +57,7 @@ export class HistoryQuery {
 export function pageNumber(name: string, value: unknown, byDefault: number): number {
   if (value === undefined || value === '') return byDefault;
   const number = Number(value);
-  if (!Number.isFinite(number)) throw new InvalidRequest(`${name} must be a number`, name);
+  if (!Number.isFinite(number)) throw new BadRequestError(`${name} must be a number`, name);
   return Math.min(Math.max(Math.trunc(number), 1), MAX_PAGE);
 }
 

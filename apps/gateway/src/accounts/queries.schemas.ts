@@ -1,7 +1,7 @@
-import { named } from '../openapi/operation.ts';
+import { nameSchema } from '../openapi/operation.ts';
 import { array, BOOLEAN, COUNT, instant, object, text, usd } from '../openapi/schemas.ts';
 
-export const QueryRecord = named(
+export const QueryRecord = nameSchema(
   'QueryRecord',
   object({
     timestamp: instant('When the request was made'),
@@ -20,7 +20,7 @@ export const QueryRecord = named(
   }),
 );
 
-export const HistorySchema = named(
+export const HistorySchema = nameSchema(
   'History',
   object({
     status: { const: 'success' },

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { parseUsd } from '#kernel';
 import type { AutoTopupView } from '#projections';
-import { autoTopupWire } from './auto-topup-wire.ts';
+import { toAutoTopupJson } from './auto-topup-wire.ts';
 
 const [AT, ENDED] = ['2026-11-20T12:00:00.000Z', '2026-11-20T12:16:00.000Z'];
 const attempt = { topupId: 't', amount: parseUsd(10), state: 'expired', requests: 9, at: AT, endedAt: ENDED } as const;
@@ -11,16 +11,16 @@ const view: AutoTopupView = {
 };
 
 test('a wallet that has never said what is wrong, and has not paid, is told of', () => {
-  const { last_error, last_error_code, last_error_at, state } = autoTopupWire(view, ENDED) as Record<string, unknown>;
+  const { last_error, last_error_code, last_error_at, state } = toAutoTopupJson(view, ENDED) as Record<string, unknown>;
   expect([state, last_error_code, last_error_at]).toEqual(['waiting', 'EXPIRED', ENDED]);
   expect(last_error).toContain('no payment came');
 });
 
 test('what a wallet has said is wrong is what is told, and a new connection begins without', () => {
   const error = { code: 'PAYMENT_FAILED', message: 'no route', at: AT };
-  expect(autoTopupWire({ ...view, error }, ENDED)).toMatchObject({ last_error_code: 'PAYMENT_FAILED' });
+  expect(toAutoTopupJson({ ...view, error }, ENDED)).toMatchObject({ last_error_code: 'PAYMENT_FAILED' });
   const later = { ...view, connectedAt: '2026-11-20T13:00:00.000Z' };
-  expect(autoTopupWire(later, ENDED)).toMatchObject({ last_error: null, last_error_code: null });
+  expect(toAutoTopupJson(later, ENDED)).toMatchObject({ last_error: null, last_error_code: null });
   const again = { ...view, attempt: { ...attempt, state: 'asked', endedAt: null } } as const;
-  expect(autoTopupWire(again, ENDED)).toMatchObject({ last_error: null, last_error_code: null });
+  expect(toAutoTopupJson(again, ENDED)).toMatchObject({ last_error: null, last_error_code: null });
 });

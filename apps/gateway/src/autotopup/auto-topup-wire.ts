@@ -8,7 +8,7 @@ const NONE = {
 };
 
 /** The same fields at the root and in `data`: clients look in one place or the other. */
-export function autoTopupWire(view: AutoTopupView | undefined, now: string) {
+export function toAutoTopupJson(view: AutoTopupView | undefined, now: string) {
   if (!view) return { status: 'success', ...NONE, data: null };
   const fields = fieldsOf(view, now);
   return { status: 'success', ...fields, data: fields.connected ? fields : null };

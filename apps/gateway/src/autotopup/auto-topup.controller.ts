@@ -2,18 +2,18 @@ import { Body, Controller, Delete, Get, HttpCode, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { type Caller, Clock, ConnectWallet, DisconnectWallet } from '#application';
 import { type Cause, money } from '#kernel';
-import { Authenticated, CausedBy } from '../edge/authentication/authenticator.ts';
-import { BooksReader } from '../edge/reading/read-model-reader.ts';
+import { CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
+import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './auto-topup.operations.ts';
 import { DEFAULT_USD, NewWallet } from './auto-topup.requests.ts';
-import { autoTopupWire } from './auto-topup-wire.ts';
+import { toAutoTopupJson } from './auto-topup-wire.ts';
 
 @Controller('nwc-auto-topup')
 export class AutoTopupController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly books: BooksReader,
+    private readonly books: ReadModelReader,
     private readonly clock: Clock,
   ) {}
 
@@ -21,9 +21,9 @@ export class AutoTopupController {
   @HttpCode(200)
   @Operation(operations.connectWallet)
   async connect(
-    @Authenticated() { accountId }: Caller,
+    @CurrentCaller() { accountId }: Caller,
     @Body() { nwc_url: url, threshold_usd, topup_amount_usd }: NewWallet,
-    @CausedBy() cause: Cause,
+    @RequestCause() cause: Cause,
   ) {
     const [threshold, amount] = [threshold_usd, topup_amount_usd].map((usd) =>
       money.roundToPicoUsd(usd ?? DEFAULT_USD),
@@ -34,19 +34,19 @@ export class AutoTopupController {
 
   @Get()
   @Operation(operations.getAutoTopup)
-  read(@Authenticated() { accountId }: Caller) {
+  read(@CurrentCaller() { accountId }: Caller) {
     return this.shown(accountId);
   }
 
   @Delete('connection')
   @Operation(operations.disconnectWallet)
-  async disconnect(@Authenticated() { accountId }: Caller, @CausedBy() cause: Cause) {
+  async disconnect(@CurrentCaller() { accountId }: Caller, @RequestCause() cause: Cause) {
     const { position } = await this.commands.execute(new DisconnectWallet(accountId, cause));
     await this.books.show(position, 'autotopups');
     return { status: 'success', message: 'Wallet disconnected, automatic top-up is off' };
   }
 
   private async shown(accountId: string) {
-    return autoTopupWire(await this.books.autoTopup(accountId), this.clock.now());
+    return toAutoTopupJson(await this.books.autoTopup(accountId), this.clock.now());
   }
 }

@@ -1,11 +1,11 @@
-import { json, type OperationNotes } from '../openapi/operation.ts';
+import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { NewWallet } from './auto-topup.requests.ts';
-import { AutoTopup, WalletDisconnected } from './auto-topup.schemas.ts';
+import { AutoTopupSchema, WalletDisconnectedSchema } from './auto-topup.schemas.ts';
 
 const EXAMPLE_URL =
   'nostr+walletconnect://79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798?relay=wss%3A%2F%2Frelay.example&secret=0000000000000000000000000000000000000000000000000000000000000001';
 
-export const connectWallet: OperationNotes = {
+export const connectWallet: OperationOptions = {
   id: 'connectAutoTopupWallet',
   tag: 'Top-ups',
   summary: 'Connects a wallet that tops up the account',
@@ -14,23 +14,23 @@ export const connectWallet: OperationNotes = {
   auth: 'key',
   body: NewWallet,
   example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },
-  answer: json(AutoTopup),
+  answer: jsonContent(AutoTopupSchema),
   gives: 'wallets',
 };
 
-export const getAutoTopup: OperationNotes = {
+export const getAutoTopup: OperationOptions = {
   id: 'getAutoTopup',
   tag: 'Top-ups',
   summary: 'Returns the settings and the state of automatic top-up',
   auth: 'key',
-  answer: json(AutoTopup),
+  answer: jsonContent(AutoTopupSchema),
 };
 
-export const disconnectWallet: OperationNotes = {
+export const disconnectWallet: OperationOptions = {
   id: 'disconnectAutoTopupWallet',
   tag: 'Top-ups',
   summary: 'Disconnects the wallet, and ends automatic top-up',
   auth: 'key',
-  answer: json(WalletDisconnected),
+  answer: jsonContent(WalletDisconnectedSchema),
   gives: 'changes',
 };

@@ -1,9 +1,9 @@
-import { named, type Schema } from '../openapi/operation.ts';
+import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
 import { BOOLEAN, COUNT, instant, nullable, object, text, usd } from '../openapi/schemas.ts';
 
 const STATES = ['disconnected', 'idle', 'topping_up', 'paused', 'waiting'];
 
-const fields: Readonly<Record<string, Schema>> = {
+const fields: Readonly<Record<string, JsonSchema>> = {
   connected: BOOLEAN,
   enabled: BOOLEAN,
   nwc_url: nullable(text('The connection string of the wallet, without its secret', { pattern: 'secret=\\*\\*\\*$' })),
@@ -32,9 +32,9 @@ const fields: Readonly<Record<string, Schema>> = {
   updated_at: nullable(instant('When the settings were last changed')),
 };
 
-const AutoTopupFields = named('AutoTopupSettings', object(fields));
+const AutoTopupFields = nameSchema('AutoTopupSettings', object(fields));
 
-export const AutoTopup = named(
+export const AutoTopupSchema = nameSchema(
   'AutoTopup',
   object({
     status: { const: 'success' },
@@ -43,7 +43,7 @@ export const AutoTopup = named(
   }),
 );
 
-export const WalletDisconnected = named(
+export const WalletDisconnectedSchema = nameSchema(
   'WalletDisconnected',
   object({ status: { const: 'success' }, message: text('A confirmation') }),
 );

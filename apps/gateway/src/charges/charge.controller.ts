@@ -3,9 +3,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Clock, PaymentMethods, Streams, type VerifiedProof } from '#application';
 import { type ChallengePhase, type ChallengeState, getChallengePhase } from '#domain';
 import { money, toUsdJsonNumber as usd, ZERO_USD } from '#kernel';
-import { Unauthorized } from '../edge/errors/errors.ts';
-import { json, Operation } from '../openapi/operation.ts';
-import { Charge } from './charge.schemas.ts';
+import { UnauthorizedError } from '../edge/errors/errors.ts';
+import { jsonContent, Operation } from '../openapi/operation.ts';
+import { ChargeSchema } from './charge.schemas.ts';
 
 /** The preimage was shown, so it is paid, also before anything says so. */
 const STATES: Partial<Record<ChallengePhase, ChallengePhase>> = { issued: 'paid', expired: 'paid' };
@@ -27,12 +27,12 @@ export class ChargeController {
       'To who shows its proof, as it is shown with the request itself. The id of the challenge or its payment hash alone show nothing.',
     auth: 'public',
     proof: true,
-    answer: json(Charge),
+    answer: jsonContent(ChargeSchema),
     errors: [401, 503],
   })
   async get(@Req() { visitor }: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
     if (!visitor || !('proof' in visitor))
-      throw new Unauthorized('The proof of a payment is missing: send "Authorization: Payment …" or "L402 …"');
+      throw new UnauthorizedError('The proof of a payment is missing: send "Authorization: Payment …" or "L402 …"');
     const { proof } = visitor;
     const challenge = await this.streams.challenges.read(proof.challengeId);
     reply.header('cache-control', 'no-store');

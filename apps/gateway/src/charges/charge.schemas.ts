@@ -1,9 +1,9 @@
-import { named } from '../openapi/operation.ts';
+import { nameSchema } from '../openapi/operation.ts';
 import { instant, nullable, object, text, usd } from '../openapi/schemas.ts';
 
 const STATES = ['paid', 'running', 'used', 'exhausted', 'lapsed', 'forfeited'];
 
-export const Charge = named(
+export const ChargeSchema = nameSchema(
   'Charge',
   object({
     status: { const: 'success' },

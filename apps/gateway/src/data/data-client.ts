@@ -1,10 +1,10 @@
 import type { FastifyReply } from 'fastify';
 import type { DataFileWriter, Receipt } from '#application';
 import { formatUsd, type PicoUsd, ZERO_USD } from '#kernel';
-import { ReplyStream } from '../edge/responses/http-stream-writer.ts';
+import { HttpStreamWriter } from '../edge/responses/http-stream-writer.ts';
 
 /** A client that receives a file as its vendor sends it. */
-export class DataClient extends ReplyStream implements DataFileWriter {
+export class DataFileHttpWriter extends HttpStreamWriter implements DataFileWriter {
   private price: PicoUsd = ZERO_USD;
 
   constructor(reply: FastifyReply) {

@@ -4,7 +4,7 @@ import { calculateMaxPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
 /** Those of a class stand together. @param byRequest whether a single request can be paid for here */
-export function dataEndpointRows(catalogue: Catalogue, byRequest: boolean) {
+export function toDataEndpointList(catalogue: Catalogue, byRequest: boolean) {
   const rank = ({ provider }: DataEndpoint) => DATA_PROVIDERS.indexOf(provider);
   return catalogue.dataEndpoints.toSorted((a, b) => rank(a) - rank(b)).map((each) => rowOf(each, byRequest));
 }

@@ -4,13 +4,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CatalogueService, canIssueChallenges, PaymentMethods, RunDataLookup } from '#application';
 import { SOCIAL } from '#catalogue';
 import { formatUsd } from '#kernel';
-import { Authenticated } from '../edge/authentication/authenticator.ts';
-import { NotFound } from '../edge/errors/errors.ts';
-import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
+import { CurrentCaller } from '../edge/authentication/authenticator.ts';
+import { NotFoundError } from '../edge/errors/errors.ts';
+import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './data.operations.ts';
-import { DataClient } from './data-client.ts';
-import { dataEndpointRows } from './data-wire.ts';
+import { DataFileHttpWriter } from './data-client.ts';
+import { toDataEndpointList } from './data-wire.ts';
 
 /** What a request names: a lookup in the catalogue. */
 interface Named {
@@ -22,7 +22,7 @@ interface Named {
 export class DataController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
+    private readonly paid: PaidRequestHandler,
     private readonly catalogues: CatalogueService,
     private readonly offered: PaymentMethods,
   ) {}
@@ -30,7 +30,7 @@ export class DataController {
   @Get(['v1/data/endpoints', 'data/endpoints'])
   @Operation(operations.listDataEndpoints)
   endpoints() {
-    const data = dataEndpointRows(this.catalogues.current, canIssueChallenges(this.offered));
+    const data = toDataEndpointList(this.catalogues.current, canIssueChallenges(this.offered));
     return { status: 'success', data, total: data.length };
   }
 
@@ -38,7 +38,7 @@ export class DataController {
   @HttpCode(200)
   @Operation(operations.lookUp)
   async post(
-    @Authenticated() caller: Caller | undefined,
+    @CurrentCaller() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: unknown,
@@ -48,14 +48,14 @@ export class DataController {
 
   @Get(['v1/data/api/:provider/*', 'data/api/:provider/*'])
   @Operation(operations.lookUpByQuery)
-  async get(@Authenticated() caller: Caller | undefined, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+  async get(@CurrentCaller() caller: Caller | undefined, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
     await this.lookUp(request, reply, caller);
   }
 
   @Get([`v1/data/${SOCIAL}/*`, `data/${SOCIAL}/*`])
   @Operation(operations.lookUpSocial)
   async social(
-    @Authenticated() caller: Caller | undefined,
+    @CurrentCaller() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {
@@ -71,8 +71,8 @@ export class DataController {
     const named = this.named(request, reply);
     const asked = { query: request.query as Readonly<Record<string, unknown>>, body };
     await this.paid.once(request, reply, caller, async (payer) => {
-      const about = { requestId: request.id, source: sourceOf(request), ...named };
-      const found = await this.commands.execute(new RunDataLookup(payer, about, asked, new DataClient(reply)));
+      const about = { requestId: request.id, source: getQuerySource(request), ...named };
+      const found = await this.commands.execute(new RunDataLookup(payer, about, asked, new DataFileHttpWriter(reply)));
       if (!found) return; // a file, which has been sent
       const { status, bytes, charged } = found;
       reply.headers({ 'cache-control': 'no-store', 'x-cost-usd': formatUsd(charged) });
@@ -80,12 +80,12 @@ export class DataController {
     });
   }
 
-  /** Those of the social network are below a path of their own. @throws NotFound, and 405 where it takes the other method */
+  /** Those of the social network are below a path of their own. @throws NotFoundError, and 405 where it takes the other method */
   private named({ params, method }: FastifyRequest, reply: FastifyReply): Named {
     const { provider, '*': action = '' } = params as { readonly provider?: string; readonly '*'?: string };
     const entry = this.catalogues.current.dataEndpoint(provider ?? SOCIAL, action);
     if (!entry || provider === SOCIAL)
-      throw new NotFound(`There is no lookup "${provider ?? SOCIAL}/${action}"; GET /v1/data/endpoints lists all`);
+      throw new NotFoundError(`There is no lookup "${provider ?? SOCIAL}/${action}"; GET /v1/data/endpoints lists all`);
     if (entry.method !== method) {
       reply.header('allow', entry.method);
       throw new MethodNotAllowedException(`This lookup takes ${entry.method} only`);

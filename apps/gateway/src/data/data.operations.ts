@@ -1,4 +1,4 @@
-import { json, type OperationNotes } from '../openapi/operation.ts';
+import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { LookUpFields, LookUpQuery, SocialQuery } from './data.requests.ts';
 import { DataEndpointList, FOUND, PENDING } from './data.schemas.ts';
 
@@ -13,15 +13,15 @@ const params = (provider: string, action: string) => ({
   action: { description: 'What is looked up; it may have slashes', example: action },
 });
 
-export const listDataEndpoints: OperationNotes = {
+export const listDataEndpoints: OperationOptions = {
   id: 'listDataEndpoints',
   tag: 'Data',
   summary: 'Lists what can be looked up, with the prices of now',
   auth: 'public',
-  answer: json(DataEndpointList),
+  answer: jsonContent(DataEndpointList),
 };
 
-export const lookUp: OperationNotes = {
+export const lookUp: OperationOptions = {
   id: 'lookUp',
   tag: 'Data',
   summary: 'Looks something up',
@@ -39,7 +39,7 @@ export const lookUp: OperationNotes = {
   errors: ERRORS,
 };
 
-export const lookUpByQuery: OperationNotes = {
+export const lookUpByQuery: OperationOptions = {
   id: 'lookUpByQuery',
   tag: 'Data',
   summary: 'Looks something up that is named in the query',
@@ -56,7 +56,7 @@ export const lookUpByQuery: OperationNotes = {
   errors: ERRORS,
 };
 
-export const lookUpSocial: OperationNotes = {
+export const lookUpSocial: OperationOptions = {
   id: 'lookUpSocial',
   tag: 'Data',
   summary: 'Looks something up in a social network',

@@ -1,19 +1,21 @@
 import type { Content } from '../openapi/operation.ts';
-import { json, named } from '../openapi/operation.ts';
+import { jsonContent, nameSchema } from '../openapi/operation.ts';
 import { array, BOOLEAN, COUNT, nullable, object, STRING, text, usd } from '../openapi/schemas.ts';
 
 /** Of the vendor: any JSON, or a file. */
 export const FOUND: Content = {
-  ...json({ description: 'What the vendor has answered, as it wrote it' }),
+  ...jsonContent({ description: 'What the vendor has answered, as it wrote it' }),
   'image/tiff': { type: 'string', format: 'binary', description: 'Of solar/rgb-image: a GeoTIFF' },
 };
 
 /** A vendor is still looking: ask again. */
-export const PENDING: Content = json({ description: 'The vendor is still looking: nothing was charged; ask again' });
+export const PENDING: Content = jsonContent({
+  description: 'The vendor is still looking: nothing was charged; ask again',
+});
 
 const anyObject = (description: string) => ({ type: 'object', description });
 
-const DataEndpointSchema = named(
+const DataEndpointSchema = nameSchema(
   'DataEndpoint',
   object({
     path: text('Where it is called'),
@@ -36,7 +38,7 @@ const DataEndpointSchema = named(
   }),
 );
 
-export const DataEndpointList = named(
+export const DataEndpointList = nameSchema(
   'DataEndpointList',
   object({ status: { const: 'success' }, data: array(DataEndpointSchema), total: COUNT }),
 );

@@ -4,7 +4,7 @@ import { readCatalogue, readProviders } from '#catalogue';
 import { billed, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
 import { type Answering, AnsweringServer, json } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { verify } from '../../../ledger/src/verify.ts';
-import { dataEndpointRows } from './data-wire.ts';
+import { toDataEndpointList } from './data-wire.ts';
 
 const TOTAL_MS = 1_800;
 const secretOf = (slug: string) => `secret/of+${slug}=0123456789`;
@@ -83,7 +83,7 @@ test('what can be looked up is listed for everybody, each class together', async
     ...{ limits: { numResults: 10 }, example: { query: expect.any(String) }, parameters: { type: 'object' } },
   });
   expect((await world.get('/data/endpoints')).body).toEqual(body);
-  for (const row of dataEndpointRows(readCatalogue(), false)) expect(row.payment_methods).toEqual(['balance']);
+  for (const row of toDataEndpointList(readCatalogue(), false)) expect(row.payment_methods).toEqual(['balance']);
 });
 
 test('each lookup has an answer at the price that is listed, and costs what its vendor invoices', async () => {

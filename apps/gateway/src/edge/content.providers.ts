@@ -4,7 +4,7 @@ import pg from 'pg';
 import { StorageQuota } from '#application';
 import { contentMigrations } from '#connectors';
 import { Foundation, prepareDatabase, StartError } from '#foundation';
-import { openPool, Role } from '#modules';
+import { openPool, ProcessRole } from '#modules';
 import { IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 
 export class ContentDatabase {
@@ -12,15 +12,16 @@ export class ContentDatabase {
 }
 
 export const contentProviders: readonly Provider[] = [
-  { provide: ContentDatabase, inject: [Role, Foundation, pg.Pool], useFactory: openContent },
+  { provide: ContentDatabase, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openContent },
   {
     provide: StorageQuota,
-    inject: [Role, IS_FUNDED],
-    useFactory: ({ settings }: Role, isFunded: IsFunded) => new StorageQuota(settings.storedBytesPerAccount, isFunded),
+    inject: [ProcessRole, IS_FUNDED],
+    useFactory: ({ settings }: ProcessRole, isFunded: IsFunded) =>
+      new StorageQuota(settings.storedBytesPerAccount, isFunded),
   },
 ];
 
-async function openContent(role: Role, { databaseUrl }: Foundation, books: pg.Pool): Promise<ContentDatabase> {
+async function openContent(role: ProcessRole, { databaseUrl }: Foundation, books: pg.Pool): Promise<ContentDatabase> {
   const { contentDatabaseUrl, migrate } = role.settings;
   await prepareDatabase(contentDatabaseUrl ?? databaseUrl, contentMigrations, migrate).catch((cause) => {
     if (contentDatabaseUrl === undefined) throw cause;

@@ -19,24 +19,24 @@ import {
   Streams,
 } from '#application';
 import { PostgresIdempotencyStore } from '#connectors';
-import { Connections, Foundation } from '#foundation';
+import { ConnectionGuard, Foundation } from '#foundation';
 import type { Runtime } from '#kernel';
-import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
+import { PayingModule, PaymentsModule, ProcessRole, SecretsModule, StoresModule, StreamsModule } from '#modules';
 import { ProjectorWakeup } from '#projections';
 import { Authenticator } from './authentication/authenticator.ts';
 import { ContentDatabase, contentProviders } from './content.providers.ts';
 import { ErrorFilter } from './errors/errors.ts';
-import { type PaidRequestPorts, PaidRequests } from './idempotency/paid-request-handler.ts';
-import { LookUps } from './limits/credential-lookups.ts';
+import { type PaidRequestDependencies, PaidRequestHandler } from './idempotency/paid-request-handler.ts';
+import { CredentialLookups } from './limits/credential-lookups.ts';
 import { limitProviders } from './limits/limits.providers.ts';
-import { fundedIn, IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
-import { placesBehind } from './network/client-addresses.ts';
-import { PublicAddress } from './network/public-address.ts';
+import { createFundedCheck, IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
+import { createClientAddressResolver } from './network/client-addresses.ts';
+import { PublicBaseUrl } from './network/public-address.ts';
 import { challengeProviders } from './pay-per-request/challenges.providers.ts';
-import { Doors } from './pay-per-request/pay-per-request-gate.ts';
-import { BooksReader } from './reading/read-model-reader.ts';
+import { PayPerRequestGate } from './pay-per-request/pay-per-request-gate.ts';
+import { ReadModelReader } from './reading/read-model-reader.ts';
 import { Uploads } from './uploads/uploads.ts';
-import { Bodies } from './validation/body-parser.ts';
+import { BodyParser } from './validation/body-parser.ts';
 import { ValidationPipe } from './validation/validation.ts';
 
 const SWEEP_EVERY_MS = 60_000;
@@ -47,26 +47,37 @@ const NOTED_PAYERS = Symbol('noted payers');
 @Module({
   imports: [PayingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
-    PublicAddress,
-    { provide: Connections, inject: [Role], useFactory: openConnections },
+    PublicBaseUrl,
+    { provide: ConnectionGuard, inject: [ProcessRole], useFactory: openConnections },
     ...challengeProviders,
     ...limitProviders,
     ...contentProviders,
     { provide: APP_PIPE, useClass: ValidationPipe },
-    { provide: APP_FILTER, inject: [Role], useFactory: ({ log }: Role) => new ErrorFilter(log) },
+    { provide: APP_FILTER, inject: [ProcessRole], useFactory: ({ log }: ProcessRole) => new ErrorFilter(log) },
     {
-      provide: BooksReader,
+      provide: ReadModelReader,
       inject: [pg.Pool, Foundation, Clock],
       useFactory: (pool: pg.Pool, { store }: Foundation, clock: Clock) =>
-        new BooksReader(pool, store, clock, store.hurry && new ProjectorWakeup(pool)),
+        new ReadModelReader(pool, store, clock, store.hurry && new ProjectorWakeup(pool)),
     },
     {
       provide: Authenticator,
-      inject: [BooksReader, Secrets, Clock, LookUps, Role],
-      useFactory: (...[books, secrets, clock, lookUps, { settings }]: [BooksReader, Secrets, Clock, LookUps, Role]) =>
-        new Authenticator({ books, secrets, clock, lookUps }, settings.creditIdInference),
+      inject: [ReadModelReader, Secrets, Clock, CredentialLookups, ProcessRole],
+      useFactory: (
+        ...[books, secrets, clock, lookUps, { settings }]: [
+          ReadModelReader,
+          Secrets,
+          Clock,
+          CredentialLookups,
+          ProcessRole,
+        ]
+      ) => new Authenticator({ books, secrets, clock, lookUps }, settings.creditIdInference),
     },
-    { provide: IdempotencyStore, inject: [Role, Foundation, ContentDatabase, Secrets], useFactory: openKeptAnswers },
+    {
+      provide: IdempotencyStore,
+      inject: [ProcessRole, Foundation, ContentDatabase, Secrets],
+      useFactory: openKeptAnswers,
+    },
     {
       provide: IdempotencyService,
       inject: [IdempotencyStore, StorageQuota, Foundation, PayerFactory, Secrets, Clock],
@@ -87,32 +98,32 @@ const NOTED_PAYERS = Symbol('noted payers');
       useFactory: (refused: RefusedRequests, clock: Clock, { runtime }: Foundation) =>
         new RefusedRequestRecorder(refused, clock, runtime.alarm),
     },
-    { provide: IS_FUNDED, inject: [Streams], useFactory: fundedIn },
+    { provide: IS_FUNDED, inject: [Streams], useFactory: createFundedCheck },
     {
-      provide: Bodies,
-      inject: [Role, IS_FUNDED],
-      useFactory: ({ settings }: Role, isFunded: IsFunded) =>
-        new Bodies({ maxBytes: settings.maxBytesInFlight, isFunded }),
+      provide: BodyParser,
+      inject: [ProcessRole, IS_FUNDED],
+      useFactory: ({ settings }: ProcessRole, isFunded: IsFunded) =>
+        new BodyParser({ maxBytes: settings.maxBytesInFlight, isFunded }),
     },
     {
       provide: Uploads,
-      inject: [Role, Foundation, IS_FUNDED],
-      useFactory: async (role: Role, { runtime }: Foundation, isFunded: IsFunded) =>
+      inject: [ProcessRole, Foundation, IS_FUNDED],
+      useFactory: async (role: ProcessRole, { runtime }: Foundation, isFunded: IsFunded) =>
         role.keep(await openUploads(role, isFunded, runtime.alarm)),
     },
     {
-      provide: PaidRequests,
-      inject: [Role, NOTED_PAYERS, IdempotencyService, Authenticator, FreeModelLimits, Doors],
+      provide: PaidRequestHandler,
+      inject: [ProcessRole, NOTED_PAYERS, IdempotencyService, Authenticator, FreeModelLimits, PayPerRequestGate],
       useFactory: (
-        role: Role,
+        role: ProcessRole,
         ...[payers, idempotency, authenticator, freeUse, doors]: [
-          PaidRequestPorts['payers'],
+          PaidRequestDependencies['payers'],
           IdempotencyService,
           Authenticator,
           FreeModelLimits,
-          Doors,
+          PayPerRequestGate,
         ]
-      ) => role.keep(new PaidRequests({ payers, idempotency, authenticator, freeUse, doors })),
+      ) => role.keep(new PaidRequestHandler({ payers, idempotency, authenticator, freeUse, doors })),
     },
     {
       provide: NOTED_PAYERS,
@@ -125,15 +136,15 @@ const NOTED_PAYERS = Symbol('noted payers');
   ],
   exports: [
     RateLimiter,
-    Bodies,
+    BodyParser,
     ContentDatabase,
     StorageQuota,
-    PublicAddress,
-    Connections,
-    Doors,
-    BooksReader,
+    PublicBaseUrl,
+    ConnectionGuard,
+    PayPerRequestGate,
+    ReadModelReader,
     Authenticator,
-    PaidRequests,
+    PaidRequestHandler,
     PayingModule,
     SecretsModule,
     StoresModule,
@@ -142,18 +153,25 @@ const NOTED_PAYERS = Symbol('noted payers');
 })
 export class EdgeModule {}
 
-function openConnections(role: Role): Promise<Connections> {
+function openConnections(role: ProcessRole): Promise<ConnectionGuard> {
   const { maxConnections: max, maxConnectionsPerAddress: maxPerPlace, trustedProxies } = role.settings;
   const alarm = (problem: string) => role.log.warn(problem);
-  return role.keep(new Connections({ max, maxPerPlace, placeOf: placesBehind(trustedProxies), alarm }));
+  return role.keep(
+    new ConnectionGuard({ max, maxPerPlace, placeOf: createClientAddressResolver(trustedProxies), alarm }),
+  );
 }
 
-function openUploads({ settings }: Role, isFunded: IsFunded, alarm: Runtime['alarm']): Promise<Uploads> {
+function openUploads({ settings }: ProcessRole, isFunded: IsFunded, alarm: Runtime['alarm']): Promise<Uploads> {
   const { uploadsDir = path.join(settings.dataDir, 'uploads'), uploadsMaxBytes: maxBytes } = settings;
   return Uploads.open({ directory: uploadsDir, maxBytes, isFunded, alarm });
 }
 
-async function openKeptAnswers(role: Role, { runtime }: Foundation, { pool }: ContentDatabase, secrets: Secrets) {
+async function openKeptAnswers(
+  role: ProcessRole,
+  { runtime }: Foundation,
+  { pool }: ContentDatabase,
+  secrets: Secrets,
+) {
   const kept = new PostgresIdempotencyStore(pool, secrets, getClaimLeaseMs(role.settings));
   const removeExpired = () =>
     kept.removeExpired().catch((error) => runtime.alarm('expired answers could not be removed; trying again', error));

@@ -1,7 +1,7 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Readiness } from '#modules';
-import { json, Operation } from '../openapi/operation.ts';
+import { jsonContent, Operation } from '../openapi/operation.ts';
 import { Alive, HealthSchema } from './health.schemas.ts';
 
 @Controller('health')
@@ -14,7 +14,7 @@ export class HealthController {
     tag: 'Service',
     summary: 'Reports whether the process is alive',
     auth: 'public',
-    answer: json(Alive),
+    answer: jsonContent(Alive),
   })
   live() {
     return { status: 'ok' };
@@ -26,8 +26,8 @@ export class HealthController {
     tag: 'Service',
     summary: 'Reports whether the service is ready',
     auth: 'public',
-    answer: json(HealthSchema),
-    others: { 503: json(HealthSchema) },
+    answer: jsonContent(HealthSchema),
+    others: { 503: jsonContent(HealthSchema) },
   })
   async ready(@Res({ passthrough: true }) reply: FastifyReply) {
     const report = await this.readiness.report();

@@ -3,7 +3,7 @@ import { Foundation } from '#foundation';
 import { Readiness } from '#modules';
 import { type ProjectionPosition, ProjectionProgress, ProjectorLag, projections, StartupCatchUp } from '#projections';
 import { EdgeModule } from '../edge/edge.module.ts';
-import { BooksReader } from '../edge/reading/read-model-reader.ts';
+import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { HealthController } from './health.controller.ts';
 
 const NAMES = projections.map(({ name }) => name);
@@ -18,7 +18,7 @@ export class HealthModule implements OnApplicationBootstrap {
   constructor(
     private readonly readiness: Readiness,
     private readonly foundation: Foundation,
-    private readonly books: BooksReader,
+    private readonly books: ReadModelReader,
     private readonly lag: ProjectorLag,
   ) {}
 

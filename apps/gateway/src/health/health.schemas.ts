@@ -1,14 +1,14 @@
-import { named } from '../openapi/operation.ts';
+import { nameSchema } from '../openapi/operation.ts';
 import { BOOLEAN, object } from '../openapi/schemas.ts';
 
-export const Alive = named('Alive', object({ status: { const: 'ok' } }));
+export const Alive = nameSchema('Alive', object({ status: { const: 'ok' } }));
 
 const CHECK = object({
   ok: BOOLEAN,
   required: { ...BOOLEAN, description: 'The process is ready only while this is well; others are only shown' },
 });
 
-export const HealthSchema = named(
+export const HealthSchema = nameSchema(
   'Health',
   object({
     status: { enum: ['ok', 'unavailable'] },

@@ -13,9 +13,9 @@ import {
 } from '#application';
 import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
-import { shapeFor } from '../edge/errors/error-formats.ts';
-import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
-import { SseClient } from '../edge/responses/sse.ts';
+import { selectErrorFormat } from '../edge/errors/error-formats.ts';
+import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
+import { SseWriter } from '../edge/responses/sse.ts';
 
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
 function usageWire(receipt: Receipt) {
@@ -37,12 +37,12 @@ function usageWire(receipt: Receipt) {
   };
 }
 
-export function completion(body: Readonly<Record<string, unknown>>, receipt: Receipt) {
+export function toChatCompletion(body: Readonly<Record<string, unknown>>, receipt: Receipt) {
   return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: usageWire(receipt) };
 }
 
 /** A client of a chat. Once events have been sent, an error can only be another event. */
-export class ChatStream extends SseClient implements CompletionWriter {
+export class ChatStreamWriter extends SseWriter implements CompletionWriter {
   /** Unix seconds: of all chunks. */
   readonly created = Math.floor(Date.now() / 1000);
   private model: string;
@@ -73,7 +73,9 @@ export class ChatStream extends SseClient implements CompletionWriter {
     const { requestId, created, model, retell = same } = this;
     const head = { id: `gen-${requestId}`, object: 'chat.completion.chunk', created, model };
     const usage = receipt ? [{ ...head, choices: this.lastChoices, usage: usageWire(receipt) }] : [];
-    const error = failure ? shapeFor(this.request).inEvent(answerTo(failure) ?? UNEXPECTED) : undefined;
+    const error = failure
+      ? selectErrorFormat(this.request).inEvent(toErrorResponse(failure) ?? INTERNAL_ERROR)
+      : undefined;
     const events = error ? [{ ...head, ...brokenOff(error) }, ...usage] : usage;
     this.finish(
       [...events.map((event) => JSON.stringify(retell(event))), DONE].map((data) => formatSseEvent(data)).join(''),

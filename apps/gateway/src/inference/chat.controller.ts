@@ -2,18 +2,18 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CompleteChat, toToolsRequest } from '#application';
-import { Authenticated } from '../edge/authentication/authenticator.ts';
-import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
-import { events, json, Operation } from '../openapi/operation.ts';
+import { CurrentCaller } from '../edge/authentication/authenticator.ts';
+import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
+import { jsonContent, Operation, sseContent } from '../openapi/operation.ts';
 import { ChatRequest } from './chat.requests.ts';
 import { ChatCompletion, ChatCompletionChunk } from './chat.schemas.ts';
-import { ChatStream, completion } from './chat-response.ts';
+import { ChatStreamWriter, toChatCompletion } from './chat-response.ts';
 
 @Controller()
 export class ChatController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
+    private readonly paid: PaidRequestHandler,
   ) {}
 
   @Post(['v1/chat/completions', 'chat/completions'])
@@ -28,11 +28,11 @@ export class ChatController {
     paid: true,
     body: ChatRequest,
     example: { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] },
-    answer: { ...json(ChatCompletion), ...events(ChatCompletionChunk) },
+    answer: { ...jsonContent(ChatCompletion), ...sseContent(ChatCompletionChunk) },
     errors: [402, 404, 409, 429, 502, 504],
   })
   async complete(
-    @Authenticated() caller: Caller,
+    @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: ChatRequest,
@@ -40,14 +40,14 @@ export class ChatController {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const former = toToolsRequest(body);
       const chat = former?.body ?? body;
-      const client = body.stream ? new ChatStream(reply, chat, former?.retell) : undefined;
-      const asked = { requestId: request.id, source: sourceOf(request), audience, body: chat } as const;
+      const client = body.stream ? new ChatStreamWriter(reply, chat, former?.retell) : undefined;
+      const asked = { requestId: request.id, source: getQuerySource(request), audience, body: chat } as const;
       const { created } = client ?? {};
       const whole = await this.commands.execute(
         new CompleteChat(payer, { ...asked, type: 'chat_completion', created }, client),
       );
       if (!whole) return;
-      const answer = completion(whole.body, whole.receipt);
+      const answer = toChatCompletion(whole.body, whole.receipt);
       reply.type('application/json').send(JSON.stringify(former?.retell(answer) ?? answer));
     });
   }

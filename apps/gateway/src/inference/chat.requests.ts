@@ -1,7 +1,7 @@
 import { IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { ChatBody } from '#application';
-import { Shaped, ShapedIfGiven } from '../edge/validation/schema-rules.ts';
-import { Count, Fraction, ModelId } from '../edge/validation/validation.ts';
+import { MatchesSchema, MatchesSchemaIfPresent } from '../edge/validation/schema-rules.ts';
+import { IsModelId, IsNumberBetween, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { array, STRING } from '../openapi/schemas.ts';
 import { MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } from './chat.schemas.ts';
 
@@ -11,10 +11,10 @@ export const MAX_CHOICES = 128;
 export class ChatRequest implements ChatBody {
   [field: string]: unknown;
 
-  @ModelId('The id of a model')
+  @IsModelId('The id of a model')
   model!: string;
 
-  @Shaped({ ...array(MessageSchema), minItems: 1 })
+  @MatchesSchema({ ...array(MessageSchema), minItems: 1 })
   messages!: readonly Readonly<Record<string, unknown>>[];
 
   @IsOptional()
@@ -22,44 +22,44 @@ export class ChatRequest implements ChatBody {
   stream?: boolean | null;
 
   @IsOptional()
-  @Count()
+  @IsPositiveInteger()
   max_tokens?: number | null;
 
   @IsOptional()
-  @Count()
+  @IsPositiveInteger()
   max_completion_tokens?: number | null;
 
   @IsOptional()
-  @Count(MAX_CHOICES)
+  @IsPositiveInteger(MAX_CHOICES)
   n?: number | null;
 
   @IsOptional()
-  @Fraction(0, 2)
+  @IsNumberBetween(0, 2)
   temperature?: number | null;
 
   @IsOptional()
-  @Fraction(0, 1)
+  @IsNumberBetween(0, 1)
   top_p?: number | null;
 
-  @ShapedIfGiven(array(ToolSchema))
+  @MatchesSchemaIfPresent(array(ToolSchema))
   tools?: readonly unknown[] | null;
 
-  @ShapedIfGiven(ToolChoiceSchema)
+  @MatchesSchemaIfPresent(ToolChoiceSchema)
   tool_choice?: unknown;
 
-  @ShapedIfGiven(ResponseFormatSchema)
+  @MatchesSchemaIfPresent(ResponseFormatSchema)
   response_format?: unknown;
 
-  @ShapedIfGiven({ type: ['string', 'array'], items: STRING, description: 'Where to stop' })
+  @MatchesSchemaIfPresent({ type: ['string', 'array'], items: STRING, description: 'Where to stop' })
   stop?: unknown;
 
-  @ShapedIfGiven({ type: 'object', description: 'Tags, which go to the model’s vendor' })
+  @MatchesSchemaIfPresent({ type: 'object', description: 'Tags, which go to the model’s vendor' })
   metadata?: unknown;
 
-  @ShapedIfGiven({ type: 'object' })
+  @MatchesSchemaIfPresent({ type: 'object' })
   stream_options?: unknown;
 
-  @ShapedIfGiven({ type: 'object' })
+  @MatchesSchemaIfPresent({ type: 'object' })
   logit_bias?: unknown;
 
   @IsOptional()

@@ -1,8 +1,8 @@
-import { named, type Schema } from '../openapi/operation.ts';
+import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
 import { array, COUNT, nullable, object, open, STRING, seconds, text, usd } from '../openapi/schemas.ts';
 import { costDetailsSchema } from './cost-details.schemas.ts';
 
-export const UsageSchema = named(
+export const UsageSchema = nameSchema(
   'Usage',
   object({
     prompt_tokens: { ...COUNT, description: 'Input tokens, including cached ones' },
@@ -15,19 +15,19 @@ export const UsageSchema = named(
   }),
 );
 
-const TEXT_OR_NULL: Schema = { type: ['string', 'null'] };
-const OBJECT_OR_NULL: Schema = { type: ['object', 'null'] };
-const OPEN_OBJECT: Schema = { type: 'object', additionalProperties: true };
+const TEXT_OR_NULL: JsonSchema = { type: ['string', 'null'] };
+const OBJECT_OR_NULL: JsonSchema = { type: ['object', 'null'] };
+const OPEN_OBJECT: JsonSchema = { type: 'object', additionalProperties: true };
 
 /** An object of which only these fields are looked into. They are optional, but for those that are required. */
-const partly = (properties: Readonly<Record<string, Schema>>, ...required: readonly string[]): Schema => ({
+const partly = (properties: Readonly<Record<string, JsonSchema>>, ...required: readonly string[]): JsonSchema => ({
   ...open({ type: 'object', properties }),
   ...(required.length > 0 ? { required } : {}),
 });
 
-const ofType = (type: string): Schema => ({ properties: { type: { const: type } }, required: ['type'] });
+const ofType = (type: string): JsonSchema => ({ properties: { type: { const: type } }, required: ['type'] });
 /** One field is required by a condition. */
-const either = (condition: Schema, field: string, otherwise: Schema = {}): Schema => ({
+const either = (condition: JsonSchema, field: string, otherwise: JsonSchema = {}): JsonSchema => ({
   if: condition,
   // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
   then: { required: [field] },
@@ -48,7 +48,7 @@ const PART = partly(
   'type',
 );
 
-const CALL: Schema = {
+const CALL: JsonSchema = {
   ...partly({
     id: TEXT_OR_NULL,
     type: TEXT_OR_NULL,
@@ -58,7 +58,7 @@ const CALL: Schema = {
   ...either(ofType('custom'), 'custom', { required: ['function'] }),
 };
 
-export const MessageSchema = named(
+export const MessageSchema = nameSchema(
   'Message',
   partly(
     {
@@ -77,7 +77,7 @@ export const MessageSchema = named(
   ),
 );
 
-export const ToolSchema = named('Tool', {
+export const ToolSchema = nameSchema('Tool', {
   ...partly({
     type: text('function, custom, web_search …'),
     function: partly({ name: STRING, description: TEXT_OR_NULL, parameters: OBJECT_OR_NULL }, 'name'),
@@ -87,7 +87,7 @@ export const ToolSchema = named('Tool', {
   ...either(ofType('custom'), 'custom', either(ofType('function'), 'function')),
 });
 
-export const ToolChoiceSchema: Schema = {
+export const ToolChoiceSchema: JsonSchema = {
   ...partly(
     { type: STRING, function: partly({ name: STRING }, 'name'), custom: partly({ name: STRING }, 'name') },
     'type',
@@ -97,7 +97,7 @@ export const ToolChoiceSchema: Schema = {
   ...either(ofType('function'), 'function'),
 };
 
-export const ResponseFormatSchema: Schema = {
+export const ResponseFormatSchema: JsonSchema = {
   ...partly(
     {
       type: text('text, json_object or json_schema'),
@@ -111,7 +111,7 @@ export const ResponseFormatSchema: Schema = {
 const HEAD = { id: STRING, created: seconds('When it was created'), model: STRING };
 const FINISH = text('stop, length, tool_calls …');
 
-export const ChatCompletion = named(
+export const ChatCompletion = nameSchema(
   'ChatCompletion',
   open(
     object({
@@ -132,7 +132,7 @@ export const ChatCompletion = named(
   ),
 );
 
-export const ChatCompletionChunk = named('ChatCompletionChunk', {
+export const ChatCompletionChunk = nameSchema('ChatCompletionChunk', {
   ...open(
     object(
       {

@@ -2,10 +2,10 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CompleteChat, toChatRequest } from '#application';
-import { Authenticated } from '../edge/authentication/authenticator.ts';
-import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
-import { events, json, Operation } from '../openapi/operation.ts';
-import { ChatStream, completion } from './chat-response.ts';
+import { CurrentCaller } from '../edge/authentication/authenticator.ts';
+import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
+import { jsonContent, Operation, sseContent } from '../openapi/operation.ts';
+import { ChatStreamWriter, toChatCompletion } from './chat-response.ts';
 import { CompletionRequest } from './completions.requests.ts';
 import { TextCompletion, TextCompletionChunk } from './completions.schemas.ts';
 
@@ -13,7 +13,7 @@ import { TextCompletion, TextCompletionChunk } from './completions.schemas.ts';
 export class CompletionsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
+    private readonly paid: PaidRequestHandler,
   ) {}
 
   @Post(['v1/completions', 'completions'])
@@ -28,22 +28,23 @@ export class CompletionsController {
     paid: true,
     body: CompletionRequest,
     example: { model: 'openai/gpt-5-mini', prompt: 'Hello' },
-    answer: { ...json(TextCompletion), ...events(TextCompletionChunk) },
+    answer: { ...jsonContent(TextCompletion), ...sseContent(TextCompletionChunk) },
     errors: [402, 404, 409, 429, 502, 504],
   })
   async complete(
-    @Authenticated() caller: Caller,
+    @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: CompletionRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const { body: chat, retell } = toChatRequest(body);
-      const client = body.stream ? new ChatStream(reply, chat, retell) : undefined;
-      const asked = { requestId: request.id, source: sourceOf(request), body: chat, type: 'completion' } as const;
+      const client = body.stream ? new ChatStreamWriter(reply, chat, retell) : undefined;
+      const asked = { requestId: request.id, source: getQuerySource(request), body: chat, type: 'completion' } as const;
       const { created } = client ?? {};
       const whole = await this.commands.execute(new CompleteChat(payer, { ...asked, audience, created }, client));
-      if (whole) reply.type('application/json').send(JSON.stringify(retell(completion(whole.body, whole.receipt))));
+      if (whole)
+        reply.type('application/json').send(JSON.stringify(retell(toChatCompletion(whole.body, whole.receipt))));
     });
   }
 }

@@ -1,6 +1,6 @@
 import { Allow, IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { CompletionBody } from '#application';
-import { Count, Fraction } from '../edge/validation/validation.ts';
+import { IsNumberBetween, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { MAX_CHOICES } from './chat.requests.ts';
 
@@ -21,18 +21,18 @@ export class CompletionRequest implements CompletionBody {
   stream?: boolean | null;
 
   @IsOptional()
-  @Count()
+  @IsPositiveInteger()
   max_tokens?: number | null;
 
   @IsOptional()
-  @Count(MAX_CHOICES)
+  @IsPositiveInteger(MAX_CHOICES)
   n?: number | null;
 
   @IsOptional()
-  @Fraction(0, 2)
+  @IsNumberBetween(0, 2)
   temperature?: number | null;
 
   @IsOptional()
-  @Fraction(0, 1)
+  @IsNumberBetween(0, 1)
   top_p?: number | null;
 }

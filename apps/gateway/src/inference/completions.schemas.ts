@@ -1,4 +1,4 @@
-import { named } from '../openapi/operation.ts';
+import { nameSchema } from '../openapi/operation.ts';
 import { array, COUNT, nullable, object, open, STRING, seconds, text } from '../openapi/schemas.ts';
 import { UsageSchema } from './chat.schemas.ts';
 
@@ -15,12 +15,12 @@ const CHOICE = {
   finish_reason: nullable(text('stop, length …')),
 };
 
-export const TextCompletion = named(
+export const TextCompletion = nameSchema(
   'TextCompletion',
   open(object({ ...HEAD, choices: array(object(CHOICE)), usage: UsageSchema })),
 );
 
-export const TextCompletionChunk = named('TextCompletionChunk', {
+export const TextCompletionChunk = nameSchema('TextCompletionChunk', {
   ...open(
     object(
       {

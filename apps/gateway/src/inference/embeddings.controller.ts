@@ -4,9 +4,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CreateEmbeddings, type EmbeddingsResult } from '#application';
 import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
-import { Authenticated } from '../edge/authentication/authenticator.ts';
-import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
-import { json, Operation } from '../openapi/operation.ts';
+import { CurrentCaller } from '../edge/authentication/authenticator.ts';
+import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
+import { jsonContent, Operation } from '../openapi/operation.ts';
 import { EmbeddingRequest } from './embeddings.requests.ts';
 import { EmbeddingList } from './embeddings.schemas.ts';
 
@@ -14,7 +14,7 @@ import { EmbeddingList } from './embeddings.schemas.ts';
 export class EmbeddingsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
+    private readonly paid: PaidRequestHandler,
   ) {}
 
   @Post(['v1/embeddings', 'embeddings'])
@@ -27,18 +27,18 @@ export class EmbeddingsController {
     paid: true,
     body: EmbeddingRequest,
     example: { model: 'openai/text-embedding-3-small', input: 'Hello' },
-    answer: json(EmbeddingList),
+    answer: jsonContent(EmbeddingList),
     errors: [402, 404, 409, 429, 502, 504],
   })
   async create(
-    @Authenticated() caller: Caller,
+    @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: EmbeddingRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const answer = await this.commands.execute(
-        new CreateEmbeddings(payer, { requestId: request.id, source: sourceOf(request), audience }, body),
+        new CreateEmbeddings(payer, { requestId: request.id, source: getQuerySource(request), audience }, body),
       );
       reply.type('application/json').send(wire(answer));
     });

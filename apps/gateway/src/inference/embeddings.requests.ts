@@ -1,6 +1,6 @@
 import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { EmbeddingBody } from '#application';
-import { Count, ModelId } from '../edge/validation/validation.ts';
+import { IsModelId, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 
@@ -8,7 +8,7 @@ import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 export class EmbeddingRequest implements EmbeddingBody {
   [field: string]: unknown;
 
-  @ModelId('The id of an embedding model')
+  @IsModelId('The id of an embedding model')
   model!: string;
 
   @Field(EmbeddingInputSchema)
@@ -20,7 +20,7 @@ export class EmbeddingRequest implements EmbeddingBody {
   encoding_format?: string | null;
 
   @IsOptional()
-  @Count()
+  @IsPositiveInteger()
   dimensions?: number | null;
 
   @IsOptional()

@@ -1,15 +1,15 @@
-import { named, type Schema } from '../openapi/operation.ts';
+import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
 import { array, COUNT, object, STRING, usd } from '../openapi/schemas.ts';
 
-const TOKENS: Schema = array(COUNT);
+const TOKENS: JsonSchema = array(COUNT);
 
 /** One text, several, or the same as tokens. */
-export const EmbeddingInputSchema: Schema = {
+export const EmbeddingInputSchema: JsonSchema = {
   description: 'A text, a list of texts, or the same as tokens',
   oneOf: [STRING, array(STRING), TOKENS, array(TOKENS)],
 };
 
-export const EmbeddingList = named(
+export const EmbeddingList = nameSchema(
   'EmbeddingList',
   object({
     object: { const: 'list' },

@@ -20,11 +20,11 @@ import {
   StorageQuota,
 } from '#application';
 import { Foundation } from '#foundation';
-import { CatalogueModule, ProvidersModule, Role } from '#modules';
+import { CatalogueModule, ProcessRole, ProvidersModule } from '#modules';
 import { ContentDatabase } from '../edge/content.providers.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { MedianCosts } from '../edge/reading/median-costs.ts';
-import { BooksReader } from '../edge/reading/read-model-reader.ts';
+import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { ChatController } from './chat.controller.ts';
 import { CompletionsController } from './completions.controller.ts';
 import { EmbeddingsController } from './embeddings.controller.ts';
@@ -64,8 +64,12 @@ import { openStoredResponses } from './stored-responses.ts';
       useFactory: (catalogues: CatalogueService, conversations: ConversationService) =>
         new ResponseRequestLoader(catalogues, conversations),
     },
-    { provide: MedianCosts, inject: [BooksReader], useFactory: (books: BooksReader) => new MedianCosts(books) },
-    { provide: ResponseStore, inject: [Role, Foundation, ContentDatabase, Clock], useFactory: openStoredResponses },
+    { provide: MedianCosts, inject: [ReadModelReader], useFactory: (books: ReadModelReader) => new MedianCosts(books) },
+    {
+      provide: ResponseStore,
+      inject: [ProcessRole, Foundation, ContentDatabase, Clock],
+      useFactory: openStoredResponses,
+    },
     {
       provide: ConversationService,
       inject: [ResponseStore, StorageQuota, Secrets, Clock, Foundation],

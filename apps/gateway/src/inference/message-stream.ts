@@ -1,15 +1,18 @@
 import { formatSseEvent, type MessageEventOutput } from '#application';
-import { shapeFor } from '../edge/errors/error-formats.ts';
-import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
-import { SseClient } from '../edge/responses/sse.ts';
+import { selectErrorFormat } from '../edge/errors/error-formats.ts';
+import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
+import { SseWriter } from '../edge/responses/sse.ts';
 
 const PING = formatSseEvent(JSON.stringify({ type: 'ping' }), 'ping');
 
 /** A client of a message. */
-export class MessageStream extends SseClient implements MessageEventOutput {
+export class MessageStreamWriter extends SseWriter implements MessageEventOutput {
   protected override readonly keepAlive = PING;
 
   explain(error: unknown) {
-    return { type: 'error', ...shapeFor(this.request).inEvent(answerTo(error) ?? UNEXPECTED, this.requestId) };
+    return {
+      type: 'error',
+      ...selectErrorFormat(this.request).inEvent(toErrorResponse(error) ?? INTERNAL_ERROR, this.requestId),
+    };
   }
 }

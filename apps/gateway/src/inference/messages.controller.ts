@@ -2,10 +2,10 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CountMessageTokens, CreateMessage } from '#application';
-import { Authenticated } from '../edge/authentication/authenticator.ts';
-import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
+import { CurrentCaller } from '../edge/authentication/authenticator.ts';
+import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
 import { Operation } from '../openapi/operation.ts';
-import { MessageStream } from './message-stream.ts';
+import { MessageStreamWriter } from './message-stream.ts';
 import * as operations from './messages.operations.ts';
 import { MessageRequest, TokenCountRequest } from './messages.requests.ts';
 
@@ -13,21 +13,21 @@ import { MessageRequest, TokenCountRequest } from './messages.requests.ts';
 export class MessagesController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
+    private readonly paid: PaidRequestHandler,
   ) {}
 
   @Post(['v1/messages', 'messages'])
   @HttpCode(200)
   @Operation(operations.createMessage)
   async create(
-    @Authenticated() caller: Caller,
+    @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: MessageRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const asked = { requestId: request.id, source: sourceOf(request), audience, body };
-      const outlet = body.stream ? new MessageStream(reply) : undefined;
+      const asked = { requestId: request.id, source: getQuerySource(request), audience, body };
+      const outlet = body.stream ? new MessageStreamWriter(reply) : undefined;
       const whole = await this.commands.execute(new CreateMessage(payer, asked, outlet));
       if (whole) reply.type('application/json').send(whole);
     });

@@ -1,10 +1,10 @@
-import { events, json, type OperationNotes } from '../openapi/operation.ts';
+import { jsonContent, type OperationOptions, sseContent } from '../openapi/operation.ts';
 import { MessageRequest, TokenCountRequest } from './messages.requests.ts';
-import { MessageSchema, MessageStreamEvent, TokenCount } from './messages.schemas.ts';
+import { AnthropicMessageSchema, MessageStreamEvent, TokenCount } from './messages.schemas.ts';
 
 const HELLO = { model: 'anthropic/claude-haiku-4.5', messages: [{ role: 'user', content: 'Hello' }] };
 
-export const createMessage: OperationNotes = {
+export const createMessage: OperationOptions = {
   id: 'createMessage',
   tag: 'Inference',
   summary: 'Creates a message',
@@ -15,11 +15,11 @@ export const createMessage: OperationNotes = {
   errorShape: 'anthropic',
   body: MessageRequest,
   example: { ...HELLO, max_tokens: 1_024 },
-  answer: { ...json(MessageSchema), ...events(MessageStreamEvent) },
+  answer: { ...jsonContent(AnthropicMessageSchema), ...sseContent(MessageStreamEvent) },
   errors: [402, 404, 409, 429, 502, 504],
 };
 
-export const countMessageTokens: OperationNotes = {
+export const countMessageTokens: OperationOptions = {
   id: 'countMessageTokens',
   tag: 'Inference',
   summary: 'Estimates the input tokens of a message',
@@ -29,6 +29,6 @@ export const countMessageTokens: OperationNotes = {
   errorShape: 'anthropic',
   body: TokenCountRequest,
   example: HELLO,
-  answer: json(TokenCount),
+  answer: jsonContent(TokenCount),
   errors: [404],
 };

@@ -1,18 +1,18 @@
 import { IsArray, IsBoolean, IsObject, IsOptional } from 'class-validator';
 import type { JsonObject, MessagesBody } from '#application';
-import { Count, Fraction, ModelId, Satisfies } from '../edge/validation/validation.ts';
+import { IsModelId, IsNumberBetween, IsPositiveInteger, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
-import { TurnSchema } from './messages.schemas.ts';
+import { AnthropicTurnSchema } from './messages.schemas.ts';
 
 // Rules are checked from the last one up: the type stands next to its field. What is in them is checked where they are read.
 export class TokenCountRequest implements MessagesBody {
   [field: string]: unknown;
 
-  @ModelId('The id of a model, or another of its names')
+  @IsModelId('The id of a model, or another of its names')
   model!: string;
 
-  @Field({ ...array(TurnSchema), minItems: 1 })
+  @Field({ ...array(AnthropicTurnSchema), minItems: 1 })
   @Satisfies(areMessages, 'messages must be a non-empty array of objects with a role')
   messages!: readonly unknown[];
 
@@ -44,7 +44,7 @@ export class TokenCountRequest implements MessagesBody {
 
 export class MessageRequest extends TokenCountRequest {
   @Field({ description: 'The most that the model may write, thoughts included' })
-  @Count()
+  @IsPositiveInteger()
   max_tokens!: number;
 
   @IsOptional()
@@ -57,15 +57,15 @@ export class MessageRequest extends TokenCountRequest {
   stop_sequences?: readonly string[] | null;
 
   @IsOptional()
-  @Fraction(0, 1)
+  @IsNumberBetween(0, 1)
   temperature?: number | null;
 
   @IsOptional()
-  @Fraction(0, 1)
+  @IsNumberBetween(0, 1)
   top_p?: number | null;
 
   @IsOptional()
-  @Count()
+  @IsPositiveInteger()
   top_k?: number | null;
 
   @IsOptional()

@@ -1,8 +1,8 @@
-import { named } from '../openapi/operation.ts';
+import { nameSchema } from '../openapi/operation.ts';
 import { array, COUNT, nullable, object, open, STRING, text, usd } from '../openapi/schemas.ts';
 import { costDetailsSchema } from './cost-details.schemas.ts';
 
-export const TurnSchema = named(
+export const AnthropicTurnSchema = nameSchema(
   'MessageTurn',
   open(object({ role: text('user or assistant'), content: { type: ['string', 'array'] } }, ['content'])),
 );
@@ -14,7 +14,7 @@ const INPUT = {
 };
 
 /** A stream begins with no cost, and ends with it. */
-export const MessageUsage = named(
+export const MessageUsageSchema = nameSchema(
   'MessageUsage',
   object(
     {
@@ -37,7 +37,7 @@ const STOP = {
   stop_sequence: { type: ['string', 'null'], description: 'The one of the request’s that ended it' },
 };
 
-export const MessageSchema = named(
+export const AnthropicMessageSchema = nameSchema(
   'AnthropicMessage',
   object({
     id: text('msg_ and the id of the request'),
@@ -46,19 +46,19 @@ export const MessageSchema = named(
     model: STRING,
     content: array(open(object({ type: text('text, thinking, tool_use …') }))),
     ...STOP,
-    usage: MessageUsage,
+    usage: MessageUsageSchema,
   }),
 );
 
-export const MessageStreamEvent = named('MessageStreamEvent', {
+export const MessageStreamEvent = nameSchema('MessageStreamEvent', {
   ...open(
     object(
       {
         type: text('message_start, content_block_delta, message_delta …'),
-        message: MessageSchema,
+        message: AnthropicMessageSchema,
         index: COUNT,
         delta: open(object({})),
-        usage: MessageUsage,
+        usage: MessageUsageSchema,
         error: open(object({ type: STRING, message: STRING })),
       },
       ['message', 'index', 'delta', 'usage', 'error'],
@@ -68,4 +68,4 @@ export const MessageStreamEvent = named('MessageStreamEvent', {
     'The data of one event. message_delta has the usage and its cost; a stream that breaks off ends with error.',
 });
 
-export const TokenCount = named('TokenCount', object({ input_tokens: COUNT }));
+export const TokenCount = nameSchema('TokenCount', object({ input_tokens: COUNT }));

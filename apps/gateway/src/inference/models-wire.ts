@@ -17,9 +17,9 @@ import {
 import { calculateCostAndPrice, type Unit } from '#domain';
 import { formatUsd, money, toJsonNumber, toUsdJsonNumber } from '#kernel';
 
-export type Row = ReturnType<typeof modelWire>;
+export type ModelJson = ReturnType<typeof toModelJson>;
 
-export function modelWire(model: AnyModel) {
+export function toModelJson(model: AnyModel) {
   const [context, maxOutput] = isMedia(model) ? [0, 0] : [model.context, model.maxOutput];
   return {
     id: model.id,
@@ -54,12 +54,12 @@ export function modelWire(model: AnyModel) {
 }
 
 /** Whether any endpoint of it can be reached here, for a request that says nothing of providers. */
-export function isServed(model: AnyModel): boolean {
+export function isAvailable(model: AnyModel): boolean {
   return isMedia(model) ? model.endpoints.length > 0 : selectDefaultEndpoints(model).length > 0;
 }
 
 /** The endpoints of a model, as OpenRouter lists them, with what is kept there, and which of them serve by default. */
-export function endpointsWire(model: AnyModel) {
+export function toEndpointsJson(model: AnyModel) {
   const { id, name, created, description } = model;
   const served = isMedia(model) ? model.endpoints : selectDefaultEndpoints(model);
   const all: readonly Endpoint[] = model.endpoints;

@@ -3,13 +3,13 @@ import { CatalogueService, InvalidRequestError } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
 import { parseUsd, toUsdJsonNumber } from '#kernel';
 import type { MedianCost } from '#projections';
-import { InvalidRequest } from '../edge/errors/errors.ts';
+import { BadRequestError } from '../edge/errors/errors.ts';
 import { MedianCosts } from '../edge/reading/median-costs.ts';
 import { isTrue } from '../edge/validation/validation.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './models.operations.ts';
 import { ModelsQuery } from './models.requests.ts';
-import { endpointsWire, isServed, modelWire, type Row } from './models-wire.ts';
+import { isAvailable, type ModelJson, toEndpointsJson, toModelJson } from './models-wire.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -17,7 +17,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 interface Listed {
   readonly catalogue: Catalogue;
   readonly medians: ReadonlyMap<string, MedianCost>;
-  readonly rows: readonly Row[];
+  readonly rows: readonly ModelJson[];
   readonly written: Map<string, Buffer>;
 }
 
@@ -50,33 +50,33 @@ export class ModelsController {
   @Operation(operations.getModel)
   async model(@Param('*') id: string) {
     const model = this.named(id);
-    return { ...modelWire(model), ...medianWire((await this.medians.byModel()).get(model.id)) };
+    return { ...toModelJson(model), ...medianWire((await this.medians.byModel()).get(model.id)) };
   }
 
   @Get(['v1/models/:author/:slug/endpoints', 'models/:author/:slug/endpoints'])
   @Operation(operations.listEndpoints)
   endpoints(@Param('author') author: string, @Param('slug') slug: string) {
-    return { data: endpointsWire(this.named(`${author}/${slug}`)) };
+    return { data: toEndpointsJson(this.named(`${author}/${slug}`)) };
   }
 
   /** An alias, or an id whose slash is encoded. */
   @Get(['v1/models/:id/endpoints', 'models/:id/endpoints'])
   @Operation(operations.listEndpointsById)
   endpointsById(@Param('id') id: string) {
-    return { data: endpointsWire(this.named(id)) };
+    return { data: toEndpointsJson(this.named(id)) };
   }
 
   /** @throws InvalidRequestError 404 */
   private named(id: string): AnyModel {
     const model = this.catalogues.current.find(id);
-    if (!model || !isServed(model)) throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
+    if (!model || !isAvailable(model)) throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
     return model;
   }
 
   private current(medians: Listed['medians']): Listed {
     const catalogue = this.catalogues.current;
     if (this.listed?.catalogue === catalogue && this.listed.medians === medians) return this.listed;
-    const rows = catalogue.models.filter(isServed).map(modelWire);
+    const rows = catalogue.models.filter(isAvailable).map(toModelJson);
     this.listed = { catalogue, medians, rows, written: new Map() };
     return this.listed;
   }
@@ -104,14 +104,14 @@ function listOf(
 
 /**
  * Private models are among everything alone: who asks for chats wants what can be asked on the routes for them.
- * @throws InvalidRequest when a word is no type
+ * @throws BadRequestError when a word is no type
  */
 function wantedTypes(words: string): Wanted {
   const known = [...MODEL_TYPES, 'all'] as const;
   const types = words.split(',').map((word) => known.find((each) => each === word.trim()));
   if (types.includes('all')) return { types: MODEL_TYPES, everything: true };
   if (types.includes(undefined))
-    throw new InvalidRequest(`type must be a comma-separated list of ${known.join(', ')}`, 'type');
+    throw new BadRequestError(`type must be a comma-separated list of ${known.join(', ')}`, 'type');
   return { types: MODEL_TYPES.filter((type) => types.includes(type)), everything: false };
 }
 

@@ -1,17 +1,17 @@
-import { json, type OperationNotes } from '../openapi/operation.ts';
+import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { ModelsQuery } from './models.requests.ts';
 import { EndpointList, ModelList, ModelSchema } from './models.schemas.ts';
 
-export const listModels: OperationNotes = {
+export const listModels: OperationOptions = {
   id: 'listModels',
   tag: 'Models',
   summary: 'Lists models and their prices',
   auth: 'optional',
   query: ModelsQuery,
-  answer: json(ModelList),
+  answer: jsonContent(ModelList),
 };
 
-export const getModel: OperationNotes = {
+export const getModel: OperationOptions = {
   id: 'getModel',
   tag: 'Models',
   summary: 'Returns one model',
@@ -19,7 +19,7 @@ export const getModel: OperationNotes = {
   params: {
     id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5-mini' },
   },
-  answer: json(ModelSchema),
+  answer: jsonContent(ModelSchema),
   errors: [404],
 };
 
@@ -29,11 +29,11 @@ const endpoints = {
   description:
     'A request that says nothing of providers is served by those that are `default`, at the price of the model or less. Others are asked where `provider` says anything, or a suffix does.',
   auth: 'optional',
-  answer: json(EndpointList),
+  answer: jsonContent(EndpointList),
   errors: [404],
 } as const;
 
-export const listEndpoints: OperationNotes = {
+export const listEndpoints: OperationOptions = {
   ...endpoints,
   id: 'listEndpoints',
   params: {
@@ -42,7 +42,7 @@ export const listEndpoints: OperationNotes = {
   },
 };
 
-export const listEndpointsById: OperationNotes = {
+export const listEndpointsById: OperationOptions = {
   ...endpoints,
   id: 'listEndpointsById',
   params: { id: { description: 'An id with its slash as %2F, or an alias', example: 'gpt-5-mini' } },

@@ -1,6 +1,6 @@
 import { IsOptional, IsString } from 'class-validator';
 import { MODEL_TYPES } from '#catalogue';
-import { Flag } from '../edge/validation/validation.ts';
+import { IsBooleanFlag } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
 export class ModelsQuery {
@@ -11,6 +11,6 @@ export class ModelsQuery {
   @IsString()
   type?: string;
 
-  @Flag('Only popular models')
+  @IsBooleanFlag('Only popular models')
   popular?: string;
 }

@@ -1,7 +1,7 @@
-import { named, type Schema } from '../openapi/operation.ts';
+import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
 import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } from '../openapi/schemas.ts';
 
-const NOTHING: Schema = { type: 'null' };
+const NOTHING: JsonSchema = { type: 'null' };
 const decimal = (description: string) =>
   text(`${description}, in USD as a decimal string`, { pattern: '^\\d+(\\.\\d+)?$' });
 const BASE = usd('Price of one unit, where no variant applies');
@@ -75,7 +75,7 @@ const ARCHITECTURE = object({
   instruct_type: NOTHING,
 });
 
-export const ModelSchema = named(
+export const ModelSchema = nameSchema(
   'Model',
   object(
     {
@@ -129,7 +129,7 @@ export const ModelSchema = named(
   ),
 );
 
-export const ModelList = named(
+export const ModelList = nameSchema(
   'ModelList',
   object({
     object: { const: 'list' },
@@ -141,7 +141,7 @@ export const ModelList = named(
 
 const UNKNOWN = { ...NOTHING, description: 'Not published' };
 
-const EndpointSchema = named(
+const EndpointSchema = nameSchema(
   'Endpoint',
   object({
     name: STRING,
@@ -176,7 +176,7 @@ const EndpointSchema = named(
   }),
 );
 
-export const EndpointList = named(
+export const EndpointList = nameSchema(
   'EndpointList',
   object({
     data: object({

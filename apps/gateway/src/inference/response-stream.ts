@@ -1,6 +1,6 @@
 import type { ResponseError, ResponseEventOutput } from '#application';
-import { answerTo, UNEXPECTED } from '../edge/errors/errors.ts';
-import { SseClient } from '../edge/responses/sse.ts';
+import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
+import { SseWriter } from '../edge/responses/sse.ts';
 
 /** OpenAI's codes for a response that failed, by the word of an error, or else by its kind. */
 const ERROR_CODES: ReadonlyMap<string, string> = new Map([
@@ -10,9 +10,9 @@ const ERROR_CODES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** A client of a response. */
-export class ResponseStream extends SseClient implements ResponseEventOutput {
+export class ResponseStreamWriter extends SseWriter implements ResponseEventOutput {
   explain(error: unknown): ResponseError {
-    const { message, kind, code } = answerTo(error) ?? UNEXPECTED;
+    const { message, kind, code } = toErrorResponse(error) ?? INTERNAL_ERROR;
     return { code: ERROR_CODES.get(code) ?? ERROR_CODES.get(kind) ?? 'server_error', message };
   }
 }

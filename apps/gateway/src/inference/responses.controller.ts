@@ -10,13 +10,13 @@ import {
   paginateItems,
   type StoredResponseReader,
 } from '#application';
-import { Authenticated } from '../edge/authentication/authenticator.ts';
-import { InvalidRequest } from '../edge/errors/errors.ts';
-import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
-import { Bodies } from '../edge/validation/body-parser.ts';
+import { CurrentCaller } from '../edge/authentication/authenticator.ts';
+import { BadRequestError } from '../edge/errors/errors.ts';
+import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
+import { BodyParser } from '../edge/validation/body-parser.ts';
 import { isTrue } from '../edge/validation/validation.ts';
 import { Operation } from '../openapi/operation.ts';
-import { ResponseStream } from './response-stream.ts';
+import { ResponseStreamWriter } from './response-stream.ts';
 import * as operations from './responses.operations.ts';
 import { ConversationInput, InputItemsQuery, ResponsesInput } from './responses.requests.ts';
 
@@ -26,24 +26,24 @@ const ENCRYPTED = 'reasoning.encrypted_content';
 export class ResponsesController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
+    private readonly paid: PaidRequestHandler,
     private readonly conversations: ConversationService,
-    private readonly bodies: Bodies,
+    private readonly bodies: BodyParser,
   ) {}
 
   @Post(['v1/responses', 'responses'])
   @HttpCode(200)
   @Operation(operations.createResponse)
   async create(
-    @Authenticated() caller: Caller,
+    @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: ResponsesInput,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const reader = this.readerOf(reply);
-      const asked = { requestId: request.id, source: sourceOf(request), reader, audience, body };
-      const outlet = body.stream ? new ResponseStream(reply) : undefined;
+      const asked = { requestId: request.id, source: getQuerySource(request), reader, audience, body };
+      const outlet = body.stream ? new ResponseStreamWriter(reply) : undefined;
       const whole = await this.commands.execute(new CreateResponse(payer, asked, outlet));
       if (whole) reply.type('application/json').send(whole);
     });
@@ -63,7 +63,7 @@ export class ResponsesController {
   @HttpCode(200)
   @Operation(operations.compactResponse)
   async compact(
-    @Authenticated() caller: Caller,
+    @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() { input: given, stream: _, ...body }: ConversationInput,
@@ -71,7 +71,7 @@ export class ResponsesController {
     const said = typeof given === 'string' ? [{ role: 'user', content: given }] : (given ?? []);
     const input = [...said, { type: 'compaction_trigger' }];
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const about = { requestId: request.id, source: sourceOf(request), reader: this.readerOf(reply) };
+      const about = { requestId: request.id, source: getQuerySource(request), reader: this.readerOf(reply) };
       const asked = {
         ...about,
         body: { ...body, input, store: false } as ResponsesInput,
@@ -99,13 +99,13 @@ export class ResponsesController {
   @Operation(operations.getResponse)
   async read(@Res() reply: FastifyReply, @Param('id') id: string, @Query('stream') stream: unknown) {
     if (stream !== undefined && isTrue(String(stream)))
-      throw new InvalidRequest('A stored response cannot be streamed', 'stream');
+      throw new BadRequestError('A stored response cannot be streamed', 'stream');
     return reply.type('application/json').send(await this.conversations.response(this.readerOf(reply), id));
   }
 
   @Delete(['v1/responses/:id', 'responses/:id'])
   @Operation(operations.deleteResponse)
-  async remove(@Authenticated() { accountId }: Caller, @Param('id') id: string) {
+  async remove(@CurrentCaller() { accountId }: Caller, @Param('id') id: string) {
     await this.conversations.forget(accountId, id);
     return { id, object: 'response', deleted: true };
   }

@@ -1,4 +1,4 @@
-import { events, json, type OperationNotes } from '../openapi/operation.ts';
+import { jsonContent, type OperationOptions, sseContent } from '../openapi/operation.ts';
 import { ConversationInput, InputItemsQuery, ResponsesInput } from './responses.requests.ts';
 import {
   CompactedResponse,
@@ -11,7 +11,7 @@ import {
 
 const ID = { id: { description: 'The id of a response', example: 'resp_00000000-0000-4000-8000-000000000000' } };
 
-export const createResponse: OperationNotes = {
+export const createResponse: OperationOptions = {
   id: 'createResponse',
   tag: 'Inference',
   summary: 'Creates a response',
@@ -20,11 +20,11 @@ export const createResponse: OperationNotes = {
   paid: true,
   body: ResponsesInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
-  answer: { ...json(ResponseSchema), ...events(ResponseStreamEvent) },
+  answer: { ...jsonContent(ResponseSchema), ...sseContent(ResponseStreamEvent) },
   errors: [402, 404, 409, 429, 502, 504],
 };
 
-export const countResponseTokens: OperationNotes = {
+export const countResponseTokens: OperationOptions = {
   id: 'countResponseTokens',
   tag: 'Inference',
   summary: 'Estimates the input tokens of a response',
@@ -33,11 +33,11 @@ export const countResponseTokens: OperationNotes = {
   largeBody: true,
   body: ConversationInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
-  answer: json(ResponseTokens),
+  answer: jsonContent(ResponseTokens),
   errors: [404],
 };
 
-export const compactResponse: OperationNotes = {
+export const compactResponse: OperationOptions = {
   id: 'compactResponse',
   tag: 'Inference',
   summary: 'Compacts a conversation',
@@ -47,37 +47,37 @@ export const compactResponse: OperationNotes = {
   paid: true,
   body: ConversationInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
-  answer: json(CompactedResponse),
+  answer: jsonContent(CompactedResponse),
   errors: [402, 404, 409, 429, 502, 504],
 };
 
-export const listInputItems: OperationNotes = {
+export const listInputItems: OperationOptions = {
   id: 'listInputItems',
   tag: 'Inference',
   summary: 'Lists what a stored response was made of',
   auth: 'key',
   params: ID,
   query: InputItemsQuery,
-  answer: json(InputItems),
+  answer: jsonContent(InputItems),
   errors: [404],
 };
 
-export const getResponse: OperationNotes = {
+export const getResponse: OperationOptions = {
   id: 'getResponse',
   tag: 'Inference',
   summary: 'Returns a stored response',
   auth: 'key',
   params: ID,
-  answer: json(ResponseSchema),
+  answer: jsonContent(ResponseSchema),
   errors: [404],
 };
 
-export const deleteResponse: OperationNotes = {
+export const deleteResponse: OperationOptions = {
   id: 'deleteResponse',
   tag: 'Inference',
   summary: 'Deletes a stored response',
   auth: 'key',
   params: ID,
-  answer: json(ResponseDeleted),
+  answer: jsonContent(ResponseDeleted),
   errors: [404],
 };

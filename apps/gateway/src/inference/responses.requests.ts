@@ -1,6 +1,6 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { JsonObject, ResponsesBody } from '#application';
-import { Count, Fraction, ModelId, Satisfies } from '../edge/validation/validation.ts';
+import { IsModelId, IsNumberBetween, IsPositiveInteger, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
 /** Of a page of input items. */
@@ -10,7 +10,7 @@ const MOST_ITEMS = 100;
 export class ResponsesInput implements ResponsesBody {
   [field: string]: unknown;
 
-  @ModelId('The id of a model')
+  @IsModelId('The id of a model')
   model!: string;
 
   @Field({ type: ['string', 'array'], description: 'Text, or items of a conversation', minLength: 1, minItems: 1 })
@@ -22,15 +22,15 @@ export class ResponsesInput implements ResponsesBody {
   instructions?: string | null;
 
   @IsOptional()
-  @Count()
+  @IsPositiveInteger()
   max_output_tokens?: number | null;
 
   @IsOptional()
-  @Fraction(0, 2)
+  @IsNumberBetween(0, 2)
   temperature?: number | null;
 
   @IsOptional()
-  @Fraction(0, 1)
+  @IsNumberBetween(0, 1)
   top_p?: number | null;
 
   @IsOptional()

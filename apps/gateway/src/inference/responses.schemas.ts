@@ -1,14 +1,17 @@
-import { named, type Schema } from '../openapi/operation.ts';
+import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
 import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } from '../openapi/schemas.ts';
 import { costDetailsSchema } from './cost-details.schemas.ts';
 
-const NUMBER: Schema = { type: 'number' };
-const NULL: Schema = { type: 'null' };
-const ANY_OBJECT: Schema = { type: 'object', additionalProperties: true };
+const NUMBER: JsonSchema = { type: 'number' };
+const NULL: JsonSchema = { type: 'null' };
+const ANY_OBJECT: JsonSchema = { type: 'object', additionalProperties: true };
 /** Items have many types, and there may be new ones. */
-const typed = (description: string): Schema => ({ ...object({ type: text(description) }), additionalProperties: true });
+const typed = (description: string): JsonSchema => ({
+  ...object({ type: text(description) }),
+  additionalProperties: true,
+});
 
-export const ResponseUsage = named(
+export const ResponseUsage = nameSchema(
   'ResponseUsage',
   object({
     input_tokens: COUNT,
@@ -21,7 +24,7 @@ export const ResponseUsage = named(
   }),
 );
 
-export const ResponseSchema = named(
+export const ResponseSchema = nameSchema(
   'Response',
   object(
     {
@@ -58,17 +61,17 @@ export const ResponseSchema = named(
   ),
 );
 
-export const ResponseStreamEvent = named('ResponseStreamEvent', {
+export const ResponseStreamEvent = nameSchema('ResponseStreamEvent', {
   ...typed('response.created, response.output_text.delta … and last response.completed with the usage'),
   description: 'The data of one event; `type` is also the event’s name.',
 });
 
-export const ResponseTokens = named(
+export const ResponseTokens = nameSchema(
   'ResponseTokens',
   object({ object: { const: 'response.input_tokens' }, input_tokens: COUNT }),
 );
 
-export const CompactedResponse = named(
+export const CompactedResponse = nameSchema(
   'CompactedResponse',
   object({
     id: text('The id of the compaction', { pattern: '^resp_' }),
@@ -79,7 +82,7 @@ export const CompactedResponse = named(
   }),
 );
 
-export const InputItems = named(
+export const InputItems = nameSchema(
   'InputItems',
   object({
     object: { const: 'list' },
@@ -90,7 +93,7 @@ export const InputItems = named(
   }),
 );
 
-export const ResponseDeleted = named(
+export const ResponseDeleted = nameSchema(
   'ResponseDeleted',
   object({ id: STRING, object: { const: 'response' }, deleted: { const: true } }),
 );

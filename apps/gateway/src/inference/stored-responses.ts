@@ -1,7 +1,7 @@
 import type { Clock, ResponseStore } from '#application';
 import { PostgresResponseStore } from '#connectors';
 import type { Foundation } from '#foundation';
-import type { Role } from '#modules';
+import type { ProcessRole } from '#modules';
 import type { ContentDatabase } from '../edge/content.providers.ts';
 
 /** How long an expired response may stay in the database; it is not found any more either way. */
@@ -9,7 +9,7 @@ const SWEEP_EVERY_MS = 60 * 60_000;
 
 /** Opens the responses that requests can continue from. Every gateway deletes expired ones; doing so twice is harmless. */
 export async function openStoredResponses(
-  role: Role,
+  role: ProcessRole,
   { runtime }: Foundation,
   { pool }: ContentDatabase,
   clock: Clock,

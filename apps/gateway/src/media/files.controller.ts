@@ -4,10 +4,10 @@ import { Readable } from 'node:stream';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ByteRange, FileStore, filePath, LinkSigner, type StoredFile } from '#application';
-import { Forbidden, NoSuchRange, NotFound } from '../edge/errors/errors.ts';
+import { ForbiddenError, NotFoundError, RangeNotSatisfiableError } from '../edge/errors/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
-import { wantedOf } from './ranges.ts';
+import { parseRange } from './ranges.ts';
 
 /** A file is shown and nothing in it runs, wherever it is opened. */
 const CONTENT_SECURITY_POLICY =
@@ -69,9 +69,9 @@ export class FilesController {
     const { id, n } = request.params as { readonly id: string; readonly n: string };
     const checked = this.signer.check('file', filePath(id, n), request.query as object);
     if (!checked.ok)
-      throw new Forbidden(checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid');
+      throw new ForbiddenError(checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid');
     const file = await this.files.find({ id, n: Number(n) });
-    if (file === undefined) throw new NotFound('This file is not there any more');
+    if (file === undefined) throw new NotFoundError('This file is not there any more');
     send(request, reply, { file, name: `${id}-${n}`, seconds: checked.seconds });
   }
 }
@@ -86,10 +86,10 @@ interface Sent {
 function send({ headers, method }: FastifyRequest, reply: FastifyReply, { file, name, seconds }: Sent): void {
   const { size, mediaType } = file;
   const etag = etagOf(name, file);
-  const wanted = wantedOf(headers.range, headers['if-range'] as string | undefined, etag, size);
+  const wanted = parseRange(headers.range, headers['if-range'] as string | undefined, etag, size);
   if (wanted.kind === 'none') {
     reply.header('content-range', `bytes */${size}`);
-    throw new NoSuchRange(`The file has ${size} bytes only`);
+    throw new RangeNotSatisfiableError(`The file has ${size} bytes only`);
   }
   reply.headers({
     etag,

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { type Answer, PIXEL, type TestAccount, World } from '#testing';
 import { Uploads } from '../edge/uploads/uploads.ts';
 import type { OpenApiDocument, PathOperation } from '../openapi/document.ts';
-import type { Schema } from '../openapi/operation.ts';
+import type { JsonSchema } from '../openapi/operation.ts';
 
 const RUNS = 35;
 const SEED = 20_261_122;
@@ -41,7 +41,7 @@ function routes(type: string): readonly Route[] {
 function contentOf({ operation }: Route, type: string) {
   const { schema = {}, example = {} } = operation.requestBody?.content[type] ?? {};
   const { properties = {} } = document.components.schemas[String(schema.$ref).split('/').at(-1) ?? ''] ?? {};
-  return { names: Object.keys(properties as Schema), example: example as Readonly<Record<string, string>> };
+  return { names: Object.keys(properties as JsonSchema), example: example as Readonly<Record<string, string>> };
 }
 
 const TEXTS = [

@@ -2,8 +2,8 @@ import { Module } from '@nestjs/common';
 import { LinkSigner, MediaLinks, SignedLinks } from '#application';
 import { CatalogueModule, FilesModule, ProvidersModule, SecretsModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
-import { PublicAddress } from '../edge/network/public-address.ts';
-import { SoundController } from './audio/audio.controller.ts';
+import { PublicBaseUrl } from '../edge/network/public-address.ts';
+import { AudioController } from './audio/audio.controller.ts';
 import { soundProviders } from './audio/audio.providers.ts';
 import { FilesController } from './files.controller.ts';
 import { ImagesController } from './images/images.controller.ts';
@@ -15,15 +15,15 @@ import { videoProviders } from './videos/videos.providers.ts';
 /** Images, videos and sound, and the files that come of them. */
 @Module({
   imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule, SecretsModule],
-  controllers: [FilesController, ImagesController, SoundController, VideosController, VideoHooksController],
+  controllers: [FilesController, ImagesController, AudioController, VideosController, VideoHooksController],
   providers: [
     ...imageProviders,
     ...soundProviders,
     ...videoProviders,
     {
       provide: MediaLinks,
-      inject: [LinkSigner, PublicAddress],
-      useFactory: (signer: LinkSigner, address: PublicAddress) => new SignedLinks(signer, () => address.url),
+      inject: [LinkSigner, PublicBaseUrl],
+      useFactory: (signer: LinkSigner, address: PublicBaseUrl) => new SignedLinks(signer, () => address.url),
     },
   ],
 })

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { wantedOf } from './ranges.ts';
+import { parseRange } from './ranges.ts';
 
 const part = (start: number, end: number) => ({ kind: 'part', range: { start, end } });
 const whole = { kind: 'whole' };
@@ -28,13 +28,13 @@ test.each<[string | undefined, object]>([
   ['lines=1-2', whole],
   ['bytes=1-99999999999999999999', whole],
 ])('of 100 bytes, %s is %j', (range, wanted) => {
-  expect(wantedOf(range, undefined, '"e"', 100)).toEqual(wanted);
+  expect(parseRange(range, undefined, '"e"', 100)).toEqual(wanted);
 });
 
 test('of no bytes there is no range', () => {
-  expect(wantedOf('bytes=0-', undefined, '"e"', 0)).toEqual(none);
-  expect(wantedOf('bytes=-5', undefined, '"e"', 0)).toEqual(none);
-  expect(wantedOf(undefined, undefined, '"e"', 0)).toEqual(whole);
+  expect(parseRange('bytes=0-', undefined, '"e"', 0)).toEqual(none);
+  expect(parseRange('bytes=-5', undefined, '"e"', 0)).toEqual(none);
+  expect(parseRange(undefined, undefined, '"e"', 0)).toEqual(whole);
 });
 
 test.each([
@@ -43,5 +43,5 @@ test.each([
   ['W/"e"', whole],
   ['Sun, 22 Nov 2026 12:00:00 GMT', whole],
 ])('a range of a file that is not %s any more is all of it', (ifRange, wanted) => {
-  expect(wantedOf('bytes=1-2', ifRange, '"e"', 100)).toEqual(wanted);
+  expect(parseRange('bytes=1-2', ifRange, '"e"', 100)).toEqual(wanted);
 });

@@ -3,7 +3,7 @@ import type { ByteRange } from '#application';
 
 const ONE_RANGE = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i;
 
-export type Wanted =
+export type RequestedRange =
   | { readonly kind: 'whole' }
   | { readonly kind: 'part'; readonly range: ByteRange }
   | { readonly kind: 'none' };
@@ -12,7 +12,12 @@ export type Wanted =
  * What to send of a file of `size` bytes. Several ranges at once are answered with the whole file, as is what is no range,
  * and a range of a file that has changed since (`If-Range`).
  */
-export function wantedOf(range: string | undefined, ifRange: string | undefined, etag: string, size: number): Wanted {
+export function parseRange(
+  range: string | undefined,
+  ifRange: string | undefined,
+  etag: string,
+  size: number,
+): RequestedRange {
   const [, first = '', last = ''] = ONE_RANGE.exec(range ?? '') ?? [];
   const isRange = first !== '' || last !== '';
   if (!isRange || (ifRange !== undefined && ifRange !== etag)) return { kind: 'whole' };

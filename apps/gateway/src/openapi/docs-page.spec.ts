@@ -5,21 +5,21 @@ import { type Answer, World } from '#testing';
 import { html } from '../edge/pages/html.ts';
 import { docsPage } from './docs-page.ts';
 import { type OpenApiDocument, openApiDocument } from './document.ts';
-import { json, named, type OperationNotes } from './operation.ts';
+import { jsonContent, nameSchema, type OperationOptions } from './operation.ts';
 import { Field, requestSchema } from './request-schema.ts';
 import { object, text } from './schemas.ts';
 
 const NASTY = `<script>alert("1 & 'x'")</script>`;
 
-const notes: OperationNotes = {
+const notes: OperationOptions = {
   id: 'doIt',
   tag: 'Service',
   summary: NASTY,
   auth: 'public',
   params: { id: { description: NASTY, example: `it's` } },
-  answer: json(named('Thing', object({ [NASTY]: text(NASTY) }))),
+  answer: jsonContent(nameSchema('Thing', object({ [NASTY]: text(NASTY) }))),
 };
-const documentOf = (changes: Partial<OperationNotes>, paths = ['/things/:id']) =>
+const documentOf = (changes: Partial<OperationOptions>, paths = ['/things/:id']) =>
   openApiDocument([{ handler: 'X.y', method: 'get', paths, status: 200, notes: { ...notes, ...changes } }], NASTY);
 
 describe('the page', () => {
@@ -99,9 +99,9 @@ describe('a document', () => {
   });
 
   test('cannot have two schemas of one name', () => {
-    const one = named('Same', object({ a: text('a') }));
-    const other = named('Same', object({ b: text('b') }));
-    expect(() => documentOf({ answer: json(object({ one, other })) })).toThrow('two schemas are called Same');
+    const one = nameSchema('Same', object({ a: text('a') }));
+    const other = nameSchema('Same', object({ b: text('b') }));
+    expect(() => documentOf({ answer: jsonContent(object({ one, other })) })).toThrow('two schemas are called Same');
   });
 
   test('asks for a credential, or for none where the account’s id may come in a field', () => {
@@ -109,7 +109,7 @@ describe('a document', () => {
       @Field(text('The account'))
       credit_id?: unknown;
     }
-    const security = (changes: Partial<OperationNotes>) => documentOf(changes).paths['/things/{id}']?.get?.security;
+    const security = (changes: Partial<OperationOptions>) => documentOf(changes).paths['/things/{id}']?.get?.security;
     expect(security({})).toEqual([]);
     expect(security({ auth: 'account' })).toEqual([{ 'x-credit-id': [] }]);
     expect(security({ auth: 'key', body: Claim })).toEqual([

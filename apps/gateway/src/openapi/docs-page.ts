@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { Html, html } from '../edge/pages/html.ts';
 import type { DocumentedResponse, OpenApiDocument, Parameter, PathOperation } from './document.ts';
-import type { Schema } from './operation.ts';
+import type { JsonSchema } from './operation.ts';
 
 const STYLE = `
 :root { color-scheme: light dark; --line: light-dark(#ddd, #444); --soft: light-dark(#f5f5f3, #222); --accent: light-dark(#0550ae, #79b8ff); }
@@ -138,31 +138,31 @@ function resolved(response: PathOperation['responses'][string], { components }: 
 }
 
 /** What a reference leads to. */
-function referred(schema: Schema, { components }: OpenApiDocument): Schema {
+function referred(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {
   return components.schemas[lastOf(String(schema.$ref))] ?? schema;
 }
 
 /** The fields of an object; the type of everything else. */
-function shape(schema: Schema): Html {
+function shape(schema: JsonSchema): Html {
   const { description, properties, required = [], items } = schema;
   if (!properties) return items ? html`${typeOf(schema)}` : html`<p>${typeOf(schema)} ${description}</p>`;
-  const fields = Object.entries(properties as Record<string, Schema>);
+  const fields = Object.entries(properties as Record<string, JsonSchema>);
   const list = fields.map(([name, each]) => field(name, each, (required as string[]).includes(name)));
   return html`${description === undefined ? undefined : html`<p>${description}</p>`}<ul class="fields">${list}</ul>`;
 }
 
-function field(name: string, schema: Schema, required: boolean, where = ''): Html {
+function field(name: string, schema: JsonSchema, required: boolean, where = ''): Html {
   const { description, items, additionalProperties } = schema;
-  const [inner] = [schema, items, additionalProperties].filter((each) => (each as Schema | undefined)?.properties);
-  return html`<li><code>${name}</code> <span class="type">${typeOf(schema)}</span><span class="note">${where}${required ? '' : ', optional'}${boundsOf(schema)}</span> ${description}${inner ? shape({ ...(inner as Schema), description: undefined }) : undefined}</li>`;
+  const [inner] = [schema, items, additionalProperties].filter((each) => (each as JsonSchema | undefined)?.properties);
+  return html`<li><code>${name}</code> <span class="type">${typeOf(schema)}</span><span class="note">${where}${required ? '' : ', optional'}${boundsOf(schema)}</span> ${description}${inner ? shape({ ...(inner as JsonSchema), description: undefined }) : undefined}</li>`;
 }
 
-function typeOf(schema: Schema): Html {
+function typeOf(schema: JsonSchema): Html {
   const { $ref, type, enum: values, const: constant, items, format } = schema;
   if (typeof $ref === 'string') return html`<a href="#${schemaId(lastOf($ref))}">${lastOf($ref)}</a>`;
   if (constant !== undefined) return html`<code>${JSON.stringify(constant)}</code>`;
   if (Array.isArray(values)) return html`${values.map((each) => JSON.stringify(each)).join(' or ')}`;
-  if (items && type === 'array') return html`array of ${typeOf(items as Schema)}`;
+  if (items && type === 'array') return html`array of ${typeOf(items as JsonSchema)}`;
   return html`${[type ?? 'anything'].flat().join(' or ')}${typeof format === 'string' ? ` (${format})` : undefined}`;
 }
 
@@ -177,7 +177,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   default: 'by default',
 };
 
-function boundsOf(schema: Schema): string {
+function boundsOf(schema: JsonSchema): string {
   const bounds = Object.entries(BOUNDS).filter(([keyword]) => schema[keyword] !== undefined);
   return bounds.map(([keyword, words]) => `, ${words} ${schema[keyword]}`).join('');
 }

@@ -1,12 +1,12 @@
 import { Controller, Get, Header, Res } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { FastifyReply } from 'fastify';
-import { PublicAddress } from '../edge/network/public-address.ts';
-import { OpenApi, Page } from './docs.schemas.ts';
+import { PublicBaseUrl } from '../edge/network/public-address.ts';
+import { HtmlPageContent, OpenApiContent } from './docs.schemas.ts';
 import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.ts';
 import { openApiDocument } from './document.ts';
-import { json, Operation } from './operation.ts';
-import { routesOf } from './routes.ts';
+import { jsonContent, Operation } from './operation.ts';
+import { listControllerRoutes } from './routes.ts';
 
 @Controller()
 export class DocsController {
@@ -15,7 +15,7 @@ export class DocsController {
 
   constructor(
     private readonly modules: ModulesContainer,
-    private readonly address: PublicAddress,
+    private readonly address: PublicBaseUrl,
   ) {}
 
   @Get('openapi.json')
@@ -25,7 +25,7 @@ export class DocsController {
     tag: 'Service',
     summary: 'Returns the OpenAPI document of this interface',
     auth: 'public',
-    answer: json(OpenApi),
+    answer: jsonContent(OpenApiContent),
   })
   document() {
     return this.docs().document;
@@ -40,7 +40,7 @@ export class DocsController {
     tag: 'Service',
     summary: 'Returns the documentation of this interface as a page',
     auth: 'public',
-    answer: { 'text/html': Page },
+    answer: { 'text/html': HtmlPageContent },
   })
   page(@Res({ passthrough: true }) reply: FastifyReply) {
     reply.type('text/html; charset=utf-8');
@@ -54,7 +54,7 @@ export class DocsController {
   }
 
   private make() {
-    const document = openApiDocument(routesOf(this.modules), this.address.url);
+    const document = openApiDocument(listControllerRoutes(this.modules), this.address.url);
     return { document: Buffer.from(JSON.stringify(document)), page: Buffer.from(docsPage(document)) };
   }
 }

@@ -1,7 +1,7 @@
-import type { Schema } from './operation.ts';
+import type { JsonSchema } from './operation.ts';
 import { text } from './schemas.ts';
 
-export const OpenApi: Schema = {
+export const OpenApiContent: JsonSchema = {
   type: 'object',
   description: 'An OpenAPI 3.1 document',
   properties: { openapi: { type: 'string', pattern: '^3\\.1\\.' } },
@@ -9,4 +9,4 @@ export const OpenApi: Schema = {
   additionalProperties: true,
 };
 
-export const Page = text('A page without scripts');
+export const HtmlPageContent = text('A page without scripts');

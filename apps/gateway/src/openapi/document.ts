@@ -1,22 +1,28 @@
 /** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
 import { STATUS_CODES } from 'node:http';
 import type { ErrorShapeName } from '../edge/errors/error-formats.ts';
-import type { UploadNotes } from '../edge/uploads/upload.ts';
-import { HEADERS, headersOf, IDEMPOTENCY_KEY, type Kind, QUERY_SOURCE } from './headers.ts';
+import type { UploadOptions } from '../edge/uploads/upload.ts';
+import {
+  getResponseHeaders,
+  IDEMPOTENCY_KEY,
+  QUERY_SOURCE,
+  RESPONSE_HEADERS,
+  type ResponseHeaderOptions,
+} from './headers.ts';
 import {
   type Auth,
   type Content,
   type Dto,
-  json,
-  named,
-  nameOf,
-  type OperationNotes,
-  type Schema,
+  getSchemaName,
+  type JsonSchema,
+  jsonContent,
+  nameSchema,
+  type OperationOptions,
   TAGS,
 } from './operation.ts';
 import { requestSchema } from './request-schema.ts';
-import type { Route } from './routes.ts';
-import { AnthropicErrorSchema, ErrorSchema, PaymentWantedSchema, text } from './schemas.ts';
+import type { ControllerRoute } from './routes.ts';
+import { AnthropicErrorSchema, ErrorSchema, PaymentRequiredSchema, text } from './schemas.ts';
 
 /** The version of the interface, not of the program. */
 const VERSION = '1.0.0';
@@ -72,10 +78,10 @@ export interface OpenApiDocument {
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, PathOperation>>>>;
   readonly components: {
-    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
     readonly responses: Readonly<Record<string, DocumentedResponse>>;
-    readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>;
-    readonly securitySchemes: Readonly<Record<string, Schema>>;
+    readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: JsonSchema }>>;
+    readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
   };
 }
 
@@ -90,7 +96,7 @@ export interface PathOperation {
   readonly parameters: readonly Parameter[];
   readonly requestBody?: {
     readonly required: boolean;
-    readonly content: Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>;
+    readonly content: Readonly<Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>>;
   };
   readonly responses: Readonly<Record<string, DocumentedResponse | { readonly $ref: string }>>;
 }
@@ -100,18 +106,18 @@ export interface Parameter {
   readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
   readonly description?: string;
-  readonly schema: Schema;
+  readonly schema: JsonSchema;
   readonly example?: unknown;
 }
 
 export interface DocumentedResponse {
   readonly description: string;
   readonly headers?: object;
-  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
 /** @param url where clients reach the API */
-export function openApiDocument(routes: readonly Route[], url: string): OpenApiDocument {
+export function openApiDocument(routes: readonly ControllerRoute[], url: string): OpenApiDocument {
   const components = new Components();
   const paths: Record<string, Record<string, PathOperation>> = {};
   for (const route of routes) {
@@ -133,14 +139,14 @@ export function openApiDocument(routes: readonly Route[], url: string): OpenApiD
     components: {
       schemas: components.schemas,
       responses: components.responses,
-      headers: HEADERS,
+      headers: RESPONSE_HEADERS,
       securitySchemes: SCHEMES,
     },
   };
 }
 
 /** `/keys/:id` is `/keys/{id}`; a wildcard gets the name that the operation gives it. */
-function templateOf(path: string, { params = {} }: OperationNotes): string {
+function templateOf(path: string, { params = {} }: OperationOptions): string {
   const names = Object.keys(params);
   let next = 0;
   return path.replaceAll(/:\w+|\*/g, () => `{${names[next++]}}`);
@@ -152,7 +158,7 @@ function aliasOf(operation: PathOperation, number: number): PathOperation {
   return { ...operation, operationId: operationId + suffix, 'x-alias-of': operationId };
 }
 
-function operationOf(route: Route, notes: OperationNotes, components: Components): PathOperation {
+function operationOf(route: ControllerRoute, notes: OperationOptions, components: Components): PathOperation {
   const { id, tag, summary, description, body, query } = notes;
   const fields = [body, query].flatMap((type) => (type ? Object.keys(propertiesOf(requestSchema(type))) : []));
   const inFields = notes.auth === 'key' && fields.includes('credit_id');
@@ -175,19 +181,19 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
 }
 
 /** Models are paid for with a key. */
-function credentialsOf({ auth, paid, challenge, proof }: OperationNotes): readonly string[] {
+function credentialsOf({ auth, paid, challenge, proof }: OperationOptions): readonly string[] {
   const credentials = CREDENTIALS[auth].filter((scheme) => !paid || scheme !== 'x-credit-id');
   return challenge || proof ? [...credentials, 'payment'] : credentials;
 }
 
-function pathParameters({ params = {} }: OperationNotes): Parameter[] {
+function pathParameters({ params = {} }: OperationOptions): Parameter[] {
   return Object.entries(params).map(([name, { description, example }]) => {
     return { name, in: 'path', required: true, description, schema: { type: 'string' }, example };
   });
 }
 
 /** What comes as a stream is not known again, so it has no key of its own. */
-function headerParameters({ paid, creates, streamed, headers = {} }: OperationNotes): Parameter[] {
+function headerParameters({ paid, creates, streamed, headers = {} }: OperationOptions): Parameter[] {
   const own = Object.entries(headers).map(([name, { description, example }]) => {
     return { name, in: 'header' as const, required: true, description, schema: { type: 'string' }, example };
   });
@@ -195,7 +201,7 @@ function headerParameters({ paid, creates, streamed, headers = {} }: OperationNo
   return creates ? [...own, IDEMPOTENCY_KEY] : own;
 }
 
-function queryParameters({ query, example }: OperationNotes, components: Components): Parameter[] {
+function queryParameters({ query, example }: OperationOptions, components: Components): Parameter[] {
   if (!query) return [];
   const { required = [], ...schema } = requestSchema(query);
   return Object.entries(propertiesOf(schema)).map(([name, { description, ...property }]) => ({
@@ -209,7 +215,7 @@ function queryParameters({ query, example }: OperationNotes, components: Compone
 }
 
 /** Query parameters have no null. */
-function withoutNull(schema: Schema): Schema {
+function withoutNull(schema: JsonSchema): JsonSchema {
   const { type, enum: values } = schema;
   const [only, ...others] = [type].flat().filter((each) => each !== 'null');
   return {
@@ -219,17 +225,17 @@ function withoutNull(schema: Schema): Schema {
   };
 }
 
-function requestBody(body: Dto, { example, upload }: OperationNotes, components: Components) {
+function requestBody(body: Dto, { example, upload }: OperationOptions, components: Components) {
   const fields = requestSchema(body);
   const schema = upload ? withFiles(fields, upload) : fields;
   const type = upload ? 'multipart/form-data' : 'application/json';
   const shown = upload && example ? { ...exampleFiles(upload), ...example } : example;
-  const content = { schema: components.refer(named(body.name, schema)), ...(shown ? { example: shown } : {}) };
+  const content = { schema: components.refer(nameSchema(body.name, schema)), ...(shown ? { example: shown } : {}) };
   return { required: schema.required !== undefined, content: { [type]: content } };
 }
 
 /** A form with files. */
-function withFiles({ properties, required = [], ...schema }: Schema, upload: UploadNotes): Schema {
+function withFiles({ properties, required = [], ...schema }: JsonSchema, upload: UploadOptions): JsonSchema {
   const file = {
     type: 'string',
     contentMediaType: 'application/octet-stream',
@@ -242,16 +248,20 @@ function withFiles({ properties, required = [], ...schema }: Schema, upload: Upl
   };
 }
 
-function neededFiles({ files, optional = [] }: UploadNotes): readonly string[] {
+function neededFiles({ files, optional = [] }: UploadOptions): readonly string[] {
   return files.filter((name) => !optional.includes(name));
 }
 
 /** As curl writes that a file is sent. */
-function exampleFiles(upload: UploadNotes): Readonly<Record<string, string>> {
+function exampleFiles(upload: UploadOptions): Readonly<Record<string, string>> {
   return Object.fromEntries(neededFiles(upload).map((name) => [name, `@${name}`]));
 }
 
-function responsesOf(route: Route, notes: OperationNotes, components: Components): PathOperation['responses'] {
+function responsesOf(
+  route: ControllerRoute,
+  notes: OperationOptions,
+  components: Components,
+): PathOperation['responses'] {
   const { auth, answer, errors = [], others = {} } = notes;
   const statuses = [
     ...ANYWHERE,
@@ -273,22 +283,28 @@ function responsesOf(route: Route, notes: OperationNotes, components: Components
 
 /** How an error is described, by its shape: what its name begins with, and what it is. */
 const ERRORS: Readonly<Record<ErrorShapeName, { readonly prefix: string; readonly content: Content }>> = {
-  openai: { prefix: '', content: json(ErrorSchema) },
-  openrouter: { prefix: '', content: json(ErrorSchema) },
-  anthropic: { prefix: 'Anthropic', content: json(AnthropicErrorSchema) },
+  openai: { prefix: '', content: jsonContent(ErrorSchema) },
+  openrouter: { prefix: '', content: jsonContent(ErrorSchema) },
+  anthropic: { prefix: 'Anthropic', content: jsonContent(AnthropicErrorSchema) },
   page: { prefix: 'Page', content: { 'text/html': text('A page that says what went wrong') } },
 };
 
 /** What the document refers to by name. */
 class Components {
-  readonly schemas: Record<string, Schema> = {};
+  readonly schemas: Record<string, JsonSchema> = {};
   readonly responses: Record<string, DocumentedResponse> = {};
   private readonly taken = new Map<string, string>();
 
-  error(status: number, { paid, challenge, creates, streamed, errorShape }: OperationNotes): { readonly $ref: string } {
+  error(
+    status: number,
+    { paid, challenge, creates, streamed, errorShape }: OperationOptions,
+  ): { readonly $ref: string } {
     const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
     if (challenge && status === 402) {
-      this.responses[`Challenge${words}`] ??= this.response(status, json(PaymentWantedSchema), { paid, challenge });
+      this.responses[`Challenge${words}`] ??= this.response(status, jsonContent(PaymentRequiredSchema), {
+        paid,
+        challenge,
+      });
       return { $ref: `#/components/responses/Challenge${words}` };
     }
     const { prefix, content } = ERRORS[errorShape ?? 'openai'];
@@ -303,8 +319,8 @@ class Components {
     return { $ref: `#/components/responses/${name}` };
   }
 
-  response(status: number, content: Content, kind: Partial<Kind>): DocumentedResponse {
-    const headers = ['x-request-id', ...headersOf(status, kind)];
+  response(status: number, content: Content, kind: Partial<ResponseHeaderOptions>): DocumentedResponse {
+    const headers = ['x-request-id', ...getResponseHeaders(status, kind)];
     return {
       description: STATUS_CODES[status] ?? String(status),
       headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
@@ -315,8 +331,8 @@ class Components {
   }
 
   /** The schema with every named one in it, itself included, replaced by a reference. */
-  refer(schema: Schema): Schema {
-    const name = nameOf(schema);
+  refer(schema: JsonSchema): JsonSchema {
+    const name = getSchemaName(schema);
     if (name === undefined) return this.inside(schema);
     const content = JSON.stringify(schema);
     if (this.taken.get(name) === undefined) {
@@ -326,16 +342,16 @@ class Components {
     return { $ref: `#/components/schemas/${name}` };
   }
 
-  private inside(schema: Schema): Schema {
+  private inside(schema: JsonSchema): JsonSchema {
     return Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, this.within(value)]));
   }
 
   private within(value: unknown): unknown {
     if (Array.isArray(value)) return value.map((each) => this.within(each));
-    return typeof value === 'object' && value !== null ? this.refer(value as Schema) : value;
+    return typeof value === 'object' && value !== null ? this.refer(value as JsonSchema) : value;
   }
 }
 
-function propertiesOf(schema: Schema): Readonly<Record<string, Schema>> {
-  return (schema.properties ?? {}) as Record<string, Schema>;
+function propertiesOf(schema: JsonSchema): Readonly<Record<string, JsonSchema>> {
+  return (schema.properties ?? {}) as Record<string, JsonSchema>;
 }

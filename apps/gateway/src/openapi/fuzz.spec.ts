@@ -7,7 +7,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { type Answer, formOf, type TestAccount, World } from '#testing';
 import type { OpenApiDocument, PathOperation } from './document.ts';
-import type { Schema } from './operation.ts';
+import type { JsonSchema } from './operation.ts';
 
 /** Of the sandbox; those that are answered at once. */
 const FAULTS = ['400', 'cut', 'malformed', 'no_usage', 'zero'];
@@ -78,7 +78,7 @@ function asJson(value: unknown): unknown {
 }
 
 /** Values that a schema allows. */
-function allowed(schema: Schema): fc.Arbitrary<unknown> {
+function allowed(schema: JsonSchema): fc.Arbitrary<unknown> {
   const { $ref, type, enum: values, const: constant } = schema;
   if (typeof $ref === 'string') return allowed(document.components.schemas[$ref.split('/').at(-1) ?? ''] ?? {});
   if (constant !== undefined) return fc.constant(constant);
@@ -87,7 +87,7 @@ function allowed(schema: Schema): fc.Arbitrary<unknown> {
   return OF_TYPE[String(type)]?.(schema) ?? anything;
 }
 
-const OF_TYPE: Readonly<Record<string, (schema: Schema) => fc.Arbitrary<unknown>>> = {
+const OF_TYPE: Readonly<Record<string, (schema: JsonSchema) => fc.Arbitrary<unknown>>> = {
   null: () => fc.constant(null),
   boolean: () => fc.boolean(),
   string: ({ minLength = 0, maxLength = 40 }) =>
@@ -96,15 +96,18 @@ const OF_TYPE: Readonly<Record<string, (schema: Schema) => fc.Arbitrary<unknown>
   number: ({ minimum = 0, maximum = 1_000_000 }) =>
     fc.double({ min: Number(minimum), max: Number(maximum), noNaN: true }),
   array: ({ items = {}, minItems = 0 }) =>
-    fc.array(allowed(items as Schema), { minLength: Number(minItems), maxLength: Number(minItems) + 3 }),
+    fc.array(allowed(items as JsonSchema), { minLength: Number(minItems), maxLength: Number(minItems) + 3 }),
   object: ({ properties = {}, required = [] }) => {
-    const fields = Object.entries(properties as Record<string, Schema>).map(([name, each]) => [name, allowed(each)]);
+    const fields = Object.entries(properties as Record<string, JsonSchema>).map(([name, each]) => [
+      name,
+      allowed(each),
+    ]);
     return fc.record(Object.fromEntries(fields), { requiredKeys: required as never[] });
   },
 };
 
 /** A good body, or one with some of its fields spoilt, left out or added; or no object at all. */
-function bodies(schema: Schema, example: object): fc.Arbitrary<unknown> {
+function bodies(schema: JsonSchema, example: object): fc.Arbitrary<unknown> {
   const made = allowed(schema) as fc.Arbitrary<Record<string, unknown>>;
   const kept = fc.subarray(Object.entries(example)).map((entries) => Object.fromEntries(entries));
   const good = fc.oneof(

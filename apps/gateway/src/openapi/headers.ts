@@ -1,11 +1,11 @@
 /** Headers beside those of HTTP itself: those of answers, and those of paid requests. */
 
-import type { OperationNotes } from './operation.ts';
+import type { OperationOptions } from './operation.ts';
 
 /** Statuses of what is not there yet, and of temporary errors. */
 const RETRIED = [202, 409, 429, 502, 503, 504];
 
-export const HEADERS = {
+export const RESPONSE_HEADERS = {
   'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },
   'request-id': {
     description: 'The same, where Anthropic’s clients look for it',
@@ -71,16 +71,16 @@ export const QUERY_SOURCE = {
   schema: { type: 'string' },
 };
 
-export type Kind = Pick<
-  OperationNotes,
+export type ResponseHeaderOptions = Pick<
+  OperationOptions,
   'paid' | 'challenge' | 'creates' | 'follows' | 'priced' | 'streamed' | 'errorShape'
 >;
 
 /** Headers that an answer may have. */
-export function headersOf(
+export function getResponseHeaders(
   status: number,
-  { paid, challenge, creates, follows, priced, streamed, errorShape }: Kind,
-): readonly (keyof typeof HEADERS)[] {
+  { paid, challenge, creates, follows, priced, streamed, errorShape }: ResponseHeaderOptions,
+): readonly (keyof typeof RESPONSE_HEADERS)[] {
   const keyed = (paid && !streamed) || creates;
   return [
     ...(errorShape === 'anthropic' ? (['request-id'] as const) : []),

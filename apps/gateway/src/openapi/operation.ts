@@ -5,17 +5,17 @@
 import { applyDecorators } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { ErrorShapeName } from '../edge/errors/error-formats.ts';
-import type { Given } from '../edge/limits/rate-limited-actions.ts';
-import type { UploadNotes } from '../edge/uploads/upload.ts';
+import type { RateLimitedAction } from '../edge/limits/rate-limited-actions.ts';
+import type { UploadOptions } from '../edge/uploads/upload.ts';
 
 /** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */
-export type Schema = { readonly [keyword: string]: unknown };
+export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** A class whose fields are checked by `valid()`, or that only describes them with `@Field`. */
 export type Dto = new () => object;
 
 /** Schemas by media type. */
-export type Content = Readonly<Record<string, Schema>>;
+export type Content = Readonly<Record<string, JsonSchema>>;
 
 /**
  * Permitted callers: anyone; anyone, where a credential that is sent must be good; a caller with a key or the account's id;
@@ -37,7 +37,7 @@ export const TAGS = {
   Service: 'Health and description of the service.',
 } as const;
 
-export interface OperationNotes {
+export interface OperationOptions {
   /** Unique: generated clients name their functions after it. */
   readonly id: string;
   readonly tag: keyof typeof TAGS;
@@ -65,11 +65,11 @@ export interface OperationNotes {
   /** Its body is handed over as a stream, as it comes, whatever its sender calls it. */
   readonly streamed?: true;
   /** Its body is `multipart/form-data` with these files; `body` says what its fields are. */
-  readonly upload?: UploadNotes;
+  readonly upload?: UploadOptions;
   /** It creates something that costs nothing: it accepts an Idempotency-Key. */
   readonly creates?: true;
   /** It gives something for nothing that is kept for ever: how often is limited. */
-  readonly gives?: Given;
+  readonly gives?: RateLimitedAction;
   /** It reads what follows from an account's facts, and says when that may be older than these. */
   readonly follows?: true;
   /** Every parameter in the path, in order; a wildcard takes the name that stands in its place. */
@@ -90,32 +90,32 @@ export interface OperationNotes {
 const NOTES = Symbol('operation');
 
 /** Documents the route that it decorates. */
-export function Operation(notes: OperationNotes): MethodDecorator {
+export function Operation(notes: OperationOptions): MethodDecorator {
   const note: MethodDecorator = (controller, method) => Reflect.defineMetadata(NOTES, notes, controller, method);
   return applyDecorators(note, RouteConfig({ operation: notes }));
 }
 
-export function notesOf(prototype: object, method: string): OperationNotes | undefined {
+export function getOperationOptions(prototype: object, method: string): OperationOptions | undefined {
   return Reflect.getMetadata(NOTES, prototype, method);
 }
 
-const names = new WeakMap<Schema, string>();
+const names = new WeakMap<JsonSchema, string>();
 
 /** Makes a schema a component: wherever it is used, the document refers to it by its name. */
-export function named<T extends Schema>(name: string, schema: T): T {
+export function nameSchema<T extends JsonSchema>(name: string, schema: T): T {
   names.set(schema, name);
   return schema;
 }
 
-export function nameOf(schema: object): string | undefined {
-  return names.get(schema as Schema);
+export function getSchemaName(schema: object): string | undefined {
+  return names.get(schema as JsonSchema);
 }
 
-export function json(schema: Schema): Content {
+export function jsonContent(schema: JsonSchema): Content {
   return { 'application/json': schema };
 }
 
 /** Server-sent events; `schema` is that of what one event carries. */
-export function events(schema: Schema): Content {
+export function sseContent(schema: JsonSchema): Content {
   return { 'text/event-stream': schema };
 }

@@ -1,8 +1,8 @@
 /** The schema of a request, read from the rules that it is checked by. */
 import { getMetadataStorage } from 'class-validator';
-import type { Dto, Schema } from './operation.ts';
+import type { Dto, JsonSchema } from './operation.ts';
 
-type Keywords = (constraints: readonly unknown[]) => Schema;
+type Keywords = (constraints: readonly unknown[]) => JsonSchema;
 
 const RULES: Readonly<Record<string, Keywords>> = {
   isString: () => ({ type: 'string' }),
@@ -24,7 +24,7 @@ const RULES: Readonly<Record<string, Keywords>> = {
 
 /** What is known of a field beyond class-validator's rules. */
 interface Description {
-  readonly schema: Schema;
+  readonly schema: JsonSchema;
   /** Whether it must be there, where something else than these rules checks that. */
   readonly required?: boolean | undefined;
 }
@@ -35,15 +35,15 @@ const described = new WeakMap<object, Map<string, Description>>();
  * Describes a field beyond its rules: its meaning, or its type where something else checks it.
  * @param required whether it must be there and not null; left out where its rules say so
  */
-export function Field(schema: Schema, required?: boolean): PropertyDecorator {
+export function Field(schema: JsonSchema, required?: boolean): PropertyDecorator {
   return (prototype, property) => {
     const fields = described.get(prototype) ?? new Map<string, Description>();
     described.set(prototype, fields.set(String(property), { schema, required }));
   };
 }
 
-export function requestSchema(type: Dto): Schema {
-  const properties: Record<string, Schema> = {};
+export function requestSchema(type: Dto): JsonSchema {
+  const properties: Record<string, JsonSchema> = {};
   const optional = new Set<string>();
   const nullableFields = new Set<string>();
   const ruled = new Set<string>();
@@ -79,7 +79,7 @@ function descriptionsOf(type: Dto): [string, Description][] {
   return all;
 }
 
-function orNull(schema: Schema): Schema {
+function orNull(schema: JsonSchema): JsonSchema {
   if (Array.isArray(schema.enum)) return { ...schema, enum: [...schema.enum, null] };
   return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : schema;
 }

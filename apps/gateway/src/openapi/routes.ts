@@ -1,9 +1,9 @@
 import { RequestMethod } from '@nestjs/common';
 import { HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
-import { notesOf, type OperationNotes } from './operation.ts';
+import { getOperationOptions, type OperationOptions } from './operation.ts';
 
-export interface Route {
+export interface ControllerRoute {
   /** Where it is declared: `KeysController.list`. */
   readonly handler: string;
   /** In lower case. */
@@ -12,16 +12,16 @@ export interface Route {
   readonly paths: readonly string[];
   /** Of an answer to a request that succeeds. */
   readonly status: number;
-  readonly notes: OperationNotes | undefined;
+  readonly notes: OperationOptions | undefined;
 }
 
 /** Every route of every controller, whether it is documented or not. */
-export function routesOf(modules: ModulesContainer): Route[] {
+export function listControllerRoutes(modules: ModulesContainer): ControllerRoute[] {
   const controllers = [...modules.values()].flatMap(({ controllers }) => [...controllers.values()]);
   return controllers.flatMap(({ metatype }) => {
     const { name, prototype } = metatype as { name: string; prototype: Record<string, object> };
     const prefixes = [Reflect.getMetadata(PATH_METADATA, metatype as object)].flat();
-    return new MetadataScanner().getAllMethodNames(prototype).flatMap((method): Route[] => {
+    return new MetadataScanner().getAllMethodNames(prototype).flatMap((method): ControllerRoute[] => {
       const handler = prototype[method] as object;
       const verb: RequestMethod | undefined = Reflect.getMetadata(METHOD_METADATA, handler);
       if (verb === undefined) return [];
@@ -32,7 +32,7 @@ export function routesOf(modules: ModulesContainer): Route[] {
           method: RequestMethod[verb].toLowerCase(),
           paths: prefixes.flatMap((prefix) => paths.map((path) => joined(prefix, path))),
           status: Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? (verb === RequestMethod.POST ? 201 : 200),
-          notes: notesOf(prototype, method),
+          notes: getOperationOptions(prototype, method),
         },
       ];
     });

@@ -3,13 +3,13 @@ import type { FastifyReply } from 'fastify';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './attestation.operations.ts';
 import { AttestationQuery } from './attestation.requests.ts';
-import { Attestations } from './attestations.ts';
+import { AttestationCache } from './attestations.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 @Controller()
 export class AttestationController {
-  constructor(private readonly attestations: Attestations) {}
+  constructor(private readonly attestations: AttestationCache) {}
 
   @Get('private/attestation')
   @Operation(operations.getAttestation)

@@ -1,4 +1,4 @@
-import { json, named, type OperationNotes } from '../openapi/operation.ts';
+import { jsonContent, nameSchema, type OperationOptions } from '../openapi/operation.ts';
 import { nullable, object, open, STRING, text } from '../openapi/schemas.ts';
 import { AttestationQuery } from './attestation.requests.ts';
 
@@ -17,12 +17,12 @@ const FIELDS = {
   enclaveCert: text('The certificate of the enclave, in PEM'),
 };
 
-const Attestation = named('Attestation', {
+const Attestation = nameSchema('Attestation', {
   ...open(object(FIELDS, Object.keys(FIELDS))),
   description: 'The evidence as the enclave gives it. It is not checked here: its reader must not trust this service.',
 });
 
-export const getAttestation: OperationNotes = {
+export const getAttestation: OperationOptions = {
   id: 'getAttestation',
   tag: 'Private models',
   summary: 'Returns the evidence of what the enclave of a private model is, and of its key',
@@ -33,6 +33,6 @@ export const getAttestation: OperationNotes = {
   auth: 'public',
   query: AttestationQuery,
   example: { model: 'private/gpt-oss-120b' },
-  answer: json(Attestation),
+  answer: jsonContent(Attestation),
   errors: [404, 429, 502, 503, 504],
 };

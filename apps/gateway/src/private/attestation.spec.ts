@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { type CatalogueService, Clock, type ProviderRegistry, UpstreamError } from '#application';
 import { isPrivate, readCatalogue } from '#catalogue';
 import { World } from '#testing';
-import { Attestations } from './attestations.ts';
+import { AttestationCache } from './attestations.ts';
 
 class StoppedClock extends Clock {
   stoppedAt = Date.parse('2026-11-22T12:00:00Z');
@@ -19,7 +19,7 @@ const KIMI = 'private/kimi-k3';
 
 describe('the evidence of an enclave', () => {
   let time: StoppedClock;
-  let attestations: Attestations;
+  let attestations: AttestationCache;
   /** What was asked, and what ends it. */
   let asked: { readonly enclave: string; readonly answer: PromiseWithResolvers<object> }[];
   const providers = {
@@ -29,7 +29,7 @@ describe('the evidence of an enclave', () => {
       return answer.promise;
     },
   } as unknown as ProviderRegistry;
-  const servedBy = (current: object) => new Attestations({ current } as CatalogueService, providers, time);
+  const servedBy = (current: object) => new AttestationCache({ current } as CatalogueService, providers, time);
   const later = (milliseconds: number) => {
     time.stoppedAt += milliseconds;
   };
@@ -101,7 +101,7 @@ describe('the evidence of an enclave', () => {
     const silent = (_enclave: string, signal: AbortSignal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     const hasSilent = { attestations: () => silent } as unknown as ProviderRegistry;
-    const impatient = new Attestations({ current: readCatalogue() } as CatalogueService, hasSilent, time, 5);
+    const impatient = new AttestationCache({ current: readCatalogue() } as CatalogueService, hasSilent, time, 5);
     await expect(impatient.of(GPT)).rejects.toMatchObject({ code: 'timeout' });
   });
 
@@ -136,7 +136,7 @@ describe('GET /private/attestation', () => {
   });
   beforeEach(() => {
     received.length = 0;
-    world.part(Attestations).forget(GPT);
+    world.part(AttestationCache).forget(GPT);
   });
   const get = (query: string) => world.get(`/private/attestation${query}`);
 

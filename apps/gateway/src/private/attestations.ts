@@ -30,7 +30,7 @@ interface Known {
   failed?: At<{ readonly why: unknown }>;
 }
 
-export class Attestations {
+export class AttestationCache {
   /** By the enclave: as many as the catalogue has. */
   private readonly known = new Map<string, Known>();
 

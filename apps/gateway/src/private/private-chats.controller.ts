@@ -4,32 +4,32 @@ import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, EncryptedErrorResponse, RelayPrivateChat } from '#application';
 import { ENCAPSULATED_KEY, isHeaderValue, RESPONSE_NONCE } from '#ehbp';
-import { Authenticated } from '../edge/authentication/authenticator.ts';
-import { InvalidRequest } from '../edge/errors/errors.ts';
-import { PaidRequests, sourceOf } from '../edge/idempotency/paid-request-handler.ts';
+import { CurrentCaller } from '../edge/authentication/authenticator.ts';
+import { BadRequestError } from '../edge/errors/errors.ts';
+import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
 import { Operation } from '../openapi/operation.ts';
-import { Attestations } from './attestations.ts';
+import { AttestationCache } from './attestations.ts';
 import * as operations from './private-chats.operations.ts';
-import { PrivateClient } from './private-client.ts';
+import { CiphertextHttpWriter } from './private-client.ts';
 
 @Controller()
 export class PrivateChatsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
-    private readonly attestations: Attestations,
+    private readonly paid: PaidRequestHandler,
+    private readonly attestations: AttestationCache,
   ) {}
 
   @Post('private/v1/chat/completions')
   @HttpCode(200)
   @Operation(operations.createPrivateChat)
-  async create(@Authenticated() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+  async create(@CurrentCaller() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
     try {
       const asked = askedIn(request);
       await this.paid.once(request, reply, caller, async (payer) => {
-        const about = { requestId: request.id, source: sourceOf(request), ...asked };
+        const about = { requestId: request.id, source: getQuerySource(request), ...asked };
         try {
-          await this.commands.execute(new RelayPrivateChat(payer, about, new PrivateClient(reply)));
+          await this.commands.execute(new RelayPrivateChat(payer, about, new CiphertextHttpWriter(reply)));
         } catch (error) {
           if (!(error instanceof EncryptedErrorResponse)) throw error;
           if (error.isOfOtherKey) this.attestations.forget(asked.model);
@@ -47,17 +47,20 @@ function leaveUnread({ raw }: FastifyRequest): void {
   if (!raw.complete) raw.unpipe().resume();
 }
 
-/** @throws InvalidRequest, before anything is held */
+/** @throws BadRequestError, before anything is held */
 function askedIn({ headers, body }: FastifyRequest) {
   if (headers['idempotency-key'] !== undefined)
-    throw new InvalidRequest('A request that is encrypted anew cannot be known again', 'Idempotency-Key');
+    throw new BadRequestError('A request that is encrypted anew cannot be known again', 'Idempotency-Key');
   const model = headers['x-private-model'];
-  if (typeof model !== 'string') throw new InvalidRequest('The header X-Private-Model is missing', 'X-Private-Model');
+  if (typeof model !== 'string') throw new BadRequestError('The header X-Private-Model is missing', 'X-Private-Model');
   const encapsulatedKey = headers[ENCAPSULATED_KEY];
   if (typeof encapsulatedKey !== 'string' || !isHeaderValue(encapsulatedKey))
-    throw new InvalidRequest('Ehbp-Encapsulated-Key must be 64 lower-case hexadecimal digits', 'Ehbp-Encapsulated-Key');
+    throw new BadRequestError(
+      'Ehbp-Encapsulated-Key must be 64 lower-case hexadecimal digits',
+      'Ehbp-Encapsulated-Key',
+    );
   const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
-  if (body === undefined || length === 0) throw new InvalidRequest('The body is missing');
+  if (body === undefined || length === 0) throw new BadRequestError('The body is missing');
   const stream = /\btext\/event-stream\b/i.test(headers.accept ?? '');
   return { model, encapsulatedKey, stream, length, body: body as Readable };
 }

@@ -1,5 +1,5 @@
 import { MAX_BODY_BYTES } from '../edge/authentication/authenticator.ts';
-import type { OperationNotes } from '../openapi/operation.ts';
+import type { OperationOptions } from '../openapi/operation.ts';
 
 const SEALED = {
   type: 'string',
@@ -7,7 +7,7 @@ const SEALED = {
   description: 'Frames of ciphertext: `length (4 bytes, big endian) ‖ ciphertext`',
 };
 
-export const createPrivateChat: OperationNotes = {
+export const createPrivateChat: OperationOptions = {
   id: 'createPrivateChat',
   tag: 'Private models',
   summary: 'Passes an encrypted chat on to the enclave of a private model',

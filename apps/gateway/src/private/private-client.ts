@@ -1,13 +1,13 @@
 import type { CiphertextWriter, EncryptedResponseHead, Receipt } from '#application';
 import { RESPONSE_NONCE } from '#ehbp';
 import { formatUsd } from '#kernel';
-import { ReplyStream } from '../edge/responses/http-stream-writer.ts';
+import { HttpStreamWriter } from '../edge/responses/http-stream-writer.ts';
 
 const USAGE = 'x-tinfoil-usage-metrics';
 const COST = 'x-cost-usd';
 
 /** A client that receives an encrypted answer. What is known only at its end is in its trailers. */
-export class PrivateClient extends ReplyStream implements CiphertextWriter {
+export class CiphertextHttpWriter extends HttpStreamWriter implements CiphertextWriter {
   private usageBehind: string | undefined;
 
   begin({ mediaType, nonce, usageText }: EncryptedResponseHead): void {

@@ -3,7 +3,7 @@ import { CatalogueService, Clock, OutputLengthStats, ProviderRegistry, RelayPriv
 import { CatalogueModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AttestationController } from './attestation.controller.ts';
-import { Attestations } from './attestations.ts';
+import { AttestationCache } from './attestations.ts';
 import { PrivateChatsController } from './private-chats.controller.ts';
 
 /** Private models: what is passed on between their clients and enclaves, unread. */
@@ -14,10 +14,10 @@ import { PrivateChatsController } from './private-chats.controller.ts';
     { provide: OutputLengthStats, useFactory: () => new OutputLengthStats() },
     RelayPrivateChatHandler,
     {
-      provide: Attestations,
+      provide: AttestationCache,
       inject: [CatalogueService, ProviderRegistry, Clock],
       useFactory: (catalogues: CatalogueService, providers: ProviderRegistry, clock: Clock) =>
-        new Attestations(catalogues, providers, clock),
+        new AttestationCache(catalogues, providers, clock),
     },
   ],
 })

@@ -3,7 +3,7 @@
  * and no log; it needs scripts as the page of the card processor does.
  */
 import { html } from '../edge/pages/html.ts';
-import { page, pageHeaders } from '../edge/pages/page.ts';
+import { getPageHeaders, renderPage } from '../edge/pages/page.ts';
 
 const SCRIPT = `
 (() => {
@@ -62,10 +62,10 @@ const SCRIPT = `
 })();
 `;
 
-export const CARD_HEADERS = pageHeaders(SCRIPT);
+export const CARD_HEADERS = getPageHeaders(SCRIPT);
 
 /** @param limits of one payment, in USD */
-export function cardPage({ min, max }: { readonly min: string; readonly max: string }): string {
+export function renderCardPage({ min, max }: { readonly min: string; readonly max: string }): string {
   const body = html`<main>
 <p class="brand">Countinghouse</p>
 <h1>Top up by card</h1>
@@ -81,5 +81,5 @@ export function cardPage({ min, max }: { readonly min: string; readonly max: str
 <div class="actions"><button class="button">Continue to payment</button></div>
 </form>
 </main>`;
-  return page({ title: 'Top up by card', body, script: SCRIPT });
+  return renderPage({ title: 'Top up by card', body, script: SCRIPT });
 }

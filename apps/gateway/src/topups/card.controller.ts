@@ -3,43 +3,47 @@ import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
 import { CARD, type Caller, CreateTopup, newTopupId, PaymentMethods } from '#application';
 import type { Cause } from '#kernel';
-import { Authenticated, CausedBy } from '../edge/authentication/authenticator.ts';
-import { NotFound } from '../edge/errors/errors.ts';
+import { CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
+import { NotFoundError } from '../edge/errors/errors.ts';
 import { Creation } from '../edge/idempotency/creations.ts';
-import { PublicAddress } from '../edge/network/public-address.ts';
+import { PublicBaseUrl } from '../edge/network/public-address.ts';
 import { Operation } from '../openapi/operation.ts';
-import { CARD_HEADERS, cardPage } from './card-page.ts';
+import { CARD_HEADERS, renderCardPage } from './card-page.ts';
 import * as operations from './topups.operations.ts';
 import { NewCardSession } from './topups.requests.ts';
-import { checkoutUrl, head } from './topups-wire.ts';
+import { toCheckoutUrl, toInvoiceHeader } from './topups-wire.ts';
 
 /** Payment by card, for people: it is not on the public list of methods. */
 @Controller('topup')
 export class CardController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly address: PublicAddress,
+    private readonly address: PublicBaseUrl,
     private readonly offered: PaymentMethods,
   ) {}
 
   @Post('card/session')
   @Creation(operations.createCardSession)
-  async create(@Authenticated() { accountId }: Caller, @Body() body: NewCardSession, @CausedBy() cause: Cause) {
+  async create(@CurrentCaller() { accountId }: Caller, @Body() body: NewCardSession, @RequestCause() cause: Cause) {
     const topupId = newTopupId();
-    const checkout_url = checkoutUrl(this.address, topupId);
+    const checkout_url = toCheckoutUrl(this.address, topupId);
     const requested = { amount: String(body.amount), currency: (body.currency ?? 'USD').toUpperCase() };
     const wanted = { method: CARD, requested, returnUrl: checkout_url };
     const { invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause, topupId));
     const { at: createdAt, expiresAt, destination } = invoice;
-    return { ...head({ topupId, requested, createdAt, expiresAt }), checkout_url, payment_page: destination.value };
+    return {
+      ...toInvoiceHeader({ topupId, requested, createdAt, expiresAt }),
+      checkout_url,
+      payment_page: destination.value,
+    };
   }
 
   @Get('card')
   @Operation(operations.getCardPage)
   page(@Res({ passthrough: true }) reply: FastifyReply) {
     const limits = this.offered.method(CARD)?.terms.limits.USD;
-    if (!limits) throw new NotFound('Cards are not taken here');
+    if (!limits) throw new NotFoundError('Cards are not taken here');
     reply.headers(CARD_HEADERS);
-    return cardPage(limits);
+    return renderCardPage(limits);
   }
 }

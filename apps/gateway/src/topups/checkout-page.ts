@@ -3,14 +3,14 @@ import { encodeQR } from 'qr';
 import { type CoinTerms, formatCoins } from '#domain';
 import type { TopupView } from '#projections';
 import { Html, html } from '../edge/pages/html.ts';
-import { page, pageHeaders } from '../edge/pages/page.ts';
+import { getPageHeaders, renderPage } from '../edge/pages/page.ts';
 import { CHECKOUT_SCRIPT } from './checkout-script.ts';
-import { paymentUri } from './topups-wire.ts';
+import { toPaymentUri } from './topups-wire.ts';
 
-export const CHECKOUT_HEADERS = pageHeaders(CHECKOUT_SCRIPT);
+export const CHECKOUT_HEADERS = getPageHeaders(CHECKOUT_SCRIPT);
 
 /** A top-up, and the name of its method as customers know it. */
-export type Shown = Pick<
+export type CheckoutView = Pick<
   TopupView,
   'topupId' | 'requested' | 'units' | 'paidUnits' | 'destination' | 'expiresAt' | 'status'
 > & { readonly coin: CoinTerms; readonly displayName: string };
@@ -18,7 +18,7 @@ export type Shown = Pick<
 /** `partial`: more is due, and there is time; `short`: there is none. `reduced`: a part was taken back. */
 type State = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'reduced' | 'expired' | 'invalid';
 
-const STATES: Readonly<Record<Shown['status'], State>> = {
+const STATES: Readonly<Record<CheckoutView['status'], State>> = {
   New: 'waiting',
   Processing: 'processing',
   Settled: 'settled',
@@ -30,7 +30,7 @@ const FINAL: ReadonlySet<State> = new Set(['settled', 'reduced', 'invalid']);
 const PAYABLE: ReadonlySet<State> = new Set(['waiting', 'partial']);
 
 /** @param now the time that the page is of. ISO 8601. */
-export function checkoutPage(topup: Shown, now: string): string {
+export function renderCheckoutPage(topup: CheckoutView, now: string): string {
   const { displayName, topupId, destination } = topup;
   const how = destination.kind === 'page' ? `by ${displayName.toLowerCase()}` : `with ${displayName}`;
   const state = stateOf(topup);
@@ -43,17 +43,17 @@ ${payment(topup, state, now)}
 <div id="said" class="unseen" role="status"></div>
 </main>
 <footer>Invoice ${topupId}</footer>`;
-  return page({ title: `${title}: ${asked(topup)}`, body, script: CHECKOUT_SCRIPT });
+  return renderPage({ title: `${title}: ${asked(topup)}`, body, script: CHECKOUT_SCRIPT });
 }
 
-function stateOf({ status, units, paidUnits, destination }: Shown): State {
+function stateOf({ status, units, paidUnits, destination }: CheckoutView): State {
   const isPart = paidUnits > 0n && paidUnits < units;
   if (isPart && status === 'Settled') return 'reduced';
   if (isPart && status === 'New') return destination.kind === 'address' ? 'partial' : 'short';
   return isPart && status === 'Expired' ? 'short' : STATES[status];
 }
 
-function wordsFor(state: State, topup: Shown): readonly [title: string, text: string] {
+function wordsFor(state: State, topup: CheckoutView): readonly [title: string, text: string] {
   const paid = coins(topup, topup.paidUnits);
   switch (state) {
     case 'waiting':
@@ -81,14 +81,14 @@ const ONCE = 'Your balance is credited once the payment has come.';
 const CARD = 'You pay on the page of the card processor, and come back here.';
 const MORE = 'What comes later is credited as well.';
 const RATE = 'at the exchange rate of the time it comes';
-const LATE: Readonly<Record<Shown['destination']['kind'], string>> = {
+const LATE: Readonly<Record<CheckoutView['destination']['kind'], string>> = {
   bolt11: `Please do not pay this invoice any more. A payment that is under way is still credited, ${RATE}.`,
   address: `Please do not pay to this address any more. What comes late is still credited, ${RATE}.`,
   page: 'No payment has come in time. One that is under way is still credited.',
 };
 
 /** What is replaced when the status changes, and what the script is told. */
-function payment(topup: Shown, state: State, now: string): Html {
+function payment(topup: CheckoutView, state: State, now: string): Html {
   const { status, paidUnits, coin } = topup;
   const final = isFinal(state, topup);
   const shown = `${status} ${Number(formatCoins(paidUnits, coin))}`; // as a script reads the JSON
@@ -100,11 +100,11 @@ ${final ? undefined : html`<noscript><p class="actions"><a class="button second"
 }
 
 /** Nothing more can come that the page would show. */
-function isFinal(state: State, { destination }: Shown): boolean {
+function isFinal(state: State, { destination }: CheckoutView): boolean {
   return FINAL.has(state) || (state === 'short' && destination.kind !== 'address');
 }
 
-function amounts(topup: Shown, state: State): Html {
+function amounts(topup: CheckoutView, state: State): Html {
   const { requested, units, paidUnits, coin } = topup;
   const inCoins = coins(topup, state === 'partial' ? due(topup) : units);
   const isSame = requested.currency === coin.code && state !== 'partial';
@@ -115,7 +115,7 @@ ${paidUnits > 0n && paidUnits !== units ? html`<dt>Paid</dt><dd>${coins(topup, p
 </dl>`;
 }
 
-function toPay(topup: Shown, now: string): Html {
+function toPay(topup: CheckoutView, now: string): Html {
   const { destination } = topup;
   return html`${destination.kind === 'page' ? paymentPage(destination.value) : wallet(topup)}
 ${expiry(topup, now)}`;
@@ -125,11 +125,11 @@ function paymentPage(address: string): Html {
   return html`<p class="actions"><a class="button" href="${address}">Pay by card</a></p>`;
 }
 
-function wallet({ destination, coin, ...topup }: Shown): Html {
+function wallet({ destination, coin, ...topup }: CheckoutView): Html {
   const { value, kind } = destination;
   const amount = formatCoins(due(topup), coin);
   const isInvoice = kind === 'bolt11';
-  const uri = isInvoice ? `lightning:${value}` : (paymentUri(value, coin, amount) ?? value);
+  const uri = isInvoice ? `lightning:${value}` : (toPaymentUri(value, coin, amount) ?? value);
   // In upper case an invoice needs a code of fewer, larger squares.
   const code = encodeQR(isInvoice ? uri.toUpperCase() : uri, 'svg', { ecc: 'low', border: 2 });
   const what = isInvoice ? 'Lightning invoice' : `${coin.name} address`;
@@ -148,22 +148,22 @@ function copyButton(field: string, words: string): Html {
   return html`<button type="button" class="button second scripted" data-copy="${field}">${words}</button>`;
 }
 
-function expiry({ expiresAt }: Shown, now: string): Html {
+function expiry({ expiresAt }: CheckoutView, now: string): Html {
   const seconds = Math.max(0, Math.round((Date.parse(expiresAt) - Date.parse(now)) / 1000));
   const written = `${Math.max(1, Math.round(seconds / 60))} min`;
   const at = `${expiresAt.slice(0, 16).replace('T', ' ')} UTC`;
   return html`<p class="soft">Expires in <time id="left" role="timer" datetime="${expiresAt}" data-seconds="${seconds}">${written}</time> (${at})</p>`;
 }
 
-function due({ units, paidUnits }: Pick<Shown, 'units' | 'paidUnits'>): bigint {
+function due({ units, paidUnits }: Pick<CheckoutView, 'units' | 'paidUnits'>): bigint {
   return units - paidUnits;
 }
 
-function asked({ requested: { amount, currency } }: Shown): string {
+function asked({ requested: { amount, currency } }: CheckoutView): string {
   return shownAmount(amount, currency);
 }
 
-function coins({ coin }: Shown, units: bigint): string {
+function coins({ coin }: CheckoutView, units: bigint): string {
   return shownAmount(formatCoins(units, coin), coin.code);
 }
 

@@ -1,17 +1,17 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Clock, PaymentMethods } from '#application';
-import { NotFound } from '../edge/errors/errors.ts';
-import { BooksReader } from '../edge/reading/read-model-reader.ts';
+import { NotFoundError } from '../edge/errors/errors.ts';
+import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { Operation } from '../openapi/operation.ts';
-import { CHECKOUT_HEADERS, checkoutPage } from './checkout-page.ts';
+import { CHECKOUT_HEADERS, renderCheckoutPage } from './checkout-page.ts';
 import * as operations from './topups.operations.ts';
 import { TOPUP_ID } from './topups-wire.ts';
 
 @Controller('topup')
 export class CheckoutController {
   constructor(
-    private readonly books: BooksReader,
+    private readonly books: ReadModelReader,
     private readonly offered: PaymentMethods,
     private readonly clock: Clock,
   ) {}
@@ -21,10 +21,10 @@ export class CheckoutController {
   @Operation(operations.getCheckout)
   async checkout(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
     const topup = TOPUP_ID.test(id) ? await this.books.topup(id) : undefined;
-    if (!topup) throw new NotFound('There is no such invoice');
+    if (!topup) throw new NotFoundError('There is no such invoice');
     const displayName = this.offered.displayName(topup.method);
     const coin = this.offered.coin(topup.coin);
     reply.headers(CHECKOUT_HEADERS);
-    return checkoutPage({ ...topup, coin, displayName }, this.clock.now());
+    return renderCheckoutPage({ ...topup, coin, displayName }, this.clock.now());
   }
 }

@@ -4,7 +4,7 @@ import { readPayments } from '#catalogue';
 import type { CoinTerms } from '#domain';
 import { StoreUnavailableError } from '#kernel';
 import { type Answer, type TestAccount, World } from '#testing';
-import { checkoutPage, type Shown } from './checkout-page.ts';
+import { type CheckoutView, renderCheckoutPage } from './checkout-page.ts';
 
 const NOW = '2026-11-20T12:00:00.000Z';
 const LATER = '2026-11-20T12:10:00.000Z';
@@ -13,7 +13,7 @@ const INVOICE = 'lnbcrt10u1pexample';
 const { coins } = readPayments();
 const coinOf = (code: string) => coins.find((each) => each.code === code) as CoinTerms;
 
-const lightning: Shown = {
+const lightning: CheckoutView = {
   topupId: 'AAAAAAAAAAAAAAAAAAAAAA',
   displayName: 'Bitcoin Lightning',
   requested: { amount: '25', currency: 'USD' },
@@ -24,7 +24,7 @@ const lightning: Shown = {
   expiresAt: LATER,
   status: 'New',
 };
-const monero: Shown = {
+const monero: CheckoutView = {
   ...lightning,
   displayName: 'Monero',
   coin: coinOf('XMR'),
@@ -32,7 +32,7 @@ const monero: Shown = {
   destination: { kind: 'address', value: '8AAAAA' },
 };
 
-const pageOf = (changes: Partial<Shown>, of = lightning) => checkoutPage({ ...of, ...changes }, NOW);
+const pageOf = (changes: Partial<CheckoutView>, of = lightning) => renderCheckoutPage({ ...of, ...changes }, NOW);
 const EXPIRED = { status: 'Expired', expiresAt: '2026-11-20T11:00:00.000Z' } as const;
 
 describe('the checkout page of a top-up', () => {

@@ -2,17 +2,17 @@ import { TOPUP_ID_LENGTH } from '#application';
 import type { CoinTerms, Destination, PaymentMethod } from '#domain';
 import { money, toJsonNumber } from '#kernel';
 import type { TopupView } from '#projections';
-import type { PublicAddress } from '../edge/network/public-address.ts';
+import type { PublicBaseUrl } from '../edge/network/public-address.ts';
 
 export const TOPUP_ID = new RegExp(`^[A-Za-z0-9]{${TOPUP_ID_LENGTH}}$`);
 
 /** The page of a top-up. */
-export function checkoutUrl({ url }: PublicAddress, topupId: string): string {
+export function toCheckoutUrl({ url }: PublicBaseUrl, topupId: string): string {
   return `${url}/topup/checkout/${topupId}`;
 }
 
 /** The amount is echoed exactly as it was sent; times are whole Unix seconds. */
-export function head({
+export function toInvoiceHeader({
   topupId,
   requested,
   createdAt,
@@ -28,7 +28,7 @@ export function head({
 }
 
 /** The destination under the names that clients look for. */
-export function whereToPay({ kind, value }: Destination) {
+export function toDestinationFields({ kind, value }: Destination) {
   switch (kind) {
     case 'bolt11':
       return { lightning_invoice: value };
@@ -42,16 +42,16 @@ export function whereToPay({ kind, value }: Destination) {
 }
 
 /** The destination in a form that wallets accept. */
-export function howToPay(destination: Destination, coin: CoinTerms, due: string) {
+export function toPaymentFields(destination: Destination, coin: CoinTerms, due: string) {
   const { kind, value } = destination;
-  const where = whereToPay(destination);
+  const where = toDestinationFields(destination);
   if (kind === 'bolt11') return { ...where, payment_request: value };
-  const uri = kind === 'address' ? paymentUri(value, coin, due) : undefined;
+  const uri = kind === 'address' ? toPaymentUri(value, coin, due) : undefined;
   return uri === undefined ? where : { ...where, payment_uri: uri };
 }
 
 /** An address and the whole coins that are due, as a link for wallets; undefined for a coin without such links. */
-export function paymentUri(address: string, { link }: CoinTerms, due: string): string | undefined {
+export function toPaymentUri(address: string, { link }: CoinTerms, due: string): string | undefined {
   return link && `${link.scheme}:${address}?${new URLSearchParams({ [link.amount]: due, ...link.parameters })}`;
 }
 
@@ -59,7 +59,7 @@ function seconds(instant: string): number {
   return Math.floor(Date.parse(instant) / 1000);
 }
 
-export function methodWire({ method, displayName, limits, expiryMinutes, bonus }: PaymentMethod) {
+export function toPaymentMethodJson({ method, displayName, limits, expiryMinutes, bonus }: PaymentMethod) {
   const numbers = Object.entries(limits).map(([currency, { min, max }]) => [
     currency,
     { min: toJsonNumber(min), max: toJsonNumber(max) },

@@ -3,32 +3,39 @@ import { CommandBus } from '@nestjs/cqrs';
 import { type Caller, CreateTopup, PaymentMethods, unknownMethodError } from '#application';
 import { formatCoins } from '#domain';
 import { type Cause, toJsonNumber } from '#kernel';
-import { Authenticated, CausedBy } from '../edge/authentication/authenticator.ts';
-import { NotFound } from '../edge/errors/errors.ts';
+import { CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
+import { NotFoundError } from '../edge/errors/errors.ts';
 import { Creation } from '../edge/idempotency/creations.ts';
-import { PublicAddress } from '../edge/network/public-address.ts';
-import { BooksReader } from '../edge/reading/read-model-reader.ts';
+import { PublicBaseUrl } from '../edge/network/public-address.ts';
+import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './topups.operations.ts';
 import { NewTopup } from './topups.requests.ts';
-import { checkoutUrl, head, howToPay, methodWire, TOPUP_ID, whereToPay } from './topups-wire.ts';
+import {
+  TOPUP_ID,
+  toCheckoutUrl,
+  toDestinationFields,
+  toInvoiceHeader,
+  toPaymentFields,
+  toPaymentMethodJson,
+} from './topups-wire.ts';
 
 @Controller('topup')
 export class TopupsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly books: BooksReader,
-    private readonly address: PublicAddress,
+    private readonly books: ReadModelReader,
+    private readonly address: PublicBaseUrl,
     private readonly offered: PaymentMethods,
   ) {}
 
   @Post('create/:method')
   @Creation(operations.createTopup)
   async create(
-    @Authenticated() { accountId }: Caller,
+    @CurrentCaller() { accountId }: Caller,
     @Param('method') method: string,
     @Body() body: NewTopup,
-    @CausedBy() cause: Cause,
+    @RequestCause() cause: Cause,
   ) {
     if (!this.offered.listed.some((each) => each.method === method)) throw unknownMethodError(method);
     const requested = { amount: String(body.amount), currency: body.currency.toUpperCase() };
@@ -38,9 +45,9 @@ export class TopupsController {
     const coin = this.offered.coin(invoice.coin);
     const due = formatCoins(BigInt(invoice.units), coin);
     return {
-      ...head({ topupId, requested, createdAt, expiresAt }),
-      checkout_url: checkoutUrl(this.address, topupId),
-      ...howToPay(destination, coin, due),
+      ...toInvoiceHeader({ topupId, requested, createdAt, expiresAt }),
+      checkout_url: toCheckoutUrl(this.address, topupId),
+      ...toPaymentFields(destination, coin, due),
       crypto_amount_due: toJsonNumber(due),
     };
   }
@@ -50,23 +57,23 @@ export class TopupsController {
   @Operation(operations.getTopup)
   async status(@Param('id') id: string) {
     const topup = TOPUP_ID.test(id) ? await this.books.topup(id) : undefined;
-    if (!topup) throw new NotFound('Invoice not found');
+    if (!topup) throw new NotFoundError('Invoice not found');
     const coin = this.offered.coin(topup.coin);
     const left = topup.units - topup.paidUnits;
     return {
-      ...head(topup),
+      ...toInvoiceHeader(topup),
       status: topup.status,
       payment_method: this.offered.displayName(topup.method),
       amount_paid: toJsonNumber(formatCoins(topup.paidUnits, coin)),
       amount_due: toJsonNumber(formatCoins(left > 0n && topup.status !== 'Settled' ? left : 0n, coin)),
-      ...whereToPay(topup.destination),
+      ...toDestinationFields(topup.destination),
     };
   }
 
   @Get('payment-methods')
   @Operation(operations.listPaymentMethods)
   methods() {
-    const methods = this.offered.listed.map(methodWire);
+    const methods = this.offered.listed.map(toPaymentMethodJson);
     return { status: 'success', success: true, supported_methods: methods, data: methods };
   }
 }

@@ -5,8 +5,8 @@ import { PostgresWorkflowSchedule } from '#eventstore';
 import { PaymentsModule } from '#modules';
 import { TopupsByReference } from '#projections';
 import { EdgeModule } from '../edge/edge.module.ts';
-import { BooksBehind } from '../edge/errors/errors.ts';
-import { BooksReader, WAIT_MS } from '../edge/reading/read-model-reader.ts';
+import { ReadModelLaggingError } from '../edge/errors/errors.ts';
+import { READ_MODEL_WAIT_MS, ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { CardController } from './card.controller.ts';
 import { CheckoutController } from './checkout.controller.ts';
 import { TopupsController } from './topups.controller.ts';
@@ -16,19 +16,22 @@ import { HooksController } from './webhooks.controller.ts';
 @Module({
   imports: [EdgeModule, PaymentsModule],
   controllers: [TopupsController, CardController, CheckoutController, HooksController],
-  providers: [CreateTopupHandler, { provide: TopupPollTrigger, inject: [BooksReader, Clock], useFactory: topupHints }],
+  providers: [
+    CreateTopupHandler,
+    { provide: TopupPollTrigger, inject: [ReadModelReader, Clock], useFactory: topupHints },
+  ],
 })
 export class TopupsModule {}
 
 /** Sagas find what is due in a moment, whichever process they run in. */
-function topupHints({ pool, upToDate }: BooksReader, clock: Clock): TopupPollTrigger {
+function topupHints({ pool, upToDate }: ReadModelReader, clock: Clock): TopupPollTrigger {
   const due = new PostgresWorkflowSchedule(pool);
   const topups = new TopupsByReference(pool, upToDate);
   return {
     async wake(backend, references) {
-      const { ids, complete } = await topups.find(backend, references, WAIT_MS);
+      const { ids, complete } = await topups.find(backend, references, READ_MODEL_WAIT_MS);
       if (ids.size > 0) await due.wake(topupWorkflow.name, [...ids.values()], clock.now());
-      if (!complete) throw new BooksBehind(); // then the back end says it again
+      if (!complete) throw new ReadModelLaggingError(); // then the back end says it again
     },
   };
 }

@@ -1,8 +1,15 @@
-import { json, type OperationNotes } from '../openapi/operation.ts';
+import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { NewCardSession, NewTopup } from './topups.requests.ts';
-import { CardSession, Checkout, PaymentMethods, Received, TopupInvoice, TopupStatusSchema } from './topups.schemas.ts';
+import {
+  CardSession,
+  CheckoutContent,
+  PaymentMethods,
+  TopupInvoice,
+  TopupStatusSchema,
+  WebhookReceivedSchema,
+} from './topups.schemas.ts';
 
-export const createTopup: OperationNotes = {
+export const createTopup: OperationOptions = {
   id: 'createTopup',
   tag: 'Top-ups',
   summary: 'Creates a top-up invoice',
@@ -12,22 +19,22 @@ export const createTopup: OperationNotes = {
   params: { method: { description: 'A payment method', example: 'btc-lightning' } },
   body: NewTopup,
   example: { amount: 5, currency: 'USD' },
-  answer: json(TopupInvoice),
+  answer: jsonContent(TopupInvoice),
   gives: 'invoices',
   errors: [404, 409, 502],
 };
 
-export const getTopup: OperationNotes = {
+export const getTopup: OperationOptions = {
   id: 'getTopup',
   tag: 'Top-ups',
   summary: 'Returns the status of an invoice',
   auth: 'public',
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
-  answer: json(TopupStatusSchema),
+  answer: jsonContent(TopupStatusSchema),
   errors: [404, 503],
 };
 
-export const getCheckout: OperationNotes = {
+export const getCheckout: OperationOptions = {
   id: 'getCheckout',
   tag: 'Top-ups',
   summary: 'Returns the page on which an invoice is paid',
@@ -36,11 +43,11 @@ export const getCheckout: OperationNotes = {
   auth: 'public',
   errorShape: 'page',
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
-  answer: { 'text/html': Checkout },
+  answer: { 'text/html': CheckoutContent },
   errors: [404, 503],
 };
 
-export const createCardSession: OperationNotes = {
+export const createCardSession: OperationOptions = {
   id: 'createCardSession',
   tag: 'Top-ups',
   summary: 'Creates a payment by card',
@@ -50,23 +57,23 @@ export const createCardSession: OperationNotes = {
   payer: 'body',
   body: NewCardSession,
   example: { amount: 25, currency: 'USD' },
-  answer: json(CardSession),
+  answer: jsonContent(CardSession),
   gives: 'invoices',
   errors: [404, 409, 502],
 };
 
-export const getCardPage: OperationNotes = {
+export const getCardPage: OperationOptions = {
   id: 'getCardPage',
   tag: 'Top-ups',
   summary: 'Returns the page on which a payment by card begins',
   description: 'For people: an amount, and a key or the id of the account. It leads to the page of the card processor.',
   auth: 'public',
   errorShape: 'page',
-  answer: { 'text/html': Checkout },
+  answer: { 'text/html': CheckoutContent },
   errors: [404],
 };
 
-export const receivePaymentHook: OperationNotes = {
+export const receivePaymentHook: OperationOptions = {
   id: 'receivePaymentHook',
   tag: 'Top-ups',
   summary: 'Receives a web hook of a back end that takes payments',
@@ -75,14 +82,14 @@ export const receivePaymentHook: OperationNotes = {
   auth: 'public',
   raw: true,
   params: { backend: { description: 'The back end', example: 'btcpay' } },
-  answer: json(Received),
+  answer: jsonContent(WebhookReceivedSchema),
   errors: [401, 404, 413, 503],
 };
 
-export const listPaymentMethods: OperationNotes = {
+export const listPaymentMethods: OperationOptions = {
   id: 'listPaymentMethods',
   tag: 'Top-ups',
   summary: 'Lists the payment methods and their limits',
   auth: 'public',
-  answer: json(PaymentMethods),
+  answer: jsonContent(PaymentMethods),
 };

@@ -1,4 +1,4 @@
-import { named } from '../openapi/operation.ts';
+import { nameSchema } from '../openapi/operation.ts';
 import { array, nullable, object, STRING, seconds, text } from '../openapi/schemas.ts';
 
 const COINS = { type: 'number', minimum: 0 };
@@ -20,7 +20,7 @@ const DESTINATION = {
   payment_page: text('The page to pay on', { format: 'uri' }),
 };
 
-export const TopupInvoice = named(
+export const TopupInvoice = nameSchema(
   'TopupInvoice',
   object(
     {
@@ -35,7 +35,7 @@ export const TopupInvoice = named(
   ),
 );
 
-export const CardSession = named(
+export const CardSession = nameSchema(
   'CardSession',
   object({
     ...HEAD,
@@ -44,7 +44,7 @@ export const CardSession = named(
   }),
 );
 
-export const TopupStatusSchema = named(
+export const TopupStatusSchema = nameSchema(
   'TopupStatus',
   object(
     {
@@ -62,9 +62,9 @@ export const TopupStatusSchema = named(
   ),
 );
 
-export const Received = named('Received', object({ status: { const: 'success' } }));
+export const WebhookReceivedSchema = nameSchema('Received', object({ status: { const: 'success' } }));
 
-const METHOD = named(
+const METHOD = nameSchema(
   'PaymentMethod',
   object({
     method: text('The name to use in the path of a top-up request'),
@@ -83,7 +83,7 @@ const METHOD = named(
   }),
 );
 
-export const PaymentMethods = named(
+export const PaymentMethods = nameSchema(
   'PaymentMethods',
   object({
     status: { const: 'success' },
@@ -93,4 +93,4 @@ export const PaymentMethods = named(
   }),
 );
 
-export const Checkout = text('A page');
+export const CheckoutContent = text('A page');

@@ -1,7 +1,7 @@
 import { Controller, HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { PaymentBackendRegistry, TopupPollTrigger } from '#application';
-import { NotFound, Unauthorized } from '../edge/errors/errors.ts';
+import { NotFoundError, UnauthorizedError } from '../edge/errors/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './topups.operations.ts';
 
@@ -21,9 +21,9 @@ export class HooksController {
   @Operation(operations.receivePaymentHook)
   async receive(@Param('backend') name: string, @Req() { headers, body }: FastifyRequest) {
     const backend = this.backends.named(name);
-    if (!backend?.notified) throw new NotFound('There are no web hooks of such a back end');
+    if (!backend?.notified) throw new NotFoundError('There are no web hooks of such a back end');
     const references = await backend.notified({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
-    if (!references) throw new Unauthorized('The web hook is not signed as it must be');
+    if (!references) throw new UnauthorizedError('The web hook is not signed as it must be');
     if (references.length > 0) await this.hints.wake(name, references);
     return { status: 'success' };
   }

@@ -4,7 +4,7 @@ import { type Charge, type ChargeItem, type DomainEvent, EVENT_SCHEMA } from '#d
 import { type StoredEvent, type Upcaster, upcast } from '#kernel';
 import { someCharge } from '#testing';
 import { Auditor } from './auditor.ts';
-import { reduced, wholeUp } from './fraction.ts';
+import { reduceFraction, roundUpToInteger } from './fraction.ts';
 
 const at = '2026-11-20T12:00:00.000Z';
 const query = { model: 'a/model', type: 'chat_completion', source: 'api', online: false, free: false } as const;
@@ -357,10 +357,10 @@ describe('an auditor of facts of version 1', () => {
 test('fractions are in lowest terms, and rounded up once', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.bigInt({ min: 1n, max: 10n ** 12n }), (over, under) => {
-      const fraction = reduced(over, under);
+      const fraction = reduceFraction(over, under);
       expect(fraction.over * under).toBe(over * fraction.under);
-      expect(wholeUp(fraction)).toBe((over + under - 1n) / under);
+      expect(roundUpToInteger(fraction)).toBe((over + under - 1n) / under);
     }),
   );
-  expect(reduced(6n, 4n)).toEqual({ over: 3n, under: 2n });
+  expect(reduceFraction(6n, 4n)).toEqual({ over: 3n, under: 2n });
 });

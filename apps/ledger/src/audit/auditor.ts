@@ -1,8 +1,14 @@
 import { type DomainEvent, toPostings } from '#domain';
 import { formatUsd, type PicoUsd, type StoredEvent } from '#kernel';
 import { ChallengeAudit } from './challenge-audit.ts';
-import { type Listed, type Reading, readStored, readUpcast, type Sale } from './event-readings.ts';
-import { recomputed } from './recomputed.ts';
+import {
+  type ChargeReading,
+  type Reading,
+  readStoredEvent,
+  readUpcastEvent,
+  type TariffReading,
+} from './event-readings.ts';
+import { recomputeCharge } from './recomputed.ts';
 
 interface OpenHold {
   readonly amount: bigint;
@@ -29,7 +35,7 @@ export class Auditor {
   private readonly openHolds = new Map<string, OpenHold>();
   /** What jobs have paid whose own end has not been seen yet; undefined while their hold is open. */
   private readonly jobs = new Map<string, bigint | undefined>();
-  private readonly priceLists = new Map<string, ReadonlyMap<string, Listed>>();
+  private readonly priceLists = new Map<string, ReadonlyMap<string, TariffReading>>();
   private readonly unnamed: string[] = [];
   private total = 0n;
   private lines = 0;
@@ -44,8 +50,8 @@ export class Auditor {
 
   /** @param today the same fact as the program reads it */
   see(stored: StoredEvent, today: StoredEvent<DomainEvent>): void {
-    const reading = this.read(() => readStored(stored));
-    const upcast = this.read(() => readUpcast(stored, today));
+    const reading = this.read(() => readStoredEvent(stored));
+    const upcast = this.read(() => readUpcastEvent(stored, today));
     if (upcast && printed(upcast) !== printed(reading))
       this.report(`the ${stored.type} at position ${stored.position} says something else once it is upcast`);
     if (reading) {
@@ -179,7 +185,7 @@ export class Auditor {
       this.report(`${stream.replace('-', ' ')} falls below zero at position ${position}`);
   }
 
-  private recompute(holdId: string, { parts, cost, price, priceList }: Sale): void {
+  private recompute(holdId: string, { parts, cost, price, priceList }: ChargeReading): void {
     this.charges++;
     if (parts.some(({ estimated }) => estimated)) this.estimates++;
     const list = this.priceLists.get(priceList);
@@ -187,7 +193,7 @@ export class Auditor {
     if (named.length < parts.length) this.unnamed.push(holdId);
     for (const part of named) {
       const listed = list?.get(keyOf(part));
-      const again = listed && recomputed(part, listed.lines);
+      const again = listed && recomputeCharge(part, listed.lines);
       if (!listed) this.report(`the charge of ${holdId} names price list ${priceList}, which has no ${part.of}`);
       else if (!again) this.report(`the charge of ${holdId} has something of ${part.of} that has no price`);
       else if (again.cost !== part.cost || again.price !== part.price)
@@ -279,7 +285,7 @@ function entryOf(reading: Reading, of: 'customer' | 'challenge'): Entry {
 
 function bookSale(
   book: (account: string, amount: bigint) => void,
-  { parts, price }: Sale,
+  { parts, price }: ChargeReading,
   surface: string,
   charged: bigint,
 ): void {

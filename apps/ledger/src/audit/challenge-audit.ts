@@ -1,7 +1,7 @@
 /** The auditor's judgement of payment challenges: each pays for one request, with what was paid for it and nothing more. */
 
-import type { Offer, Reading } from './event-readings.ts';
-import { reduced } from './fraction.ts';
+import type { ChallengeOffer, Reading } from './event-readings.ts';
+import { reduceFraction } from './fraction.ts';
 
 /** What payments over Lightning are made in: a satoshi, in millisatoshis. */
 const SATOSHI = 1_000n;
@@ -9,7 +9,7 @@ const UNITS_PER_COIN: Readonly<Record<string, bigint>> = { BTC: 100_000_000n * S
 const PICO_USD = 10n ** 12n;
 
 interface Challenge {
-  readonly offer: Offer;
+  readonly offer: ChallengeOffer;
   paid: bigint;
   held: bigint;
   charged: bigint;
@@ -86,7 +86,7 @@ function leftOf({ paid, held, charged, forfeited }: Challenge): bigint {
 }
 
 /** What is asked for is the price in whole satoshis, rounded up, and worth what the rate says. */
-function assertRounded({ coin, units, rate, worth, price }: Offer, wrong: Wrong): void {
+function assertRounded({ coin, units, rate, worth, price }: ChallengeOffer, wrong: Wrong): void {
   const perCoin = UNITS_PER_COIN[coin];
   if (perCoin === undefined) {
     wrong(`is paid in ${coin}`);
@@ -99,7 +99,7 @@ function assertRounded({ coin, units, rate, worth, price }: Offer, wrong: Wrong)
     wrong('asks for something else than its price, rounded up to a satoshi');
 }
 
-function isAsked({ units, worth, owed }: Extract<Reading, { kind: 'payment' }>, offer: Offer): boolean {
+function isAsked({ units, worth, owed }: Extract<Reading, { kind: 'payment' }>, offer: ChallengeOffer): boolean {
   return units === offer.units && worth === offer.worth && owed === offer.price;
 }
 
@@ -110,5 +110,5 @@ function isShare({ units, worth, owed }: Extract<Reading, { kind: 'payment' }>, 
 
 function decimal(text: string) {
   const [whole = '', part = ''] = text.split('.');
-  return reduced(BigInt(whole + part), 10n ** BigInt(part.length));
+  return reduceFraction(BigInt(whole + part), 10n ** BigInt(part.length));
 }

@@ -3,10 +3,10 @@
  * None of this is shared with the code that decides, books and upcasts: a mistake in that shows as a difference.
  */
 import type { StoredEvent } from '#kernel';
-import { type Fraction, reduced } from './fraction.ts';
+import { type Fraction, reduceFraction } from './fraction.ts';
 
 /** What was used of one thing, and the amounts that were charged for it. */
-export interface Part {
+export interface ChargedPart {
   readonly of: string | null;
   /** Sold in its own name, and not as what was asked for. */
   readonly beside: boolean;
@@ -20,8 +20,8 @@ export interface Part {
   readonly price: bigint;
 }
 
-export interface Sale {
-  readonly parts: readonly Part[];
+export interface ChargeReading {
+  readonly parts: readonly ChargedPart[];
   readonly cost: bigint;
   readonly price: bigint;
   readonly priceList: string;
@@ -35,7 +35,7 @@ export interface Line {
   readonly when: Readonly<Record<string, string | { readonly above: number }>>;
 }
 
-export interface Listed {
+export interface TariffReading {
   readonly of: string;
   readonly provider: string;
   readonly creditor: string;
@@ -43,7 +43,7 @@ export interface Listed {
 }
 
 export type Reading =
-  | { readonly kind: 'prices'; readonly version: string; readonly listed: readonly Listed[] }
+  | { readonly kind: 'prices'; readonly version: string; readonly listed: readonly TariffReading[] }
   | {
       readonly kind: 'credit';
       /** Once for each payment, and once for each time that one was taken back. */
@@ -73,10 +73,10 @@ export type Reading =
       readonly held: bigint;
       readonly charged: bigint;
       readonly surface: string;
-      readonly sale: Sale | null;
+      readonly sale: ChargeReading | null;
     }
-  | { readonly kind: 'absorbed'; readonly holdId: string; readonly sale: Sale }
-  | ({ readonly kind: 'offer' } & Offer)
+  | { readonly kind: 'absorbed'; readonly holdId: string; readonly sale: ChargeReading }
+  | ({ readonly kind: 'offer' } & ChallengeOffer)
   /** What was asked for a challenge has come, or something beyond it. */
   | {
       readonly kind: 'payment';
@@ -90,7 +90,7 @@ export type Reading =
   | { readonly kind: 'forfeit'; readonly amount: bigint; readonly at: string };
 
 /** What a payment challenge asks for. */
-export interface Offer {
+export interface ChallengeOffer {
   readonly coin: string;
   readonly units: bigint;
   /** USD for a coin. */
@@ -136,12 +136,12 @@ const READERS: Readonly<Record<string, readonly Reader[]>> = {
 };
 
 /** Undefined for facts that move nothing. @throws Error for a version that the auditor does not know */
-export function readStored({ type, data, metadata }: StoredEvent): Reading | undefined {
+export function readStoredEvent({ type, data, metadata }: StoredEvent): Reading | undefined {
   return readAs(type, metadata.version ?? 1, data);
 }
 
 /** What a fact says that was upcast; undefined where it was stored as it is. */
-export function readUpcast({ metadata }: StoredEvent, today: StoredEvent): Reading | undefined {
+export function readUpcastEvent({ metadata }: StoredEvent, today: StoredEvent): Reading | undefined {
   const latest = READERS[today.type]?.length ?? 1;
   return (metadata.version ?? 1) < latest ? readAs(today.type, latest, today.data) : undefined;
 }
@@ -194,15 +194,15 @@ function unused({ holdId, held, query }: Stored): Reading {
   return { kind: 'end', holdId, held: BigInt(held), charged: 0n, surface: query.type, sale: null };
 }
 
-function settled({ holdId, held, charged, query }: Stored, sale: Sale): Reading {
+function settled({ holdId, held, charged, query }: Stored, sale: ChargeReading): Reading {
   return { kind: 'end', holdId, held: BigInt(held), charged: BigInt(charged), surface: query.type, sale };
 }
 
 /** One part for all calls of the model together, with what the fees leave of the amounts, and one for each fee. */
-function saleV1(charge: Stored, of: string | null): Sale {
+function saleV1(charge: Stored, of: string | null): ChargeReading {
   const { provider, usage, calls = 1, estimated, priceList, fees = [] } = charge;
   const [cost, price] = [BigInt(charge.cost), BigInt(charge.price)];
-  const parts: Part[] = fees.map((fee: Stored) => ({
+  const parts: ChargedPart[] = fees.map((fee: Stored) => ({
     ...part(fee.name, fee.provider, fee.provider, { search: 1 }),
     beside: true,
     cost: BigInt(fee.cost),
@@ -216,7 +216,7 @@ function saleV1(charge: Stored, of: string | null): Sale {
   return { parts: calls === 0 ? parts : [called, ...parts], cost, price, priceList };
 }
 
-function saleV2({ items, cost, price, priceList }: Stored): Sale {
+function saleV2({ items, cost, price, priceList }: Stored): ChargeReading {
   const parts = items.map((item: Stored) => ({
     ...part(item.of, item.provider, item.creditor, item.usage),
     beside: item.beside === true,
@@ -230,7 +230,12 @@ function saleV2({ items, cost, price, priceList }: Stored): Sale {
 }
 
 /** Quantities in one order and without those that are 0, so that what says the same looks the same. */
-function part(of: string | null, provider: string, creditor: string, usage: Readonly<Record<string, number>>): Part {
+function part(
+  of: string | null,
+  provider: string,
+  creditor: string,
+  usage: Readonly<Record<string, number>>,
+): ChargedPart {
   const used = Object.fromEntries(
     Object.entries(usage)
       .filter(([, quantity]) => quantity !== 0)
@@ -247,7 +252,7 @@ function pricesV1({ version, rates, units = [], fees = [] }: Stored): Reading {
 
 const PER_MILLION = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'];
 
-function tokensV1({ model, provider, marginBasisPoints, ...rates }: Stored): Listed {
+function tokensV1({ model, provider, marginBasisPoints, ...rates }: Stored): TariffReading {
   const tokens = PER_MILLION.map((unit) => lineV1(unit, rates[unit], 1_000_000, marginBasisPoints));
   return {
     of: model,
@@ -266,7 +271,7 @@ const MEDIA_V1: Readonly<Record<string, readonly [string, number]>> = {
   '1k_characters': ['character', 1_000],
 };
 
-function mediaV1({ model, provider, unit, amount, variants, marginBasisPoints }: Stored): Listed {
+function mediaV1({ model, provider, unit, amount, variants, marginBasisPoints }: Stored): TariffReading {
   const [counted, per] = MEDIA_V1[unit] ?? [unit, 1];
   const lines = [...variants, { amount, when: {} }].map((each: Stored) => ({
     ...lineV1(counted, each.amount, per, marginBasisPoints),
@@ -275,14 +280,19 @@ function mediaV1({ model, provider, unit, amount, variants, marginBasisPoints }:
   return { of: model, provider, creditor: provider, lines };
 }
 
-function feeV1({ name, provider, cost, price }: Stored): Listed {
-  const line = { unit: 'search', cost: reduced(BigInt(cost), 1n), price: reduced(BigInt(price), 1n), when: {} };
+function feeV1({ name, provider, cost, price }: Stored): TariffReading {
+  const line = {
+    unit: 'search',
+    cost: reduceFraction(BigInt(cost), 1n),
+    price: reduceFraction(BigInt(price), 1n),
+    when: {},
+  };
   return { of: name, provider, creditor: provider, lines: [line] };
 }
 
 function lineV1(unit: string, rate: string, per: number, marginBasisPoints: number): Line {
-  const cost = reduced(BigInt(rate), BigInt(per));
-  const price = reduced(BigInt(rate) * BigInt(marginBasisPoints), BigInt(per) * 10_000n);
+  const cost = reduceFraction(BigInt(rate), BigInt(per));
+  const price = reduceFraction(BigInt(rate) * BigInt(marginBasisPoints), BigInt(per) * 10_000n);
   return { unit, cost, price, when: {} };
 }
 
@@ -297,6 +307,7 @@ function pricesV2({ version, lines }: Stored): Reading {
 }
 
 function lineV2({ unit, per, cost, price, when = {} }: Stored): Line {
-  const each = (amount: string | undefined) => (amount === undefined ? null : reduced(BigInt(amount), BigInt(per)));
+  const each = (amount: string | undefined) =>
+    amount === undefined ? null : reduceFraction(BigInt(amount), BigInt(per));
   return { unit, cost: each(cost), price: each(price), when };
 }

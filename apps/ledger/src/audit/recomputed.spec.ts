@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { ALL_UNITS, calculateCostAndPrice, type Price, type Usage } from '#domain';
-import { recomputed } from './recomputed.ts';
+import { recomputeCharge } from './recomputed.ts';
 
 const prices: readonly Price[] = [
   { unit: 'input', per: 3n, cost: 1n, price: 2n, when: { inputTokens: { above: 10 } } },
@@ -22,7 +22,7 @@ describe('the auditor, who has an arithmetic of his own,', () => {
   test.each(ALL_UNITS)('falls back from %s to the price that the charge fell back to', (unit) => {
     for (const quantity of [5, 11]) {
       const used = { [unit]: quantity };
-      const again = recomputed({ ...PART, used }, lines);
+      const again = recomputeCharge({ ...PART, used }, lines);
       let charged: unknown;
       try {
         charged = calculateCostAndPrice(used, prices);
@@ -47,7 +47,7 @@ describe('the auditor, who has an arithmetic of his own,', () => {
           price: price === undefined ? null : fraction(price, per),
         },
       }));
-      expect(recomputed({ ...PART, used }, listed)).toEqual(calculateCostAndPrice(used, sold));
+      expect(recomputeCharge({ ...PART, used }, listed)).toEqual(calculateCostAndPrice(used, sold));
     },
   );
 });

@@ -1,7 +1,7 @@
 /** The auditor's own arithmetic: what was used, at the prices that were published. */
 
-import type { Line, Part } from './event-readings.ts';
-import { type Fraction, sumOf, wholeUp } from './fraction.ts';
+import type { ChargedPart, Line } from './event-readings.ts';
+import { type Fraction, roundUpToInteger, sumFractions } from './fraction.ts';
 
 /** Units without a price of their own are priced as these. */
 const AS: Readonly<Record<string, string>> = {
@@ -15,7 +15,10 @@ const AS: Readonly<Record<string, string>> = {
 const OF_INPUT = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'imageInput'];
 
 /** Cost and price, each rounded once; undefined when something was used that has no price. */
-export function recomputed(part: Part, lines: readonly Line[]): { cost: bigint; price: bigint } | undefined {
+export function recomputeCharge(
+  part: ChargedPart,
+  lines: readonly Line[],
+): { cost: bigint; price: bigint } | undefined {
   const inputTokens = OF_INPUT.reduce((sum, unit) => sum + (part.used[unit] ?? 0), 0);
   const terms = { inputTokens, ...part.terms };
   const cost = amountOf(part, lines, 'cost', terms);
@@ -25,16 +28,16 @@ export function recomputed(part: Part, lines: readonly Line[]): { cost: bigint; 
 }
 
 type Amount = 'cost' | 'price';
-type Terms = Part['terms'];
+type Terms = ChargedPart['terms'];
 
-function amountOf({ used }: Part, lines: readonly Line[], amount: Amount, terms: Terms): bigint | undefined {
+function amountOf({ used }: ChargedPart, lines: readonly Line[], amount: Amount, terms: Terms): bigint | undefined {
   const amounts: Fraction[] = [];
   for (const [unit, quantity] of Object.entries(used)) {
     const each = eachOf(unit, lines, amount, terms);
     if (!each) return undefined;
     amounts.push({ over: each.over * BigInt(quantity), under: each.under });
   }
-  return wholeUp(sumOf(amounts));
+  return roundUpToInteger(sumFractions(amounts));
 }
 
 /** Nothing for a unit that has only the other amount: what is billed by one unit may be sold by another. */

@@ -2,7 +2,7 @@
 export interface AttestationVerifier {
   /**
    * @param bundle the JSON of `GET /private/attestation` as it came from the gateway, which is not trusted
-   * @throws NotAttested whatever is wrong with it; never another error
+   * @throws AttestationError whatever is wrong with it; never another error
    */
   verify(bundle: unknown): Promise<VerifiedEnclave>;
 }
@@ -34,25 +34,25 @@ export interface EnclaveEvidence {
 }
 
 /** An enclave that proves nothing: no byte of a request is sent to it. */
-export class NotAttested extends Error {
+export class AttestationError extends Error {
   /** @param reason in plain English, for the user of the proxy; of what the bundle says it repeats only what is harmless */
   constructor(
     readonly reason: string,
     options?: ErrorOptions,
   ) {
     super(`The enclave is not attested: ${reason}`, options);
-    this.name = 'NotAttested';
+    this.name = 'AttestationError';
   }
 }
 
 /**
  * What `read` returns. Readers of what a stranger wrote throw many things: each of them becomes the reason.
- * @throws NotAttested
+ * @throws AttestationError
  */
-export function readOrRefuse<T>(reason: string, read: () => T): T {
+export function withAttestationError<T>(reason: string, read: () => T): T {
   try {
     return read();
   } catch (cause) {
-    throw cause instanceof NotAttested ? cause : new NotAttested(reason, { cause });
+    throw cause instanceof AttestationError ? cause : new AttestationError(reason, { cause });
   }
 }

@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { NotAttested, readOrRefuse } from './attestation-verifier.ts';
+import { AttestationError, withAttestationError } from './attestation-verifier.ts';
 
 /** What an enclave shows of itself, in Tinfoil's shape. Nothing in it is believed because it says so. */
 export interface AttestationBundle {
@@ -12,39 +12,42 @@ export interface AttestationBundle {
 const MAX_BUNDLE = 1024 * 1024;
 const MAX_DEPTH = 32;
 
-/** @throws NotAttested for what is no bundle, is too large or nested too deeply */
-export function bundleIn(value: unknown): AttestationBundle {
-  const { enclaveAttestationReport, ...fields } = recordIn(bounded(value), 'the bundle');
-  const { format, body } = recordIn(enclaveAttestationReport, 'enclaveAttestationReport');
+/** @throws AttestationError for what is no bundle, is too large or nested too deeply */
+export function parseBundle(value: unknown): AttestationBundle {
+  const { enclaveAttestationReport, ...fields } = parseBundleObject(bounded(value), 'the bundle');
+  const { format, body } = parseBundleObject(enclaveAttestationReport, 'enclaveAttestationReport');
   return {
-    report: { format: textIn(format, 'the format of the report', 200), body: textIn(body, 'the body of the report') },
+    report: {
+      format: parseBundleText(format, 'the format of the report', 200),
+      body: parseBundleText(body, 'the body of the report'),
+    },
     fields,
   };
 }
 
-export function recordIn(value: unknown, name: string): Readonly<Record<string, unknown>> {
+export function parseBundleObject(value: unknown, name: string): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new NotAttested(`${name} is no object`);
+    throw new AttestationError(`${name} is no object`);
   return value as Readonly<Record<string, unknown>>;
 }
 
-export function textIn(value: unknown, name: string, most = MAX_BUNDLE): string {
-  if (typeof value !== 'string' || value === '') throw new NotAttested(`${name} is missing`);
-  if (value.length > most) throw new NotAttested(`${name} is too long`);
+export function parseBundleText(value: unknown, name: string, most = MAX_BUNDLE): string {
+  if (typeof value !== 'string' || value === '') throw new AttestationError(`${name} is missing`);
+  if (value.length > most) throw new AttestationError(`${name} is too long`);
   return value;
 }
 
-/** @throws NotAttested for anything but the one canonical spelling of at most `most` bytes */
-export function base64In(value: unknown, name: string, most: number): Buffer {
-  const text = textIn(value, name, Math.ceil(most / 3) * 4);
+/** @throws AttestationError for anything but the one canonical spelling of at most `most` bytes */
+export function parseBase64(value: unknown, name: string, most: number): Buffer {
+  const text = parseBundleText(value, name, Math.ceil(most / 3) * 4);
   const bytes = Buffer.from(text, 'base64');
-  if (bytes.toString('base64') !== text) throw new NotAttested(`${name} is not base64`);
+  if (bytes.toString('base64') !== text) throw new AttestationError(`${name} is not base64`);
   return bytes;
 }
 
-/** @throws NotAttested for what is no gzip, or is longer than `most` bytes when it is unpacked */
-export function gunzipped(packed: Uint8Array, name: string, most: number): Buffer {
-  return readOrRefuse(`${name} is not gzip of at most ${most} bytes`, () =>
+/** @throws AttestationError for what is no gzip, or is longer than `most` bytes when it is unpacked */
+export function gunzip(packed: Uint8Array, name: string, most: number): Buffer {
+  return withAttestationError(`${name} is not gzip of at most ${most} bytes`, () =>
     gunzipSync(packed, { maxOutputLength: most }),
   );
 }
@@ -54,7 +57,7 @@ function bounded(value: unknown): unknown {
   let left = MAX_BUNDLE;
   const walk = (part: unknown, depth: number): void => {
     left -= typeof part === 'string' ? part.length + 2 : 1;
-    if (depth > MAX_DEPTH || left < 0) throw new NotAttested('the bundle is too large or nested too deeply');
+    if (depth > MAX_DEPTH || left < 0) throw new AttestationError('the bundle is too large or nested too deeply');
     if (typeof part !== 'object' || part === null) return;
     for (const [name, inner] of Object.entries(part)) {
       left -= name.length;

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { X509Certificate } from '@sigstore/core';
-import { NotAttested } from './attestation-verifier.ts';
-import { textIn } from './bundle.ts';
-import { certificateIn, checkDates, MAX_CERTIFICATE } from './certificate.ts';
+import { AttestationError } from './attestation-verifier.ts';
+import { parseBundleText } from './bundle.ts';
+import { assertValidAt, MAX_CERTIFICATE, parseCertificate } from './certificate.ts';
 
 const NAME = "the enclave's certificate";
 const PEM = /^\s*-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/;
@@ -22,26 +22,26 @@ export interface EnclaveCertificate {
 
 /**
  * @param value PEM; what follows the first certificate is not read
- * @throws NotAttested for what is no certificate, is not valid now, or is not for the domain
+ * @throws AttestationError for what is no certificate, is not valid now, or is not for the domain
  */
-export function enclaveCertificateIn(value: unknown, domain: string, now: Date): EnclaveCertificate {
-  const [, base64] = PEM.exec(textIn(value, NAME, 4 * MAX_CERTIFICATE)) ?? [];
-  if (base64 === undefined) throw new NotAttested(`${NAME} is no PEM`);
-  const certificate = certificateIn(Buffer.from(base64.replaceAll(/\s/g, ''), 'base64'), NAME);
-  checkDates(certificate, now, NAME);
+export function parseEnclaveCertificate(value: unknown, domain: string, now: Date): EnclaveCertificate {
+  const [, base64] = PEM.exec(parseBundleText(value, NAME, 4 * MAX_CERTIFICATE)) ?? [];
+  if (base64 === undefined) throw new AttestationError(`${NAME} is no PEM`);
+  const certificate = parseCertificate(Buffer.from(base64.replaceAll(/\s/g, ''), 'base64'), NAME);
+  assertValidAt(certificate, now, NAME);
   const dnsNames = dnsNamesIn(certificate);
   const parent = domain.slice(domain.indexOf('.') + 1);
   if (!dnsNames.includes(domain) && !dnsNames.includes(`*.${parent}`))
-    throw new NotAttested(`${NAME} is for another domain`);
+    throw new AttestationError(`${NAME} is for another domain`);
   return { keyDigest: createHash('sha256').update(certificate.publicKey).digest(), dnsNames };
 }
 
 /**
  * What Tinfoil puts into names of the certificate: `00<base32>.<label>.<domain>`, `01<base32>.…`, base32 without padding.
  * @returns undefined where there are no such names
- * @throws NotAttested where they are there and cannot be read
+ * @throws AttestationError where they are there and cannot be read
  */
-export function encodedIn(dnsNames: readonly string[], label: string): Buffer | undefined {
+export function decodeDnsNames(dnsNames: readonly string[], label: string): Buffer | undefined {
   const pieces = dnsNames
     .map((name) => name.split('.'))
     .filter(([, second]) => second === label)
@@ -49,7 +49,7 @@ export function encodedIn(dnsNames: readonly string[], label: string): Buffer | 
     .sort();
   if (pieces.length === 0) return undefined;
   if (pieces.some((piece, i) => piece.slice(0, 2) !== String(i).padStart(2, '0'))) {
-    throw new NotAttested(`${NAME} has names that cannot be read`);
+    throw new AttestationError(`${NAME} has names that cannot be read`);
   }
   return base32(pieces.map((piece) => piece.slice(2)).join(''));
 }
@@ -60,7 +60,7 @@ function base32(text: string): Buffer {
   let value = 0;
   for (const letter of text) {
     const index = BASE32.indexOf(letter);
-    if (index < 0) throw new NotAttested(`${NAME} has names that cannot be read`);
+    if (index < 0) throw new AttestationError(`${NAME} has names that cannot be read`);
     value = ((value << 5) | index) & 0xfff;
     bits += 5;
     if (bits < 8) continue;

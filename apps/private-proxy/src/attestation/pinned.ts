@@ -7,7 +7,7 @@ import type { AmdRoot } from './snp/chip-key.ts';
 import type { FirmwareFloor } from './snp/policy.ts';
 
 /** What everything that is proven rests on. */
-export interface Anchors {
+export interface TrustAnchors {
   readonly amd: readonly AmdRoot[];
   readonly floors: readonly FirmwareFloor[];
   readonly sigstore: TrustMaterial;
@@ -15,7 +15,7 @@ export interface Anchors {
 }
 
 /** What this program comes with: no setting and nothing that is sent changes it. Where it is from is in docs/adr/0040. */
-export function pinned(): Anchors {
+export function loadPinnedAnchors(): TrustAnchors {
   return {
     amd: amdRoots,
     floors: firmwareFloors,

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import seeds from '@sigstore/tuf/seeds.json' with { type: 'json' };
-import { NotAttested } from './attestation-verifier.ts';
+import { AttestationError } from './attestation-verifier.ts';
 import sigstoreRoot from './data/sigstore-root.json' with { type: 'json' };
-import { pinned } from './pinned.ts';
-import { releaseIn, signedStatement } from './release.ts';
+import { loadPinnedAnchors } from './pinned.ts';
+import { parseRelease, verifySignedStatement } from './release.ts';
 import vector from './vectors/sigstore-bundle.json' with { type: 'json' };
 
-const { sigstore } = pinned();
+const { sigstore } = loadPinnedAnchors();
 
 /** A text with something else in it: for what is base64, another byte at its start and in its middle. */
 function* otherTexts(text: string): Iterable<string> {
@@ -34,14 +34,14 @@ function* changes(value: unknown, path = ''): Iterable<readonly [path: string, c
 
 function vouchedFor(bundle: unknown): boolean {
   try {
-    return JSON.stringify(signedStatement(bundle, sigstore)) === JSON.stringify(real);
+    return JSON.stringify(verifySignedStatement(bundle, sigstore)) === JSON.stringify(real);
   } catch (error) {
-    if (error instanceof NotAttested) return false;
+    if (error instanceof AttestationError) return false;
     throw error;
   }
 }
 
-const real = signedStatement(vector.bundle, sigstore);
+const real = verifySignedStatement(vector.bundle, sigstore);
 
 test('the pinned root is the one that Sigstore’s own client comes with', () => {
   const { targets } = seeds['https://tuf-repo-cdn.sigstore.dev'];
@@ -59,7 +59,7 @@ test('a real signature of a workflow on GitHub is vouched for by that root, with
 });
 
 test('a real signature is no release where it is for a branch, or another repository’s', () => {
-  const by = (repository: string) => releaseIn(vector.bundle, '', { sigstore, repositories: [repository] });
+  const by = (repository: string) => parseRelease(vector.bundle, '', { sigstore, repositories: [repository] });
   expect(() => by('sigstore/sigstore-js')).toThrow('its release is not signed for a tag');
   expect(() => by('sigstore/sigstore')).toThrow('is not signed by');
 });

@@ -1,8 +1,8 @@
 import { bundleFromJSON, isBundleWithDsseEnvelope } from '@sigstore/bundle';
 import { type SignedEntity, type Signer, type TrustMaterial, toSignedEntity, Verifier } from '@sigstore/verify';
-import { NotAttested, readOrRefuse } from './attestation-verifier.ts';
-import { recordIn, textIn } from './bundle.ts';
-import { checkForm } from './certificate.ts';
+import { AttestationError, withAttestationError } from './attestation-verifier.ts';
+import { parseBundleObject, parseBundleText } from './bundle.ts';
+import { assertCanonicalForm } from './certificate.ts';
 
 /** What a workflow of a GitHub repository signed, by who Sigstore says that it was. */
 export interface SignedStatement {
@@ -18,7 +18,7 @@ export interface SignedStatement {
 }
 
 /** A release of the program that an enclave should run. */
-export interface Release {
+export interface EnclaveRelease {
   readonly repository: string;
   readonly ref: string;
   readonly digest: string;
@@ -43,36 +43,41 @@ const UTF8_STRING = 0x0c;
 /**
  * The release whose signed statement names `digest`, of a repository whose tags are trusted.
  * @param bundle a Sigstore bundle, parsed from JSON
- * @throws NotAttested
+ * @throws AttestationError
  */
-export function releaseIn(
+export function parseRelease(
   bundle: unknown,
   digest: string,
   trusted: { readonly sigstore: TrustMaterial; readonly repositories: readonly string[] },
-): Release {
-  const { statement, ...signer } = signedStatement(bundle, trusted.sigstore);
+): EnclaveRelease {
+  const { statement, ...signer } = verifySignedStatement(bundle, trusted.sigstore);
   const { repository, ref } = taggedSource(signer, trusted.repositories);
   const { _type: type, predicateType, predicate, subject } = statement;
   if (typeof type !== 'string' || !STATEMENT.test(type))
-    throw new NotAttested('its release has a statement of another kind');
-  if (predicateType !== MULTI_PLATFORM) throw new NotAttested('its release says nothing about what it measures');
+    throw new AttestationError('its release has a statement of another kind');
+  if (predicateType !== MULTI_PLATFORM) throw new AttestationError('its release says nothing about what it measures');
   const [named, ...others] = Array.isArray(subject) ? subject : [];
-  const { sha256 } = recordIn(recordIn(named, 'the subject of its release').digest, 'the digest of its release');
-  if (others.length > 0 || sha256 !== digest) throw new NotAttested('its release is another than the bundle names');
-  const measurement = textIn(
-    recordIn(predicate, 'the measurement of its release').snp_measurement,
+  const { sha256 } = parseBundleObject(
+    parseBundleObject(named, 'the subject of its release').digest,
+    'the digest of its release',
+  );
+  if (others.length > 0 || sha256 !== digest)
+    throw new AttestationError('its release is another than the bundle names');
+  const measurement = parseBundleText(
+    parseBundleObject(predicate, 'the measurement of its release').snp_measurement,
     'snp_measurement',
     96,
   );
-  if (!/^[0-9a-f]{96}$/.test(measurement)) throw new NotAttested('the measurement of its release is not 96 hex digits');
+  if (!/^[0-9a-f]{96}$/.test(measurement))
+    throw new AttestationError('the measurement of its release is not 96 hex digits');
   return { repository, ref, digest, measurement };
 }
 
 /**
  * Whatever Sigstore vouches for. Whether its signer may sign releases is yet to be judged.
- * @throws NotAttested
+ * @throws AttestationError
  */
-export function signedStatement(bundle: unknown, sigstore: TrustMaterial): SignedStatement {
+export function verifySignedStatement(bundle: unknown, sigstore: TrustMaterial): SignedStatement {
   const { entity, payload } = entityIn(bundle);
   const { identity } = verified(entity, sigstore);
   const said = (id: string) => {
@@ -89,33 +94,33 @@ export function signedStatement(bundle: unknown, sigstore: TrustMaterial): Signe
 }
 
 function entityIn(value: unknown): { readonly entity: SignedEntity; readonly payload: Buffer } {
-  return readOrRefuse('the signature of its release cannot be read', () => {
-    const bundle = bundleFromJSON(recordIn(value, 'sigstoreBundle'));
-    if (!isBundleWithDsseEnvelope(bundle)) throw new NotAttested('its release has no signed statement');
+  return withAttestationError('the signature of its release cannot be read', () => {
+    const bundle = bundleFromJSON(parseBundleObject(value, 'sigstoreBundle'));
+    if (!isBundleWithDsseEnvelope(bundle)) throw new AttestationError('its release has no signed statement');
     const { payloadType, payload } = bundle.content.dsseEnvelope;
-    if (payloadType !== IN_TOTO) throw new NotAttested('its release has a statement of another kind');
+    if (payloadType !== IN_TOTO) throw new AttestationError('its release has a statement of another kind');
     const { tlogEntries, timestampVerificationData } = bundle.verificationMaterial;
     if (tlogEntries.length > MAX_PROOFS || (timestampVerificationData?.rfc3161Timestamps.length ?? 0) > MAX_PROOFS) {
-      throw new NotAttested('the signature of its release has too many proofs');
+      throw new AttestationError('the signature of its release has too many proofs');
     }
     return { entity: toSignedEntity(bundle), payload };
   });
 }
 
 function verified(entity: SignedEntity, sigstore: TrustMaterial): Signer {
-  if (entity.key.$case !== 'certificate') throw new NotAttested('its release is signed without a certificate');
+  if (entity.key.$case !== 'certificate') throw new AttestationError('its release is signed without a certificate');
   const { certificate } = entity.key;
-  return readOrRefuse('Sigstore does not vouch for the signature of its release', () => {
-    checkForm(certificate, 'the certificate of its release');
+  return withAttestationError('Sigstore does not vouch for the signature of its release', () => {
+    assertCanonicalForm(certificate, 'the certificate of its release');
     return new Verifier(sigstore, THRESHOLDS).verify(entity);
   });
 }
 
 function statementIn(payload: Buffer): Readonly<Record<string, unknown>> {
-  const statement: unknown = readOrRefuse('the statement of its release is no JSON', () =>
+  const statement: unknown = withAttestationError('the statement of its release is no JSON', () =>
     JSON.parse(payload.toString('utf8')),
   );
-  return recordIn(statement, 'the statement of its release');
+  return parseBundleObject(statement, 'the statement of its release');
 }
 
 /** A tag of a trusted repository, built by a workflow of that repository as it is at the tag. */
@@ -125,11 +130,11 @@ function taggedSource(
 ): { readonly repository: string; readonly ref: string } {
   const repository = trusted.find((each) => page === pageOf(each));
   if (issuer !== GITHUB_ACTIONS || repository === undefined) {
-    throw new NotAttested(`its release is not signed by ${trusted.join(' or ')} on GitHub`);
+    throw new AttestationError(`its release is not signed by ${trusted.join(' or ')} on GitHub`);
   }
-  if (!ref?.startsWith('refs/tags/')) throw new NotAttested('its release is not signed for a tag');
+  if (!ref?.startsWith('refs/tags/')) throw new AttestationError('its release is not signed for a tag');
   if (!workflow?.startsWith(`${pageOf(repository)}/.github/workflows/`) || !workflow.endsWith(`@${ref}`)) {
-    throw new NotAttested('its release is signed by a workflow of another place');
+    throw new AttestationError('its release is signed by a workflow of another place');
   }
   return { repository, ref };
 }

@@ -2,15 +2,15 @@ import { generateKeyPairSync } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
 import { AttestedEnclave, der, type EnclaveWish, extension, TestProcessor } from '#testing';
-import { NotAttested } from './attestation-verifier.ts';
-import { type Anchors, pinned } from './pinned.ts';
+import { AttestationError } from './attestation-verifier.ts';
+import { loadPinnedAnchors, type TrustAnchors } from './pinned.ts';
 import { type EnclaveTrust, enclaveVerifier } from './verify-enclaves.ts';
 
 const KEY = Buffer.alloc(32, 0xab);
 const genoa = new TestProcessor();
 const enclave = new AttestedEnclave(KEY, genoa);
-const anchors: Anchors = {
-  ...pinned(), // the floors are the real ones
+const anchors: TrustAnchors = {
+  ...loadPinnedAnchors(), // the floors are the real ones
   amd: [genoa.root],
   sigstore: enclave.sigstore.trust,
   now: () => enclave.now,
@@ -18,12 +18,12 @@ const anchors: Anchors = {
 const trust = { repositories: ['other/first', enclave.repository], allowUnattested: false };
 
 /** What a verifier says of a bundle: `attested`, or why not. */
-async function said(bundle: unknown, { by = trust, on = anchors }: { by?: EnclaveTrust; on?: Anchors } = {}) {
+async function said(bundle: unknown, { by = trust, on = anchors }: { by?: EnclaveTrust; on?: TrustAnchors } = {}) {
   try {
     await enclaveVerifier(by, on).verify(bundle);
     return 'attested';
   } catch (error) {
-    if (!(error instanceof NotAttested)) throw error;
+    if (!(error instanceof AttestationError)) throw error;
     return error.reason;
   }
 }
@@ -130,10 +130,10 @@ test('time counts: nothing is attested before or after what it rests on is valid
 });
 
 test('nothing but what is pinned is trusted: this enclave is a stranger to AMD and to Sigstore', async () => {
-  expect(await said(enclave.bundle(), { on: { ...pinned(), now: anchors.now } })).toContain(
+  expect(await said(enclave.bundle(), { on: { ...loadPinnedAnchors(), now: anchors.now } })).toContain(
     'not issued by AMD for a product',
   );
-  const { sigstore } = pinned();
+  const { sigstore } = loadPinnedAnchors();
   expect(await said(enclave.bundle(), { on: { ...anchors, sigstore } })).toContain('Sigstore does not vouch');
 });
 

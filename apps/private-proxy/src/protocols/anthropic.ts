@@ -15,21 +15,21 @@ import {
   parseMessagesRequest,
   type TypedEvent,
 } from '#application/messages';
-import { bounded, chunksOf } from '../completion-events.ts';
-import type { Exchange } from '../exchanges.ts';
+import { limitSize, parseChunks } from '../completion-events.ts';
+import type { TranslatedExchange } from '../exchanges.ts';
 import { PREFIX } from '../gateway.ts';
-import type { MeantModel } from '../model-names.ts';
+import type { ResolvedPrivateModel } from '../model-names.ts';
 import type { EnclaveAnswer } from '../private-chats.ts';
-import { Failure } from '../proxy-error.ts';
-import type { Face } from './client-protocol.ts';
+import { ProxyError } from '../proxy-error.ts';
+import type { ClientProtocol } from './client-protocol.ts';
 import { enclaveChat } from './enclave-chat.ts';
 
-function error({ status, message, code, param, money }: Failure, request_id: string | null = null) {
+function error({ status, message, code, param, money }: ProxyError, request_id: string | null = null) {
   const details = { error_code: code, ...(param ? { param } : {}), ...money };
   return { type: 'error', error: { type: messageErrorType(status), message, details }, request_id };
 }
 
-export const ANTHROPIC: Face = {
+export const ANTHROPIC_PROTOCOL: ClientProtocol = {
   name: 'anthropic',
   idHeaders: ['x-request-id', 'request-id'],
   error,
@@ -58,22 +58,22 @@ const FIELDS: readonly (readonly [
   ['top_k', (value) => Number.isSafeInteger(value), 'a whole number'],
 ];
 
-/** @throws Failure that names the field that is wrong */
+/** @throws ProxyError that names the field that is wrong */
 export function messagesBody(body: JsonObject): MessagesBody {
   if (!Array.isArray(body.messages) || body.messages.length === 0) {
-    throw new Failure(400, 'messages must be a non-empty array', { param: 'messages' });
+    throw new ProxyError(400, 'messages must be a non-empty array', { param: 'messages' });
   }
   for (const [field, is, must] of FIELDS) {
     const value = body[field] ?? undefined;
-    if (value !== undefined && !is(value)) throw new Failure(400, `${field} must be ${must}`, { param: field });
+    if (value !== undefined && !is(value)) throw new ProxyError(400, `${field} must be ${must}`, { param: field });
   }
   return body as unknown as MessagesBody;
 }
 
-/** @throws Failure for what no enclave serves */
-export function messageExchange(body: JsonObject, model: MeantModel): Exchange {
+/** @throws ProxyError for what no enclave serves */
+export function messageExchange(body: JsonObject, model: ResolvedPrivateModel): TranslatedExchange {
   const asked = messagesBody(body);
-  if (asked.max_tokens === undefined) throw new Failure(400, 'max_tokens is required', { param: 'max_tokens' });
+  if (asked.max_tokens === undefined) throw new ProxyError(400, 'max_tokens is required', { param: 'max_tokens' });
   const { chat, thoughts } = understood(asked);
   const draft = () => new MessageBuilder(randomUUID().replaceAll('-', ''), PREFIX + model.id, thoughts);
   return {
@@ -85,7 +85,7 @@ export function messageExchange(body: JsonObject, model: MeantModel): Exchange {
 }
 
 /** An estimate: it is made here, and nobody hears of it. */
-export async function tokensOf(body: MessagesBody): Promise<number> {
+export async function estimateMessageTokens(body: MessagesBody): Promise<number> {
   const { chat } = understood(body);
   return estimateInputTokens(chat).catch((error) => {
     throw refusalIn(error);
@@ -102,25 +102,25 @@ function understood(body: MessagesBody): ParsedMessagesRequest {
 
 function refusalIn(error: unknown): unknown {
   // Of the stack, by what is nested as deep as no request is.
-  if (error instanceof RangeError) return new Failure(400, 'The body is nested too deeply');
+  if (error instanceof RangeError) return new ProxyError(400, 'The body is nested too deeply');
   if (!(error instanceof InvalidRequestError)) return error;
-  return new Failure(error.status, error.message, error.param ? { param: error.param } : {});
+  return new ProxyError(error.status, error.message, error.param ? { param: error.param } : {});
 }
 
 async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageBuilder): Promise<string> {
   let usage: MessageUsage | undefined;
-  for await (const chunk of chunksOf(bounded(pieces))) {
+  for await (const chunk of parseChunks(limitSize(pieces))) {
     usage = usageIn(chunk.usage) ?? usage;
     draft.accept(chunk);
   }
   return JSON.stringify(draft.finished(usage));
 }
 
-/** @throws Failure when the chat breaks off, after the events that it became: then there is no end */
+/** @throws ProxyError when the chat breaks off, after the events that it became: then there is no end */
 async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageBuilder): AsyncGenerator<string> {
   let usage: MessageUsage | undefined;
   let said = printed(draft.started());
-  for await (const chunk of chunksOf(pieces)) {
+  for await (const chunk of parseChunks(pieces)) {
     usage = usageIn(chunk.usage) ?? usage;
     said += draft.accept(chunk).map(printed).join('');
     if (said !== '') yield said;

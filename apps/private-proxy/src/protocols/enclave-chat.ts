@@ -1,8 +1,8 @@
 /** A message's chat as an enclave takes it: without what only Claude, or a router, understands. */
 
 import { type ChatBody, isJsonObject, type JsonObject } from '#application/messages';
-import type { MeantModel } from '../model-names.ts';
-import { Failure } from '../proxy-error.ts';
+import type { ResolvedPrivateModel } from '../model-names.ts';
+import { ProxyError } from '../proxy-error.ts';
 
 /** What servers of open weights know. How hard to think is not among it: those whose model does not think refuse to hear of it. */
 const FIELDS = [
@@ -18,11 +18,11 @@ const FIELDS = [
 
 /**
  * Agents demand more tokens than there are as a habit, and servers refuse that: such a limit is left out, as it says nothing.
- * @throws Failure for a search of the web, which an enclave cannot make
+ * @throws ProxyError for a search of the web, which an enclave cannot make
  */
 export function enclaveChat(
   chat: ChatBody,
-  { id: model, maxOutput = Number.POSITIVE_INFINITY }: MeantModel,
+  { id: model, maxOutput = Number.POSITIVE_INFINITY }: ResolvedPrivateModel,
 ): JsonObject {
   const { messages, tools, max_completion_tokens: limit } = chat;
   const known = FIELDS.filter((field) => chat[field] !== undefined).map((field) => [field, chat[field]]);
@@ -51,5 +51,5 @@ function contentIn(parts: readonly unknown[], role: unknown): unknown {
 function toolIn(tool: unknown, at: number): JsonObject {
   const { cache_control, ...plain } = tool as JsonObject;
   if (plain.type === 'function') return plain;
-  throw new Failure(400, 'An enclave cannot search the web', { param: `tools[${at}]` });
+  throw new ProxyError(400, 'An enclave cannot search the web', { param: `tools[${at}]` });
 }

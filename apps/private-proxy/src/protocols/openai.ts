@@ -4,11 +4,11 @@
  */
 
 import { formatSseEvent, isJsonObject, type JsonObject } from '#application/messages';
-import { type AnswerEvent, collected, eventsOf } from '../completion-events.ts';
-import type { Exchange } from '../exchanges.ts';
-import type { MeantModel } from '../model-names.ts';
-import { Failure } from '../proxy-error.ts';
-import type { Face } from './client-protocol.ts';
+import { type CompletionEvent, collectCompletion, parseEvents } from '../completion-events.ts';
+import type { TranslatedExchange } from '../exchanges.ts';
+import type { ResolvedPrivateModel } from '../model-names.ts';
+import { ProxyError } from '../proxy-error.ts';
+import type { ClientProtocol } from './client-protocol.ts';
 
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -17,12 +17,12 @@ const TYPES: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 };
 
-function error({ status, message, type, code, param, money: metadata }: Failure) {
+function error({ status, message, type, code, param, money: metadata }: ProxyError) {
   const byStatus = TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'proxy_error');
   return { error: { message, type: type ?? byStatus, param, code, ...(metadata ? { metadata } : {}) } };
 }
 
-export const OPENAI: Face = {
+export const OPENAI_PROTOCOL: ClientProtocol = {
   name: 'openai',
   idHeaders: ['x-request-id'],
   error,
@@ -30,19 +30,20 @@ export const OPENAI: Face = {
   keepAlive: ': waiting\n\n',
 };
 
-/** @throws Failure that names the field that is wrong */
-export function chatExchange(body: JsonObject, { id: model }: MeantModel): Exchange {
+/** @throws ProxyError that names the field that is wrong */
+export function chatExchange(body: JsonObject, { id: model }: ResolvedPrivateModel): TranslatedExchange {
   const { messages, stream, stream_options } = body;
-  if (!Array.isArray(messages)) throw new Failure(400, 'messages must be an array', { param: 'messages' });
-  if (typeof (stream ?? false) !== 'boolean') throw new Failure(400, 'stream must be a boolean', { param: 'stream' });
+  if (!Array.isArray(messages)) throw new ProxyError(400, 'messages must be an array', { param: 'messages' });
+  if (typeof (stream ?? false) !== 'boolean')
+    throw new ProxyError(400, 'stream must be a boolean', { param: 'stream' });
   const options = isJsonObject(stream_options) ? stream_options : {};
   const isHeard = options.include_usage === true ? () => true : isOfAnswer;
   return {
     streams: stream === true,
     chat: { ...body, model, stream: true, stream_options: { ...options, include_usage: true } },
-    whole: async ({ pieces }) => JSON.stringify(await collected(pieces)),
+    whole: async ({ pieces }) => JSON.stringify(await collectCompletion(pieces)),
     async *events({ pieces }) {
-      for await (const events of eventsOf(pieces)) {
+      for await (const events of parseEvents(pieces)) {
         const heard = events.filter(isHeard).map(({ text }) => `${text}\n\n`);
         if (heard.length > 0) yield heard.join('');
       }
@@ -51,6 +52,6 @@ export function chatExchange(body: JsonObject, { id: model }: MeantModel): Excha
 }
 
 /** All but the chunk that has the usage and nothing else: clients that have not asked for it may look for a choice in each. */
-function isOfAnswer({ chunk }: AnswerEvent): boolean {
+function isOfAnswer({ chunk }: CompletionEvent): boolean {
   return !(chunk && isJsonObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0);
 }

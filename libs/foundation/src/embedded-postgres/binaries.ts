@@ -81,7 +81,7 @@ export function dataPath(dir: string, user: User): string {
 }
 
 /** Starts a program of the server as its user, in a working directory. */
-export function spawnIn(cwd: string, user: User, command: readonly string[], stdio: Stdio): ChildProcess {
+export function spawnAsUser(cwd: string, user: User, command: readonly string[], stdio: Stdio): ChildProcess {
   const [file = '', ...args] = command;
   const env = { PATH: process.env.PATH, LC_ALL: 'C', LANG: 'C' };
   return spawn(file, args, { ...user, cwd, env, stdio, detached: true });

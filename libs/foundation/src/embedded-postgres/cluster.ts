@@ -4,10 +4,10 @@ import { existsSync, openSync } from 'node:fs';
 import { chown, link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { StartError } from '../start-error.ts';
-import { type Binaries, dataPath, spawnIn, type User } from './binaries.ts';
+import { type Binaries, dataPath, spawnAsUser, type User } from './binaries.ts';
 
 /** A cluster of databases, as PostgreSQL calls a data directory, and the user of its server. */
-export interface Cluster {
+export interface PostgresCluster {
   readonly dir: string;
   readonly binaries: Binaries;
   readonly user: User;
@@ -35,7 +35,7 @@ export async function readOrCreatePassword(dataDir: string): Promise<string> {
 }
 
 /** Makes the cluster aside and moves it into place, so that a half-made one is never taken for real. */
-export async function initialise({ dir, binaries, user, password }: Cluster): Promise<void> {
+export async function initializeCluster({ dir, binaries, user, password }: PostgresCluster): Promise<void> {
   if (existsSync(dir)) throw new StartError(`${dir} exists and is not a PostgreSQL data directory.`);
   const draft = `${dir}.${randomBytes(6).toString('hex')}`;
   const passwordFile = `${draft}.password`;
@@ -47,7 +47,7 @@ export async function initialise({ dir, binaries, user, password }: Cluster): Pr
     const options = ['--username=postgres', '--auth=scram-sha-256', '--pwfile=/dev/stdin', '--no-instructions'];
     const locale = ['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'];
     const args = ['-D', dataPath(draft, user), ...options, ...locale];
-    const run = spawnIn(draft, user, [binaries.initdb, ...args], [openSync(passwordFile, 'r'), 'ignore', 'pipe']);
+    const run = spawnAsUser(draft, user, [binaries.initdb, ...args], [openSync(passwordFile, 'r'), 'ignore', 'pipe']);
     let complaint = '';
     run.stderr?.on('data', (chunk) => {
       complaint += chunk;

@@ -10,8 +10,17 @@ import type pg from 'pg';
 import { dataDirectory } from '../data-directory.ts';
 import { StartError } from '../start-error.ts';
 import { locateBinaries, unprivilegedUser } from './binaries.ts';
-import { initialise, readOrCreatePassword } from './cluster.ts';
-import { IN_USE, type Joined, joinOrStart, POLL_MS, runs, sleep, stop, urlOf } from './server.ts';
+import { initializeCluster, readOrCreatePassword } from './cluster.ts';
+import {
+  IN_USE,
+  isServerProcess,
+  joinOrStart,
+  POLL_MS,
+  type SharedServer,
+  sleep,
+  stop,
+  toConnectionUrl,
+} from './server.ts';
 
 const DATABASE = 'countinghouse';
 /** Clients that are still connected then are cut off. */
@@ -37,12 +46,12 @@ export async function startEmbeddedPostgres(
     const binaries = await locateBinaries(user);
     const password = await readOrCreatePassword(parent);
     const cluster = { dir, binaries, user, password };
-    if (!existsSync(path.join(dir, 'PG_VERSION'))) await initialise(cluster);
+    if (!existsSync(path.join(dir, 'PG_VERSION'))) await initializeCluster(cluster);
     const server = await joinOrStart(cluster, extraOptions);
     await createDatabase(server.presence, password);
     return {
-      url: urlOf(server, password, DATABASE, DATABASE),
-      isRunning: () => runs(server),
+      url: toConnectionUrl(server, password, DATABASE, DATABASE),
+      isRunning: () => isServerProcess(server),
       close: () => leave(server),
       abandon: () => server.presence.end(),
     };
@@ -63,7 +72,7 @@ async function createDatabase(client: pg.Client, password: string): Promise<void
 }
 
 /** The process that gets the exclusive lock is the last; one that comes now waits for it, and finds the server stopped. */
-async function leave({ presence, ...server }: Joined): Promise<void> {
+async function leave({ presence, ...server }: SharedServer): Promise<void> {
   try {
     await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE]);
     const { rows } = await presence.query('select pg_try_advisory_lock($1) as last', [IN_USE]);

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import pg from 'pg';
 import { StartError } from '../start-error.ts';
-import { dataPath, spawnIn } from './binaries.ts';
-import type { Cluster } from './cluster.ts';
+import { dataPath, spawnAsUser } from './binaries.ts';
+import type { PostgresCluster } from './cluster.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 20_000;
@@ -32,13 +32,13 @@ export interface Server {
   readonly port: number;
 }
 
-export interface Joined extends Server {
+export interface SharedServer extends Server {
   /** Holds the lock that marks the server as in use. */
   readonly presence: pg.Client;
 }
 
 /** Joins the server of a cluster, or starts it when there is none. */
-export async function joinOrStart(cluster: Cluster, extraOptions: readonly string[]): Promise<Joined> {
+export async function joinOrStart(cluster: PostgresCluster, extraOptions: readonly string[]): Promise<SharedServer> {
   const { dir, password } = cluster;
   const log = path.join(dir, '..', 'postgres.log');
   const deadline = performance.now() + START_TIMEOUT_MS;
@@ -48,7 +48,7 @@ export async function joinOrStart(cluster: Cluster, extraOptions: readonly strin
       const server = runningServer(dir);
       const presence = server && (await join(server, password));
       if (presence) return { ...server, presence };
-      if (!server && !(started && runs(started))) {
+      if (!server && !(started && isServerProcess(started))) {
         if (started && !/lock file|shared memory/.test(lastComplaint(log, dir))) break;
         started = await start(cluster, log, extraOptions);
       }
@@ -61,12 +61,16 @@ export async function joinOrStart(cluster: Cluster, extraOptions: readonly strin
   }
 }
 
-async function start({ dir, binaries, user }: Cluster, log: string, extraOptions: readonly string[]): Promise<Server> {
+async function start(
+  { dir, binaries, user }: PostgresCluster,
+  log: string,
+  extraOptions: readonly string[],
+): Promise<Server> {
   const port = await freePort();
   const options = [...SERVER_OPTIONS, `port=${port}`, ...extraOptions].flatMap((option) => ['-c', option]);
   const out = openSync(log, 'w', 0o600);
   const command = [binaries.postgres, '-D', dataPath(dir, user), ...options];
-  const child = spawnIn(dir, user, command, ['ignore', out, out]);
+  const child = spawnAsUser(dir, user, command, ['ignore', out, out]);
   closeSync(out);
   child.unref();
   await once(child, 'spawn');
@@ -79,7 +83,7 @@ function runningServer(dir: string): Server | undefined {
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
   const server = { pid: Number(lines[0]), port: Number(lines[3]) };
   if (!(server.pid > 0 && server.port > 0 && isAlive(server.pid))) return undefined;
-  if (runs(server) && worksIn(dir, server, lines[1])) return server;
+  if (isServerProcess(server) && worksIn(dir, server, lines[1])) return server;
   rmSync(file, { force: true }); // PostgreSQL would take the other process for a server
   return undefined;
 }
@@ -88,7 +92,7 @@ function runningServer(dir: string): Server | undefined {
  * Whether the process is still the server. After a crash of the machine, or of its container, another one may have its
  * id, and a zombie process has no command line.
  */
-export function runs({ pid, port }: Server): boolean {
+export function isServerProcess({ pid, port }: Server): boolean {
   if (!isAlive(pid)) return false;
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(`port=${port}`);
@@ -121,7 +125,7 @@ function isAlive(pid: number): boolean {
 /** A connection that marks the server as in use; undefined while the server accepts none. */
 async function join(server: Server, password: string): Promise<pg.Client | undefined> {
   const client = new pg.Client({
-    connectionString: urlOf(server, password, 'postgres', 'postgres'),
+    connectionString: toConnectionUrl(server, password, 'postgres', 'postgres'),
     application_name: 'countinghouse-presence',
     keepAlive: true,
   });
@@ -140,12 +144,12 @@ async function join(server: Server, password: string): Promise<pg.Client | undef
 }
 
 export async function stop(server: Server): Promise<void> {
-  if (runs(server)) process.kill(server.pid, 'SIGINT');
+  if (isServerProcess(server)) process.kill(server.pid, 'SIGINT');
   const deadline = performance.now() + STOP_TIMEOUT_MS;
-  while (runs(server) && performance.now() < deadline) await sleep(POLL_MS);
+  while (isServerProcess(server) && performance.now() < deadline) await sleep(POLL_MS);
 }
 
-export function urlOf({ port }: Server, password: string, user: string, database: string): string {
+export function toConnectionUrl({ port }: Server, password: string, user: string, database: string): string {
   return `postgres://${user}:${password}@127.0.0.1:${port}/${database}`;
 }
 

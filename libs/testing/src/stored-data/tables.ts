@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { migrate } from '#foundation';
-import { databasesOf } from '../../../../apps/maintenance/src/databases.ts';
+import { listDatabases } from '../../../../apps/maintenance/src/databases.ts';
 import type { TestDatabase } from '../world/test-database.ts';
 import { STORED_DATA } from './fixture.ts';
 
@@ -74,7 +74,7 @@ function fileOf(table: string): string {
  */
 export async function loadTables({ url, superuserUrl }: TestDatabase): Promise<void> {
   const ids = (await readStoredRows(MIGRATIONS)).split('\n').map((row) => row.split('\t')[0]);
-  const migrations = databasesOf(url, undefined)[0]?.migrations ?? [];
+  const migrations = listDatabases(url, undefined)[0]?.migrations ?? [];
   await migrate(
     url,
     migrations.filter(({ id }) => ids.includes(id)),

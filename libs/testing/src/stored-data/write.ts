@@ -12,7 +12,7 @@ import { PostgresSnapshots } from '#eventstore';
 import { fold } from '#kernel';
 import { closeJob } from '../../../../apps/ledger/src/jobs.ts';
 import { createBackup } from '../../../../apps/maintenance/src/create.ts';
-import { databasesOf } from '../../../../apps/maintenance/src/databases.ts';
+import { listDatabases } from '../../../../apps/maintenance/src/databases.ts';
 import { createTestDatabase } from '../world/test-database.ts';
 import { type Received, Wiretap } from '../world/wiretap.ts';
 import { type TestAccount, World } from '../world/world.ts';
@@ -310,7 +310,7 @@ class Writer {
       await writeTables(url);
       const backup = path.join(STORED_DATA, 'backup');
       await rm(backup, { recursive: true, force: true });
-      await createBackup(databasesOf(url, undefined), backup, 'PostgreSQL');
+      await createBackup(listDatabases(url, undefined), backup, 'PostgreSQL');
       await cp(path.join(this.directory, 'files'), path.join(STORED_DATA, 'files'), { recursive: true });
       if ((await this.lastPosition()) === before) return time;
     }

@@ -8,21 +8,21 @@ import { LRUCache } from 'lru-cache';
 import { type Caller, type Clock, type RateLimiter, type Secrets, toAccountIds, toActor } from '#application';
 import { type Cause, createRootCause } from '#kernel';
 import { findKey } from '#projections';
-import type { OperationNotes } from '../../openapi/operation.ts';
-import { InvalidRequest, Unauthorized } from '../errors/errors.ts';
-import type { LookUps } from '../limits/credential-lookups.ts';
-import { countGiven } from '../limits/rate-limited-actions.ts';
-import type { Doors } from '../pay-per-request/pay-per-request-gate.ts';
-import type { BooksReader } from '../reading/read-model-reader.ts';
-import { mostBytesOf } from '../uploads/multipart.ts';
+import type { OperationOptions } from '../../openapi/operation.ts';
+import { BadRequestError, UnauthorizedError } from '../errors/errors.ts';
+import type { CredentialLookups } from '../limits/credential-lookups.ts';
+import { enforceActionLimit } from '../limits/rate-limited-actions.ts';
+import type { PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.ts';
+import type { ReadModelReader } from '../reading/read-model-reader.ts';
+import { getMaxUploadBytes } from '../uploads/multipart.ts';
 
 /** Images and files come inside the JSON. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
 /** Limit of a body that is not paid for. */
 const MAX_SETTINGS_BYTES = 64 * 1024;
 /** Limits of the body of a visitor's request, without files and with: what he is to pay is found by it before he has. */
-export const MAX_VISITOR_BYTES = 64 * 1024;
-export const MAX_VISITOR_UPLOAD_BYTES = 26 * 1024 * 1024;
+export const MAX_ANONYMOUS_BODY_BYTES = 64 * 1024;
+export const MAX_ANONYMOUS_UPLOAD_BYTES = 26 * 1024 * 1024;
 /** Limit of a web hook. */
 const MAX_HOOK_BYTES = 256 * 1024;
 /** Limit of a body that must be read to find the account, or that needs no account. */
@@ -45,17 +45,17 @@ declare module 'fastify' {
     caller: Caller;
   }
   interface FastifyContextConfig {
-    operation?: OperationNotes;
+    operation?: OperationOptions;
   }
 }
 
 /** Hands the caller that was found to a controller. */
-export const Authenticated = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
+export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
   return context.switchToHttp().getRequest<FastifyRequest>().caller;
 });
 
 /** Hands a controller what the facts of its request say about their cause. */
-export const CausedBy = createParamDecorator((_: unknown, context: ExecutionContext): Cause => {
+export const RequestCause = createParamDecorator((_: unknown, context: ExecutionContext): Cause => {
   const { caller, id } = context.switchToHttp().getRequest<FastifyRequest>();
   return createRootCause(caller ? toActor(caller) : ANYBODY, id);
 });
@@ -64,10 +64,10 @@ export const CausedBy = createParamDecorator((_: unknown, context: ExecutionCont
  * Adds a hook to every route that is declared from now on: it finds the caller as the operation says, counts what is given
  * for nothing, and limits the body.
  */
-export function findCallers(
+export function registerAuthentication(
   fastify: FastifyInstance,
   authenticator: Authenticator,
-  doors: Doors,
+  doors: PayPerRequestGate,
   limits: RateLimiter,
 ): void {
   fastify.decorateRequest('caller', undefined as unknown as Caller);
@@ -84,22 +84,22 @@ export function findCallers(
       if (request.visitor) return;
       const caller = await find?.(request);
       if (caller) request.caller = caller;
-      if (operation.gives) await countGiven(limits, operation.gives, request);
+      if (operation.gives) await enforceActionLimit(limits, operation.gives, request);
     };
     if (operation.payer === 'body') route.preHandler = [route.preHandler ?? [], hook].flat();
     else route.preParsing = [route.preParsing ?? [], hook].flat();
   });
 }
 
-function bodyLimitOf({ auth, paid, payer, largeBody, raw, upload, maxBytes }: OperationNotes): number {
+function bodyLimitOf({ auth, paid, payer, largeBody, raw, upload, maxBytes }: OperationOptions): number {
   if (maxBytes !== undefined) return maxBytes;
-  if (upload) return mostBytesOf(upload);
+  if (upload) return getMaxUploadBytes(upload);
   if (raw) return MAX_HOOK_BYTES;
   if (auth === 'public' || auth === 'optional' || payer === 'body') return MAX_UNKNOWN_BYTES;
   return paid || largeBody ? MAX_BODY_BYTES : MAX_SETTINGS_BYTES;
 }
 
-function finderOf(operation: OperationNotes, authenticator: Authenticator) {
+function finderOf(operation: OperationOptions, authenticator: Authenticator) {
   const { auth, paid, payer } = operation;
   const missing = missingFor(operation);
   const creditId = ({ body, query }: FastifyRequest) =>
@@ -121,7 +121,7 @@ function finderOf(operation: OperationNotes, authenticator: Authenticator) {
 type Fields = { readonly credit_id?: unknown } | undefined;
 
 /** What to say to who sends no credential: which ones are taken here. */
-function missingFor({ auth, paid, payer }: OperationNotes): string {
+function missingFor({ auth, paid, payer }: OperationOptions): string {
   const key = '"Authorization: Bearer <API key>" or x-api-key';
   if (auth === 'account') return 'A credential is missing: send the id of the account as x-credit-id';
   if (paid) return `A credential is missing: send ${key}`;
@@ -129,11 +129,11 @@ function missingFor({ auth, paid, payer }: OperationNotes): string {
   return `A credential is missing: send ${key}, or the id of the account as x-credit-id${field}`;
 }
 
-export interface AuthenticatorPorts {
-  readonly books: BooksReader;
+export interface AuthenticatorDependencies {
+  readonly books: ReadModelReader;
   readonly secrets: Secrets;
   readonly clock: Clock;
-  readonly lookUps: LookUps;
+  readonly lookUps: CredentialLookups;
 }
 
 /**
@@ -145,7 +145,7 @@ export class Authenticator {
   private readonly owners = new LRUCache<string, Caller>({ maxSize: REMEMBERED_KEYS, sizeCalculation: () => 1 });
 
   constructor(
-    private readonly ports: AuthenticatorPorts,
+    private readonly ports: AuthenticatorDependencies,
     private readonly creditIdMayPay: boolean,
   ) {}
 
@@ -156,7 +156,7 @@ export class Authenticator {
   async payer(request: FastifyRequest, missing: string): Promise<Caller> {
     const apiKey = apiKeyOf(request);
     if (apiKey === undefined) {
-      if (!this.creditIdMayPay) throw new Unauthorized(request.headers['x-credit-id'] ? NO_PAYER : missing);
+      if (!this.creditIdMayPay) throw new UnauthorizedError(request.headers['x-credit-id'] ? NO_PAYER : missing);
       return this.owner(request, missing);
     }
     const caller = this.owners.get(this.ports.secrets.hash(apiKey)) ?? (await this.verify(request, apiKey));
@@ -170,7 +170,7 @@ export class Authenticator {
     this.owners.set(this.ports.secrets.hash(apiKey), caller);
   }
 
-  /** Returns the reader of what is public: undefined without a credential. @throws Unauthorized when it is wrong */
+  /** Returns the reader of what is public: undefined without a credential. @throws UnauthorizedError when it is wrong */
   async readerIfAny(request: FastifyRequest): Promise<Caller | undefined> {
     const anonymous = apiKeyOf(request) === undefined && request.headers['x-credit-id'] === undefined;
     return anonymous ? undefined : this.reader(request, INVALID_KEY);
@@ -179,7 +179,7 @@ export class Authenticator {
   /**
    * Returns the reader: by an active key, or by the account's id in a header or at `creditId`. Who names the account beside
    * a key of it is the account.
-   * @throws InvalidRequest when the key is another account's
+   * @throws BadRequestError when the key is another account's
    */
   async reader(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
     const apiKey = apiKeyOf(request);
@@ -192,7 +192,7 @@ export class Authenticator {
     throw notItsAccount(field);
   }
 
-  /** @throws Unauthorized when the credential of a payer is not good any more */
+  /** @throws UnauthorizedError when the credential of a payer is not good any more */
   async mayRead(request: FastifyRequest): Promise<void> {
     const apiKey = apiKeyOf(request);
     if (apiKey === undefined) await this.owner(request, INVALID_ACCOUNT);
@@ -211,7 +211,7 @@ export class Authenticator {
 
   private async accountOf(ids: readonly string[]): Promise<Caller> {
     for (const accountId of ids) if (await this.ports.books.knows(accountId)) return { accountId, keyId: null };
-    throw new Unauthorized(INVALID_ACCOUNT);
+    throw new UnauthorizedError(INVALID_ACCOUNT);
   }
 
   private isAccountOf({ accountId }: Caller, named: unknown): boolean {
@@ -219,7 +219,7 @@ export class Authenticator {
     return toAccountIds(named.toLowerCase(), this.ports.secrets).includes(accountId);
   }
 
-  /** The id of an account's key, by its secret; undefined when the account has no such key. @throws BooksBehind, BooksIncomplete */
+  /** The id of an account's key, by its secret; undefined when the account has no such key. @throws ReadModelLaggingError, ReadModelIncompleteError */
   async keyOf(account: string, apiKey: string): Promise<string | undefined> {
     const owner = await this.ports.books.ownerOf(this.ports.secrets.hashes(apiKey));
     return owner?.accountId === account ? owner.keyId : undefined;
@@ -240,15 +240,15 @@ export class Authenticator {
     const known = this.owners.get(hash);
     const owner = await (known ? findKey(books.pool, hashes) : books.ownerOf(hashes, withinMs));
     if (!owner && known) return known;
-    if (!owner || owner.revoked) throw new Unauthorized(INVALID_KEY);
+    if (!owner || owner.revoked) throw new UnauthorizedError(INVALID_KEY);
     if (owner.expireAt !== null && owner.expireAt <= this.ports.clock.now())
-      throw new Unauthorized('The API key has expired');
+      throw new UnauthorizedError('The API key has expired');
     return { accountId: owner.accountId, keyId: owner.keyId };
   }
 }
 
-function notItsAccount(field: string): InvalidRequest {
-  return new InvalidRequest(`${field} is not the account of the API key`, field);
+function notItsAccount(field: string): BadRequestError {
+  return new BadRequestError(`${field} is not the account of the API key`, field);
 }
 
 /** Whether a request carries a key, good or not. */
@@ -259,21 +259,21 @@ export function hasApiKey(request: FastifyRequest): boolean {
 /** The key that a request carries, in any of the headers that clients use. */
 function apiKeyOf({ headers }: FastifyRequest): string | undefined {
   const { authorization: sent = '' } = headers; // some clients send it empty beside another header
-  if (sent.length > MAX_CREDENTIAL) throw new Unauthorized(INVALID_KEY);
+  if (sent.length > MAX_CREDENTIAL) throw new UnauthorizedError(INVALID_KEY);
   const authorization = /^Bearer\s*$/i.test(sent) ? '' : sent;
   const bearer = /^Bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
   if (authorization !== '' && bearer === undefined) {
-    throw new Unauthorized('Authorization must have the form "Bearer <API key>"');
+    throw new UnauthorizedError('Authorization must have the form "Bearer <API key>"');
   }
   const header = headers['x-api-key'] ?? headers['api-key'];
-  if (typeof header === 'string' && header.length > MAX_CREDENTIAL) throw new Unauthorized(INVALID_KEY);
+  if (typeof header === 'string' && header.length > MAX_CREDENTIAL) throw new UnauthorizedError(INVALID_KEY);
   return bearer ?? (typeof header === 'string' ? header : undefined);
 }
 
 /** The `credit_id` that a request names, which need not be that of any account. */
 function claimedCreditId({ headers }: FastifyRequest, missing: string, creditId?: unknown): string {
   const claimed = creditId ?? headers['x-credit-id'];
-  if (claimed === undefined) throw new Unauthorized(missing);
-  if (typeof claimed !== 'string' || !UUID.test(claimed)) throw new Unauthorized(INVALID_ACCOUNT);
+  if (claimed === undefined) throw new UnauthorizedError(missing);
+  if (typeof claimed !== 'string' || !UUID.test(claimed)) throw new UnauthorizedError(INVALID_ACCOUNT);
   return claimed.toLowerCase();
 }

@@ -1,9 +1,9 @@
 /** The one place that writes an error, in the shape that its reader looks for. */
 import type { FastifyRequest } from 'fastify';
 import { messageErrorType } from '#application/messages';
-import { errorPage, pageHeaders } from '../pages/page.ts';
+import { getPageHeaders, renderErrorPage } from '../pages/page.ts';
 
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly status: number;
   readonly message: string;
   readonly type: string;
@@ -30,8 +30,8 @@ interface ErrorObject {
 interface ErrorShape {
   /** What goes with it, where it is not JSON. */
   readonly headers?: Readonly<Record<string, string>>;
-  body(error: ErrorAnswer, requestId?: string): object | string;
-  inEvent(error: ErrorAnswer, requestId?: string): object;
+  body(error: ErrorResponse, requestId?: string): object | string;
+  inEvent(error: ErrorResponse, requestId?: string): object;
 }
 
 const OPENAI = shapeOf(({ status, message, type, kind, code, param = null, details = {} }) => {
@@ -45,22 +45,22 @@ const OPENROUTER = shapeOf(({ status, message, type, kind, param, details = {} }
 });
 
 /** What stands behind `upstream_unavailable` is what Anthropic calls overloaded. */
-export function anthropicType({ status, type }: Pick<ErrorAnswer, 'status' | 'type'>): string {
+export function toAnthropicErrorType({ status, type }: Pick<ErrorResponse, 'status' | 'type'>): string {
   if (type === 'upstream_unavailable') return 'overloaded_error';
   return messageErrorType(status);
 }
 
 /** The same in an event of a stream. Our own word is where its clients look for a narrower one. */
-function inAnthropic(error: ErrorAnswer, request_id: string | null = null) {
+function inAnthropic(error: ErrorResponse, request_id: string | null = null) {
   const { message, code, param, details: more } = error;
   const details = { error_code: code, ...(param ? { param } : {}), ...more };
-  return { type: 'error', error: { type: anthropicType(error), message, details }, request_id };
+  return { type: 'error', error: { type: toAnthropicErrorType(error), message, details }, request_id };
 }
 
 const ANTHROPIC: ErrorShape = { body: inAnthropic, inEvent: inAnthropic };
 
 /** For people. */
-const PAGE: ErrorShape = { headers: pageHeaders(), body: errorPage, inEvent: OPENAI.inEvent };
+const PAGE: ErrorShape = { headers: getPageHeaders(), body: renderErrorPage, inEvent: OPENAI.inEvent };
 
 const SHAPES = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHROPIC, page: PAGE } as const;
 
@@ -73,7 +73,7 @@ const OPENROUTER_SDK = /@openrouter\/sdk/;
 export const DEFAULT_SHAPE: ErrorShape = OPENAI;
 
 /** The shape for the client of a request: that of the protocol of its route, where it has one of its own. */
-export function shapeFor({ headers, routeOptions }: FastifyRequest): ErrorShape {
+export function selectErrorFormat({ headers, routeOptions }: FastifyRequest): ErrorShape {
   const ofRoute = routeOptions?.config?.operation?.errorShape;
   if (ofRoute) return SHAPES[ofRoute];
   return OPENROUTER_SDK.test(headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_SHAPE;
@@ -84,6 +84,6 @@ function inSpecification(status: number, error: ErrorObject) {
   return { status: 'error', statusCode: status, message: error.message, error };
 }
 
-function shapeOf(body: (error: ErrorAnswer) => { readonly error: ErrorObject }): ErrorShape {
+function shapeOf(body: (error: ErrorResponse) => { readonly error: ErrorObject }): ErrorShape {
   return { body, inEvent: (error) => body(error).error };
 }

@@ -14,21 +14,21 @@ import {
 import type { RejectionCode } from '#domain';
 import type { Log } from '#foundation';
 import { Rejection, StoreUnavailableError, UnknownEventError } from '#kernel';
-import { type ErrorAnswer, shapeFor } from './error-formats.ts';
+import { type ErrorResponse, selectErrorFormat } from './error-formats.ts';
 
 /** No valid credential came with a request. */
-export class Unauthorized extends Error {
-  override readonly name = 'Unauthorized';
+export class UnauthorizedError extends Error {
+  override readonly name = 'UnauthorizedError';
 }
 
 /** There is nothing of this id that the caller may see. */
-export class NotFound extends Error {
-  override readonly name = 'NotFound';
+export class NotFoundError extends Error {
+  override readonly name = 'NotFoundError';
 }
 
 /** A request is invalid for its endpoint. */
-export class InvalidRequest extends Error {
-  override readonly name = 'InvalidRequest';
+export class BadRequestError extends Error {
+  override readonly name = 'BadRequestError';
   readonly param: string | null;
 
   constructor(message: string, param: string | null = null) {
@@ -38,43 +38,43 @@ export class InvalidRequest extends Error {
 }
 
 /** A body is of a type or an encoding that is not read here. */
-export class UnsupportedMedia extends Error {
-  override readonly name = 'UnsupportedMedia';
+export class UnsupportedMediaTypeError extends Error {
+  override readonly name = 'UnsupportedMediaTypeError';
   readonly statusCode = 415;
 }
 
 /** A body is larger than its route takes. */
-export class TooLarge extends Error {
-  override readonly name = 'TooLarge';
+export class PayloadTooLargeError extends Error {
+  override readonly name = 'PayloadTooLargeError';
   readonly statusCode = 413;
 }
 
 /** A body does not come. */
-export class TooSlow extends Error {
-  override readonly name = 'TooSlow';
+export class RequestTimeoutError extends Error {
+  override readonly name = 'RequestTimeoutError';
   readonly statusCode = 408;
 }
 
 /** Who asks may not have it, whoever it is. */
-export class Forbidden extends Error {
-  override readonly name = 'Forbidden';
+export class ForbiddenError extends Error {
+  override readonly name = 'ForbiddenError';
   readonly statusCode = 403;
 }
 
 /** A range that a file does not have. */
-export class NoSuchRange extends Error {
-  override readonly name = 'NoSuchRange';
+export class RangeNotSatisfiableError extends Error {
+  override readonly name = 'RangeNotSatisfiableError';
   readonly statusCode = 416;
 }
 
 /** There is no room for it at the moment. */
-export class Busy extends Error {
-  override readonly name = 'Busy';
+export class OverloadedError extends Error {
+  override readonly name = 'OverloadedError';
 }
 
 /** The resource exists, but its read model is too far behind to show it. */
-export class BooksBehind extends Error {
-  override readonly name = 'BooksBehind';
+export class ReadModelLaggingError extends Error {
+  override readonly name = 'ReadModelLaggingError';
 
   constructor() {
     super('The books are being brought up to date; ask again in a moment');
@@ -82,8 +82,8 @@ export class BooksBehind extends Error {
 }
 
 /** The read models lack a fact of what is asked for, so what they show of it would be wrong. */
-export class BooksIncomplete extends Error {
-  override readonly name = 'BooksIncomplete';
+export class ReadModelIncompleteError extends Error {
+  override readonly name = 'ReadModelIncompleteError';
 
   constructor() {
     super('The books of this account are incomplete until they have been mended');
@@ -177,7 +177,7 @@ const STATUSES: Readonly<Record<number, Kind>> = {
   503: [503, 'unavailable', 'server'],
 };
 
-export const UNEXPECTED: ErrorAnswer = {
+export const INTERNAL_ERROR: ErrorResponse = {
   status: 500,
   message: 'Internal server error',
   type: 'server_error',
@@ -195,7 +195,7 @@ export const ERROR_KINDS: readonly Kind[] = [
   NOTHING_TO_SERVE,
   ...NOT_THERE.values(),
   ...IDEMPOTENCY_ERROR_TYPES.map((type): Kind => [409, type, 'invalid_request']),
-  [UNEXPECTED.status, UNEXPECTED.type, UNEXPECTED.kind] as const,
+  [INTERNAL_ERROR.status, INTERNAL_ERROR.type, INTERNAL_ERROR.kind] as const,
 ].filter(([status, type, , code], i, all) => {
   const first = all.findIndex((other) => other[0] === status && other[1] === type && other[3] === code);
   return first === i && type !== 'client_disconnected';
@@ -207,7 +207,7 @@ const BUSY_SECONDS = 5;
 /** After which the same payment may be shown again while its request runs. */
 const RUNNING_SECONDS = 2;
 
-function retryAfter({ code, details }: Rejection): Pick<ErrorAnswer, 'retryAfterSeconds'> {
+function retryAfter({ code, details }: Rejection): Pick<ErrorResponse, 'retryAfterSeconds'> {
   if (code === 'challenge_running') return { retryAfterSeconds: RUNNING_SECONDS };
   return details?.until === undefined ? {} : { retryAfterSeconds: secondsTo(details.until) };
 }
@@ -217,7 +217,7 @@ function secondsTo(instant: string): number {
 }
 
 /** The answer to an error; undefined when it is unexpected. */
-export function answerTo(error: unknown): ErrorAnswer | undefined {
+export function toErrorResponse(error: unknown): ErrorResponse | undefined {
   if (error instanceof Rejection) {
     const { code, message, details } = error;
     return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfter(error) });
@@ -233,9 +233,9 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     return answer(FAILURES.rate_limited, message, { retryAfterSeconds });
   }
   if (error instanceof HoldAlreadyExistsError) return answer(CONFLICT, error.message);
-  if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
-  if (error instanceof NotFound) return answer(NOT_FOUND, error.message);
-  if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
+  if (error instanceof UnauthorizedError) return answer(UNAUTHORIZED, error.message);
+  if (error instanceof NotFoundError) return answer(NOT_FOUND, error.message);
+  if (error instanceof BadRequestError) return answer(INVALID, error.message, { param: error.param });
   if (error instanceof IdempotencyConflictError) {
     const { retryAfterSeconds } = error;
     const more = retryAfterSeconds === undefined ? { final: true } : { retryAfterSeconds };
@@ -247,9 +247,9 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     if (status === 422) return answer(UNFIT, message, { param });
     return answer(tooLong ? TOO_LONG : INVALID, message, { param });
   }
-  if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
-  if (error instanceof BooksIncomplete) return answer(BEHIND, error.message);
-  if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
+  if (error instanceof ReadModelLaggingError) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
+  if (error instanceof ReadModelIncompleteError) return answer(BEHIND, error.message);
+  if (error instanceof OverloadedError) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof FileStoreUnavailableError)
     return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof StoreUnavailableError) {
@@ -265,27 +265,28 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (known === undefined) return undefined;
   const { message } = error as Error;
   // Fastify's own words do not say what would be taken.
-  const text = status === 415 && !(error instanceof UnsupportedMedia) ? 'The body must be application/json' : message;
+  const text =
+    status === 415 && !(error instanceof UnsupportedMediaTypeError) ? 'The body must be application/json' : message;
   return answer(known, text);
 }
 
 /** Longer messages quote what they are about: a name, an address, a whole conversation. */
 const MAX_MESSAGE = 1_000;
 
-function answer(kind: Kind, text: string, more: Partial<ErrorAnswer> = {}): ErrorAnswer {
+function answer(kind: Kind, text: string, more: Partial<ErrorResponse> = {}): ErrorResponse {
   const [status, type, word, code = type] = kind;
   const message = text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE).toWellFormed()}…` : text;
   return { status, message, type, kind: word, code, ...more };
 }
 
-function notThere(param: string | null, message: string): ErrorAnswer {
+function notThere(param: string | null, message: string): ErrorResponse {
   return answer(NOT_THERE.get(param) ?? NOTHING_TO_SERVE, message, { param });
 }
 
-export function sendError(reply: FastifyReply, error: ErrorAnswer): void {
+export function sendError(reply: FastifyReply, error: ErrorResponse): void {
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
   if (error.final) reply.header('x-should-retry', 'false');
-  const { headers = {}, ...shape } = shapeFor(reply.request);
+  const { headers = {}, ...shape } = selectErrorFormat(reply.request);
   reply.headers(headers).status(error.status).send(shape.body(error, reply.request.id));
 }
 
@@ -296,12 +297,12 @@ export class ErrorFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<FastifyRequest>();
     const reply = host.switchToHttp().getResponse<FastifyReply>();
-    const expected = answerTo(error);
+    const expected = toErrorResponse(error);
     const about = { request: request.id, method: request.method, path: request.url.split('?')[0] };
     if (!expected) this.log.error({ ...about, err: error }, 'a request failed unexpectedly');
-    else if (expected.status >= 500 && !(error instanceof BooksBehind))
+    else if (expected.status >= 500 && !(error instanceof ReadModelLaggingError))
       // For as long as the read models are late, whoever tries keys would write a line with each.
       this.log.warn({ ...about, err: error }, 'a request failed');
-    if (!reply.sent) sendError(reply, expected ?? UNEXPECTED);
+    if (!reply.sent) sendError(reply, expected ?? INTERNAL_ERROR);
   }
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { DEFAULT_SHAPE } from './error-formats.ts';
-import { answerTo, UNEXPECTED } from './errors.ts';
+import { INTERNAL_ERROR, toErrorResponse } from './errors.ts';
 
 /** So that the answer is read before the connection ends. */
 const LINGER_MS = 3_000;
@@ -21,14 +21,14 @@ const BROKEN: Readonly<Record<string, Refusal>> = {
 };
 
 /** For Fastify's `clientErrorHandler`. */
-export function refuseBroken({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
+export function rejectMalformedRequest({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
   // One that was opened in advance and never used gets no answer: its client would take it for that of its next request.
   if (code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
   refuse(BROKEN[code] ?? NO_HTTP, socket);
 }
 
 /** What Node would answer without a word, or not at all: a tunnel, and an expectation that nobody knows. */
-export function refuseOddities(server: Server): void {
+export function registerUnsupportedRequestHandlers(server: Server): void {
   server.on('connect', (_request, socket) => refuse(NO_PROXY, socket as Socket));
   server.on('checkExpectation', ({ socket }) => refuse(NO_SUCH_EXPECTATION, socket));
 }
@@ -36,7 +36,7 @@ export function refuseOddities(server: Server): void {
 function refuse([status, message]: Refusal, socket: Socket): void {
   if (!socket.writable) return void socket.destroy();
   const requestId = randomUUID();
-  const error = answerTo(Object.assign(new Error(message), { statusCode: status })) ?? UNEXPECTED;
+  const error = toErrorResponse(Object.assign(new Error(message), { statusCode: status })) ?? INTERNAL_ERROR;
   const body = JSON.stringify(DEFAULT_SHAPE.body(error, requestId));
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

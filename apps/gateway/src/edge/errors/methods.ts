@@ -1,6 +1,6 @@
 import { HttpException, MethodNotAllowedException } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Forbidden } from './errors.ts';
+import { ForbiddenError } from './errors.ts';
 
 const UPGRADE_REQUIRED = 426;
 
@@ -30,7 +30,7 @@ function refuseOthers(fastify: FastifyInstance, url: string, allowed: ReadonlySe
       return new HttpException(`This path has no WebSocket, it takes ${allow} only`, UPGRADE_REQUIRED);
     // A signature is good for reading alone, whatever is signed.
     if ((request.query as { readonly sig?: unknown }).sig !== undefined)
-      return new Forbidden('A signed address is for GET and HEAD only');
+      return new ForbiddenError('A signed address is for GET and HEAD only');
     return new MethodNotAllowedException(`This path takes ${allow} only`);
   };
   fastify.route({

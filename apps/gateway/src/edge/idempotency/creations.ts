@@ -8,18 +8,18 @@ import {
 } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { lastValueFrom, type Observable, of } from 'rxjs';
-import { Operation, type OperationNotes } from '../../openapi/operation.ts';
-import { PaidRequests } from './paid-request-handler.ts';
+import { Operation, type OperationOptions } from '../../openapi/operation.ts';
+import { PaidRequestHandler } from './paid-request-handler.ts';
 
 /** An operation that creates something which costs nothing: it is served once for its Idempotency-Key. */
-export function Creation(notes: OperationNotes): MethodDecorator {
+export function Creation(notes: OperationOptions): MethodDecorator {
   return applyDecorators(Operation({ ...notes, creates: true }), UseInterceptors(CreatedOnce));
 }
 
 /** Only these operations have it: with an interceptor Nest makes an observable of each request, which takes 0.1 ms. */
 @Injectable()
 class CreatedOnce implements NestInterceptor {
-  constructor(private readonly requests: PaidRequests) {}
+  constructor(private readonly requests: PaidRequestHandler) {}
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const http = context.switchToHttp();

@@ -13,16 +13,16 @@ import type {
   VerifiedProof,
 } from '#application';
 import type { Authenticator } from '../authentication/authenticator.ts';
-import { InvalidRequest } from '../errors/errors.ts';
-import { networkOf } from '../network/client-addresses.ts';
-import { type Doors, pathOf } from '../pay-per-request/pay-per-request-gate.ts';
-import { Recording, record, WholeAudience } from '../responses/response-recording.ts';
+import { BadRequestError } from '../errors/errors.ts';
+import { toNetwork } from '../network/client-addresses.ts';
+import { normalizePath, type PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.ts';
+import { attachRecording, HttpClientConnection, ResponseRecording } from '../responses/response-recording.ts';
 import { Upload } from '../uploads/upload.ts';
 
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 
 /** The source of a request, as the query history shows it. */
-export function sourceOf({ headers }: FastifyRequest): 'ui' | 'api' {
+export function getQuerySource({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }
 
@@ -36,19 +36,19 @@ interface Serving {
 /** The one key of a payer that pays for one request. */
 const PROOF = 'proof of payment';
 
-export interface PaidRequestPorts {
+export interface PaidRequestDependencies {
   readonly payers: Pick<PayerFactory, 'of' | 'ofChallenge'>;
   readonly idempotency: IdempotencyService;
   readonly authenticator: Authenticator;
   readonly freeUse: FreeModelLimits;
-  readonly doors: Doors;
+  readonly doors: PayPerRequestGate;
 }
 
 /** What all requests begin with that are paid for, or that create something: each is served once for its Idempotency-Key. */
-export class PaidRequests {
+export class PaidRequestHandler {
   private readonly recordings = new Set<Promise<void>>();
 
-  constructor(private readonly ports: PaidRequestPorts) {}
+  constructor(private readonly ports: PaidRequestDependencies) {}
 
   /** Waits until every answer that has ended is kept. */
   async close(): Promise<void> {
@@ -83,7 +83,7 @@ export class PaidRequests {
   private async visited(reply: FastifyReply, job: Serving): Promise<void> {
     const { visitor } = reply.request;
     if (visitor === undefined) throw new Error('a request was let in without a payer');
-    const quote = (payer: Payer) => working(reply, () => job.serve(payer, new WholeAudience(reply)));
+    const quote = (payer: Payer) => working(reply, () => job.serve(payer, new HttpClientConnection(reply)));
     if (!('proof' in visitor)) return this.ports.doors.ask(reply, visitor.why, quote);
     const fault = await this.paidFor(reply, visitor.proof, job);
     if (fault) await this.ports.doors.askAgain(reply, fault, quote);
@@ -124,8 +124,8 @@ export class PaidRequests {
     if ('status' in served) return replay(served, reply);
     if ('ended' in served) this.record(reply, served.ended);
     reply.header('x-generation-id', `gen-${reply.request.id}`);
-    const payer = this.ports.freeUse.payerOf(served.payer, () => networkOf(reply.request.ip));
-    await working(reply, () => job.serve(payer, new WholeAudience(reply)));
+    const payer = this.ports.freeUse.payerOf(served.payer, () => toNetwork(reply.request.ip));
+    await working(reply, () => job.serve(payer, new HttpClientConnection(reply)));
   }
 
   /**
@@ -152,21 +152,21 @@ export class PaidRequests {
 
   private keyed(key: string, { id: requestId, url, body }: FastifyRequest, payer: string): IdempotentRequest {
     if (!PRINTABLE.test(key)) {
-      throw new InvalidRequest('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
+      throw new BadRequestError('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
     }
-    const about = `${pathOf(url)}\n${JSON.stringify(body)}`;
+    const about = `${normalizePath(url)}\n${JSON.stringify(body)}`;
     // Who creates something has just shown a credential that is good.
     const mayRead = async () => {};
     return { payer, key, named: 'Idempotency-Key', about, requestId, mayRead };
   }
 
   private record(reply: FastifyReply, ended: (answer: SavedHttpResponse | undefined) => Promise<void>): void {
-    const recording = new Recording(reply, (answer) => {
+    const recording = new ResponseRecording(reply, (answer) => {
       const kept = ended(answer).finally(() => this.recordings.delete(kept));
       this.recordings.add(kept);
       return kept;
     });
-    record(reply, recording);
+    attachRecording(reply, recording);
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { InvalidRequest } from '../errors/errors.ts';
-import { assertBounded, assertParsable, assertShort } from './body-limits.ts';
+import { BadRequestError } from '../errors/errors.ts';
+import { assertBodyWithinLimits, assertJsonWithinLimits, assertShortParameters } from './body-limits.ts';
 
 const long = 'x'.repeat(24_000_000);
 
@@ -9,10 +9,10 @@ const nested = (levels: number): unknown => (levels === 0 ? [] : [nested(levels 
 
 const refused = (body: unknown) => {
   try {
-    assertBounded(body);
+    assertBodyWithinLimits(body);
     return undefined;
   } catch (error) {
-    if (error instanceof InvalidRequest) return error.param ?? error.message;
+    if (error instanceof BadRequestError) return error.param ?? error.message;
     throw error;
   }
 };
@@ -23,13 +23,13 @@ describe('is refused before it is parsed:', () => {
     ['objects without end', `[${'{},'.repeat(600_000)}{}]`],
     ['lists in lists without end', `${'['.repeat(600_001)}${']'.repeat(600_001)}`],
     ['fields without end', `{${fields}}`],
-  ])('%s', (_, json) => expect(() => assertParsable(json)).toThrow(InvalidRequest));
+  ])('%s', (_, json) => expect(() => assertJsonWithinLimits(json)).toThrow(BadRequestError));
 
   test('but not the longest body that is read', () => {
     const messages = [{ role: 'user', content: 'x: {y}, '.repeat(150_000) }];
     const input = Array.from({ length: 300 }, () => Array(1_000).fill(7));
-    expect(() => assertParsable(JSON.stringify({ messages, input }))).not.toThrow();
-    expect(() => assertParsable(JSON.stringify({ image: long }))).not.toThrow();
+    expect(() => assertJsonWithinLimits(JSON.stringify({ messages, input }))).not.toThrow();
+    expect(() => assertJsonWithinLimits(JSON.stringify({ image: long }))).not.toThrow();
   });
 });
 
@@ -66,9 +66,9 @@ describe('has a limit of its length:', () => {
   });
 
   test('a part of an address', () => {
-    expect(() => assertShort(long, 'id')).toThrow(InvalidRequest);
-    expect(() => assertShort({ model: ['gpt', long] }, '')).toThrow(InvalidRequest);
-    expect(() => assertShort({ model: 'gpt', page: undefined }, '')).not.toThrow();
+    expect(() => assertShortParameters(long, 'id')).toThrow(BadRequestError);
+    expect(() => assertShortParameters({ model: ['gpt', long] }, '')).toThrow(BadRequestError);
+    expect(() => assertShortParameters({ model: 'gpt', page: undefined }, '')).not.toThrow();
   });
 });
 

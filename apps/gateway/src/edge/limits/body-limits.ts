@@ -3,7 +3,7 @@
  * into it, so that no request makes us look up a name of 24 MB. What a model reads is only limited with the whole body.
  */
 import { isWithinJsonLimits, MAX_PARTS } from '#application';
-import { InvalidRequest } from '../errors/errors.ts';
+import { BadRequestError } from '../errors/errors.ts';
 
 /** Nesting of objects and lists. */
 const MAX_DEPTH = 64;
@@ -66,21 +66,21 @@ const CONTENT: ReadonlySet<string> = new Set([
 /** Fields below which everything is content: JSON Schemas, and the arguments of calls. */
 const ALL_CONTENT: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
 
-/** @throws InvalidRequest for JSON with more objects, lists and fields than a body may have, before it is parsed */
-export function assertParsable(json: string): void {
+/** @throws BadRequestError for JSON with more objects, lists and fields than a body may have, before it is parsed */
+export function assertJsonWithinLimits(json: string): void {
   if (!isWithinJsonLimits(json)) throw tooMany('objects, lists and fields', MAX_PARTS);
 }
 
-/** @throws InvalidRequest that names the field */
-export function assertBounded(body: unknown): void {
+/** @throws BadRequestError that names the field */
+export function assertBodyWithinLimits(body: unknown): void {
   if (typeof body === 'object' && body !== null) new Bounds().check(body, '', 1, false);
 }
 
 /** Checks parts of an address: one of them, or all parameters of a query. */
-export function assertShort(value: unknown, name: string): void {
+export function assertShortParameters(value: unknown, name: string): void {
   if (typeof value === 'string' && value.length > MAX_NAME) throw tooLong(name, MAX_NAME);
   if (typeof value === 'object' && value !== null) {
-    for (const [key, each] of Object.entries(value)) assertShort(each, key);
+    for (const [key, each] of Object.entries(value)) assertShortParameters(each, key);
   }
 }
 
@@ -89,7 +89,7 @@ class Bounds {
   private fields = 0;
 
   check(value: object, field: string, depth: number, content: boolean): void {
-    if (depth > MAX_DEPTH) throw new InvalidRequest(`The body must not be nested deeper than ${MAX_DEPTH} levels`);
+    if (depth > MAX_DEPTH) throw new BadRequestError(`The body must not be nested deeper than ${MAX_DEPTH} levels`);
     if (Array.isArray(value)) {
       this.elements += value.length;
       if (this.elements > MAX_ELEMENTS) throw tooMany('elements of lists', MAX_ELEMENTS);
@@ -98,7 +98,7 @@ class Bounds {
       for (const name in value) {
         if (++this.fields > MAX_FIELDS) throw tooMany('fields', MAX_FIELDS);
         if (name.length > MAX_FIELD_NAME)
-          throw new InvalidRequest(`Names of fields must have at most ${MAX_FIELD_NAME} characters`);
+          throw new BadRequestError(`Names of fields must have at most ${MAX_FIELD_NAME} characters`);
         const inside = (value as Record<string, unknown>)[name];
         this.look(inside, name, depth, content || isContent(inside, name));
       }
@@ -125,10 +125,10 @@ function mostOf(field: string): number {
   return CALL_IDS.has(field) ? MAX_CALL_ID : MAX_TEXT;
 }
 
-function tooMany(what: string, most: number): InvalidRequest {
-  return new InvalidRequest(`The body must have at most ${most} ${what}`);
+function tooMany(what: string, most: number): BadRequestError {
+  return new BadRequestError(`The body must have at most ${most} ${what}`);
 }
 
-function tooLong(name: string, most: number): InvalidRequest {
-  return new InvalidRequest(`${name} must have at most ${most} characters`, name);
+function tooLong(name: string, most: number): BadRequestError {
+  return new BadRequestError(`${name} must have at most ${most} characters`, name);
 }

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { type RateLimiter, TooManyRequestsError } from '#application';
 import { StoreUnavailableError } from '#kernel';
-import { BooksBehind, BooksIncomplete, Unauthorized } from '../errors/errors.ts';
-import { LookUps } from './credential-lookups.ts';
+import { ReadModelIncompleteError, ReadModelLaggingError, UnauthorizedError } from '../errors/errors.ts';
+import { CredentialLookups } from './credential-lookups.ts';
 
 const IP = '192.0.2.1';
 
@@ -15,17 +15,17 @@ function limitsOf(most: number, mostMs?: number) {
     },
     isOver: () => counted > most,
   };
-  return new LookUps(limits as Pick<RateLimiter, 'count' | 'isOver'> as RateLimiter, mostMs);
+  return new CredentialLookups(limits as Pick<RateLimiter, 'count' | 'isOver'> as RateLimiter, mostMs);
 }
 
 const failing = (error: Error) => () => Promise.reject(error);
 
-test.each([new BooksBehind(), new BooksIncomplete()])(
+test.each([new ReadModelLaggingError(), new ReadModelIncompleteError()])(
   'a credential that may be good (%s) counts as a wrong one, and is never said to be one too many',
   async (error) => {
     const lookUps = limitsOf(1);
     for (let n = 0; n < 3; n++) await expect(lookUps.make(IP, false, failing(error))).rejects.toBe(error);
-    await expect(lookUps.make(IP, false, failing(new Unauthorized('wrong')))).rejects.toThrow('Too many');
+    await expect(lookUps.make(IP, false, failing(new UnauthorizedError('wrong')))).rejects.toThrow('Too many');
   },
 );
 
@@ -34,16 +34,16 @@ test('who has shown many wrong ones has the read models waited for, but not for 
   const waits: number[] = [];
   const look = async (withinMs: number) => {
     waits.push(withinMs);
-    throw new BooksBehind();
+    throw new ReadModelLaggingError();
   };
-  for (let n = 0; n < 3; n++) await expect(lookUps.make(IP, false, look)).rejects.toThrow(BooksBehind);
+  for (let n = 0; n < 3; n++) await expect(lookUps.make(IP, false, look)).rejects.toThrow(ReadModelLaggingError);
   await lookUps.make(IP, true, async (withinMs) => void waits.push(withinMs)); // it is known here
   expect(waits).toEqual([2_000, 2_000, 200, 2_000]);
 });
 
 test('who has waited for a turn for too long is told so, and is not looked up when it comes', async () => {
   const lookUps = limitsOf(0, 20);
-  await expect(lookUps.make(IP, false, failing(new Unauthorized('wrong')))).rejects.toThrow('Too many');
+  await expect(lookUps.make(IP, false, failing(new UnauthorizedError('wrong')))).rejects.toThrow('Too many');
   const looked: string[] = [];
   const frozen = Promise.withResolvers<void>();
   const look = (name: string, answer: Promise<void>) =>

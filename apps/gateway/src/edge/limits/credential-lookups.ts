@@ -1,8 +1,8 @@
 import { type RateLimiter, TooManyRequestsError } from '#application';
 import { StoreUnavailableError, withStoreTimeout } from '#kernel';
-import { BooksBehind, BooksIncomplete, Unauthorized } from '../errors/errors.ts';
-import { networkOf } from '../network/client-addresses.ts';
-import { WAIT_MS } from '../reading/read-model-reader.ts';
+import { ReadModelIncompleteError, ReadModelLaggingError, UnauthorizedError } from '../errors/errors.ts';
+import { toNetwork } from '../network/client-addresses.ts';
+import { READ_MODEL_WAIT_MS } from '../reading/read-model-reader.ts';
 
 /** Look-ups that wait for their turn. */
 const MOST_WAITING = 100;
@@ -17,7 +17,7 @@ const MOST_MS = 4_500;
  * good ones found, since others may share it: but those that are not known here wait for their turn, one at a time of all
  * such addresses together, and so a flood has one connection to the database and leaves the others to everybody else.
  */
-export class LookUps {
+export class CredentialLookups {
   private last: Promise<unknown> = Promise.resolve();
   private waiting = 0;
 
@@ -33,15 +33,16 @@ export class LookUps {
    *   StoreUnavailableError to who has waited for too long
    */
   async make<T>(ip: string, known: boolean, look: (withinMs: number) => Promise<T>): Promise<T> {
-    const address = networkOf(ip);
+    const address = toNetwork(ip);
     try {
       const waits = !known && this.limits.isOver('wrong credentials of an address', address);
-      return await (waits ? this.inTurn(() => look(IN_TURN_WAIT_MS)) : look(WAIT_MS));
+      return await (waits ? this.inTurn(() => look(IN_TURN_WAIT_MS)) : look(READ_MODEL_WAIT_MS));
     } catch (error) {
       const count = () => this.limits.count('wrong credentials of an address', address);
-      if (error instanceof Unauthorized) await count();
+      if (error instanceof UnauthorizedError) await count();
       // It may be good, so it is not said that it is one too many; but whoever tries many has them wait for their turn.
-      if (error instanceof BooksBehind || error instanceof BooksIncomplete) await count().catch(() => {});
+      if (error instanceof ReadModelLaggingError || error instanceof ReadModelIncompleteError)
+        await count().catch(() => {});
       throw error;
     }
   }

@@ -3,18 +3,22 @@ import pg from 'pg';
 import { FreeModelLimits, RateLimiter, Secrets } from '#application';
 import { abuseLimitMigrations, PostgresRateLimiter } from '#connectors';
 import { Foundation, prepareDatabase } from '#foundation';
-import { Role } from '#modules';
-import { LookUps } from './credential-lookups.ts';
+import { ProcessRole } from '#modules';
+import { CredentialLookups } from './credential-lookups.ts';
 
 const SWEEP_EVERY_MS = 60_000;
 
 export const limitProviders: readonly Provider[] = [
-  { provide: RateLimiter, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openLimits },
-  { provide: LookUps, inject: [RateLimiter], useFactory: (limits: RateLimiter) => new LookUps(limits) },
+  { provide: RateLimiter, inject: [ProcessRole, Foundation, pg.Pool, Secrets], useFactory: openLimits },
+  {
+    provide: CredentialLookups,
+    inject: [RateLimiter],
+    useFactory: (limits: RateLimiter) => new CredentialLookups(limits),
+  },
   { provide: FreeModelLimits, inject: [RateLimiter], useFactory: (limits: RateLimiter) => new FreeModelLimits(limits) },
 ];
 
-async function openLimits(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
+async function openLimits(role: ProcessRole, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
   await prepareDatabase(databaseUrl, abuseLimitMigrations, role.settings.migrate);
   const limits = new PostgresRateLimiter(pool, secrets, role.settings);
   const removeExpired = () =>

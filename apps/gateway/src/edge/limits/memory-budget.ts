@@ -2,11 +2,11 @@
 import type { FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { Streams } from '#application';
-import { Busy } from '../errors/errors.ts';
-import { networkOf } from '../network/client-addresses.ts';
+import { OverloadedError } from '../errors/errors.ts';
+import { toNetwork } from '../network/client-addresses.ts';
 
 /** One of those who share, and how much of all they may have. */
-export interface Sharer {
+export interface MemoryShareholder {
   readonly name: string;
   readonly part: number;
 }
@@ -15,7 +15,7 @@ export interface Sharer {
 const PART_OF_A_PAYER = 1 / 2;
 const PART_OF_A_STRANGER = 1 / 8;
 /** Of all who have not paid yet. */
-const STRANGERS: Sharer = { name: 'strangers', part: 1 / 4 };
+const STRANGERS: MemoryShareholder = { name: 'strangers', part: 1 / 4 };
 
 /** Accounts that are known to have been credited, in each process. */
 const REMEMBERED_ACCOUNTS = 100_000;
@@ -26,7 +26,7 @@ export type IsFunded = (accountId: string) => Promise<boolean>;
 export const IS_FUNDED = Symbol('whether an account was ever credited');
 
 /** Accounts are free. One that has been credited stays so, and is not read again. */
-export function fundedIn({ accounts }: Streams): IsFunded {
+export function createFundedCheck({ accounts }: Streams): IsFunded {
   const funded = new LRUCache<string, true>({ maxSize: REMEMBERED_ACCOUNTS, sizeCalculation: () => 1 });
   return async (accountId) => {
     if (funded.has(accountId)) return true;
@@ -41,18 +41,18 @@ export function fundedIn({ accounts }: Streams): IsFunded {
  * has an account, which costs nothing, or none.
  * @param isFunded whether an account has ever been credited
  */
-export async function sharersOf(
+export async function resolveMemoryShareholders(
   { caller, visitor, ip }: FastifyRequest,
   isFunded: IsFunded,
-): Promise<readonly Sharer[]> {
+): Promise<readonly MemoryShareholder[]> {
   if (visitor && 'proof' in visitor) return [{ name: visitor.proof.challengeId, part: PART_OF_A_PAYER }];
-  if (!caller) return [{ name: networkOf(ip), part: PART_OF_A_STRANGER }, STRANGERS];
+  if (!caller) return [{ name: toNetwork(ip), part: PART_OF_A_STRANGER }, STRANGERS];
   const name = caller.accountId;
   if (await isFunded(name)) return [{ name, part: PART_OF_A_PAYER }];
   return [{ name, part: PART_OF_A_STRANGER }, STRANGERS];
 }
 
-export class Budget {
+export class MemoryBudget {
   taken = 0;
   private readonly bySharer = new Map<string, number>();
 
@@ -62,13 +62,13 @@ export class Budget {
     private readonly refusal: string,
   ) {}
 
-  /** @throws Busy */
-  assertRoom(sharers: readonly Sharer[], amount = 1): void {
-    const isFull = ({ name, part }: Sharer) => (this.bySharer.get(name) ?? 0) + amount > this.max * part;
-    if (this.taken + amount > this.max || sharers.some(isFull)) throw new Busy(this.refusal);
+  /** @throws OverloadedError */
+  assertRoom(sharers: readonly MemoryShareholder[], amount = 1): void {
+    const isFull = ({ name, part }: MemoryShareholder) => (this.bySharer.get(name) ?? 0) + amount > this.max * part;
+    if (this.taken + amount > this.max || sharers.some(isFull)) throw new OverloadedError(this.refusal);
   }
 
-  add(sharers: readonly Sharer[], amount: number): void {
+  add(sharers: readonly MemoryShareholder[], amount: number): void {
     this.taken += amount;
     for (const { name } of sharers) {
       const own = (this.bySharer.get(name) ?? 0) + amount;
@@ -79,15 +79,15 @@ export class Budget {
 }
 
 /** What one request has of it. */
-export class Share {
+export class MemoryShare {
   private amount = 0;
 
   constructor(
-    private readonly budget: Budget,
-    private readonly sharers: readonly Sharer[],
+    private readonly budget: MemoryBudget,
+    private readonly sharers: readonly MemoryShareholder[],
   ) {}
 
-  /** @throws Busy */
+  /** @throws OverloadedError */
   take(amount: number): void {
     this.budget.assertRoom(this.sharers, amount);
     this.budget.add(this.sharers, amount);

@@ -3,20 +3,20 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
-import { answerTo, sendError, UNEXPECTED } from '../errors/errors.ts';
-import { Bodies } from '../validation/body-parser.ts';
+import { INTERNAL_ERROR, sendError, toErrorResponse } from '../errors/errors.ts';
+import { BodyParser } from '../validation/body-parser.ts';
 
 const KIB = 1024;
 const MAX = 1024 * KIB;
 const CHUNKED = undefined;
 
 let server: FastifyInstance;
-let bodies: Bodies;
+let bodies: BodyParser;
 let port: number;
 /** What an operation waits for before it answers. */
 let wait: Promise<unknown>;
 beforeAll(async () => {
-  bodies = new Bodies({ maxBytes: MAX, isFunded: async (accountId) => accountId.startsWith('rich') });
+  bodies = new BodyParser({ maxBytes: MAX, isFunded: async (accountId) => accountId.startsWith('rich') });
   server = fastify();
   bodies.readAt(server);
   server.decorateRequest('caller', null as never);
@@ -29,7 +29,7 @@ beforeAll(async () => {
     route.bodyLimit = MAX;
   });
   bodies.unpackAt(server);
-  server.setErrorHandler((error, _, reply) => sendError(reply, answerTo(error) ?? UNEXPECTED));
+  server.setErrorHandler((error, _, reply) => sendError(reply, toErrorResponse(error) ?? INTERNAL_ERROR));
   server.post('/', { config: { operation: {} as never } }, async ({ body }) => {
     await wait;
     return (body as { readonly text: string }).text.length;

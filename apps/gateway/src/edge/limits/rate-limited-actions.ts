@@ -1,25 +1,29 @@
 /** What operations give for nothing, and by whom it is counted: by the address, and by key and account where there is one. */
 import type { FastifyRequest } from 'fastify';
 import type { RateLimiter } from '#application';
-import { networkOf } from '../network/client-addresses.ts';
+import { toNetwork } from '../network/client-addresses.ts';
 
-export type Given = 'accounts' | 'invoices' | 'wallets' | 'changes';
+export type RateLimitedAction = 'accounts' | 'invoices' | 'wallets' | 'changes';
 
 /** @throws TooManyRequestsError, StoreUnavailableError */
-export async function countGiven(limits: RateLimiter, given: Given, { ip, caller }: FastifyRequest): Promise<void> {
+export async function enforceActionLimit(
+  limits: RateLimiter,
+  given: RateLimitedAction,
+  { ip, caller }: FastifyRequest,
+): Promise<void> {
   switch (given) {
     case 'accounts':
-      return limits.count('accounts of an address', networkOf(ip));
+      return limits.count('accounts of an address', toNetwork(ip));
     case 'changes':
       return limits.count('changes of an account', caller.accountId);
     case 'wallets':
       // Its relays are waited for, and what it is asked to pay at once is an invoice.
       await limits.count('changes of an account', caller.accountId);
-      return limits.count('invoices of an address', networkOf(ip));
+      return limits.count('invoices of an address', toNetwork(ip));
     default:
       // The narrowest first: who is over it uses up nothing of what others share with him.
       if (caller.keyId !== null) await limits.count('invoices of a key', caller.keyId);
       await limits.count('invoices of an account', caller.accountId);
-      return limits.count('invoices of an address', networkOf(ip));
+      return limits.count('invoices of an address', toNetwork(ip));
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { networkOf } from './client-addresses.ts';
+import { toNetwork } from './client-addresses.ts';
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],
@@ -19,5 +19,5 @@ test.each([
   ['', 'elsewhere'],
   [undefined, 'elsewhere'],
 ])('%s counts as %s', (address, network) => {
-  expect(networkOf(address)).toBe(network);
+  expect(toNetwork(address)).toBe(network);
 });

@@ -9,7 +9,7 @@ const GROUPS_OF_A_NETWORK = 4;
  * What counts as one place: an address, or of IPv6 its /64. What is no address, as a proxy may forward it from anybody, is
  * one place together.
  */
-export function networkOf(address: string | undefined): string {
+export function toNetwork(address: string | undefined): string {
   const plain = (address ?? '').replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
   switch (isIP(plain)) {
     case 4:
@@ -31,7 +31,9 @@ function groupsOf(address: string): readonly string[] {
 }
 
 /** Says what place a connection comes from; nothing for one of `proxies`, which come for many. @param proxies addresses and networks */
-export function placesBehind(proxies: readonly string[]): (address: string | undefined) => string | undefined {
+export function createClientAddressResolver(
+  proxies: readonly string[],
+): (address: string | undefined) => string | undefined {
   const known = new BlockList();
   for (const proxy of proxies) {
     const [address = '', bits] = proxy.split('/');
@@ -39,7 +41,7 @@ export function placesBehind(proxies: readonly string[]): (address: string | und
     if (bits === undefined) known.addAddress(address, family);
     else known.addSubnet(address, Number(bits), family);
   }
-  return (address = '') => (known.check(address, familyOf(address)) ? undefined : networkOf(address));
+  return (address = '') => (known.check(address, familyOf(address)) ? undefined : toNetwork(address));
 }
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {

@@ -1,4 +1,4 @@
 /** Where clients reach the API; known once it listens. */
-export class PublicAddress {
+export class PublicBaseUrl {
   url = '';
 }

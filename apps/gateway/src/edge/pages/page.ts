@@ -75,7 +75,7 @@ interface Page {
 }
 
 /** A whole page. Without its script, everything on it works as well. */
-export function page({ title, body, script, head }: Page): string {
+export function renderPage({ title, body, script, head }: Page): string {
   const { text } = html`<!doctype html>
 <html lang="en">
 <head>
@@ -96,7 +96,7 @@ ${script === undefined ? undefined : html`<script>${new Html(script)}</script>`}
 }
 
 /** The headers of a page: nothing but its own style and script may be loaded or run, and nothing is stored or passed on. */
-export function pageHeaders(script?: string): Readonly<Record<string, string>> {
+export function getPageHeaders(script?: string): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
     `style-src ${hashOf(STYLE)}`,
@@ -127,7 +127,7 @@ interface ShownError {
 }
 
 /** An error, for a person. What can pass is tried again by a link. */
-export function errorPage({ status, message, retryAfterSeconds }: ShownError, requestId?: string): string {
+export function renderErrorPage({ status, message, retryAfterSeconds }: ShownError, requestId?: string): string {
   const title = TITLES[status] ?? (status < 500 ? 'This does not work' : 'Something went wrong');
   const again = html`<p class="actions"><a class="button" href="">Try again</a></p>`;
   const body = html`<main>
@@ -137,5 +137,5 @@ export function errorPage({ status, message, retryAfterSeconds }: ShownError, re
 ${retryAfterSeconds === undefined ? undefined : again}
 </main>
 ${requestId === undefined ? undefined : html`<footer>Request ${requestId}</footer>`}`;
-  return page({ title, body });
+  return renderPage({ title, body });
 }

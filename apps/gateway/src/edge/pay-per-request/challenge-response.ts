@@ -1,15 +1,15 @@
 /** How a payment is asked for: `Payment` and L402 side by side, over one invoice, as the clients of both read them. */
 import type { FastifyReply } from 'fastify';
 import type { InvalidProofReason, PaymentChallenge } from '#application';
-import { shapeFor } from '../errors/error-formats.ts';
+import { selectErrorFormat } from '../errors/error-formats.ts';
 
 const PROBLEMS = 'https://paymentauth.org/problems';
 
 /** Why a payment is asked for: there was none, or what was shown is not one for this request. */
-export type WhyAsked = InvalidProofReason | 'no proof';
+export type ChallengeReason = InvalidProofReason | 'no proof';
 
 /** Names of problems are those of the `Payment` scheme. */
-const WHY: Readonly<Record<WhyAsked, readonly [problem: string, title: string, detail: string]>> = {
+const WHY: Readonly<Record<ChallengeReason, readonly [problem: string, title: string, detail: string]>> = {
   'no proof': [
     'payment-required',
     'Payment required',
@@ -29,11 +29,11 @@ const WHY: Readonly<Record<WhyAsked, readonly [problem: string, title: string, d
 };
 
 /** Asks for a payment. */
-export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, why: WhyAsked): void {
+export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, why: ChallengeReason): void {
   const [problem, title, detail] = WHY[why];
   const { request } = reply;
   const error = { status: 402, message: `${title}: ${detail}`, type: 'payment_required', kind: 'payment_required' };
-  const shape = shapeFor(request).body({ ...error, code: 'payment_required' }, request.id);
+  const shape = selectErrorFormat(request).body({ ...error, code: 'payment_required' }, request.id);
   const body = {
     ...(shape as object),
     ...{ type: `${PROBLEMS}/${problem}`, title, detail, challengeId: challenge.id },

@@ -11,9 +11,9 @@ import {
   Secrets,
   Streams,
 } from '#application';
-import { LookUps } from '../limits/credential-lookups.ts';
-import { PublicAddress } from '../network/public-address.ts';
-import { Doors } from './pay-per-request-gate.ts';
+import { CredentialLookups } from '../limits/credential-lookups.ts';
+import { PublicBaseUrl } from '../network/public-address.ts';
+import { PayPerRequestGate } from './pay-per-request-gate.ts';
 
 export const challengeProviders: readonly Provider[] = [
   { provide: ChallengeTokens, inject: [Secrets], useFactory: (secrets: Secrets) => new ChallengeTokens(secrets) },
@@ -38,18 +38,18 @@ export const challengeProviders: readonly Provider[] = [
     ) => new IssueChallengeHandler({ streams, offered, rates, tokens, secrets, clock }),
   },
   {
-    provide: Doors,
-    inject: [LookUps, CommandBus, PaymentMethods, ProofVerifier, RateLimiter, Secrets, PublicAddress],
+    provide: PayPerRequestGate,
+    inject: [CredentialLookups, CommandBus, PaymentMethods, ProofVerifier, RateLimiter, Secrets, PublicBaseUrl],
     useFactory: (
       ...[lookUps, commands, offered, proofs, limits, secrets, address]: [
-        LookUps,
+        CredentialLookups,
         CommandBus,
         PaymentMethods,
         ProofVerifier,
         RateLimiter,
         Secrets,
-        PublicAddress,
+        PublicBaseUrl,
       ]
-    ) => new Doors({ lookUps, commands, offered, proofs, limits, secrets, address }),
+    ) => new PayPerRequestGate({ lookUps, commands, offered, proofs, limits, secrets, address }),
   },
 ];

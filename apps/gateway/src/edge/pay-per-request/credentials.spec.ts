@@ -1,14 +1,17 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { FastifyRequest } from 'fastify';
-import { shownBy } from './credentials.ts';
+import { parseCredential } from './credentials.ts';
 
 const PREIMAGE = '0f'.repeat(32);
 const ID = 'A'.repeat(43);
 
 function shown(...lines: readonly string[]) {
   const headersDistinct = lines.length > 0 ? { authorization: lines } : {};
-  return shownBy({ headers: { authorization: lines[0] }, raw: { headersDistinct } } as unknown as FastifyRequest);
+  return parseCredential({
+    headers: { authorization: lines[0] },
+    raw: { headersDistinct },
+  } as unknown as FastifyRequest);
 }
 
 const payment = (value: unknown) => `Payment ${Buffer.from(JSON.stringify(value)).toString('base64url')}`;

@@ -19,10 +19,10 @@ const BASE64URL = /^([\w-]*)(={0,2})$/;
 const MEMBERS = ['realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description'] as const;
 
 /** A proof; an account's credential, good or not, beside which no proof counts; or neither, or none that can be read. */
-export type Shown = PresentedProof | 'account' | 'nothing' | 'malformed';
+export type PresentedCredential = PresentedProof | 'account' | 'nothing' | 'malformed';
 
 /** What a request shows. */
-export function shownBy({ headers, raw }: FastifyRequest): Shown {
+export function parseCredential({ headers, raw }: FastifyRequest): PresentedCredential {
   if (ACCOUNT_HEADERS.some((name) => name in headers)) return 'account';
   // Some clients send the same under two names: Node keeps the first in `headers`.
   const lines = raw.headersDistinct.authorization?.flatMap((line) => line.split(BETWEEN)) ?? [];

@@ -21,20 +21,20 @@ import {
 } from '#application';
 import type { RejectionCode } from '#domain';
 import { createRootCause, Rejection } from '#kernel';
-import { InvalidRequest, Unauthorized } from '../errors/errors.ts';
-import type { LookUps } from '../limits/credential-lookups.ts';
-import { networkOf } from '../network/client-addresses.ts';
-import type { PublicAddress } from '../network/public-address.ts';
-import { sendChallenge, type WhyAsked } from './challenge-response.ts';
-import { shownBy } from './credentials.ts';
+import { BadRequestError, UnauthorizedError } from '../errors/errors.ts';
+import type { CredentialLookups } from '../limits/credential-lookups.ts';
+import { toNetwork } from '../network/client-addresses.ts';
+import type { PublicBaseUrl } from '../network/public-address.ts';
+import { type ChallengeReason, sendChallenge } from './challenge-response.ts';
+import { parseCredential } from './credentials.ts';
 
 /** A caller without an account: one that has paid for its request, or one to be asked for a payment, and why. */
-export type Visitor = { readonly proof: VerifiedProof } | { readonly why: WhyAsked };
+export type AnonymousCaller = { readonly proof: VerifiedProof } | { readonly why: ChallengeReason };
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the body of a request is read that comes without an account's credential. */
-    visitor: Visitor | undefined;
+    visitor: AnonymousCaller | undefined;
   }
 }
 
@@ -47,23 +47,23 @@ const FAULTS: Partial<Record<RejectionCode, InvalidProofReason>> = {
 const RETRY_AFTER_SECONDS = 5;
 
 /** Nothing of the kind was asked for, or it was not paid. */
-class WrongProof extends Unauthorized {
+class WrongProof extends UnauthorizedError {
   constructor(readonly fault: InvalidProofReason) {
     super('The proof of payment is not valid');
   }
 }
 
 interface Ports {
-  readonly lookUps: LookUps;
+  readonly lookUps: CredentialLookups;
   readonly commands: CommandBus;
   readonly offered: PaymentMethods;
   readonly proofs: ProofVerifier;
   readonly limits: RateLimiter;
   readonly secrets: Secrets;
-  readonly address: PublicAddress;
+  readonly address: PublicBaseUrl;
 }
 
-export class Doors {
+export class PayPerRequestGate {
   constructor(private readonly ports: Ports) {}
 
   /**
@@ -71,8 +71,8 @@ export class Doors {
    * paid for by the request here.
    * @throws TooManyRequestsError, StoreUnavailableError
    */
-  async visitor(request: FastifyRequest): Promise<Visitor | undefined> {
-    const shown = shownBy(request);
+  async visitor(request: FastifyRequest): Promise<AnonymousCaller | undefined> {
+    const shown = parseCredential(request);
     if (shown === 'account') return undefined;
     const checked =
       typeof shown === 'object' ? await this.looked(request, () => this.ports.proofs.check(shown, this.realm)) : shown;
@@ -84,27 +84,27 @@ export class Doors {
 
   /**
    * Who sends a request with a proof of payment, whatever that was used for; undefined where it has none.
-   * @throws Unauthorized when the proof is not right; TooManyRequestsError
+   * @throws UnauthorizedError when the proof is not right; TooManyRequestsError
    */
-  async prover(request: FastifyRequest): Promise<Visitor | undefined> {
-    const shown = shownBy(request);
+  async prover(request: FastifyRequest): Promise<AnonymousCaller | undefined> {
+    const shown = parseCredential(request);
     if (shown === 'account' || shown === 'nothing') return undefined;
     const known =
       shown === 'malformed' ? shown : await this.looked(request, () => this.ports.proofs.known(shown, this.realm));
     if (typeof known === 'object') return { proof: known };
-    throw new Unauthorized('The proof of payment is not valid');
+    throw new UnauthorizedError('The proof of payment is not valid');
   }
 
   /**
    * Asks for the payment of a request that is known to be well-formed.
    * @param quote serves the request up to where its money is held
    */
-  async ask(reply: FastifyReply, why: WhyAsked, quote: (payer: Payer) => Promise<unknown>): Promise<void> {
+  async ask(reply: FastifyReply, why: ChallengeReason, quote: (payer: Payer) => Promise<unknown>): Promise<void> {
     const { request } = reply;
     const wanted = await wantedBy(quote);
     // What costs nothing is bounded by the account that asks for it.
     if (wanted.query.free)
-      throw new Unauthorized('This costs nothing, and is for accounts: send "Authorization: Bearer <API key>"');
+      throw new UnauthorizedError('This costs nothing, and is for accounts: send "Authorization: Bearer <API key>"');
     await this.ports.limits.count('challenges');
     const { query, price, priceList } = wanted;
     const terms = { query, price, priceList, request: this.digestOf(request), realm: this.realm };
@@ -133,7 +133,7 @@ export class Doors {
    * another boundary. Keyed, so that nobody finds out by it what was asked.
    */
   digestOf({ method, url, body }: FastifyRequest): string {
-    return this.ports.secrets.digest(`request of a payment ${method} ${pathOf(url)}\n${canonical(body)}`);
+    return this.ports.secrets.digest(`request of a payment ${method} ${normalizePath(url)}\n${canonical(body)}`);
   }
 
   /** A proof is a credential: who tries many that pay for nothing has them looked up as other wrong ones are. */
@@ -154,7 +154,7 @@ export class Doors {
   }
 
   private count({ ip }: FastifyRequest): Promise<void> {
-    return this.ports.limits.count('requests without payment of an address', networkOf(ip));
+    return this.ports.limits.count('requests without payment of an address', toNetwork(ip));
   }
 
   private get realm(): string {
@@ -163,7 +163,7 @@ export class Doors {
 }
 
 /** All paths of an endpoint are one, with and without a slash at the end; what the query says stays as it is. */
-export function pathOf(url: string): string {
+export function normalizePath(url: string): string {
   return url.replace(/^\/v1(?=\/)/, '').replace(/^([^?]*)\/(?=\?|$)/, '$1');
 }
 
@@ -181,7 +181,7 @@ function canonical(body: unknown): string {
   try {
     return canonicalize(body) ?? '';
   } catch {
-    throw new InvalidRequest('The body has numbers or text in it that no JSON can have');
+    throw new BadRequestError('The body has numbers or text in it that no JSON can have');
   }
 }
 

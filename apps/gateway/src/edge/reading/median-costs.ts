@@ -1,5 +1,5 @@
 import { type MedianCost, readMedianCosts } from '#projections';
-import type { BooksReader } from './read-model-reader.ts';
+import type { ReadModelReader } from './read-model-reader.ts';
 
 /** Medians move slowly, and the list of models is requested often. */
 const KEPT_MS = 30_000;
@@ -9,7 +9,7 @@ export class MedianCosts {
   private known: Promise<ReadonlyMap<string, MedianCost>> | undefined;
   private readAt = 0;
 
-  constructor(private readonly books: BooksReader) {}
+  constructor(private readonly books: ReadModelReader) {}
 
   /** Empty when the history cannot be read: the list of models does not fail because of it. */
   byModel(): Promise<ReadonlyMap<string, MedianCost>> {

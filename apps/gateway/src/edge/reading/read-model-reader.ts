@@ -19,10 +19,10 @@ import {
   readKeys,
   type TopupView,
 } from '#projections';
-import { BooksBehind, BooksIncomplete } from '../errors/errors.ts';
+import { ReadModelIncompleteError, ReadModelLaggingError } from '../errors/errors.ts';
 
 /** How long an answer waits for the read model it is read from; after that it shows what there is, and a header says so. */
-export const WAIT_MS = 2_000;
+export const READ_MODEL_WAIT_MS = 2_000;
 
 const BEHIND = 'x-books-behind';
 
@@ -30,7 +30,7 @@ const BEHIND = 'x-books-behind';
 type Ending = readonly [stream: string, position: bigint];
 
 /** Reads that see what was written: a read model is asked only once it has applied what is to be seen. */
-export class BooksReader {
+export class ReadModelReader {
   private readonly progress: ProjectionProgress;
   readonly upToDate: FreshnessCheck;
 
@@ -49,23 +49,23 @@ export class BooksReader {
    * @returns false when they do not show it in time
    */
   show(position: bigint, ...projections: string[]): Promise<boolean> {
-    return this.progress.reached(projections, position, WAIT_MS);
+    return this.progress.reached(projections, position, READ_MODEL_WAIT_MS);
   }
 
   /**
    * The owner of a key, by what the keyed hash of its secret may be; undefined when there is no such key. Only for one that is
    * not found it is asked whether the read model shows all there is.
    * @param withinMs how long a read model that is behind is waited for
-   * @throws StoreUnavailableError; BooksBehind, BooksIncomplete when the read model may lack it: who shows a key that exists is never told that it does not
+   * @throws StoreUnavailableError; ReadModelLaggingError, ReadModelIncompleteError when the read model may lack it: who shows a key that exists is never told that it does not
    */
-  async ownerOf(hashes: readonly string[], withinMs = WAIT_MS): Promise<KeyOwner | undefined> {
+  async ownerOf(hashes: readonly string[], withinMs = READ_MODEL_WAIT_MS): Promise<KeyOwner | undefined> {
     const found = await findKey(this.pool, hashes);
     if (found) return found;
     const shown = await this.upToDate.are(['keys'], withinMs);
     const owner = await findKey(this.pool, hashes);
     if (owner) return owner;
-    if (!shown) throw new BooksBehind();
-    if (await this.progress.lacks('keys', 'KeyCreated')) throw new BooksIncomplete();
+    if (!shown) throw new ReadModelLaggingError();
+    if (await this.progress.lacks('keys', 'KeyCreated')) throw new ReadModelIncompleteError();
     return undefined;
   }
 
@@ -91,14 +91,14 @@ export class BooksReader {
 
   /**
    * A key of an account; undefined when it has no such key.
-   * @throws BooksBehind when the read model may not know it yet
+   * @throws ReadModelLaggingError when the read model may not know it yet
    */
   async key(accountId: string, keyId: string, reply: FastifyReply): Promise<KeyView | undefined> {
     const current = await this.showAccount(accountId, reply, 'keys');
     const read = () => readKey(this.pool, accountId, keyId, this.clock.now());
     const key = await read();
     if (key) return key;
-    if (!current || !(await this.upToDate.are(['keys'], WAIT_MS))) throw new BooksBehind();
+    if (!current || !(await this.upToDate.are(['keys'], READ_MODEL_WAIT_MS))) throw new ReadModelLaggingError();
     return read();
   }
 
@@ -136,12 +136,12 @@ export class BooksReader {
     return shown;
   }
 
-  /** @param heads of the streams that are to be shown. @throws BooksIncomplete */
+  /** @param heads of the streams that are to be shown. @throws ReadModelIncompleteError */
   private async shows(heads: readonly Ending[], ...projections: string[]): Promise<boolean> {
     const last = heads.reduce((most, [, position]) => (position > most ? position : most), START_POSITION);
     const shown = await this.show(last, ...projections);
     const streams = heads.map(([stream]) => stream);
-    if (await this.progress.skips(projections, streams)) throw new BooksIncomplete();
+    if (await this.progress.skips(projections, streams)) throw new ReadModelIncompleteError();
     return shown;
   }
 

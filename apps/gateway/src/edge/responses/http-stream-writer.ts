@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { addReceipt } from '../pay-per-request/receipts.ts';
-import { departure, isKept, type Recording, recordingOf } from './response-recording.ts';
+import { getRecording, isResponseStored, type ResponseRecording, waitForDisconnect } from './response-recording.ts';
 
 /**
  * A client that receives its answer piece by piece. Nothing is sent before it begins: a failure until then has a status of
  * its own. Bytes go out as they come; a slow reader is waited for, until `Connections` ends the connection of one that reads nothing.
  */
-export class ReplyStream {
+export class HttpStreamWriter {
   started = false;
   /** Resolves when the client has gone before the end. */
   readonly left: Promise<void>;
   protected readonly response: ServerResponse;
-  private recording: Recording | undefined;
+  private recording: ResponseRecording | undefined;
 
   /** @param closed called when the connection has ended or the answer has */
   constructor(
@@ -20,7 +20,7 @@ export class ReplyStream {
     closed?: () => void,
   ) {
     this.response = reply.raw;
-    this.left = departure(reply, closed);
+    this.left = waitForDisconnect(reply, closed);
   }
 
   get request(): FastifyRequest {
@@ -36,7 +36,7 @@ export class ReplyStream {
     const { reply, response } = this;
     this.started = true;
     reply.hijack();
-    this.recording = recordingOf(reply);
+    this.recording = getRecording(reply);
     response.on('error', () => {}); // shows in `gone`
     reply.headers({ ...headers, 'x-accel-buffering': 'no' });
     addReceipt(reply);
@@ -45,7 +45,7 @@ export class ReplyStream {
 
   /** Whether the answer can be had later. */
   get keeps(): boolean {
-    return isKept(this.reply);
+    return isResponseStored(this.reply);
   }
 
   /** Whether anyone receives what is written: the client, or what it can still ask for later. */

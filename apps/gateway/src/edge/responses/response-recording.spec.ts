@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, jest, test } from '@jest/globals';
 import type { FastifyReply } from 'fastify';
 import type { SavedHttpResponse } from '#application';
-import { Recording, record, recordSent } from './response-recording.ts';
-import { SseClient } from './sse.ts';
+import { attachRecording, handleOnSend, ResponseRecording } from './response-recording.ts';
+import { SseWriter } from './sse.ts';
 
 /** A reply whose record is done when the test says so. */
 function recorded() {
@@ -13,17 +13,17 @@ function recorded() {
   const reply = fake as unknown as FastifyReply;
   const kept = Promise.withResolvers<void>();
   const answers: (SavedHttpResponse | undefined)[] = [];
-  const recording = new Recording(reply, (answer) => {
+  const recording = new ResponseRecording(reply, (answer) => {
     answers.push(answer);
     return kept.promise;
   });
-  record(reply, recording);
+  attachRecording(reply, recording);
   return { reply, raw, headers, kept, answers };
 }
 
 test('a stream ends once it is recorded, so that a client that saw its end never gets 409', async () => {
   const { reply, raw, headers, kept, answers } = recorded();
-  const client = new SseClient(reply);
+  const client = new SseWriter(reply);
   client.begin();
   void client.write(Buffer.from('data: 1\n\n'));
   client.finish('data: [DONE]\n\n');
@@ -38,7 +38,7 @@ test('a stream ends once it is recorded, so that a client that saw its end never
 test('a whole answer is sent once it is recorded', async () => {
   const { reply, headers, kept, answers } = recorded();
   const sent = jest.fn();
-  recordSent(undefined, reply, '{}', sent);
+  handleOnSend(undefined, reply, '{}', sent);
   await turn();
   expect(answers).toEqual([{ status: 200, headers, body: Buffer.from('{}') }]);
   expect(sent).not.toHaveBeenCalled();
@@ -49,13 +49,13 @@ test('a whole answer is sent once it is recorded', async () => {
 
 test('an answer that is not recorded is sent at once', () => {
   const sent = jest.fn();
-  recordSent(undefined, { request: {} } as FastifyReply, '{}', sent);
+  handleOnSend(undefined, { request: {} } as FastifyReply, '{}', sent);
   expect(sent).toHaveBeenCalledWith(null, '{}');
 });
 
 test('an answer that is neither text nor bytes cannot be replayed', async () => {
   const { reply, answers } = recorded();
-  recordSent(undefined, reply, { pipe: () => {} }, () => {});
+  handleOnSend(undefined, reply, { pipe: () => {} }, () => {});
   await turn();
   expect(answers).toEqual([undefined]);
 });

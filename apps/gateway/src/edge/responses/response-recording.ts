@@ -6,7 +6,7 @@ import { addReceipt } from '../pay-per-request/receipts.ts';
 export const MAX_KEPT_BYTES = 8 * 1024 * 1024;
 
 /** What is kept of an answer, to be replayed. */
-export class Recording {
+export class ResponseRecording {
   private pieces: Uint8Array[] = [];
   private size = 0;
   private ended: Promise<void> | undefined;
@@ -38,19 +38,19 @@ export class Recording {
   }
 }
 
-const recordings = new WeakMap<FastifyReply, Recording>();
+const recordings = new WeakMap<FastifyReply, ResponseRecording>();
 
-export function record(reply: FastifyReply, recording: Recording): void {
+export function attachRecording(reply: FastifyReply, recording: ResponseRecording): void {
   recordings.set(reply, recording);
 }
 
 /** For code that writes an answer past Fastify; undefined for almost all answers. */
-export function recordingOf(reply: FastifyReply): Recording | undefined {
+export function getRecording(reply: FastifyReply): ResponseRecording | undefined {
   return recordings.get(reply);
 }
 
 /** Whether the answer can be had later, by a repeat of the request or by its id: then it is made though nobody waits. */
-export function isKept(reply: FastifyReply): boolean {
+export function isResponseStored(reply: FastifyReply): boolean {
   const { store } = (reply.request.body ?? {}) as { readonly store?: unknown };
   return store === true || recordings.has(reply);
 }
@@ -59,7 +59,7 @@ export function isKept(reply: FastifyReply): boolean {
  * Resolves when the client has gone before the end of its answer.
  * @param closed called when the connection has ended or the answer has
  */
-export function departure({ raw }: FastifyReply, closed?: () => void): Promise<void> {
+export function waitForDisconnect({ raw }: FastifyReply, closed?: () => void): Promise<void> {
   return new Promise((resolve) => {
     if (raw.destroyed) resolve();
     raw.on('close', () => {
@@ -70,20 +70,20 @@ export function departure({ raw }: FastifyReply, closed?: () => void): Promise<v
 }
 
 /** Who waits for an answer in one piece. Streams have a client of their own: nothing is listened for that nobody asks. */
-export class WholeAudience implements ClientConnection {
+export class HttpClientConnection implements ClientConnection {
   constructor(private readonly reply: FastifyReply) {}
 
   get left(): Promise<void> {
-    return departure(this.reply);
+    return waitForDisconnect(this.reply);
   }
 
   get keeps(): boolean {
-    return isKept(this.reply);
+    return isResponseStored(this.reply);
   }
 }
 
 /** Fastify's `onSend`: an answer that is recorded is sent once that is done, with the receipt of its payment. */
-export function recordSent(
+export function handleOnSend(
   _: unknown,
   reply: FastifyReply,
   payload: unknown,

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import fastify from 'fastify';
-import { SseClient } from './sse.ts';
+import { SseWriter } from './sse.ts';
 
 test('a silent stream gets comments, which are no events, until it speaks and ends', async () => {
   const app = fastify();
-  let client: SseClient | undefined;
+  let client: SseWriter | undefined;
   app.get('/', (_, reply) => {
-    client = new SseClient(reply, 1);
+    client = new SseWriter(reply, 1);
     client.begin();
   });
   const response = await fetch(await app.listen({ port: 0, host: '127.0.0.1' }));

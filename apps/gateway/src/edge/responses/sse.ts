@@ -1,13 +1,13 @@
 import type { FastifyReply } from 'fastify';
 import { formatSseComment } from '#application';
-import { ReplyStream } from './http-stream-writer.ts';
+import { HttpStreamWriter } from './http-stream-writer.ts';
 
 /** A stream that is silent for longer gets a comment, so that no proxy between takes it for dead. */
 const KEEP_ALIVE_MS = 10_000;
 const KEEP_ALIVE = formatSseComment('COUNTINGHOUSE PROCESSING');
 
 /** A client that receives server-sent events. What has waited for too long begins with a comment. */
-export class SseClient extends ReplyStream {
+export class SseWriter extends HttpStreamWriter {
   private silence: NodeJS.Timeout | undefined;
   /** An event that says nothing. */
   protected readonly keepAlive: string = KEEP_ALIVE;

@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
-import { InvalidRequest, TooLarge, TooSlow } from '../errors/errors.ts';
-import type { UploadFields, UploadNotes } from './upload.ts';
+import { BadRequestError, PayloadTooLargeError, RequestTimeoutError } from '../errors/errors.ts';
+import type { UploadFields, UploadOptions } from './upload.ts';
 
 /** Fields and the heads of parts, beside the files. */
 export const MAX_FIELDS_BYTES = 1024 * 1024;
@@ -17,12 +17,12 @@ const MAX_FILENAME = 255;
 /** Of who sends; a disk that is slow is waited for. */
 const MAX_SILENCE_MS = 20_000;
 
-export interface Incoming<File> {
+export interface MultipartRequest<File> {
   readonly payload: Readable;
   readonly headers: IncomingHttpHeaders;
   /** Of the whole body, unpacked. */
   readonly maxBytes: number;
-  readonly notes: UploadNotes;
+  readonly notes: UploadOptions;
   /** Keeps a file as it comes. A file that it has begun and cannot keep it removes itself. */
   keep(part: FilePart): Promise<File | undefined>;
   readonly maxSilenceMs?: number;
@@ -34,17 +34,17 @@ export interface FilePart {
   readonly bytes: Readable;
 }
 
-export interface Parts<File> {
+export interface MultipartParts<File> {
   readonly fields: UploadFields;
   readonly files: readonly File[];
 }
 
 /** How many bytes a body may have. */
-export function mostBytesOf(notes: UploadNotes): number {
+export function getMaxUploadBytes(notes: UploadOptions): number {
   return notes.maxBytes * mostFilesOf(notes) + MAX_FIELDS_BYTES;
 }
 
-function mostFilesOf({ files, maxFiles = files.length }: UploadNotes): number {
+function mostFilesOf({ files, maxFiles = files.length }: UploadOptions): number {
   return maxFiles;
 }
 
@@ -52,7 +52,7 @@ function mostFilesOf({ files, maxFiles = files.length }: UploadNotes): number {
  * @returns once all of it has come and is kept
  * @throws the first thing that was wrong, once nothing is written any more; what was kept until then is the caller's
  */
-export async function readMultipart<File>(incoming: Incoming<File>): Promise<Parts<File>> {
+export async function parseMultipart<File>(incoming: MultipartRequest<File>): Promise<MultipartParts<File>> {
   const { payload, maxBytes, maxSilenceMs = MAX_SILENCE_MS } = incoming;
   const parts = new PartReader(incoming);
   const { parser } = parts;
@@ -60,16 +60,16 @@ export async function readMultipart<File>(incoming: Incoming<File>): Promise<Par
   const silence = setTimeout(() => {
     if (payload.readableEnded) parts.fail(malformed());
     else if (parser.writableNeedDrain) silence.refresh();
-    else parts.fail(new TooSlow(`Nothing of the body came for ${maxSilenceMs / 1000} seconds`));
+    else parts.fail(new RequestTimeoutError(`Nothing of the body came for ${maxSilenceMs / 1000} seconds`));
   }, maxSilenceMs);
   const count = (piece: Uint8Array) => {
     silence.refresh();
     size += piece.length;
-    if (size > maxBytes) parts.fail(new TooLarge(`The body must have at most ${maxBytes} bytes`));
+    if (size > maxBytes) parts.fail(new PayloadTooLargeError(`The body must have at most ${maxBytes} bytes`));
   };
   const broken = (error: Error & { readonly statusCode?: number }) =>
-    parts.fail(error.statusCode ? error : new InvalidRequest('The body broke off'));
-  const closed = () => parts.fail(new InvalidRequest('The body broke off'));
+    parts.fail(error.statusCode ? error : new BadRequestError('The body broke off'));
+  const closed = () => parts.fail(new BadRequestError('The body broke off'));
   payload.on('error', broken).once('close', closed);
   payload.pipe(parser);
   payload.on('data', count).once('end', () => payload.off('close', closed));
@@ -93,19 +93,19 @@ class PartReader<File> {
   private readonly ended = Promise.withResolvers<void>();
   private failure: Error | undefined;
 
-  constructor(private readonly incoming: Incoming<File>) {
+  constructor(private readonly incoming: MultipartRequest<File>) {
     this.parser = this.parserOf(incoming);
     this.parser
       .on('field', (name, value, _, truncated) => this.take(() => this.field(name, value, truncated)))
       .on('file', (name, bytes, filename) => this.take(() => this.file(name, bytes, filename)))
-      .on('partsLimit', () => this.fail(new InvalidRequest(`The body must have at most ${MAX_PARTS} parts`)))
-      .on('fieldsLimit', () => this.fail(new InvalidRequest(`The body must have at most ${MAX_FIELDS} fields`)))
+      .on('partsLimit', () => this.fail(new BadRequestError(`The body must have at most ${MAX_PARTS} parts`)))
+      .on('fieldsLimit', () => this.fail(new BadRequestError(`The body must have at most ${MAX_FIELDS} fields`)))
       .on('error', () => this.fail(malformed()))
       .on('finish', () => this.ended.resolve());
   }
 
   /** @throws the first thing that was wrong, once nothing is written any more */
-  get all(): Promise<Parts<File>> {
+  get all(): Promise<MultipartParts<File>> {
     return this.ended.promise.then(async () => {
       const kept = await Promise.all(this.keeping);
       if (this.failure) throw this.failure;
@@ -121,7 +121,7 @@ class PartReader<File> {
     this.ended.resolve();
   }
 
-  private parserOf({ headers, notes }: Incoming<File>): BusboyInstance {
+  private parserOf({ headers, notes }: MultipartRequest<File>): BusboyInstance {
     const isPartAFile = (name = '', _: unknown, filename?: string) =>
       filename !== undefined || notes.files.includes(plain(name));
     const limits = {
@@ -151,14 +151,14 @@ class PartReader<File> {
 
   private field(name: unknown, value: string, truncated: boolean): void {
     const field = nameIn(name);
-    if (truncated) throw new InvalidRequest(`${field} must have at most ${MAX_FIELD_BYTES} bytes`, field);
+    if (truncated) throw new BadRequestError(`${field} must have at most ${MAX_FIELD_BYTES} bytes`, field);
     const before = this.fields.get(field);
     if (plain(field) !== field) {
       const list = this.fields.get(plain(field)) ?? [];
-      if (!Array.isArray(list)) throw new InvalidRequest(`${plain(field)} must be there once`, field);
+      if (!Array.isArray(list)) throw new BadRequestError(`${plain(field)} must be there once`, field);
       this.fields.set(plain(field), [...list, value]);
     } else if (before !== undefined) {
-      throw new InvalidRequest(`${field} must be there once`, field);
+      throw new BadRequestError(`${field} must be there once`, field);
     } else {
       this.fields.set(field, value);
     }
@@ -171,8 +171,10 @@ class PartReader<File> {
     // Unknown fields are let through, here without a look at what they carry.
     if (!notes.files.includes(field)) return void bytes.resume();
     const most = mostFilesOf(notes);
-    if (this.keeping.length === most) throw new InvalidRequest(`The body must have at most ${most} files`, field);
-    bytes.once('limit', () => this.fail(new TooLarge(`${field} must have at most ${notes.maxBytes} bytes`)));
+    if (this.keeping.length === most) throw new BadRequestError(`The body must have at most ${most} files`, field);
+    bytes.once('limit', () =>
+      this.fail(new PayloadTooLargeError(`${field} must have at most ${notes.maxBytes} bytes`)),
+    );
     this.open.add(bytes);
     const kept = keep({ field, filename: (filename ?? '').slice(0, MAX_FILENAME).toWellFormed(), bytes });
     this.keeping.push(
@@ -185,13 +187,13 @@ class PartReader<File> {
   }
 }
 
-function malformed(): InvalidRequest {
-  return new InvalidRequest('The body is not valid multipart/form-data');
+function malformed(): BadRequestError {
+  return new BadRequestError('The body is not valid multipart/form-data');
 }
 
 function nameIn(name: unknown): string {
-  if (typeof name !== 'string' || name === '') throw new InvalidRequest('A part of the body has no name');
-  if (name.length > MAX_NAME) throw new InvalidRequest(`Names of fields must have at most ${MAX_NAME} characters`);
+  if (typeof name !== 'string' || name === '') throw new BadRequestError('A part of the body has no name');
+  if (name.length > MAX_NAME) throw new BadRequestError(`Names of fields must have at most ${MAX_NAME} characters`);
   return name;
 }
 

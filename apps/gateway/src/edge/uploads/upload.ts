@@ -3,7 +3,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 
 /** What an operation takes beside fields. */
-export interface UploadNotes {
+export interface UploadOptions {
   /** Of each file. */
   readonly maxBytes: number;
   /** Names of the fields that carry files. A name with `[]` behind it is the same. */

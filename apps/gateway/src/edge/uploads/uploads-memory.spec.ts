@@ -6,7 +6,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import fastify from 'fastify';
-import { Bodies } from '../validation/body-parser.ts';
+import { BodyParser } from '../validation/body-parser.ts';
 import { Upload } from './upload.ts';
 import { Uploads } from './uploads.ts';
 
@@ -21,7 +21,7 @@ test(`${AT_ONCE} uploads of ${FILE_BYTES / MIB} MB at once need less than ${MOST
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));
   const uploads = await Uploads.open({ directory, maxBytes: 1024 * MIB, isFunded: async () => true, alarm: () => {} });
   const server = fastify({ bodyLimit: 1024 * MIB });
-  const bodies = new Bodies({ maxBytes: 1024 * MIB, isFunded: async () => true });
+  const bodies = new BodyParser({ maxBytes: 1024 * MIB, isFunded: async () => true });
   bodies.readAt(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {

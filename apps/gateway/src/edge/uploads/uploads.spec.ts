@@ -11,11 +11,11 @@ import { IsOptional, IsString } from 'class-validator';
 import fc from 'fast-check';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { PIXEL } from '#testing';
-import { answerTo, sendError, UNEXPECTED } from '../errors/errors.ts';
-import { Bodies } from '../validation/body-parser.ts';
-import { Count, ValidationPipe } from '../validation/validation.ts';
-import { readMultipart } from './multipart.ts';
-import { Upload, type UploadNotes } from './upload.ts';
+import { INTERNAL_ERROR, sendError, toErrorResponse } from '../errors/errors.ts';
+import { BodyParser } from '../validation/body-parser.ts';
+import { IsPositiveInteger, ValidationPipe } from '../validation/validation.ts';
+import { parseMultipart } from './multipart.ts';
+import { Upload, type UploadOptions } from './upload.ts';
 import { Uploads } from './uploads.ts';
 
 const MAX = 100_000;
@@ -39,7 +39,7 @@ beforeAll(async () => {
     alarm: (problem) => alarms.push(problem),
   });
   server = fastify({ forceCloseConnections: true });
-  const bodies = new Bodies({ maxBytes: 1024 * 1024 ** 2, isFunded });
+  const bodies = new BodyParser({ maxBytes: 1024 * 1024 ** 2, isFunded });
   bodies.readAt(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {
@@ -51,8 +51,8 @@ beforeAll(async () => {
   });
   bodies.unpackAt(server);
   uploads.readAt(server);
-  server.setErrorHandler((error, _, reply) => sendError(reply, answerTo(error) ?? UNEXPECTED));
-  const take = (at: string, upload?: UploadNotes) =>
+  server.setErrorHandler((error, _, reply) => sendError(reply, toErrorResponse(error) ?? INTERNAL_ERROR));
+  const take = (at: string, upload?: UploadOptions) =>
     server.post(at, { config: { operation: { upload } as never } }, async (request) => (await serve(request)) ?? 'ok');
   take('/file', { maxBytes: MAX, files: ['file'] });
   take('/edit', { maxBytes: MAX, files: ['image', 'mask'], optional: ['mask'], maxFiles: 3 });
@@ -160,7 +160,7 @@ describe('an upload', () => {
 
   class Wanted {
     @IsOptional()
-    @Count(4)
+    @IsPositiveInteger(4)
     n?: number;
 
     @IsOptional()
@@ -361,7 +361,7 @@ describe('nothing stays of', () => {
     const keep = async ({ bytes }: { bytes: AsyncIterable<unknown> }) => {
       for await (const _ of bytes);
     };
-    const read = readMultipart({ payload, headers, maxBytes: MAX, notes, keep: keep as never, maxSilenceMs: 20 });
+    const read = parseMultipart({ payload, headers, maxBytes: MAX, notes, keep: keep as never, maxSilenceMs: 20 });
     await expect(read).rejects.toMatchObject({ statusCode: 408 });
   });
 

@@ -8,16 +8,21 @@ import { pipeline } from 'node:stream/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { detectSafeFileType } from '#connectors';
 import { Rejection } from '#kernel';
-import { Busy, InvalidRequest, TooLarge, UnsupportedMedia } from '../errors/errors.ts';
-import { Budget, Share, type Sharer, sharersOf } from '../limits/memory-budget.ts';
-import { type FilePart, MAX_FIELDS_BYTES, mostBytesOf, readMultipart } from './multipart.ts';
-import { Upload, type UploadedFile, type UploadNotes } from './upload.ts';
+import { BadRequestError, OverloadedError, PayloadTooLargeError, UnsupportedMediaTypeError } from '../errors/errors.ts';
+import {
+  MemoryBudget,
+  MemoryShare,
+  type MemoryShareholder,
+  resolveMemoryShareholders,
+} from '../limits/memory-budget.ts';
+import { type FilePart, getMaxUploadBytes, MAX_FIELDS_BYTES, parseMultipart } from './multipart.ts';
+import { Upload, type UploadedFile, type UploadOptions } from './upload.ts';
 import { UploadDirectory } from './upload-directory.ts';
 
 const MULTIPART = 'multipart/form-data';
 const NO_ROOM = 'Too many files are being sent at the moment; try again soon';
 
-export interface UploadOptions {
+export interface UploadServiceOptions {
   /** Below which each process makes a directory of its own. */
   readonly directory: string;
   /** Of all files that lie there at a time. */
@@ -28,17 +33,17 @@ export interface UploadOptions {
 }
 
 export class Uploads {
-  private readonly budget: Budget;
+  private readonly budget: MemoryBudget;
 
   private constructor(
     private readonly directory: UploadDirectory,
-    private readonly options: UploadOptions,
+    private readonly options: UploadServiceOptions,
   ) {
-    this.budget = new Budget(options.maxBytes, NO_ROOM);
+    this.budget = new MemoryBudget(options.maxBytes, NO_ROOM);
   }
 
   /** @throws StartError when the directory cannot be used */
-  static async open(options: UploadOptions): Promise<Uploads> {
+  static async open(options: UploadServiceOptions): Promise<Uploads> {
     return new Uploads(await UploadDirectory.open(options.directory, options.alarm), options);
   }
 
@@ -63,7 +68,7 @@ export class Uploads {
       if (!route.config?.operation?.upload) return;
       const check = (request: FastifyRequest, reply: FastifyReply, _: unknown, done: (error?: Error) => void) => {
         reply.raw.once('close', () => request.body instanceof Upload && request.body.end());
-        done(isMultipart(request) ? undefined : new UnsupportedMedia(`The body must be ${MULTIPART}`));
+        done(isMultipart(request) ? undefined : new UnsupportedMediaTypeError(`The body must be ${MULTIPART}`));
       };
       route.preParsing = [route.preParsing ?? [], check].flat() as never;
     });
@@ -71,21 +76,21 @@ export class Uploads {
 
   private async read(request: FastifyRequest, payload: Readable): Promise<Upload> {
     const notes = request.routeOptions.config.operation?.upload;
-    if (!notes) throw new UnsupportedMedia('The body must be application/json');
-    const maxBytes = mostBytesOf(notes);
+    if (!notes) throw new UnsupportedMediaTypeError('The body must be application/json');
+    const maxBytes = getMaxUploadBytes(notes);
     if (Number(request.headers['content-length']) > maxBytes)
-      throw new TooLarge(`The body must have at most ${maxBytes} bytes`);
+      throw new PayloadTooLargeError(`The body must have at most ${maxBytes} bytes`);
     const sharers = await this.sharersOf(request);
     this.budget.assertRoom(sharers);
     // Fields come into memory.
     request.inMemory?.take(MAX_FIELDS_BYTES);
-    const spool = new Spool(this.directory.path, new Share(this.budget, sharers), this.options.alarm);
+    const spool = new Spool(this.directory.path, new MemoryShare(this.budget, sharers), this.options.alarm);
     try {
       const keep = (part: FilePart) => spool.keep(part);
-      const { fields, files } = await readMultipart({ payload, headers: request.headers, maxBytes, notes, keep });
+      const { fields, files } = await parseMultipart({ payload, headers: request.headers, maxBytes, notes, keep });
       assertThere(files, notes);
       const upload = new Upload(fields, files, () => spool.discard());
-      if (request.raw.socket.destroyed) throw new InvalidRequest('The body broke off');
+      if (request.raw.socket.destroyed) throw new BadRequestError('The body broke off');
       return upload;
     } catch (error) {
       spool.discard();
@@ -94,12 +99,12 @@ export class Uploads {
   }
 
   /** @throws Rejection for an account that has never paid: disk and time for its files would be free */
-  private async sharersOf(request: FastifyRequest): Promise<readonly Sharer[]> {
+  private async sharersOf(request: FastifyRequest): Promise<readonly MemoryShareholder[]> {
     const { caller, visitor } = request;
     const { isFunded } = this.options;
     if (caller && !visitor && !(await isFunded(caller.accountId)))
       throw new Rejection('insufficient_balance', 'Insufficient balance');
-    return sharersOf(request, isFunded);
+    return resolveMemoryShareholders(request, isFunded);
   }
 }
 
@@ -107,10 +112,10 @@ function isMultipart({ headers }: FastifyRequest): boolean {
   return headers['content-type']?.split(';')[0]?.trim().toLowerCase() === MULTIPART;
 }
 
-function assertThere(files: readonly UploadedFile[], { files: names, optional = [] }: UploadNotes): void {
+function assertThere(files: readonly UploadedFile[], { files: names, optional = [] }: UploadOptions): void {
   const there = new Set(files.map(({ field }) => field));
   const missing = names.find((name) => !there.has(name) && !optional.includes(name));
-  if (missing !== undefined) throw new InvalidRequest(`${missing} is missing: send a file`, missing);
+  if (missing !== undefined) throw new BadRequestError(`${missing} is missing: send a file`, missing);
 }
 
 /** The files of one upload. */
@@ -119,7 +124,7 @@ class Spool {
 
   constructor(
     private readonly directory: string,
-    private readonly share: Share,
+    private readonly share: MemoryShare,
     private readonly alarm: (problem: string, error: unknown) => void,
   ) {}
 
@@ -144,7 +149,7 @@ class Spool {
       await closed;
       if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
       this.alarm('an upload cannot be written', error);
-      throw new Busy(NO_ROOM);
+      throw new OverloadedError(NO_ROOM);
     });
     if (size === 0 && filename === '') return undefined;
     const mediaType = await detectSafeFileType(file);

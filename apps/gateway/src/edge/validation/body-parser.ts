@@ -4,10 +4,10 @@ import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ByteAccumulator } from '#application';
-import { MAX_VISITOR_BYTES, MAX_VISITOR_UPLOAD_BYTES } from '../authentication/authenticator.ts';
-import { InvalidRequest, TooLarge, UnsupportedMedia } from '../errors/errors.ts';
-import { assertBounded, assertParsable } from '../limits/body-limits.ts';
-import { Budget, Share, sharersOf } from '../limits/memory-budget.ts';
+import { MAX_ANONYMOUS_BODY_BYTES, MAX_ANONYMOUS_UPLOAD_BYTES } from '../authentication/authenticator.ts';
+import { BadRequestError, PayloadTooLargeError, UnsupportedMediaTypeError } from '../errors/errors.ts';
+import { assertBodyWithinLimits, assertJsonWithinLimits } from '../limits/body-limits.ts';
+import { MemoryBudget, MemoryShare, resolveMemoryShareholders } from '../limits/memory-budget.ts';
 
 /** From here on a body that is packed more densely is no request, but an attempt to keep us busy. */
 const DENSE_FROM_BYTES = 1024 * 1024;
@@ -21,7 +21,7 @@ const LINGER_MS = 3_000;
 declare module 'fastify' {
   interface FastifyRequest {
     /** What its body has of the memory for bodies; undefined for one that is small, or goes on as it comes. */
-    inMemory: Share | undefined;
+    inMemory: MemoryShare | undefined;
   }
 }
 
@@ -36,11 +36,11 @@ export interface BodyOptions {
  * Bodies are JSON. One may be empty: clients send the header with every POST. A property `__proto__` is data as any other:
  * nothing here assigns what a body has field by field.
  */
-export class Bodies {
-  private readonly budget: Budget;
+export class BodyParser {
+  private readonly budget: MemoryBudget;
 
   constructor(private readonly options: BodyOptions) {
-    this.budget = new Budget(options.maxBytes, 'Too much is being sent at the moment; try again soon');
+    this.budget = new MemoryBudget(options.maxBytes, 'Too much is being sent at the moment; try again soon');
   }
 
   /** Bytes of bodies that are in memory now, small ones left out. */
@@ -64,11 +64,11 @@ export class Bodies {
     });
     fastify.addContentTypeParser(RAW, (request, payload: Readable, done) => {
       if (request.routeOptions.config?.operation?.raw) gather(request, payload, done);
-      else done(new UnsupportedMedia('The body must be application/json'));
+      else done(new UnsupportedMediaTypeError('The body must be application/json'));
     });
     fastify.addContentTypeParser(STREAM, ({ routeOptions }, body, done) => {
       if (routeOptions.config?.operation?.streamed) done(null, body);
-      else done(new UnsupportedMedia('The body must be application/json'));
+      else done(new UnsupportedMediaTypeError('The body must be application/json'));
     });
     fastify.addHook('onRoute', (route) => {
       const { raw, streamed } = route.config?.operation ?? {};
@@ -90,9 +90,9 @@ export class Bodies {
     if (!reply.raw.closed) share.take(bytes);
   }
 
-  private async shareOf(reply: FastifyReply): Promise<Share> {
+  private async shareOf(reply: FastifyReply): Promise<MemoryShare> {
     const { request, raw } = reply;
-    const share = new Share(this.budget, await sharersOf(request, this.options.isFunded));
+    const share = new MemoryShare(this.budget, await resolveMemoryShareholders(request, this.options.isFunded));
     request.inMemory ??= share;
     if (request.inMemory === share) raw.once('close', () => share.giveBack());
     return request.inMemory;
@@ -140,19 +140,19 @@ function unpack(request: FastifyRequest, reply: FastifyReply, payload: Readable,
   }
 }
 
-/** The body without its encoding. @throws UnsupportedMedia */
+/** The body without its encoding. @throws UnsupportedMediaTypeError */
 function plainOf(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
   const { headers, routeOptions } = request;
   const limit = limitOf(request);
   const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
   if (routeOptions.config.operation?.streamed) {
-    if (encoding !== 'identity') throw new UnsupportedMedia('The body may not be compressed');
+    if (encoding !== 'identity') throw new UnsupportedMediaTypeError('The body may not be compressed');
     return bounded(payload, limit);
   }
   if (encoding === 'identity') return payload;
   if (encoding === 'gzip' || encoding === 'x-gzip') return unpacked(payload, limit);
   reply.header('accept-encoding', 'gzip');
-  throw new UnsupportedMedia('The body may be compressed with gzip only');
+  throw new UnsupportedMediaTypeError('The body may be compressed with gzip only');
 }
 
 /** What still comes is taken and thrown away for a while. */
@@ -186,7 +186,7 @@ function gather(request: FastifyRequest, payload: Readable, done: (error: Error 
   };
   const finish = () => end(null);
   const fail = (error: Error & { readonly statusCode?: number }) =>
-    end(error.statusCode ? error : new InvalidRequest('The body broke off'));
+    end(error.statusCode ? error : new BadRequestError('The body broke off'));
   payload.on('data', take).on('end', finish).on('error', fail);
 }
 
@@ -194,12 +194,12 @@ function gather(request: FastifyRequest, payload: Readable, done: (error: Error 
 function limitOf({ visitor, routeOptions }: FastifyRequest): number {
   const limit = routeOptions.bodyLimit as number;
   if (!visitor) return limit;
-  const most = routeOptions.config.operation?.upload ? MAX_VISITOR_UPLOAD_BYTES : MAX_VISITOR_BYTES;
+  const most = routeOptions.config.operation?.upload ? MAX_ANONYMOUS_UPLOAD_BYTES : MAX_ANONYMOUS_BODY_BYTES;
   return Math.min(limit, most);
 }
 
-function tooLarge(limit: number): TooLarge {
-  return new TooLarge(`The body must have at most ${limit} bytes`);
+function tooLarge(limit: number): PayloadTooLargeError {
+  return new PayloadTooLargeError(`The body must have at most ${limit} bytes`);
 }
 
 /** The same body, up to so many bytes. */
@@ -218,12 +218,12 @@ function bounded(payload: Readable, limit: number): Readable {
   return payload.pipe(counted);
 }
 
-/** @throws InvalidRequest where it is no JSON, or goes beyond the bounds of any body, whether anybody looks into it or not */
+/** @throws BadRequestError where it is no JSON, or goes beyond the bounds of any body, whether anybody looks into it or not */
 function parsed(text: string): unknown {
   if (text === '') return undefined;
-  assertParsable(text);
+  assertJsonWithinLimits(text);
   const body = jsonIn(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
-  assertBounded(body);
+  assertBodyWithinLimits(body);
   return body;
 }
 
@@ -231,7 +231,7 @@ function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new InvalidRequest('The body is not valid JSON');
+    throw new BadRequestError('The body is not valid JSON');
   }
 }
 
@@ -248,7 +248,9 @@ function unpacked(payload: Readable, limit: number): Readable {
       if (size <= limit && !dense) return done(null, piece);
       stop();
       done(
-        new TooLarge(dense ? 'The body is packed too densely' : `The body must have at most ${limit} bytes, unpacked`),
+        new PayloadTooLargeError(
+          dense ? 'The body is packed too densely' : `The body must have at most ${limit} bytes, unpacked`,
+        ),
       );
     },
   });
@@ -261,7 +263,7 @@ function unpacked(payload: Readable, limit: number): Readable {
   payload.once('error', (error) => bounded.destroy(error));
   unzip.once('error', () => {
     stop();
-    bounded.destroy(new InvalidRequest('The body is not valid gzip'));
+    bounded.destroy(new BadRequestError('The body is not valid gzip'));
   });
   return payload.pipe(unzip).pipe(bounded);
 }

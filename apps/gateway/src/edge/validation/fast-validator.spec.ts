@@ -8,7 +8,7 @@ import { MessageRequest } from '../../inference/messages.requests.ts';
 import { ResponsesInput } from '../../inference/responses.requests.ts';
 import { requestSchema } from '../../openapi/request-schema.ts';
 import { NewTopup } from '../../topups/topups.requests.ts';
-import { quickLook } from './fast-validator.ts';
+import { createFastValidator } from './fast-validator.ts';
 
 const VALUES = fc.oneof(
   fc.constantFrom(undefined, null, '', 'text', 'float', 'USD', 'auto', true, false, [], {}, ['a'], Number.NaN),
@@ -21,7 +21,7 @@ describe.each([ChatRequest, MessageRequest, ResponsesInput, EmbeddingRequest, Ne
   const names = Object.keys(requestSchema(type).properties as object);
 
   test('a quick look finds right just what class-validator finds right', () => {
-    const look = quickLook(type);
+    const look = createFastValidator(type);
     fc.assert(
       fc.property(fc.record(Object.fromEntries(names.map((name) => [name, VALUES]))), (fields) => {
         const object = Object.assign(new type(), fields);
@@ -31,7 +31,7 @@ describe.each([ChatRequest, MessageRequest, ResponsesInput, EmbeddingRequest, Ne
   });
 
   test('a quick look sees each field that is wrong alone', () => {
-    const look = quickLook(type);
+    const look = createFastValidator(type);
     const valid = { model: 'a/b', messages: [], input: 'a', max_tokens: 1, amount: 1, currency: 'USD', name: 'a' };
     for (const name of names)
       for (const value of fc.sample(VALUES, 50)) {

@@ -16,10 +16,10 @@ interface RuledField {
 }
 
 /** Whether an object certainly keeps the rules of its class. */
-export type QuickLook = (object: object) => boolean;
+export type FastValidator = (object: object) => boolean;
 
 /** @returns undefined where the class has rules of a kind that is not known here */
-export function quickLook(type: new () => object): QuickLook | undefined {
+export function createFastValidator(type: new () => object): FastValidator | undefined {
   const storage = getMetadataStorage();
   const fields = new Map<string, RuledField>();
   for (const rule of storage.getTargetValidationMetadatas(type, '', false, false)) {

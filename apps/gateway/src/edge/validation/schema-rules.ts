@@ -3,20 +3,20 @@
  * edge may rely on its shape, for every model alike. Known here: `type`, `properties`, `required`, `items`, `minItems`,
  * `minLength`, `enum`, `const`, and `if` with `then` and `else`; what a schema does not name is let through.
  */
-import type { Schema } from '../../openapi/operation.ts';
+import type { JsonSchema } from '../../openapi/operation.ts';
 import { Field } from '../../openapi/request-schema.ts';
-import { InvalidRequest } from '../errors/errors.ts';
+import { BadRequestError } from '../errors/errors.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What is wrong first, and where: `messages[0].content[1].type`. */
-export interface Mismatch {
+export interface SchemaViolation {
   readonly path: string;
   readonly must: string;
 }
 
 /** Returns undefined when the value is as it must be. */
-type Check = (value: unknown) => Mismatch | undefined;
+type Check = (value: unknown) => SchemaViolation | undefined;
 
 const TYPES: Readonly<Record<string, { readonly words: string; is(value: unknown): boolean }>> = {
   object: { words: 'an object', is: isObject },
@@ -29,7 +29,7 @@ const TYPES: Readonly<Record<string, { readonly words: string; is(value: unknown
 };
 
 /** Schemas as functions: they are checked with every request, and read only once. */
-function checkOf(schema: Schema): Check {
+function checkOf(schema: JsonSchema): Check {
   const { type, enum: values, const: constant, minLength = 0 } = schema;
   const types = typesOf(schema).map((each) => TYPES[each]?.is ?? (() => false));
   const [ofType, isOneOf, isConst] = [wrong(oneOf(typesOf(schema))), listed(values), wrong(String(constant))];
@@ -45,9 +45,9 @@ function checkOf(schema: Schema): Check {
   };
 }
 
-function checkOfList({ items, minItems = 0 }: Schema): (list: readonly unknown[]) => Mismatch | undefined {
+function checkOfList({ items, minItems = 0 }: JsonSchema): (list: readonly unknown[]) => SchemaViolation | undefined {
   const empty = wrong('a non-empty array');
-  const check = items === undefined ? undefined : checkOf(items as Schema);
+  const check = items === undefined ? undefined : checkOf(items as JsonSchema);
   return (list) => {
     if (list.length < Number(minItems)) return empty;
     if (!check) return undefined;
@@ -59,8 +59,8 @@ function checkOfList({ items, minItems = 0 }: Schema): (list: readonly unknown[]
   };
 }
 
-function checkOfObject(schema: Schema): (object: Fields) => Mismatch | undefined {
-  const rules = (schema.properties ?? {}) as Readonly<Record<string, Schema>>;
+function checkOfObject(schema: JsonSchema): (object: Fields) => SchemaViolation | undefined {
+  const rules = (schema.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
   const checks = Object.entries(rules).map(([name, rule]) => [name, checkOf(rule)] as const);
   const missing = missingOf(schema, rules);
   return (object) => {
@@ -74,7 +74,10 @@ function checkOfObject(schema: Schema): (object: Fields) => Mismatch | undefined
 }
 
 /** What an object must have and has not, which may depend on what it has. */
-function missingOf(schema: Schema, rules: Readonly<Record<string, Schema>>): (object: Fields) => Mismatch | undefined {
+function missingOf(
+  schema: JsonSchema,
+  rules: Readonly<Record<string, JsonSchema>>,
+): (object: Fields) => SchemaViolation | undefined {
   const { required = [], if: condition, then = {}, else: otherwise = {} } = schema;
   const names = required as readonly string[];
   const own = (object: Fields) => {
@@ -82,8 +85,8 @@ function missingOf(schema: Schema, rules: Readonly<Record<string, Schema>>): (ob
     return name === undefined ? undefined : { path: name, must: mustOf(rules[name]) };
   };
   if (condition === undefined) return own;
-  const holds = checkOfObject(condition as Schema);
-  const [met, unmet] = [missingOf(then as Schema, rules), missingOf(otherwise as Schema, rules)];
+  const holds = checkOfObject(condition as JsonSchema);
+  const [met, unmet] = [missingOf(then as JsonSchema, rules), missingOf(otherwise as JsonSchema, rules)];
   return (object) => own(object) ?? (holds(object) ? unmet : met)(object);
 }
 
@@ -91,19 +94,19 @@ function has(object: Fields, name: string): boolean {
   return object[name] !== undefined && Object.hasOwn(object, name);
 }
 
-function wrong(must: string): Mismatch {
+function wrong(must: string): SchemaViolation {
   return { path: '', must };
 }
 
-function listed(values: unknown): Mismatch | undefined {
+function listed(values: unknown): SchemaViolation | undefined {
   return Array.isArray(values) ? wrong(`one of ${values.join(', ')}`) : undefined;
 }
 
-function typesOf({ type }: Schema): readonly string[] {
+function typesOf({ type }: JsonSchema): readonly string[] {
   return type === undefined ? [] : ([type].flat() as string[]);
 }
 
-function mustOf(schema: Schema = {}): string {
+function mustOf(schema: JsonSchema = {}): string {
   return schema.type === undefined ? 'given' : oneOf(typesOf(schema));
 }
 
@@ -112,7 +115,7 @@ function oneOf(types: readonly string[]): string {
 }
 
 /** The same mistake, as seen from where the value is a part. */
-function within(place: string, { path, must }: Mismatch): Mismatch {
+function within(place: string, { path, must }: SchemaViolation): SchemaViolation {
   const isNext = path === '' || path.startsWith('[');
   return { path: isNext ? `${place}${path}` : `${place}.${path}`, must };
 }
@@ -126,16 +129,16 @@ function isObject(value: unknown): value is Fields {
 const shapes = new WeakMap<object, Map<string, { readonly check: Check; readonly optional: boolean }>>();
 
 /** The field is as the schema says, to its depth. */
-export function Shaped(schema: Schema): PropertyDecorator {
+export function MatchesSchema(schema: JsonSchema): PropertyDecorator {
   return (prototype, property) => declare(prototype, property, schema, false);
 }
 
 /** The same, where the field is there and not null. */
-export function ShapedIfGiven(schema: Schema): PropertyDecorator {
+export function MatchesSchemaIfPresent(schema: JsonSchema): PropertyDecorator {
   return (prototype, property) => declare(prototype, property, schema, true);
 }
 
-function declare(prototype: object, property: string | symbol, schema: Schema, optional: boolean): void {
+function declare(prototype: object, property: string | symbol, schema: JsonSchema, optional: boolean): void {
   Field(schema, !optional)(prototype, property);
   shapes.set(
     prototype,
@@ -144,13 +147,13 @@ function declare(prototype: object, property: string | symbol, schema: Schema, o
 }
 
 /** Whether a class has fields with a shape, or one that it extends. */
-export function hasShapes({ prototype }: { readonly prototype: object }): boolean {
+export function hasSchemaRules({ prototype }: { readonly prototype: object }): boolean {
   for (let of = prototype; of !== null; of = Object.getPrototypeOf(of)) if (shapes.has(of)) return true;
   return false;
 }
 
-/** @throws InvalidRequest that names the place of what is wrong */
-export function assertShaped(checked: object): void {
+/** @throws BadRequestError that names the place of what is wrong */
+export function assertMatchesSchemas(checked: object): void {
   for (let of = Object.getPrototypeOf(checked); of !== null; of = Object.getPrototypeOf(of)) {
     for (const [field, { check, optional }] of shapes.get(of) ?? []) {
       const value = (checked as Fields)[field];
@@ -158,7 +161,7 @@ export function assertShaped(checked: object): void {
       const found = check(value);
       if (!found) continue;
       const { path, must } = within(field, found);
-      throw new InvalidRequest(`${path} must be ${must}`, path);
+      throw new BadRequestError(`${path} must be ${must}`, path);
     }
   }
 }

@@ -1,18 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import { IsOptional } from 'class-validator';
-import { Count, Fraction, valid } from './validation.ts';
+import { IsNumberBetween, IsPositiveInteger, validateDto } from './validation.ts';
 
 class Numbers {
   @IsOptional()
-  @Count()
+  @IsPositiveInteger()
   tokens?: number | null;
 
   @IsOptional()
-  @Count(128)
+  @IsPositiveInteger(128)
   n?: number | null;
 
   @IsOptional()
-  @Fraction(0, 2)
+  @IsNumberBetween(0, 2)
   heat?: number | null;
 }
 
@@ -29,7 +29,7 @@ describe('a number', () => {
     [{ heat: -0.1 }, 'heat must be from 0 to 2'],
     [{ heat: 2.1 }, 'heat must be from 0 to 2'],
   ])('of %j is refused: first for what it is, then for how large', (value, message) => {
-    expect(() => valid(Numbers, value)).toThrow(message);
+    expect(() => validateDto(Numbers, value)).toThrow(message);
   });
 
   test.each([
@@ -38,17 +38,17 @@ describe('a number', () => {
     { tokens: 1, n: 128, heat: 2 },
     { tokens: 1e9, n: 1, heat: 0 },
   ])('of %j is taken', (value) => {
-    expect(valid(Numbers, value)).toMatchObject(value);
+    expect(validateDto(Numbers, value)).toMatchObject(value);
   });
 });
 
 describe('a body', () => {
   test('has no more fields than were sent, but for those of its class', () => {
-    expect(Object.keys(valid(Numbers, { n: 1, more: 2 })).sort()).toEqual(['heat', 'more', 'n', 'tokens']);
+    expect(Object.keys(validateDto(Numbers, { n: 1, more: 2 })).sort()).toEqual(['heat', 'more', 'n', 'tokens']);
   });
 
   test('is checked also when it has a field that is called constructor', () => {
-    expect(() => valid(Numbers, { n: 0, constructor: Object })).toThrow('n must be at least 1');
-    expect(Object.keys(valid(Numbers, { n: 1, constructor: 'x' }))).not.toContain('constructor');
+    expect(() => validateDto(Numbers, { n: 0, constructor: Object })).toThrow('n must be at least 1');
+    expect(Object.keys(validateDto(Numbers, { n: 1, constructor: 'x' }))).not.toContain('constructor');
   });
 });

@@ -15,11 +15,11 @@ import {
 } from 'class-validator';
 import { Field, requestSchema } from '../../openapi/request-schema.ts';
 import { BOOLEAN } from '../../openapi/schemas.ts';
-import { InvalidRequest } from '../errors/errors.ts';
-import { assertBounded, assertShort } from '../limits/body-limits.ts';
+import { BadRequestError } from '../errors/errors.ts';
+import { assertBodyWithinLimits, assertShortParameters } from '../limits/body-limits.ts';
 import { Upload, type UploadFields } from '../uploads/upload.ts';
-import { type QuickLook, quickLook } from './fast-validator.ts';
-import { assertShaped, hasShapes } from './schema-rules.ts';
+import { createFastValidator, type FastValidator } from './fast-validator.ts';
+import { assertMatchesSchemas, hasSchemaRules } from './schema-rules.ts';
 
 /**
  * Checks what a controller takes from the body, the query or the path: first its size, and then, where its type is a class
@@ -31,17 +31,17 @@ export class ValidationPipe implements PipeTransform {
   transform(sent: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
     if (type === 'custom') return sent;
     const value = sent instanceof Upload ? asTyped(sent.fields, metatype) : sent;
-    if (type !== 'body') assertShort(value, data ?? '');
-    else if (sent instanceof Upload) assertBounded(value); // JSON was checked as it was read
+    if (type !== 'body') assertShortParameters(value, data ?? '');
+    else if (sent instanceof Upload) assertBodyWithinLimits(value); // JSON was checked as it was read
     if (metatype === undefined || !this.hasRules(metatype)) return value;
-    return valid(metatype, type === 'body' ? withModelId(value) : value);
+    return validateDto(metatype, type === 'body' ? withModelId(value) : value);
   }
 
   private hasRules(type: new () => object): boolean {
     let ruled = this.ruled.get(type);
     if (ruled === undefined) {
       const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
-      ruled = rules.length > 0 || hasShapes(type);
+      ruled = rules.length > 0 || hasSchemaRules(type);
       this.ruled.set(type, ruled);
     }
     return ruled;
@@ -82,26 +82,26 @@ function withModelId(body: unknown): unknown {
 /**
  * Checks a body or query against a class: its own fields by class-validator's rules, and what they contain by their shapes.
  * Unknown fields are let through.
- * @throws InvalidRequest that names the first field that is wrong
+ * @throws BadRequestError that names the first field that is wrong
  */
-export function valid<T extends object>(type: new () => T, value: unknown): T {
+export function validateDto<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))
-    throw new InvalidRequest('The body must be a JSON object');
+    throw new BadRequestError('The body must be a JSON object');
   const checked = withFields(new type(), value ?? {});
   // class-validator finds the rules of an object by its `constructor`, and a body may have a field of that name.
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
   if (!seemsRight(type, checked)) {
     const [error] = validateSync(checked, { stopAtFirstError: true });
-    if (error) throw new InvalidRequest(messageOf(error), error.property);
+    if (error) throw new BadRequestError(messageOf(error), error.property);
   }
-  assertShaped(checked);
+  assertMatchesSchemas(checked);
   return checked;
 }
 
-const looks = new WeakMap<object, QuickLook | undefined>();
+const looks = new WeakMap<object, FastValidator | undefined>();
 
 function seemsRight(type: new () => object, checked: object): boolean {
-  if (!looks.has(type)) looks.set(type, quickLook(type));
+  if (!looks.has(type)) looks.set(type, createFastValidator(type));
   return looks.get(type)?.(checked) === true;
 }
 
@@ -116,12 +116,12 @@ function messageOf({ constraints, property }: ValidationError): string {
 }
 
 /** Text that can be stored: PostgreSQL accepts no NUL, and half of a surrogate pair is no character. */
-export function isText(value: unknown): value is string {
+export function isStorableText(value: unknown): value is string {
   return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
 }
 
 /** The id of a model. */
-export function ModelId(description: string): PropertyDecorator {
+export function IsModelId(description: string): PropertyDecorator {
   return (prototype, field) => {
     Field({ description })(prototype, field);
     MinLength(1, { message: 'model must be a non-empty string' })(prototype, field);
@@ -137,7 +137,7 @@ export function Satisfies(rule: (value: unknown) => boolean, message: string): P
 const FLAGS: ReadonlySet<unknown> = new Set(['true', 'false', '1', '0']);
 
 /** A boolean of a query, in the words that clients have for it. */
-export function Flag(description: string): PropertyDecorator {
+export function IsBooleanFlag(description: string): PropertyDecorator {
   return (prototype, field) => {
     const name = String(field);
     Field({ ...BOOLEAN, description })(prototype, field);
@@ -153,7 +153,7 @@ export function isTrue(flag: string | undefined): boolean {
 }
 
 /** A whole number from 1, which may have a largest. */
-export function Count(most?: number): PropertyDecorator {
+export function IsPositiveInteger(most?: number): PropertyDecorator {
   return (prototype, field) => {
     const name = String(field);
     IsInt({ message: `${name} must be a whole number` })(prototype, name);
@@ -163,7 +163,7 @@ export function Count(most?: number): PropertyDecorator {
 }
 
 /** A number from `least` to `most`, both included. */
-export function Fraction(least: number, most: number): PropertyDecorator {
+export function IsNumberBetween(least: number, most: number): PropertyDecorator {
   return (prototype, field) => {
     const name = String(field);
     const range = `${name} must be from ${least} to ${most}`;

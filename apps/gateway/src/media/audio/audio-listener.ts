@@ -3,14 +3,14 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { NotFoundException } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
-import { type Connections, SERVER_TIMEOUTS, StartError } from '#foundation';
-import { refuseBroken, refuseOddities } from '../../edge/errors/malformed-requests.ts';
+import { type ConnectionGuard, SERVER_TIMEOUTS, StartError } from '#foundation';
+import { registerUnsupportedRequestHandlers, rejectMalformedRequest } from '../../edge/errors/malformed-requests.ts';
 
 const PATHS = '/api/v1/audio/';
 
 interface Where {
   readonly host: string;
-  readonly connections: Connections;
+  readonly connections: ConnectionGuard;
 }
 
 export class AudioListener {
@@ -43,8 +43,8 @@ export class AudioListener {
       fastify.routing(request, response);
     });
     connections.guard(server);
-    server.on('clientError', refuseBroken as never);
-    refuseOddities(server);
+    server.on('clientError', rejectMalformedRequest as never);
+    registerUnsupportedRequestHandlers(server);
     this.server = server;
     await new Promise<void>((resolve, reject) => {
       server.once('error', ({ code, message }: NodeJS.ErrnoException) => {

@@ -5,12 +5,12 @@ import { calculateCostAndPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
 /** Those that can be asked here. */
-export function soundModels(models: readonly AnyModel[]): readonly MediaModel[] {
+export function listAvailableAudioModels(models: readonly AnyModel[]): readonly MediaModel[] {
   return models.filter(isMedia).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
 }
 
 /** What is charged is what stands there; the web application pays the same. */
-export function audioModelWire(model: MediaModel) {
+export function toAudioModelJson(model: MediaModel) {
   const { id, name, provider, choices, maxCharacters } = model;
   const speaks = mediaCapability(model) === 'speech';
   const unit = speaks ? '1k_characters' : 'minute';
@@ -36,7 +36,7 @@ export function audioModelWire(model: MediaModel) {
 }
 
 /** A voice of several models stands there with each. */
-export function voicesWire(model: MediaModel) {
+export function toVoicesJson(model: MediaModel) {
   const provider = model.provider.toLowerCase();
   return model.voices.map(({ id, name, language, gender, description }) => ({
     id,

@@ -1,9 +1,9 @@
 import type { FastifyReply } from 'fastify';
 import type { ByteWriter, Receipt } from '#application';
-import { ReplyStream } from '../../edge/responses/http-stream-writer.ts';
+import { HttpStreamWriter } from '../../edge/responses/http-stream-writer.ts';
 
 /** A client that receives sound as it is made. */
-export class SoundClient extends ReplyStream implements ByteWriter {
+export class AudioStreamWriter extends HttpStreamWriter implements ByteWriter {
   constructor(reply: FastifyReply) {
     super(reply);
   }

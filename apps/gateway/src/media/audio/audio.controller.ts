@@ -2,24 +2,24 @@ import { Body, Controller, Get, HttpCode, Post, Query, Req, Res } from '@nestjs/
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CatalogueService, Speak, supportsLanguage, Transcribe } from '#application';
-import { Authenticated } from '../../edge/authentication/authenticator.ts';
-import { PaidRequests, sourceOf } from '../../edge/idempotency/paid-request-handler.ts';
+import { CurrentCaller } from '../../edge/authentication/authenticator.ts';
+import { getQuerySource, PaidRequestHandler } from '../../edge/idempotency/paid-request-handler.ts';
 import { Uploaded, type UploadedFile } from '../../edge/uploads/upload.ts';
 import { Operation } from '../../openapi/operation.ts';
 import * as operations from './audio.operations.ts';
 import { SpeechRequest, TranscriptionRequest, VoicesQuery } from './audio.requests.ts';
-import { audioModelWire, soundModels, voicesWire } from './audio-lists.ts';
-import { SoundClient } from './audio-stream-writer.ts';
-import { written } from './transcript-wire.ts';
+import { listAvailableAudioModels, toAudioModelJson, toVoicesJson } from './audio-lists.ts';
+import { AudioStreamWriter } from './audio-stream-writer.ts';
+import { formatTranscript } from './transcript-wire.ts';
 
 /** At the main address, and at that of sound alone. */
 const at = (path: string) => [`v1/audio/${path}`, `audio/${path}`, `api/v1/audio/${path}`];
 
 @Controller()
-export class SoundController {
+export class AudioController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
+    private readonly paid: PaidRequestHandler,
     private readonly catalogues: CatalogueService,
   ) {}
 
@@ -33,9 +33,9 @@ export class SoundController {
     @Uploaded() [file]: readonly UploadedFile[],
   ) {
     await this.paid.once(request, reply, request.caller, async (payer, audience) => {
-      const about = { requestId: request.id, source: sourceOf(request), audience };
+      const about = { requestId: request.id, source: getQuerySource(request), audience };
       const transcription = await this.commands.execute(new Transcribe(payer, about, body, file as UploadedFile));
-      const answer = written(transcription, body.response_format ?? 'json');
+      const answer = formatTranscript(transcription, body.response_format ?? 'json');
       reply.type(answer.mediaType).send(answer.body);
     });
   }
@@ -44,14 +44,14 @@ export class SoundController {
   @HttpCode(200)
   @Operation(operations.speak)
   async speak(
-    @Authenticated() caller: Caller,
+    @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: SpeechRequest,
   ) {
     await this.paid.once(request, reply, caller, (payer) => {
-      const about = { requestId: request.id, source: sourceOf(request) };
-      return this.commands.execute(new Speak(payer, about, body, new SoundClient(reply)));
+      const about = { requestId: request.id, source: getQuerySource(request) };
+      return this.commands.execute(new Speak(payer, about, body, new AudioStreamWriter(reply)));
     });
   }
 
@@ -59,9 +59,9 @@ export class SoundController {
   @Operation(operations.listVoices)
   voices(@Query() { language }: VoicesQuery) {
     const wanted = language?.toLowerCase().split(/[-_]/)[0] || undefined;
-    const data = soundModels(this.catalogues.current.models).flatMap((model) => {
+    const data = listAvailableAudioModels(this.catalogues.current.models).flatMap((model) => {
       const voices = model.voices.filter((voice) => wanted === undefined || supportsLanguage(model, voice, wanted));
-      return voicesWire({ ...model, voices });
+      return toVoicesJson({ ...model, voices });
     });
     return { object: 'list', data };
   }
@@ -69,6 +69,6 @@ export class SoundController {
   @Get(at('models'))
   @Operation(operations.listAudioModels)
   models() {
-    return { object: 'list', data: soundModels(this.catalogues.current.models).map(audioModelWire) };
+    return { object: 'list', data: listAvailableAudioModels(this.catalogues.current.models).map(toAudioModelJson) };
   }
 }

@@ -1,10 +1,10 @@
-import { json, type OperationNotes } from '../../openapi/operation.ts';
+import { jsonContent, type OperationOptions } from '../../openapi/operation.ts';
 import { SpeechRequest, TranscriptionRequest, VoicesQuery } from './audio.requests.ts';
 import { AudioModelList, SPEECH, TRANSCRIPT, VoiceList } from './audio.schemas.ts';
 
 export const MAX_RECORDING_BYTES = 25 * 1024 * 1024;
 
-export const transcribe: OperationNotes = {
+export const transcribe: OperationOptions = {
   id: 'createTranscription',
   tag: 'Inference',
   summary: 'Transcribes speech',
@@ -19,7 +19,7 @@ export const transcribe: OperationNotes = {
   errors: [402, 404, 409, 429, 502, 504],
 };
 
-export const speak: OperationNotes = {
+export const speak: OperationOptions = {
   id: 'createSpeech',
   tag: 'Inference',
   summary: 'Speaks a text',
@@ -33,20 +33,20 @@ export const speak: OperationNotes = {
   errors: [402, 404, 409, 422, 429, 502, 504],
 };
 
-export const listVoices: OperationNotes = {
+export const listVoices: OperationOptions = {
   id: 'listVoices',
   tag: 'Models',
   summary: 'Lists the voices of models that speak',
   auth: 'public',
   query: VoicesQuery,
   example: { language: 'en' },
-  answer: json(VoiceList),
+  answer: jsonContent(VoiceList),
 };
 
-export const listAudioModels: OperationNotes = {
+export const listAudioModels: OperationOptions = {
   id: 'listAudioModels',
   tag: 'Models',
   summary: 'Lists the models that transcribe and speak, with their prices',
   auth: 'public',
-  answer: json(AudioModelList),
+  answer: jsonContent(AudioModelList),
 };

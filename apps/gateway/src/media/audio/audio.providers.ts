@@ -1,7 +1,7 @@
 import type { Provider } from '@nestjs/common';
 import { AudioDurationCounter, SpeakHandler, TranscribeHandler } from '#application';
 import { WorkerAudioDurationCounter } from '#connectors';
-import { Role } from '#modules';
+import { ProcessRole } from '#modules';
 import { AudioListener } from './audio-listener.ts';
 
 export const soundProviders: readonly Provider[] = [
@@ -9,8 +9,8 @@ export const soundProviders: readonly Provider[] = [
   TranscribeHandler,
   {
     provide: AudioDurationCounter,
-    inject: [Role],
-    useFactory: (role: Role) => role.keep(new WorkerAudioDurationCounter()),
+    inject: [ProcessRole],
+    useFactory: (role: ProcessRole) => role.keep(new WorkerAudioDurationCounter()),
   },
-  { provide: AudioListener, inject: [Role], useFactory: (role: Role) => role.keep(new AudioListener()) },
+  { provide: AudioListener, inject: [ProcessRole], useFactory: (role: ProcessRole) => role.keep(new AudioListener()) },
 ];

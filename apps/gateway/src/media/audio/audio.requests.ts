@@ -1,6 +1,6 @@
 import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
 import type { SpeechBody, TranscriptionBody } from '#application';
-import { Fraction, isText, ModelId, Satisfies } from '../../edge/validation/validation.ts';
+import { IsModelId, IsNumberBetween, isStorableText, Satisfies } from '../../edge/validation/validation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 import { STRING, text } from '../../openapi/schemas.ts';
 import { TRANSCRIPT_FORMATS, type TranscriptFormat } from './transcript-wire.ts';
@@ -10,7 +10,7 @@ const MAX_LANGUAGE = 35;
 const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'];
 
 function isVoice(value: unknown): boolean {
-  return isText(value) || isText((value as { readonly id?: unknown } | null)?.id);
+  return isStorableText(value) || isStorableText((value as { readonly id?: unknown } | null)?.id);
 }
 
 // Rules are checked from the last one up.
@@ -18,7 +18,7 @@ export class TranscriptionRequest implements TranscriptionBody {
   [field: string]: unknown;
 
   @IsOptional()
-  @ModelId('The id of a model that transcribes; `nova-3` by default')
+  @IsModelId('The id of a model that transcribes; `nova-3` by default')
   model?: string | null;
 
   @IsOptional()
@@ -38,7 +38,7 @@ export class TranscriptionRequest implements TranscriptionBody {
   prompt?: string | null;
 
   @IsOptional()
-  @Fraction(0, 1)
+  @IsNumberBetween(0, 1)
   temperature?: number | null;
 
   @Field({ description: 'Taken as it is: `verbose_json` has both', oneOf: [STRING, { type: 'array', items: STRING }] })
@@ -50,11 +50,11 @@ export class SpeechRequest implements SpeechBody {
   [field: string]: unknown;
 
   @Field(text('The text to speak'))
-  @Satisfies(isText, 'input must be a text')
+  @Satisfies(isStorableText, 'input must be a text')
   input!: string;
 
   @IsOptional()
-  @ModelId('The id of a model that speaks; `deepgram_aura_2` by default')
+  @IsModelId('The id of a model that speaks; `deepgram_aura_2` by default')
   model?: string | null;
 
   @Field({
@@ -76,7 +76,7 @@ export class SpeechRequest implements SpeechBody {
   response_format?: string | null;
 
   @IsOptional()
-  @Fraction(0.25, 4)
+  @IsNumberBetween(0.25, 4)
   speed?: number | null;
 
   @Field(text('Taken, and followed by models that can'))

@@ -1,12 +1,12 @@
-import { type Content, json, named } from '../../openapi/operation.ts';
+import { type Content, jsonContent, nameSchema } from '../../openapi/operation.ts';
 import { array, COUNT, nullable, object, STRING, text, usd } from '../../openapi/schemas.ts';
 
 const SECONDS = { type: 'number', minimum: 0 };
 const USAGE = object({ type: { const: 'duration' }, seconds: COUNT, cost: usd('Charged') });
 
-const TranscriptText = named('Transcript', object({ text: STRING, usage: USAGE }));
+const TranscriptText = nameSchema('Transcript', object({ text: STRING, usage: USAGE }));
 
-const VerboseTranscript = named(
+const VerboseTranscript = nameSchema(
   'VerboseTranscript',
   object({
     task: { const: 'transcribe' },
@@ -33,7 +33,7 @@ const VerboseTranscript = named(
 );
 
 export const TRANSCRIPT: Content = {
-  ...json({ anyOf: [VerboseTranscript, TranscriptText] }),
+  ...jsonContent({ anyOf: [VerboseTranscript, TranscriptText] }),
   'text/plain': STRING,
   'application/x-subrip': STRING,
   'text/vtt': STRING,
@@ -46,7 +46,7 @@ const SOUND_TYPES = ['mpeg', 'ogg', 'opus', 'aac', 'flac', 'wav', 'pcm', 'l16'];
 
 export const SPEECH: Content = Object.fromEntries(SOUND_TYPES.map((type) => [`audio/${type}`, SOUND]));
 
-export const VoiceList = named(
+export const VoiceList = nameSchema(
   'VoiceList',
   object({
     object: { const: 'list' },
@@ -64,7 +64,7 @@ export const VoiceList = named(
   }),
 );
 
-export const AudioModelList = named(
+export const AudioModelList = nameSchema(
   'AudioModelList',
   object({
     object: { const: 'list' },

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import subtitle from 'subtitle';
 import webvtt from 'webvtt-parser';
 import type { SpokenWord, Transcript } from '#application';
-import { segmentsOf, subRip, webVtt } from './subtitles.ts';
+import { formatSrt, formatVtt, toSegments } from './subtitles.ts';
 
 const NOTHING_SAID: Transcript = {
   seconds: undefined,
@@ -15,7 +15,7 @@ const NOTHING_SAID: Transcript = {
   text: '',
 };
 const said = (more: Partial<Transcript>, language = 'en', seconds = 1) =>
-  segmentsOf({ ...NOTHING_SAID, ...more }, language, seconds);
+  toSegments({ ...NOTHING_SAID, ...more }, language, seconds);
 
 /** A word a second. */
 const words = (text: string, each = 0.4): readonly SpokenWord[] =>
@@ -70,13 +70,13 @@ describe('subtitles', () => {
 
   test('of a text without any times are all of it, and there are none of silence', () => {
     expect(said({ text: 'Hello' }, 'en', 4)).toEqual([{ text: 'Hello', start: 0, end: 4 }]);
-    expect([subRip(said({})), webVtt(said({}))]).toEqual(['', 'WEBVTT\n\n']);
+    expect([formatSrt(said({})), formatVtt(said({}))]).toEqual(['', 'WEBVTT\n\n']);
   });
 
   test('have hours, and what would be taken for something else is written otherwise', () => {
     const segments = [{ text: 'a --> b & <c>\n\n2', start: 36_061.5, end: 36_062 }];
-    expect(subRip(said({ segments }))).toBe('1\n10:01:01,500 --> 10:01:02,000\na → b & <c> 2\n\n');
-    expect(webVtt(said({ segments }))).toBe(
+    expect(formatSrt(said({ segments }))).toBe('1\n10:01:01,500 --> 10:01:02,000\na → b & <c> 2\n\n');
+    expect(formatVtt(said({ segments }))).toBe(
       'WEBVTT\n\n10:01:01.500 --> 10:01:02.000\na --&gt; b &amp; &lt;c&gt; 2\n\n',
     );
   });
@@ -91,10 +91,10 @@ describe('subtitles', () => {
     fc.assert(
       fc.property(fc.array(segment, { maxLength: 8 }), (segments) => {
         const shown = said({ segments });
-        const { cues, errors } = readWebVtt(webVtt(shown));
+        const { cues, errors } = readWebVtt(formatVtt(shown));
         expect(errors).toEqual([]);
         expect(cues.map((cue) => cue.text.replace(/\s+/g, ' '))).toEqual(shown.map((each) => each.text));
-        const read = readSubRip(subRip(shown));
+        const read = readSubRip(formatSrt(shown));
         expect(read).toHaveLength(shown.length);
         for (const [i, { start, end }] of [...read.entries(), ...cues.entries()]) {
           expect(end).toBeGreaterThan(start);

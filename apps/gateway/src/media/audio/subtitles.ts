@@ -17,7 +17,7 @@ const ENDS_SENTENCE = /[.!?…。！？]["'”’)\]]*$/;
  * What is said at a time: segments as the vendor has them, as long as they can be read at once; else words put together.
  * @param seconds the length of the recording, of which a text without any times is one segment
  */
-export function segmentsOf(
+export function toSegments(
   { segments, words, text }: Transcript,
   language: string,
   seconds: number,
@@ -67,7 +67,7 @@ function rounded(seconds: number): number {
 }
 
 /** An arrow would be taken for a line of times. */
-export function subRip(segments: readonly SpokenSegment[]): string {
+export function formatSrt(segments: readonly SpokenSegment[]): string {
   return segments
     .map(({ text, start, end }, i) => {
       const shown = text.replaceAll('-->', '→');
@@ -76,7 +76,7 @@ export function subRip(segments: readonly SpokenSegment[]): string {
     .join('');
 }
 
-export function webVtt(segments: readonly SpokenSegment[]): string {
+export function formatVtt(segments: readonly SpokenSegment[]): string {
   const cues = segments.map(
     ({ text, start, end }) => `${timestamp(start, '.')} --> ${timestamp(end, '.')}\n${escaped(text)}\n\n`,
   );

@@ -1,34 +1,34 @@
 /** Transcripts in the formats that OpenAI's clients ask for. */
 import type { Transcription } from '#application';
 import { toUsdJsonNumber } from '#kernel';
-import { segmentsOf, subRip, webVtt } from './subtitles.ts';
+import { formatSrt, formatVtt, toSegments } from './subtitles.ts';
 
 export const TRANSCRIPT_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
 export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number];
 
-export interface WrittenTranscript {
+export interface FormattedTranscript {
   readonly mediaType: string;
   readonly body: string;
 }
 
-export function written(transcription: Transcription, format: TranscriptFormat): WrittenTranscript {
+export function formatTranscript(transcription: Transcription, format: TranscriptFormat): FormattedTranscript {
   const { transcript, language } = transcription;
-  const segments = () => segmentsOf(transcript, language, secondsOf(transcription));
+  const segments = () => toSegments(transcript, language, secondsOf(transcription));
   switch (format) {
     case 'json':
       return json({ text: transcript.text, usage: usageOf(transcription) });
     case 'text':
       return { mediaType: 'text/plain; charset=utf-8', body: `${transcript.text}\n` };
     case 'srt':
-      return { mediaType: 'application/x-subrip; charset=utf-8', body: subRip(segments()) };
+      return { mediaType: 'application/x-subrip; charset=utf-8', body: formatSrt(segments()) };
     case 'vtt':
-      return { mediaType: 'text/vtt; charset=utf-8', body: webVtt(segments()) };
+      return { mediaType: 'text/vtt; charset=utf-8', body: formatVtt(segments()) };
     default:
       return json(verbose(transcription));
   }
 }
 
-function json(body: object): WrittenTranscript {
+function json(body: object): FormattedTranscript {
   return { mediaType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
 }
 
@@ -46,7 +46,7 @@ const BEYOND_DOUBT = { tokens: [], temperature: 0, avg_logprob: 0, compression_r
 function verbose(transcription: Transcription) {
   const { transcript, language } = transcription;
   const duration = secondsOf(transcription);
-  const segments = segmentsOf(transcript, language, duration).map(({ text, start, end }, id) => ({
+  const segments = toSegments(transcript, language, duration).map(({ text, start, end }, id) => ({
     id,
     seek: Math.round(start * 100),
     start,

@@ -11,10 +11,10 @@ import {
   type UploadedImages,
 } from '#application';
 import { toUsdJsonNumber } from '#kernel';
-import { Authenticated } from '../../edge/authentication/authenticator.ts';
-import { PaidRequests, sourceOf } from '../../edge/idempotency/paid-request-handler.ts';
+import { CurrentCaller } from '../../edge/authentication/authenticator.ts';
+import { getQuerySource, PaidRequestHandler } from '../../edge/idempotency/paid-request-handler.ts';
 import { Upload, type UploadedFile } from '../../edge/uploads/upload.ts';
-import { events, json, Operation } from '../../openapi/operation.ts';
+import { jsonContent, Operation, sseContent } from '../../openapi/operation.ts';
 import { ImageEditRequest, ImageGenerationRequest } from './images.requests.ts';
 import { ImageEvent, ImageList } from './images.schemas.ts';
 
@@ -30,7 +30,7 @@ type Wanted = ImageBody & { readonly response_format?: string | null; readonly s
 export class ImagesController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
+    private readonly paid: PaidRequestHandler,
   ) {}
 
   @Post(['v1/images/generations', 'images/generations'])
@@ -46,11 +46,11 @@ export class ImagesController {
     challenge: true,
     body: ImageGenerationRequest,
     example: { model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' },
-    answer: { ...json(ImageList), ...events(ImageEvent) },
+    answer: { ...jsonContent(ImageList), ...sseContent(ImageEvent) },
     errors: ERRORS,
   })
   async generate(
-    @Authenticated() caller: Caller | undefined,
+    @CurrentCaller() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: ImageGenerationRequest,
@@ -71,11 +71,11 @@ export class ImagesController {
     upload: { maxBytes: MAX_PICTURE_BYTES, files: ['image', 'mask'], optional: ['mask'], maxFiles: MAX_FILES },
     body: ImageEditRequest,
     example: { model: 'openai/gpt-image-1.5', prompt: 'The same at night' },
-    answer: { ...json(ImageList), ...events(ImageEvent) },
+    answer: { ...jsonContent(ImageList), ...sseContent(ImageEvent) },
     errors: ERRORS,
   })
   async edit(
-    @Authenticated() caller: Caller | undefined,
+    @CurrentCaller() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: ImageEditRequest,
@@ -94,7 +94,7 @@ export class ImagesController {
     const isUrl = !isStreamed && (body.response_format ?? (upload ? 'b64_json' : 'url')) === 'url';
     const as = isUrl ? 'addresses' : 'bytes';
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const asked = { requestId: request.id, source: sourceOf(request), audience, as } as const;
+      const asked = { requestId: request.id, source: getQuerySource(request), audience, as } as const;
       const make = () =>
         this.commands.execute(new GenerateImages(payer, asked, body, upload ? picturesOf(upload) : undefined));
       const answer = await (upload ? upload.during(make) : make());

@@ -15,13 +15,13 @@ import {
   RejectedPrompts,
 } from '#application';
 import { detectImageType } from '#connectors';
-import { Role } from '#modules';
+import { ProcessRole } from '#modules';
 
 export const imageProviders: readonly Provider[] = [
   {
     provide: RejectedPrompts,
-    inject: [Clock, Role],
-    useFactory: (clock: Clock, { settings }: Role) => new RejectedPrompts(clock, settings.refusedPerHour),
+    inject: [Clock, ProcessRole],
+    useFactory: (clock: Clock, { settings }: ProcessRole) => new RejectedPrompts(clock, settings.refusedPerHour),
   },
   {
     provide: ImageQuoter,

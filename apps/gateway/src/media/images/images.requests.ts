@@ -1,6 +1,6 @@
 import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { ImageBody } from '#application';
-import { Count, ModelId } from '../../edge/validation/validation.ts';
+import { IsModelId, IsPositiveInteger } from '../../edge/validation/validation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 
 const MAX_IMAGES = 4;
@@ -11,7 +11,7 @@ const RESPONSE_FORMATS = ['url', 'b64_json'];
 class ImageFields implements ImageBody {
   [field: string]: unknown;
 
-  @ModelId('The id of an image model')
+  @IsModelId('The id of an image model')
   model!: string;
 
   @IsOptional()
@@ -21,12 +21,12 @@ class ImageFields implements ImageBody {
 
   @IsOptional()
   @Field({ description: 'How many images' })
-  @Count(MAX_IMAGES)
+  @IsPositiveInteger(MAX_IMAGES)
   n?: number | null;
 
   @IsOptional()
   @Field({ description: 'The same as n' })
-  @Count(MAX_IMAGES)
+  @IsPositiveInteger(MAX_IMAGES)
   num_images?: number | null;
 
   @IsOptional()

@@ -1,7 +1,7 @@
-import { named } from '../../openapi/operation.ts';
+import { nameSchema } from '../../openapi/operation.ts';
 import { array, object, STRING, seconds, text, usd } from '../../openapi/schemas.ts';
 
-export const ImageList = named(
+export const ImageList = nameSchema(
   'ImageList',
   object({
     created: seconds('When they were made'),
@@ -20,7 +20,7 @@ export const ImageList = named(
   }),
 );
 
-export const ImageEvent = named(
+export const ImageEvent = nameSchema(
   'ImageEvent',
   object({
     type: text('What has happened', { enum: ['image_generation.completed', 'image_edit.completed'] }),

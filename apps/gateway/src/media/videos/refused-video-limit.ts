@@ -6,7 +6,7 @@ const HOUR_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 600;
 
 /** As the history has them: it follows within moments, and what is too much meanwhile is bounded by the money that is held. */
-export class RefusedInHistory extends RejectedVideoLimit {
+export class HistoryRefusedVideoLimit extends RejectedVideoLimit {
   constructor(
     private readonly pool: pg.Pool,
     private readonly clock: Clock,

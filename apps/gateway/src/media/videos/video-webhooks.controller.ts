@@ -1,7 +1,7 @@
 import { Controller, HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { VideoWebhookReceiver } from '#application';
-import { NotFound, Unauthorized } from '../../edge/errors/errors.ts';
+import { NotFoundError, UnauthorizedError } from '../../edge/errors/errors.ts';
 import { Operation } from '../../openapi/operation.ts';
 import * as operations from './videos.operations.ts';
 
@@ -20,8 +20,8 @@ export class VideoHooksController {
   ) {
     const hook = { headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) };
     const taken = await this.receiver.receive(vendor, token, hook, id);
-    if (taken === 'unknown') throw new NotFound('There is no such web hook');
-    if (taken === 'unsigned') throw new Unauthorized('The web hook is not signed as it must be');
+    if (taken === 'unknown') throw new NotFoundError('There is no such web hook');
+    if (taken === 'unsigned') throw new UnauthorizedError('The web hook is not signed as it must be');
     return { status: 'success' };
   }
 }

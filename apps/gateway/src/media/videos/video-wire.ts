@@ -4,7 +4,7 @@ import { money, toUsdJsonNumber } from '#kernel';
 
 const HOUR_MS = 3_600_000;
 /** Seconds after which a client is to look again. */
-export const LOOK_AGAIN_SECONDS = '5';
+export const POLL_INTERVAL_SECONDS = '5';
 
 /** What links are made with. */
 interface Links {
@@ -16,7 +16,7 @@ interface Links {
 type Requested = VideoRequested['data'];
 
 /** What a request for a video is answered with; the same again, whenever it is asked again. */
-export function submitted(id: string, request: Requested, links: MediaLinks) {
+export function toSubmittedVideoJson(id: string, request: Requested, links: MediaLinks) {
   const until = Date.parse(request.at) + MAX_LINK_LIFETIME_MS;
   return {
     ...headOf(id, request),
@@ -27,7 +27,7 @@ export function submitted(id: string, request: Requested, links: MediaLinks) {
 }
 
 /** How far a video is. It is over once its money is where it belongs. */
-export function statusOf(
+export function toVideoStatusJson(
   id: string,
   request: Requested,
   { phase, stored, charged, failure }: VideoState,

@@ -14,12 +14,12 @@ import {
 } from '#application';
 import { CHALLENGE, type VideoRequested, type VideoState } from '#domain';
 import { toStreamName } from '#kernel';
-import { Authenticated } from '../../edge/authentication/authenticator.ts';
-import { Forbidden, NotFound, Unauthorized } from '../../edge/errors/errors.ts';
-import { PaidRequests, sourceOf } from '../../edge/idempotency/paid-request-handler.ts';
-import type { Visitor } from '../../edge/pay-per-request/pay-per-request-gate.ts';
+import { CurrentCaller } from '../../edge/authentication/authenticator.ts';
+import { ForbiddenError, NotFoundError, UnauthorizedError } from '../../edge/errors/errors.ts';
+import { getQuerySource, PaidRequestHandler } from '../../edge/idempotency/paid-request-handler.ts';
+import type { AnonymousCaller } from '../../edge/pay-per-request/pay-per-request-gate.ts';
 import { Operation } from '../../openapi/operation.ts';
-import { LOOK_AGAIN_SECONDS, statusOf, submitted } from './video-wire.ts';
+import { POLL_INTERVAL_SECONDS, toSubmittedVideoJson, toVideoStatusJson } from './video-wire.ts';
 import * as operations from './videos.operations.ts';
 import { StatusQuery, VideoRequest } from './videos.requests.ts';
 
@@ -29,7 +29,7 @@ const NO_CREDENTIAL =
   'A credential is missing: send "Authorization: Bearer <API key>" or x-api-key, or use the status_url of the video';
 
 /** Its account, or who shows the proof of the payment that it was made for. */
-function isPayerOf({ accountId, hold }: VideoRequested['data'], caller?: Caller, visitor?: Visitor): boolean {
+function isPayerOf({ accountId, hold }: VideoRequested['data'], caller?: Caller, visitor?: AnonymousCaller): boolean {
   if (caller) return caller.accountId === accountId;
   return (
     visitor !== undefined && 'proof' in visitor && toStreamName(CHALLENGE, visitor.proof.challengeId) === hold.payer
@@ -37,7 +37,7 @@ function isPayerOf({ accountId, hold }: VideoRequested['data'], caller?: Caller,
 }
 
 /** What videos are read and shown with. */
-export abstract class VideoSurroundings {
+export abstract class VideosControllerDependencies {
   abstract readonly videos: Streams['videos'];
   abstract readonly links: MediaLinks;
   abstract readonly signer: LinkSigner;
@@ -49,24 +49,24 @@ export abstract class VideoSurroundings {
 export class VideosController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly paid: PaidRequests,
-    private readonly given: VideoSurroundings,
+    private readonly paid: PaidRequestHandler,
+    private readonly given: VideosControllerDependencies,
   ) {}
 
   @Post(['v1/videos', 'videos'])
   @HttpCode(202)
   @Operation(operations.createVideo)
   async create(
-    @Authenticated() caller: Caller | undefined,
+    @CurrentCaller() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: VideoRequest,
   ): Promise<void> {
     await this.paid.once(request, reply, caller, {
       serve: async (payer) => {
-        const asked = { requestId: request.id, caller, source: sourceOf(request) };
+        const asked = { requestId: request.id, caller, source: getQuerySource(request) };
         const { id, video } = await this.commands.execute(new RequestVideo(payer, asked, body));
-        reply.status(202).header('retry-after', LOOK_AGAIN_SECONDS).send(this.answer(id, video));
+        reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS).send(this.answer(id, video));
       },
       leftBy: (requestId) => this.leftBy(requestId, caller === undefined),
     });
@@ -85,21 +85,23 @@ export class VideosController {
     if (isSigned) {
       const checked = signer.check('status', statusPath(id), query);
       if (!checked.ok)
-        throw new Forbidden(checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid');
-    } else if (!caller && !visitor) throw new Unauthorized(NO_CREDENTIAL);
-    if (!ID.test(id)) throw new NotFound(NONE);
+        throw new ForbiddenError(
+          checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid',
+        );
+    } else if (!caller && !visitor) throw new UnauthorizedError(NO_CREDENTIAL);
+    if (!ID.test(id)) throw new NotFoundError(NONE);
     const video = await videos.read(id);
     const { request } = video;
-    if (!request || !(isSigned || isPayerOf(request, caller, visitor))) throw new NotFound(NONE);
-    const answer = statusOf(id, request, video, { links, now: clock.milliseconds() });
+    if (!request || !(isSigned || isPayerOf(request, caller, visitor))) throw new NotFoundError(NONE);
+    const answer = toVideoStatusJson(id, request, video, { links, now: clock.milliseconds() });
     reply.header('cache-control', 'no-store');
-    if (answer.status === 'pending') reply.status(202).header('retry-after', LOOK_AGAIN_SECONDS);
+    if (answer.status === 'pending') reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS);
     return answer;
   }
 
   private answer(id: string, { request }: VideoState) {
     if (!request) throw new Error('a video was stated without what was asked');
-    return submitted(id, request, this.given.links);
+    return toSubmittedVideoJson(id, request, this.given.links);
   }
 
   /** The gateway of an earlier request may have died behind the video's first fact: the video is made all the same. */
@@ -109,7 +111,7 @@ export class VideosController {
     if (!video.request) return undefined;
     // What failed is not paid for, and a payment is for the request and not for one try of it.
     if (isPaidAlone && video.failure) return undefined;
-    const headers = { 'content-type': 'application/json; charset=utf-8', 'retry-after': LOOK_AGAIN_SECONDS };
+    const headers = { 'content-type': 'application/json; charset=utf-8', 'retry-after': POLL_INTERVAL_SECONDS };
     return { status: 202, headers, body: Buffer.from(JSON.stringify(this.answer(id, video))) };
   }
 }

@@ -1,10 +1,10 @@
-import { json, type OperationNotes } from '../../openapi/operation.ts';
+import { jsonContent, type OperationOptions } from '../../openapi/operation.ts';
 import { StatusQuery, VideoRequest } from './videos.requests.ts';
-import { HookReceived, SubmittedVideo, Video } from './videos.schemas.ts';
+import { SubmittedVideoSchema, VideoSchema, VideoWebhookReceivedSchema } from './videos.schemas.ts';
 
 const ID = { description: 'The id of the video', example: 'gen_00112233445566778899aabbccddeeff' };
 
-export const createVideo: OperationNotes = {
+export const createVideo: OperationOptions = {
   id: 'createVideo',
   tag: 'Inference',
   summary: 'Has a video made',
@@ -15,11 +15,11 @@ export const createVideo: OperationNotes = {
   challenge: true,
   body: VideoRequest,
   example: { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 },
-  answer: json(SubmittedVideo),
+  answer: jsonContent(SubmittedVideoSchema),
   errors: [402, 404, 409, 429, 502, 504],
 };
 
-export const getVideo: OperationNotes = {
+export const getVideo: OperationOptions = {
   id: 'getVideo',
   tag: 'Media',
   summary: 'Returns how far a video is',
@@ -29,12 +29,12 @@ export const getVideo: OperationNotes = {
   proof: true,
   params: { id: ID },
   query: StatusQuery,
-  answer: json(Video),
-  others: { 202: json(Video) },
+  answer: jsonContent(VideoSchema),
+  others: { 202: jsonContent(VideoSchema) },
   errors: [401, 403, 404],
 };
 
-export const receiveVideoHook: OperationNotes = {
+export const receiveVideoHook: OperationOptions = {
   id: 'receiveVideoHook',
   tag: 'Media',
   summary: 'Receives a web hook of a vendor that makes videos',
@@ -45,6 +45,6 @@ export const receiveVideoHook: OperationNotes = {
     vendor: { description: 'The vendor', example: 'fal' },
     token: { description: 'What the vendor was told', example: 'gen_00112233445566778899aabbccddeeff.1.signature' },
   },
-  answer: json(HookReceived),
+  answer: jsonContent(VideoWebhookReceivedSchema),
   errors: [401, 404, 413],
 };

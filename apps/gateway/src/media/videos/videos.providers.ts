@@ -22,9 +22,9 @@ import {
 } from '#application';
 import { videoWorkflow } from '#domain';
 import { PostgresWorkflowSchedule } from '#eventstore';
-import { Role } from '#modules';
-import { RefusedInHistory } from './refused-video-limit.ts';
-import { VideoSurroundings } from './videos.controller.ts';
+import { ProcessRole } from '#modules';
+import { HistoryRefusedVideoLimit } from './refused-video-limit.ts';
+import { VideosControllerDependencies } from './videos.controller.ts';
 
 export const videoProviders: readonly Provider[] = [
   {
@@ -39,20 +39,27 @@ export const videoProviders: readonly Provider[] = [
   },
   {
     provide: RejectedVideoLimit,
-    inject: [pg.Pool, Clock, Role],
-    useFactory: (pool: pg.Pool, clock: Clock, { settings }: Role) =>
-      new RefusedInHistory(pool, clock, settings.refusedPerHour),
+    inject: [pg.Pool, Clock, ProcessRole],
+    useFactory: (pool: pg.Pool, clock: Clock, { settings }: ProcessRole) =>
+      new HistoryRefusedVideoLimit(pool, clock, settings.refusedPerHour),
   },
   {
-    provide: VideoSurroundings,
+    provide: VideosControllerDependencies,
     inject: [Streams, MediaLinks, LinkSigner, Secrets, Clock],
     useFactory: (
       ...[{ videos }, links, signer, secrets, clock]: [Streams, MediaLinks, LinkSigner, Secrets, Clock]
-    ): VideoSurroundings => ({ videos, links, signer, secrets, clock }),
+    ): VideosControllerDependencies => ({ videos, links, signer, secrets, clock }),
   },
   {
     provide: RequestVideoHandler,
-    inject: [VideoQuoter, BillingEngine, ImageFiles, VideoRequestStore, RejectedVideoLimit, VideoSurroundings],
+    inject: [
+      VideoQuoter,
+      BillingEngine,
+      ImageFiles,
+      VideoRequestStore,
+      RejectedVideoLimit,
+      VideosControllerDependencies,
+    ],
     useFactory: (
       ...[quotes, paying, images, requests, refused, { videos, secrets, clock }]: [
         VideoQuoter,
@@ -60,24 +67,24 @@ export const videoProviders: readonly Provider[] = [
         ImageFiles,
         VideoRequestStore,
         RejectedVideoLimit,
-        VideoSurroundings,
+        VideosControllerDependencies,
       ]
     ) => new RequestVideoHandler(quotes, paying, { images, requests, refused, secrets, clock }, videos),
   },
   {
     provide: VideoWebhooks,
-    inject: [Role, Secrets],
-    useFactory: ({ settings }: Role, secrets: Secrets) => new VideoWebhooks(settings.publicBaseUrl, secrets),
+    inject: [ProcessRole, Secrets],
+    useFactory: ({ settings }: ProcessRole, secrets: Secrets) => new VideoWebhooks(settings.publicBaseUrl, secrets),
   },
   { provide: VideoPollTrigger, inject: [pg.Pool, Clock], useFactory: videoHints },
   {
     provide: VideoWebhookReceiver,
-    inject: [VideoWebhooks, VideoPollTrigger, ProviderRegistry, VideoSurroundings],
+    inject: [VideoWebhooks, VideoPollTrigger, ProviderRegistry, VideosControllerDependencies],
     useFactory: (
       hooks: VideoWebhooks,
       hints: VideoPollTrigger,
       providers: ProviderRegistry,
-      { videos, clock }: VideoSurroundings,
+      { videos, clock }: VideosControllerDependencies,
     ) => new VideoWebhookReceiver({ hooks, hints, providers, videos, clock }),
   },
 ];

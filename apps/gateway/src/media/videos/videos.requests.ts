@@ -1,6 +1,6 @@
 import { Allow, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
 import type { VideoBody } from '#application';
-import { ModelId } from '../../edge/validation/validation.ts';
+import { IsModelId } from '../../edge/validation/validation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 
 const LONGEST_WORD = 32;
@@ -11,7 +11,7 @@ const MOST_SEED = 2_147_483_647;
 export class VideoRequest implements VideoBody {
   [field: string]: unknown;
 
-  @ModelId('The id of a video model')
+  @IsModelId('The id of a video model')
   model!: string;
 
   @Field({ type: 'string', description: 'What is to be seen' }, true)

@@ -1,11 +1,11 @@
-import { named } from '../../openapi/operation.ts';
+import { nameSchema } from '../../openapi/operation.ts';
 import { object, STRING, seconds, text, usd } from '../../openapi/schemas.ts';
 
 const ID = text('The id of the video', { examples: ['gen_00112233445566778899aabbccddeeff'] });
 const CREATED = seconds('When it was asked for');
 const STATUS_URL = text('A signed address of this video that needs no credential and lasts 24 hours');
 
-export const SubmittedVideo = named(
+export const SubmittedVideoSchema = nameSchema(
   'SubmittedVideo',
   object({
     id: ID,
@@ -17,7 +17,7 @@ export const SubmittedVideo = named(
   }),
 );
 
-export const Video = named(
+export const VideoSchema = nameSchema(
   'Video',
   object(
     {
@@ -40,4 +40,4 @@ export const Video = named(
   ),
 );
 
-export const HookReceived = named('VideoHookReceived', object({ status: { const: 'success' } }));
+export const VideoWebhookReceivedSchema = nameSchema('VideoHookReceived', object({ status: { const: 'success' } }));

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Answer, type TestAccount, World } from '#testing';
 import { AnsweringServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
-import { closeJob, jobs } from '../../../../ledger/src/jobs.ts';
+import { closeJob, printJobs } from '../../../../ledger/src/jobs.ts';
 import { verify } from '../../../../ledger/src/verify.ts';
 import { picture } from '../../../../sandbox/src/media/files/images.ts';
 
@@ -224,7 +224,7 @@ test('what a vendor may invoice for a video that it has refused is listed, until
   const { id } = (await bad.policy).body;
   await world.until(async () => {
     lines.length = 0;
-    await jobs(world.foundation, print);
+    await printJobs(world.foundation, print);
     return lines.some((line) => line.includes(id));
   });
   expect(lines.find((line) => line.includes(id))).toMatch(/ 0\.35 USD at most to fal \(as [\w-]{36}\), kling/);

@@ -1,15 +1,15 @@
 import { expect, test } from '@jest/globals';
-import { NotAttested } from '../attestation-verifier.ts';
-import { pinned } from '../pinned.ts';
+import { AttestationError } from '../attestation-verifier.ts';
+import { loadPinnedAnchors } from '../pinned.ts';
 import vector from '../vectors/amd-report.json' with { type: 'json' };
-import { authenticReport } from './authentic-report.ts';
+import { verifyReport } from './authentic-report.ts';
 import type { AmdRoot } from './chip-key.ts';
-import { checkPolicy } from './policy.ts';
+import { assertPolicy } from './policy.ts';
 
 const REPORT = Buffer.from(vector.report, 'base64');
 const CHIP = Buffer.from(vector.vcek, 'base64');
 const WHEN = new Date('2023-01-01T00:00:00Z'); // the certificate of the chip is from September 2022
-const { amd, floors } = pinned();
+const { amd, floors } = loadPinnedAnchors();
 const MILAN = { product: 'Milan', ark: vector.ark, ask: vector.ask };
 
 interface Shown {
@@ -21,10 +21,10 @@ interface Shown {
 
 function authentic({ report = REPORT, chip = CHIP, roots = amd, now = WHEN }: Shown = {}): boolean {
   try {
-    authenticReport(report, chip, { amd: roots, now });
+    verifyReport(report, chip, { amd: roots, now });
     return true;
   } catch (error) {
-    if (error instanceof NotAttested) return false;
+    if (error instanceof AttestationError) return false;
     throw error;
   }
 }
@@ -49,7 +49,7 @@ function* certificateChanged(bytes: Buffer): Iterable<readonly [at: number, othe
 
 test('a report of a real processor is authentic by the roots of AMD that are pinned', () => {
   expect(amd).toContainEqual(MILAN);
-  const { report, product } = authenticReport(REPORT, CHIP, { amd, now: WHEN });
+  const { report, product } = verifyReport(REPORT, CHIP, { amd, now: WHEN });
   expect(product).toBe('Milan');
   expect(report).toMatchObject({
     version: 2,
@@ -62,13 +62,13 @@ test('a report of a real processor is authentic by the roots of AMD that are pin
 });
 
 test('an authentic report is not enough: this one may be debugged, and is of a processor that is not trusted', () => {
-  const { report } = authenticReport(REPORT, CHIP, { amd, now: WHEN });
-  expect(() => checkPolicy(report, floors)).toThrow('its processor is not one that this proxy trusts');
+  const { report } = verifyReport(REPORT, CHIP, { amd, now: WHEN });
+  expect(() => assertPolicy(report, floors)).toThrow('its processor is not one that this proxy trusts');
   const processor = { family: 0x19, model: 1, stepping: 1 };
   const floor = { ...processor, processor: 'Milan', firmware: report.currentFirmware, tcb: report.launchTcb };
   const lenient = [{ ...floor, aliasCheck: false, sources: [] }];
-  expect(() => checkPolicy({ ...report, processor }, lenient)).toThrow('its operator may debug it');
-  expect(checkPolicy({ ...report, processor, guestPolicy: 0x3_0000n }, lenient)).toBe(lenient[0]);
+  expect(() => assertPolicy({ ...report, processor }, lenient)).toThrow('its operator may debug it');
+  expect(assertPolicy({ ...report, processor, guestPolicy: 0x3_0000n }, lenient)).toBe(lenient[0]);
 });
 
 test('no byte of a report can be another: what is not signed must be zero', () => {

@@ -1,40 +1,40 @@
 import { verify } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { NotAttested, readOrRefuse } from '../attestation-verifier.ts';
-import { type AmdRoot, type ChipKey, chipKeyIn } from './chip-key.ts';
-import { type ProcessorId, reportIn, type SnpReport } from './report.ts';
+import { AttestationError, withAttestationError } from '../attestation-verifier.ts';
+import { type AmdRoot, type ChipKey, parseChipKey } from './chip-key.ts';
+import { type ProcessorId, parseReport, type SnpReport } from './report.ts';
 
 const TURIN_ID_BYTES = 8; // of the 64 in a report; the others are 0
 
 /**
  * A report that a genuine AMD processor signed. What it says is yet to be judged.
  * @param chip the certificate of the chip's key, DER
- * @throws NotAttested
+ * @throws AttestationError
  */
-export function authenticReport(
+export function verifyReport(
   report: Buffer,
   chip: Buffer,
   { amd, now }: { readonly amd: readonly AmdRoot[]; readonly now: Date },
 ): { readonly report: SnpReport; readonly product: string } {
-  const said = reportIn(report);
-  const key = readOrRefuse('the certificate of its chip cannot be read', () => chipKeyIn(chip, amd, now));
+  const said = parseReport(report);
+  const key = withAttestationError('the certificate of its chip cannot be read', () => parseChipKey(chip, amd, now));
   checkSameChip(said, key);
   const signature = { key: key.publicKey, dsaEncoding: 'ieee-p1363' } as const;
   if (!verify('sha384', said.signed, signature, said.signature))
-    throw new NotAttested('the signature of its report is wrong');
+    throw new AttestationError('the signature of its report is wrong');
   return { report: said, product: key.product };
 }
 
 /** AMD derives a chip's key from its firmware's levels: the certificate is for just this chip and these levels. */
 function checkSameChip({ processor, reportedTcb, chipId }: SnpReport, { product, tcb, hardwareId }: ChipKey): void {
   if (processor !== undefined && productOf(processor) !== product) {
-    throw new NotAttested('its report is of another product than the certificate of its chip');
+    throw new AttestationError('its report is of another product than the certificate of its chip');
   }
   if (!isDeepStrictEqual(reportedTcb, tcb)) {
-    throw new NotAttested('its report has other levels of firmware than the certificate of its chip');
+    throw new AttestationError('its report has other levels of firmware than the certificate of its chip');
   }
   const expected = product === 'Turin' ? Buffer.concat([hardwareId, Buffer.alloc(64 - TURIN_ID_BYTES)]) : hardwareId;
-  if (!chipId.equals(expected)) throw new NotAttested('its report is of another chip than its certificate');
+  if (!chipId.equals(expected)) throw new AttestationError('its report is of another chip than its certificate');
 }
 
 /** @see AMD 57230, product names by CPUID family and model */

@@ -1,7 +1,7 @@
 import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import type { X509Certificate } from '@sigstore/core';
-import { NotAttested } from '../attestation-verifier.ts';
-import { certificateIn, checkDates } from '../certificate.ts';
+import { AttestationError } from '../attestation-verifier.ts';
+import { assertValidAt, parseCertificate } from '../certificate.ts';
 import type { Tcb } from './report.ts';
 
 /** AMD's certificates of one product line, base64 of DER: the root (ARK), and what it signed to sign chips' keys with (ASK). */
@@ -43,43 +43,45 @@ const OCTET_STRING = 0x04;
 
 /**
  * @param der the certificate that the enclave shows (VCEK)
- * @throws NotAttested unless AMD's root signed for who signed for it, and all three are valid now
+ * @throws AttestationError unless AMD's root signed for who signed for it, and all three are valid now
  */
-export function chipKeyIn(der: Buffer, roots: readonly AmdRoot[], now: Date): ChipKey {
-  const certificate = certificateIn(der, CHIP_KEY);
+export function parseChipKey(der: Buffer, roots: readonly AmdRoot[], now: Date): ChipKey {
+  const certificate = parseCertificate(der, CHIP_KEY);
   const { product, ask } = issuerOf(certificate, roots, now);
   checkSignature(certificate, ask, CHIP_KEY);
-  checkDates(certificate, now, CHIP_KEY);
-  if (certificate.isCA || certificate.extension(CLOUD_ID)) throw new NotAttested(`${CHIP_KEY} is not that of a chip`);
-  if (productIn(certificate) !== product) throw new NotAttested(`${CHIP_KEY} is for another product than its issuer`);
+  assertValidAt(certificate, now, CHIP_KEY);
+  if (certificate.isCA || certificate.extension(CLOUD_ID))
+    throw new AttestationError(`${CHIP_KEY} is not that of a chip`);
+  if (productIn(certificate) !== product)
+    throw new AttestationError(`${CHIP_KEY} is for another product than its issuer`);
   return { publicKey: p384KeyIn(certificate), product, tcb: tcbIn(certificate), hardwareId: hardwareIdIn(certificate) };
 }
 
 /** The issuer is found by its name, in what is pinned. Its own chain is checked each time: data can be edited wrongly. */
 function issuerOf(certificate: X509Certificate, roots: readonly AmdRoot[], now: Date) {
   for (const { product, ...root } of roots) {
-    const ask = certificateIn(Buffer.from(root.ask, 'base64'), `AMD's certificate for ${product}`);
+    const ask = parseCertificate(Buffer.from(root.ask, 'base64'), `AMD's certificate for ${product}`);
     if (!ask.subject.equals(certificate.issuer)) continue;
-    const ark = certificateIn(Buffer.from(root.ark, 'base64'), `AMD's root for ${product}`);
+    const ark = parseCertificate(Buffer.from(root.ark, 'base64'), `AMD's root for ${product}`);
     for (const [issued, issuer, name] of [
       [ark, ark, `AMD's root for ${product}`],
       [ask, ark, `AMD's certificate for ${product}`],
     ] as const) {
       if (!issued.issuer.equals(issuer.subject) || !issuer.isCA)
-        throw new NotAttested(`${name} was not issued by AMD's root`);
+        throw new AttestationError(`${name} was not issued by AMD's root`);
       checkSignature(issued, issuer, name);
-      checkDates(issued, now, name);
+      assertValidAt(issued, now, name);
     }
-    if (!ask.isCA) throw new NotAttested(`AMD's certificate for ${product} may not issue others`);
+    if (!ask.isCA) throw new AttestationError(`AMD's certificate for ${product} may not issue others`);
     return { product, ask };
   }
-  throw new NotAttested(`${CHIP_KEY} was not issued by AMD for a product that this proxy knows`);
+  throw new AttestationError(`${CHIP_KEY} was not issued by AMD for a product that this proxy knows`);
 }
 
 function checkSignature(certificate: X509Certificate, issuer: X509Certificate, name: string): void {
   const [, algorithm, signature] = certificate.root.subs;
   if (!PSS_SHA384.includes(algorithm?.toDER().toString('hex') ?? '')) {
-    throw new NotAttested(`${name} is not signed by RSA-PSS with SHA-384`);
+    throw new AttestationError(`${name} is not signed by RSA-PSS with SHA-384`);
   }
   const key = {
     key: createPublicKey({ key: issuer.publicKey, format: 'der', type: 'spki' }),
@@ -88,7 +90,7 @@ function checkSignature(certificate: X509Certificate, issuer: X509Certificate, n
   };
   const bytes = signature?.value.subarray(1) ?? Buffer.of(); // the first says that all of its bits count
   if (!verify('sha384', certificate.tbsCertificate.toDER(), key, bytes)) {
-    throw new NotAttested(`the signature of ${name} is wrong`);
+    throw new AttestationError(`the signature of ${name} is wrong`);
   }
 }
 
@@ -106,11 +108,11 @@ function tcbIn(certificate: X509Certificate): Tcb {
   };
   const known = (number: number) => {
     const value = level(number);
-    if (value === undefined) throw new NotAttested(`${CHIP_KEY} lacks a level of its firmware`);
+    if (value === undefined) throw new AttestationError(`${CHIP_KEY} lacks a level of its firmware`);
     return value;
   };
   if (LEVELS_FOR_LATER.some((number) => (level(number) ?? 0) !== 0)) {
-    throw new NotAttested(`${CHIP_KEY} has levels of firmware that this proxy does not know`);
+    throw new AttestationError(`${CHIP_KEY} has levels of firmware that this proxy does not know`);
   }
   return {
     fmc: level(LEVELS.fmc) ?? 0,
@@ -124,13 +126,13 @@ function tcbIn(certificate: X509Certificate): Tcb {
 /** As it is, or as an octet string: AMD has issued both. */
 function hardwareIdIn(certificate: X509Certificate): Buffer {
   const value = certificate.extension(HARDWARE_ID)?.value;
-  if (value === undefined) throw new NotAttested(`${CHIP_KEY} does not say which chip it is`);
+  if (value === undefined) throw new AttestationError(`${CHIP_KEY} does not say which chip it is`);
   const wrapped = value[0] === OCTET_STRING && value[1] === value.length - 2 && [10, 66].includes(value.length);
   return wrapped ? value.subarray(2) : value;
 }
 
 function p384KeyIn(certificate: X509Certificate): KeyObject {
   const key = createPublicKey({ key: certificate.publicKey, format: 'der', type: 'spki' });
-  if (key.asymmetricKeyDetails?.namedCurve !== 'secp384r1') throw new NotAttested(`${CHIP_KEY} has no P-384 key`);
+  if (key.asymmetricKeyDetails?.namedCurve !== 'secp384r1') throw new AttestationError(`${CHIP_KEY} has no P-384 key`);
   return key;
 }

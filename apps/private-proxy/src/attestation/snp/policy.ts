@@ -1,4 +1,4 @@
-import { NotAttested } from '../attestation-verifier.ts';
+import { AttestationError } from '../attestation-verifier.ts';
 import type { FirmwareVersion, ProcessorId, SnpReport, Tcb } from './report.ts';
 
 /** The oldest firmware of a processor that is trusted: below it, a known attack breaks the guest's protection. */
@@ -22,17 +22,20 @@ const ALIAS_CHECK_COMPLETE = 1n << 5n;
 /**
  * Whether nobody but the guest can see what it does, as far as an authentic report shows it.
  * @returns the floor that it is above
- * @throws NotAttested
+ * @throws AttestationError
  */
-export function checkPolicy(report: SnpReport, floors: readonly FirmwareFloor[]): FirmwareFloor {
+export function assertPolicy(report: SnpReport, floors: readonly FirmwareFloor[]): FirmwareFloor {
   const floor = floorOf(report.processor, floors);
-  if ((report.guestPolicy & DEBUG) !== 0n) throw new NotAttested('its operator may debug it, and so read its memory');
+  if ((report.guestPolicy & DEBUG) !== 0n)
+    throw new AttestationError('its operator may debug it, and so read its memory');
   if ((report.guestPolicy & MIGRATION_AGENT) !== 0n)
-    throw new NotAttested('its operator may move it to another machine');
-  if ((report.guestPolicy & CXL) !== 0n) throw new NotAttested('its memory may be in devices that are not protected');
-  if (report.vmpl !== 0) throw new NotAttested(`its report was not asked for by its own system (VMPL ${report.vmpl})`);
+    throw new AttestationError('its operator may move it to another machine');
+  if ((report.guestPolicy & CXL) !== 0n)
+    throw new AttestationError('its memory may be in devices that are not protected');
+  if (report.vmpl !== 0)
+    throw new AttestationError(`its report was not asked for by its own system (VMPL ${report.vmpl})`);
   if (floor.aliasCheck && (report.platform & ALIAS_CHECK_COMPLETE) === 0n) {
-    throw new NotAttested('its machine has not checked its memory for aliases');
+    throw new AttestationError('its machine has not checked its memory for aliases');
   }
   checkLevels(report, floor);
   return floor;
@@ -43,7 +46,7 @@ function floorOf(processor: ProcessorId | undefined, floors: readonly FirmwareFl
     ({ family, model, stepping }) =>
       family === processor?.family && model === processor.model && stepping === processor.stepping,
   );
-  if (floor === undefined) throw new NotAttested('its processor is not one that this proxy trusts');
+  if (floor === undefined) throw new AttestationError('its processor is not one that this proxy trusts');
   return floor;
 }
 
@@ -61,13 +64,13 @@ function checkLevels(report: SnpReport, floor: FirmwareFloor): void {
     [launchTcb, currentTcb],
   ];
   if (!steps.every(([low, high]) => isAtLeast(high, low))) {
-    throw new NotAttested(
+    throw new AttestationError(
       `the firmware of its processor is too old: ${levelsOf(reportedTcb)}, at least ${levelsOf(floor.tcb)}`,
     );
   }
   const versions = [floor.firmware, committedFirmware, currentFirmware].map(versionNumber);
   if (versions.some((version, i) => version < (versions[i - 1] ?? 0))) {
-    throw new NotAttested('the firmware of its processor is too old');
+    throw new AttestationError('the firmware of its processor is too old');
   }
 }
 

@@ -1,4 +1,4 @@
-import { NotAttested } from '../attestation-verifier.ts';
+import { AttestationError } from '../attestation-verifier.ts';
 
 /**
  * What an AMD processor signs about a guest.
@@ -66,13 +66,13 @@ const FAMILY_OF_TURIN = 0x1a;
 const MASK_CHIP_KEY = 0b10;
 const SIGNING_KEY = 0b11100;
 
-/** @throws NotAttested for what is no report of a known version, or has something in reserved fields */
-export function reportIn(bytes: Buffer): SnpReport {
+/** @throws AttestationError for what is no report of a known version, or has something in reserved fields */
+export function parseReport(bytes: Buffer): SnpReport {
   if (bytes.length !== REPORT_BYTES)
-    throw new NotAttested(`its report has ${bytes.length} bytes and not ${REPORT_BYTES}`);
+    throw new AttestationError(`its report has ${bytes.length} bytes and not ${REPORT_BYTES}`);
   const version = bytes.readUInt32LE(0);
   if (!VERSIONS.includes(version))
-    throw new NotAttested(`its report has version ${version}, which this proxy does not know`);
+    throw new AttestationError(`its report has version ${version}, which this proxy does not know`);
   for (const [from, to] of reservedIn(version)) mustBeZero(bytes.subarray(from, to), `bytes ${from} to ${to - 1}`);
   checkSigner(bytes);
 
@@ -115,17 +115,17 @@ function reservedIn(version: number): readonly (readonly [from: number, to: numb
 function checkSigner(bytes: Buffer): void {
   const algorithm = bytes.readUInt32LE(0x34);
   if (algorithm !== ECDSA_P384_SHA384)
-    throw new NotAttested(`its report has signature algorithm ${algorithm} and not 1`);
+    throw new AttestationError(`its report has signature algorithm ${algorithm} and not 1`);
   const signer = bytes.readUInt32LE(0x48);
-  if (signer >>> 5 !== 0) throw new NotAttested('its report has reserved bits set beside its signer');
-  if ((signer & SIGNING_KEY) !== 0) throw new NotAttested('its report is not signed by the key of a chip');
-  if ((signer & MASK_CHIP_KEY) !== 0) throw new NotAttested('its report does not say which chip signed it');
+  if (signer >>> 5 !== 0) throw new AttestationError('its report has reserved bits set beside its signer');
+  if ((signer & SIGNING_KEY) !== 0) throw new AttestationError('its report is not signed by the key of a chip');
+  if ((signer & MASK_CHIP_KEY) !== 0) throw new AttestationError('its report does not say which chip signed it');
 }
 
 function guestPolicyIn(bytes: Buffer): bigint {
   const policy = bytes.readBigUInt64LE(0x08);
   if ((policy & MUST_BE_ONE) === 0n || policy >> POLICY_BITS !== 0n) {
-    throw new NotAttested('its report has reserved bits set wrongly in the policy of the guest');
+    throw new AttestationError('its report has reserved bits set wrongly in the policy of the guest');
   }
   return policy;
 }
@@ -133,7 +133,7 @@ function guestPolicyIn(bytes: Buffer): bigint {
 /** What a bit means that AMD has not defined yet cannot be judged. */
 function platformIn(bytes: Buffer): bigint {
   const platform = bytes.readBigUInt64LE(0x40);
-  if (platform >> PLATFORM_BITS !== 0n) throw new NotAttested('its report has unknown bits set about the machine');
+  if (platform >> PLATFORM_BITS !== 0n) throw new AttestationError('its report has unknown bits set about the machine');
   return platform;
 }
 
@@ -162,5 +162,5 @@ function bigEndianAt(bytes: Buffer, at: number): Buffer {
 }
 
 function mustBeZero(reserved: Buffer, name: string): void {
-  if (reserved.some((byte) => byte !== 0)) throw new NotAttested(`its report has something in reserved ${name}`);
+  if (reserved.some((byte) => byte !== 0)) throw new AttestationError(`its report has something in reserved ${name}`);
 }
