@@ -32,7 +32,7 @@ export interface Customer {
  * Gateways, projector and sagas on the embedded stores of one data directory, with their facts on a server where `EVENTSTORE_URL`
  * names one, and the sandbox they believe is the world.
  */
-export class Cluster {
+export class ProofCluster {
   readonly processes = new Map<string, Started>();
   private build = root;
 
@@ -46,12 +46,12 @@ export class Cluster {
     dataDir: string,
     gateways: number,
     settings: Readonly<Record<string, string>> = {},
-  ): Promise<Cluster> {
+  ): Promise<ProofCluster> {
     const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
     const { url } = JSON.parse(sandbox.line) as { url: string };
     const address = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port };
     const env = { ...storeSettings(process.env), ...address, ...AT_ONCE, ...UNLIMITED, ...ratesIn(url), ...settings };
-    const cluster = new Cluster(dataDir, env, url);
+    const cluster = new ProofCluster(dataDir, env, url);
     cluster.processes.set('sandbox', sandbox);
     try {
       await cluster.startRole('projector');
@@ -82,10 +82,10 @@ export class Cluster {
   }
 
   /** Everything in one process, as `npm start` runs it. */
-  static async standalone(dataDir: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+  static async standalone(dataDir: string, settings: Readonly<Record<string, string>> = {}): Promise<ProofCluster> {
     const env = { ...storeSettings(process.env), DATA_DIR: dataDir, ...AT_ONCE, ...UNLIMITED, ...settings };
     const standalone = await startApp('standalone', { ...env, PORT: '0', SANDBOX_PORT: '0' });
-    const cluster = new Cluster(dataDir, env, (JSON.parse(standalone.line) as { sandbox: string }).sandbox);
+    const cluster = new ProofCluster(dataDir, env, (JSON.parse(standalone.line) as { sandbox: string }).sandbox);
     cluster.processes.set('gateway', standalone);
     return cluster;
   }

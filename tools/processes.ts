@@ -91,13 +91,13 @@ function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   return ended;
 }
 
-export interface Use {
+export interface ProcessUsage {
   readonly cpuSeconds: number;
   readonly megabytes: number;
 }
 
 /** CPU time so far and memory now of processes. Memory that processes share is counted where it is private. */
-export function useOf(pids: readonly number[]): Use {
+export function useOf(pids: readonly number[]): ProcessUsage {
   let ticks = 0;
   let pages = 0;
   for (const pid of pids) {

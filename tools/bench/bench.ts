@@ -9,7 +9,7 @@ import { createLog, openFoundation, readSettings } from '#foundation';
 import { storeName, storeSettings } from '../stores.ts';
 import { benchChallenges } from './challenges.ts';
 import { benchData } from './data.ts';
-import { benchGateways, type GatewayFigure, type Mode } from './gateways.ts';
+import { benchGateways, type GatewayBenchMode, type GatewayFigure } from './gateways.ts';
 import { benchImages } from './images.ts';
 import { benchLedger } from './ledger.ts';
 import { type LoadFigure, median } from './load.ts';
@@ -25,7 +25,7 @@ const ROUNDS = 3;
 const PRIVATE_SECONDS = 0.5;
 const VOLUME = Number(process.env.BENCH_EVENTS ?? 5_000_000);
 
-const HEADINGS: Readonly<Record<Mode, string>> = {
+const HEADINGS: Readonly<Record<GatewayBenchMode, string>> = {
   whole: 'Whole answers',
   stream: 'Streams',
   'paced stream': 'Streams whose pieces come one by one',
@@ -64,7 +64,7 @@ async function gateways(): Promise<void> {
   });
 }
 
-function typical(figures: readonly GatewayFigure[], mode: Mode, concurrency: number, candidate: string) {
+function typical(figures: readonly GatewayFigure[], mode: GatewayBenchMode, concurrency: number, candidate: string) {
   const mine = figures.filter(
     (each) => each.mode === mode && each.concurrency === concurrency && each.candidate === candidate,
   );
@@ -80,7 +80,7 @@ function typical(figures: readonly GatewayFigure[], mode: Mode, concurrency: num
   };
 }
 
-function gatewayTable(figures: readonly GatewayFigure[], mode: Mode): void {
+function gatewayTable(figures: readonly GatewayFigure[], mode: GatewayBenchMode): void {
   const head = ['', 'at once', 'per second', `to ${PEER}`, 'p50 ms', 'p99 ms', 'CPU ms each', 'memory MB', 'failed'];
   const rows = [1, 16, 64].flatMap((concurrency) => {
     const peer = typical(figures, mode, concurrency, PEER);

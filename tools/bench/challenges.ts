@@ -1,6 +1,6 @@
 /** Payments for single requests: challenges that are issued, proofs that are verified, and answers that are shown again. */
 import { Agent, request } from 'undici';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { paid } from '../proofs/challenges/payer.ts';
 import type { LoadFigure } from './load.ts';
 
@@ -31,7 +31,7 @@ interface Asked {
 
 export async function benchChallenges(bench: ChallengeBench): Promise<readonly ChallengeFigure[]> {
   const { seconds, rounds, dataDir, print } = bench;
-  const cluster = await Cluster.start(dataDir, 1, SETTINGS);
+  const cluster = await ProofCluster.start(dataDir, 1, SETTINGS);
   try {
     const [api = ''] = cluster.gateways;
     const { credential: authorization } = await paid(api, cluster.sandbox, { ...LOOKUP, method: 'POST' });

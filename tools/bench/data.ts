@@ -1,6 +1,6 @@
 /** Lookups of data through the gateway, beside a bare pass-through and the vendor itself, in one run. */
 import path from 'node:path';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root, start } from '../processes.ts';
 import { inParallel, type LoadFigure, oneByOne, type Target } from './load.ts';
 
@@ -20,7 +20,7 @@ export interface DataBench {
 }
 
 export async function benchData({ seconds, rounds, dataDir, print }: DataBench): Promise<readonly DataFigure[]> {
-  const cluster = await Cluster.start(dataDir, 1);
+  const cluster = await ProofCluster.start(dataDir, 1);
   const upstream = `${cluster.sandbox}/exa`;
   const program = path.join(root, 'dist/tools/bench/pass-through.js');
   const bare = await start([process.execPath, program], { UPSTREAM: upstream }, /listening/);

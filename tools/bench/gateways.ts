@@ -1,7 +1,7 @@
 /** The gateway with durable books, a bare pass-through and a peer, in turn, in one run. */
 import path from 'node:path';
-import { Cluster } from '../cluster.ts';
-import { root, type Started, start, type Use, useOf, withDescendants } from '../processes.ts';
+import { ProofCluster } from '../cluster.ts';
+import { type ProcessUsage, root, type Started, start, useOf, withDescendants } from '../processes.ts';
 import { inParallel, type LoadFigure, oneByOne, type Target } from './load.ts';
 import { startPortkey } from './portkey.ts';
 
@@ -16,24 +16,24 @@ const MODES = {
   'paced stream': '[[sandbox tokens=16 chunk_delay=1]]',
 } as const;
 
-export type Mode = keyof typeof MODES;
+export type GatewayBenchMode = keyof typeof MODES;
 
 interface Candidate {
   readonly name: string;
   /** Ids of its processes, by what they are. */
   readonly processes: Readonly<Record<string, () => readonly number[]>>;
-  target(mode: Mode): Target;
+  target(mode: GatewayBenchMode): Target;
 }
 
 interface Load {
-  readonly mode: Mode;
+  readonly mode: GatewayBenchMode;
   readonly concurrency: number;
   readonly seconds: number;
 }
 
 export interface GatewayFigure extends LoadFigure {
   readonly candidate: string;
-  readonly mode: Mode;
+  readonly mode: GatewayBenchMode;
   readonly concurrency: number;
   readonly cpuMsPerRequest: number;
   /** The same by process, and of the upstream. */
@@ -55,7 +55,7 @@ export async function benchGateways({
   dataDir,
   print,
 }: GatewayBench): Promise<readonly GatewayFigure[]> {
-  const cluster = await Cluster.start(dataDir, 1);
+  const cluster = await ProofCluster.start(dataDir, 1);
   const others: Started[] = [];
   try {
     await cluster.ready();
@@ -69,7 +69,7 @@ export async function benchGateways({
     const upstreamPid = cluster.processes.get('sandbox')?.pid as number;
     candidates.push({ name: 'upstream itself', processes: {}, target: direct(upstream) });
     const figures: GatewayFigure[] = [];
-    for (const mode of Object.keys(MODES) as Mode[]) {
+    for (const mode of Object.keys(MODES) as GatewayBenchMode[]) {
       for (const candidate of candidates) await inParallel(candidate.target(mode), 16, WARM_UP_SECONDS);
       for (const concurrency of CONCURRENCIES) {
         for (let round = 0; round < rounds; round++) {
@@ -115,12 +115,12 @@ async function measure(
   };
 }
 
-function usesOf(processes: Candidate['processes']): Readonly<Record<string, Use>> {
+function usesOf(processes: Candidate['processes']): Readonly<Record<string, ProcessUsage>> {
   return Object.fromEntries(Object.entries(processes).map(([name, pids]) => [name, useOf(pids())]));
 }
 
 /** The production shape on one machine: gateway, projector and sagas as processes of their own, and PostgreSQL. */
-async function ours(cluster: Cluster): Promise<Candidate> {
+async function ours(cluster: ProofCluster): Promise<Candidate> {
   const { apiKey } = await cluster.customer(1_000);
   const postmaster = await cluster.postgresPid();
   const pid = (name: string) => () => [cluster.processes.get(name)?.pid as number];
@@ -180,7 +180,7 @@ function headers(key: string): Record<string, string> {
   return { 'content-type': 'application/json', authorization: `Bearer ${key}` };
 }
 
-function body(model: string, mode: Mode): string {
+function body(model: string, mode: GatewayBenchMode): string {
   const messages = [{ role: 'user', content: MODES[mode] }];
   const stream = mode !== 'whole';
   return JSON.stringify({

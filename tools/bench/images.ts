@@ -1,6 +1,6 @@
 /** Images through the gateway, beside a bare pass-through that keeps them in the same kind of store, in one run. */
 import path from 'node:path';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root, start } from '../processes.ts';
 import { inParallel, type LoadFigure, oneByOne, type Target } from './load.ts';
 
@@ -20,7 +20,7 @@ export interface ImageBench {
 }
 
 export async function benchImages({ seconds, rounds, dataDir, print }: ImageBench): Promise<readonly ImageFigure[]> {
-  const cluster = await Cluster.start(dataDir, 1);
+  const cluster = await ProofCluster.start(dataDir, 1);
   const upstream = `${cluster.sandbox}/openai/v1`;
   const program = path.join(root, 'dist/tools/bench/images-pass-through.js');
   const env = { UPSTREAM: upstream, FILES_DIR: path.join(dataDir, 'passed') };

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Agent, request } from 'undici';
 import { sealRequest } from '#ehbp';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root, type Started, start, startApp } from '../processes.ts';
 import { median } from './load.ts';
 
@@ -93,7 +93,7 @@ export async function benchPrivate(bench: PrivateBench): Promise<{
   };
   const upstream = (await run('private-upstream', {})).url;
   const bare = (await run('private-pass-through', { UPSTREAM: upstream })).url;
-  const cluster = await Cluster.start(bench.dataDir, 0);
+  const cluster = await ProofCluster.start(bench.dataDir, 0);
   try {
     cluster.with({ TINFOIL_BASE_URL: upstream });
     const gateway = await cluster.startRole('gateway', 'gateway 1');
@@ -132,7 +132,7 @@ export async function benchPrivate(bench: PrivateBench): Promise<{
   }
 }
 
-async function funded(cluster: Cluster) {
+async function funded(cluster: ProofCluster) {
   const customer = await cluster.customer(CREDIT_USD);
   for (let i = 1; i < FUNDED; i++) await cluster.fund(customer, CREDIT_USD);
   return customer;

@@ -1,7 +1,7 @@
 /** Speech that is streamed through the gateway, beside a bare pass-through and the upstream itself, in one run. */
 import path from 'node:path';
 import { Agent, request } from 'undici';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root, start } from '../processes.ts';
 import type { Target } from './load.ts';
 
@@ -27,7 +27,7 @@ export interface SpeechBench {
 }
 
 export async function benchSpeech({ seconds, rounds, dataDir, print }: SpeechBench): Promise<readonly SpeechFigure[]> {
-  const cluster = await Cluster.start(dataDir, 1);
+  const cluster = await ProofCluster.start(dataDir, 1);
   const upstream = `${cluster.sandbox}/openai/v1`;
   const program = path.join(root, 'dist/tools/bench/pass-through.js');
   const bare = await start([process.execPath, program], { UPSTREAM: upstream }, /listening/);

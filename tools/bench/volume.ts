@@ -6,7 +6,7 @@ import { createStreams, PayerFactory, SystemClock } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#foundation';
 import { resolveAccountId } from '../../apps/ledger/src/account.ts';
-import { Cluster, type Customer } from '../cluster.ts';
+import { type Customer, ProofCluster } from '../cluster.ts';
 import { charge, HELD, HOLD_MS, query, useManyAccounts } from '../sample-events.ts';
 import { inParallel, median, oneByOne, type Target } from './load.ts';
 
@@ -41,8 +41,8 @@ export interface VolumeBench {
 
 export async function benchVolume({ events, dataDirs, print }: VolumeBench): Promise<VolumeFigures> {
   const [fullDir, emptyDir] = dataDirs;
-  const full = await Cluster.start(fullDir, 1);
-  const empty = await Cluster.start(emptyDir, 1);
+  const full = await ProofCluster.start(fullDir, 1);
+  const empty = await ProofCluster.start(emptyDir, 1);
   try {
     const customers = [await full.customer(1_000), await empty.customer(1_000)] as const;
     await full.stopRole('projector');
@@ -129,14 +129,14 @@ async function projected(databaseUrl: string): Promise<void> {
   await client.end();
 }
 
-async function secondsOf(cluster: Cluster, command: string): Promise<number> {
+async function secondsOf(cluster: ProofCluster, command: string): Promise<number> {
   const began = performance.now();
   const { code, output } = await cluster.ledger(command);
   if (code !== 0) throw new Error(`ledger ${command} ended with ${code}: ${output.slice(0, 2_000)}`);
   return (performance.now() - began) / 1000;
 }
 
-function chat(cluster: Cluster, { apiKey }: Customer): Target {
+function chat(cluster: ProofCluster, { apiKey }: Customer): Target {
   const messages = [{ role: 'user', content: '[[sandbox tokens=16]]' }];
   return {
     url: `${cluster.gateways[0]}/v1/chat/completions`,
@@ -145,7 +145,7 @@ function chat(cluster: Cluster, { apiKey }: Customer): Target {
   };
 }
 
-async function timed(cluster: Cluster, customer: Customer): Promise<number> {
+async function timed(cluster: ProofCluster, customer: Customer): Promise<number> {
   const { url, headers, body } = chat(cluster, customer);
   const began = performance.now();
   const response = await fetch(url, { method: 'POST', headers, body });
@@ -155,7 +155,7 @@ async function timed(cluster: Cluster, customer: Customer): Promise<number> {
 }
 
 /** In turns, so that what else happens on the machine happens to both. */
-async function compare(clusters: readonly [Cluster, Cluster], customers: readonly [Customer, Customer]) {
+async function compare(clusters: readonly [ProofCluster, ProofCluster], customers: readonly [Customer, Customer]) {
   const targets = [chat(clusters[0], customers[0]), chat(clusters[1], customers[1])] as const;
   for (const target of targets) await inParallel(target, 16, WARM_UP_SECONDS);
   const latency = [];

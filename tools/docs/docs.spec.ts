@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SETTINGS } from '#foundation';
-import { World } from '#testing';
+import { TestWorld } from '#testing';
 import { ERROR_KINDS } from '../../apps/gateway/src/edge/errors/errors.ts';
 import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts';
 import { PROXY_SETTINGS } from '../../apps/private-proxy/src/settings.ts';
@@ -31,10 +31,10 @@ test('docs/settings.md lists the settings of the proxy for private models', () =
 });
 
 describe('docs/api.md', () => {
-  let world: World;
+  let world: TestWorld;
   let document: OpenApiDocument;
   beforeAll(async () => {
-    world = await World.open();
+    world = await TestWorld.open();
     document = (await world.get('/openapi.json')).body;
   });
   afterAll(() => world.close());

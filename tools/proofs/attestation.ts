@@ -17,7 +17,7 @@ import sigstoreVector from '../../apps/private-proxy/src/attestation/vectors/sig
 };
 import { type EnclaveTrust, enclaveVerifier } from '../../apps/private-proxy/src/attestation/verify-enclaves.ts';
 import { AttestedEnclave } from '../../libs/testing/src/enclave/attested-enclave.ts';
-import { byteChanges, type Change, randomChanges } from './attestation/changes.ts';
+import { type BundleMutation, byteChanges, randomChanges } from './attestation/changes.ts';
 
 /** What nothing rests on: hints, what is repeated in signed parts, and a certificate but for its key, names and dates. */
 const LOOSE = /\/(mediaType|keyid|inclusionProof\/(rootHash|treeSize)|enclaveCert)$/;
@@ -31,7 +31,7 @@ let failed = false;
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** @param changes each with the place where it is changed */
-async function refusesAll(name: string, changes: Iterable<Change>, passes: Passes) {
+async function refusesAll(name: string, changes: Iterable<BundleMutation>, passes: Passes) {
   const passed = new Map<string, number>();
   const begin = performance.now();
   let count = 0;
@@ -52,7 +52,7 @@ async function refusesAll(name: string, changes: Iterable<Change>, passes: Passe
   if (slowest > SLOW_MS) print(`  the slowest took ${slowest.toFixed(0)} ms`);
 }
 
-function* bitChanges(bytes: Buffer): Iterable<Change> {
+function* bitChanges(bytes: Buffer): Iterable<BundleMutation> {
   for (let at = 0; at < bytes.length; at++) {
     for (let bit = 0; bit < 8; bit++) {
       const changed = Buffer.from(bytes);

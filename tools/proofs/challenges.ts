@@ -9,9 +9,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
-import { ask, type Proof, paid, pay, type Wanted } from './challenges/payer.ts';
+import { ask, type PaymentProof, type PayPerRequestCall, paid, pay } from './challenges/payer.ts';
 import { install } from './clients/install.ts';
 import { run } from './clients/run.ts';
 
@@ -35,14 +35,22 @@ const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-const search = (query: string): Wanted => ({ path: '/v1/data/api/web/search', method: 'POST', json: { query } });
-const image = (prompt: string): Wanted => ({
+const search = (query: string): PayPerRequestCall => ({
+  path: '/v1/data/api/web/search',
+  method: 'POST',
+  json: { query },
+});
+const image = (prompt: string): PayPerRequestCall => ({
   ...{ path: '/v1/images/generations', method: 'POST' },
   json: { model: 'qwen/qwen-image', prompt },
 });
 
 /** The same answer comes again, so what is in it may not change: a video is asked for, and made later. */
-const video = (prompt: string): Wanted => ({ path: '/v1/videos', method: 'POST', json: { model: VIDEO, prompt } });
+const video = (prompt: string): PayPerRequestCall => ({
+  path: '/v1/videos',
+  method: 'POST',
+  json: { model: VIDEO, prompt },
+});
 const KINDS = [search, image, video];
 
 interface Lookup {
@@ -77,7 +85,7 @@ async function race(gateways: number): Promise<boolean> {
   });
 }
 
-async function shown(api: string, wanted: Wanted, credential: string) {
+async function shown(api: string, wanted: PayPerRequestCall, credential: string) {
   const answer = await ask(api, wanted, credential);
   const body = await answer.text();
   return { status: answer.status, replayed: answer.headers.get('idempotent-replayed') === 'true', body };
@@ -115,7 +123,7 @@ async function kills(): Promise<boolean> {
         const known = before[i];
         if (known && known.status < 300 && withoutAddress(known.body) !== withoutAddress(final.body))
           wrong.push('another answer than before');
-        const { charged_usd, price_usd } = await untilCharged(other, proofs[i] as Proof);
+        const { charged_usd, price_usd } = await untilCharged(other, proofs[i] as PaymentProof);
         if (charged_usd !== price_usd) wrong.push(`charged ${charged_usd} of ${price_usd}`);
       }
     }
@@ -133,12 +141,12 @@ function withoutAddress(body: string): string {
   return body.replaceAll(/127\.0\.0\.1:\d+/g, '');
 }
 
-function apisOf(cluster: Cluster, name: string): readonly string[] {
+function apisOf(cluster: ProofCluster, name: string): readonly string[] {
   const line = cluster.processes.get(name)?.line;
   return line === undefined ? [] : [(JSON.parse(line) as { api: string }).api];
 }
 
-async function untilAnswered(api: string, { wanted, credential }: Proof) {
+async function untilAnswered(api: string, { wanted, credential }: PaymentProof) {
   const deadline = performance.now() + ANSWERED_WITHIN_MS;
   for (;;) {
     const answer = await shown(api, wanted, credential);
@@ -149,7 +157,7 @@ async function untilAnswered(api: string, { wanted, credential }: Proof) {
 }
 
 /** What became of the money, as who shows the proof is told. A video is charged when it is made. */
-async function untilCharged(api: string, { credential }: Proof) {
+async function untilCharged(api: string, { credential }: PaymentProof) {
   const deadline = performance.now() + ANSWERED_WITHIN_MS;
   for (;;) {
     const answer = await fetch(`${api}/v1/payments/charge`, { headers: { authorization: credential } });
@@ -237,9 +245,9 @@ async function mppx(): Promise<boolean> {
 }
 
 /** In the end the books must verify. */
-async function withCluster(gateways: number, prove: (cluster: Cluster) => Promise<boolean>): Promise<boolean> {
+async function withCluster(gateways: number, prove: (cluster: ProofCluster) => Promise<boolean>): Promise<boolean> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-challenges-'));
-  const cluster = await Cluster.start(dataDir, gateways, SETTINGS);
+  const cluster = await ProofCluster.start(dataDir, gateways, SETTINGS);
   try {
     const isRight = await prove(cluster);
     const { code, output } = await cluster.ledger('verify');

@@ -7,7 +7,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
 import { CHROMIUM, DRIVER, installChromium } from './clients/chromium.ts';
 import { install, PLACE } from './clients/install.ts';
@@ -23,7 +23,7 @@ async function prove(dataDir: string): Promise<boolean> {
   const packages = await install({ npm: PACKAGES });
   const screenshots = path.join(PLACE, 'checkout');
   await mkdir(screenshots, { recursive: true });
-  const cluster = await Cluster.standalone(dataDir);
+  const cluster = await ProofCluster.standalone(dataDir);
   try {
     const { apiKey } = await cluster.customer(0);
     const env = {

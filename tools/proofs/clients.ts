@@ -6,13 +6,13 @@
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root, startApp } from '../processes.ts';
 import { charged } from './clients/charged.ts';
 import type { Client } from './clients/client.ts';
 import { install, PLACE, versionOf } from './clients/install.ts';
 import { CLIENTS } from './clients/list.ts';
-import { isPaid, Wire } from './clients/recording-wire.ts';
+import { isPaid, RecordingWire } from './clients/recording-wire.ts';
 import { run } from './clients/run.ts';
 import { faultsOf, type Run, summaryOf } from './clients/verdict.ts';
 
@@ -38,7 +38,7 @@ function surroundings(home: string): Record<string, string> {
   };
 }
 
-async function prove(cluster: Cluster, client: Client): Promise<boolean> {
+async function prove(cluster: ProofCluster, client: Client): Promise<boolean> {
   const version = versionOf(client);
   try {
     const folder = await install(client);
@@ -62,12 +62,12 @@ async function proxyOf(gateway: string, key: string, opened: AsyncDisposableStac
 }
 
 /** What went over the wire and what was said is left in `.proofs/`, to be looked into. */
-async function runOnce(cluster: Cluster, client: Client, folder: string): Promise<Run> {
+async function runOnce(cluster: ProofCluster, client: Client, folder: string): Promise<Run> {
   const customer = await cluster.customer(CREDIT_USD);
   const { balance } = await cluster.balance(customer);
   await using opened = new AsyncDisposableStack();
   const gateway = cluster.gateways[0] as string;
-  const wire = await Wire.open(client.isPrivate ? await proxyOf(gateway, customer.apiKey, opened) : gateway);
+  const wire = await RecordingWire.open(client.isPrivate ? await proxyOf(gateway, customer.apiKey, opened) : gateway);
   const home = await mkdtemp(path.join(tmpdir(), `countinghouse-${client.name}-`));
   try {
     const { args, env } = await client.command({ folder, home, url: wire.url, key: customer.apiKey });
@@ -101,7 +101,7 @@ async function catalogueIn(dataDir: string): Promise<string> {
 
 async function proveAll(dataDir: string, chosen: readonly Client[]): Promise<boolean> {
   const settings = { LOG_LEVEL: 'info', CATALOGUE_DIR: await catalogueIn(dataDir) };
-  const cluster = await Cluster.standalone(dataDir, settings);
+  const cluster = await ProofCluster.standalone(dataDir, settings);
   let proven = true;
   try {
     for (const client of chosen) proven = (await prove(cluster, client)) && proven;

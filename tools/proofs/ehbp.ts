@@ -10,7 +10,7 @@ import path from 'node:path';
 import { Transport } from 'ehbp';
 import OpenAI from 'openai';
 import { createLog, openFoundation, readSettings } from '#foundation';
-import { Cluster, type Customer } from '../cluster.ts';
+import { type Customer, ProofCluster } from '../cluster.ts';
 import { root, start, startApp } from '../processes.ts';
 import { install } from './clients/install.ts';
 import { run } from './clients/run.ts';
@@ -37,7 +37,7 @@ function check(holds: boolean, line: string): void {
 }
 
 interface Scene {
-  readonly cluster: Cluster;
+  readonly cluster: ProofCluster;
   readonly customer: Customer;
   /** Folder of the Go programs. */
   readonly go: string;
@@ -148,7 +148,7 @@ async function goAnswers({ go, cluster, customer }: Scene, directory: string): P
   }
 }
 
-async function settled(cluster: Cluster, customer: Customer): Promise<number> {
+async function settled(cluster: ProofCluster, customer: Customer): Promise<number> {
   for (;;) {
     const { balance, held_usd } = await cluster.balance(customer);
     if (held_usd === 0) return balance;
@@ -160,7 +160,7 @@ const dataDir = path.join(directory, 'data');
 try {
   const programs = [`${MODULE}/cmd/fetch`, `${MODULE}/cmd/example/server`];
   const go = await build({ name: 'ehbp', modules: { [MODULE]: VERSION }, programs, replaced: {} });
-  const cluster = await Cluster.start(dataDir, 1);
+  const cluster = await ProofCluster.start(dataDir, 1);
   const foundation = await openFoundation(readSettings({ DATA_DIR: dataDir }), createLog('warn'));
   try {
     const scene = { cluster, customer: await cluster.customer(CREDIT_USD), go };

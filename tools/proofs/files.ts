@@ -7,7 +7,7 @@ import path from 'node:path';
 import { ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { FileStoreUnavailableError, generateFileId } from '#application';
 import { LocalFiles } from '#connectors';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root, start } from '../processes.ts';
 import { run } from './clients/run.ts';
 import { build } from './money/go.ts';
@@ -55,7 +55,7 @@ async function servesFromThere(directory: string): Promise<void> {
     S3_ACCESS_KEY_ID: credentials.accessKeyId,
     S3_SECRET_ACCESS_KEY: credentials.secretAccessKey,
   };
-  const cluster = await Cluster.start(directory, 1, settings);
+  const cluster = await ProofCluster.start(directory, 1, settings);
   try {
     const [api = ''] = cluster.gateways;
     const { apiKey } = await cluster.customer(10);

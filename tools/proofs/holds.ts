@@ -6,7 +6,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster, type Customer } from '../cluster.ts';
+import { type Customer, ProofCluster } from '../cluster.ts';
 
 const MODEL = 'anthropic/claude-opus-4.7';
 /** As dear; what is known of the lengths of its answers is not from the first part of the proof. */
@@ -77,14 +77,14 @@ async function ask(api: string, customer: Customer, tokens: number, more: object
 }
 
 /** Opens an account with that much money, or with plenty and a key that may spend that much. */
-async function payer(cluster: Cluster, usd: number, capped: boolean): Promise<Customer> {
+async function payer(cluster: ProofCluster, usd: number, capped: boolean): Promise<Customer> {
   if (!capped) return cluster.customer(Number((usd / 1.05).toFixed(9)));
   const customer = await cluster.customer(usd * 10);
   const { apiKey } = await cluster.newKey(customer, { name: 'capped', usage_limit_usd: Number(usd.toFixed(6)) });
   return { ...customer, apiKey };
 }
 
-async function wave(cluster: Cluster, { lengths, afforded, stream, capped = false, model = MODEL }: Wave) {
+async function wave(cluster: ProofCluster, { lengths, afforded, stream, capped = false, model = MODEL }: Wave) {
   const mean = lengths.reduce((sum, tokens) => sum + tokens, 0) / lengths.length;
   const customer = await payer(cluster, afforded * (mean * USD_PER_TOKEN + QUESTION_USD), capped);
   const apis = cluster.gateways;
@@ -106,7 +106,7 @@ async function wave(cluster: Cluster, { lengths, afforded, stream, capped = fals
 
 async function prove(gateways: number): Promise<void> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-holds-'));
-  const cluster = await Cluster.start(dataDir, gateways);
+  const cluster = await ProofCluster.start(dataDir, gateways);
   print(`${gateways} gateway(s), ${AT_ONCE} at once`);
   try {
     const equal = equalLengths(AT_ONCE, 500);
@@ -141,13 +141,13 @@ async function prove(gateways: number): Promise<void> {
 }
 
 /** Every gateway has seen answers of the model, as one that has run for a while. */
-async function seen(cluster: Cluster): Promise<void> {
+async function seen(cluster: ProofCluster): Promise<void> {
   const rich = await cluster.customer(100);
   for (const api of cluster.gateways)
     await Promise.all(logNormal(40, 7).map((tokens) => ask(api, rich, tokens, { stream: true, model: OTHER_MODEL })));
 }
 
-async function singles(cluster: Cluster): Promise<void> {
+async function singles(cluster: ProofCluster): Promise<void> {
   const [api = ''] = cluster.gateways;
   const long = await ask(api, await payer(cluster, 1.05, false), 20_000, { stream: true });
   check(long.how === 'stop', `an answer of 20,000 tokens on 1.05 USD ends with ${long.how}`);

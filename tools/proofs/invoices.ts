@@ -9,7 +9,7 @@ import { createServer, request as forward } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster, type Customer, post } from '../cluster.ts';
+import { type Customer, ProofCluster, post } from '../cluster.ts';
 
 const OPEN = Number(process.env.OPEN ?? 10_000);
 const PER_SECOND = Number(process.env.TOPUP_LOOKS_PER_SECOND ?? 50);
@@ -104,7 +104,7 @@ async function makeInvoices(api: string, customers: readonly Customer[]): Promis
 }
 
 /** @returns milliseconds from the payment until the status says that it is in the balance */
-async function paid(cluster: Cluster, invoice: Invoice, silent: boolean, within: number): Promise<number> {
+async function paid(cluster: ProofCluster, invoice: Invoice, silent: boolean, within: number): Promise<number> {
   const started = performance.now();
   await pay(cluster, invoice, silent);
   const [api = ''] = cluster.gateways;
@@ -117,7 +117,7 @@ async function paid(cluster: Cluster, invoice: Invoice, silent: boolean, within:
   }
 }
 
-async function pay({ sandbox }: Cluster, { method, to, due }: Invoice, silent: boolean): Promise<void> {
+async function pay({ sandbox }: ProofCluster, { method, to, due }: Invoice, silent: boolean): Promise<void> {
   const orders: readonly [path: string, order: object][] =
     method === 'btc-lightning'
       ? [['/wallet/pay', { invoice: to, report: silent ? 'never' : 'once' }]]
@@ -132,7 +132,7 @@ async function pay({ sandbox }: Cluster, { method, to, due }: Invoice, silent: b
 }
 
 async function payAll(
-  cluster: Cluster,
+  cluster: ProofCluster,
   invoices: readonly Invoice[],
   silent: boolean,
   within: number,
@@ -157,7 +157,7 @@ function report(what: string, waits: readonly number[], within: number): boolean
 }
 
 /** Web hooks to every gateway, as the operator has them in BTCPay; none while payments are to be silent. */
-async function setHook(cluster: Cluster, wanted: boolean): Promise<void> {
+async function setHook(cluster: ProofCluster, wanted: boolean): Promise<void> {
   const store = `${cluster.sandbox}/btcpay/api/v1/stores/sandbox/webhooks`;
   const headers = { authorization: 'token sandbox', 'content-type': 'application/json' };
   const url = `${cluster.gateways[0]}/topup/webhooks/btcpay`;
@@ -168,7 +168,7 @@ async function setHook(cluster: Cluster, wanted: boolean): Promise<void> {
   if (!answer.ok) throw new Error(`no web hook: ${await answer.text()}`);
 }
 
-async function proveAll(cluster: Cluster, counter: Counter): Promise<boolean> {
+async function proveAll(cluster: ProofCluster, counter: Counter): Promise<boolean> {
   const [api = ''] = cluster.gateways;
   const customers = await Promise.all(Array.from({ length: ACCOUNTS }, () => cluster.customer(0)));
   const started = performance.now();
@@ -202,7 +202,7 @@ async function proveAll(cluster: Cluster, counter: Counter): Promise<boolean> {
 }
 
 const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-invoices-'));
-const relayed = await Cluster.start(dataDir, 0, {});
+const relayed = await ProofCluster.start(dataDir, 0, {});
 const counter = await Counter.before(relayed.sandbox);
 const cluster = relayed.with({
   LND_REST_URL: `${counter.url}/lnd`,

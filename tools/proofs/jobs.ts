@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { createLog, openFoundation, readSettings } from '#foundation';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { type Blow, hastyCatalogue, Kills } from './jobs/kills.ts';
 import { askFor, fundedFor, notTakenUp, shareOf, untilAllAre } from './jobs/load.ts';
 
@@ -31,7 +31,7 @@ const percent = (part: number) => `${(100 * part).toFixed(2)} % of a core`;
 const seconds = (since: number) => `${((performance.now() - since) / 1_000).toFixed(2)} s`;
 
 interface Proof {
-  readonly cluster: Cluster;
+  readonly cluster: ProofCluster;
   readonly books: pg.Pool;
   readonly store: Awaited<ReturnType<typeof openFoundation>>['store'];
 }
@@ -39,7 +39,7 @@ interface Proof {
 /** Opens a cluster of its own and closes it. @returns whether it holds */
 async function proof(gateways: number, prove: (proof: Proof, dataDir: string) => Promise<boolean>): Promise<boolean> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-jobs-'));
-  const cluster = await Cluster.start(dataDir, gateways);
+  const cluster = await ProofCluster.start(dataDir, gateways);
   const foundation = await openFoundation(readSettings({ DATA_DIR: dataDir }), createLog('warn'));
   const books = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   try {

@@ -9,7 +9,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster, type Customer } from '../cluster.ts';
+import { type Customer, ProofCluster } from '../cluster.ts';
 import { storeName } from '../stores.ts';
 import { chargesOf } from './clients/charged.ts';
 import { type EventStoreServer, serverToKill } from './eventstore-server.ts';
@@ -43,7 +43,7 @@ interface Load {
 }
 
 /** Those who ask, one request after the other each, until they are told to stop. */
-function crew(cluster: Cluster, load: Load) {
+function crew(cluster: ProofCluster, load: Load) {
   const shift = { over: false };
   const workers = Array.from({ length: WORKERS }, () => work(cluster, load, shift));
   return {
@@ -54,7 +54,7 @@ function crew(cluster: Cluster, load: Load) {
   };
 }
 
-async function work(cluster: Cluster, load: Load, shift: { readonly over: boolean }): Promise<void> {
+async function work(cluster: ProofCluster, load: Load, shift: { readonly over: boolean }): Promise<void> {
   while (!shift.over) {
     const customer = pick([...load.answered.keys()]);
     const [api] = [pick(cluster.gateways)];
@@ -87,7 +87,7 @@ async function ask(api: string, { apiKey }: Customer, kind: (typeof KINDS)[numbe
   return response.status === 200 && complete ? (response.headers.get('x-request-id') ?? undefined) : undefined;
 }
 
-async function murder(cluster: Cluster, victim: string, load: Load): Promise<void> {
+async function murder(cluster: ProofCluster, victim: string, load: Load): Promise<void> {
   if (victim === KILLED_STORE) return load.server?.kill();
   if (victim === FROZEN_STORE) return freeze(cluster, load);
   if (victim !== 'postgres') {
@@ -103,7 +103,7 @@ async function murder(cluster: Cluster, victim: string, load: Load): Promise<voi
 }
 
 /** Others come while it is frozen: who was being served before waits to be charged. */
-async function freeze(cluster: Cluster, load: Load): Promise<void> {
+async function freeze(cluster: ProofCluster, load: Load): Promise<void> {
   const frozen = load.server?.freeze();
   await sleep(SURELY_FROZEN_MS);
   const others = crew(cluster, load);
@@ -111,7 +111,7 @@ async function freeze(cluster: Cluster, load: Load): Promise<void> {
   await others.stop();
 }
 
-async function startAgain(cluster: Cluster, name: string): Promise<void> {
+async function startAgain(cluster: ProofCluster, name: string): Promise<void> {
   cluster.processes.delete(name);
   for (let starts = 1; ; starts++) {
     try {
@@ -125,7 +125,7 @@ async function startAgain(cluster: Cluster, name: string): Promise<void> {
 }
 
 /** Roles that have ended though nobody killed them. */
-async function fallen(cluster: Cluster): Promise<readonly string[]> {
+async function fallen(cluster: ProofCluster): Promise<readonly string[]> {
   const looks = [...cluster.processes].map(async ([name, { ended }]) => {
     const still = Symbol();
     return (await Promise.race([ended, still])) === still ? [] : [name];
@@ -134,7 +134,7 @@ async function fallen(cluster: Cluster): Promise<readonly string[]> {
 }
 
 /** Kills one after the other while there is load, each at least once. @returns whether roles ended only where they were killed */
-async function killUnderLoad(cluster: Cluster, load: Load): Promise<boolean> {
+async function killUnderLoad(cluster: ProofCluster, load: Load): Promise<boolean> {
   const victims = [...ROLES, 'postgres', ...(load.server ? [KILLED_STORE, FROZEN_STORE] : [])] as string[];
   const end = performance.now() + LOAD_SECONDS * 1000;
   const kills = new Map<string, number>();
@@ -155,7 +155,7 @@ async function killUnderLoad(cluster: Cluster, load: Load): Promise<boolean> {
 }
 
 async function prove(dataDir: string, server: EventStoreServer | undefined): Promise<boolean> {
-  const cluster = await Cluster.start(dataDir, 2, { LOG_LEVEL: 'info' });
+  const cluster = await ProofCluster.start(dataDir, 2, { LOG_LEVEL: 'info' });
   try {
     await cluster.ready();
     const load: Load = { answered: new Map(), sent: 0, server };
@@ -176,7 +176,7 @@ async function prove(dataDir: string, server: EventStoreServer | undefined): Pro
 }
 
 /** Kills a gateway in the middle of answers. @returns milliseconds until nothing is held any more */
-async function freedAfterDeath(cluster: Cluster): Promise<number> {
+async function freedAfterDeath(cluster: ProofCluster): Promise<number> {
   const customer = await cluster.customer(CREDIT_USD);
   const [victim = '', process] = [...cluster.processes].find(([name]) => name.startsWith('gateway')) ?? [];
   const [api = ''] = cluster.gateways;
@@ -193,7 +193,7 @@ async function freedAfterDeath(cluster: Cluster): Promise<number> {
   return performance.now() - killed;
 }
 
-async function nothingHeld(cluster: Cluster, customer: Customer): Promise<void> {
+async function nothingHeld(cluster: ProofCluster, customer: Customer): Promise<void> {
   const deadline = performance.now() + GIVEN_UP_AFTER_MS;
   while ((await cluster.balance(customer)).held_usd !== 0) {
     if (performance.now() > deadline) throw new Error('what a killed gateway held is not free');
@@ -201,7 +201,7 @@ async function nothingHeld(cluster: Cluster, customer: Customer): Promise<void> 
   }
 }
 
-async function judge(cluster: Cluster, load: Load): Promise<boolean> {
+async function judge(cluster: ProofCluster, load: Load): Promise<boolean> {
   let answered = 0;
   let wrong = 0;
   let held = 0;

@@ -7,7 +7,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster, type Customer, post } from '../cluster.ts';
+import { type Customer, ProofCluster, post } from '../cluster.ts';
 import { measured, until, type Work, worksOf } from './works.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;
@@ -21,7 +21,7 @@ const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** Stops the one that has the turn, wakes it up, and kills the one that had it meanwhile. @returns whether all was in time */
-async function prove(cluster: Cluster, customer: Customer, role: string, work: Work): Promise<boolean> {
+async function prove(cluster: ProofCluster, customer: Customer, role: string, work: Work): Promise<boolean> {
   const first = cluster.processes.get(role)?.pid as number;
   const second = `${role} 2`;
   await cluster.startRole(role, second);
@@ -39,7 +39,7 @@ async function prove(cluster: Cluster, customer: Customer, role: string, work: W
 }
 
 /** Stops a gateway in the middle of an answer, and wakes it up. @returns whether its hold was free in time, and unpaid */
-async function proveGateway(cluster: Cluster): Promise<boolean> {
+async function proveGateway(cluster: ProofCluster): Promise<boolean> {
   const { pid, line } = await cluster.startRole('gateway', 'gateway 2');
   const { api } = JSON.parse(line) as { api: string };
   const customer = await cluster.customer(CREDIT_USD);
@@ -66,7 +66,7 @@ async function proveGateway(cluster: Cluster): Promise<boolean> {
 }
 
 async function proveAll(dataDir: string): Promise<boolean> {
-  const cluster = await Cluster.start(dataDir, 1, { LOG_LEVEL: 'info' });
+  const cluster = await ProofCluster.start(dataDir, 1, { LOG_LEVEL: 'info' });
   try {
     const customer = await cluster.customer(CREDIT_USD);
     let inTime = true;

@@ -8,7 +8,7 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
 import { charged } from './clients/charged.ts';
 import { install } from './clients/install.ts';
@@ -83,7 +83,7 @@ async function prove(directory: string): Promise<boolean> {
   const out = path.join(directory, 'out');
   for (const each of [recordings, out]) await mkdir(each);
   await decoder.record(recordings);
-  const cluster = await Cluster.standalone(path.join(directory, 'data'), { LOG_LEVEL: 'info' });
+  const cluster = await ProofCluster.standalone(path.join(directory, 'data'), { LOG_LEVEL: 'info' });
   try {
     const customer = await cluster.customer(CREDIT_USD);
     const { balance } = await cluster.balance(customer);
@@ -112,7 +112,7 @@ async function prove(directory: string): Promise<boolean> {
 }
 
 /** Each recording is a minute and a second, whoever encoded it. */
-async function proveLengths({ gateways: [api] }: Cluster, apiKey: string): Promise<boolean> {
+async function proveLengths({ gateways: [api] }: ProofCluster, apiKey: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${apiKey}` };
   const answer = await fetch(`${api}/queries/history?query_type=speech_to_text&page_count=100`, { headers });
   const { data } = (await answer.json()) as { data: readonly { readonly input_count: number }[] };
@@ -125,7 +125,7 @@ async function proveLengths({ gateways: [api] }: Cluster, apiKey: string): Promi
   return right;
 }
 
-async function proveBooks(cluster: Cluster): Promise<boolean> {
+async function proveBooks(cluster: ProofCluster): Promise<boolean> {
   const replayed = await cluster.ledger('replay');
   const overrun = /^.*\boverrun\b.*$/m.exec(replayed.output)?.[0];
   print(overrun === undefined ? 'overrun 0' : `FAILED: ${overrun}`);

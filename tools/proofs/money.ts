@@ -8,7 +8,7 @@
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster } from '../cluster.ts';
+import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
 import { run } from './clients/run.ts';
 import { LightningNetwork } from './money/lightning.ts';
@@ -65,7 +65,7 @@ async function proveOn<N extends Network>({ backEnd, start, prove }: Proof<N>): 
   const network = await start(path.join(directory, 'network'), ended);
   const fulfilled = await proveContract(backEnd, network);
   const settings = { ...network.settings, CATALOGUE_DIR: await catalogueIn(path.join(directory, 'catalogue')) };
-  const cluster = await Cluster.start(path.join(directory, 'data'), 1, settings);
+  const cluster = await ProofCluster.start(path.join(directory, 'data'), 1, settings);
   ended.defer(() => cluster.stop());
   const before = await network.received();
   const shop = new Shop(cluster, print);

@@ -12,14 +12,14 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster, type Customer } from '../cluster.ts';
+import { type Customer, ProofCluster } from '../cluster.ts';
 import { startApp } from '../processes.ts';
 import { DRIVER, installChromium } from './clients/chromium.ts';
 import { install } from './clients/install.ts';
 import { pathOf, startAttacker } from './pages/attacker.ts';
 import { ATTACKS } from './pages/attacks.ts';
 import { type Browser, launch } from './pages/browser.ts';
-import { type Relay, startRelay } from './pages/relay.ts';
+import { type PortRelay, startRelay } from './pages/relay.ts';
 import { startWeakProxy } from './pages/weak-proxy.ts';
 import { type Recorder, startRecorder } from './private/recorder.ts';
 
@@ -63,7 +63,7 @@ interface Outcome {
 }
 
 /** All attacks from all places on one port. */
-async function attack(scene: Scene, relay: Relay): Promise<Outcome> {
+async function attack(scene: Scene, relay: PortRelay): Promise<Outcome> {
   const profile = await mkdtemp(path.join(scene.directory, 'profile-'));
   const answers = new Map<string, string[]>();
   const paid: string[] = [];
@@ -113,7 +113,7 @@ async function keepPages({ packages }: Scene, profile: string, port: number): Pr
   attacker.closeAllConnections();
 }
 
-async function visit(browser: Browser, url: string, relay: Relay): Promise<void> {
+async function visit(browser: Browser, url: string, relay: PortRelay): Promise<void> {
   const page = await browser.newPage();
   const before = relay.arrived;
   // One that goes elsewhere at once is never loaded.
@@ -151,7 +151,7 @@ async function tryCareless(scene: Scene, { apiKey }: Customer): Promise<void> {
   }
 }
 
-async function tryOurs(scene: Scene, cluster: Cluster, customer: Customer): Promise<void> {
+async function tryOurs(scene: Scene, cluster: ProofCluster, customer: Customer): Promise<void> {
   const env = { PPQ_API_KEY: customer.apiKey, PPQ_API_BASE: scene.gateway.url, ALLOW_UNATTESTED: '1', PORT: '0' };
   const proxy = await startApp('private-proxy', env);
   const address = /http:\/\/127\.0\.0\.1:(\d+)/.exec(proxy.line);
@@ -189,7 +189,7 @@ function tally(sent: readonly string[]): readonly string[] {
 /** That nothing was spent says something because this spends. */
 async function spendsItself(
   { gateway }: Scene,
-  cluster: Cluster,
+  cluster: ProofCluster,
   { customer, url }: { readonly customer: Customer; readonly url: string },
 ): Promise<void> {
   const before = await cluster.balance(customer);
@@ -215,7 +215,7 @@ const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-pages-'));
 try {
   await installChromium();
   const packages = await install({ npm: DRIVER });
-  const cluster = await Cluster.standalone(path.join(directory, 'data'));
+  const cluster = await ProofCluster.standalone(path.join(directory, 'data'));
   const gateway = await startRecorder(
     Number(new URL(cluster.gateways[0] as string).port),
     path.join(directory, 'gateway'),

@@ -17,15 +17,15 @@ import {
   BETRAYING,
   FAULTY,
   HARD,
-  type Kind,
+  type LoadKind,
+  type LoadOutcome,
   load,
-  type Outcome,
   PLAIN,
   SLOW,
   wrongIn,
 } from './private/load.ts';
 import { Planted } from './private/markers.ts';
-import type { Answered } from './private/probes.ts';
+import type { PrivateProbeResult } from './private/probes.ts';
 import { Scene } from './private/scene.ts';
 import {
   type Searched,
@@ -67,8 +67,8 @@ class Proof {
   private readonly control = new Planted();
   private readonly searched: Searched[] = [];
   private readonly began = Date.now();
-  private readonly served: Outcome[] = [];
-  private readonly servedAmidKills: Outcome[] = [];
+  private readonly served: LoadOutcome[] = [];
+  private readonly servedAmidKills: LoadOutcome[] = [];
   private rotations = 0;
 
   constructor(private readonly scene: Scene) {}
@@ -139,7 +139,7 @@ class Proof {
     // So that much is in the middle of the gateways while their memory is looked at.
     let underWay = SLOW_ONES;
     const slow = Array.from({ length: SLOW_ONES }, (_, i) =>
-      load([SLOW[i % SLOW.length] as Kind], (sent) => sent < 1, this.words, this.urls).finally(() => underWay--),
+      load([SLOW[i % SLOW.length] as LoadKind], (sent) => sent < 1, this.words, this.urls).finally(() => underWay--),
     );
     await sleep(SLOW_FIRST_MS);
     const searched = await searchMemory(this.scene, this.secrets, 'amid answers');
@@ -247,8 +247,8 @@ class Proof {
     const { cluster, customer, store } = this.scene;
     const { twice, booksUsd, billUsd } = await compared(store, cluster.sandbox);
     const counts = await chargesOf(cluster, customer);
-    const charged = ({ requestId = '' }: Answered) => counts.get(requestId) === 1;
-    const whole = (outcomes: readonly Outcome[]) =>
+    const charged = ({ requestId = '' }: PrivateProbeResult) => counts.get(requestId) === 1;
+    const whole = (outcomes: readonly LoadOutcome[]) =>
       outcomes.flatMap(({ answers }) => answers).filter(({ complete, requestId }) => complete && requestId);
     const [quiet, killed] = [whole(this.served), whole(this.servedAmidKills)];
     const not = quiet.filter((answer) => !charged(answer)).map(({ requestId }) => `${requestId}`);
@@ -283,8 +283,8 @@ function list(lines: readonly string[]): string {
 }
 
 /** How requests of each kind ended. */
-function statuses(outcomes: readonly Outcome[]): readonly string[] {
-  const how = ({ kind, answers }: { readonly kind: Kind; readonly answers: Outcome['answers'] }) => {
+function statuses(outcomes: readonly LoadOutcome[]): readonly string[] {
+  const how = ({ kind, answers }: { readonly kind: LoadKind; readonly answers: LoadOutcome['answers'] }) => {
     const last = answers.at(-1);
     const ended = last?.complete ? 'whole' : last?.status === 200 ? 'broken off' : `${last?.status || 'no answer'}`;
     return `${kind.name.split(', ').slice(2).join(', ')}: ${ended}`;

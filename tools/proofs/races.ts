@@ -9,7 +9,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster, type Customer } from '../cluster.ts';
+import { type Customer, ProofCluster } from '../cluster.ts';
 import { storeName } from '../stores.ts';
 import { chargesOf } from './clients/charged.ts';
 import { type EventStoreServer, serverToKill } from './eventstore-server.ts';
@@ -27,7 +27,7 @@ interface Disturbance {
 }
 
 interface Race {
-  readonly cluster: Cluster;
+  readonly cluster: ProofCluster;
   readonly customer: Customer;
   readonly server: EventStoreServer | undefined;
 }
@@ -103,7 +103,7 @@ async function disturbed(server: EventStoreServer, { how, withinMs }: Disturbanc
 
 async function race(gateways: number, server?: EventStoreServer, disturbance?: Disturbance): Promise<number> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-races-'));
-  const cluster = await Cluster.start(dataDir, gateways);
+  const cluster = await ProofCluster.start(dataDir, gateways);
   try {
     await cluster.ready();
     const customer = await cluster.customer((AFFORDED * PRICE_USD) / 1.05);

@@ -6,7 +6,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster, type Customer, post } from '../cluster.ts';
+import { type Customer, ProofCluster, post } from '../cluster.ts';
 import { install, PLACE } from './clients/install.ts';
 import { run } from './clients/run.ts';
 
@@ -54,7 +54,7 @@ const credentials = ({ apiKey, creditId }: Customer): readonly string[] => {
 };
 
 /** The document with the ids of things that are there, so that its examples succeed; each has its own, since some are removed. */
-async function withIds(cluster: Cluster, customer: Customer): Promise<Document> {
+async function withIds(cluster: ProofCluster, customer: Customer): Promise<Document> {
   const [api = ''] = cluster.gateways;
   const { apiKey } = customer;
   const document = (await (await fetch(`${api}/openapi.json`)).json()) as Document;
@@ -139,7 +139,7 @@ function neverServed({ paths }: Document, answers: readonly Answered[]): readonl
 }
 
 /** What a client has left may be read to its end: its money is held until then. */
-async function allEnded(cluster: Cluster, customer: Customer): Promise<boolean> {
+async function allEnded(cluster: ProofCluster, customer: Customer): Promise<boolean> {
   const deadline = performance.now() + ENDED_WITHIN_MS;
   for (;;) {
     // By its id: among the requests was one that revoked its key.
@@ -154,7 +154,7 @@ async function allEnded(cluster: Cluster, customer: Customer): Promise<boolean> 
 }
 
 const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-schema-'));
-const cluster = await Cluster.start(dataDir, 1);
+const cluster = await ProofCluster.start(dataDir, 1);
 try {
   const [api = ''] = cluster.gateways;
   const [funded, empty] = [await cluster.customer(CREDIT_USD), await cluster.customer(0)];

@@ -8,7 +8,7 @@ import { request } from 'node:http';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { crc32, deflateSync } from 'node:zlib';
-import { Cluster, type Customer } from '../cluster.ts';
+import { type Customer, ProofCluster } from '../cluster.ts';
 import { useOf } from '../processes.ts';
 
 const AT_ONCE = 50;
@@ -91,7 +91,7 @@ function upload(api: string, { apiKey }: Customer, { route, field, begin, end, m
   return promise;
 }
 
-async function wave(cluster: Cluster, customer: Customer, form: Form, wanted: number): Promise<void> {
+async function wave(cluster: ProofCluster, customer: Customer, form: Form, wanted: number): Promise<void> {
   const [api = ''] = cluster.gateways;
   const { pid = 0 } = cluster.processes.get('gateway 1') ?? {};
   const before = useOf([pid]).megabytes;
@@ -135,7 +135,7 @@ async function lyingIn(dataDir: string): Promise<number> {
 }
 
 /** A gateway dies while files come; the next one removes what they have left. */
-async function restart(cluster: Cluster, customer: Customer, form: Form): Promise<void> {
+async function restart(cluster: ProofCluster, customer: Customer, form: Form): Promise<void> {
   const [api = ''] = cluster.gateways;
   const sent = Promise.allSettled(Array.from({ length: AT_ONCE }, () => upload(api, customer, form)));
   while ((await lyingIn(cluster.dataDir)) < AT_ONCE / 2) await new Promise(setImmediate);
@@ -154,7 +154,7 @@ async function restart(cluster: Cluster, customer: Customer, form: Form): Promis
 await mkdir('.proofs', { recursive: true });
 const directory = await mkdtemp(path.resolve('.proofs/uploads-'));
 try {
-  const cluster = await Cluster.start(directory, 1);
+  const cluster = await ProofCluster.start(directory, 1);
   try {
     const customer = await cluster.customer(CREDIT_USD);
     const sound = { begin: wavHead(FILE_BYTES), end: Buffer.alloc(0) };

@@ -7,7 +7,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Cluster, type Customer, post } from '../cluster.ts';
+import { type Customer, ProofCluster, post } from '../cluster.ts';
 
 const WITHIN_MS = 30_000;
 /** A lease lasts ten seconds. */
@@ -61,7 +61,7 @@ class Proof {
   /** Of processes that are gone. */
   private readonly logs: (readonly string[])[] = [];
 
-  constructor(readonly cluster: Cluster) {}
+  constructor(readonly cluster: ProofCluster) {}
 
   /** The gateway that is never hit. */
   private get observer(): string {
@@ -224,7 +224,7 @@ class Proof {
 }
 
 async function prove(dataDir: string): Promise<boolean> {
-  const cluster = await Cluster.start(dataDir, 2, { LOG_LEVEL: 'trace' });
+  const cluster = await ProofCluster.start(dataDir, 2, { LOG_LEVEL: 'trace' });
   try {
     await cluster.startRole('sagas', 'sagas 2');
     const proof = new Proof(cluster);

@@ -1,5 +1,5 @@
 /** What the projector and the sagas are there for, as a customer sees it. */
-import { type Cluster, type Customer, post } from '../cluster.ts';
+import { type Customer, type ProofCluster, post } from '../cluster.ts';
 
 const GIVEN_UP_AFTER_MS = 60_000;
 const LOOK_AGAIN_MS = 50;
@@ -9,7 +9,7 @@ const CREDIT_USD = 1;
 export type Work = (customer: Customer) => Promise<void>;
 
 /** What each role is there for: a request shows up in the history, a payment is credited (which shows what was projected). */
-export function worksOf(cluster: Cluster): Readonly<Record<string, Work>> {
+export function worksOf(cluster: ProofCluster): Readonly<Record<string, Work>> {
   const [api = ''] = cluster.gateways;
   const historyOf = async ({ apiKey }: Customer): Promise<number> => {
     const headers = { authorization: `Bearer ${apiKey}` };

@@ -20,7 +20,7 @@ import { Secrets } from '#application';
 import { StoreClock } from '#connectors';
 import { type AccountEvent, accountCodec, accountDecider } from '#domain';
 import { fold } from '#kernel';
-import { createTestDatabase, type TestDatabase, Wiretap, World } from '#testing';
+import { createTestDatabase, type TestDatabase, TestWorld, Wiretap } from '#testing';
 import { toVideoId } from '../../../libs/application/src/media/videos/request-video.ts';
 import {
   type Exchange,
@@ -55,7 +55,7 @@ let database: TestDatabase;
 /** A superuser, whose open connection holds the lease of videos, and stands for the process that wrote the fixture. */
 let root: pg.Client;
 let tap: Wiretap;
-let world: World;
+let world: TestWorld;
 /** Added to the time of the program. */
 let aheadMs = 0;
 const realTime = StoreClock.prototype.milliseconds;
@@ -71,7 +71,7 @@ beforeAll(async () => {
   await root.query("update public.processes set ends_at = 'infinity', backend = pg_backend_pid()"); // has open holds
   const started = performance.now();
   StoreClock.prototype.milliseconds = () => Math.floor(clients.time + performance.now() - started + aheadMs);
-  world = await World.open({
+  world = await TestWorld.open({
     ...{ DATABASE_URL: database.url, DATA_DIR: directory, MASTER_KEY: clients.masterKey },
     ...{ PUBLIC_BASE_URL: clients.publicBaseUrl, UNCLAIMED_AFTER_DAYS: '30', ...tap.settings },
   });

@@ -13,7 +13,7 @@ import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
 import { createRootCause, fold, formatUsd, picoUsd, type StoredEvent } from '#kernel';
 import { projections, READ_MODEL_CONNECTION_OPTIONS } from '#projections';
-import { createTestDatabase, type TestDatabase, World } from '#testing';
+import { createTestDatabase, type TestDatabase, TestWorld } from '#testing';
 import { verify } from './verify.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../../libs/testing/src/fixtures/first-version');
@@ -44,13 +44,13 @@ const last = BigInt(stored.at(-1)?.position ?? 0);
 
 let database: TestDatabase;
 let pool: pg.Pool;
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, eventStoreMigrations);
   pool = new pg.Pool({ connectionString: database.url, max: 1, options: READ_MODEL_CONNECTION_OPTIONS });
   await insert(pool);
-  world = await World.open({ DATABASE_URL: database.url, MASTER_KEY });
+  world = await TestWorld.open({ DATABASE_URL: database.url, MASTER_KEY });
   await applied(ALL_APPLIED, last);
 });
 afterAll(async () => {

@@ -10,7 +10,7 @@ import { PostgresEventStore } from '#eventstore';
 import { issueFencingToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
 import { projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
-import { type Answer, BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
+import { issuedChallenge, TEST_CAUSE, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { ledger as runLedger } from './command-line.ts';
 import { skip } from './skip.ts';
 import { verify } from './verify.ts';
@@ -20,7 +20,7 @@ const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/m
 const FLAT = { model: 'countinghouse/flat' };
 const HOUR = 3_600_000;
 
-let world: World;
+let world: TestWorld;
 let database: pg.Pool;
 const [OWED, HELD, INCOME] = [1, 2, 3].map((nr) => `10000000-0000-4000-8000-00000000000${nr}`) as [
   string,
@@ -31,12 +31,12 @@ let rich: TestAccount;
 let poor: TestAccount;
 let third: TestAccount;
 /** Requests that are not answered before the world ends: their holds stay open. */
-let waiting: Promise<Answer>[];
+let waiting: Promise<TestResponse>[];
 /** The moment between the money coming in and its first use. */
 let funded: { readonly position: bigint; readonly time: string };
 
 beforeAll(async () => {
-  world = await World.open({ SHUTDOWN_TIMEOUT_MS: '0' });
+  world = await TestWorld.open({ SHUTDOWN_TIMEOUT_MS: '0' });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1, options: READ_MODEL_CONNECTION_OPTIONS });
   rich = await world.account(10.5);
   poor = await world.account(1.05);
@@ -77,7 +77,7 @@ async function payOnce(): Promise<void> {
   const at = time(0);
   const price = parseUsd('0.0115');
   for (const id of [OWED, HELD, INCOME]) {
-    const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
+    const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
     const expires = { expiresAt: time(HOUR), usableUntil: time(id === INCOME ? -1 : HOUR) };
     const issued = issuedChallenge({ reference: id, ...expires, at });
     const { query, request, units } = issued;
@@ -357,7 +357,7 @@ test('a master key that is in use is not given up, and nobody is said to be unkn
   const empty = path.join(world.foundation.settings.dataDir, 'elsewhere');
   expect(await elsewhere({ DATA_DIR: empty })).toContain(id);
   expect(await readdir(empty)).toEqual([]);
-  await expect(World.open({ DATABASE_URL: world.databaseUrl, DATA_DIR: empty })).rejects.toThrow(
+  await expect(TestWorld.open({ DATABASE_URL: world.databaseUrl, DATA_DIR: empty })).rejects.toThrow(
     `DATA_DIR has no master.key, while secrets are under the key with the fingerprint ${id}`,
   );
   expect(await readdir(empty)).not.toContain('master.key');

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createLog, openFoundation, readSettings } from '#foundation';
 import { projections } from '#projections';
-import { createTestDatabase, type TestAccount, type TestDatabase, World } from '#testing';
+import { createTestDatabase, type TestAccount, type TestDatabase, TestWorld } from '#testing';
 import { verify } from '../../ledger/src/verify.ts';
 import { startProjector } from '../../projector/src/projector.ts';
 import { checkBackup } from './check.ts';
@@ -28,7 +28,7 @@ const CHAT = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: '
 let directory: string;
 let backup: string;
 let saved: Manifest;
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let target: TestDatabase;
 const key = randomUUID();
@@ -36,7 +36,7 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-backup-'));
   backup = path.join(directory, 'backup');
   target = await createTestDatabase();
-  world = await World.open({ MASTER_KEY });
+  world = await TestWorld.open({ MASTER_KEY });
   account = await world.account(5);
   const other = await world.account(1);
   await Promise.all([asked(world), world.chat(other), world.chat(account)]);
@@ -50,12 +50,12 @@ afterAll(async () => {
 });
 
 /** A request that is charged once, however often it is sent. */
-function asked(of: World) {
+function asked(of: TestWorld) {
   const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': key };
   return of.send('POST', '/v1/chat/completions', { body: CHAT, headers });
 }
 
-async function lines(foundation: World['foundation']): Promise<readonly string[]> {
+async function lines(foundation: TestWorld['foundation']): Promise<readonly string[]> {
   const printed: string[] = [];
   await verify(foundation, (line) => printed.push(line));
   return printed;
@@ -109,9 +109,9 @@ test('nothing is put back over what is there', async () => {
 
 test('what was put back goes on: balances, keys, answers that were charged, and drift 0', async () => {
   await restoreBackup(listDatabases(target.url, undefined), backup);
-  const wrong = World.open({ DATABASE_URL: target.url, MASTER_KEY: randomBytes(32).toString('hex') });
+  const wrong = TestWorld.open({ DATABASE_URL: target.url, MASTER_KEY: randomBytes(32).toString('hex') });
   await expect(wrong).rejects.toThrow(`lacks the key with the fingerprint ${saved.masterKeys[0]}`);
-  const restored = await World.open({ DATABASE_URL: target.url, MASTER_KEY });
+  const restored = await TestWorld.open({ DATABASE_URL: target.url, MASTER_KEY });
   await applied(target.url);
   expect(await restored.balance(account)).toBe(await world.balance(account));
   expect((await asked(restored)).headers.get('idempotent-replayed')).toBe('true');

@@ -7,7 +7,7 @@ import { generateText, isStepCount, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { z } from 'zod';
 import { createLog } from '#foundation/program';
-import { chargesIn, type TestAccount, World } from '#testing';
+import { chargesIn, type TestAccount, TestWorld } from '#testing';
 import { enclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
@@ -27,13 +27,13 @@ const WEATHER = {
   function: { name: 'weather', description: 'The weather', parameters: PARAMETERS, function: (_: string) => 'fine' },
 };
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let proxy: RunningProxy;
 let openai: OpenAI;
 let anthropic: Anthropic;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(21);
   proxy = await start(account);
   openai = openaiAt(proxy);

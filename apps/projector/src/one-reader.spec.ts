@@ -2,19 +2,19 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { ProjectionProgress, projections } from '#projections';
-import { EventStoreDbDouble, World } from '#testing';
+import { EventStoreDbDouble, TestWorld } from '#testing';
 
 const NAMES = projections.map(({ name }) => name);
 const CUSTOMERS = 4;
 const CHATS = 25;
 
 let double: EventStoreDbDouble;
-let world: World;
+let world: TestWorld;
 let database: pg.Pool;
 
 beforeAll(async () => {
   double = await EventStoreDbDouble.start();
-  world = await World.open({ EVENTSTORE_URL: double.connectionString });
+  world = await TestWorld.open({ EVENTSTORE_URL: double.connectionString });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
 });
 

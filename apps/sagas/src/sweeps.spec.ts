@@ -3,7 +3,7 @@ import timers from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Clock, Streams } from '#application';
-import { BY_A_TEST, issuedChallenge, replacePauses, World } from '#testing';
+import { issuedChallenge, replacePauses, TEST_CAUSE, TestWorld } from '#testing';
 
 /** Pauses between looks and heartbeats are that much shorter, */
 const FASTER = 20;
@@ -15,10 +15,10 @@ const asBefore = replacePauses((milliseconds, ...more) =>
   pause(milliseconds > SWEEP_MS ? SWEEP_MS / 200 : milliseconds / FASTER, ...more),
 );
 
-let world: World;
+let world: TestWorld;
 let database: pg.Pool;
 beforeAll(async () => {
-  world = await World.open({ UNCLAIMED_AFTER_DAYS: '8' });
+  world = await TestWorld.open({ UNCLAIMED_AFTER_DAYS: '8' });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
 });
 afterAll(async () => {
@@ -81,9 +81,9 @@ test('what was paid for one request is income once nobody could use it for as ma
   }));
   for (const { id, ago } of ids) {
     const data = issuedChallenge({ reference: id, expiresAt: ago, usableUntil: ago, at: ago });
-    await challenges.run(id, { type: 'IssueChallenge', data }, BY_A_TEST);
+    await challenges.run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
     const units = BigInt(data.units);
-    await challenges.run(id, { type: 'RecordChallengePayment', data: { units, at: ago } }, BY_A_TEST);
+    await challenges.run(id, { type: 'RecordChallengePayment', data: { units, at: ago } }, TEST_CAUSE);
   }
   const [young = '', old = ''] = ids.map(({ id }) => id);
   await world.until(async () => (await ends(old)).length > 1);

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { formatUsd, money, type PicoUsd, parseUsd, picoUsd } from '#kernel';
 import type { Fault } from './provider/directive.ts';
-import type { Model } from './provider/model.ts';
+import type { SandboxModel } from './provider/model.ts';
 import type { Routes } from './router.ts';
 
 /** At least so many of the last lines are kept, at most twice as many; older ones stay in the total. A line takes 400 bytes. */
@@ -41,13 +41,13 @@ interface Line {
 
 export const NO_TOKENS: BilledTokens = { input: 0, cached_input: 0, output: 0 };
 
-export class Bill {
+export class SandboxBill {
   private total = 0n;
   private count = 0;
   private lines: Line[] = [];
 
   /** Charges for a delivered answer. */
-  charge(id: string, model: Pick<Model, 'id' | 'price'>, tokens: BilledTokens, fault: Fault | undefined): void {
+  charge(id: string, model: Pick<SandboxModel, 'id' | 'price'>, tokens: BilledTokens, fault: Fault | undefined): void {
     const { input, cachedInput, output, request } = model.price;
     const cost =
       BigInt(tokens.input) * input +
@@ -104,7 +104,7 @@ function printed({ cost, at, fault, ...line }: Line) {
   return { ...line, usd: formatUsd(cost), at: new Date(at).toISOString(), ...(fault ? { fault } : {}) };
 }
 
-export function billRoutes(bill: Bill): Routes {
+export function billRoutes(bill: SandboxBill): Routes {
   return {
     'GET /bill': (call) => call.json(200, bill.summary()),
     'GET /bill/lines': ({ response }) => {

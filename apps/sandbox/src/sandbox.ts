@@ -9,8 +9,8 @@ import type { AddressInfo } from 'node:net';
 import { type Log, type Running, StartError } from '#foundation';
 import { messagesRoutes } from './anthropic/messages.ts';
 import { modelRoutes as anthropicModelRoutes } from './anthropic/models.ts';
-import { Bill, billRoutes } from './bill.ts';
-import { BtcPayServer } from './btcpay/greenfield.ts';
+import { billRoutes, SandboxBill } from './bill.ts';
+import { FakeBtcPayServer } from './btcpay/greenfield.ts';
 import { Chains } from './chains/chain.ts';
 import { chainRoutes } from './chains/wallet.ts';
 import { clnRoutes } from './cln/clnrest.ts';
@@ -88,10 +88,10 @@ interface World {
 }
 
 function world(): World {
-  const bill = new Bill();
+  const bill = new SandboxBill();
   const node = new LightningNode();
   const chains = new Chains();
-  const btcpay = new BtcPayServer(chains, node);
+  const btcpay = new FakeBtcPayServer(chains, node);
   const stripe = new StripeServer();
   const phoenixd = new PhoenixdPeer(node);
   const nwc = new NostrWalletConnect(node);

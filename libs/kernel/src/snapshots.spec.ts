@@ -14,7 +14,7 @@ import {
   type SnapshotStore,
   type StoredEvent,
 } from '#kernel';
-import { BY_A_TEST, createTestDatabase, someCharge, type TestDatabase } from '#testing';
+import { createTestDatabase, someCharge, TEST_CAUSE, type TestDatabase } from '#testing';
 
 /** Requests that the account has made: each is a fact when it holds money and another when it ends. */
 const REQUESTS = 2_500;
@@ -82,7 +82,7 @@ function runner(from: SnapshotStore = snapshots) {
   const codec = accountCodec;
   const account = { category: 'account', decider: accountDecider, store, runtime, snapshots: { store: from, codec } };
   const { run } = createCommandRunner(account);
-  return (command: AccountCommand) => run(ACCOUNT, command, BY_A_TEST);
+  return (command: AccountCommand) => run(ACCOUNT, command, TEST_CAUSE);
 }
 
 /** What the account can spend, as the refusal of more than that says. */

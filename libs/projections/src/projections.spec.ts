@@ -19,7 +19,7 @@ import {
   rebuildIfOutdated,
   skipEvent,
 } from '#projections';
-import { asNew, type Fact, histories, someHistory } from '../../testing/src/scenarios/histories.ts';
+import { asNew, type HistoryEvent, histories, someHistory } from '../../testing/src/scenarios/histories.ts';
 import { Books, batchesOf, tableOf, tablesOf } from '../../testing/src/world/read-model-tables.ts';
 
 let books: Books;
@@ -58,7 +58,7 @@ describe('the read models', () => {
     ['writers that take over from each other', false],
   ])('have the same in them with %s, however the facts come in batches', async (_, oneWriter) => {
     const cuts = fc.array(fc.nat(), { maxLength: 8 });
-    const tried = async (facts: readonly Fact[], where: readonly number[]) => {
+    const tried = async (facts: readonly HistoryEvent[], where: readonly number[]) => {
       await books.clear();
       await project(batchesOf(facts, where), oneWriter);
       expect(await books.tables()).toEqual(tablesOf(facts));
@@ -161,7 +161,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       const sink = await writer(projection);
       await sink.apply({ events: [], position: 5n });
       expect(await books.checkpoint(projection)).toBe(5n);
-      const published = { ...facts.find(({ type }) => type === 'PriceListPublished'), position: 9n } as Fact;
+      const published = { ...facts.find(({ type }) => type === 'PriceListPublished'), position: 9n } as HistoryEvent;
       await sink.apply({ events: [published], position: 9n });
       expect(await books.checkpoint(projection)).toBe(9n);
       expect(await books.table(projection)).toEqual([]);
@@ -184,25 +184,25 @@ describe('a fact that cannot be applied', () => {
       facts.filter((_, i) => !left.includes(i)),
     );
   /** The facts, with one that says something else. */
-  const withFact = (at: number, data: unknown) => facts.with(at, { ...facts[at], data } as Fact);
+  const withFact = (at: number, data: unknown) => facts.with(at, { ...facts[at], data } as HistoryEvent);
   /** A number of units that no column has room for. */
   const tooLong = () => withFact(invoice, { ...facts[invoice]?.data, units: '9'.repeat(39) });
-  const all = (history: readonly Fact[]) => batchesOf(history)[0] as EventBatch;
+  const all = (history: readonly HistoryEvent[]) => batchesOf(history)[0] as EventBatch;
   const at = (index: number) => facts[index]?.position as bigint;
 
-  async function storeOf(history: readonly Fact[]): Promise<MemoryEventStore> {
+  async function storeOf(history: readonly HistoryEvent[]): Promise<MemoryEventStore> {
     const store = new MemoryEventStore();
     for (const fact of history) await store.append(fact.stream, fact.revision - 1, [asNew(fact)]);
     return store;
   }
 
-  const rebuilding = async (history: readonly Fact[]) => ({
+  const rebuilding = async (history: readonly HistoryEvent[]) => ({
     store: await storeOf(history),
     databaseUrl: books.url,
     drawToken: async () => ++token,
   });
 
-  test.each<[string, () => readonly Fact[], string]>([
+  test.each<[string, () => readonly HistoryEvent[], string]>([
     ['its table refuses it', tooLong, 'numeric field overflow'],
     ['its fold throws', () => withFact(invoice, null), "Cannot read properties of null (reading 'accountId')"],
   ])('stops its read model right before it when %s, and no other', async (_, history, why) => {
@@ -223,8 +223,10 @@ describe('a fact that cannot be applied', () => {
     const sink = await writer(topups);
     await expect(sink.apply(all(tooLong()))).rejects.toThrow(BlockedByEventError);
     const skip = { projection: 'topups', position: at(invoice), by: 'ann@desk', why: 'case 7' };
-    expect(await skipEvent(books.pool, { ...skip, position: at(invoice + 1) }, facts[invoice] as Fact)).toBe(false);
-    expect(await skipEvent(books.pool, skip, facts[invoice] as Fact)).toBe(true);
+    expect(await skipEvent(books.pool, { ...skip, position: at(invoice + 1) }, facts[invoice] as HistoryEvent)).toBe(
+      false,
+    );
+    expect(await skipEvent(books.pool, skip, facts[invoice] as HistoryEvent)).toBe(true);
     await sink.apply(all(tooLong()));
     expect(await books.table(topups)).toEqual(without(topups, [invoice]));
     expect(await listBlockedProjections(books.pool)).toEqual([]);
@@ -249,7 +251,7 @@ describe('a fact that cannot be applied', () => {
   test('of a newer program is skipped by itself, and applied as soon as a program runs that knows it', async () => {
     const balances = named('balances');
     const unread = (i: number, version: number): UnreadableEvent => ({
-      fact: { ...(facts[i] as Fact), metadata: { version } },
+      fact: { ...(facts[i] as HistoryEvent), metadata: { version } },
       error: new UnknownEventError('CreditAdded of version 99', 'a fact'),
     });
     const [first = 0, second = 0] = facts.flatMap(({ type }, i) => (type === 'CreditAdded' ? [i] : []));
@@ -273,11 +275,11 @@ describe('a fact that cannot be applied', () => {
   test('that no upcaster can read stops its read model until it is skipped', async () => {
     const balances = named('balances');
     const sink = await writer(balances);
-    const unread = [{ fact: facts[invoice] as Fact, error: new TypeError('no cents') }];
+    const unread = [{ fact: facts[invoice] as HistoryEvent, error: new TypeError('no cents') }];
     const batch = { ...all(facts), events: facts.filter((_, i) => i !== invoice), unread };
     await expect(sink.apply(batch)).rejects.toThrow(BlockedByEventError);
     const skip = { projection: 'balances', position: at(invoice), by: 'ann', why: 'case 8' };
-    await skipEvent(books.pool, skip, facts[invoice] as Fact);
+    await skipEvent(books.pool, skip, facts[invoice] as HistoryEvent);
     await sink.apply(batch);
     expect(await books.checkpoint(balances)).toBe(batch.position);
   });

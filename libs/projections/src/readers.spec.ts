@@ -19,7 +19,7 @@ import {
   readKeys,
   unclaimedChallenges,
 } from '#projections';
-import { type Fact, type History, histories } from '../../testing/src/scenarios/histories.ts';
+import { type History, type HistoryEvent, histories } from '../../testing/src/scenarios/histories.ts';
 import { Books, batchesOf } from '../../testing/src/world/read-model-tables.ts';
 
 const RUNS = 5;
@@ -60,7 +60,7 @@ async function afterwards(check: (history: History) => Promise<void>): Promise<v
   await last; // one that is interrupted would go on into the next test
 }
 
-type Named<Type extends DomainEvent['type']> = Extract<Fact, { type: Type }>;
+type Named<Type extends DomainEvent['type']> = Extract<HistoryEvent, { type: Type }>;
 
 function those<Type extends DomainEvent['type']>({ facts }: History, ...types: readonly Type[]): Named<Type>[] {
   return facts.filter((fact): fact is Named<Type> => (types as readonly string[]).includes(fact.type));
@@ -330,7 +330,9 @@ describe('a key', () => {
     ],
   ])('%s', async (_, facts, now, usedInPeriod, usedInAll) => {
     const accountId = crypto.randomUUID();
-    const events = facts.map((fact, i) => ({ ...fact, stream: `account-${accountId}`, position: BigInt(i) }) as Fact);
+    const events = facts.map(
+      (fact, i) => ({ ...fact, stream: `account-${accountId}`, position: BigInt(i) }) as HistoryEvent,
+    );
     await project(
       batchesOf(events),
       projections.filter(({ name }) => name === 'keys'),

@@ -9,7 +9,7 @@ import {
   rebuild,
   rebuildIfOutdated,
 } from '#projections';
-import { asNew, type Fact, someHistory } from '../../testing/src/scenarios/histories.ts';
+import { asNew, type HistoryEvent, someHistory } from '../../testing/src/scenarios/histories.ts';
 import { Books, tableOf } from '../../testing/src/world/read-model-tables.ts';
 
 const { facts } = someHistory();
@@ -34,9 +34,9 @@ class WatchedStore extends MemoryEventStore {
     this.appended = Math.max(this.appended, end);
   }
 
-  async all(): Promise<Fact[]> {
-    const all: Fact[] = [];
-    for await (const { events } of super.history(START_POSITION)) all.push(...(events as Fact[]));
+  async all(): Promise<HistoryEvent[]> {
+    const all: HistoryEvent[] = [];
+    for await (const { events } of super.history(START_POSITION)) all.push(...(events as HistoryEvent[]));
     return all;
   }
 }

@@ -38,7 +38,7 @@ import {
 } from '#kernel';
 import { runAutoTopups, watchTopups } from '#sagas';
 import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
-import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
@@ -147,7 +147,7 @@ class Market extends ExchangeRates {
   }
 }
 
-let time: VirtualTime;
+let time: FakeClock;
 let store: MemoryEventStore;
 let due: MemoryDueTable;
 let positions: Map<string, bigint>;
@@ -173,7 +173,7 @@ beforeEach(() => start());
 afterEach(() => stopAll());
 
 function start(): void {
-  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  time = new FakeClock('2026-11-20T12:00:00.000Z');
   [store, due, positions, node] = [new MemoryEventStore(), new MemoryDueTable(), new Map(), new Node()];
   [behaviour, asked, paid, stops, parts, token] = [BEHAVIOURS['pays at once'] as Behaviour, [], [], [], [], 0];
 }

@@ -13,10 +13,10 @@ import {
   type StoredEvent,
 } from '#kernel';
 import { watchChallenges } from '#sagas';
-import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
-import { BY_A_TEST } from '../../testing/src/test-cause.ts';
+import { TEST_CAUSE } from '../../testing/src/test-cause.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -52,7 +52,7 @@ class Node {
 type Act = <T>(work: () => Promise<T>) => Promise<T>;
 const alive: Act = (work) => work();
 
-let time: VirtualTime;
+let time: FakeClock;
 let store: EventStore;
 let due: MemoryDueTable;
 let positions: Map<string, bigint>;
@@ -72,7 +72,7 @@ const runtime: Runtime = {
 };
 
 function start(): void {
-  time = new VirtualTime('2026-11-22T12:00:00.000Z');
+  time = new FakeClock('2026-11-22T12:00:00.000Z');
   [store, due, positions, node] = [new MemoryEventStore(), new MemoryDueTable(), new Map(), new Node()];
   [alarms, stops, parts] = [[], [], []];
 }
@@ -138,7 +138,7 @@ const challenges = () => createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 async function issue(id = ID): Promise<void> {
   const expires = { expiresAt: time.in(5 * MINUTE), usableUntil: time.in(24 * 60 * MINUTE) };
   const data = issuedChallenge({ reference: id, ...expires, at: time.now() });
-  await challenges().run(id, { type: 'IssueChallenge', data }, BY_A_TEST);
+  await challenges().run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
 }
 
 /** Its proof is shown, and its request served. */
@@ -146,7 +146,7 @@ async function use(): Promise<void> {
   const { query, request } = issuedChallenge();
   const price = parseUsd('0.0115');
   const terms = { holdId: 'h', request, atMost: price, query, expiresAt: time.in(MINUTE) };
-  await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, BY_A_TEST);
+  await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, TEST_CAUSE);
 }
 
 async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {

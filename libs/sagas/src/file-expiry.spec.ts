@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { FileStore } from '#application';
 import { expireFiles } from '#sagas';
-import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { replacePauses } from '../../testing/src/replace-delays.ts';
 
 const MINUTE = 60_000;
-const time = new VirtualTime('2026-11-22T12:10:00.000Z');
+const time = new FakeClock('2026-11-22T12:10:00.000Z');
 afterAll(replacePauses(time.delay));
 
 let stop: AbortController;

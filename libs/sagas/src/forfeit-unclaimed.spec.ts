@@ -5,12 +5,12 @@ import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { formatUsd, NO_SNAPSHOTS, START_POSITION } from '#kernel';
 import { type ForfeitDependencies, forfeitUnclaimedPayments } from '#sagas';
-import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { replacePauses } from '../../testing/src/replace-delays.ts';
 import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
-import { BY_A_TEST } from '../../testing/src/test-cause.ts';
+import { TEST_CAUSE } from '../../testing/src/test-cause.ts';
 
-const time = new VirtualTime('2026-11-22T12:00:00.000Z');
+const time = new FakeClock('2026-11-22T12:00:00.000Z');
 afterAll(replacePauses(time.delay));
 
 const HOUR = 3_600_000;
@@ -41,8 +41,8 @@ async function paid(...ids: readonly string[]): Promise<void> {
   const challenges = writePath();
   for (const id of ids) {
     const data = issuedChallenge({ expiresAt: time.in(HOUR), usableUntil: time.in(DAY), at: time.now() });
-    await challenges.run(id, { type: 'IssueChallenge', data }, BY_A_TEST);
-    await challenges.run(id, { type: 'RecordChallengePayment', data: { units: 14_000n, at: time.now() } }, BY_A_TEST);
+    await challenges.run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
+    await challenges.run(id, { type: 'RecordChallengePayment', data: { units: 14_000n, at: time.now() } }, TEST_CAUSE);
   }
 }
 

@@ -5,13 +5,13 @@ import type { ChallengeCommand, DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, parseUsd, Rejection, START_POSITION, type StoredEvent } from '#kernel';
 import { expireHolds } from '#sagas';
-import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { replacePauses } from '../../testing/src/replace-delays.ts';
 import { someCharge } from '../../testing/src/scenarios/charges.ts';
 import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
-import { BY_A_TEST } from '../../testing/src/test-cause.ts';
+import { TEST_CAUSE } from '../../testing/src/test-cause.ts';
 
-const time = new VirtualTime('2026-11-20T12:00:00.000Z');
+const time = new FakeClock('2026-11-20T12:00:00.000Z');
 afterAll(replacePauses(time.delay));
 
 type HoldExpiryPorts = Parameters<typeof expireHolds>[0];
@@ -107,16 +107,16 @@ const accountWith = (...holdIds: readonly string[]) => accountOf(undefined, ...h
 async function accountOf(owner: string | undefined, ...holdIds: readonly string[]): Promise<string> {
   const id = randomUUID();
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
-  await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, BY_A_TEST);
+  await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, TEST_CAUSE);
   const credit = { creditId: 'c', method: 'm', amount: parseUsd(holdIds.length), bonus: parseUsd(0), at: time.now() };
-  await accounts.run(id, { type: 'AddCredit', data: credit }, BY_A_TEST);
+  await accounts.run(id, { type: 'AddCredit', data: credit }, TEST_CAUSE);
   for (const holdId of holdIds) {
     const owned = owner === undefined ? {} : { owner };
     const amounts = { atLeast: parseUsd(1), atMost: parseUsd(1), ...owned, expiresAt: time.in(EXPIRES_IN) };
     await accounts.run(
       id,
       { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } },
-      BY_A_TEST,
+      TEST_CAUSE,
     );
   }
   return id;
@@ -138,7 +138,7 @@ describe('a hold', () => {
       const { challenges } = streams();
       const [id, price] = [randomUUID(), parseUsd('0.0115')];
       const data = issuedChallenge({ expiresAt: time.in(MINUTE), usableUntil: time.in(60 * MINUTE), at: time.now() });
-      const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
+      const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
       const claim = (holdId: string) => {
         const terms = { holdId, request: data.request, atMost: price, owner: 'a', query: data.query };
         return run({ type: 'ClaimChallenge', data: { ...terms, expiresAt: time.in(EXPIRES_IN), at: time.now() } });
@@ -178,7 +178,7 @@ describe('a hold', () => {
       expiresAt: time.in(MINUTE),
       query,
     };
-    const { events } = await accounts.run(id, { type: 'HoldFunds', data: { ...again, at: time.now() } }, BY_A_TEST);
+    const { events } = await accounts.run(id, { type: 'HoldFunds', data: { ...again, at: time.now() } }, TEST_CAUSE);
     expect(events).toHaveLength(1);
   });
 
@@ -191,7 +191,7 @@ describe('a hold', () => {
 
   test('that was settled in time is left alone, whatever the read model says', async () => {
     const id = await accountWith('h1', 'h2');
-    await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } }, BY_A_TEST);
+    await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } }, TEST_CAUSE);
     start({ overdue: async () => [`account-${id}`] });
     await time.pass(2 * MINUTE);
     expect(await ended()).toEqual(['h2']);

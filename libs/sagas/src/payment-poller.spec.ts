@@ -1,19 +1,19 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type PaymentBackend, UpstreamError } from '#application';
-import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { PaymentPoller } from './payment-poller.ts';
 
 const AWAY = new UpstreamError('upstream_unavailable', 'The back end cannot be reached');
 
 const WRONG = new UpstreamError('upstream_error', 'What the back end answered cannot be true');
 
-let time: VirtualTime;
+let time: FakeClock;
 let asked: { readonly at: number; readonly references: readonly string[] }[];
 let fails: UpstreamError | undefined;
 let over: AbortController;
 
 beforeEach(() => {
-  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  time = new FakeClock('2026-11-20T12:00:00.000Z');
   [asked, fails, over] = [[], undefined, new AbortController()];
 });
 

@@ -25,7 +25,7 @@ import {
   StoreUnavailableError,
 } from '#kernel';
 import { watchTopups } from '#sagas';
-import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { issuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
 
@@ -100,7 +100,7 @@ class Market extends ExchangeRates {
   }
 }
 
-let time: VirtualTime;
+let time: FakeClock;
 let store: MemoryEventStore;
 let due: MemoryDueTable;
 let positions: Map<string, bigint>;
@@ -162,7 +162,7 @@ class Process {
 }
 
 beforeEach(() => {
-  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  time = new FakeClock('2026-11-20T12:00:00.000Z');
   [store, due, positions, node, market] = [
     new MemoryEventStore(),
     new MemoryDueTable(),

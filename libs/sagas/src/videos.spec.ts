@@ -43,7 +43,7 @@ import {
 import { runVideos } from '#sagas';
 import { Auditor } from '../../../apps/ledger/src/audit/auditor.ts';
 import { film } from '../../../apps/sandbox/src/media/files/videos.ts';
-import { VirtualTime } from '../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
@@ -256,7 +256,7 @@ class Net extends Downloader {
 
 // processes -----------------------------------------------------------------------------------------------------------
 
-let time: VirtualTime;
+let time: FakeClock;
 let store: EventStore;
 /** Types of all facts so far. */
 let appended: string[];
@@ -285,7 +285,7 @@ beforeEach(() => start());
 afterEach(() => stopAll());
 
 function start(): void {
-  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  time = new FakeClock('2026-11-20T12:00:00.000Z');
   const facts = withUpcasting(new MemoryEventStore(), EVENT_SCHEMA);
   appended = [];
   const append: EventStore['append'] = (stream, expected, events) => {

@@ -9,7 +9,7 @@ interface Sleeper {
  * Time that passes only while all tasks sleep, and then at once. Its `delay` stands in for `setTimeout` of
  * `node:timers/promises`; what happens between two delays must not wait for the real world.
  */
-export class VirtualTime extends Clock {
+export class FakeClock extends Clock {
   private current: number;
   private readonly sleepers = new Set<Sleeper>();
 

@@ -1,4 +1,4 @@
-export { eventStoreContract, type Opened } from './contracts/event-store.ts';
+export { eventStoreContract, type OpenedStore } from './contracts/event-store.ts';
 export { fileStoreContract } from './contracts/file-store.ts';
 export {
   type OpenBackend,
@@ -16,7 +16,7 @@ export { EventStoreDbDouble } from './fake-eventstoredb/fake-eventstoredb.ts';
 export { decisions, nextSteps } from './given-when-then.ts';
 export { formOf, PIXEL } from './inputs/forms.ts';
 export { type Malformed, malformed } from './inputs/malformed.ts';
-export { type Recording, SOUND_FORMATS, type SoundFormat, soundFile } from './inputs/media-files.ts';
+export { SOUND_FORMATS, type SoundFormat, soundFile, type TestRecording } from './inputs/media-files.ts';
 export { OPENAPI_STRUCTURE } from './inputs/openapi-structure.ts';
 export { replacePauses } from './replace-delays.ts';
 export {
@@ -45,13 +45,19 @@ export {
 export { Cable } from './servers/network-link.ts';
 export { openS3, type S3Server } from './servers/s3-server.ts';
 export { selfSigned } from './servers/self-signed.ts';
-export { BY_A_TEST } from './test-cause.ts';
+export { TEST_CAUSE } from './test-cause.ts';
 export { everythingStored, LogTap } from './world/everything-stored.ts';
 export { KeyedRequests } from './world/keyed-requests.ts';
-export { type AskedFor, type Outcome, STORIES, type StoryName, StoryTeller } from './world/payment-scenarios.ts';
+export {
+  type AskedFor,
+  type ScenarioOutcome,
+  STORIES,
+  type StoryName,
+  StoryTeller,
+} from './world/payment-scenarios.ts';
 export type { BillLine } from './world/sandbox-bill.ts';
 export { type HowToPay, SandboxWallet } from './world/sandbox-wallet.ts';
 export { addPayments, copyCatalogue, TEST_MODELS, testModel, testOffer } from './world/test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './world/test-database.ts';
-export { openTapped, type Received, type TappedWorld, Wiretap } from './world/wiretap.ts';
-export { type Answer, type TestAccount, type TestWallet, World } from './world/world.ts';
+export { type CapturedRequest, openTapped, type TappedWorld, Wiretap } from './world/wiretap.ts';
+export { type TestAccount, type TestResponse, type TestWallet, TestWorld } from './world/world.ts';

@@ -8,7 +8,7 @@ import { startEmbeddedPostgres } from '#foundation';
 import { type EventStore, NO_STREAM } from '#kernel';
 import { ProjectionProgress, projections } from '#projections';
 import { EventStoreDbDouble } from '../../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
-import { Cluster } from '../../cluster.ts';
+import { ProofCluster } from '../../cluster.ts';
 import { useOf } from '../../processes.ts';
 import { opening, pair, type SampleAccount } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
@@ -77,7 +77,7 @@ async function followed(
   settings: Readonly<Record<string, string>>,
   open: (databaseUrl: string) => EventStore & { close(): Promise<void> },
 ): Promise<Followed> {
-  const cluster = await Cluster.start(directory, 0, settings);
+  const cluster = await ProofCluster.start(directory, 0, settings);
   const database = await startEmbeddedPostgres(directory);
   const store = open(database.url);
   try {
@@ -95,7 +95,7 @@ async function followed(
   }
 }
 
-function cpuOf({ processes }: Cluster): number {
+function cpuOf({ processes }: ProofCluster): number {
   return useOf(FOLLOWERS.map((name) => processes.get(name)?.pid as number)).cpuSeconds;
 }
 

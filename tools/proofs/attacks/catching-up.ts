@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CATEGORIES, EVENT_SCHEMA } from '#domain';
 import { openEventStore } from '#eventstore';
 import { EventStoreDbDouble } from '../../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
-import { Cluster, type Customer, post } from '../../cluster.ts';
+import { type Customer, ProofCluster, post } from '../../cluster.ts';
 import { useManyAccounts } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -60,7 +60,7 @@ export const catchingUp: Attack = {
   async run(directory): Promise<Finding> {
     const double = process.env.EVENTSTORE_URL === undefined ? await EventStoreDbDouble.start() : undefined;
     const url = double?.connectionString ?? (process.env.EVENTSTORE_URL as string);
-    const cluster = await Cluster.start(directory, 1, { EVENTSTORE_URL: url, ...UNLIMITED });
+    const cluster = await ProofCluster.start(directory, 1, { EVENTSTORE_URL: url, ...UNLIMITED });
     try {
       const customers = await longHistory(cluster, url);
       for (const role of ['gateway 1', 'sagas']) await cluster.stopRole(role);
@@ -75,7 +75,7 @@ export const catchingUp: Attack = {
 };
 
 /** @returns customers, of whom one half opened their accounts before all others, and one half after them */
-async function longHistory(cluster: Cluster, eventStoreUrl: string): Promise<readonly Customer[]> {
+async function longHistory(cluster: ProofCluster, eventStoreUrl: string): Promise<readonly Customer[]> {
   const some = async () => {
     const opened: Customer[] = [];
     for (let n = 0; n < CUSTOMERS / 2; n++) opened.push(await cluster.customer(FUNDS_USD));
@@ -103,7 +103,7 @@ class Catching {
   private mostBehind = 0;
 
   constructor(
-    private readonly cluster: Cluster,
+    private readonly cluster: ProofCluster,
     private readonly customers: readonly Customer[],
   ) {}
 

@@ -1,4 +1,4 @@
-import { Cluster } from '../../cluster.ts';
+import { ProofCluster } from '../../cluster.ts';
 import { charged } from '../clients/charged.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -14,7 +14,7 @@ export const clockSkew: Attack = {
   name: 'clock-skew',
   what: 'gateways 20 minutes behind and ahead of the sagas serve answers of 3 s',
   async run(directory): Promise<Finding> {
-    const cluster = await Cluster.start(directory, 1);
+    const cluster = await ProofCluster.start(directory, 1);
     try {
       const customer = await cluster.customer(5);
       await cluster.with(wrongBy(-TWENTY_MINUTES_MS)).startRole('gateway', 'gateway behind');

@@ -3,7 +3,7 @@ import { appendFileSync, rmSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Cluster, type Customer } from '../../cluster.ts';
+import { type Customer, ProofCluster } from '../../cluster.ts';
 import { chargesOf } from '../clients/charged.ts';
 import { until } from '../works.ts';
 import type { Attack, Finding } from './attack.ts';
@@ -24,10 +24,10 @@ export const fullDisk: Attack = {
   async run(directory): Promise<Finding> {
     const data = path.join(directory, 'data');
     const mounted = [await mountAt(data, DATA)];
-    let cluster: Cluster | undefined;
+    let cluster: ProofCluster | undefined;
     try {
       mounted.push(await moveLog(data));
-      cluster = await Cluster.start(data, 1);
+      cluster = await ProofCluster.start(data, 1);
       return await tried(cluster, path.join(data, 'full'));
     } finally {
       await cluster?.stop();
@@ -36,7 +36,7 @@ export const fullDisk: Attack = {
   },
 };
 
-async function tried(cluster: Cluster, ballast: string): Promise<Finding> {
+async function tried(cluster: ProofCluster, ballast: string): Promise<Finding> {
   const customer = await cluster.customer(FUNDS_USD);
   const load = new Load(cluster, customer);
   await load.run(ASKED_FOR_MS / 10);
@@ -78,7 +78,7 @@ class Load {
   readonly other: string[] = [];
 
   constructor(
-    private readonly cluster: Cluster,
+    private readonly cluster: ProofCluster,
     private readonly customer: Customer,
   ) {}
 
@@ -104,7 +104,7 @@ class Load {
   }
 }
 
-async function isReady({ gateways }: Cluster): Promise<boolean> {
+async function isReady({ gateways }: ProofCluster): Promise<boolean> {
   return (await fetch(`${gateways[0]}/health/ready`)).ok;
 }
 
@@ -119,7 +119,7 @@ async function mountAt(place: string, mebibytes: number): Promise<string> {
 
 /** PostgreSQL ends when there is no room for its log, and its processes with it: that would be another story. */
 async function moveLog(data: string): Promise<string> {
-  await (await Cluster.start(data, 0)).stop();
+  await (await ProofCluster.start(data, 0)).stop();
   const place = path.join(data, 'postgres/pg_wal');
   const old = `${place}.old`;
   await rename(place, old);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { Agent, request } from 'undici';
-import { Cluster, type Customer } from '../../cluster.ts';
+import { type Customer, ProofCluster } from '../../cluster.ts';
 import { useOf } from '../../processes.ts';
 import type { Attack, Finding } from './attack.ts';
 import type { Held } from './hold-connections.ts';
@@ -33,7 +33,7 @@ export const heldConnections: Attack = {
 };
 
 async function attacked(directory: string): Promise<Finding> {
-  const cluster = await Cluster.start(directory, 1, { MAX_CONNECTIONS: '20000' });
+  const cluster = await ProofCluster.start(directory, 1, { MAX_CONNECTIONS: '20000' });
   const held: Worker[] = [];
   try {
     const [api = ''] = cluster.gateways;

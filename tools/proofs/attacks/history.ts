@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '#foundation';
-import { Cluster, type Customer } from '../../cluster.ts';
+import { type Customer, ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 import type { PagesRead, Readers } from './history-readers.ts';
 
@@ -35,7 +35,7 @@ export const history: Attack = {
   name: 'history',
   what: `${READERS} readers of one account's ${RECORDS / 1_000_000} million records, with all filters, beside the balances of others`,
   async run(directory): Promise<Finding> {
-    const cluster = await Cluster.start(directory, 1);
+    const cluster = await ProofCluster.start(directory, 1);
     const server = await startEmbeddedPostgres(directory);
     try {
       const [large, other] = [await cluster.customer(1), await cluster.customer(1)];
@@ -91,7 +91,7 @@ interface Figures {
 }
 
 /** How long answers took while so many read without a pause. */
-async function underLoad(cluster: Cluster, large: Customer, other: Customer, readers: number) {
+async function underLoad(cluster: ProofCluster, large: Customer, other: Customer, readers: number) {
   const [api = ''] = cluster.gateways;
   const readingOf = { api, apiKey: large.apiKey, readers, asked: ASKED } satisfies Readers;
   const worker = new Worker(path.join(import.meta.dirname, 'history-readers.js'), { workerData: readingOf });

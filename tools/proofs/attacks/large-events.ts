@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EventStoreDbDouble } from '../../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
-import { Cluster } from '../../cluster.ts';
+import { ProofCluster } from '../../cluster.ts';
 import { charged } from '../clients/charged.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -27,7 +27,7 @@ export const largeFacts: Attack = {
   async run(directory): Promise<Finding> {
     const store = await EventStoreDbDouble.start();
     const vendor = await openVendor(REFUSED + SERVED);
-    const cluster = await Cluster.start(directory, 1, {
+    const cluster = await ProofCluster.start(directory, 1, {
       EVENTSTORE_URL: store.connectionString,
       OPENAI_BASE_URL: vendor.url,
     });

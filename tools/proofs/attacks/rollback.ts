@@ -3,7 +3,7 @@ import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promis
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { startEmbeddedPostgres } from '#foundation';
-import { Cluster, type Customer } from '../../cluster.ts';
+import { type Customer, ProofCluster } from '../../cluster.ts';
 import { root } from '../../processes.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -29,7 +29,7 @@ export const rollback: Attack = {
     const before = await buildOf(BEFORE, path.join(directory, 'before'));
     const store = path.join(directory, 'store');
     await mkdir(store, { mode: 0o700 });
-    const cluster = await Cluster.start(store, 1);
+    const cluster = await ProofCluster.start(store, 1);
     const server = await startEmbeddedPostgres(store);
     try {
       const broken = [...(await newerFact(cluster, unknowing)), ...(before ? await backAndForth(cluster, before) : [])];
@@ -51,7 +51,7 @@ export const rollback: Attack = {
 type Expected = Readonly<Record<string, () => Promise<boolean>>>;
 
 /** The program before does not know a fact of one account. @returns what was not as promised */
-async function newerFact(cluster: Cluster, unknowing: string): Promise<readonly string[]> {
+async function newerFact(cluster: ProofCluster, unknowing: string): Promise<readonly string[]> {
   const [changed, other] = [await cluster.customer(1), await cluster.customer(1)];
   for (const each of [changed, other]) await chat(cluster, each);
   await cluster.stopRole('projector'); // the fact comes behind what the read models show
@@ -86,7 +86,7 @@ async function newerFact(cluster: Cluster, unknowing: string): Promise<readonly 
 }
 
 /** The commit before takes over and hands back, with requests of the same account under each. @returns what was not as promised */
-async function backAndForth(cluster: Cluster, before: string): Promise<readonly string[]> {
+async function backAndForth(cluster: ProofCluster, before: string): Promise<readonly string[]> {
   const customer = await cluster.customer(1);
   const broken: string[] = [];
   for (const [name, build] of [
@@ -112,13 +112,13 @@ async function unmet(when: string, expected: Expected): Promise<readonly string[
   return broken;
 }
 
-async function replaceBy(build: string, cluster: Cluster): Promise<void> {
+async function replaceBy(build: string, cluster: ProofCluster): Promise<void> {
   for (const role of ROLES.toReversed()) await cluster.stopRole(role === 'gateway' ? 'gateway 1' : role);
   cluster.of(build);
   for (const role of ROLES) await cluster.startRole(role, role === 'gateway' ? 'gateway 1' : role);
 }
 
-async function chat({ gateways: [api] }: Cluster, { apiKey }: Customer): Promise<number> {
+async function chat({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Promise<number> {
   const response = await fetch(`${api}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
@@ -128,12 +128,12 @@ async function chat({ gateways: [api] }: Cluster, { apiKey }: Customer): Promise
   return response.status;
 }
 
-async function balanceOf({ gateways: [api] }: Cluster, { apiKey }: Customer): Promise<Response> {
+async function balanceOf({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Promise<Response> {
   return fetch(`${api}/credits/balance`, { method: 'POST', headers: { authorization: `Bearer ${apiKey}` } });
 }
 
 /** Leaves a fact of the newer type. */
-async function rename(cluster: Cluster, customer: Customer): Promise<void> {
+async function rename(cluster: ProofCluster, customer: Customer): Promise<void> {
   const made = await cluster.newKey(customer, { name: 'second' });
   await fetch(`${cluster.gateways[0]}/keys/${made.id}`, {
     method: 'PATCH',

@@ -2,7 +2,7 @@ import { Agent, request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { startEmbeddedPostgres } from '#foundation';
 import { newClient } from '#postgres';
-import { Cluster } from '../../cluster.ts';
+import { ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 
 /** How often the balancer asks each gateway whether it is ready. */
@@ -23,7 +23,7 @@ export const rollingRestart: Attack = {
   name: 'rolling-restart',
   what: 'two gateways behind a balancer are replaced under load, then the projector is stopped, beside a transaction in another database',
   async run(directory): Promise<Finding> {
-    const cluster = await Cluster.start(directory, 2, { DRAIN_DELAY_MS: '5000' });
+    const cluster = await ProofCluster.start(directory, 2, { DRAIN_DELAY_MS: '5000' });
     const postgres = await startEmbeddedPostgres(directory);
     const balancer = await Balancer.open(cluster);
     try {
@@ -53,7 +53,7 @@ export const rollingRestart: Attack = {
   },
 };
 
-async function standStill(cluster: Cluster, elsewhere: string): Promise<void> {
+async function standStill(cluster: ProofCluster, elsewhere: string): Promise<void> {
   const { pid } = cluster.processes.get('projector') as { pid: number };
   const other = newClient({ connectionString: elsewhere, name: 'other', openTransactionWithinMs: null });
   await other.connect();
@@ -136,9 +136,9 @@ class Balancer {
   });
   private looking: NodeJS.Timeout | undefined;
 
-  private constructor(private readonly cluster: Cluster) {}
+  private constructor(private readonly cluster: ProofCluster) {}
 
-  static async open(cluster: Cluster): Promise<Balancer> {
+  static async open(cluster: ProofCluster): Promise<Balancer> {
     const balancer = new Balancer(cluster);
     await balancer.look();
     balancer.looking = setInterval(() => void balancer.look(), LOOK_EVERY_MS);

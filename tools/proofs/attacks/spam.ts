@@ -1,4 +1,4 @@
-import { Cluster, type Customer } from '../../cluster.ts';
+import { type Customer, ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 
 /** Lower than by default, so that a slow machine comes to them in time. */
@@ -23,7 +23,7 @@ export const spam: Attack = {
   name: 'spam',
   what: 'accounts, unpaid invoices and wrong credentials by the thousand at two gateways, beside a customer who pays',
   async run(directory): Promise<Finding> {
-    const cluster = await Cluster.start(directory, 2, LIMITS);
+    const cluster = await ProofCluster.start(directory, 2, LIMITS);
     try {
       const customer = await cluster.customer(5);
       const quiet = await pays(cluster, customer, FLOOD_MS / 2);
@@ -54,7 +54,7 @@ export const spam: Attack = {
 };
 
 async function flood(
-  { gateways }: Cluster,
+  { gateways }: ProofCluster,
   stop: AbortSignal,
   ask: (api: string) => Promise<number>,
 ): Promise<Answers> {
@@ -72,7 +72,7 @@ async function flood(
 }
 
 /** One request after the other. */
-async function pays({ gateways }: Cluster, { apiKey }: Customer, forMs: number) {
+async function pays({ gateways }: ProofCluster, { apiKey }: Customer, forMs: number) {
   const waits: number[] = [];
   let failed = 0;
   for (const until = performance.now() + forMs; performance.now() < until; ) {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { startEmbeddedPostgres } from '#foundation';
-import { Cluster, type Customer } from '../../cluster.ts';
+import { type Customer, ProofCluster } from '../../cluster.ts';
 import { type Started, start } from '../../processes.ts';
 import { measured, until, type Work, worksOf } from '../works.ts';
 import type { Attack, Finding } from './attack.ts';
@@ -27,7 +27,7 @@ export const standby: Attack = {
   name: 'standby',
   what: 'the projector and the sagas that have the turn lose their connections, and their host, without a word',
   async run(directory): Promise<Finding> {
-    const cluster = await Cluster.start(directory, 1);
+    const cluster = await ProofCluster.start(directory, 1);
     const postgres = await startEmbeddedPostgres(directory);
     const distances = [['connection', await behindCable(cluster)] as const, ...(await onOtherHost(cluster))];
     try {
@@ -62,7 +62,7 @@ interface CutOff {
 
 /** @returns how long the work of a role was not done, in milliseconds */
 async function cutOff(
-  cluster: Cluster,
+  cluster: ProofCluster,
   customer: Customer,
   { role, work, distance, databaseUrl }: CutOff,
 ): Promise<number> {
@@ -90,7 +90,7 @@ function leads(report: unknown): boolean {
 }
 
 /** A connection over a cable that can be cut: nothing arrives any more at either end, and neither is told. */
-async function behindCable(cluster: Cluster): Promise<Distance> {
+async function behindCable(cluster: ProofCluster): Promise<Distance> {
   const cable = new Cable();
   return {
     start: async (role, databaseUrl) => {
@@ -104,7 +104,7 @@ async function behindCable(cluster: Cluster): Promise<Distance> {
 }
 
 /** A host of its own, whose network goes down. None where this process may not make one. */
-async function onOtherHost(cluster: Cluster): Promise<readonly (readonly [string, Distance])[]> {
+async function onOtherHost(cluster: ProofCluster): Promise<readonly (readonly [string, Distance])[]> {
   const { namespace, link, near, far } = HOST;
   const ip = (command: string) => execFileSync('ip', command.split(' '), { stdio: 'pipe' });
   const inside = ['ip', 'netns', 'exec', namespace];

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { createLog, openFoundation, readSettings } from '#foundation';
-import { Cluster, type Customer } from '../../cluster.ts';
+import { type Customer, ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const MODEL = 'openai/gpt-5-mini';
@@ -22,7 +22,7 @@ export const storedConversations: Attack = {
   name: 'stored-conversations',
   what: `${TURNS} short turns behind a picture of ${PICTURE_BYTES / 1024 ** 2} MiB, and such pictures until the room is used up`,
   async run(directory): Promise<Finding> {
-    const cluster = await Cluster.start(directory, 1, { STORED_BYTES_PER_ACCOUNT: String(QUOTA) });
+    const cluster = await ProofCluster.start(directory, 1, { STORED_BYTES_PER_ACCOUNT: String(QUOTA) });
     const foundation = await openFoundation(readSettings({ DATA_DIR: directory }), createLog('warn'));
     const database = new pg.Pool({ connectionString: foundation.databaseUrl, max: 1 });
     const written = async () =>
@@ -64,7 +64,7 @@ function pictured(): readonly object[] {
 }
 
 async function respond(
-  { gateways }: Cluster,
+  { gateways }: ProofCluster,
   { apiKey }: Customer,
   input: unknown,
   previous?: string,

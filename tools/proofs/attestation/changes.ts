@@ -1,6 +1,6 @@
 /** Ways to change what was parsed from JSON, each with the place that is changed. */
 
-export type Change = readonly [place: string, changed: unknown];
+export type BundleMutation = readonly [place: string, changed: unknown];
 
 type Json = Readonly<Record<string, unknown>> | readonly unknown[];
 
@@ -21,7 +21,7 @@ const REPLACEMENTS: readonly unknown[] = [
 ];
 
 /** Each byte of each text, one at a time: of what is base64, each byte that it stands for. */
-export function* byteChanges(value: unknown, place = ''): Iterable<Change> {
+export function* byteChanges(value: unknown, place = ''): Iterable<BundleMutation> {
   if (typeof value === 'string') {
     for (const text of otherTexts(value)) yield [place, text];
   } else if (isJson(value)) {
@@ -33,7 +33,7 @@ export function* byteChanges(value: unknown, place = ''): Iterable<Change> {
 }
 
 /** Parts removed, replaced, repeated, exchanged and cut, a few at a time; the same ones each time. */
-export function* randomChanges(value: unknown, count: number): Iterable<Change> {
+export function* randomChanges(value: unknown, count: number): Iterable<BundleMutation> {
   const random = generator(12);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const places = [...placesIn(value)];

@@ -1,21 +1,21 @@
 /** A payer without an account: asks, pays the challenge from the sandbox's wallet, and asks again with the proof. */
 
 /** A request that is paid for by itself. */
-export interface Wanted {
+export interface PayPerRequestCall {
   readonly path: string;
   readonly method: 'GET' | 'POST';
   readonly json?: object;
 }
 
 /** What was paid for, and what shows it. */
-export interface Proof {
-  readonly wanted: Wanted;
+export interface PaymentProof {
+  readonly wanted: PayPerRequestCall;
   /** For the `Authorization` header. */
   readonly credential: string;
   readonly sats: number;
 }
 
-export function ask(api: string, { path, method, json }: Wanted, credential?: string): Promise<Response> {
+export function ask(api: string, { path, method, json }: PayPerRequestCall, credential?: string): Promise<Response> {
   const headers = {
     ...(json ? { 'content-type': 'application/json' } : {}),
     ...(credential ? { authorization: credential } : {}),
@@ -24,7 +24,7 @@ export function ask(api: string, { path, method, json }: Wanted, credential?: st
 }
 
 /** @throws Error when there is no challenge, or it cannot be paid */
-export async function paid(api: string, sandbox: string, wanted: Wanted): Promise<Proof> {
+export async function paid(api: string, sandbox: string, wanted: PayPerRequestCall): Promise<PaymentProof> {
   const answer = await ask(api, wanted);
   const text = await answer.text();
   const challenge = memberOf(answer.headers.get('www-authenticate') ?? '');

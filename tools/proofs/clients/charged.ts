@@ -1,6 +1,6 @@
 /** What a client has cost its account, as the balance and the history say it. */
 import { money, type PicoUsd } from '#kernel';
-import type { Cluster, Customer } from '../../cluster.ts';
+import type { Customer, ProofCluster } from '../../cluster.ts';
 
 const AGREES_WITHIN_MS = 15_000;
 const LOOK_AGAIN_MS = 50;
@@ -18,7 +18,12 @@ export interface Charged {
  * What was charged since the balance was `before`, once balance and history agree; the history comes a little later.
  * @param served how many requests were answered
  */
-export async function charged(cluster: Cluster, customer: Customer, before: number, served: number): Promise<Charged> {
+export async function charged(
+  cluster: ProofCluster,
+  customer: Customer,
+  before: number,
+  served: number,
+): Promise<Charged> {
   const deadline = performance.now() + AGREES_WITHIN_MS;
   for (;;) {
     const now = await look(cluster, customer, before);
@@ -28,7 +33,7 @@ export async function charged(cluster: Cluster, customer: Customer, before: numb
   }
 }
 
-async function look(cluster: Cluster, customer: Customer, before: number): Promise<Charged> {
+async function look(cluster: ProofCluster, customer: Customer, before: number): Promise<Charged> {
   const { balance, held_usd: heldUsd } = await cluster.balance(customer);
   const records = await historyOf(cluster, customer);
   const prices = records.map(({ price_in_usd }) => money.parseUsd(price_in_usd));
@@ -41,7 +46,7 @@ async function look(cluster: Cluster, customer: Customer, before: number): Promi
 }
 
 /** How often each request was charged as served, by its id. */
-export async function chargesOf(cluster: Cluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
+export async function chargesOf(cluster: ProofCluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
   const served = (await historyOf(cluster, customer)).filter(({ error_code }) => error_code === null);
   return new Map([...Map.groupBy(served, (each) => each.request_id)].map(([id, { length }]) => [id, length]));
 }
@@ -52,7 +57,7 @@ interface Recorded {
   readonly error_code: string | null;
 }
 
-async function historyOf({ gateways: [api] }: Cluster, { apiKey }: Customer): Promise<readonly Recorded[]> {
+async function historyOf({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Promise<readonly Recorded[]> {
   const records: Recorded[] = [];
   for (let page = 1; ; page++) {
     const headers = { authorization: `Bearer ${apiKey}` };

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { AddressInfo } from 'node:net';
 
 /** A request and its answer, as they went over the line. */
-export interface Exchange {
+export interface RecordedExchange {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
@@ -15,8 +15,8 @@ export interface Exchange {
   readonly answer: string;
 }
 
-export class Wire {
-  readonly exchanges: Exchange[] = [];
+export class RecordingWire {
+  readonly exchanges: RecordedExchange[] = [];
 
   private constructor(
     private readonly server: Server,
@@ -24,9 +24,9 @@ export class Wire {
   ) {}
 
   /** @param target the gateway's address, without a path */
-  static async open(target: string): Promise<Wire> {
+  static async open(target: string): Promise<RecordingWire> {
     const server = createServer();
-    const wire = new Wire(server, target);
+    const wire = new RecordingWire(server, target);
     server.on('request', (incoming, outgoing) => void wire.pass(incoming, outgoing));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -84,17 +84,17 @@ function parsed(body: Buffer): unknown {
 const ENDS = ['data: [DONE]', 'event: response.completed', 'event: message_stop'];
 
 /** Whether a stream came to its end. */
-export function isComplete({ answer, streamed }: Exchange): boolean {
+export function isComplete({ answer, streamed }: RecordedExchange): boolean {
   return streamed && ENDS.some((end) => answer.includes(end));
 }
 
 /** Whether the request is one that costs something. */
-export function isPaid({ method, path }: Exchange): boolean {
+export function isPaid({ method, path }: RecordedExchange): boolean {
   return method === 'POST' && /\/(chat\/completions|completions|responses|messages|embeddings)(\?|$)/.test(path);
 }
 
 /** What tools returned, in whichever protocol it goes back to the model, as JSON. */
-export function toolResults({ sent }: Exchange): readonly string[] {
+export function toolResults({ sent }: RecordedExchange): readonly string[] {
   const { messages = [], input = [] } = (sent ?? {}) as Readonly<Record<string, unknown>>;
   return [...listOf(messages), ...listOf(input)].flatMap((item) => {
     const { role, type, content } = (item ?? {}) as Readonly<Record<string, unknown>>;

@@ -1,13 +1,13 @@
 /** Commands that end by themselves, or are ended with all that they started. */
 import { spawn } from 'node:child_process';
 
-export interface Surroundings {
+export interface ClientRunEnvironment {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly withinMs: number;
 }
 
-export interface Outcome {
+export interface ClientRunOutcome {
   /** null for one that was ended. */
   readonly code: number | null;
   /** What it said, complaints included. */
@@ -17,7 +17,10 @@ export interface Outcome {
 /** What has left its process group may keep the output open; nobody waits for it. */
 const CLOSED_WITHIN_MS = 2_000;
 
-export function run([file = '', ...args]: readonly string[], { cwd, env, withinMs }: Surroundings): Promise<Outcome> {
+export function run(
+  [file = '', ...args]: readonly string[],
+  { cwd, env, withinMs }: ClientRunEnvironment,
+): Promise<ClientRunOutcome> {
   return new Promise((resolve, reject) => {
     // In a process group of its own: an agent's shells and servers end with it.
     const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });

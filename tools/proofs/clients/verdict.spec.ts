@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { parseUsd, ZERO_USD } from '#kernel';
-import type { Exchange } from './recording-wire.ts';
+import type { RecordedExchange } from './recording-wire.ts';
 import { faultsOf, type Run, summaryOf } from './verdict.ts';
 
-const exchange = (more: Partial<Exchange>): Exchange => ({
+const exchange = (more: Partial<RecordedExchange>): RecordedExchange => ({
   method: 'POST',
   path: '/v1/chat/completions',
   headers: {},

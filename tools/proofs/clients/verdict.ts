@@ -2,8 +2,8 @@
 import { formatUsd } from '#kernel';
 import type { Charged } from './charged.ts';
 import { TOOL_SAYS } from './client.ts';
-import { type Exchange, isComplete, isPaid, toolResults } from './recording-wire.ts';
-import type { Outcome } from './run.ts';
+import { isComplete, isPaid, type RecordedExchange, toolResults } from './recording-wire.ts';
+import type { ClientRunOutcome } from './run.ts';
 
 /** How much of what went wrong is printed. */
 const MOST_SAID = 400;
@@ -11,8 +11,8 @@ const MOST_SAID = 400;
 const NO_WEBSOCKET = 426;
 
 export interface Run {
-  readonly outcome: Outcome;
-  readonly exchanges: readonly Exchange[];
+  readonly outcome: ClientRunOutcome;
+  readonly exchanges: readonly RecordedExchange[];
   readonly charged: Charged;
 }
 

@@ -5,7 +5,7 @@ import type pg from 'pg';
 import type { ChargeItem, DomainEvent } from '#domain';
 import { type EventStore, formatUsd, money, type PicoUsd, parseUsd, START_POSITION, type StoredEvent } from '#kernel';
 import { readVideoJobs, type VideoJobView } from '#projections';
-import type { Cluster, Customer } from '../../cluster.ts';
+import type { Customer, ProofCluster } from '../../cluster.ts';
 import { root } from '../../processes.ts';
 import { MODEL } from './load.ts';
 
@@ -73,7 +73,7 @@ export class Kills {
     [];
 
   constructor(
-    private readonly cluster: Cluster,
+    private readonly cluster: ProofCluster,
     private readonly books: pg.Pool,
     private readonly store: Pick<EventStore, 'history'>,
   ) {}

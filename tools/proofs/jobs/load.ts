@@ -1,6 +1,6 @@
 /** What many pending videos cost, and how soon they are resumed. */
 import type pg from 'pg';
-import { type Cluster, type Customer, post } from '../../cluster.ts';
+import { type Customer, type ProofCluster, post } from '../../cluster.ts';
 import { useOf } from '../../processes.ts';
 
 export const MODEL = 'kling/kling-2.5-turbo';
@@ -12,14 +12,14 @@ const LOOK_AGAIN_MS = 25;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-export async function fundedFor(cluster: Cluster, jobs: number): Promise<Customer> {
+export async function fundedFor(cluster: ProofCluster, jobs: number): Promise<Customer> {
   const customer = await cluster.customer(0);
   for (let left = jobs * PRICE; left > 0; left -= MOST_USD) await cluster.fund(customer, Math.min(left, MOST_USD));
   return customer;
 }
 
 /** Asks for so many videos that are made in ten minutes. @returns their ids */
-export async function askFor(cluster: Cluster, jobs: number, { apiKey }: Customer): Promise<readonly string[]> {
+export async function askFor(cluster: ProofCluster, jobs: number, { apiKey }: Customer): Promise<readonly string[]> {
   const [api = ''] = cluster.gateways;
   const body = { model: MODEL, duration: 5, prompt: '[[sandbox latency=600000]]' };
   const ids: string[] = [];

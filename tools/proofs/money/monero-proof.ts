@@ -1,6 +1,6 @@
 /** Monero's own node and wallet server, and the built program that is paid through them. */
 import { type MoneroNetwork } from './monero.ts';
-import { type Invoice, type Shop, sleep } from './shop.ts';
+import { type Shop, type ShopInvoice, sleep } from './shop.ts';
 
 /** Of the method `xmr`. */
 const CONFIRMATIONS = 10;
@@ -16,8 +16,8 @@ export async function proveMonero(shop: Shop, network: MoneroNetwork): Promise<v
   await proveUndone(shop, network); // comes last: the payer's own wallet is confused by it
 }
 
-const invoiced = (shop: Shop): Promise<Invoice> => shop.invoice(XMR, 'XMR', 'xmr');
-const paid = ({ to }: Invoice, units = PICONEROS) => ({ address: to, units });
+const invoiced = (shop: Shop): Promise<ShopInvoice> => shop.invoice(XMR, 'XMR', 'xmr');
+const paid = ({ to }: ShopInvoice, units = PICONEROS) => ({ address: to, units });
 
 async function provePayments(shop: Shop, network: MoneroNetwork): Promise<void> {
   const exact = await invoiced(shop);

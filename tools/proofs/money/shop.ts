@@ -1,5 +1,5 @@
 /** A customer's side of the built program: invoices, what has come for them, and what is in the account. */
-import { type Cluster, type Customer, post } from '../../cluster.ts';
+import { type Customer, type ProofCluster, post } from '../../cluster.ts';
 
 /** What is paid is looked at every minute, and a payment must have been missing twice. */
 const HAPPENS_WITHIN_MS = 200_000;
@@ -7,7 +7,7 @@ const LOOK_AGAIN_MS = 100;
 /** Longer than until the wallet has seen a block, and is looked at. */
 const UNCHANGED_FOR_MS = 8_000;
 
-export interface Invoice {
+export interface ShopInvoice {
   readonly customer: Customer;
   readonly id: string;
   /** What is paid to: an address, or a Lightning invoice. */
@@ -20,7 +20,7 @@ export class Shop {
   private failed = 0;
 
   constructor(
-    private readonly cluster: Cluster,
+    private readonly cluster: ProofCluster,
     private readonly print: (line: string) => void,
   ) {}
 
@@ -30,7 +30,7 @@ export class Shop {
   }
 
   /** An invoice of a new account. */
-  async invoice(amount: number, currency: string, method: string): Promise<Invoice> {
+  async invoice(amount: number, currency: string, method: string): Promise<ShopInvoice> {
     const customer = await this.cluster.customer(0);
     const [api = ''] = this.cluster.gateways;
     const made = await post(`${api}/topup/create/${method}`, { amount, currency }, customer.apiKey);
@@ -39,13 +39,13 @@ export class Shop {
     return { customer, id: String(made.invoice_id), to, expiresAt: Number(made.expires_at) };
   }
 
-  async status({ id }: Invoice): Promise<string> {
+  async status({ id }: ShopInvoice): Promise<string> {
     const answer = await fetch(`${this.cluster.gateways[0]}/topup/status/${id}`);
     return ((await answer.json()) as { status: string }).status;
   }
 
   /** Waits until the invoice has the status and its account the balance, and prints whether that came. */
-  async becomes(what: string, invoice: Invoice, status: string, usd: number): Promise<void> {
+  async becomes(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
     const began = performance.now();
     for (;;) {
       const is = [await this.status(invoice), (await this.cluster.balance(invoice.customer)).balance];
@@ -60,7 +60,7 @@ export class Shop {
   }
 
   /** Waits, and prints whether nothing has changed. */
-  async stays(what: string, invoice: Invoice, status: string, usd: number): Promise<void> {
+  async stays(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
     await sleep(UNCHANGED_FOR_MS);
     const is = [await this.status(invoice), (await this.cluster.balance(invoice.customer)).balance];
     this.told(what, is[0] === status && is[1] === usd, `${is[0]}, ${is[1]} USD`, `${status}, ${usd} USD`);

@@ -3,14 +3,14 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { CHROMIUM } from '../clients/chromium.ts';
 
-export interface Page {
+export interface BrowserPage {
   goto(url: string, options: { readonly waitUntil: 'load'; readonly timeout: number }): Promise<unknown>;
   close(): Promise<void>;
 }
 
 export interface Browser {
-  newPage(): Promise<Page>;
-  pages(): readonly Page[];
+  newPage(): Promise<BrowserPage>;
+  pages(): readonly BrowserPage[];
   close(): Promise<void>;
 }
 

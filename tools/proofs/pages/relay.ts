@@ -6,7 +6,7 @@ import { request as ask, createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
 /** An address that stands for another port, as everything that passes must say. */
-export interface Relay {
+export interface PortRelay {
   readonly port: number;
   /** What arrived since it was last asked: method, path and status. */
   take(): readonly string[];
@@ -15,7 +15,7 @@ export interface Relay {
   close(): void;
 }
 
-export async function startRelay(to: number, leftOut: readonly string[]): Promise<Relay> {
+export async function startRelay(to: number, leftOut: readonly string[]): Promise<PortRelay> {
   let seen: string[] = [];
   let underWay = 0;
   let arrived = 0;

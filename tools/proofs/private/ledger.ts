@@ -9,7 +9,7 @@ interface Line {
   readonly usd: string;
 }
 
-export interface Comparison {
+export interface BillComparison {
   readonly settled: number;
   readonly lines: number;
   readonly booksUsd: string;
@@ -26,7 +26,7 @@ export async function billOf(sandbox: string): Promise<readonly Line[]> {
 }
 
 /** Each line of the bill beside what the books say that this call cost. */
-export async function compared(store: EventReader, sandbox: string): Promise<Comparison> {
+export async function compared(store: EventReader, sandbox: string): Promise<BillComparison> {
   const items: { readonly vendorId: string | undefined; readonly cost: bigint }[] = [];
   for await (const { events } of store.history(START_POSITION)) {
     for (const { type, data } of events as readonly StoredEvent<DomainEvent>[]) {

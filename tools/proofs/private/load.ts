@@ -1,22 +1,28 @@
 /** The requests of the proof: what is sent, how it must end, and how many at once. */
-import { type Answered, type Asked, ask, type Face, type Words } from './probes.ts';
+import {
+  ask,
+  type PrivateProbe,
+  type PrivateProbePhrases,
+  type PrivateProbeResult,
+  type ProbeProtocol,
+} from './probes.ts';
 
 export const AT_ONCE = 16;
-const FACES: readonly Face[] = ['openai', 'anthropic'];
+const FACES: readonly ProbeProtocol[] = ['openai', 'anthropic'];
 const LONG_BYTES = 200_000;
 
-export interface Kind extends Asked {
+export interface LoadKind extends PrivateProbe {
   readonly name: string;
   /** Whether the client must have the whole answer; undefined where either is right. */
   readonly served: boolean | undefined;
 }
 
-const both = (kinds: (face: Face, stream: boolean) => readonly Kind[]): readonly Kind[] =>
+const both = (kinds: (face: ProbeProtocol, stream: boolean) => readonly LoadKind[]): readonly LoadKind[] =>
   FACES.flatMap((face) => [false, true].flatMap((stream) => kinds(face, stream)));
-const nameOf = (face: Face, stream: boolean) => `${face}, ${stream ? 'streamed' : 'whole'}`;
+const nameOf = (face: ProbeProtocol, stream: boolean) => `${face}, ${stream ? 'streamed' : 'whole'}`;
 
 /** All of these are served. */
-export const PLAIN: readonly Kind[] = both((face, stream) => [
+export const PLAIN: readonly LoadKind[] = both((face, stream) => [
   { name: nameOf(face, stream), face, stream, served: true },
   { name: `${nameOf(face, stream)}, slowly`, face, stream, served: true, options: 'latency=150 chunk_delay=15' },
   { name: `${nameOf(face, stream)}, with a tool`, face, stream, served: true, withTool: true },
@@ -32,7 +38,7 @@ const USAGE = ['no_usage', 'overstated', 'understated'];
 /** The enclave itself says in plain text what it was asked. */
 const BETRAYED = ['plaintext', 'plaintext_error'];
 
-const faults = (names: readonly string[], served: boolean): readonly Kind[] =>
+const faults = (names: readonly string[], served: boolean): readonly LoadKind[] =>
   both((face, stream) =>
     names.map((fault) => ({
       ...{ name: `${nameOf(face, stream)}, ${fault}`, face, stream, served },
@@ -40,7 +46,7 @@ const faults = (names: readonly string[], served: boolean): readonly Kind[] =>
     })),
   );
 
-export const FAULTY: readonly Kind[] = [
+export const FAULTY: readonly LoadKind[] = [
   ...faults(BROKEN, false),
   ...faults(REFUSED, false),
   ...faults(USAGE, true),
@@ -60,26 +66,26 @@ export const FAULTY: readonly Kind[] = [
   ]),
 ];
 
-export const BETRAYING: readonly Kind[] = faults(BETRAYED, false);
+export const BETRAYING: readonly LoadKind[] = faults(BETRAYED, false);
 
 /** While processes are killed a request may fail, and none may seem whole that is not. */
-export const HARD: readonly Kind[] = PLAIN.map((kind) => ({
+export const HARD: readonly LoadKind[] = PLAIN.map((kind) => ({
   ...kind,
   served: undefined,
   options: 'latency=100 chunk_delay=40',
 }));
 
 /** On their way for a minute. */
-export const SLOW: readonly Kind[] = both((face, stream) => [
+export const SLOW: readonly LoadKind[] = both((face, stream) => [
   {
     ...{ name: `${nameOf(face, stream)}, very slowly`, face, stream, served: true },
     options: stream ? 'latency=500 chunk_delay=6000' : 'latency=45000',
   },
 ]);
 
-export interface Outcome {
-  readonly kind: Kind;
-  readonly answers: readonly Answered[];
+export interface LoadOutcome {
+  readonly kind: LoadKind;
+  readonly answers: readonly PrivateProbeResult[];
 }
 
 /**
@@ -88,16 +94,16 @@ export interface Outcome {
  * @param urls of the proxies as they are then
  */
 export async function load(
-  kinds: readonly Kind[],
+  kinds: readonly LoadKind[],
   isMore: (sent: number) => boolean,
-  words: Words,
+  words: PrivateProbePhrases,
   urls: () => readonly string[],
-): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = [];
+): Promise<readonly LoadOutcome[]> {
+  const outcomes: LoadOutcome[] = [];
   let next = 0;
   const worker = async () => {
     for (let i = next++; isMore(i); i = next++) {
-      const kind = kinds[i % kinds.length] as Kind;
+      const kind = kinds[i % kinds.length] as LoadKind;
       const to = urls();
       outcomes.push({ kind, answers: await ask(to[i % to.length] as string, words, kind) });
     }
@@ -107,9 +113,9 @@ export async function load(
 }
 
 /** Outcomes that are not as they must be, each in a line. */
-export function wrongIn(outcomes: readonly Outcome[]): readonly string[] {
+export function wrongIn(outcomes: readonly LoadOutcome[]): readonly string[] {
   return outcomes.flatMap(({ kind, answers }) => {
-    const last = answers.at(-1) as Answered;
+    const last = answers.at(-1) as PrivateProbeResult;
     const said = `${kind.name}: ${last.status} ${last.text.replaceAll(/\s+/g, ' ').slice(0, 160)}`;
     if (answers.some(({ complete, understood }) => complete && !understood)) return [`${said} (not what was said)`];
     if (kind.served === undefined) return [];

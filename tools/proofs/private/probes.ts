@@ -6,15 +6,15 @@ const TOOL = 'lookup';
 const MAX_TOKENS = 400;
 const GIVEN_UP_AFTER_MS = 180_000;
 
-export type Face = 'openai' | 'anthropic';
+export type ProbeProtocol = 'openai' | 'anthropic';
 
-export interface Words {
+export interface PrivateProbePhrases {
   readonly prompts: Planted;
   readonly answers: Planted;
 }
 
-export interface Asked {
-  readonly face: Face;
+export interface PrivateProbe {
+  readonly face: ProbeProtocol;
   readonly stream: boolean;
   /** Options of the sandbox beside the answer's text. */
   readonly options?: string;
@@ -28,7 +28,7 @@ export interface Asked {
   readonly raw?: (word: string) => string;
 }
 
-export interface Answered {
+export interface PrivateProbeResult {
   /** 0 where there was no answer, or the client had left. */
   readonly status: number;
   /** Whole, by the rules of its face. */
@@ -41,7 +41,11 @@ export interface Answered {
 }
 
 /** Sends one request, or two where there is a tool. @param url the proxy's address */
-export async function ask(url: string, words: Words, asked: Asked): Promise<readonly Answered[]> {
+export async function ask(
+  url: string,
+  words: PrivateProbePhrases,
+  asked: PrivateProbe,
+): Promise<readonly PrivateProbeResult[]> {
   if (asked.raw) return [await send(url, asked, asked.raw(words.prompts.word()), '')];
   const said = `${words.answers.word()} and ${words.answers.word()}`;
   if (!asked.withTool) return [await send(url, asked, bodyOf(words, asked, said), said)];
@@ -51,7 +55,7 @@ export async function ask(url: string, words: Words, asked: Asked): Promise<read
   return [first, await send(url, asked, bodyOf(words, asked, said, 'answered'), said)];
 }
 
-async function send(url: string, asked: Asked, body: string, said: string): Promise<Answered> {
+async function send(url: string, asked: PrivateProbe, body: string, said: string): Promise<PrivateProbeResult> {
   const { face, stream, leavesAfterMs = GIVEN_UP_AFTER_MS } = asked;
   const path = face === 'openai' ? '/v1/chat/completions' : '/v1/messages';
   const headers = { 'content-type': 'application/json' };
@@ -69,7 +73,7 @@ async function send(url: string, asked: Asked, body: string, said: string): Prom
   }
 }
 
-function isWhole(face: Face, stream: boolean, text: string): boolean {
+function isWhole(face: ProbeProtocol, stream: boolean, text: string): boolean {
   if (!stream) return text.trim().endsWith('}') && !text.startsWith('{"error"');
   if (/"error":/.test(text) || /^event: error/m.test(text)) return false;
   return face === 'openai' ? text.trim().endsWith('data: [DONE]') : text.includes('event: message_stop');
@@ -82,7 +86,7 @@ function deltasOf(text: string): string {
     .join('');
 }
 
-function bodyOf(words: Words, asked: Asked, said: string, tool?: 'called' | 'answered'): string {
+function bodyOf(words: PrivateProbePhrases, asked: PrivateProbe, said: string, tool?: 'called' | 'answered'): string {
   const { prompts } = words;
   const { face, stream, options = '', length = 0 } = asked;
   const padding = Array.from({ length: Math.ceil(length / 20) }, () => prompts.word()).join(' ');
@@ -94,7 +98,7 @@ function bodyOf(words: Words, asked: Asked, said: string, tool?: 'called' | 'ans
 }
 
 interface Parts {
-  readonly words: Words;
+  readonly words: PrivateProbePhrases;
   readonly content: string;
   readonly stream: boolean;
   readonly tool: 'called' | 'answered' | undefined;

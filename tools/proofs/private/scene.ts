@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import { createLog, openFoundation, readSettings } from '#foundation';
-import { Cluster, type Customer } from '../../cluster.ts';
+import { type Customer, ProofCluster } from '../../cluster.ts';
 import { type Started, startApp } from '../../processes.ts';
 import { type Recorder, startRecorder } from './recorder.ts';
 
@@ -22,7 +22,7 @@ type Foundation = Awaited<ReturnType<typeof openFoundation>>;
 interface Parts {
   /** Data, temporary files and recordings are below it. */
   readonly directory: string;
-  readonly cluster: Cluster;
+  readonly cluster: ProofCluster;
   readonly customer: Customer;
   readonly wires: { readonly gateways: readonly Recorder[]; readonly enclaves: Recorder };
   readonly foundation: Foundation;
@@ -34,7 +34,7 @@ export class Scene {
   readonly printedBefore: string[] = [];
 
   readonly directory: string;
-  readonly cluster: Cluster;
+  readonly cluster: ProofCluster;
   readonly customer: Customer;
   readonly wires: Parts['wires'];
   readonly database: pg.Pool;
@@ -68,7 +68,7 @@ export class Scene {
       // Where its memory is written on SIGUSR2.
       NODE_OPTIONS: `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${wires}`,
     };
-    const cluster = await Cluster.start(data, 0, settings);
+    const cluster = await ProofCluster.start(data, 0, settings);
     opened.defer(() => cluster.stop());
     const enclaves = await startRecorder(portOf(cluster.sandbox), path.join(wires, 'gateways-enclaves'));
     cluster.with({ TINFOIL_BASE_URL: `${enclaves.url}/enclaves`, OPENAI_BASE_URL: `${enclaves.url}/openai/v1` });

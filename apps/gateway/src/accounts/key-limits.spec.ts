@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
 /** Costs 0.01 USD for each request, whatever its length. */
 const FLAT = { model: 'countinghouse/flat' };
 const DAY_MS = 86_400_000;
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(10.5);
 });
 afterAll(() => world.close());

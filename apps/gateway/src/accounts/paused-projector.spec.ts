@@ -4,11 +4,11 @@ import { CommandBus } from '@nestjs/cqrs';
 import pg from 'pg';
 import { OpenAccount } from '#application';
 import { createRootCause } from '#kernel';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const TESTS = 8;
 
-let world: World;
+let world: TestWorld;
 let prepared: { readonly account: TestAccount; readonly keyId: string }[];
 let account: TestAccount;
 let keyId: string;
@@ -16,7 +16,7 @@ let lock: pg.Client;
 
 /** Nothing moves a checkpoint while this connection holds their table. Accounts are made before. */
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   prepared = await Promise.all(Array.from({ length: TESTS }, prepare));
   lock = new pg.Client({ connectionString: world.databaseUrl });
   await lock.connect();
@@ -43,7 +43,7 @@ async function prepare() {
   return { account: own, keyId: body.data[0]._id as string };
 }
 
-const send = (method: string, route: string, body?: unknown, { creditId } = account): Promise<Answer> =>
+const send = (method: string, route: string, body?: unknown, { creditId } = account): Promise<TestResponse> =>
   world.send(method, route, { headers: { 'x-credit-id': creditId }, ...(body === undefined ? {} : { body }) });
 
 describe('while the projector stands still,', () => {

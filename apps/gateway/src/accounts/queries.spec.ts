@@ -3,12 +3,12 @@ import pg from 'pg';
 import { Streams } from '#application';
 import { type ChallengeCommand, MAX_REFUSALS_PER_DAY } from '#domain';
 import { parseUsd } from '#kernel';
-import { BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
+import { issuedChallenge, TEST_CAUSE, type TestAccount, TestWorld } from '#testing';
 
 const FLAT = 'countinghouse/flat';
 const GPT = 'openai/gpt-5-mini';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 /** Another key of the account. */
 let second: TestAccount;
@@ -21,7 +21,7 @@ const models = ({ body }: { body: { data: { model: string }[] } }) => body.data.
 
 /** Oldest first: an answer, one by another key from the web application, one by the account itself, and a failure. */
 beforeAll(async () => {
-  world = await World.open({ ALLOW_CREDIT_ID_INFERENCE: 'true' });
+  world = await TestWorld.open({ ALLOW_CREDIT_ID_INFERENCE: 'true' });
   account = await world.account(1.05);
   const byAccount = { 'x-credit-id': account.creditId };
   const made = await world.send('POST', '/keys', { headers: byAccount, body: { name: 'second' } });
@@ -168,7 +168,7 @@ describe('who pays for one request', () => {
   /** It was paid, its request failed, and all read models know. */
   beforeAll(async () => {
     const { challenges } = world.part(Streams);
-    const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
+    const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
     await run({ type: 'IssueChallenge', data: issued });
     await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
     const terms = { holdId: `hold of ${id}`, request, atMost: price, query, expiresAt };

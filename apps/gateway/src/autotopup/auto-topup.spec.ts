@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type TestAccount, type TestWallet, testModel, testOffer, World } from '#testing';
+import { type TestAccount, type TestWallet, TestWorld, testModel, testOffer } from '#testing';
 
 /** Ten of its tokens cost 0.1055 USD. */
 const DEAR = 'test/dear';
@@ -17,10 +17,10 @@ const MODELS = [
 /** Ten dollars and the bonus of Lightning. */
 const ONE_TOPUP = '10.5';
 
-let world: World;
+let world: TestWorld;
 let database: pg.Pool;
 beforeAll(async () => {
-  world = await World.open({}, MODELS);
+  world = await TestWorld.open({}, MODELS);
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
 });
 afterAll(async () => {

@@ -1,8 +1,8 @@
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readCatalogue, readProviders } from '#catalogue';
-import { billed, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
-import { type Answering, AnsweringServer, json } from '../../../../libs/testing/src/servers/stub-server.ts';
+import { billed, chargesIn, isEstimated, isExplained, type TestAccount, TestWorld } from '#testing';
+import { json, type StubHandler, StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { verify } from '../../../ledger/src/verify.ts';
 import { toDataEndpointList } from './data-wire.ts';
 
@@ -20,10 +20,10 @@ function vendors(): Record<string, string> {
   );
 }
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open({
+  world = await TestWorld.open({
     ...vendors(),
     ...{ UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS), DISCONNECT_DRAIN_MS: '300' },
     ...{ CHALLENGES_PER_MINUTE: '1000', CHALLENGES_PER_MINUTE_IN_ALL: '1000' },
@@ -391,7 +391,7 @@ test('results are paid for by the house one by one, and sold at one price', asyn
 });
 
 describe('what a vendor says', () => {
-  const vendor = new AnsweringServer();
+  const vendor = new StubServer();
   let api: string;
   beforeAll(async () => {
     const { providers } = world.foundation.settings;
@@ -400,7 +400,7 @@ describe('what a vendor says', () => {
   });
   afterAll(() => vendor.close());
 
-  const search = async (answer: Answering) => {
+  const search = async (answer: StubHandler) => {
     vendor.answer = answer;
     const by = await world.account(1.05);
     const said = await world.post('/v1/data/api/professionals/people-search', { limit: 4 }, by, api);

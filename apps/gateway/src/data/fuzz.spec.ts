@@ -5,16 +5,16 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type DataEndpoint, readCatalogue, readProviders, toDataPath } from '#catalogue';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
 const RUNS = 400;
 const SEED = 20_261_122;
 const STATUSES = [200, 400, 402, 404, 405, 413, 414, 415, 422, 429, 431, 502, 503];
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(315);
 });
 afterAll(() => world.close());

@@ -4,15 +4,15 @@ import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const CHAT = '/v1/chat/completions';
 const UUID = /^[0-9a-f-]{36}$/;
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account();
 });
 afterAll(() => world.close());
@@ -139,7 +139,7 @@ describe('an error', () => {
     for (const { status, body } of answers) expect([status, body.message.length <= 1_001]).toEqual([status, true]);
   });
 
-  test.each<[string, () => Promise<Answer>, RegExp]>([
+  test.each<[string, () => Promise<TestResponse>, RegExp]>([
     ['a chat', () => world.send('POST', CHAT, { body: {} }), /"Authorization: Bearer <API key>" or x-api-key$/],
     ['the keys', () => world.get('/keys', account), /x-credit-id$/],
     ['the balance', () => world.send('POST', '/credits/balance'), /x-credit-id, or credit_id in the body$/],
@@ -157,7 +157,7 @@ test('OPTIONS without an origin is answered like that of a browser', async () =>
 });
 
 describe('every answer', () => {
-  test.each<[string, () => Promise<Answer>]>([
+  test.each<[string, () => Promise<TestResponse>]>([
     ['a list of models', () => world.get('/v1/models')],
     ['a new account', () => world.send('POST', '/accounts/create')],
     ['a sign of life', () => world.get('/health/live')],

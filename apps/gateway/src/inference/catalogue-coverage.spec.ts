@@ -3,12 +3,12 @@ import { isPrivate, readCatalogue } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { ENCAPSULATED_KEY, RESPONSE_NONCE, sealRequest } from '#ehbp';
 import { formatUsd, type PicoUsd } from '#kernel';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(100);
 });
 afterAll(() => world.close());

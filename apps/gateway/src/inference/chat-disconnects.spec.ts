@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { money } from '#kernel';
-import { type TestAccount, usageIn, World } from '#testing';
+import { type TestAccount, TestWorld, usageIn } from '#testing';
 
 const DRAIN_MS = 600;
 const TOTAL_MS = 1_500;
 const STOPS = 'openai/gpt-5-mini';
 const BILLS_ON = 'google/gemini-2.5-flash';
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open({
+  world = await TestWorld.open({
     DISCONNECT_DRAIN_MS: String(DRAIN_MS),
     UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS),
   });

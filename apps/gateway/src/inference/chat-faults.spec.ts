@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500', UPSTREAM_TOTAL_TIMEOUT_MS: '3000' });
+  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500', UPSTREAM_TOTAL_TIMEOUT_MS: '3000' });
 });
 afterAll(() => world.close());
 
 interface Exchange {
-  readonly answer: Answer;
+  readonly answer: TestResponse;
   // biome-ignore lint/suspicious/noExplicitAny: facts of every shape
   readonly facts: readonly { readonly type: string; readonly data: any }[];
   // biome-ignore lint/suspicious/noExplicitAny: a record of the history
@@ -209,7 +209,7 @@ describe('a stream', () => {
 });
 
 describe.each(BOTH)('usage (%j)', (stream) => {
-  const usage = ({ body, events }: Answer) => (body ?? events.at(-2)).usage;
+  const usage = ({ body, events }: TestResponse) => (body ?? events.at(-2)).usage;
 
   test('that the upstream does not report is counted, and marked as an estimate', async () => {
     const exchanged = await exchange('fault=no_usage tokens=8', stream);
@@ -264,9 +264,9 @@ describe('an answer that breaks off while its reasoning, which is not to be show
 });
 
 describe('a stream that waits for its first byte', () => {
-  let patient: World;
+  let patient: TestWorld;
   beforeAll(async () => {
-    patient = await World.open({ STREAM_FIRST_COMMENT_MS: '1000', UPSTREAM_TOTAL_TIMEOUT_MS: '2500' });
+    patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: '1000', UPSTREAM_TOTAL_TIMEOUT_MS: '2500' });
   });
   afterAll(() => patient.close());
 

@@ -1,7 +1,7 @@
 /** Holds that leave room: requests at once share a balance, and nothing falls below zero. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { money } from '#kernel';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 /** The dearest model that chats. */
 const MODEL = 'anthropic/claude-opus-4.7';
@@ -9,10 +9,10 @@ const PER_TOKEN = 25e-6 * 1.055;
 const ANSWER = 500 * PER_TOKEN;
 const QUESTION = 120e-6;
 
-let world: World;
+let world: TestWorld;
 let gateways: readonly string[];
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   gateways = [world.api, await world.anotherGateway(), await world.anotherGateway()];
 });
 afterAll(() => world.close());
@@ -25,7 +25,7 @@ interface Asked {
   readonly among?: readonly string[];
 }
 
-function ask({ account, lengths, more = {}, directive = '', among = [world.api] }: Asked): Promise<Answer[]> {
+function ask({ account, lengths, more = {}, directive = '', among = [world.api] }: Asked): Promise<TestResponse[]> {
   const one = (tokens: number, i: number) =>
     world.chat(account, `tokens=${tokens} ${directive}`.trim(), { model: MODEL, ...more }, among[i % among.length]);
   return Promise.all(lengths.map(one));
@@ -33,13 +33,13 @@ function ask({ account, lengths, more = {}, directive = '', among = [world.api] 
 
 const equal = (count: number, tokens = 500) => Array<number>(count).fill(tokens);
 
-function finishOf({ body, events }: Answer): string | undefined {
+function finishOf({ body, events }: TestResponse): string | undefined {
   const ended = events.findLast((event) => event.choices?.[0]?.finish_reason);
   return (body ?? ended)?.choices?.[0].finish_reason;
 }
 
 /** How they ended, by status or reason. */
-function ends(answers: readonly Answer[]): Record<string, number> {
+function ends(answers: readonly TestResponse[]): Record<string, number> {
   const count: Record<string, number> = {};
   for (const answer of answers) {
     const end = answer.status === 200 ? String(finishOf(answer)) : String(answer.status);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { PriceListLine } from '#domain';
 import { money } from '#kernel';
-import { chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
+import { chargesIn, isEstimated, isExplained, type TestAccount, TestWorld } from '#testing';
 
 const FLAT = 'countinghouse/flat';
 const MODELS = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', FLAT];
@@ -22,11 +22,11 @@ const TOLD = [
 /** What leaves the product to guess. */
 const GUESSED = ['fault=no_usage tokens=30', 'fault=cut tokens=30'];
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let database: pg.Pool;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
   account = await world.account(10.5);
   // The sandbox gives a flat request without usage away; our price list does not know such a gift.

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { chargesIn, type TestAccount, testModel, testOffer, usageIn, World } from '#testing';
+import { chargesIn, type TestAccount, TestWorld, testModel, testOffer, usageIn } from '#testing';
 
 /** Five times as dear, cached input and output as well, where the input has more than a thousand tokens. */
 const LONG = testModel('test/long', [
@@ -11,9 +11,9 @@ const LONG = testModel('test/long', [
 ]);
 const FLAT = { model: 'countinghouse/flat' };
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open({}, [LONG]);
+  world = await TestWorld.open({}, [LONG]);
 });
 afterAll(() => world.close());
 

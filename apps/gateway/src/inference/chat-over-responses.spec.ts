@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import type { Charge } from '#domain';
-import { isEstimated, type TestAccount, World } from '#testing';
+import { isEstimated, type TestAccount, TestWorld } from '#testing';
 
 /** Its endpoint speaks Responses and nothing else. */
 const CODEX = 'openai/gpt-5-codex';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await World.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
+  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
   account = await world.account(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
 });

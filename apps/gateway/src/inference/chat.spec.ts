@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const HELLO = { model: GPT, messages: [{ role: 'user', content: '[[sandbox tokens=3]]' }] };
 const GEN_ID = /^gen-[0-9a-f-]{36}$/;
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(1.05);
 });
 afterAll(() => world.close());
@@ -243,7 +243,7 @@ describe('a streamed chat completion', () => {
 });
 
 describe('what cannot be served', () => {
-  const refused = async (answer: Promise<Answer>, status: number, error: object) => {
+  const refused = async (answer: Promise<TestResponse>, status: number, error: object) => {
     const { status: got, body } = await answer;
     expect(got).toBe(status);
     expect(body).toMatchObject({ status: 'error', statusCode: status, error });

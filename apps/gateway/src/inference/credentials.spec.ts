@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readCatalogue } from '#catalogue';
-import { type TestAccount, testModel, testOffer, World } from '#testing';
+import { type TestAccount, TestWorld, testModel, testOffer } from '#testing';
 
 /** The only vendor with a key. */
 const keys: unknown[] = [];
@@ -13,12 +13,12 @@ const vendor = createServer((request, response) => {
   request.resume().on('end', () => response.end(JSON.stringify({ id: 'x', created: 1, model: 'm', choices, usage })));
 });
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   await new Promise<void>((listening) => vendor.listen(0, '127.0.0.1', listening));
   const { port } = vendor.address() as AddressInfo;
-  world = await World.open({ GROQ_API_KEY: 'secret', GROQ_BASE_URL: `http://127.0.0.1:${port}/v1` });
+  world = await TestWorld.open({ GROQ_API_KEY: 'secret', GROQ_BASE_URL: `http://127.0.0.1:${port}/v1` });
   account = await world.account(1);
 });
 afterAll(async () => {
@@ -72,7 +72,7 @@ test.each([
   ['anthropic', ['chat', 'responses'], 'responses'],
 ])('a catalogue that wants of %s what it cannot do stops the start with a sentence', async (upstream, speaks, what) => {
   const models = [testModel('test/m', [testOffer('Test', upstream, { speaks })])];
-  await expect(World.open({}, models)).rejects.toThrow(
+  await expect(TestWorld.open({}, models)).rejects.toThrow(
     `The catalogue cannot be used: model "test/m" wants ${what} of "${upstream}", which does not offer that.`,
   );
 });

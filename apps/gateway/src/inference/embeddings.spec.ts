@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
 import { money } from '#kernel';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
 const SMALL = 'openai/text-embedding-3-small';
 const LARGE = 'openai/text-embedding-3-large';
@@ -9,11 +9,11 @@ const ADA = 'openai/text-embedding-ada-002';
 /** Of two providers. */
 const QWEN = 'qwen/qwen3-embedding-8b';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await World.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '5000' });
+  world = await TestWorld.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '5000' });
   account = await world.account(10.5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });

@@ -1,11 +1,18 @@
 /** What of a request goes to an upstream, and what never does. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isPrivate, readCatalogue, type TokenPricedModel } from '#catalogue';
-import { type Answer, openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
+import {
+  openTapped,
+  type TappedWorld,
+  type TestAccount,
+  type TestResponse,
+  type TestWorld,
+  type Wiretap,
+} from '#testing';
 
 let tapped: TappedWorld;
 let tap: Wiretap;
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   tapped = await openTapped();
@@ -18,7 +25,7 @@ const messages = [{ role: 'user', content: '[[sandbox tokens=2]]' }];
 const chat = (body: object) => world.post('/v1/chat/completions', { messages, max_tokens: 9, ...body }, account);
 
 /** What the one upstream got that was asked. */
-async function heardOf(answer: Promise<Answer>): Promise<Record<string, unknown>> {
+async function heardOf(answer: Promise<TestResponse>): Promise<Record<string, unknown>> {
   const { status, text } = await answer;
   const received = tap.since();
   expect([status, received.length, text]).toEqual([200, 1, text]);

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { World } from '#testing';
+import { TestWorld } from '#testing';
 
 const FREE = ['openai/gpt-oss-20b:free', 'z-ai/glm-4.5-air:free', 'meta-llama/llama-3.3-70b-instruct:free'];
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open({ FREE_REQUESTS_PER_MINUTE: '4' });
+  world = await TestWorld.open({ FREE_REQUESTS_PER_MINUTE: '4' });
 });
 afterAll(() => world.close());
 

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as thinking } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { chargesIn, type TestAccount, usageIn, World } from '#testing';
+import { chargesIn, type TestAccount, TestWorld, usageIn } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 const THINKS_MS = 300;
@@ -39,10 +39,10 @@ function chunk(response: ServerResponse, more: object): void {
   response.write(`data: ${JSON.stringify({ ...head, ...more })}\n\n`);
 }
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
   await new Promise<void>((listening) => upstream.listen(0, '127.0.0.1', listening));
-  world = await World.open({ OPENAI_BASE_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1` });
+  world = await TestWorld.open({ OPENAI_BASE_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1` });
 });
 afterAll(async () => {
   await world.close();

@@ -1,10 +1,10 @@
 /** Tools that vendors run themselves, and bill for: none of them is sent, to any vendor. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
+import { openTapped, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
 let tapped: TappedWorld;
 let tap: Wiretap;
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   tapped = await openTapped();

@@ -1,7 +1,7 @@
 /** OpenAI's client for Node, in the shapes that its older users still have: text completions, and functions instead of tools. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
-import { chargesIn, type TestAccount, World } from '#testing';
+import { chargesIn, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
@@ -9,11 +9,11 @@ const OPEN = 'openai/gpt-oss-120b';
 const MODELS = [GPT, CLAUDE, OPEN];
 const SAID = 'every coin that';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(105);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });

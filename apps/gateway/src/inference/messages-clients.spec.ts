@@ -1,7 +1,7 @@
 /** Anthropic's own client for Node, as its users have it: it knows nothing of us but the base URL. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { chargesIn, type TestAccount, World } from '#testing';
+import { chargesIn, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
@@ -19,12 +19,12 @@ const WEATHER: Anthropic.Tool = {
   input_schema: { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] },
 };
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let client: Anthropic;
 let poor: Anthropic;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   const clientOf = ({ apiKey }: TestAccount) => new Anthropic({ apiKey, baseURL: world.api, maxRetries: 0 });
   account = await world.account(105);
   client = clientOf(account);
@@ -328,7 +328,7 @@ describe('what a message says', () => {
 });
 
 test('a stream that waits for its first byte is shown to be alive', async () => {
-  const patient = await World.open({ STREAM_FIRST_COMMENT_MS: '1000' });
+  const patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: '1000' });
   try {
     const payer = await patient.account(1.05);
     const { text } = await patient.post('/v1/messages', { ...asking('tokens=3 latency=1200'), stream: true }, payer);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
-import { callsIn, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
+import { callsIn, chargesIn, isEstimated, isExplained, type TestAccount, TestWorld } from '#testing';
 
 /**
  * Every surface, several vendors, whole and streamed, with search and tools, and what goes wrong with each. Of OpenAI's
@@ -33,11 +33,11 @@ const EMBEDDINGS = [
 /** After these it cannot be known what an upstream will invoice: the books have an estimate. */
 const UNREPORTED = new Set(['no_usage', 'cut', 'malformed', 'error']);
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let funded: string;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(100);
   funded = await world.balance(account);
   const asks = CHATS.flatMap((model) => FAULTS.flatMap((fault) => chats(model, fault)));

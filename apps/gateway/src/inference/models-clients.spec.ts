@@ -3,12 +3,12 @@ import { HTTPClient, OpenRouter } from '@openrouter/sdk';
 import OpenAI from 'openai';
 import { readCatalogue } from '#catalogue';
 import type { PriceListPublished } from '#domain';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(1);
 });
 afterAll(() => world.close());

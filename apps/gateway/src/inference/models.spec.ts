@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { World } from '#testing';
+import { TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
 });
 afterAll(() => world.close());
 
@@ -281,7 +281,7 @@ describe('the endpoints of a model', () => {
 });
 
 test('a model has the median cost of its queries, and how many 1 USD pays for', async () => {
-  const other = await World.open();
+  const other = await TestWorld.open();
   try {
     const account = await other.account(10);
     for (const tokens of [1, 5, 200]) await other.chat(account, `tokens=${tokens}`, { model: 'openai/gpt-4o' });

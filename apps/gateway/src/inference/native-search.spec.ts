@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { besideIn, billed, chargesIn, type TestAccount, World } from '#testing';
+import { besideIn, billed, chargesIn, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const TOOL = { type: 'web_search' };
@@ -13,10 +13,10 @@ const searched = (times: number) => ({
   ...{ price: String(times * 10_550_000_000), cost: String(times * 10_000_000_000) },
 });
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
 });
 afterAll(() => world.close());
 beforeEach(async () => {

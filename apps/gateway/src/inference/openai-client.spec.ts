@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
-import { World } from '#testing';
+import { TestWorld } from '#testing';
 
 const HELLO = { model: 'openai/gpt-5-mini', messages: [{ role: 'user' as const, content: '[[sandbox tokens=3]]' }] };
 
-let world: World;
+let world: TestWorld;
 let client: OpenAI;
 let poor: OpenAI;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   const clientOf = async (usd: number) => {
     const { apiKey } = await world.account(usd);
     return new OpenAI({ apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { besideIn, billed, chargesIn, type TestAccount, World } from '#testing';
+import { besideIn, billed, chargesIn, type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const TOOL = { type: 'web_search' };
@@ -12,10 +12,10 @@ const searched = (times: number) => ({
   ...{ price: String(times * 10_550_000_000), cost: String(times * 10_000_000_000) },
 });
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
 });
 afterAll(() => world.close());
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenRouter } from '@openrouter/sdk';
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
 import OpenAI, { APIError } from 'openai';
-import { World } from '#testing';
+import { TestWorld } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 /** Its endpoint speaks chat only. */
@@ -79,21 +79,21 @@ function startUpstream(): Promise<Server> {
 
 let upstream: Server;
 /** With the sandbox, and with the upstream that uses tools. */
-let world: World;
-let tooled: World;
+let world: TestWorld;
+let tooled: TestWorld;
 let client: OpenAI;
 let toolClient: OpenAI;
 let key: string;
 let toolKey: string;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   key = (await world.account(1.05)).apiKey;
   client = new OpenAI({ apiKey: key, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });
 beforeAll(async () => {
   upstream = await startUpstream();
   const { port } = upstream.address() as AddressInfo;
-  tooled = await World.open({ OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1` });
+  tooled = await TestWorld.open({ OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1` });
   toolKey = (await tooled.account(1.05)).apiKey;
   toolClient = new OpenAI({ apiKey: toolKey, baseURL: `${tooled.api}/v1`, maxRetries: 0 });
 });
@@ -233,7 +233,7 @@ describe("OpenAI's client", () => {
 });
 
 describe("OpenRouter's client, which checks every key and event", () => {
-  const clientOf = (apiKey: string, { api }: World) => new OpenRouter({ apiKey, serverURL: `${api}/v1` });
+  const clientOf = (apiKey: string, { api }: TestWorld) => new OpenRouter({ apiKey, serverURL: `${api}/v1` });
 
   test.each([false, true])('reads a response (with tools: %p)', async (tools) => {
     const router = tools ? clientOf(toolKey, tooled) : clientOf(key, world);
@@ -270,7 +270,8 @@ describe("OpenRouter's client, which checks every key and event", () => {
 });
 
 describe("Vercel's client", () => {
-  const modelOf = (apiKey: string, { api }: World) => createOpenAI({ apiKey, baseURL: `${api}/v1` }).responses(MODEL);
+  const modelOf = (apiKey: string, { api }: TestWorld) =>
+    createOpenAI({ apiKey, baseURL: `${api}/v1` }).responses(MODEL);
 
   test('generates text', async () => {
     const { text, usage } = await generateText({ model: modelOf(key, world), prompt: input });

@@ -1,7 +1,7 @@
 /** What a conversation was made of, how long it is, and how it goes on in fewer words. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
+import { openTapped, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
@@ -9,7 +9,7 @@ const TOOL = { type: 'function' as const, name: 'f', parameters: { type: 'object
 
 let tapped: TappedWorld;
 let tap: Wiretap;
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {

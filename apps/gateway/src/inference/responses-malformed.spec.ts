@@ -1,6 +1,6 @@
 /** What agents send, with one member that is malformed: refused with its place before it is charged, or served. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type Answer, malformed, type TestAccount, World } from '#testing';
+import { malformed, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const AT_ONCE = 16;
 const TEXT = { type: 'input_text', text: 'Hello' };
@@ -36,10 +36,10 @@ const AGENT = {
   store: false,
 };
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(105);
 });
 afterAll(() => world.close());
@@ -50,7 +50,7 @@ test.each([
 ])('for %s at %s', async (model, route) => {
   const found: string[] = [];
   const left = malformed(AGENT);
-  const isWrong = ({ status, body }: Answer) => {
+  const isWrong = ({ status, body }: TestResponse) => {
     if (status === 200) return false;
     // What only a vendor can judge has its place where the vendor tells it.
     return status !== 400 || (typeof body.error.param !== 'string' && body.message.startsWith('input'));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import type { Charge } from '#domain';
-import { type Answer, isEstimated, type TestAccount, testModel, testOffer, World } from '#testing';
+import { isEstimated, type TestAccount, type TestResponse, TestWorld, testModel, testOffer } from '#testing';
 
 /** Reasons, and is asked natively. */
 const GPT = 'openai/gpt-5-mini';
@@ -24,11 +24,11 @@ const MODELS = [
   testModel('test/short', [testOffer('OpenAI', 'openai')], { context: 4000, maxOutput: 2000 }),
 ];
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await World.open(
+  world = await TestWorld.open(
     { GROQ_BASE_URL: 'http://127.0.0.1:9/v1', UPSTREAM_IDLE_TIMEOUT_MS: '500', UPSTREAM_TOTAL_TIMEOUT_MS: '4000' },
     MODELS,
   );
@@ -40,8 +40,8 @@ afterAll(() => world.close());
 const ask = (input: unknown, more: object = {}, payer = account) =>
   world.post('/v1/responses', { model: GPT, input, ...more }, payer);
 const directed = (directive: string) => `[[sandbox ${directive}]]`;
-const typesOf = ({ events }: Answer) => events.map((event) => (event === '[DONE]' ? event : event.type));
-const responseIn = (answer: Answer) => answer.body ?? answer.events.at(-2).response;
+const typesOf = ({ events }: TestResponse) => events.map((event) => (event === '[DONE]' ? event : event.type));
+const responseIn = (answer: TestResponse) => answer.body ?? answer.events.at(-2).response;
 
 interface Line {
   readonly id: string;

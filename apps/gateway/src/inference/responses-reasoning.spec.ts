@@ -1,6 +1,6 @@
 /** Reasoning that a model goes on from after a call, over Responses. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
+import { openTapped, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const ENCRYPTED = 'reasoning.encrypted_content';
@@ -8,7 +8,7 @@ const TOOL = { type: 'function', name: 'weather', parameters: { type: 'object', 
 
 let tapped: TappedWorld;
 let tap: Wiretap;
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   tapped = await openTapped();

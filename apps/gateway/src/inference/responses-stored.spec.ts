@@ -15,17 +15,17 @@ import {
   SystemClock,
 } from '#application';
 import { PostgresResponseStore } from '#connectors';
-import { createTestDatabase, type TestAccount, World } from '#testing';
+import { createTestDatabase, type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const DAY_MS = 24 * 60 * 60_000;
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let other: TestAccount;
 let pool: pg.Pool;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   pool = new pg.Pool({ connectionString: world.databaseUrl });
   [account, other] = await Promise.all([world.account(1.05), world.account(1.05)]);
 });

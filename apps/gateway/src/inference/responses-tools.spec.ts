@@ -1,6 +1,6 @@
 /** Tools of Responses that chats do not know: in a namespace, with plain text, some of many. Each model serves them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
+import { openTapped, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
 /** One that is asked in Responses, one in OpenAI's chats, one in Anthropic's Messages, one in Responses alone. */
 const NATIVE = 'openai/gpt-5-mini';
@@ -8,7 +8,7 @@ const MODELS = [NATIVE, 'google/gemini-2.5-pro', 'anthropic/claude-haiku-4.5', '
 
 let tapped: TappedWorld;
 let tap: Wiretap;
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   tapped = await openTapped();

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const COST = 0.00001028625;
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
+  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
   account = await world.account(1.05);
 });
 afterAll(() => world.close());
@@ -18,7 +18,7 @@ const ask = (directive = 'tokens=3', more: object = {}, payer = account, route =
   world.post(route, body(directive, more), payer);
 const stream = (directive = 'tokens=3', more: object = {}, payer = account) =>
   ask(directive, { stream: true, ...more }, payer);
-const typesOf = ({ events }: Answer) => events.map((event) => (event === '[DONE]' ? event : event.type));
+const typesOf = ({ events }: TestResponse) => events.map((event) => (event === '[DONE]' ? event : event.type));
 
 async function spentBy(payer: TestAccount): Promise<string> {
   const { balance, held_usd } = (await world.post('/credits/balance', undefined, payer)).body;
@@ -323,7 +323,7 @@ describe('a failure', () => {
 });
 
 describe('what cannot be served', () => {
-  const refusedWith = async (answer: Promise<Answer>, status: number, param: string | null) => {
+  const refusedWith = async (answer: Promise<TestResponse>, status: number, param: string | null) => {
     const { status: got, body } = await answer;
     expect([got, body.status, body.statusCode, body.error.param]).toEqual([status, 'error', status, param]);
   };

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
-import { TEST_MODELS, type TestAccount, testModel, testOffer, World } from '#testing';
+import { TEST_MODELS, type TestAccount, TestWorld, testModel, testOffer } from '#testing';
 
 const offer = (provider: string, upstream: string, input: string, more: object = {}) =>
   testOffer(provider, upstream, { usdPerMillionTokens: { input, output: '0.6' }, ...more });
@@ -36,12 +36,12 @@ const router = createServer(async (request, response) => {
   response.end(JSON.stringify({ id: 'x', created: 1, model: 'm', choices, usage }));
 });
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   await new Promise<void>((listening) => router.listen(0, '127.0.0.1', listening));
   const address = `http://127.0.0.1:${(router.address() as AddressInfo).port}/v1`;
-  world = await World.open({ GROQ_BASE_URL: 'http://127.0.0.1:9/v1', OPENROUTER_BASE_URL: address }, MODELS);
+  world = await TestWorld.open({ GROQ_BASE_URL: 'http://127.0.0.1:9/v1', OPENROUTER_BASE_URL: address }, MODELS);
   account = await world.account(1);
 });
 afterAll(async () => {

@@ -11,10 +11,10 @@ import {
   isEstimated,
   isExplained,
   type TestAccount,
+  TestWorld,
   testModel,
   testOffer,
   usageIn,
-  World,
 } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
@@ -41,10 +41,10 @@ const MODELS = [
   testModel('test/free', [testOffer('OpenAI', 'openai', { usdPerMillionTokens: { input: '0', output: '0' } })]),
 ];
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open({ DISCONNECT_DRAIN_MS: String(DRAIN_MS) }, MODELS);
+  world = await TestWorld.open({ DISCONNECT_DRAIN_MS: String(DRAIN_MS) }, MODELS);
 });
 afterAll(() => world.close());
 beforeEach(async () => {

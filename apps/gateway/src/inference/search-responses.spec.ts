@@ -2,7 +2,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { generateText, streamText } from 'ai';
 import OpenAI from 'openai';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-4.1-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
@@ -10,11 +10,11 @@ const TOOLS = [{ type: 'web_search' as const }];
 const SEARCHING = 'What is new? [[sandbox tool=web_search tool_times=2]]';
 const FAILING = `[[sandbox tool=web_search text=${JSON.stringify(JSON.stringify({ query: '[[sandbox fault=500 at=exa]]' }))}]]`;
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
-import { besideIn, chargesIn, type TestAccount, testModel, testOffer, World } from '#testing';
+import { besideIn, chargesIn, type TestAccount, TestWorld, testModel, testOffer } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
 const OPEN = 'openai/gpt-oss-120b';
@@ -30,10 +30,10 @@ const SEARCHED = {
   ...{ vendorId: expect.any(String), price: '20000000000', cost: '5000000000' },
 };
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open({}, MODELS);
+  world = await TestWorld.open({}, MODELS);
 });
 afterAll(() => world.close());
 beforeEach(async () => {

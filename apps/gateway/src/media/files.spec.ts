@@ -1,17 +1,17 @@
 /** Signed addresses: what they open, and what they do not. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { FileStore, LinkSigner, MediaLinks, statusPath } from '#application';
-import { World } from '#testing';
+import { TestWorld } from '#testing';
 
 const BYTES = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 11) % 253));
 const HOUR = 3_600_000;
 /** Headers that differ from answer to answer. */
 const OF_ITS_OWN = ['date', 'x-request-id', 'connection', 'keep-alive'];
 
-let world: World;
+let world: TestWorld;
 let signed: string;
 beforeAll(async () => {
-  world = await World.open({ PUBLIC_BASE_URL: 'https://api.example.dev/' });
+  world = await TestWorld.open({ PUBLIC_BASE_URL: 'https://api.example.dev/' });
   signed = await world.keepFile(BYTES, 'video/mp4');
 });
 afterAll(() => world.close());

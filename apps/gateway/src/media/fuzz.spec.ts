@@ -6,7 +6,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Answer, PIXEL, type TestAccount, World } from '#testing';
+import { PIXEL, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { Uploads } from '../edge/uploads/uploads.ts';
 import type { OpenApiDocument, PathOperation } from '../openapi/document.ts';
 import type { JsonSchema } from '../openapi/operation.ts';
@@ -20,11 +20,11 @@ interface Route {
   readonly operation: PathOperation;
 }
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let document: OpenApiDocument;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(105);
   document = (await world.get('/openapi.json')).body;
 });
@@ -150,7 +150,7 @@ async function send({ path: at, operation }: Route, type: string, body: string |
   return answer.status;
 }
 
-function expectDecent({ status, text, body }: Answer, { operationId, responses }: PathOperation): void {
+function expectDecent({ status, text, body }: TestResponse, { operationId, responses }: PathOperation): void {
   const about = `${operationId} ${status} ${text.slice(0, 300)}`;
   expect([about, Object.keys(responses)]).toEqual([about, expect.arrayContaining([String(status)])]);
   expect([about, status === 500]).toEqual([about, false]);

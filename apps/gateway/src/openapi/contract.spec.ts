@@ -7,7 +7,7 @@ import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
 import pg from 'pg';
 import { parsePublicKey, sealRequest } from '#ehbp';
-import { type Answer, formOf, OPENAPI_STRUCTURE, PIXEL, type TestAccount, World } from '#testing';
+import { formOf, OPENAPI_STRUCTURE, PIXEL, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
 
 interface Place {
@@ -16,7 +16,7 @@ interface Place {
   readonly operation: PathOperation;
 }
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let document: OpenApiDocument;
 let places: readonly Place[];
@@ -25,7 +25,7 @@ const served = new Set<string>();
 
 beforeAll(async () => {
   subscribe('fastify.initialization', watch);
-  world = await World.open();
+  world = await TestWorld.open();
   unsubscribe('fastify.initialization', watch);
   account = await world.account(10.5);
   document = (await world.get('/openapi.json')).body;
@@ -81,7 +81,7 @@ function documented({ responses }: PathOperation, status: number): DocumentedRes
 }
 
 /** Fails unless the document has this answer, to its last field. */
-function expectDocumented({ method, path, operation }: Place, answer: Answer): void {
+function expectDocumented({ method, path, operation }: Place, answer: TestResponse): void {
   const where = `${method} ${path} → ${answer.status} ${answer.text.slice(0, 500)}`;
   const response = documented(operation, answer.status);
   expect([where, response]).toEqual([where, expect.anything()]);
@@ -98,7 +98,11 @@ function expectDocumented({ method, path, operation }: Place, answer: Answer): v
 const OF_HTTP =
   /^(content-(type|length|range|disposition|security-policy)|accept-ranges|etag|cross-origin-resource-policy|transfer-encoding|trailer|connection|keep-alive|date|vary|cache-control|referrer-policy|x-(accel-buffering|content-type-options|frame-options)|access-control-.*)$/;
 
-function expectHeadersDocumented(where: string, response: DocumentedResponse | undefined, { headers }: Answer): void {
+function expectHeadersDocumented(
+  where: string,
+  response: DocumentedResponse | undefined,
+  { headers }: TestResponse,
+): void {
   for (const [name, value] of headers) {
     if (OF_HTTP.test(name)) continue;
     expect([where, Object.keys(response?.headers ?? {})]).toEqual([where, expect.arrayContaining([name])]);
@@ -107,7 +111,7 @@ function expectHeadersDocumented(where: string, response: DocumentedResponse | u
   }
 }
 
-function bodyOf({ body, text }: Answer): unknown {
+function bodyOf({ body, text }: TestResponse): unknown {
   return body === undefined ? text : body;
 }
 
@@ -390,7 +394,7 @@ function valueAt(reference: string): unknown {
 
 /** A request to an operation, and what else must be so of its answer. */
 interface Probe {
-  readonly send: () => Promise<Answer>;
+  readonly send: () => Promise<TestResponse>;
   readonly status: number;
   readonly param?: string;
 }
@@ -511,7 +515,7 @@ describe('answers that need more than an example', () => {
   const limited = { name: 'limited', usage_limit_usd: 1, reset_period: 'daily', expire_at: '2999-01-01' };
   const tooLarge = { amount: 1e6, currency: 'USD' };
 
-  test.each<[string, string, number, () => Promise<Answer>]>([
+  test.each<[string, string, number, () => Promise<TestResponse>]>([
     ['a stream', 'createChatCompletion', 200, () => chat('tokens=4', { stream: true })],
     ['a stream that breaks off', 'createChatCompletion', 200, () => chat('tokens=8 fault=cut', { stream: true })],
     ['an answer with reasoning', 'createChatCompletion', 200, () => chat('reasoning=8')],
@@ -570,7 +574,7 @@ describe('answers that need more than an example', () => {
   });
 
   /** Two requests under one Idempotency-Key; the answer to the second. */
-  async function again(...changes: readonly [object, object]): Promise<Answer> {
+  async function again(...changes: readonly [object, object]): Promise<TestResponse> {
     const example = exampleOf(placeOf('createChatCompletion').operation) as object;
     const headers = { ...credential('bearer'), 'idempotency-key': `used twice ${JSON.stringify(changes)}` };
     const [first, second] = changes.map((change) => ({ ...example, ...change }));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { IsIn, IsOptional, Min } from 'class-validator';
-import { type Answer, World } from '#testing';
+import { type TestResponse, TestWorld } from '#testing';
 import { html } from '../edge/pages/html.ts';
 import { docsPage } from './docs-page.ts';
 import { type OpenApiDocument, openApiDocument } from './document.ts';
@@ -23,11 +23,11 @@ const documentOf = (changes: Partial<OperationOptions>, paths = ['/things/:id'])
   openApiDocument([{ handler: 'X.y', method: 'get', paths, status: 200, notes: { ...notes, ...changes } }], NASTY);
 
 describe('the page', () => {
-  let world: World;
-  let page: Answer;
+  let world: TestWorld;
+  let page: TestResponse;
   let document: OpenApiDocument;
   beforeAll(async () => {
-    world = await World.open();
+    world = await TestWorld.open();
     page = await world.get('/docs');
     document = (await world.get('/openapi.json')).body;
   });

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { type Answer, formOf, type TestAccount, World } from '#testing';
+import { formOf, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import type { OpenApiDocument, PathOperation } from './document.ts';
 import type { JsonSchema } from './operation.ts';
 
@@ -17,13 +17,13 @@ const CHAT_RUNS = 60;
 const SEED = 20_261_121;
 const LARGE = 100_000;
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let document: OpenApiDocument;
 let isError: ValidateFunction;
 
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(FUNDED);
   document = (await world.get('/openapi.json')).body;
   const { components } = document;
@@ -150,12 +150,12 @@ const segment = fc.oneof(
 // --- what is expected ----------------------------------------------------------------------------------------------
 
 /** For people. */
-function isPage({ headers, text }: Answer): boolean {
+function isPage({ headers, text }: TestResponse): boolean {
   return headers.get('content-type') === 'text/html; charset=utf-8' && text.startsWith('<!doctype html>');
 }
 
 /** Documented, in the one shape, and not our fault. */
-function expectDecent(answer: Answer, operation: PathOperation | undefined): void {
+function expectDecent(answer: TestResponse, operation: PathOperation | undefined): void {
   const about = `${answer.status} ${answer.text.slice(0, 300)}`;
   expect(answer.status === 500 ? about : '').toBe('');
   if (answer.status >= 400) expect([about, isPage(answer) || isError(answer.body)]).toEqual([about, true]);
@@ -168,7 +168,7 @@ async function money(): Promise<{ readonly balance: number; readonly held_usd: n
 }
 
 /** Nothing is held any more, and who got an error has what he had. */
-async function expectFair({ status }: Answer, before: number): Promise<void> {
+async function expectFair({ status }: TestResponse, before: number): Promise<void> {
   // What is made behind the answer holds money until it is there.
   if (status === 202) await world.until(async () => (await money()).held_usd === 0);
   const { balance, held_usd } = await money();

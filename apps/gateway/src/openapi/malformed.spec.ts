@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Malformed, malformed, type TestAccount, World } from '#testing';
+import { type Malformed, malformed, type TestAccount, TestWorld } from '#testing';
 import type { OpenApiDocument } from './document.ts';
 
 /** OpenAI's protocol, one that is translated to Anthropic's, and one to Responses. */
@@ -117,10 +117,10 @@ const MESSAGE = {
   metadata: { user_id: 'someone' },
 };
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(105);
 });
 afterAll(() => world.close());

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { type CatalogueService, Clock, type ProviderRegistry, UpstreamError } from '#application';
 import { isPrivate, readCatalogue } from '#catalogue';
-import { World } from '#testing';
+import { TestWorld } from '#testing';
 import { AttestationCache } from './attestations.ts';
 
 class StoppedClock extends Clock {
@@ -123,11 +123,11 @@ describe('GET /private/attestation', () => {
     received.push(request);
     answer(response);
   });
-  let world: World;
+  let world: TestWorld;
   beforeAll(async () => {
     await new Promise<void>((listening) => enclave.listen(0, '127.0.0.1', listening));
     const { port } = enclave.address() as AddressInfo;
-    world = await World.open({ TINFOIL_API_KEY: 'secret', TINFOIL_BASE_URL: `http://127.0.0.1:${port}/front` });
+    world = await TestWorld.open({ TINFOIL_API_KEY: 'secret', TINFOIL_BASE_URL: `http://127.0.0.1:${port}/front` });
   });
   afterAll(async () => {
     await world.close();

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client, request } from 'undici';
 import { generateKeys, sealRequest } from '#ehbp';
-import { chargesIn, isEstimated, type TestAccount, usageIn, World } from '#testing';
+import { chargesIn, isEstimated, type TestAccount, TestWorld, usageIn } from '#testing';
 import {
   askInPrivate,
   chatEvent,
@@ -25,12 +25,12 @@ const QUESTION = { model: 'gpt-oss-120b', messages: [{ role: 'user', content: SE
 const DONE = 'data: [DONE]\n\n';
 
 let enclave: TestEnclave;
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   enclave = await TestEnclave.open();
   const url = await enclave.listen();
-  world = await World.open({ TINFOIL_BASE_URL: url, TINFOIL_API_KEY: CREDENTIAL, DISCONNECT_DRAIN_MS: '300' });
+  world = await TestWorld.open({ TINFOIL_BASE_URL: url, TINFOIL_API_KEY: CREDENTIAL, DISCONNECT_DRAIN_MS: '300' });
   account = await world.account(105);
 });
 afterAll(async () => {

@@ -2,15 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type DomainEvent, toPostings } from '#domain';
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 import { verify } from '../../../ledger/src/verify.ts';
 
 const SECRET = 'sandbox';
 const HOOKS = '/topup/webhooks/stripe';
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   await tell('/stripe/webhooks', { url: world.api + HOOKS, secret: SECRET });
 });
 afterAll(() => world.close());

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { readPayments } from '#catalogue';
 import type { CoinTerms } from '#domain';
 import { StoreUnavailableError } from '#kernel';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { type CheckoutView, renderCheckoutPage } from './checkout-page.ts';
 
 const NOW = '2026-11-20T12:00:00.000Z';
@@ -118,11 +118,11 @@ describe('the checkout page of a top-up', () => {
 });
 
 describe('the route of the page', () => {
-  let world: World;
+  let world: TestWorld;
   let account: TestAccount;
-  let answer: Answer;
+  let answer: TestResponse;
   beforeAll(async () => {
-    world = await World.open();
+    world = await TestWorld.open();
     account = await world.account();
     ({ answer } = await created());
   });

@@ -14,12 +14,12 @@ import {
   coinOf,
   copyCatalogue,
   type HowToPay,
-  type Outcome,
   SandboxWallet,
+  type ScenarioOutcome,
   STORIES,
   type StoryName,
   StoryTeller,
-  World,
+  TestWorld,
 } from '#testing';
 import { verify } from '../../../ledger/src/verify.ts';
 
@@ -185,10 +185,10 @@ const UNHINTED_ROWS = rows((story) => (story === 'exact' ? ['never', 'forged'] :
 /** A few seconds, and more on a machine that has other things to do. */
 const TOLD_WITHIN_MS = 90_000;
 
-const outcomes = new Map<Row, Outcome | Error>();
+const outcomes = new Map<Row, ScenarioOutcome | Error>();
 const opened = new AsyncDisposableStack();
 let terms: PaymentTerms;
-let world: World;
+let world: TestWorld;
 let teller: StoryTeller;
 let foundUnhinted: readonly Row[];
 beforeAll(async () => {
@@ -197,7 +197,7 @@ beforeAll(async () => {
   await copyCatalogue(directory, []);
   await addPayments(directory, SIXTH);
   terms = readPayments(directory);
-  world = await World.open(async (sandbox) => {
+  world = await TestWorld.open(async (sandbox) => {
     const made = await fetch(`${sandbox}/nwc/wallets`, { method: 'POST' });
     const { nwc_url } = (await made.json()) as { nwc_url: string };
     return { CATALOGUE_DIR: directory, ...BACKENDS, NWC_RECEIVE_URL: nwc_url };

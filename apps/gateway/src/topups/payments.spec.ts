@@ -3,11 +3,11 @@ import { decode } from 'light-bolt11-decoder';
 import { createStreams } from '#application';
 import { toPostings } from '#domain';
 import { createRootCause, NO_SNAPSHOTS } from '#kernel';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
 });
 afterAll(() => world.close());
 

@@ -5,7 +5,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type Answer, everythingStored, LogTap, type TestAccount, World } from '#testing';
+import { everythingStored, LogTap, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { startSandbox } from '../../../sandbox/src/sandbox.ts';
 
 const secret = () => randomBytes(20).toString('hex');
@@ -22,7 +22,7 @@ const PLANTED: Readonly<Record<string, string>> = {
 };
 const LIGHTNING = ['lnd', 'btcpay', 'phoenixd', 'cln'];
 
-let world: World;
+let world: TestWorld;
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let echo: Server | undefined;
 let account: TestAccount;
@@ -34,7 +34,7 @@ const secrets = new Map(Object.entries(PLANTED));
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
   const { url } = sandbox;
-  world = await World.open({
+  world = await TestWorld.open({
     ...{ LOG_LEVEL: 'trace', SANDBOX_PORT: new URL(url).port, PRIVATE_RELAYS: `${url.replace('http', 'ws')}/relay` },
     ...{ LND_REST_URL: `${url}/lnd`, BTCPAY_URL: `${url}/btcpay`, BTCPAY_STORE_ID: 'sandbox' },
     ...{ PHOENIXD_URL: `${url}/phoenixd`, CLN_REST_URL: `${url}/cln`, STRIPE_API_URL: url },
@@ -56,7 +56,7 @@ afterAll(async () => {
   } else await sandbox.close();
 });
 
-async function keep(asked: Promise<Answer>): Promise<Answer['body']> {
+async function keep(asked: Promise<TestResponse>): Promise<TestResponse['body']> {
   const { text, body } = await asked;
   answers.push(text);
   return body;

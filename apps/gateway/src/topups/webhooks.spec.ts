@@ -3,18 +3,18 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { readPayments } from '#catalogue';
-import { type AskedFor, coinOf, SandboxWallet, StoryTeller, World } from '#testing';
+import { type AskedFor, coinOf, SandboxWallet, StoryTeller, TestWorld } from '#testing';
 
 const HOOKS = '/topup/webhooks/btcpay';
 const SECRET = 'sandbox';
 const bitcoin = coinOf(readPayments(), 'BTC');
 
-let world: World;
+let world: TestWorld;
 let wallet: SandboxWallet;
 let teller: StoryTeller;
 const opened = new AsyncDisposableStack();
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   opened.defer(() => world.close());
   wallet = new SandboxWallet(world.sandbox);
   teller = new StoryTeller(world);

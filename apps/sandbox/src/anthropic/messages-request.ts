@@ -7,7 +7,7 @@ import { parseObject } from '../router.ts';
 import { invalid, type Version } from './errors.ts';
 import { type AnthropicModel, findModel } from './models.ts';
 import { assertModelTakes, assertParameters } from './parameters.ts';
-import { assertTurns, type Block, blocksOf, type Turn } from './turns.ts';
+import { assertTurns, blocksOf, type MessageBlock, type MessageTurn } from './turns.ts';
 
 /** A request costs this many tokens, each turn this many, and each block that is not text this many. */
 const TOKENS_PER_REQUEST = 3;
@@ -18,12 +18,12 @@ const MOST_SEARCHES = 10;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export interface MessagesRequest extends Question<AnthropicModel> {
+export interface SandboxMessagesRequest extends Question<AnthropicModel> {
   readonly showsThoughts: boolean;
 }
 
 /** @throws Refusal in Anthropic's shape */
-export function readMessagesRequest(text: string, version: Version): MessagesRequest {
+export function readMessagesRequest(text: string, version: Version): SandboxMessagesRequest {
   const body = parseObject(text);
   if (!body) throw invalid('The request body is not valid JSON');
   assertParameters(body, version);
@@ -75,7 +75,7 @@ interface Choice {
   readonly disable_parallel_tool_use?: boolean;
 }
 
-function toolboxOf({ tools, tool_choice, thinking }: Fields, turns: readonly Turn[]): Toolbox {
+function toolboxOf({ tools, tool_choice, thinking }: Fields, turns: readonly MessageTurn[]): Toolbox {
   const offered = ((tools ?? []) as readonly Fields[]).map(toolFrom);
   if (new Set(offered.map(({ name }) => name)).size < offered.length)
     throw invalid('tools: Tool names must be unique.');
@@ -89,7 +89,7 @@ function toolboxOf({ tools, tool_choice, thinking }: Fields, turns: readonly Tur
 }
 
 /** How often tools were called and answered since the user last spoke: turns of the user's that have no words. */
-function roundsIn(turns: readonly Turn[]): number {
+function roundsIn(turns: readonly MessageTurn[]): number {
   const since = turns.slice(turns.findLastIndex((turn) => turn.role === 'user' && wordsIn(turn.content) !== '') + 1);
   return since.at(-1)?.role === 'user' ? since.filter(({ role }) => role === 'user').length : 0;
 }
@@ -151,7 +151,7 @@ function chosen({ type, name }: Choice, tools: readonly Tool[]): Toolbox['choice
 }
 
 /** Input tokens as the sandbox counts them: the system prompt counts as a turn, tools and schemas as their JSON. */
-function countPrompt({ system, tools, output_config }: Fields, turns: readonly Turn[]): number {
+function countPrompt({ system, tools, output_config }: Fields, turns: readonly MessageTurn[]): number {
   let tokens = TOKENS_PER_REQUEST;
   const contents = [...(system === undefined ? [] : [system]), ...turns.map(({ content }) => content)];
   for (const content of contents) {
@@ -162,7 +162,7 @@ function countPrompt({ system, tools, output_config }: Fields, turns: readonly T
   return tokens;
 }
 
-function countBlock(block: Block): number {
+function countBlock(block: MessageBlock): number {
   const { type, text, name, input, thinking, content } = block;
   switch (type) {
     case 'text':
@@ -179,7 +179,7 @@ function countBlock(block: Block): number {
 }
 
 /** Results of tools stand on the user's side as well, and are not the user's words. */
-function lastUserText(turns: readonly Turn[]): string {
+function lastUserText(turns: readonly MessageTurn[]): string {
   const said = turns.filter(({ role }) => role === 'user').map(({ content }) => wordsIn(content));
   return said.findLast((words) => words !== '') ?? '';
 }

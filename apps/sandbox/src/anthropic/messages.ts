@@ -1,12 +1,12 @@
 /** `POST /anthropic/v1/messages`. */
-import type { Bill } from '../bill.ts';
+import type { SandboxBill } from '../bill.ts';
 import { serve } from '../provider/serve.ts';
 import type { Routes } from '../router.ts';
 import { assertHeaders, invalid, refusalAsTold } from './errors.ts';
 import { readMessagesRequest } from './messages-request.ts';
 import { eventsOf, identityHeaders, message, messageId } from './response.ts';
 
-export function messagesRoutes(bill: Bill): Routes {
+export function messagesRoutes(bill: SandboxBill): Routes {
   const handle = serve('anthropic', bill, {
     refusalAsTold,
     misunderstood: invalid,

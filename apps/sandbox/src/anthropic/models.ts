@@ -1,5 +1,5 @@
 /** The models of the simulated Anthropic. */
-import { type Model, offered, type PriceInUsd } from '../provider/model.ts';
+import { offered, type PriceInUsd, type SandboxModel } from '../provider/model.ts';
 import type { Routes } from '../router.ts';
 import { assertHeaders, refusal } from './errors.ts';
 
@@ -59,7 +59,7 @@ const OFFERS: Readonly<Record<string, Offer>> = {
   },
 };
 
-export interface AnthropicModel extends Model, Omit<Offer, 'usd'> {}
+export interface AnthropicModel extends SandboxModel, Omit<Offer, 'usd'> {}
 
 const MODELS: ReadonlyMap<string, AnthropicModel> = offered<Offer>(OFFERS);
 /** A dated snapshot answers by its own name as well. */

@@ -2,9 +2,9 @@
 
 import type { Events } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
-import type { Answer } from '../provider/model-output.ts';
+import type { SandboxModelOutput } from '../provider/model-output.ts';
 import { wordsOf } from '../provider/tokens.ts';
-import type { MessagesRequest } from './messages-request.ts';
+import type { SandboxMessagesRequest } from './messages-request.ts';
 import { citationsOf, type SearchBlock, searchBlocks } from './searches.ts';
 
 const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
@@ -13,15 +13,19 @@ const SIGNATURE = 'c2FuZGJveA==';
 
 const STOP_REASONS = { end: 'end_turn', length: 'max_tokens', tool: 'tool_use' } as const;
 
-export function messageId({ serial }: Answer): string {
+export function messageId({ serial }: SandboxModelOutput): string {
   return `msg_${serial}`;
 }
 
-export function identityHeaders({ serial }: Answer): Readonly<Record<string, string>> {
+export function identityHeaders({ serial }: SandboxModelOutput): Readonly<Record<string, string>> {
   return { 'request-id': `req_${serial}` };
 }
 
-export function message(answer: Answer, { showsThoughts }: MessagesRequest, fault: Fault | undefined) {
+export function message(
+  answer: SandboxModelOutput,
+  { showsThoughts }: SandboxMessagesRequest,
+  fault: Fault | undefined,
+) {
   const { reasoning, visible, text, finish } = answer;
   const thinking = { type: 'thinking', thinking: showsThoughts ? wordsOf(reasoning) : '', signature: SIGNATURE };
   return {
@@ -37,18 +41,18 @@ export function message(answer: Answer, { showsThoughts }: MessagesRequest, faul
 }
 
 /** Arguments that were cut are no JSON, and then none are given. */
-function contentBlocks(answer: Answer, text: string) {
+function contentBlocks(answer: SandboxModelOutput, text: string) {
   const citations = citationsOf(answer);
   if (answer.tool === undefined) return [{ type: 'text', text, ...(citations.length > 0 ? { citations } : {}) }];
   const input = answer.finish === 'length' ? {} : JSON.parse(text);
   return Array.from({ length: answer.calls }, (_, call) => ({ ...toolUse(answer, call), input }));
 }
 
-function toolUse({ serial, tool }: Answer, call: number) {
+function toolUse({ serial, tool }: SandboxModelOutput, call: number) {
   return { type: 'tool_use', id: `toolu_${serial}${call}`, name: tool, input: {} };
 }
 
-function emptyMessage(answer: Answer) {
+function emptyMessage(answer: SandboxModelOutput) {
   return {
     id: messageId(answer),
     type: 'message',
@@ -61,7 +65,7 @@ function emptyMessage(answer: Answer) {
 }
 
 /** Anthropic's `input_tokens` are those that were not cached. */
-function usageOf({ input, cached, reasoning, visible, searches }: Answer, fault: Fault | undefined) {
+function usageOf({ input, cached, reasoning, visible, searches }: SandboxModelOutput, fault: Fault | undefined) {
   const zero = fault === 'zero';
   const found = zero ? 0 : searches.filter(({ failed }) => !failed).length;
   return {
@@ -75,7 +79,11 @@ function usageOf({ input, cached, reasoning, visible, searches }: Answer, fault:
   };
 }
 
-export function eventsOf(answer: Answer, { showsThoughts }: MessagesRequest, fault: Fault | undefined): Events {
+export function eventsOf(
+  answer: SandboxModelOutput,
+  { showsThoughts }: SandboxMessagesRequest,
+  fault: Fault | undefined,
+): Events {
   const { reasoning, visible, pieces, tool, calls, finish } = answer;
   const usage = usageOf(answer, fault);
   const withUsage = <T>(value: T) => (fault === 'no_usage' ? {} : { usage: value });

@@ -1,5 +1,5 @@
 /** Searches that the simulated Anthropic makes by itself, as they stand in its answers. */
-import type { Answer, OwnSearch } from '../provider/model-output.ts';
+import type { OwnSearch, SandboxModelOutput } from '../provider/model-output.ts';
 
 const RESULTS = 3;
 /** Looks encrypted, and is not. */
@@ -11,7 +11,7 @@ export interface SearchBlock {
 }
 
 /** A call and its results for each search. */
-export function searchBlocks({ serial, searches }: Answer): readonly SearchBlock[] {
+export function searchBlocks({ serial, searches }: SandboxModelOutput): readonly SearchBlock[] {
   return searches.flatMap((search, at): SearchBlock[] => {
     const id = `srvtoolu_${serial}${at}`;
     return [
@@ -22,7 +22,7 @@ export function searchBlocks({ serial, searches }: Answer): readonly SearchBlock
 }
 
 /** The first page that each search has found. */
-export function citationsOf({ searches }: Answer) {
+export function citationsOf({ searches }: SandboxModelOutput) {
   return searches.flatMap((search, at) => {
     const [first] = pagesOf(search, at);
     if (!first) return [];

@@ -1,7 +1,7 @@
 /** The conversation of a Messages request, and what Anthropic demands of it. */
 import { invalid } from './errors.ts';
 
-export interface Block {
+export interface MessageBlock {
   readonly type?: unknown;
   readonly text?: unknown;
   readonly id?: unknown;
@@ -14,7 +14,7 @@ export interface Block {
   readonly content?: unknown;
 }
 
-export interface Turn {
+export interface MessageTurn {
   readonly role: 'user' | 'assistant';
   readonly content: unknown;
 }
@@ -34,21 +34,21 @@ const SOURCES = ['base64', 'url', 'text', 'file'];
 const TOOL_ID = /^[a-zA-Z0-9_-]+$/;
 
 /** A text stands for one block of it. */
-export function blocksOf(content: unknown): readonly Block[] {
+export function blocksOf(content: unknown): readonly MessageBlock[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return Array.isArray(content) ? content : [];
 }
 
 /** @throws Refusal */
-export function assertTurns(messages: unknown): readonly Turn[] {
-  const turns = messages as readonly Turn[];
+export function assertTurns(messages: unknown): readonly MessageTurn[] {
+  const turns = messages as readonly MessageTurn[];
   if (turns.length === 0) throw invalid('messages: at least one message is required');
   turns.forEach(assertTurn);
   assertCallsAreAnswered(turns);
   return turns;
 }
 
-function assertTurn(turn: Turn, at: number, { length }: readonly Turn[]): void {
+function assertTurn(turn: MessageTurn, at: number, { length }: readonly MessageTurn[]): void {
   const name = `messages.${at}`;
   if (typeof turn !== 'object' || turn === null) throw invalid(`${name}: Input should be an object`);
   const { role, content } = turn;
@@ -69,7 +69,7 @@ function assertTurn(turn: Turn, at: number, { length }: readonly Turn[]): void {
   });
 }
 
-function assertBlock(block: Block | null, name: string): void {
+function assertBlock(block: MessageBlock | null, name: string): void {
   if (typeof block !== 'object' || block === null) throw invalid(`${name}: Input should be an object`);
   const { type, text, id, tool_use_id, signature, source } = block;
   if (!BLOCKS.some((each) => each === type)) {
@@ -91,8 +91,8 @@ function assertBlock(block: Block | null, name: string): void {
 }
 
 /** Turns of one side that follow each other are one: each call has its result in the next one, and each result its call. */
-function assertCallsAreAnswered(turns: readonly Turn[]): void {
-  const joined: { readonly role: string; readonly blocks: Block[] }[] = [];
+function assertCallsAreAnswered(turns: readonly MessageTurn[]): void {
+  const joined: { readonly role: string; readonly blocks: MessageBlock[] }[] = [];
   for (const { role, content } of turns) {
     const last = joined.at(-1);
     if (last?.role === role) last.blocks.push(...blocksOf(content));
@@ -104,7 +104,7 @@ function assertCallsAreAnswered(turns: readonly Turn[]): void {
   });
 }
 
-function assertAnswered(blocks: readonly Block[], next: readonly Block[], at: number): void {
+function assertAnswered(blocks: readonly MessageBlock[], next: readonly MessageBlock[], at: number): void {
   const results = new Set(next.map(({ tool_use_id }) => tool_use_id));
   const open = blocks.filter(({ type, id }) => type === 'tool_use' && !results.has(id)).map(({ id }) => id);
   if (open.length === 0) return;
@@ -114,7 +114,7 @@ function assertAnswered(blocks: readonly Block[], next: readonly Block[], at: nu
   );
 }
 
-function assertAsked(blocks: readonly Block[], before: readonly Block[], at: number): void {
+function assertAsked(blocks: readonly MessageBlock[], before: readonly MessageBlock[], at: number): void {
   const calls = new Set(before.filter(({ type }) => type === 'tool_use').map(({ id }) => id));
   const stray = blocks.find(({ type, tool_use_id }) => type === 'tool_result' && !calls.has(tool_use_id));
   if (!stray) return;

@@ -9,16 +9,16 @@ import type { LightningNode } from '../lightning/node.ts';
 import { type Call, type Handler, parseObject, type Routes } from '../router.ts';
 import { invalid, refusal } from './greenfield-errors.ts';
 import { termsIn } from './invoice-terms.ts';
-import { type Happening, type Invoice, Invoices, type Payment, sums } from './invoices.ts';
-import { type Delivery, type WebHook, WebHooks } from './webhooks.ts';
+import { type BtcPayInvoice, type BtcPayInvoiceEvent, type BtcPayPayment, Invoices, sums } from './invoices.ts';
+import { type BtcPayWebhook, BtcPayWebhooks, type WebhookDelivery } from './webhooks.ts';
 
 const STORE = 'sandbox';
 const ROOT = '/btcpay/api/v1/';
 const MAX_TAKEN = 10_000;
 
-export class BtcPayServer {
+export class FakeBtcPayServer {
   private readonly invoices: Invoices;
-  private readonly hooks = new WebHooks();
+  private readonly hooks = new BtcPayWebhooks();
 
   constructor(chains: Chains, node: LightningNode) {
     this.invoices = new Invoices(chains, node);
@@ -80,7 +80,7 @@ export class BtcPayServer {
       .map((invoice) => printed(invoice, query, 'listed'));
   }
 
-  private find(id = ''): Invoice {
+  private find(id = ''): BtcPayInvoice {
     const invoice = this.invoices.find(id);
     if (!invoice) throw refusal(404, 'invoice-not-found', 'The invoice was not found');
     return invoice;
@@ -120,7 +120,7 @@ function isAll(query: URLSearchParams): boolean {
   return query.get('onlyAccountedPayments') === 'false';
 }
 
-function printed(invoice: Invoice, query: URLSearchParams, how: 'alone' | 'listed'): object {
+function printed(invoice: BtcPayInvoice, query: URLSearchParams, how: 'alone' | 'listed'): object {
   const { id, terms, created, expires, monitoringEnds, status, additionalStatus } = invoice;
   const { coin, kind, units, decimals, metadata, speedPolicy, paymentTolerance } = terms;
   const withMethods = query.get('includePaymentMethods') === 'true';
@@ -153,7 +153,7 @@ function printed(invoice: Invoice, query: URLSearchParams, how: 'alone' | 'liste
 }
 
 /** @param all also payments that do not count */
-function methodOf(invoice: Invoice, all: boolean): object {
+function methodOf(invoice: BtcPayInvoice, all: boolean): object {
   const { terms, destination, payments } = invoice;
   const { coin, kind, units, decimals } = terms;
   const { paid } = sums(invoice);
@@ -175,12 +175,12 @@ function methodOf(invoice: Invoice, all: boolean): object {
   };
 }
 
-function printedPayment({ id, receivedAt, units, status, destination }: Payment, decimals: number): object {
+function printedPayment({ id, receivedAt, units, status, destination }: BtcPayPayment, decimals: number): object {
   const value = money.formatScaled(units, decimals);
   return { id, receivedDate: receivedAt, value, fee: '0', status, destination };
 }
 
-function eventOf(invoice: Invoice, { type, details, payment }: Happening) {
+function eventOf(invoice: BtcPayInvoice, { type, details, payment }: BtcPayInvoiceEvent) {
   const { id, terms } = invoice;
   const paid = payment && {
     paymentMethodId: `${terms.coin}-${terms.kind}`,
@@ -190,11 +190,11 @@ function eventOf(invoice: Invoice, { type, details, payment }: Happening) {
   return { type, timestamp, ...details, ...paid, storeId: STORE, invoiceId: id, metadata: terms.metadata };
 }
 
-function withoutSecret({ secret: _, ...hook }: WebHook): object {
+function withoutSecret({ secret: _, ...hook }: BtcPayWebhook): object {
   return { ...hook, secret: null, authorizedEvents: EVERYTHING };
 }
 
-function printedDelivery({ id, httpCode, body }: Delivery): object {
+function printedDelivery({ id, httpCode, body }: WebhookDelivery): object {
   const status = httpCode === null ? 'Failed' : httpCode < 300 ? 'HttpSuccess' : 'HttpError';
   return { id, timestamp: body.timestamp, httpCode, status };
 }

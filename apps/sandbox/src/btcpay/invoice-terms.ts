@@ -2,7 +2,7 @@
 import { money } from '#kernel';
 import { networkOf } from '../chains/network.ts';
 import { invalid, refusal } from './greenfield-errors.ts';
-import { SPEED_POLICIES, type Terms } from './invoices.ts';
+import { type BtcPayInvoiceTerms, SPEED_POLICIES } from './invoices.ts';
 
 /** Lightning counts in thousandths of the chain's unit. */
 const LIGHTNING_DECIMALS = 11;
@@ -13,7 +13,7 @@ const MIN_EXPIRY_SECONDS = 30;
 type Body = Readonly<Record<string, unknown>>;
 
 /** @throws Refusal */
-export function termsIn({ amount, currency, metadata = {}, checkout = {} }: Body): Terms {
+export function termsIn({ amount, currency, metadata = {}, checkout = {} }: Body): BtcPayInvoiceTerms {
   const {
     paymentMethods,
     speedPolicy = 'MediumSpeed',

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type Chain, Chains } from '../chains/chain.ts';
 import { LightningNode } from '../lightning/node.ts';
-import { type Invoice, Invoices, type Terms } from './invoices.ts';
+import { type BtcPayInvoice, type BtcPayInvoiceTerms, Invoices } from './invoices.ts';
 
 const UNITS = 100_000n;
-const TERMS: Terms = {
+const TERMS: BtcPayInvoiceTerms = {
   ...{ coin: 'BTC', kind: 'CHAIN', units: UNITS, decimals: 8, speedPolicy: 'MediumSpeed' },
   ...{ expirySeconds: 900, monitoringSeconds: 3_600, paymentTolerance: 0, metadata: { orderId: 'a' } },
 };
@@ -22,13 +22,13 @@ beforeEach(() => {
   invoices.subscribe((_, happenings) => happened.push(...happenings.map(({ type }) => type)));
 });
 
-const pay = ({ destination: address }: Invoice, units: bigint, lowFee = false) =>
+const pay = ({ destination: address }: BtcPayInvoice, units: bigint, lowFee = false) =>
   chain.send({ outputs: [{ address, units }], seenAt: now, lowFee });
 const pass = (seconds: number) => {
   now += seconds * 1_000;
 };
-const statusOf = ({ id }: Invoice) => {
-  const { status, additionalStatus } = invoices.find(id) as Invoice;
+const statusOf = ({ id }: BtcPayInvoice) => {
+  const { status, additionalStatus } = invoices.find(id) as BtcPayInvoice;
   return [status, additionalStatus];
 };
 

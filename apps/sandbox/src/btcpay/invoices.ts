@@ -19,7 +19,7 @@ export const SPEED_POLICIES: Readonly<Record<string, number>> = {
 export type Status = 'New' | 'Processing' | 'Expired' | 'Invalid' | 'Settled';
 export type AdditionalStatus = 'None' | 'PaidLate' | 'PaidPartial' | 'PaidOver';
 
-export interface Payment {
+export interface BtcPayPayment {
   /** `<txid>-<output>`; Monero's plug-in: `<txid>#<account>#<subaddress>`; Lightning: the payment hash. */
   readonly id: string;
   readonly units: bigint;
@@ -30,7 +30,7 @@ export interface Payment {
 }
 
 /** What an invoice is made of. */
-export interface Terms {
+export interface BtcPayInvoiceTerms {
   readonly coin: string;
   readonly kind: 'CHAIN' | 'LN';
   /** Of the coin's smallest unit there: millisatoshis for Lightning. */
@@ -43,39 +43,39 @@ export interface Terms {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-export interface Invoice {
+export interface BtcPayInvoice {
   readonly id: string;
-  readonly terms: Terms;
+  readonly terms: BtcPayInvoiceTerms;
   readonly destination: string;
   /** Unix seconds. */
   readonly created: number;
   readonly expires: number;
   readonly monitoringEnds: number;
-  readonly payments: Map<string, Payment>;
+  readonly payments: Map<string, BtcPayPayment>;
   status: Status;
   additionalStatus: AdditionalStatus;
 }
 
 /** What web hooks say of an invoice, in the order in which it happened. */
-export interface Happening {
+export interface BtcPayInvoiceEvent {
   readonly type: string;
   readonly details: Readonly<Record<string, unknown>>;
-  readonly payment?: Payment;
+  readonly payment?: BtcPayPayment;
 }
 
-type Listener = (invoice: Invoice, happenings: readonly Happening[], report: Report) => void;
+type Listener = (invoice: BtcPayInvoice, happenings: readonly BtcPayInvoiceEvent[], report: Report) => void;
 
 /** A payment as the chain or the node knows it. */
-interface Seen extends Omit<Payment, 'status'> {
+interface Seen extends Omit<BtcPayPayment, 'status'> {
   readonly confirmations: number;
   readonly gone: boolean;
   readonly report: Report;
 }
 
 export class Invoices {
-  private readonly byId = new Map<string, Invoice>();
-  private readonly byDestination = new Map<string, Invoice>();
-  private readonly byOrder = new Map<string, Invoice[]>();
+  private readonly byId = new Map<string, BtcPayInvoice>();
+  private readonly byDestination = new Map<string, BtcPayInvoice>();
+  private readonly byOrder = new Map<string, BtcPayInvoice[]>();
   private readonly listeners: Listener[] = [];
   private readonly chains: Chains;
   private readonly node: LightningNode;
@@ -89,10 +89,10 @@ export class Invoices {
     node.onSettled(({ paymentRequest, payment }) => this.refreshAt(paymentRequest, payment?.report ?? 'once'));
   }
 
-  create(terms: Terms): Invoice {
+  create(terms: BtcPayInvoiceTerms): BtcPayInvoice {
     const created = this.node.seconds();
     const expires = created + terms.expirySeconds;
-    const invoice: Invoice = {
+    const invoice: BtcPayInvoice = {
       id: base58.encode(randomBytes(16)),
       terms,
       destination: this.destinationFor(terms),
@@ -108,14 +108,14 @@ export class Invoices {
     return invoice;
   }
 
-  find(id: string): Invoice | undefined {
+  find(id: string): BtcPayInvoice | undefined {
     const invoice = this.byId.get(id);
     if (invoice) this.refresh(invoice, 'once');
     return invoice;
   }
 
   /** Of one order the newest first. */
-  withOrderIds(orderIds: ReadonlySet<string>): readonly Invoice[] {
+  withOrderIds(orderIds: ReadonlySet<string>): readonly BtcPayInvoice[] {
     const found = [...orderIds].flatMap((id) => this.byOrder.get(id) ?? []);
     for (const invoice of found) this.refresh(invoice, 'once');
     return found;
@@ -125,7 +125,7 @@ export class Invoices {
     this.listeners.push(listener);
   }
 
-  private destinationFor({ coin, kind, units, metadata, expirySeconds }: Terms): string {
+  private destinationFor({ coin, kind, units, metadata, expirySeconds }: BtcPayInvoiceTerms): string {
     if (kind === 'CHAIN') return this.chains.of(coin).newAddress();
     const memo = `Order ${metadata.orderId ?? ''}`;
     return this.node.issue({ msat: units, memo, expirySeconds }).paymentRequest;
@@ -137,8 +137,8 @@ export class Invoices {
   }
 
   /** Brings an invoice up to date with its chain and the clock, which is never behind its newest payment. */
-  private refresh(invoice: Invoice, report: Report): void {
-    const happened: Happening[] = [];
+  private refresh(invoice: BtcPayInvoice, report: Report): void {
+    const happened: BtcPayInvoiceEvent[] = [];
     const { payments, expires, monitoringEnds } = invoice;
     // BTCPay watches an invoice that can still change, and payments that are not settled; nothing else.
     const watched = isOpen(invoice) || [...payments.values()].some(({ status }) => status === 'Processing');
@@ -148,7 +148,7 @@ export class Invoices {
       if (known || seen.gone) continue;
       advance(invoice, seen.receivedAt, happened);
       const { id, units, receivedAt, destination } = seen;
-      const payment: Payment = { id, units, receivedAt, destination, status: 'Processing' };
+      const payment: BtcPayPayment = { id, units, receivedAt, destination, status: 'Processing' };
       payments.set(id, payment);
       happened.push({ type: 'InvoiceReceivedPayment', details: { afterExpiration: isClosed(invoice) }, payment });
       settle(invoice, payment, seen, happened);
@@ -158,7 +158,7 @@ export class Invoices {
     if (happened.length > 0) this.tell(invoice, happened, report);
   }
 
-  private seenFor(invoice: Invoice): readonly Seen[] {
+  private seenFor(invoice: BtcPayInvoice): readonly Seen[] {
     const { terms, destination } = invoice;
     if (terms.kind === 'LN') return this.paidOver(destination);
     const chain = this.chains.of(terms.coin);
@@ -175,7 +175,7 @@ export class Invoices {
     return [{ id, units: msat, receivedAt: at, destination, report, ...settled }];
   }
 
-  private tell(invoice: Invoice, happenings: readonly Happening[], report: Report): void {
+  private tell(invoice: BtcPayInvoice, happenings: readonly BtcPayInvoiceEvent[], report: Report): void {
     for (const listener of this.listeners) listener(invoice, happenings, report);
   }
 }
@@ -191,7 +191,12 @@ function outputsTo(destination: string, transaction: Transaction, chain: Chain):
   });
 }
 
-function settle(invoice: Invoice, payment: Payment, { confirmations, gone }: Seen, happened: Happening[]): void {
+function settle(
+  invoice: BtcPayInvoice,
+  payment: BtcPayPayment,
+  { confirmations, gone }: Seen,
+  happened: BtcPayInvoiceEvent[],
+): void {
   const before = payment.status;
   const enough = confirmations >= (SPEED_POLICIES[invoice.terms.speedPolicy] ?? 0);
   payment.status = gone ? 'Invalid' : enough ? 'Settled' : 'Processing';
@@ -199,16 +204,16 @@ function settle(invoice: Invoice, payment: Payment, { confirmations, gone }: See
   happened.push({ type: 'InvoicePaymentSettled', details: { afterExpiration: isClosed(invoice) }, payment });
 }
 
-function isClosed({ status }: Invoice): boolean {
+function isClosed({ status }: BtcPayInvoice): boolean {
   return status === 'Expired' || status === 'Invalid';
 }
 
-function isOpen({ status }: Invoice): boolean {
+function isOpen({ status }: BtcPayInvoice): boolean {
   return status === 'New' || status === 'Processing';
 }
 
 /** What the payments and the time make of an invoice. One that has expired stays so, whatever comes. */
-function advance(invoice: Invoice, at: number, happened: Happening[]): void {
+function advance(invoice: BtcPayInvoice, at: number, happened: BtcPayInvoiceEvent[]): void {
   const { expires, monitoringEnds } = invoice;
   const { paid, settled, due, any } = sums(invoice);
   const over = paid > invoice.terms.units;
@@ -245,9 +250,9 @@ function advance(invoice: Invoice, at: number, happened: Happening[]): void {
 }
 
 /** What counts of an invoice's payments, and what is enough. */
-export function sums({ terms, payments }: Invoice) {
+export function sums({ terms, payments }: BtcPayInvoice) {
   const counted = [...payments.values()].filter(({ status }) => status !== 'Invalid');
-  const sum = (of: readonly Payment[]) => of.reduce((total, { units }) => total + units, 0n);
+  const sum = (of: readonly BtcPayPayment[]) => of.reduce((total, { units }) => total + units, 0n);
   const tolerated = (terms.units * BigInt(Math.round(terms.paymentTolerance * 100))) / 10_000n;
   const settled = sum(counted.filter(({ status }) => status === 'Settled'));
   return { paid: sum(counted), settled, due: terms.units - tolerated, any: counted.length > 0 };

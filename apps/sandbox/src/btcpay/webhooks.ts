@@ -16,7 +16,7 @@ const MAX_KEPT = 10_000;
 /** The events that say that nothing further is to be expected for now. */
 const FINAL = new Set(['InvoicePaymentSettled', 'InvoiceSettled']);
 
-export interface WebHook {
+export interface BtcPayWebhook {
   readonly id: string;
   readonly url: string;
   readonly secret: string;
@@ -24,28 +24,28 @@ export interface WebHook {
   readonly automaticRedelivery: boolean;
 }
 
-export interface Delivery {
+export interface WebhookDelivery {
   readonly id: string;
   readonly webhookId: string;
   readonly body: Record<string, unknown>;
   httpCode: number | null;
 }
 
-export class WebHooks {
-  private readonly all = new Map<string, WebHook>();
-  private readonly sent = new Map<string, Delivery>();
+export class BtcPayWebhooks {
+  private readonly all = new Map<string, BtcPayWebhook>();
+  private readonly sent = new Map<string, WebhookDelivery>();
   private readonly queues = new Map<string, Promise<void>>();
   /** Of invoices whose web hooks come in the wrong order: what waits for what happened later. */
   private readonly held = new Map<string, readonly object[]>();
   private readonly closing = new AbortController();
 
-  add(terms: Omit<WebHook, 'id'>): WebHook {
+  add(terms: Omit<BtcPayWebhook, 'id'>): BtcPayWebhook {
     const hook = { id: newId(), ...terms };
     this.all.set(hook.id, hook);
     return hook;
   }
 
-  list(): readonly WebHook[] {
+  list(): readonly BtcPayWebhook[] {
     return [...this.all.values()];
   }
 
@@ -53,7 +53,7 @@ export class WebHooks {
     return this.all.delete(id);
   }
 
-  deliveries(webhookId: string): readonly Delivery[] {
+  deliveries(webhookId: string): readonly WebhookDelivery[] {
     return [...this.sent.values()].filter((each) => each.webhookId === webhookId).reverse();
   }
 
@@ -92,33 +92,33 @@ export class WebHooks {
     }
   }
 
-  private enqueue(hook: WebHook, send: () => Promise<unknown>): void {
+  private enqueue(hook: BtcPayWebhook, send: () => Promise<unknown>): void {
     const before = this.queues.get(hook.id) ?? Promise.resolve();
     const after = before.then(send).then(nothing, nothing); // what fails here is what the end of the sandbox breaks off
     this.queues.set(hook.id, after);
   }
 
-  private first({ id: webhookId }: WebHook, what: object): Delivery {
+  private first({ id: webhookId }: BtcPayWebhook, what: object): WebhookDelivery {
     const id = newId();
     const head = { deliveryId: id, webhookId, originalDeliveryId: id, isRedelivery: false };
     return this.keep({ id, webhookId, body: { ...head, ...what }, httpCode: null });
   }
 
-  private again(deliveryId: string): Delivery | undefined {
+  private again(deliveryId: string): WebhookDelivery | undefined {
     const known = this.sent.get(deliveryId);
     if (!known) return undefined;
     const id = newId();
     return this.keep({ ...known, id, body: { ...known.body, deliveryId: id, isRedelivery: true }, httpCode: null });
   }
 
-  private keep(delivery: Delivery): Delivery {
+  private keep(delivery: WebhookDelivery): WebhookDelivery {
     this.sent.set(delivery.id, delivery);
     const oldest = this.sent.keys().next().value;
     if (this.sent.size > MAX_KEPT && oldest !== undefined) this.sent.delete(oldest);
     return delivery;
   }
 
-  private async deliverUntilAccepted(hook: WebHook, first: Delivery, secret: string): Promise<void> {
+  private async deliverUntilAccepted(hook: BtcPayWebhook, first: WebhookDelivery, secret: string): Promise<void> {
     let accepted = await this.deliver(hook, first, secret);
     for (const wait of hook.automaticRedelivery ? REPEATED_AFTER_MS : []) {
       if (accepted) return;
@@ -130,7 +130,7 @@ export class WebHooks {
   }
 
   /** @returns whether it is not to be repeated */
-  private async deliver({ url }: WebHook, delivery: Delivery, secret: string): Promise<boolean> {
+  private async deliver({ url }: BtcPayWebhook, delivery: WebhookDelivery, secret: string): Promise<boolean> {
     const body = Buffer.from(JSON.stringify(delivery.body, undefined, 2));
     const signature = createHmac('sha256', secret).update(body).digest('hex');
     const headers = { 'content-type': 'application/json', 'BTCPay-Sig': `sha256=${signature}` };

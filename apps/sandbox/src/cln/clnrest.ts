@@ -3,7 +3,7 @@
  * plugin's source: what succeeds has status 201, a command that fails 500 with its code, an unknown one 404, a rune that
  * is missing 403.
  */
-import type { Invoice, LightningNode } from '../lightning/node.ts';
+import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
 
 const DEFAULT_EXPIRY_SECONDS = 7 * 86_400;
@@ -90,7 +90,7 @@ class ClnPeer {
     return next && this.printed(next);
   }
 
-  private printed(invoice: Invoice): object {
+  private printed(invoice: LightningInvoice): object {
     const { hash, msat, payment, created, expirySeconds, memo, paymentRequest, preimage } = invoice;
     const state = this.node.stateOf(invoice);
     const label = this.labels.get(hash.toString('hex')) ?? '';

@@ -1,7 +1,7 @@
 /** People and companies, as Apollo answers: https://docs.apollo.io/reference */
 import { Refusal } from '../router.ts';
 import { type Company, companyOf, personOf, type Seed } from './invented.ts';
-import { type Asked, type DataVendor, each, numberIn, textIn } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, each, numberIn, textIn } from './vendor.ts';
 
 const MOST_PER_PAGE = 100;
 
@@ -65,7 +65,7 @@ const CODES: Readonly<Record<number, string>> = {
   429: 'RATE_LIMITED',
 };
 
-function perPage({ fields }: Asked): number {
+function perPage({ fields }: DataVendorRequest): number {
   const wanted = numberIn(fields, 'per_page') ?? 10;
   if (wanted < 1 || wanted > MOST_PER_PAGE) throw apollo.refusal(422, `per_page must be from 1 to ${MOST_PER_PAGE}`);
   return wanted;

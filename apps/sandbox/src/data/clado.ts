@@ -1,7 +1,7 @@
 /** Contacts and profiles of a member of a professional network, as Clado answers: https://docs.clado.ai/api-reference */
 import { Refusal } from '../router.ts';
 import { personOf } from './invented.ts';
-import { type Asked, type DataVendor, type Fields, type Found, textIn } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, type JsonObject, textIn } from './vendor.ts';
 
 export const clado: DataVendor = {
   name: 'clado',
@@ -21,7 +21,7 @@ export const clado: DataVendor = {
   },
 };
 
-function contacts(asked: Asked): Found {
+function contacts(asked: DataVendorRequest): DataVendorResult {
   if (asked.count(1) === 0) return { body: { data: [{ error: true, contacts: [], social: [] }] }, results: 0 };
   const { email, phone, profile: link } = personOf(asked.seed);
   const found = [
@@ -34,12 +34,12 @@ function contacts(asked: Asked): Found {
   };
 }
 
-function profile(asked: Asked): Found {
+function profile(asked: DataVendorRequest): DataVendorResult {
   const linkedin_url = textIn(asked.fields, 'linkedin_url');
   if (!linkedin_url) throw clado.refusal(422, 'linkedin_url is required');
   if (asked.count(1) === 0) throw clado.refusal(404, 'Profile not found');
   const { first, last, name, title, company, place } = personOf(asked.seed);
-  const experience: readonly Fields[] = [
+  const experience: readonly JsonObject[] = [
     { title, company_name: company.name, start_date: '2019-04-01', is_current: true },
   ];
   const about = { first_name: first, last_name: last, name, headline: `${title} at ${company.name}` };

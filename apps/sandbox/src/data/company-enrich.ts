@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Refusal } from '../router.ts';
 import { companyOf } from './invented.ts';
-import { type Asked, type DataVendor, type Found, textIn } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, textIn } from './vendor.ts';
 
 const PROPERTIES = ['name', 'linkedinUrl', 'twitterUrl', 'facebookUrl', 'instagramUrl', 'youTubeUrl'];
 
@@ -21,7 +21,7 @@ export const companyEnrich: DataVendor = {
   },
 };
 
-function company(asked: Asked, by: readonly string[]): Found {
+function company(asked: DataVendorRequest, by: readonly string[]): DataVendorResult {
   const { fields, seed } = asked;
   if (!by.some((name) => textIn(fields, name)))
     throw companyEnrich.refusal(400, `At least one of ${by.join(', ')} is required.`);

@@ -4,14 +4,22 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Bill } from '../bill.ts';
-import { isBilled, loseAnswer, type MadeFile, sendFile } from '../media/sandbox-file.ts';
+import type { SandboxBill } from '../bill.ts';
+import { isBilled, loseAnswer, type SandboxFile, sendFile } from '../media/sandbox-file.ts';
 import { DATA_REFUSALS, type Directive, type Fault, readDirective } from '../provider/directive.ts';
-import { FaultCounter, failedOutright } from '../provider/faults.ts';
+import { applyFault, FaultCounter } from '../provider/faults.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
 import { Seed } from './invented.ts';
 import { ReceivedRequests } from './received.ts';
-import type { Asked, DataVendor, Fields, Found, KeyPlace, Lookup, LookupPath } from './vendor.ts';
+import type {
+  DataVendor,
+  DataVendorRequest,
+  DataVendorResult,
+  JsonObject,
+  KeyPlace,
+  Lookup,
+  LookupPath,
+} from './vendor.ts';
 
 /** The one key that is no vendor's. */
 const WRONG_KEY = 'wrong';
@@ -34,7 +42,7 @@ export class DataVendors {
   private readonly told = new Map<string, string>();
 
   constructor(
-    private readonly bill: Bill,
+    private readonly bill: SandboxBill,
     private readonly vendors: readonly DataVendor[],
   ) {}
 
@@ -72,7 +80,7 @@ export class DataVendors {
     const directive = this.directiveIn(request, fields);
     const fault = this.faults.next(directive, vendor.name);
     if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-    if (failedOutright(fault === '400' ? undefined : fault, call, (status) => refusalAsTold(vendor, status))) return;
+    if (applyFault(fault === '400' ? undefined : fault, call, (status) => refusalAsTold(vendor, status))) return;
     const id = randomUUID();
     const count = (usual: number) => (fault === 'empty' ? 0 : (directive.results ?? usual));
     const asked = askedOf(request, fields, inPath, count);
@@ -82,7 +90,7 @@ export class DataVendors {
   }
 
   /** In the words of a request; those of a vendor that serves others too are only meant for it if they name it. */
-  private directiveIn({ vendor, call, text }: Request, fields: Fields): Directive {
+  private directiveIn({ vendor, call, text }: Request, fields: JsonObject): Directive {
     const mayHave = text.includes('[[sandbox') || (call.request.url ?? '').includes('sandbox');
     const told = readDirective(this.told.get(vendor.name) ?? '');
     const words = mayHave ? wordsIn(fields) : undefined;
@@ -91,7 +99,7 @@ export class DataVendors {
     return vendor.onlyNamed && directive.at !== vendor.name ? told : directive;
   }
 
-  private answerOf(lookup: Lookup, asked: Asked, charged: Charged): Found {
+  private answerOf(lookup: Lookup, asked: DataVendorRequest, charged: Charged): DataVendorResult {
     const { fault, request } = charged;
     try {
       if (fault === 'pending') throw new Refusal(202, { status: 'processing' });
@@ -106,7 +114,12 @@ export class DataVendors {
     }
   }
 
-  private charge({ usd, per, billsNothingFound }: Lookup, asked: Asked, results: number, charged: Charged): void {
+  private charge(
+    { usd, per, billsNothingFound }: Lookup,
+    asked: DataVendorRequest,
+    results: number,
+    charged: Charged,
+  ): void {
     const quantity = per === 'result' ? results : Number(results > 0 || billsNothingFound === true);
     if (quantity === 0) return;
     const { call, vendor } = charged.request;
@@ -151,7 +164,7 @@ function lookupAt(vendor: DataVendor, asked: string): readonly [Lookup, inPath: 
   throw vendor.refusal(404, `There is no ${asked}.`);
 }
 
-function fieldsOf({ call, vendor, text }: Request): Fields {
+function fieldsOf({ call, vendor, text }: Request): JsonObject {
   if (call.request.method === 'GET') {
     const inQuery = vendor.keys.filter((place) => place.in === 'query').map(({ name }) => name);
     return Object.fromEntries([...call.query].filter(([name]) => !inQuery.includes(name)));
@@ -176,7 +189,12 @@ function wordsIn(value: unknown): string | undefined {
   return undefined;
 }
 
-function askedOf({ call, vendor }: Request, fields: Fields, inPath: string, count: Asked['count']): Asked {
+function askedOf(
+  { call, vendor }: Request,
+  fields: JsonObject,
+  inPath: string,
+  count: DataVendorRequest['count'],
+): DataVendorRequest {
   const seed = new Seed(JSON.stringify([vendor.name, inPath, fields]));
   return { fields, inPath, headers: call.request.headers, seed, count };
 }
@@ -187,7 +205,11 @@ interface Sending {
   readonly fault: Fault | undefined;
 }
 
-async function send({ call, text }: Request, found: Found, { id, directive, fault }: Sending): Promise<void> {
+async function send(
+  { call, text }: Request,
+  found: DataVendorResult,
+  { id, directive, fault }: Sending,
+): Promise<void> {
   if (fault === 'lost') return loseAnswer(call);
   const { method, url, headers } = call.request;
   const body = fault === 'echo' ? { ...found.body, echo: { method, url, headers, body: text } } : found.body;
@@ -200,7 +222,7 @@ async function send({ call, text }: Request, found: Found, { id, directive, faul
 }
 
 /** Space after JSON is still JSON; what follows a picture is not looked at. */
-async function sendPadded(response: ServerResponse, { type, bytes }: MadeFile, size: number): Promise<void> {
+async function sendPadded(response: ServerResponse, { type, bytes }: SandboxFile, size: number): Promise<void> {
   const length = Math.max(size, bytes.length);
   response.writeHead(200, { 'content-type': type, 'content-length': length });
   await pipeline(Readable.from(padded(bytes, length)), response).catch(() => {}); // who has had enough hangs up

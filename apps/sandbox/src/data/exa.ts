@@ -1,7 +1,7 @@
 /** A web to search, as Exa answers (https://docs.exa.ai/reference): pages that are made up from the question, always the same ones. */
 import { Refusal } from '../router.ts';
 import { personOf, proseOf, type Seed, timeOf } from './invented.ts';
-import { type Asked, type DataVendor, each, type Fields, numberIn, textIn } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, each, type JsonObject, numberIn, textIn } from './vendor.ts';
 
 const DEFAULT_RESULTS = 10;
 const MOST_RESULTS = 100;
@@ -58,24 +58,24 @@ export const exa: DataVendor = {
 };
 
 /** Less where the texts that come with the pages are short. */
-function searchUsd({ contents }: Fields): string {
+function searchUsd({ contents }: JsonObject): string {
   const { text } = (contents ?? {}) as { readonly text?: { readonly maxCharacters?: unknown } };
   return text?.maxCharacters === undefined ? '0.01' : '0.005';
 }
 
-function required({ fields }: Asked, name: string): void {
+function required({ fields }: DataVendorRequest, name: string): void {
   if (!textIn(fields, name)) throw exa.refusal(400, `${name} must be a text`);
 }
 
-function pagesFor(asked: Asked, usual = DEFAULT_RESULTS) {
+function pagesFor(asked: DataVendorRequest, usual = DEFAULT_RESULTS) {
   const { fields } = asked;
   const wanted = Math.min(numberIn(fields, 'numResults') ?? usual, MOST_RESULTS);
   const [domain] = (fields.includeDomains ?? []) as readonly string[];
   const at = (seed: Seed, i: number) => `https://${domain ?? `site${i + 1}.example`}/${seed.hex(8)}/${i + 1}`;
-  return each(asked, asked.count(wanted), (seed, i) => page(seed, i, at(seed, i), fields.contents as Fields));
+  return each(asked, asked.count(wanted), (seed, i) => page(seed, i, at(seed, i), fields.contents as JsonObject));
 }
 
-function page(seed: Seed, i: number, url: string, contents: Fields | undefined) {
+function page(seed: Seed, i: number, url: string, contents: JsonObject | undefined) {
   const { text } = (contents ?? {}) as { readonly text?: { readonly maxCharacters?: number } };
   return {
     id: url,
@@ -88,7 +88,7 @@ function page(seed: Seed, i: number, url: string, contents: Fields | undefined) 
   };
 }
 
-function found({ seed, fields }: Asked, more: object, results: readonly object[]) {
+function found({ seed, fields }: DataVendorRequest, more: object, results: readonly object[]) {
   const costDollars = { total: Number(searchUsd(fields)) };
   return { body: { requestId: seed.hex(32), ...more, results, costDollars }, results: results.length };
 }

@@ -1,7 +1,7 @@
 /** People and companies by filters, as FullEnrich answers: https://docs.fullenrich.com/api/v2. Billed by what is found. */
 import { Refusal } from '../router.ts';
 import { type Company, companyOf, personOf, type Seed } from './invented.ts';
-import { type Asked, type DataVendor, each, numberIn } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, each, numberIn } from './vendor.ts';
 
 const DEFAULT_LIMIT = 10;
 const MOST = 100;
@@ -41,7 +41,7 @@ const CODES: Readonly<Record<number, string>> = {
   429: 'error.rate_limit',
 };
 
-function limitOf({ fields }: Asked): number {
+function limitOf({ fields }: DataVendorRequest): number {
   const limit = numberIn(fields, 'limit') ?? DEFAULT_LIMIT;
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST)
     throw fullEnrich.refusal(400, `limit must be from 1 to ${MOST}`);
@@ -52,7 +52,7 @@ function limitOf({ fields }: Asked): number {
   return limit;
 }
 
-function metadata({ seed }: Asked, length: number) {
+function metadata({ seed }: DataVendorRequest, length: number) {
   return { total: length * 7, offset: 0, search_after: seed.hex(32), credits: length * 0.25 };
 }
 

@@ -3,7 +3,15 @@ import { refusal } from '../google/errors.ts';
 import type { Refusal } from '../router.ts';
 import { aerialPicture } from './aerial-image.ts';
 import { companyOf, placeOf, proseOf, Seed, timeOf } from './invented.ts';
-import { type Asked, type DataVendor, each, type Fields, type Found, numberIn, textIn } from './vendor.ts';
+import {
+  type DataVendor,
+  type DataVendorRequest,
+  type DataVendorResult,
+  each,
+  type JsonObject,
+  numberIn,
+  textIn,
+} from './vendor.ts';
 
 const FIELD_MASK = 'x-goog-fieldmask';
 const MOST_PLACES = 20;
@@ -130,7 +138,7 @@ export const googleAerialView: DataVendor = {
 };
 
 /** Fields that are asked for, without `prefix`; there is no default. */
-function maskOf({ headers }: Asked, prefix: string): readonly string[] {
+function maskOf({ headers }: DataVendorRequest, prefix: string): readonly string[] {
   const mask = String(headers[FIELD_MASK] ?? '');
   if (mask === '')
     throw refusal(
@@ -140,17 +148,17 @@ function maskOf({ headers }: Asked, prefix: string): readonly string[] {
   return mask.split(',').map((path) => (path.startsWith(prefix) ? path.slice(prefix.length) : path));
 }
 
-function isDear(asked: Asked, prefix: string): boolean {
+function isDear(asked: DataVendorRequest, prefix: string): boolean {
   return maskOf(asked, prefix).some((path) => path !== 'nextPageToken' && !PRO_FIELDS.has(path.split('.')[0] ?? ''));
 }
 
-function masked(place: Fields, mask: readonly string[]): Fields {
+function masked(place: JsonObject, mask: readonly string[]): JsonObject {
   if (mask.includes('*')) return place;
   const names = new Set(mask.map((path) => path.split('.')[0]));
   return Object.fromEntries(Object.entries(place).filter(([name]) => names.has(name)));
 }
 
-function placesFound(asked: Asked, wanted: number): Found {
+function placesFound(asked: DataVendorRequest, wanted: number): DataVendorResult {
   const mask = maskOf(asked, 'places.');
   const count = asked.count(wanted);
   const places = each(asked, count, (seed) => masked(googlePlace(seed, `ChIJ${seed.hex(23)}`), mask));
@@ -159,7 +167,7 @@ function placesFound(asked: Asked, wanted: number): Found {
   return { body: count === 0 ? {} : { places, ...more }, results: count };
 }
 
-function googlePlace(seed: Seed, id: string): Fields {
+function googlePlace(seed: Seed, id: string): JsonObject {
   const company = companyOf(seed);
   const place = placeOf(seed);
   return {
@@ -183,7 +191,7 @@ function googlePlace(seed: Seed, id: string): Fields {
   };
 }
 
-function assertCircle({ locationRestriction }: Fields): void {
+function assertCircle({ locationRestriction }: JsonObject): void {
   const { circle } = (locationRestriction ?? {}) as {
     readonly circle?: { readonly center?: { readonly latitude?: unknown }; readonly radius?: unknown };
   };
@@ -196,7 +204,7 @@ interface Position {
   readonly longitude: number;
 }
 
-function positionIn(asked: Asked): Position {
+function positionIn(asked: DataVendorRequest): Position {
   const latitude = numberIn(asked.fields, 'location.latitude');
   const longitude = numberIn(asked.fields, 'location.longitude');
   if (latitude === undefined || longitude === undefined) throw refusal(400, 'Location must be specified.');
@@ -205,7 +213,7 @@ function positionIn(asked: Asked): Position {
   return { latitude, longitude };
 }
 
-function assertFound(asked: Asked): void {
+function assertFound(asked: DataVendorRequest): void {
   if (asked.count(1) === 0) throw notFound();
 }
 
@@ -218,7 +226,7 @@ function dateOf(seed: Seed) {
   return { year, month, day };
 }
 
-function buildingInsights({ seed }: Asked, center: Position) {
+function buildingInsights({ seed }: DataVendorRequest, center: Position) {
   const { postcode, region } = placeOf(seed);
   const areaMeters2 = 40 + (seed.number(5) % 200);
   return {
@@ -243,7 +251,7 @@ function buildingInsights({ seed }: Asked, center: Position) {
   };
 }
 
-function dataLayers({ seed }: Asked) {
+function dataLayers({ seed }: DataVendorRequest) {
   const url = (of: string) => `https://solar.example/v1/geoTiff:get?id=${seed.branch(of).hex(32)}`;
   return {
     imageryDate: dateOf(seed),

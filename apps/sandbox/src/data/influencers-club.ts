@@ -1,7 +1,7 @@
 /** Profiles of creators, as Influencers Club answers: https://docs.influencers.club. Nothing found costs nothing. */
 import { Refusal } from '../router.ts';
 import { personOf, proseOf, type Seed } from './invented.ts';
-import { type Asked, type DataVendor, type Found, textIn } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, textIn } from './vendor.ts';
 
 const PLATFORMS = ['instagram', 'youtube', 'tiktok', 'twitter', 'twitch', 'onlyfans', 'linkedin'];
 
@@ -35,7 +35,7 @@ export const influencersClub: DataVendor = {
   },
 };
 
-function found(asked: Asked, platform: string): Found {
+function found(asked: DataVendorRequest, platform: string): DataVendorResult {
   if (asked.count(1) === 0) return { body: { credits_cost: 0, result: {} }, results: 0 };
   const { name, first, email, place } = personOf(asked.seed);
   const result = {

@@ -99,7 +99,7 @@ export interface Company {
   readonly employees: number;
   readonly founded: number;
   readonly phone: string;
-  readonly place: Place;
+  readonly place: GeneratedPlace;
   readonly profile: string;
 }
 
@@ -132,7 +132,7 @@ export interface Person {
   readonly phone: string;
   readonly profile: string;
   readonly age: number;
-  readonly place: Place;
+  readonly place: GeneratedPlace;
 }
 
 export function personOf(seed: Seed): Person {
@@ -156,7 +156,7 @@ export function personOf(seed: Seed): Person {
   };
 }
 
-export interface Place {
+export interface GeneratedPlace {
   readonly street: string;
   readonly town: string;
   readonly region: string;
@@ -169,7 +169,7 @@ export interface Place {
 }
 
 /** In the ocean around the point where the equator meets the meridian of Greenwich. */
-export function placeOf(seed: Seed): Place {
+export function placeOf(seed: Seed): GeneratedPlace {
   const street = `${1 + (seed.number(10) % 99)} ${seed.of(STREETS, 11)}`;
   const town = seed.of(TOWNS, 12);
   const postcode = `000${10 + (seed.number(13) % 90)}`;

@@ -1,7 +1,7 @@
 /** Who a record of a person is of, as Minerva answers: https://docs.minerva.io/api-reference */
 import { Refusal } from '../router.ts';
 import { personOf, type Seed, timeOf } from './invented.ts';
-import { type Asked, type DataVendor, each, type Fields, type Found } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, each, type JsonObject } from './vendor.ts';
 
 const MOST_RECORDS = 500;
 
@@ -41,17 +41,22 @@ export const minerva: DataVendor = {
   },
 };
 
-function records(asked: Asked, make: (seed: Seed, record: Fields, text: unknown) => object): Found {
+function records(
+  asked: DataVendorRequest,
+  make: (seed: Seed, record: JsonObject, text: unknown) => object,
+): DataVendorResult {
   const { records: given } = asked.fields;
   if (!Array.isArray(given))
     throw minerva.refusal(422, "Input data must contain a 'records' key with a list of inputs");
   if (given.length > MOST_RECORDS) throw minerva.refusal(413, `Maximum number of records is ${MOST_RECORDS}`);
-  const results = each(asked, asked.count(given.length), (seed, i) => make(seed, (given[i] ?? {}) as Fields, given[i]));
+  const results = each(asked, asked.count(given.length), (seed, i) =>
+    make(seed, (given[i] ?? {}) as JsonObject, given[i]),
+  );
   const body = { api_request_id: asked.seed.uuid(), results, request_completed_at: timeOf(asked.seed) };
   return { body, results: results.length };
 }
 
-function enriched(seed: Seed, record: Fields) {
+function enriched(seed: Seed, record: JsonObject) {
   const person = personOf(seed);
   const { place, company } = person;
   return {

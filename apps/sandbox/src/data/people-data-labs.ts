@@ -1,7 +1,7 @@
 /** A person, as People Data Labs answers: https://docs.peopledatalabs.com/docs. What it does not have is a 404, and free. */
 import { Refusal } from '../router.ts';
 import { personOf } from './invented.ts';
-import { type Asked, type DataVendor, type Fields, type Found, textIn } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, type JsonObject, textIn } from './vendor.ts';
 
 export const peopleDataLabs: DataVendor = {
   name: 'people-data-labs',
@@ -26,7 +26,7 @@ const TYPES: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 };
 
-function person(asked: Asked): Found {
+function person(asked: DataVendorRequest): DataVendorResult {
   assertAny(asked.fields, ['email', 'email_hash', 'profile', 'phone', 'name', 'pdl_id', 'lid', 'first_name']);
   if (asked.count(1) === 0) throw notFound();
   const person = personOf(asked.seed);
@@ -50,14 +50,14 @@ function person(asked: Asked): Found {
 }
 
 /** What is asked for of a match, or not; it is billed all the same. */
-function included(data: Fields, fields: Fields): Fields {
+function included(data: JsonObject, fields: JsonObject): JsonObject {
   const words = textIn(fields, 'data_include');
   if (words === undefined) return data;
   const names = words.replace(/^-/, '').split(',');
   return Object.fromEntries(Object.entries(data).filter(([name]) => names.includes(name) !== words.startsWith('-')));
 }
 
-function assertAny(fields: Fields, names: readonly string[]): void {
+function assertAny(fields: JsonObject, names: readonly string[]): void {
   if (!names.some((name) => textIn(fields, name)))
     throw peopleDataLabs.refusal(400, `Request must contain at least one of ${names.join(', ')}`);
 }

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 const KEPT = 1_000;
 const KEPT_CHARACTERS = 64 * 1024;
 
-export interface Received {
+export interface RecordedRequest {
   readonly vendor: string;
   readonly method: string;
   /** Path and query, with the vendor's prefix here. */
@@ -15,15 +15,15 @@ export interface Received {
 }
 
 export class ReceivedRequests {
-  private requests: Received[] = [];
+  private requests: RecordedRequest[] = [];
 
-  add({ body, ...request }: Received): void {
+  add({ body, ...request }: RecordedRequest): void {
     this.requests.push({ ...request, body: body.slice(0, KEPT_CHARACTERS) });
     if (this.requests.length >= 2 * KEPT) this.requests = this.requests.slice(-KEPT);
   }
 
   /** Oldest first. */
-  list(): readonly Received[] {
+  list(): readonly RecordedRequest[] {
     return this.requests.slice(-KEPT);
   }
 

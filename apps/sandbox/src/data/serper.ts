@@ -1,7 +1,15 @@
 /** What a search engine shows, as Serper answers: https://serper.dev */
 import { Refusal } from '../router.ts';
 import { companyOf, proseOf, type Seed, timeOf } from './invented.ts';
-import { type Asked, type DataVendor, each, type Found, type Lookup, numberIn, textIn } from './vendor.ts';
+import {
+  type DataVendor,
+  type DataVendorRequest,
+  type DataVendorResult,
+  each,
+  type Lookup,
+  numberIn,
+  textIn,
+} from './vendor.ts';
 
 const DEFAULT_NUM = 10;
 const MOST = 100;
@@ -56,7 +64,7 @@ export const serper: DataVendor = {
 };
 
 function listing(name: string, about: 'q' | 'url', make: (seed: Seed, i: number) => object): Lookup {
-  const answer = (asked: Asked): Found => {
+  const answer = (asked: DataVendorRequest): DataVendorResult => {
     const { fields } = asked;
     if (!textIn(fields, about)) throw serper.refusal(400, `Missing ${about} parameter`);
     const num = numberIn(fields, 'num') ?? DEFAULT_NUM;

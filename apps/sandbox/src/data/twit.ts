@@ -2,7 +2,16 @@
 import { STATUS_CODES } from 'node:http';
 import { Refusal } from '../router.ts';
 import { personOf, proseOf, type Seed, timeOf } from './invented.ts';
-import { type Asked, type DataVendor, each, type Fields, type Found, type Lookup, numberIn, textIn } from './vendor.ts';
+import {
+  type DataVendor,
+  type DataVendorRequest,
+  type DataVendorResult,
+  each,
+  type JsonObject,
+  type Lookup,
+  numberIn,
+  textIn,
+} from './vendor.ts';
 
 const DEFAULT_RESULTS = 10;
 const MOST = 100;
@@ -47,8 +56,8 @@ export const twit: DataVendor = {
   },
 };
 
-function list(about: readonly string[], make: (seed: Seed) => Fields): Lookup {
-  const answer = (asked: Asked): Found => {
+function list(about: readonly string[], make: (seed: Seed) => JsonObject): Lookup {
+  const answer = (asked: DataVendorRequest): DataVendorResult => {
     if (!about.some((name) => textIn(asked.fields, name)))
       throw twit.refusal(400, `One of ${about.join(', ')} is required.`);
     const wanted = numberIn(asked.fields, 'max_results') ?? DEFAULT_RESULTS;
@@ -62,8 +71,8 @@ function list(about: readonly string[], make: (seed: Seed) => Fields): Lookup {
 }
 
 /** What is not there is told with 200. */
-function single(by: string, make: (seed: Seed, id: string) => Fields): Lookup {
-  const answer = (asked: Asked): Found => {
+function single(by: string, make: (seed: Seed, id: string) => JsonObject): Lookup {
+  const answer = (asked: DataVendorRequest): DataVendorResult => {
     const id = textIn(asked.fields, by);
     if (!id) throw twit.refusal(400, `${by} is required.`);
     if (asked.count(1) > 0) return { body: { data: make(asked.seed, id) }, results: 1 };
@@ -78,7 +87,7 @@ function single(by: string, make: (seed: Seed, id: string) => Fields): Lookup {
   return { usd: USD, billsNothingFound: true, answer };
 }
 
-function post(seed: Seed): Fields {
+function post(seed: Seed): JsonObject {
   const author = user(seed.branch('author'));
   const id = seed.digits();
   return {
@@ -99,7 +108,7 @@ function post(seed: Seed): Fields {
   };
 }
 
-function user(seed: Seed): Fields {
+function user(seed: Seed): JsonObject {
   const { name, handle, place } = personOf(seed);
   return {
     id: seed.digits(),

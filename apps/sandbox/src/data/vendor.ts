@@ -1,6 +1,6 @@
 /** What one vendor of data is: where its key must stand, how it words a refusal, and a table of what it looks up. */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { MadeFile } from '../media/sandbox-file.ts';
+import type { SandboxFile } from '../media/sandbox-file.ts';
 import type { Refusal } from '../router.ts';
 import type { Seed } from './invented.ts';
 
@@ -11,7 +11,7 @@ export interface KeyPlace {
   readonly prefix?: string;
 }
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 export type LookupPath = `${'GET' | 'POST'} /${string}`;
 
 export interface DataVendor {
@@ -31,19 +31,19 @@ export interface DataVendor {
 
 export interface Lookup {
   /** USD, for a call unless it is `per` result. */
-  readonly usd: string | ((asked: Asked) => string);
+  readonly usd: string | ((asked: DataVendorRequest) => string);
   readonly per?: 'result';
   /** A call that finds nothing is billed all the same. */
   readonly billsNothingFound?: boolean;
   /** So is one that it answers with 404. */
   readonly billsNotFound?: boolean;
   /** @throws Refusal */
-  answer(asked: Asked): Found;
+  answer(asked: DataVendorRequest): DataVendorResult;
 }
 
-export interface Asked {
+export interface DataVendorRequest {
   /** Of the body; of the query where there is none. */
-  readonly fields: Fields;
+  readonly fields: JsonObject;
   readonly headers: IncomingHttpHeaders;
   /** What the path has at its `{name}`. */
   readonly inPath: string;
@@ -53,26 +53,30 @@ export interface Asked {
   count(usual: number): number;
 }
 
-export interface Found {
+export interface DataVendorResult {
   /** A JSON value, or a file. */
   readonly body: object;
-  readonly file?: MadeFile;
+  readonly file?: SandboxFile;
   /** How much was found, for the bill. */
   readonly results: number;
 }
 
 /** What was found of so many, each with a seed of its own. */
-export function each<T>({ seed }: Asked, count: number, make: (seed: Seed, index: number) => T): readonly T[] {
+export function each<T>(
+  { seed }: DataVendorRequest,
+  count: number,
+  make: (seed: Seed, index: number) => T,
+): readonly T[] {
   return Array.from({ length: count }, (_, i) => make(seed.branch(i), i));
 }
 
-export function textIn(fields: Fields, name: string): string | undefined {
+export function textIn(fields: JsonObject, name: string): string | undefined {
   const value = fields[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** A number in a body, or a text in a query that says one. */
-export function numberIn(fields: Fields, name: string): number | undefined {
+export function numberIn(fields: JsonObject, name: string): number | undefined {
   const value = fields[name];
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;

@@ -1,7 +1,7 @@
 /** Public records of people and property, as Whitepages answers: https://api.whitepages.com/docs. What is not found is billed. */
 import { Refusal } from '../router.ts';
 import { personOf, placeOf, type Seed } from './invented.ts';
-import { type Asked, type DataVendor, each, type Fields, textIn } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, each, type JsonObject, textIn } from './vendor.ts';
 
 const USUALLY_FOUND = 2;
 
@@ -33,12 +33,12 @@ export const whitepages: DataVendor = {
   },
 };
 
-function assertAny({ fields }: Asked, names: readonly string[]): void {
+function assertAny({ fields }: DataVendorRequest, names: readonly string[]): void {
   if (!names.some((name) => textIn(fields, name)))
     throw whitepages.refusal(400, `At least one of ${names.join(', ')} is required.`);
 }
 
-function person(seed: Seed): Fields {
+function person(seed: Seed): JsonObject {
   const { name, age, phone, email, place, profile, company, title } = personOf(seed);
   return {
     id: `P${seed.hex(10)}`,
@@ -58,7 +58,7 @@ function person(seed: Seed): Fields {
   };
 }
 
-function property(seed: Seed): Fields {
+function property(seed: Seed): JsonObject {
   const place = placeOf(seed);
   const { id, name } = personOf(seed);
   return {

@@ -11,7 +11,7 @@ import {
   KEY_CONFIG_TYPE,
   openRequest,
 } from '#ehbp';
-import type { Bill } from '../bill.ts';
+import type { SandboxBill } from '../bill.ts';
 import { readChatRequest } from '../openai/chat-request.ts';
 import { completion } from '../openai/completion.ts';
 import { assertKey, refusal, refusalAsTold } from '../openai/errors.ts';
@@ -25,7 +25,7 @@ import { type Replayed, refuseSealed, sealedOutlet } from './encrypted-response.
 const UNREADABLE = 'failed to decrypt request';
 
 /** @param provider has the one model of this enclave */
-export function enclaveRoutes(provider: OpenAiProvider, bill: Bill): Routes {
+export function enclaveRoutes(provider: OpenAiProvider, bill: SandboxBill): Routes {
   const [model = ''] = provider.models.keys();
   const enclave = new Enclave(provider, model, bill);
   const at = `/enclaves/${model}`;
@@ -48,7 +48,7 @@ class Enclave {
   private attested = this.keys;
   private readonly replayed: Replayed = { last: undefined };
 
-  constructor(provider: OpenAiProvider, model: string, bill: Bill) {
+  constructor(provider: OpenAiProvider, model: string, bill: SandboxBill) {
     this.provider = provider;
     this.model = model;
     this.answer = answering(provider, bill);
@@ -137,7 +137,7 @@ class Enclave {
   }
 }
 
-function answering(provider: OpenAiProvider, bill: Bill) {
+function answering(provider: OpenAiProvider, bill: SandboxBill) {
   return serve(provider.name, bill, {
     refusalAsTold,
     misunderstood: (message) => refusal(400, message, 'messages', 'sandbox_directive'),

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RESPONSE_NONCE, type ResponseSealer } from '#ehbp';
 import { refusal } from '../openai/errors.ts';
-import { type Delivery, type Frame, type Outlet, type Usage } from '../provider/delivery.ts';
+import { type Frame, type Outlet, type ResponseDelivery, type SandboxUsage } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { Call, Refusal } from '../router.ts';
 import { type Script, scriptOfStream, scriptOfWhole } from './script.ts';
@@ -63,11 +63,11 @@ export function refuseSealed({ response }: Call, sealer: ResponseSealer, { statu
 class SealedAnswer {
   private readonly call: Call;
   private readonly terms: Terms;
-  private readonly delivery: Delivery;
+  private readonly delivery: ResponseDelivery;
   private readonly sent: Uint8Array[] = [];
   private sentBytes = 0;
 
-  constructor(call: Call, terms: Terms, delivery: Delivery) {
+  constructor(call: Call, terms: Terms, delivery: ResponseDelivery) {
     this.call = call;
     this.terms = terms;
     this.delivery = delivery;
@@ -145,7 +145,7 @@ class SealedAnswer {
 }
 
 /** As the header and the trailer have it. A lie is 1,000 times as much, or a token of each. */
-function written(usage: Usage, fault: Fault | undefined): string {
+function written(usage: SandboxUsage, fault: Fault | undefined): string {
   const times = (factor: number) => ({ prompt: usage.prompt * factor, completion: usage.completion * factor });
   const told = fault === 'overstated' ? times(1_000) : fault === 'understated' ? { prompt: 1, completion: 1 } : usage;
   return `prompt=${told.prompt},completion=${told.completion},total=${told.prompt + told.completion}`;

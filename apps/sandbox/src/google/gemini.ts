@@ -1,8 +1,8 @@
 /** `:generateContent` of Gemini's models that draw, billed by tokens: https://ai.google.dev/api/generate-content */
 import { randomUUID } from 'node:crypto';
-import type { Bill, PricedUnits } from '../bill.ts';
+import type { PricedUnits, SandboxBill } from '../bill.ts';
 import { picture } from '../media/files/images.ts';
-import type { Instructed, Instructions } from '../media/instructions.ts';
+import type { AppliedDirective, Instructions } from '../media/instructions.ts';
 import { isBilled, sendAnswer, spoilt } from '../media/sandbox-file.ts';
 import { ratioOf } from '../media/sizes.ts';
 import type { Call } from '../router.ts';
@@ -18,7 +18,7 @@ const SIDES: Readonly<Record<string, number>> = { '512': 512, '1K': 1_024, '2K':
 export async function draw(
   call: Call,
   [model, offer]: readonly [string, ImageOffer],
-  bill: Bill,
+  bill: SandboxBill,
   instructions: Instructions,
 ): Promise<void> {
   const asked = drawingIn(await call.text(), offer);
@@ -40,7 +40,7 @@ interface Outcome {
 }
 
 /** A prompt that is forbidden is refused before anything is made; what is made of others may be withheld. */
-function outcomeOf(told: Instructed, { text, ratio, size, speaks }: DrawingRequest): Outcome {
+function outcomeOf(told: AppliedDirective, { text, ratio, size, speaks }: DrawingRequest): Outcome {
   const { fault } = told;
   if (fault === 'policy')
     return { told: { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }, draws: false, text: '' };
@@ -74,7 +74,7 @@ function countedOf(
   { text, images, size }: DrawingRequest,
   offer: ImageOffer,
   outcome: Outcome,
-  told: Instructed,
+  told: AppliedDirective,
 ): Counted {
   return {
     text: tokensOf(text),

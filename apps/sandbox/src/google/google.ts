@@ -1,5 +1,5 @@
 /** Google's Gemini API at `/google`: models that draw, and Veo. */
-import type { Bill } from '../bill.ts';
+import type { SandboxBill } from '../bill.ts';
 import { Instructions } from '../media/instructions.ts';
 import type { Call, Routes } from '../router.ts';
 import { assertKey, refusal, refusalAsTold } from './errors.ts';
@@ -15,7 +15,7 @@ export class GoogleServer {
   private readonly veo: VeoOperations;
   private readonly instructions = new Instructions('google', refusalAsTold);
 
-  constructor(private readonly bill: Bill) {
+  constructor(private readonly bill: SandboxBill) {
     this.veo = new VeoOperations(bill);
   }
 

@@ -1,12 +1,12 @@
 /** Veo: `:predictLongRunning`, its operation, and the file it leaves, which only its owner may fetch: https://ai.google.dev/gemini-api/docs/video */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Bill } from '../bill.ts';
+import type { SandboxBill } from '../bill.ts';
 import { isPicture } from '../media/files/images.ts';
 import { film } from '../media/files/videos.ts';
 import { loseAnswer, sendFile } from '../media/sandbox-file.ts';
 import { type Fault, readDirective } from '../provider/directive.ts';
-import { FaultCounter, failedOutright } from '../provider/faults.ts';
+import { applyFault, FaultCounter } from '../provider/faults.ts';
 import { type Call, parseObject } from '../router.ts';
 import { refusal, refusalAsTold } from './errors.ts';
 import { VEO, type VideoOffer } from './google-offers.ts';
@@ -51,13 +51,13 @@ export class VeoOperations {
   private readonly operations = new Map<string, Operation>();
   private readonly faults = new FaultCounter();
 
-  constructor(private readonly bill: Bill) {}
+  constructor(private readonly bill: SandboxBill) {}
 
   async begin(call: Call, model: string): Promise<void> {
     const order = orderIn(await call.text(), VEO[model] as VideoOffer);
     const directive = readDirective(order.prompt);
     const fault = this.faults.next(directive, 'google');
-    if (failedOutright(fault, call, refusalAsTold)) return;
+    if (applyFault(fault, call, refusalAsTold)) return;
     const id = randomUUID().replaceAll('-', '').slice(0, 20);
     const host = call.request.headers.host ?? '';
     const name = `models/${model}/operations/${id}`;

@@ -5,7 +5,7 @@
  */
 import { type Call, type Handler, parseObject, Refusal, type Routes } from '../router.ts';
 import { MAX_DESCRIPTION_BYTES } from './bolt11.ts';
-import { type Invoice, type LightningNode, MIN_FINAL_CLTV } from './node.ts';
+import { type LightningInvoice, type LightningNode, MIN_FINAL_CLTV } from './node.ts';
 
 const DEFAULT_EXPIRY_SECONDS = 86_400;
 const MAX_EXPIRY_SECONDS = 365 * 86_400;
@@ -13,7 +13,7 @@ const MAX_EXPIRY_SECONDS = 365 * 86_400;
 /** gRPC status codes by name, with the HTTP status that each becomes. */
 const CODES = { unknown: [2, 500], invalid: [3, 400], notFound: [5, 404] } as const;
 
-/** Fields of LND's `Invoice` that a caller may set. Only some mean something here. */
+/** Fields of LND's `LightningInvoice` that a caller may set. Only some mean something here. */
 const FIELDS: ReadonlySet<string> = new Set([
   'memo',
   'r_preimage',
@@ -95,7 +95,7 @@ function int64(name: string, value: unknown): bigint {
   return BigInt(value as string | number);
 }
 
-function lookUp(node: LightningNode, hash: string): Invoice {
+function lookUp(node: LightningNode, hash: string): LightningInvoice {
   if (!/^([0-9a-f]{2})*$/i.test(hash)) throw failure('unknown', 'encoding/hex: invalid byte');
   if (hash.length !== 64) {
     throw failure('invalid', `payment hash must be exactly 32 bytes, is instead ${hash.length / 2}`);
@@ -108,7 +108,7 @@ function lookUp(node: LightningNode, hash: string): Invoice {
 function subscribe(node: LightningNode, { query, response }: Call): void {
   const [addIndex, settleIndex] = [indexIn(query, 'add_index'), indexIn(query, 'settle_index')];
   response.setHeader('content-type', 'application/json');
-  const send = (invoice: Invoice) => response.write(`${JSON.stringify({ result: printed(node, invoice) })}\n`);
+  const send = (invoice: LightningInvoice) => response.write(`${JSON.stringify({ result: printed(node, invoice) })}\n`);
   if (addIndex > 0) node.added(addIndex).forEach(send);
   if (settleIndex > 0) node.settledInvoices(settleIndex).forEach(send);
   const unsubscribe = node.subscribe(send);
@@ -123,7 +123,7 @@ function indexIn(query: URLSearchParams, name: string): number {
 }
 
 /** An invoice as LND prints it, fields without a value included. */
-function printed(node: LightningNode, invoice: Invoice) {
+function printed(node: LightningNode, invoice: LightningInvoice) {
   const { payment, msat, created } = invoice;
   const paid = payment?.msat ?? 0n;
   return {

@@ -9,7 +9,7 @@ export const MIN_FINAL_CLTV = 80;
 
 export type InvoiceState = 'OPEN' | 'SETTLED' | 'CANCELED';
 
-export interface Invoice {
+export interface LightningInvoice {
   readonly addIndex: number;
   readonly preimage: Buffer;
   readonly hash: Buffer;
@@ -20,10 +20,10 @@ export interface Invoice {
   readonly created: number;
   readonly expirySeconds: number;
   readonly paymentRequest: string;
-  readonly payment: Payment | undefined;
+  readonly payment: LightningPayment | undefined;
 }
 
-export interface Payment {
+export interface LightningPayment {
   readonly msat: bigint;
   /** Unix seconds. */
   readonly at: number;
@@ -32,12 +32,12 @@ export interface Payment {
   readonly report: Report;
 }
 
-type Listener = (invoice: Invoice) => void;
+type Listener = (invoice: LightningInvoice) => void;
 
 export class LightningNode {
   readonly publicKey: string;
   private readonly privateKey: Uint8Array;
-  private readonly byHash = new Map<string, Invoice>();
+  private readonly byHash = new Map<string, LightningInvoice>();
   /** Hashes in the order in which invoices were settled. */
   private readonly settled: string[] = [];
   private readonly byRequest = new Map<string, string>();
@@ -57,7 +57,7 @@ export class LightningNode {
     return Math.floor(this.now() / 1000);
   }
 
-  issue({ msat, memo, expirySeconds }: Pick<Invoice, 'msat' | 'memo' | 'expirySeconds'>): Invoice {
+  issue({ msat, memo, expirySeconds }: Pick<LightningInvoice, 'msat' | 'memo' | 'expirySeconds'>): LightningInvoice {
     const preimage = randomBytes(32);
     const hash = createHash('sha256').update(preimage).digest();
     const paymentAddress = randomBytes(32);
@@ -74,7 +74,7 @@ export class LightningNode {
     const paymentRequest = encodeInvoice(terms, this.privateKey);
     const addIndex = this.byHash.size + 1;
     const base = { addIndex, preimage, hash, paymentAddress, memo, msat, created, expirySeconds, paymentRequest };
-    const invoice: Invoice = { ...base, payment: undefined };
+    const invoice: LightningInvoice = { ...base, payment: undefined };
     this.byHash.set(hash.toString('hex'), invoice);
     this.byRequest.set(paymentRequest, hash.toString('hex'));
     this.notify(invoice);
@@ -82,23 +82,23 @@ export class LightningNode {
   }
 
   /** @param hash lower-case hexadecimal */
-  find(hash: string): Invoice | undefined {
+  find(hash: string): LightningInvoice | undefined {
     return this.byHash.get(hash);
   }
 
   /** @param paymentRequest as it was issued */
-  findByRequest(paymentRequest: string): Invoice | undefined {
+  findByRequest(paymentRequest: string): LightningInvoice | undefined {
     return this.byHash.get(this.byRequest.get(paymentRequest) ?? '');
   }
 
   /** An unpaid invoice is cancelled when it expires. */
-  stateOf({ payment, created, expirySeconds }: Invoice): InvoiceState {
+  stateOf({ payment, created, expirySeconds }: LightningInvoice): InvoiceState {
     if (payment) return 'SETTLED';
     return this.seconds() < created + expirySeconds ? 'OPEN' : 'CANCELED';
   }
 
   /** Takes a payment, also one that is late: whether it may come is the payer's side of the story. */
-  settle({ hash }: Invoice, { msat, at, report }: Omit<Payment, 'settleIndex'>): Invoice {
+  settle({ hash }: LightningInvoice, { msat, at, report }: Omit<LightningPayment, 'settleIndex'>): LightningInvoice {
     const key = hash.toString('hex');
     const known = this.byHash.get(key);
     if (!known || known.payment) throw new Error('only an unpaid invoice can be settled');
@@ -110,11 +110,11 @@ export class LightningNode {
     return invoice;
   }
 
-  added(behind: number): Invoice[] {
+  added(behind: number): LightningInvoice[] {
     return [...this.byHash.values()].slice(behind);
   }
 
-  settledInvoices(behind: number): Invoice[] {
+  settledInvoices(behind: number): LightningInvoice[] {
     return this.settled.slice(behind).flatMap((hash) => {
       const invoice = this.byHash.get(hash);
       return invoice ? Array.from({ length: timesReported(invoice.payment?.report ?? 'never') }, () => invoice) : [];
@@ -132,7 +132,7 @@ export class LightningNode {
     this.watchers.push(watcher);
   }
 
-  private notify(invoice: Invoice): void {
+  private notify(invoice: LightningInvoice): void {
     for (const listener of this.listeners) listener(invoice);
   }
 }

@@ -2,7 +2,7 @@
 import { type Report, reportIn } from '../report.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
 import { paymentHashIn } from './bolt11.ts';
-import type { Invoice, LightningNode } from './node.ts';
+import type { LightningInvoice, LightningNode } from './node.ts';
 
 interface Order {
   readonly invoice: string;
@@ -30,11 +30,11 @@ export function walletRoutes(node: LightningNode): Routes {
 }
 
 /** Pays what an invoice asks for, now. @throws Refusal */
-export function payInvoice(node: LightningNode, invoice: string): Invoice {
+export function payInvoice(node: LightningNode, invoice: string): LightningInvoice {
   return pay(node, { invoice, late: false, msat: undefined, report: reportIn(undefined), settledAt: undefined });
 }
 
-function pay(node: LightningNode, { invoice: text, late, msat, report, settledAt }: Order): Invoice {
+function pay(node: LightningNode, { invoice: text, late, msat, report, settledAt }: Order): LightningInvoice {
   const hash = paymentHashIn(text);
   if (hash === undefined) throw failure('this is not an invoice of this network: it must be for regtest (lnbcrt…)');
   const invoice = node.find(hash);

@@ -1,10 +1,10 @@
 /** What a directive has a vendor of media do before it answers. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Directive, type Fault, readDirective } from '../provider/directive.ts';
-import { FaultCounter, failedOutright, type Refused } from '../provider/faults.ts';
+import { applyFault, FaultCounter, type Refused } from '../provider/faults.ts';
 import type { Call, Refusal } from '../router.ts';
 
-export interface Instructed {
+export interface AppliedDirective {
   readonly directive: Directive;
   readonly fault: Fault | undefined;
 }
@@ -22,12 +22,12 @@ export class Instructions {
    * @returns undefined where the request has come to its end
    * @throws Refusal, MisunderstoodDirective
    */
-  async follow(call: Call, words: string): Promise<Instructed | undefined> {
+  async follow(call: Call, words: string): Promise<AppliedDirective | undefined> {
     const directive = readDirective(words);
     const fault = this.faults.next(directive, this.vendor);
     if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
     const outright = fault === 'error' ? '500' : fault; // an answer in one piece has no middle for an error
-    return failedOutright(outright, call, this.refusalOf) ? undefined : { directive, fault };
+    return applyFault(outright, call, this.refusalOf) ? undefined : { directive, fault };
   }
 }
 
@@ -40,6 +40,6 @@ export function wordsAmong(bytes: Buffer): string {
 }
 
 /** Whether a vendor's rules forbid the content. */
-export function isForbidden({ fault }: Instructed): boolean {
+export function isForbidden({ fault }: AppliedDirective): boolean {
   return fault === 'policy' || fault === 'policy_billed';
 }

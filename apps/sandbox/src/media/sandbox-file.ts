@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Fault } from '../provider/directive.ts';
 import { type Call, Refusal } from '../router.ts';
 
-export interface MadeFile {
+export interface SandboxFile {
   readonly type: string;
   readonly bytes: Buffer;
 }
@@ -18,7 +18,7 @@ const TOO_LARGE_PIECES = 1_024;
 const TOO_LARGE_INLINE_BYTES = 64 * 1024 * 1024;
 
 /** What no player and no viewer is to be given. */
-const MISFITS: Readonly<Record<string, MadeFile>> = {
+const MISFITS: Readonly<Record<string, SandboxFile>> = {
   html: {
     type: 'text/html; charset=utf-8',
     bytes: Buffer.from('<!DOCTYPE html><html><body><script>alert(document.cookie)</script></body></html>'),
@@ -37,7 +37,7 @@ const MISFITS: Readonly<Record<string, MadeFile>> = {
 const OF_THE_WAY: ReadonlySet<Fault | undefined> = new Set(['too_large', 'broken', 'stalled']);
 
 /** Hands a file out at its address. */
-export async function sendFile(call: Call, file: MadeFile, fault: Fault | undefined): Promise<void> {
+export async function sendFile(call: Call, file: SandboxFile, fault: Fault | undefined): Promise<void> {
   if (fault === 'expired') throw new Refusal(404, 'Not Found');
   if (fault === 'astray') throw new Refusal(302, '', { location: WHERE_SECRETS_ARE });
   const { type, bytes } = spoilt(file, OF_THE_WAY.has(fault) ? undefined : fault);
@@ -53,7 +53,7 @@ export async function sendFile(call: Call, file: MadeFile, fault: Fault | undefi
 }
 
 /** A file that is part of an answer. */
-export function spoilt(file: MadeFile, fault: Fault | undefined): MadeFile {
+export function spoilt(file: SandboxFile, fault: Fault | undefined): SandboxFile {
   const [, disguised, name = ''] = /^(disguised_)?(html|svg|exe)$/.exec(fault ?? '') ?? [];
   const misfit = MISFITS[name];
   if (misfit) return disguised ? { ...file, bytes: misfit.bytes } : misfit;

@@ -1,17 +1,17 @@
 /** Sound as it is spoken: sent in pieces, before all of it is there. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
-import type { Instructed } from './instructions.ts';
-import { loseAnswer, type MadeFile, sendFile, spoilt } from './sandbox-file.ts';
+import type { AppliedDirective } from './instructions.ts';
+import { loseAnswer, type SandboxFile, sendFile, spoilt } from './sandbox-file.ts';
 
 const PIECES = 8;
 
 /** Sends it in `chunks` pieces, `chunk_delay` apart. The whole text is billed, however much of it is heard. */
 export async function sendSpoken(
   call: Call,
-  sound: MadeFile,
+  sound: SandboxFile,
   headers: Readonly<Record<string, string | number>>,
-  { directive, fault }: Instructed,
+  { directive, fault }: AppliedDirective,
 ): Promise<void> {
   if (fault === 'lost') return loseAnswer(call);
   if (fault === 'too_large') return sendFile(call, sound, fault);

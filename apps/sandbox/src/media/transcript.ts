@@ -16,14 +16,14 @@ export interface TimedSentence {
   readonly end: number;
 }
 
-export interface Transcript {
+export interface SandboxTranscript {
   readonly text: string;
   readonly words: readonly TimedWord[];
   readonly sentences: readonly TimedSentence[];
 }
 
 /** Each word takes as long as any other. */
-export function transcriptOf(text = TRANSCRIPT, seconds: number): Transcript {
+export function transcriptOf(text = TRANSCRIPT, seconds: number): SandboxTranscript {
   const spoken = text.split(/\s+/).filter((word) => word !== '');
   const each = seconds / Math.max(spoken.length, 1);
   const words = spoken.map((written, i) => ({ written, start: rounded(i * each), end: rounded((i + 1) * each) }));

@@ -2,14 +2,14 @@
 import type { Server } from 'node:http';
 import type { LightningNode } from '../lightning/node.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
-import type { Relay } from './relay.ts';
-import type { Mode, NwcWallet, WalletOptions } from './wallets.ts';
+import type { NostrRelayServer } from './relay.ts';
+import type { NwcWallet, WalletMode, WalletOptions } from './wallets.ts';
 
 export const RELAY_PATH = '/relay';
 const MAX_DELAY_MS = 3_600_000;
 
 interface Loaded {
-  readonly relay: Relay;
+  readonly relay: NostrRelayServer;
   readonly Wallet: typeof NwcWallet;
   readonly modes: Readonly<Record<string, string>>;
 }
@@ -69,7 +69,10 @@ export class NostrWalletConnect {
   }
 
   private async load(): Promise<Loaded> {
-    const [{ Relay }, { MODES, NwcWallet }] = await Promise.all([import('./relay.ts'), import('./wallets.ts')]);
+    const [{ NostrRelayServer: Relay }, { MODES, NwcWallet }] = await Promise.all([
+      import('./relay.ts'),
+      import('./wallets.ts'),
+    ]);
     const passage = (event: { readonly pubkey: string; readonly id: string }) =>
       this.wallets.get(event.pubkey)?.passage(event as never) ?? 'passes';
     return { relay: new Relay({ passage }), Wallet: NwcWallet, modes: MODES };
@@ -87,7 +90,7 @@ async function optionsIn(call: Call, modes: Readonly<Record<string, string>>): P
   if (encryption !== 'nip44_v2' && encryption !== 'nip04') throw failure('"encryption" must be nip44_v2 or nip04');
   const isDelay = Number.isInteger(delay_ms) && Number(delay_ms) >= 0 && Number(delay_ms) <= MAX_DELAY_MS;
   if (!isDelay) throw failure(`"delay_ms" must be a whole number from 0 to ${MAX_DELAY_MS}`);
-  return { mode: mode as Mode, delayMs: Number(delay_ms), encryption };
+  return { mode: mode as WalletMode, delayMs: Number(delay_ms), encryption };
 }
 
 function shown({ id, url, options, payments, asked }: NwcWallet) {

@@ -15,19 +15,19 @@ const MAX_FOUND = 500;
 /** What the relay does with an event that a client has sent. */
 export type Passage = 'passes' | 'is lost with its connection' | 'passes, and its connection is lost';
 
-export interface RelayHooks {
+export interface RelayCallbacks {
   /** Asked for each event of a client, before others get it. */
   passage?(event: Event): Passage;
 }
 
-export class Relay {
+export class NostrRelayServer {
   private readonly server = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES });
   private readonly relay = new NostrRelay(new KeptEvents(), { logger: SILENT });
   private readonly validator = new Validator();
   /** Which filters each client has given, by its names for them. */
   private readonly subscriptions = new Map<WebSocket, Set<string>>();
 
-  constructor(private readonly hooks: RelayHooks = {}) {}
+  constructor(private readonly hooks: RelayCallbacks = {}) {}
 
   /** Takes a connection that asks to become a WebSocket. */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): void {

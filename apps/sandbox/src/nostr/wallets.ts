@@ -5,10 +5,10 @@
 import { NWCWalletService, NWCWalletServiceKeyPair, type NWCWalletServiceRequestHandler } from '@getalby/sdk/nwc';
 import type { Event } from '@nostr-relay/common';
 import { finalizeEvent, generateSecretKey, getPublicKey } from 'nostr-tools/pure';
-import type { Invoice, LightningNode } from '../lightning/node.ts';
+import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
 import { payInvoice } from '../lightning/wallet.ts';
 import { Refusal } from '../router.ts';
-import type { Passage, Relay } from './relay.ts';
+import type { NostrRelayServer, Passage } from './relay.ts';
 
 silenceService();
 
@@ -34,10 +34,10 @@ export const MODES = {
   'no pay_invoice': 'says that it cannot be asked to pay',
 } as const;
 
-export type Mode = keyof typeof MODES;
+export type WalletMode = keyof typeof MODES;
 
 export interface WalletOptions {
-  readonly mode: Mode;
+  readonly mode: WalletMode;
   readonly delayMs: number;
   /** Old wallets say nothing of encryption, and understand NIP-04 alone. */
   readonly encryption: 'nip44_v2' | 'nip04';
@@ -49,8 +49,8 @@ interface Paid {
   readonly preimage: string;
 }
 
-export interface Surroundings {
-  readonly relay: Relay;
+export interface WalletDependencies {
+  readonly relay: NostrRelayServer;
   readonly relayUrl: string;
   readonly node: LightningNode;
 }
@@ -67,10 +67,10 @@ export class NwcWallet {
   private readonly underWay = new Set<string>();
   private requests = 0;
 
-  private readonly surroundings: Surroundings;
+  private readonly surroundings: WalletDependencies;
   options: WalletOptions;
 
-  constructor(surroundings: Surroundings, options: WalletOptions) {
+  constructor(surroundings: WalletDependencies, options: WalletOptions) {
     this.surroundings = surroundings;
     this.options = options;
     const walletSecret = Buffer.from(generateSecretKey()).toString('hex');
@@ -196,7 +196,16 @@ export class NwcWallet {
   }
 }
 
-function transaction({ paymentRequest, memo, hash, preimage, msat, created, expirySeconds, payment }: Invoice) {
+function transaction({
+  paymentRequest,
+  memo,
+  hash,
+  preimage,
+  msat,
+  created,
+  expirySeconds,
+  payment,
+}: LightningInvoice) {
   return {
     ...{ type: 'incoming' as const, state: payment ? ('settled' as const) : ('pending' as const) },
     ...{ invoice: paymentRequest, description: memo, description_hash: '', payment_hash: hash.toString('hex') },

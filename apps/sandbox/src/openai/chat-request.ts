@@ -6,9 +6,9 @@ import type { Tool, Toolbox } from '../provider/tools.ts';
 import { parseObject } from '../router.ts';
 import { refusal } from './errors.ts';
 import { findModel, type OpenAiModel, type OpenAiProvider } from './models.ts';
-import { assertParameters, type Body, given, outputLimit, wrongType, wrongValue } from './parameters.ts';
+import { assertParameters, given, outputLimit, type SandboxBody, wrongType, wrongValue } from './parameters.ts';
 
-export interface ChatRequest extends Question<OpenAiModel> {
+export interface SandboxChatRequest extends Question<OpenAiModel> {
   readonly includeUsage: boolean;
   readonly obfuscate: boolean;
   /** The field that has the model's reasoning. */
@@ -27,10 +27,10 @@ const TOKENS_PER_REQUEST = 3;
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_ATTACHMENT = 85;
 
-export type Part = Readonly<Record<string, unknown>>;
+export type SandboxContentPart = Readonly<Record<string, unknown>>;
 
 /** @throws Refusal in OpenAI's shape */
-export function readChatRequest(text: string, provider: OpenAiProvider): ChatRequest {
+export function readChatRequest(text: string, provider: OpenAiProvider): SandboxChatRequest {
   const body = parseObject(text);
   if (!body) throw refusal(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
   if (body.model === undefined || body.model === '') throw refusal(400, 'you must provide a model parameter');
@@ -45,12 +45,13 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
   const limit = outputLimit(body, model);
   const promptTokens = countPrompt(body, messages);
   if (promptTokens > model.context) throw tooLong(model, promptTokens);
-  const options = body.stream_options as Part | null | undefined;
+  const options = body.stream_options as SandboxContentPart | null | undefined;
   return {
     model,
     stream: body.stream === true,
     includeUsage: options?.include_usage === true,
-    thoughts: (body.reasoning as Part | null | undefined)?.exclude === true ? undefined : provider.thoughts,
+    thoughts:
+      (body.reasoning as SandboxContentPart | null | undefined)?.exclude === true ? undefined : provider.thoughts,
     obfuscate: options?.include_obfuscation !== false,
     logprobs: body.logprobs === true ? Number(body.top_logprobs ?? 0) : undefined,
     n: (body.n as number | null | undefined) ?? 1,
@@ -63,32 +64,37 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
   };
 }
 
-function toolboxOf({ tools, tool_choice, parallel_tool_calls }: Body, messages: readonly Part[]): Toolbox {
-  const declared = toolsIn(tools).map(({ function: named }) => (named ?? {}) as Part);
+function toolboxOf(
+  { tools, tool_choice, parallel_tool_calls }: SandboxBody,
+  messages: readonly SandboxContentPart[],
+): Toolbox {
+  const declared = toolsIn(tools).map(({ function: named }) => (named ?? {}) as SandboxContentPart);
   const offered = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters ?? {} }));
   const parallel = parallel_tool_calls !== false;
   return { tools: offered, choice: toolChoice(tool_choice, offered), parallel, rounds: roundsIn(messages) };
 }
 
 /** @throws Refusal when one is no object */
-export function toolsIn(tools: unknown): readonly Part[] {
+export function toolsIn(tools: unknown): readonly SandboxContentPart[] {
   return ((tools ?? []) as readonly unknown[]).map((tool, at) => {
     if (!isObject(tool)) throw wrongType(`tools[${at}]`, 'an object', tool);
     return tool;
   });
 }
 
-function formatOf({ response_format }: Body, seed: string): Format | undefined {
-  const { type, json_schema } = (response_format ?? {}) as Part;
+function formatOf({ response_format }: SandboxBody, seed: string): Format | undefined {
+  const { type, json_schema } = (response_format ?? {}) as SandboxContentPart;
   if (type === 'json_object') return { schema: ANY_OBJECT, seed };
-  const { schema } = (json_schema ?? {}) as Part;
+  const { schema } = (json_schema ?? {}) as SandboxContentPart;
   return type === 'json_schema' && given(schema) ? { schema, seed } : undefined;
 }
 
 /** @throws Refusal */
-export function assertNoImage(messages: readonly Part[]): void {
+export function assertNoImage(messages: readonly SandboxContentPart[]): void {
   messages.forEach(({ content }, at) => {
-    const part = Array.isArray(content) ? content.findIndex(({ type }: Part) => type === 'image_url') : -1;
+    const part = Array.isArray(content)
+      ? content.findIndex(({ type }: SandboxContentPart) => type === 'image_url')
+      : -1;
     if (part < 0) return;
     const message = 'Invalid content type. image_url is only supported by certain models.';
     throw refusal(400, message, `messages.[${at}].content.[${part}].type`);
@@ -96,7 +102,7 @@ export function assertNoImage(messages: readonly Part[]): void {
 }
 
 /** How often tools were called and answered since the user last spoke. */
-export function roundsIn(messages: readonly Part[]): number {
+export function roundsIn(messages: readonly SandboxContentPart[]): number {
   const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);
   return since.at(-1)?.role === 'tool' ? since.filter(({ role }) => role === 'assistant').length : 0;
 }
@@ -111,17 +117,17 @@ export function toolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['ch
     );
   }
   if (choice === 'auto' || choice === 'none' || choice === 'required') return choice;
-  const name = ((choice as Part).function as Part | undefined)?.name;
+  const name = ((choice as SandboxContentPart).function as SandboxContentPart | undefined)?.name;
   const tool = tools.find((each) => each.name === name);
   if (tool) return { name: tool.name };
   throw refusal(400, `Tool choice '${name}' not found in 'tools' parameter.`, 'tool_choice');
 }
 
-function readMessages({ messages }: Body): readonly Part[] {
+function readMessages({ messages }: SandboxBody): readonly SandboxContentPart[] {
   if (messages === undefined || messages === null) {
     throw refusal(400, "Missing required parameter: 'messages'.", 'messages', 'missing_required_parameter');
   }
-  const list = messages as readonly Part[];
+  const list = messages as readonly SandboxContentPart[];
   if (list.length === 0) {
     const message =
       "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.";
@@ -156,12 +162,15 @@ function assertMessage(message: unknown, index: number): void {
   });
 }
 
-export function isObject(value: unknown): value is Part {
+export function isObject(value: unknown): value is SandboxContentPart {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Input tokens as the sandbox counts them: texts, names, tool calls, tools and schemas, and a little per message. */
-export function countPrompt({ tools, functions, response_format }: Body, messages: readonly Part[]): number {
+export function countPrompt(
+  { tools, functions, response_format }: SandboxBody,
+  messages: readonly SandboxContentPart[],
+): number {
   let tokens = TOKENS_PER_REQUEST;
   for (const { content, name, tool_calls } of messages) {
     tokens += TOKENS_PER_MESSAGE;
@@ -174,7 +183,7 @@ export function countPrompt({ tools, functions, response_format }: Body, message
   return tokens;
 }
 
-function countPart({ type, text, refusal: refused }: Part): number {
+function countPart({ type, text, refusal: refused }: SandboxContentPart): number {
   if (type === 'text') return countTokens(text as string);
   if (type === 'refusal') return countTokens(String(refused));
   return TOKENS_PER_ATTACHMENT;
@@ -182,7 +191,7 @@ function countPart({ type, text, refusal: refused }: Part): number {
 
 export function textOf(content: unknown): string {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
-  return content.flatMap(({ type, text }: Part) => (type === 'text' ? [text] : [])).join('\n');
+  return content.flatMap(({ type, text }: SandboxContentPart) => (type === 'text' ? [text] : [])).join('\n');
 }
 
 function tooLong({ context }: OpenAiModel, tokens: number) {

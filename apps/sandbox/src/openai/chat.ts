@@ -1,5 +1,5 @@
 /** `POST /openai/v1/chat/completions`, and the same of vendors that copy it: read, judge, compose, deliver, bill. */
-import type { Bill } from '../bill.ts';
+import type { SandboxBill } from '../bill.ts';
 import { serve } from '../provider/serve.ts';
 import type { Call, Routes } from '../router.ts';
 import { readChatRequest } from './chat-request.ts';
@@ -9,7 +9,7 @@ import { answerId, identityHeaders } from './identity.ts';
 import type { OpenAiProvider } from './models.ts';
 import { eventsOf } from './stream.ts';
 
-export function chatRoutes(provider: OpenAiProvider, bill: Bill): Routes {
+export function chatRoutes(provider: OpenAiProvider, bill: SandboxBill): Routes {
   const handle = serve(provider.name, bill, {
     refusalAsTold,
     misunderstood: (message) => refusal(400, message, 'messages', 'sandbox_directive'),

@@ -1,8 +1,8 @@
 /** OpenAI's answer in one piece. */
 
 import type { Fault } from '../provider/directive.ts';
-import type { Answer } from '../provider/model-output.ts';
-import type { ChatRequest } from './chat-request.ts';
+import type { SandboxModelOutput } from '../provider/model-output.ts';
+import type { SandboxChatRequest } from './chat-request.ts';
 import { answerId, callId, finishReason } from './identity.ts';
 import { chatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
@@ -10,8 +10,8 @@ import { thoughtsOf } from './reasoning.ts';
 import { usageOf } from './usage.ts';
 
 export function completion(
-  answer: Answer<OpenAiModel>,
-  { thoughts, logprobs: top }: ChatRequest,
+  answer: SandboxModelOutput<OpenAiModel>,
+  { thoughts, logprobs: top }: SandboxChatRequest,
   fault: Fault | undefined,
 ) {
   const { created, model, n } = answer;
@@ -35,7 +35,7 @@ export function completion(
   };
 }
 
-function message(answer: Answer, index: number) {
+function message(answer: SandboxModelOutput, index: number) {
   const { text, tool, calls } = answer;
   const rest = { refusal: null, annotations: [] };
   if (tool === undefined) return { role: 'assistant', content: text, ...rest };

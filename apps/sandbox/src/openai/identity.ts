@@ -1,7 +1,7 @@
-import type { Answer } from '../provider/model-output.ts';
+import type { SandboxModelOutput } from '../provider/model-output.ts';
 
 /** Headers that OpenAI's answers carry. */
-export function identityHeaders(answer: Answer): Readonly<Record<string, string>> {
+export function identityHeaders(answer: SandboxModelOutput): Readonly<Record<string, string>> {
   return {
     'x-request-id': requestId(answer),
     'openai-model': answer.model.snapshot,
@@ -10,19 +10,19 @@ export function identityHeaders(answer: Answer): Readonly<Record<string, string>
 }
 
 /** All that is known of an answer to who cannot read it. */
-export function requestId({ serial }: Answer): string {
+export function requestId({ serial }: SandboxModelOutput): string {
   return `req_${serial}`;
 }
 
-export function answerId({ serial }: Answer): string {
+export function answerId({ serial }: SandboxModelOutput): string {
   return `chatcmpl-${serial}`;
 }
 
 /** The id of a tool call in a choice. */
-export function callId({ serial }: Answer, choice: number, call: number): string {
+export function callId({ serial }: SandboxModelOutput, choice: number, call: number): string {
   return `call_${serial}${choice}${call}`;
 }
 
-export function finishReason({ finish }: Answer): string {
+export function finishReason({ finish }: SandboxModelOutput): string {
   return { end: 'stop', length: 'length', tool: 'tool_calls' }[finish];
 }

@@ -1,4 +1,4 @@
-import type { Answer } from '../provider/model-output.ts';
+import type { SandboxModelOutput } from '../provider/model-output.ts';
 import { tokenStarts } from '../provider/tokens.ts';
 
 /** Each token is taken as all but sure; its alternatives are made up. */
@@ -16,6 +16,6 @@ export function logprobsOf(text: string, top: number | undefined): readonly obje
 }
 
 /** As a choice of a chat has them: of words only. */
-export function chatLogprobs({ tool }: Answer, text: string, top: number | undefined) {
+export function chatLogprobs({ tool }: SandboxModelOutput, text: string, top: number | undefined) {
   return top === undefined || tool !== undefined ? null : { content: logprobsOf(text, top), refusal: null };
 }

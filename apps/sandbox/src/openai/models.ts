@@ -1,10 +1,10 @@
 /** The providers that speak OpenAI's chat completions, and their models: independent of the product's catalogue. */
-import { type Model, offered } from '../provider/model.ts';
+import { offered, type SandboxModel } from '../provider/model.ts';
 import type { Call, Routes } from '../router.ts';
 import { assertKey, refusal } from './errors.ts';
-import { DEEPINFRA, GROQ, type Offer, type Offers, OPENAI, OPENROUTER, TINFOIL } from './offers.ts';
+import { DEEPINFRA, GROQ, type ModelOffer, type Offers, OPENAI, OPENROUTER, TINFOIL } from './offers.ts';
 
-export interface OpenAiModel extends Model, Omit<Offer, 'usd'> {}
+export interface OpenAiModel extends SandboxModel, Omit<ModelOffer, 'usd'> {}
 
 export interface OpenAiProvider {
   readonly name: string;
@@ -43,7 +43,7 @@ interface Habits {
 }
 
 function provider(name: string, offers: Offers, { more = [], lacks = [], thoughts }: Habits = {}): OpenAiProvider {
-  return { name, models: offered<Offer>(offers), more: new Set(more), lacks: new Set(lacks), thoughts };
+  return { name, models: offered<ModelOffer>(offers), more: new Set(more), lacks: new Set(lacks), thoughts };
 }
 
 /** 2024-07-18: the list wants a date, and nothing depends on it. */

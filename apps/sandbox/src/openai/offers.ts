@@ -1,7 +1,7 @@
 /** What the simulated providers that speak OpenAI's chat completions sell, each with its own prices. */
 import type { PriceInUsd } from '../provider/model.ts';
 
-export interface Offer {
+export interface ModelOffer {
   /** What the answer calls the model: OpenAI answers an alias with the name of its dated snapshot. */
   readonly snapshot: string;
   readonly context: number;
@@ -16,14 +16,14 @@ export interface Offer {
   readonly usd: PriceInUsd;
 }
 
-export type Offers = Readonly<Record<string, Offer>>;
+export type Offers = Readonly<Record<string, ModelOffer>>;
 
 /** A model whose answers are called as it is itself: its limits in tokens, and USD for a million tokens of input, cached input and output. */
 function plain(
   snapshot: string,
   [context, maxOutput]: readonly [number, number],
   [input, cachedInput, output]: readonly [string, string, string],
-  more: Partial<Pick<Offer, 'reasons' | 'responsesOnly' | 'textOnly'>> & { readonly request?: string } = {},
+  more: Partial<Pick<ModelOffer, 'reasons' | 'responsesOnly' | 'textOnly'>> & { readonly request?: string } = {},
 ): Offers {
   const { reasons = false, responsesOnly = false, textOnly = false, request = '0' } = more;
   const usd = { input, cachedInput, output, request };

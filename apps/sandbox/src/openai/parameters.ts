@@ -3,10 +3,10 @@
 import { refusal } from './errors.ts';
 import type { OpenAiModel, OpenAiProvider } from './models.ts';
 
-export type Body = Readonly<Record<string, unknown>>;
-export type Check = (value: unknown, name: string) => void;
+export type SandboxBody = Readonly<Record<string, unknown>>;
+export type ParameterCheck = (value: unknown, name: string) => void;
 
-const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
+const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterCheck>([
   ['model', text],
   ['messages', array],
   ['stream', boolean],
@@ -49,7 +49,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
 const SAMPLING = ['stop', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty'];
 
 /** @throws Refusal */
-export function assertParameters(body: Body, { more, lacks }: OpenAiProvider): void {
+export function assertParameters(body: SandboxBody, { more, lacks }: OpenAiProvider): void {
   for (const name in body) {
     if (more.has(name)) {
       if (name === 'reasoning') assertReasoning(body[name]);
@@ -69,7 +69,7 @@ export function assertParameters(body: Body, { more, lacks }: OpenAiProvider): v
  * The most tokens that a choice may have.
  * @throws Refusal
  */
-export function outputLimit(body: Body, model: OpenAiModel): number {
+export function outputLimit(body: SandboxBody, model: OpenAiModel): number {
   const { max_tokens, max_completion_tokens, reasoning_effort } = body;
   if (model.reasons) assertNoSampling(body);
   if (model.reasons && given(max_tokens)) {
@@ -94,7 +94,7 @@ export function outputLimit(body: Body, model: OpenAiModel): number {
 }
 
 /** What a model that reasons does not let the caller decide. */
-export function assertNoSampling(body: Body): void {
+export function assertNoSampling(body: SandboxBody): void {
   for (const name of ['temperature', 'top_p']) {
     const value = body[name];
     if (!given(value) || value === 1) continue;
@@ -128,7 +128,7 @@ export function assertEffort(effort: unknown, model: OpenAiModel, param = 'reaso
 function assertReasoning(value: unknown): void {
   if (!given(value)) return;
   object(value, 'reasoning');
-  const { effort, max_tokens, enabled, exclude } = value as Body;
+  const { effort, max_tokens, enabled, exclude } = value as SandboxBody;
   if (given(effort) && given(max_tokens)) {
     throw refusal(400, 'Only one of "reasoning.effort" and "reasoning.max_tokens" can be specified', 'reasoning');
   }
@@ -193,20 +193,20 @@ function stop(value: unknown, name: string): void {
   }
 }
 
-export function oneOf(...choices: readonly string[]): Check {
+export function oneOf(...choices: readonly string[]): ParameterCheck {
   return (value, name) => {
     if (!choices.includes(value as string)) throw wrongValue(name, value, choices);
   };
 }
 
-export function integer(least = Number.MIN_SAFE_INTEGER, most = Number.MAX_SAFE_INTEGER): Check {
+export function integer(least = Number.MIN_SAFE_INTEGER, most = Number.MAX_SAFE_INTEGER): ParameterCheck {
   return (value, name) => {
     if (!Number.isInteger(value)) throw wrongType(name, 'an integer', value);
     within(value as number, name, [least, most], 'integer');
   };
 }
 
-export function decimal(least: number, most: number): Check {
+export function decimal(least: number, most: number): ParameterCheck {
   return (value, name) => {
     if (typeof value !== 'number') throw wrongType(name, 'a decimal', value);
     within(value, name, [least, most], 'decimal');

@@ -2,8 +2,8 @@
 
 import type { Events } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
-import type { Answer } from '../provider/model-output.ts';
-import type { ChatRequest } from './chat-request.ts';
+import type { SandboxModelOutput } from '../provider/model-output.ts';
+import type { SandboxChatRequest } from './chat-request.ts';
 import { answerId, callId, finishReason } from './identity.ts';
 import { chatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
@@ -16,8 +16,8 @@ const DONE = 'data: [DONE]\n\n';
 const ERROR = { message: 'The server had an error while processing your request.', type: 'server_error' };
 
 export function eventsOf(
-  answer: Answer<OpenAiModel>,
-  { includeUsage, obfuscate, thoughts, logprobs }: ChatRequest,
+  answer: SandboxModelOutput<OpenAiModel>,
+  { includeUsage, obfuscate, thoughts, logprobs }: SandboxChatRequest,
   fault: Fault | undefined,
 ): Events {
   const { created, model, n, pieces, tool } = answer;
@@ -68,13 +68,13 @@ export function eventsOf(
   };
 }
 
-function firstDelta(answer: Answer, choice: number): string {
+function firstDelta(answer: SandboxModelOutput, choice: number): string {
   if (answer.tool === undefined) return '{"role":"assistant","content":"","refusal":null}';
   return JSON.stringify({ role: 'assistant', content: null, tool_calls: [begun(answer, choice, 0)], refusal: null });
 }
 
 /** A call without its arguments; those of the first one come with the first delta. */
-function begun(answer: Answer, choice: number, call: number) {
+function begun(answer: SandboxModelOutput, choice: number, call: number) {
   const { tool: name } = answer;
   return { index: call, id: callId(answer, choice, call), type: 'function', function: { name, arguments: '' } };
 }

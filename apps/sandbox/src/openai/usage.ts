@@ -1,8 +1,8 @@
 import type { Fault } from '../provider/directive.ts';
-import type { Answer } from '../provider/model-output.ts';
+import type { SandboxModelOutput } from '../provider/model-output.ts';
 
 /** Usage as OpenAI reports it: cached tokens are part of the prompt's, reasoning tokens of the completion's. */
-export function usageOf({ n, input, cached, reasoning, visible }: Answer, fault: Fault | undefined) {
+export function usageOf({ n, input, cached, reasoning, visible }: SandboxModelOutput, fault: Fault | undefined) {
   return fault === 'zero' ? usage(0, 0, 0, 0) : usage(input, n * (reasoning + visible), cached, n * reasoning);
 }
 

@@ -5,7 +5,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Invoice, LightningNode } from '../lightning/node.ts';
+import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
 import type { Report } from '../report.ts';
 import { type Call, type Handler, parseObject, Refusal, type Routes } from '../router.ts';
 
@@ -71,13 +71,13 @@ export class PhoenixdPeer {
     call.json(200, { amountSat: Number(amountSat), paymentHash, serialized: invoice.paymentRequest });
   }
 
-  private find(hash: string): Invoice {
+  private find(hash: string): LightningInvoice {
     const invoice = this.externalIds.has(hash) ? this.node.find(hash) : undefined;
     if (!invoice) throw plain(404, 'Not found');
     return invoice;
   }
 
-  private printed(invoice: Invoice): object {
+  private printed(invoice: LightningInvoice): object {
     const { hash, preimage, memo, paymentRequest, msat, payment, created, expirySeconds } = invoice;
     const paymentHash = hash.toString('hex');
     const fee = this.fees.get(paymentHash) ?? 0n;
@@ -97,7 +97,7 @@ export class PhoenixdPeer {
     };
   }
 
-  private async settled(invoice: Invoice): Promise<void> {
+  private async settled(invoice: LightningInvoice): Promise<void> {
     const hash = invoice.hash.toString('hex');
     if (!this.externalIds.has(hash) || !invoice.payment) return;
     this.fees.set(hash, this.configuration.liquidityFeeSat);
@@ -107,7 +107,7 @@ export class PhoenixdPeer {
     for (let times = report === 'twice' ? 2 : 1; times > 0; times--) await this.tell(invoice, report);
   }
 
-  private async tell({ hash, payment }: Invoice, report: Report): Promise<void> {
+  private async tell({ hash, payment }: LightningInvoice, report: Report): Promise<void> {
     const { webhook, webhookSecret } = this.configuration;
     if (webhook === undefined) return;
     const paymentHash = hash.toString('hex');

@@ -1,7 +1,7 @@
 import { parseUsd } from '#kernel';
-import { type Bill, NO_TOKENS } from '../bill.ts';
+import { NO_TOKENS, type SandboxBill } from '../bill.ts';
 import type { Fault } from './directive.ts';
-import type { Answer } from './model-output.ts';
+import type { SandboxModelOutput } from './model-output.ts';
 
 /** The price of a search, of Anthropic as of OpenAI: 10 USD for 1,000. */
 const OWN_SEARCH = { input: 0n, cachedInput: 0n, output: 0n, request: parseUsd('0.01') as bigint };
@@ -13,14 +13,14 @@ const IN_USAGE = new Set(['anthropic']);
 interface Delivered {
   /** What the provider calls it. */
   readonly id: string;
-  readonly answer: Answer;
+  readonly answer: SandboxModelOutput;
   /** How many visible tokens were delivered, of all choices together. */
   readonly visible: number;
   readonly fault: Fault | undefined;
 }
 
 /** Puts a delivered answer on the bill of a provider. */
-export function charge(bill: Bill, provider: string, { id, answer, visible, fault }: Delivered): void {
+export function charge(bill: SandboxBill, provider: string, { id, answer, visible, fault }: Delivered): void {
   const { model, n, input, cached, reasoning, searches } = answer;
   const tokens = { input: input - cached, cached_input: cached, output: n * reasoning + visible };
   bill.charge(id, model, fault === 'zero' ? NO_TOKENS : tokens, fault);

@@ -21,7 +21,7 @@ export interface Events {
   readonly error: string;
 }
 
-export interface Delivery {
+export interface ResponseDelivery {
   readonly headers: Headers;
   readonly fault: Fault | undefined;
   /** It stops generating, and billing, when the client has gone. */
@@ -29,24 +29,24 @@ export interface Delivery {
   /** Puts so many visible tokens on the bill. */
   charge(visible: number): void;
   /** What so many visible tokens are reported as. */
-  usage(visible: number): Usage;
+  usage(visible: number): SandboxUsage;
 }
 
-export interface Usage {
+export interface SandboxUsage {
   readonly prompt: number;
   readonly completion: number;
 }
 
 /** Hands answers over: as they are, or encrypted. */
 export interface Outlet {
-  whole(call: Call, json: string, visible: number, delivery: Delivery): void | Promise<void>;
-  stream(call: Call, events: Events, chunkDelay: number, delivery: Delivery): Promise<void>;
+  whole(call: Call, json: string, visible: number, delivery: ResponseDelivery): void | Promise<void>;
+  stream(call: Call, events: Events, chunkDelay: number, delivery: ResponseDelivery): Promise<void>;
 }
 
 export const PLAIN: Outlet = { whole: deliverWhole, stream: deliverStream };
 
 /** Sends an answer in one piece. */
-function deliverWhole(call: Call, json: string, visible: number, { headers, fault, charge }: Delivery): void {
+function deliverWhole(call: Call, json: string, visible: number, { headers, fault, charge }: ResponseDelivery): void {
   if (fault === 'malformed') {
     call.send(200, firstHalf(json), headers);
   } else if (fault === 'cut') {
@@ -68,7 +68,7 @@ async function deliverStream(
   { request, response }: Call,
   { opening, content, closing, broken, error }: Events,
   chunkDelay: number,
-  { headers, fault, stops, charge }: Delivery,
+  { headers, fault, stops, charge }: ResponseDelivery,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...headers });
   if (fault === 'malformed') return void response.end(opening + broken);

@@ -32,7 +32,7 @@ export type Refused = '400' | '429' | '500' | 'overloaded';
  * @returns whether the request has come to its end
  * @throws Refusal
  */
-export function failedOutright(
+export function applyFault(
   fault: Fault | undefined,
   { request }: Call,
   refusalOf: (refused: Refused) => Refusal,

@@ -1,13 +1,13 @@
 /** The answer to a chat request: generated words or a tool call, cut at the limit, and the tokens that belong to them. */
 import { randomBytes } from 'node:crypto';
 import { type Directive, type Fault, visibleTokens } from './directive.ts';
-import type { Model } from './model.ts';
+import type { SandboxModel } from './model.ts';
 import { chanceOf, sampleOf } from './schemas.ts';
 import { tokenStarts, wordsOf } from './tokens.ts';
 import { argumentsFor, chosenTool, type Toolbox } from './tools.ts';
 
 /** What a provider understood of a request. */
-export interface Asked<M extends Model = Model> {
+export interface SandboxModelRequest<M extends SandboxModel = SandboxModel> {
   readonly model: M;
   /** How many answers. */
   readonly n: number;
@@ -34,7 +34,7 @@ export const ANY_OBJECT = {
   required: ['answer'],
 };
 
-export interface Answer<M extends Model = Model> {
+export interface SandboxModelOutput<M extends SandboxModel = SandboxModel> {
   /** Unique, without the prefix that each provider has. */
   readonly serial: string;
   readonly created: number;
@@ -80,7 +80,11 @@ const RUN = randomBytes(10).toString('hex');
 let answers = 0;
 
 /** @throws MisunderstoodDirective when it wants a tool that was not offered */
-export function compose<M extends Model>(request: Asked<M>, directive: Directive, fault: Fault | undefined): Answer<M> {
+export function compose<M extends SandboxModel>(
+  request: SandboxModelRequest<M>,
+  directive: Directive,
+  fault: Fault | undefined,
+): SandboxModelOutput<M> {
   const chosen = chosenTool(request.toolbox, directive.tool, directive.toolTimes);
   const tool = chosen?.ownUses === undefined ? chosen : undefined;
   const searches =

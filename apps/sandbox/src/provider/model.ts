@@ -4,15 +4,15 @@ import { parseUsd } from '#kernel';
 /** USD for a million tokens by class, and USD for each request. */
 export type PriceInUsd = Readonly<Record<'input' | 'cachedInput' | 'output' | 'request', string>>;
 /** Pico-USD per token, and per request. */
-export type Price = Readonly<Record<keyof PriceInUsd, bigint>>;
+export type SandboxPrice = Readonly<Record<keyof PriceInUsd, bigint>>;
 
-export interface Model {
+export interface SandboxModel {
   readonly id: string;
   /** What the answer calls the model. */
   readonly snapshot: string;
   readonly context: number;
   readonly maxOutput: number;
-  readonly price: Price;
+  readonly price: SandboxPrice;
 }
 
 const TOKENS_PER_PRICE = 1_000_000n;
@@ -20,13 +20,13 @@ const TOKENS_PER_PRICE = 1_000_000n;
 /** The models of a provider by their ids. */
 export function offered<Offer>(
   offers: Readonly<Record<string, Offer & { readonly usd: PriceInUsd }>>,
-): ReadonlyMap<string, Omit<Offer, 'usd'> & { readonly id: string; readonly price: Price }> {
+): ReadonlyMap<string, Omit<Offer, 'usd'> & { readonly id: string; readonly price: SandboxPrice }> {
   return new Map(
     Object.entries(offers).map(([id, { usd, ...offer }]) => [id, { ...offer, id, price: priceFrom(usd) }]),
   );
 }
 
-function priceFrom({ input, cachedInput, output, request }: PriceInUsd): Price {
+function priceFrom({ input, cachedInput, output, request }: PriceInUsd): SandboxPrice {
   return {
     input: perToken(input),
     cachedInput: perToken(cachedInput),

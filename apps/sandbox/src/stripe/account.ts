@@ -32,7 +32,7 @@ export interface Options {
 
 type Act = (session: StripeObject, options: Options) => readonly StripeObject[];
 
-export class StripeAccount {
+export class FakeStripeAccount {
   private readonly objects = new Map<string, StripeObject>();
 
   constructor(private readonly now: () => number = Date.now) {}

@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import { reportIn } from '../report.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
-import { type Options, StripeAccount, type StripeObject } from './account.ts';
+import { FakeStripeAccount, type Options, type StripeObject } from './account.ts';
 import { listIn, paramsIn, refusal, textIn } from './form.ts';
-import { WebHooks } from './webhooks.ts';
+import { StripeWebhooks } from './webhooks.ts';
 
 const PAGES = '/stripe/pay';
 const DEFAULT_LIMIT = 10;
@@ -21,13 +21,13 @@ interface Answered {
 }
 
 export class StripeServer {
-  private readonly account: StripeAccount;
-  private readonly hooks = new WebHooks();
+  private readonly account: FakeStripeAccount;
+  private readonly hooks = new StripeWebhooks();
   /** Answers by `Idempotency-Key`. */
   private readonly answered = new Map<string, Answered>();
 
   constructor(now?: () => number) {
-    this.account = new StripeAccount(now);
+    this.account = new FakeStripeAccount(now);
   }
 
   routes(): Routes {

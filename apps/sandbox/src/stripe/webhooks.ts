@@ -16,7 +16,7 @@ interface Endpoint {
   readonly secret: string;
 }
 
-export class WebHooks {
+export class StripeWebhooks {
   private readonly endpoints: Endpoint[] = [];
   /** What comes in the wrong order waits for what happens next. */
   private held: readonly StripeObject[] = [];

@@ -10,10 +10,10 @@ import {
   UnknownEventError,
   UnknownOutcomeError,
 } from '#kernel';
-import { VirtualTime } from '../../../testing/src/fake-clock.ts';
+import { FakeClock } from '../../../testing/src/fake-clock.ts';
 import { replacePauses } from '../../../testing/src/replace-delays.ts';
 
-const time = new VirtualTime('2026-11-22T12:00:00.000Z');
+const time = new FakeClock('2026-11-22T12:00:00.000Z');
 afterAll(replacePauses(time.delay));
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;

@@ -21,7 +21,7 @@ import { readPayments } from '#catalogue';
 import { type PaymentAdjustment, type TopupEvent, topupDecider } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, Rejection, START_POSITION } from '#kernel';
-import { BY_A_TEST, issuedInvoice } from '#testing';
+import { issuedInvoice, TEST_CAUSE } from '#testing';
 import { encodeInvoice, type InvoiceTerms } from '../../../../apps/sandbox/src/lightning/bolt11.ts';
 
 const NOW = '2026-11-20T12:00:00.000Z';
@@ -96,7 +96,7 @@ function request(backends: readonly PaymentBackend[] = [node]) {
     new StandingClock(),
   );
   return handler.execute(
-    new CreateTopup('account', { method: 'btc-lightning', requested: { amount: '1', currency: 'USD' } }, BY_A_TEST),
+    new CreateTopup('account', { method: 'btc-lightning', requested: { amount: '1', currency: 'USD' } }, TEST_CAUSE),
   );
 }
 

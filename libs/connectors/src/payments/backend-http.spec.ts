@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PaymentBackend } from '#application';
 import { ClnBackend, LndBackend, MoneroBackend, PhoenixdBackend } from '#connectors';
-import { type Answering, AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
+import { json, type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { BackendHttp } from './backend-http.ts';
 
 const HASH = 'fb'.repeat(32);
@@ -14,8 +14,8 @@ beforeEach(() => {
 });
 afterEach(() => opened.disposeAsync());
 
-async function start(answer: Answering): Promise<string> {
-  const server = new AnsweringServer();
+async function start(answer: StubHandler): Promise<string> {
+  const server = new StubServer();
   opened.defer(() => server.close());
   server.answer = answer;
   return server.listen();
@@ -31,7 +31,7 @@ describe('an answer', () => {
     return http;
   }
 
-  test.each<[string, Answering]>([
+  test.each<[string, StubHandler]>([
     ['does not come', () => {}],
     ['stops', (response) => void response.write('{')],
     [
@@ -47,7 +47,7 @@ describe('an answer', () => {
   });
 
   test('without an end is not read to it', async () => {
-    const answer: Answering = (response) => {
+    const answer: StubHandler = (response) => {
       const more = () => {
         while (response.write('x'.repeat(1_000_000)));
       };
@@ -97,7 +97,7 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
       ),
     );
 
-  test.each<[string, string, Answering]>([
+  test.each<[string, string, StubHandler]>([
     [
       'refuses',
       'upstream_error',

@@ -5,13 +5,13 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { SpeechCall, TranscriptionCall } from '#application';
-import { AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
+import { json, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../http/provider-http.ts';
 import { deepgram } from './deepgram/index.ts';
 import { elevenLabs } from './elevenlabs/index.ts';
 import { openAi } from './openai/index.ts';
 
-const server = new AnsweringServer();
+const server = new StubServer();
 let http: ProviderHttp;
 let directory: string;
 let file: TranscriptionCall['file'];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { GeneratedImages, ImageCall, UpstreamError } from '#application';
 import { PIXEL } from '#testing';
-import { type Answering, AnsweringServer, json } from '../../../testing/src/servers/stub-server.ts';
+import { json, type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../http/provider-http.ts';
 import { fal } from './fal/index.ts';
 import { google } from './google/index.ts';
@@ -9,7 +9,7 @@ import { openAi } from './openai/index.ts';
 
 type Make = (call: ImageCall) => Promise<GeneratedImages>;
 
-const server = new AnsweringServer();
+const server = new StubServer();
 let http: ProviderHttp;
 let url: string;
 let makers: Readonly<Record<'openai' | 'fal' | 'google', Make>>;
@@ -35,7 +35,7 @@ const call = (more: Partial<ImageCall> = {}): ImageCall => ({
   ...more,
 });
 
-async function failureOf(vendor: keyof typeof makers, answer: Answering): Promise<UpstreamError> {
+async function failureOf(vendor: keyof typeof makers, answer: StubHandler): Promise<UpstreamError> {
   server.answer = answer;
   return makers[vendor](call()).then(
     () => {
@@ -78,7 +78,7 @@ describe('what a vendor refuses means the same, however it is said', () => {
   });
 
   test.each(['openai', 'fal', 'google'] as const)('%s: an answer that is lost may be invoiced', async (vendor) => {
-    const lost: Answering = (_, request) => void request.socket.destroy();
+    const lost: StubHandler = (_, request) => void request.socket.destroy();
     expect(await failureOf(vendor, lost)).toMatchObject({ code: 'upstream_unavailable', delivered: '' });
     expect(await failureOf(vendor, json('{"broken'))).toMatchObject({ code: 'upstream_error', delivered: '' });
   });
@@ -132,7 +132,7 @@ describe("OpenAI's images", () => {
 
 describe("fal's images", () => {
   const queue =
-    (result: Answering): Answering =>
+    (result: StubHandler): StubHandler =>
     (response, request, body) => {
       const at = `${url}/maker/model/requests/r1`;
       const told = { request_id: 'r1', status_url: `${at}/status`, response_url: at, cancel_url: `${at}/cancel` };

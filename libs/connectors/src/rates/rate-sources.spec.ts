@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
 import { coinbase, coinGecko, kraken } from '#connectors';
 import { formatUsd } from '#kernel';
-import { type Answering, AnsweringServer } from '../../../testing/src/servers/stub-server.ts';
+import { type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import type { RateSource } from './rate-sources.ts';
 
 const NOON = Date.parse('2026-11-20T12:00:00.000Z');
 const NAMES = { kraken: ['XBTUSD', 'XXBTZUSD'], coinbase: 'BTC-USD', coingecko: 'bitcoin' } as const;
 
-const server = new AnsweringServer();
+const server = new StubServer();
 /** Finds every host here. */
 const dispatcher = new Agent({
   maxResponseSize: 65_536,
@@ -26,12 +26,12 @@ afterAll(async () => {
 });
 
 const json =
-  (body: unknown, status = 200, headers = {}): Answering =>
+  (body: unknown, status = 200, headers = {}): StubHandler =>
   (response) =>
     void response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
 
 /** Asks a source that answers so. Prices are as they stand in JSON: with quotes, or as numbers. */
-async function price(source: RateSource, answers: Answering, timeoutMs = 3_000): Promise<readonly [string, string]> {
+async function price(source: RateSource, answers: StubHandler, timeoutMs = 3_000): Promise<readonly [string, string]> {
   server.answer = answers;
   const { price: each, at } = await source.price(NAMES, { now: NOON, timeoutMs, dispatcher });
   return [formatUsd(each), new Date(at).toISOString()];
@@ -44,7 +44,7 @@ const spot = (amount: string, base = 'BTC', currency = 'USD') =>
 const simple = (usd: string, seconds: string = String(NOON / 1000 - 30)) =>
   json(`{"bitcoin":{"usd":${usd},"last_updated_at":${seconds}}}`);
 
-const SOURCES: readonly (readonly [string, () => RateSource, (price: string) => Answering])[] = [
+const SOURCES: readonly (readonly [string, () => RateSource, (price: string) => StubHandler])[] = [
   ['kraken', () => kraken(url), ticker],
   ['coinbase', () => coinbase(url), spot],
   ['coingecko', () => coinGecko(url), simple],
@@ -100,7 +100,7 @@ describe.each(SOURCES)('%s', (_, source, saying) => {
     await expect(price(source(), saying(said))).rejects.toThrow();
   });
 
-  test.each<[string, Answering]>([
+  test.each<[string, StubHandler]>([
     ['answers with an error', json('', 503)],
     ['sends a price elsewhere', json('', 302, { location: '/' })],
     ['is rate limited', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
@@ -181,7 +181,7 @@ describe('coingecko', () => {
   });
 });
 
-test.each<[string, Answering]>([
+test.each<[string, StubHandler]>([
   ['does not answer', () => {}],
   [
     'answers for ever',

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { EventStoreDbEventStore } from '#eventstore';
-import { EventStoreDbDouble, eventStoreContract, type Opened } from '#testing';
+import { EventStoreDbDouble, eventStoreContract, type OpenedStore } from '#testing';
 
-function open(connectionString: string, stop: () => void): Opened {
+function open(connectionString: string, stop: () => void): OpenedStore {
   const prefix = `account-${randomUUID()}-`;
   const another = () => new EventStoreDbEventStore({ connectionString, streamPrefixes: ['none-', prefix] });
   const store = another();

@@ -15,7 +15,7 @@ export interface Proposed {
   readonly metadata: Uint8Array;
 }
 
-export interface Entry extends Proposed {
+export interface StoredLogEntry extends Proposed {
   readonly stream: string;
   readonly revision: number;
   /** Where the entry begins. It is its own commit, so this is its commit and its prepare position. */
@@ -39,12 +39,12 @@ export interface LogStorage {
 }
 
 /** A place between entries: behind every entry whose position is at or before it. */
-export interface Place {
+export interface LogPosition {
   readonly commit: bigint;
   readonly prepare: bigint;
 }
 
-export const BEFORE_ALL: Place = { commit: -1n, prepare: -1n };
+export const BEFORE_ALL: LogPosition = { commit: -1n, prepare: -1n };
 
 export type Appended =
   | { readonly kind: 'stored'; readonly revision: number; readonly position: bigint }
@@ -53,8 +53,8 @@ export type Appended =
 
 /** The log of an EventStoreDB node, with the server's rules for appends. Its own entries come first, as on a real one. */
 export class EventLog {
-  readonly entries: Entry[] = [];
-  private readonly streams = new Map<string, Entry[]>();
+  readonly entries: StoredLogEntry[] = [];
+  private readonly streams = new Map<string, StoredLogEntry[]>();
   private readonly waiting = new Set<() => void>();
   private nextPosition = 0n;
   maxAppendSize: number;
@@ -76,7 +76,7 @@ export class EventLog {
     return this.nextPosition;
   }
 
-  stream(name: string): readonly Entry[] {
+  stream(name: string): readonly StoredLogEntry[] {
     return this.streams.get(name) ?? [];
   }
 
@@ -101,11 +101,11 @@ export class EventLog {
   }
 
   /** The index of the first entry behind a place. */
-  indexBehind({ commit, prepare }: Place): number {
+  indexBehind({ commit, prepare }: LogPosition): number {
     let [low, high] = [0, this.entries.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      const { position } = this.entries[middle] as Entry;
+      const { position } = this.entries[middle] as StoredLogEntry;
       if (position > commit || (position === commit && position > prepare)) high = middle;
       else low = middle + 1;
     }
@@ -113,7 +113,7 @@ export class EventLog {
   }
 
   /** A real server cannot read from the middle of an entry. */
-  isBoundary({ commit }: Place): boolean {
+  isBoundary({ commit }: LogPosition): boolean {
     return commit === this.end || this.entries[this.indexBehind({ commit, prepare: commit }) - 1]?.position === commit;
   }
 
@@ -132,13 +132,13 @@ export class EventLog {
     }
   }
 
-  private write(stream: string, events: readonly Proposed[]): Entry {
+  private write(stream: string, events: readonly Proposed[]): StoredLogEntry {
     const stored = { stream, created: BigInt(Date.now()) * TICKS_PER_MS, events };
     this.storage?.add(stored);
     return this.enter(stored);
   }
 
-  private enter({ stream, created, events }: Stored): Entry {
+  private enter({ stream, created, events }: Stored): StoredLogEntry {
     const known = this.streams.get(stream) ?? [];
     this.streams.set(stream, known);
     for (const event of events) {
@@ -148,6 +148,6 @@ export class EventLog {
       this.entries.push(entry);
     }
     for (const done of this.waiting) done();
-    return known.at(-1) as Entry;
+    return known.at(-1) as StoredLogEntry;
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
-import { BEFORE_ALL, type Entry, type EventLog, type Place } from './log.ts';
+import { BEFORE_ALL, type EventLog, type LogPosition, type StoredLogEntry } from './log.ts';
 import {
   caughtUpResponse,
   checkpointResponse,
@@ -97,13 +97,13 @@ async function subscribe(log: EventLog, options: Options, { send, tell }: Reader
   const prefixes = filter?.getStreamIdentifier()?.getPrefixList() ?? [];
   if (!options.hasAll() || prefixes.length === 0) throw unsupported();
   const interval = (filter?.getMax() || PAGE) * (filter?.getCheckpointintervalmultiplier() || 1);
-  const isWanted = ({ stream }: Entry) => prefixes.some((prefix) => stream.startsWith(prefix));
+  const isWanted = ({ stream }: StoredLogEntry) => prefixes.some((prefix) => stream.startsWith(prefix));
 
   let index = log.indexBehind(placeIn(log, options));
   const searchedSoFar = () => checkpointResponse({ commit: log.entries[index]?.position ?? log.end, prepare: 0n });
   await send(confirmationResponse(randomUUID()));
   for (let searched = 1; index < log.entries.length && !over.aborted; searched++) {
-    const entry = log.entries[index++] as Entry;
+    const entry = log.entries[index++] as StoredLogEntry;
     if (isWanted(entry)) await send(eventResponse(entry));
     if (searched % interval === 0) await send(searchedSoFar());
   }
@@ -132,7 +132,7 @@ function endIn(log: EventLog, options: Options): number {
   return log.indexBehind({ commit, prepare: prepare - 1n });
 }
 
-function placeIn(log: EventLog, options: Options): Place {
+function placeIn(log: EventLog, options: Options): LogPosition {
   const from = options.getAll() as ReadReq.Options.AllOptions;
   const position = from.getPosition();
   if (!position) {

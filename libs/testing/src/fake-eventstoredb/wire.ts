@@ -5,7 +5,7 @@ import shared from '@eventstore/db-client/generated/shared_pb.js';
 import type { AppendReq, BatchAppendReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { Metadata, type ServerErrorResponse, status } from '@grpc/grpc-js';
-import type { Entry, Place, Proposed } from './log.ts';
+import type { LogPosition, Proposed, StoredLogEntry } from './log.ts';
 
 export function nameOf(identifier: StreamIdentifier | undefined): string {
   return Buffer.from(identifier?.getStreamName_asU8() ?? []).toString('utf8');
@@ -31,7 +31,7 @@ export function proposedIn(message: AppendReq.ProposedMessage | BatchAppendReq.P
   };
 }
 
-export function eventResponse(entry: Entry): ReadResp {
+export function eventResponse(entry: StoredLogEntry): ReadResp {
   const position = entry.position.toString();
   const event = new streams.ReadResp.ReadEvent.RecordedEvent()
     .setId(uuid(entry.id))
@@ -58,7 +58,7 @@ export function confirmationResponse(id: string): ReadResp {
   return new streams.ReadResp().setConfirmation(new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(id));
 }
 
-export function checkpointResponse({ commit, prepare }: Place): ReadResp {
+export function checkpointResponse({ commit, prepare }: LogPosition): ReadResp {
   const checkpoint = new streams.ReadResp.Checkpoint()
     .setCommitPosition(commit.toString())
     .setPreparePosition(prepare.toString());

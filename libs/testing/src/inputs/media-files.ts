@@ -19,7 +19,7 @@ import { film } from '../../../../apps/sandbox/src/media/files/videos.ts';
 export const SOUND_FORMATS = ['mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'wav', 'webm'] as const;
 export type SoundFormat = (typeof SOUND_FORMATS)[number] | 'ogg';
 
-export interface Recording {
+export interface TestRecording {
   readonly seconds: number;
   /** What it says of its length, in every place where it says it, as a part of the truth; a tenth: 0.1. */
   readonly claims?: number;
@@ -30,7 +30,10 @@ export interface Recording {
 }
 
 /** A recording; MPEG is a program stream of MPEG-1, MPGA is MPEG audio of layer II, MP4 has a picture as well. */
-export function soundFile(format: SoundFormat, { seconds, claims = 1, note = '', channels = 1 }: Recording): Buffer {
+export function soundFile(
+  format: SoundFormat,
+  { seconds, claims = 1, note = '', channels = 1 }: TestRecording,
+): Buffer {
   const words = Buffer.from(note);
   const lies = { headers: claims, times: claims };
   switch (format) {

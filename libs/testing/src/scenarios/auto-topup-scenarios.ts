@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { AutoTopupCommand, AutoTopupState } from '#domain';
 import { parseUsd } from '#kernel';
 
-export interface Attempt {
+export interface AutoTopupAttempt {
   readonly outcome: 'sent' | 'lost';
   readonly code: string;
   readonly end: 'paid' | 'expired' | 'failed' | 'dropped';
@@ -11,7 +11,7 @@ export interface Attempt {
   readonly steps: number;
 }
 
-export const attempts: fc.Arbitrary<Attempt> = fc.record({
+export const attempts: fc.Arbitrary<AutoTopupAttempt> = fc.record({
   outcome: fc.constantFrom('sent', 'lost'),
   code: fc.constantFrom('PAID', 'PAYMENT_FAILED', 'QUOTA_EXCEEDED'),
   end: fc.constantFrom('paid', 'expired', 'failed', 'dropped'),
@@ -22,7 +22,7 @@ export const attempts: fc.Arbitrary<Attempt> = fc.record({
 export function lifeOf(
   nr: number,
   { attempts: so = 0, attempt: open }: Partial<AutoTopupState> = {},
-  { outcome, code, end, steps }: Attempt,
+  { outcome, code, end, steps }: AutoTopupAttempt,
   { at, expiresAt }: { readonly at: string; readonly expiresAt: string },
 ): readonly AutoTopupCommand[] {
   const limits = { attempts: 9, amount: parseUsd('80') };

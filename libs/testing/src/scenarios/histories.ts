@@ -34,16 +34,16 @@ import {
   Rejection,
   type StoredEvent,
 } from '#kernel';
-import { type Attempt, attempts, lifeOf } from './auto-topup-scenarios.ts';
+import { type AutoTopupAttempt, attempts, lifeOf } from './auto-topup-scenarios.ts';
 import { challengeLives, liveChallenge } from './challenge-scenarios.ts';
 import { chargeIn } from './history-charges.ts';
 import { liveTopup } from './topup-scenarios.ts';
 import { liveVideo, videoLives } from './video-scenarios.ts';
 
-export type Fact = StoredEvent<DomainEvent>;
+export type HistoryEvent = StoredEvent<DomainEvent>;
 
 export interface History {
-  readonly facts: readonly Fact[];
+  readonly facts: readonly HistoryEvent[];
   /** What the deciders made of the facts, by id. */
   readonly accounts: ReadonlyMap<string, AccountState>;
   readonly topups: ReadonlyMap<string, TopupState>;
@@ -68,7 +68,7 @@ interface Streams<Command extends Message, State, Event extends Message> {
 
 /** The facts so far. A command that is rejected leaves none. */
 class Story {
-  readonly facts: Fact[] = [];
+  readonly facts: HistoryEvent[] = [];
   readonly accounts = new Map<string, AccountState>();
   readonly topups = new Map<string, TopupState>();
   readonly autoTopups = new Map<string, AutoTopupState>();
@@ -143,7 +143,7 @@ class Story {
     const revision = this.lengths.get(stream) ?? 0;
     this.lengths.set(stream, revision + 1);
     const place = { id: `fact-${nr}`, stream, revision, position: BigInt(nr * 3 + (nr % 2)) };
-    this.facts.push({ ...event, ...place, recordedAt: this.at(7), metadata: {} } as Fact);
+    this.facts.push({ ...event, ...place, recordedAt: this.at(7), metadata: {} } as HistoryEvent);
   }
 }
 
@@ -183,7 +183,7 @@ function endHold(story: Story, { back, how, price, output }: Ending): void {
 }
 
 /** An automatic top-up up to some point, perhaps of an attempt that is open already. */
-function autoTopUp(story: Story, nr: number, attempt: Attempt): void {
+function autoTopUp(story: Story, nr: number, attempt: AutoTopupAttempt): void {
   const state = story.autoTopups.get(accountId(nr));
   for (const command of lifeOf(nr, state, attempt, { at: story.at(), expiresAt: story.at(EXPIRY_MS) }))
     story.autoTopup(nr, command);
@@ -292,6 +292,6 @@ export function someHistory(): History {
   return fc.sample(histories(300), { numRuns: 1, seed: 20_261_127 })[0] as History;
 }
 
-export function asNew({ id, type, data, metadata }: Fact): NewEvent {
+export function asNew({ id, type, data, metadata }: HistoryEvent): NewEvent {
   return { id, type, data, metadata };
 }

@@ -12,7 +12,7 @@ import {
   type WorkflowDependencies,
   type WorkflowSchedule,
 } from '#kernel';
-import { BY_A_TEST } from '../test-cause.ts';
+import { TEST_CAUSE } from '../test-cause.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
 
 /** Thrown by whatever a process does after it has died. */
@@ -68,7 +68,7 @@ export class ParcelWorld {
   }
 
   async order(id: string): Promise<void> {
-    await this.path(this.store).run(id, { type: 'OrderParcel', data: { at: this.now() } }, BY_A_TEST);
+    await this.path(this.store).run(id, { type: 'OrderParcel', data: { at: this.now() } }, TEST_CAUSE);
   }
 
   async typesOf(id: string): Promise<readonly string[]> {
@@ -141,7 +141,7 @@ export class ParcelWorld {
       own,
       send: ({ command }, id) =>
         act(`send ${command}`, async () => {
-          if (command === 'note announced') await own.run(id, { type: 'NoteAnnounced', data: at() }, BY_A_TEST);
+          if (command === 'note announced') await own.run(id, { type: 'NoteAnnounced', data: at() }, TEST_CAUSE);
           else this.announce(id);
         }),
       ask: (questions) => questions.map(({ id, question }) => act('ask', () => ask(id, question))),

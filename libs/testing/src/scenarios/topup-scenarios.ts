@@ -25,7 +25,7 @@ interface Story {
   topup(id: string, command: TopupCommand): void;
 }
 
-export interface Paid {
+export interface PaidTopup {
   /** Null: not paid yet. */
   readonly msat: bigint | null;
   readonly lateRate?: string | null;
@@ -35,7 +35,11 @@ export interface Paid {
 }
 
 /** An invoice of a dollar, and what came of it. */
-export function liveTopup(story: Story, { nr, accountId }: Payee, { msat, lateRate, credited, reversed }: Paid): void {
+export function liveTopup(
+  story: Story,
+  { nr, accountId }: Payee,
+  { msat, lateRate, credited, reversed }: PaidTopup,
+): void {
   const at = story.at();
   const id = `t${story.topups.size}`;
   const reference = `hash of ${id}`;

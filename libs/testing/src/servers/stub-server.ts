@@ -3,18 +3,18 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-export type Answering = (response: ServerResponse, request: IncomingMessage, body: string) => void;
+export type StubHandler = (response: ServerResponse, request: IncomingMessage, body: string) => void;
 
 /** What a server was asked. */
-export interface AskedOfServer {
+export interface StubRequest {
   readonly line: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
 }
 
-export class AnsweringServer {
-  readonly asked: AskedOfServer[] = [];
-  answer: Answering = (response) => void response.writeHead(404).end();
+export class StubServer {
+  readonly asked: StubRequest[] = [];
+  answer: StubHandler = (response) => void response.writeHead(404).end();
   private readonly server = createServer(((request, response) => {
     void text(request).then((body) => {
       this.asked.push({ line: `${request.method} ${request.url}`, headers: request.headers, body });
@@ -34,7 +34,7 @@ export class AnsweringServer {
 }
 
 /** An answer in JSON, or of a text that is meant to be. */
-export function json(body: unknown, status = 200): Answering {
+export function json(body: unknown, status = 200): StubHandler {
   const printed = typeof body === 'string' ? body : JSON.stringify(body);
   return (response) => void response.writeHead(status, { 'content-type': 'application/json' }).end(printed);
 }

@@ -16,13 +16,13 @@ import {
 export const USAGE = 'x-tinfoil-usage-metrics';
 
 /** A request that has been opened. */
-export interface Opened {
+export interface DecryptedRequest {
   readonly body: string;
   readonly sealer: ResponseSealer;
   readonly response: ServerResponse;
 }
 
-export type AnsweringInSecret = (opened: Opened) => Promise<void> | void;
+export type AnsweringInSecret = (opened: DecryptedRequest) => Promise<void> | void;
 
 export class TestEnclave {
   readonly received: { readonly url: string; readonly headers: IncomingHttpHeaders }[] = [];

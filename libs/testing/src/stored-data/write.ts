@@ -14,8 +14,8 @@ import { closeJob } from '../../../../apps/ledger/src/jobs.ts';
 import { createBackup } from '../../../../apps/maintenance/src/create.ts';
 import { listDatabases } from '../../../../apps/maintenance/src/databases.ts';
 import { createTestDatabase } from '../world/test-database.ts';
-import { type Received, Wiretap } from '../world/wiretap.ts';
-import { type TestAccount, World } from '../world/world.ts';
+import { type CapturedRequest, Wiretap } from '../world/wiretap.ts';
+import { type TestAccount, TestWorld } from '../world/world.ts';
 import {
   type ClientData,
   type Continuation,
@@ -48,7 +48,7 @@ export async function writeStoredData(): Promise<void> {
     },
     ...{ UNCLAIMED_AFTER_DAYS: '30', ...tap.settings },
   };
-  const world = await World.open(environment, [requests.VIDEO_MODEL]);
+  const world = await TestWorld.open(environment, [requests.VIDEO_MODEL]);
   tap.target = world.sandbox;
   const pool = new pg.Pool({ connectionString: database.url, max: 2 });
   try {
@@ -64,7 +64,7 @@ class Writer {
   private account: TestAccount = { creditId: '', apiKey: '' };
 
   constructor(
-    private readonly world: World,
+    private readonly world: TestWorld,
     private readonly pool: pg.Pool,
     private readonly tap: Wiretap,
     private readonly directory: string,
@@ -96,7 +96,7 @@ class Writer {
     for (const each of wanted) continuations.push(await this.continue(each));
     this.tap.since();
     await this.releaseVideos();
-    const submitted: Received[] = [];
+    const submitted: CapturedRequest[] = [];
     await world.until(async () => {
       submitted.push(...this.tap.since().filter(isFirstSubmission));
       return submitted.length >= requests.PENDING_VIDEOS.length;
@@ -341,7 +341,7 @@ function unsent(request: requests.Request): Exchange {
   return { ...request, status: 0, responseHeaders: {}, responseBody: '' };
 }
 
-function byPath(one: Received, other: Received): number {
+function byPath(one: CapturedRequest, other: CapturedRequest): number {
   return one.path < other.path ? -1 : 1;
 }
 

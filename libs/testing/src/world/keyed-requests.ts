@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Answer, type TestAccount, World } from './world.ts';
+import { type TestAccount, type TestResponse, TestWorld } from './world.ts';
 
 const CHAT = '/v1/chat/completions';
 
@@ -18,13 +18,13 @@ export class KeyedRequests {
   key = '';
 
   private constructor(
-    readonly world: World,
+    readonly world: TestWorld,
     readonly apis: readonly [string, string],
     readonly database: pg.Client,
   ) {}
 
   static async open(environment: Readonly<Record<string, string>> = {}): Promise<KeyedRequests> {
-    const world = await World.open(environment);
+    const world = await TestWorld.open(environment);
     const database = new pg.Client({ connectionString: world.databaseUrl });
     await database.connect();
     return new KeyedRequests(world, [world.api, await world.anotherGateway()], database);
@@ -43,7 +43,10 @@ export class KeyedRequests {
   }
 
   /** A chat for which the sandbox follows a directive, unless there is another `body`. */
-  ask(directive = 'tokens=3', { more, headers, route = CHAT, api = this.world.api, body }: Ask = {}): Promise<Answer> {
+  ask(
+    directive = 'tokens=3',
+    { more, headers, route = CHAT, api = this.world.api, body }: Ask = {},
+  ): Promise<TestResponse> {
     const sent = { ...this.headers(), ...headers };
     return this.world.send('POST', route, { body: body ?? chatOf(directive, more), headers: sent, api });
   }

@@ -2,7 +2,7 @@
 import type { CoinTerms, Destination, DomainEvent } from '#domain';
 import { START_POSITION, type StoredEvent } from '#kernel';
 import { type HowToPay, SandboxWallet } from './sandbox-wallet.ts';
-import type { TestAccount, World } from './world.ts';
+import type { TestAccount, TestWorld } from './world.ts';
 
 /** The last blocks of a transaction that is replaced never come, so it is never mined meanwhile by another story. */
 const REPLACEABLE = { lowFee: true };
@@ -97,7 +97,7 @@ export const STORIES = {
 export type StoryName = keyof typeof STORIES;
 
 /** What a story has come to, in the books. */
-export interface Outcome {
+export interface ScenarioOutcome {
   readonly asked: AskedFor;
   /** What the wallet has paid to stay, and what was recorded to stay, of the coin's smallest unit. */
   readonly paid: bigint;
@@ -114,7 +114,7 @@ export class StoryTeller {
   private readonly closing = new AbortController();
   private readonly following: Promise<void>;
 
-  constructor(private readonly world: World) {
+  constructor(private readonly world: TestWorld) {
     this.wallet = new SandboxWallet(world.sandbox);
     this.following = this.follow();
   }
@@ -138,7 +138,7 @@ export class StoryTeller {
    * Plays a story to its end.
    * @param report how what takes the payment reports it
    */
-  async play(name: StoryName, asked: AskedFor, report: NonNullable<HowToPay['report']>): Promise<Outcome> {
+  async play(name: StoryName, asked: AskedFor, report: NonNullable<HowToPay['report']>): Promise<ScenarioOutcome> {
     const { coin, destination, topupId } = asked;
     const paid = await STORIES[name]({
       asked,

@@ -11,7 +11,7 @@ import {
   type ReadModelRow,
   TEXT_TYPE_PARSERS,
 } from '#projections';
-import type { Fact } from '../scenarios/histories.ts';
+import type { HistoryEvent } from '../scenarios/histories.ts';
 import { createTestDatabase } from './test-database.ts';
 
 /** Rows as text, sorted, so that those that were computed and those that were read are equal when they say the same. */
@@ -71,7 +71,7 @@ export class Books {
 }
 
 /** What a table must have in it, by the projection's own function and without a database. */
-export function tableOf(projection: Projection, facts: readonly Fact[]): Printed {
+export function tableOf(projection: Projection, facts: readonly HistoryEvent[]): Printed {
   if (projection.kind === 'log') {
     return facts.flatMap((fact) => projection.rows(fact).map((row) => printed(projection, row))).toSorted();
   }
@@ -86,15 +86,15 @@ export function tableOf(projection: Projection, facts: readonly Fact[]): Printed
   return [...rows.values()].map((row) => printed(projection, row)).toSorted();
 }
 
-export function tablesOf(facts: readonly Fact[]): Tables {
+export function tablesOf(facts: readonly HistoryEvent[]): Tables {
   return Object.fromEntries(projections.map((each) => [each.name, tableOf(each, facts)]));
 }
 
 /** Cuts facts into batches behind the facts with these numbers. */
-export function batchesOf(facts: readonly Fact[], cuts: readonly number[] = []): EventBatch[] {
+export function batchesOf(facts: readonly HistoryEvent[], cuts: readonly number[] = []): EventBatch[] {
   const ends = [...new Set([...cuts.map((cut) => cut % facts.length), facts.length])].toSorted((a, b) => a - b);
   const parts = ends.map((end, i) => facts.slice(ends[i - 1] ?? 0, end)).filter(({ length }) => length > 0);
-  return parts.map((events) => ({ events, position: (events.at(-1) as Fact).position }));
+  return parts.map((events) => ({ events, position: (events.at(-1) as HistoryEvent).position }));
 }
 
 function printed({ columns }: Projection, row: ReadModelRow): string {

@@ -8,7 +8,7 @@ export interface BillLine {
 }
 
 /** The bill of a sandbox. */
-export class Bill {
+export class SandboxBillReader {
   constructor(private readonly sandbox: string) {}
 
   async total(): Promise<{ readonly total_usd: string; readonly lines: number }> {

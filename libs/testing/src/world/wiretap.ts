@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { readProviders } from '#catalogue';
-import { World } from './world.ts';
+import { TestWorld } from './world.ts';
 
-export interface Received {
+export interface CapturedRequest {
   readonly path: string;
   /** As JSON, or as text where it is none. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
@@ -16,7 +16,7 @@ export interface Received {
 const MAKERS: ReadonlySet<string> = new Set(['openai', 'anthropic', 'fal', 'google', 'deepgram', 'elevenlabs']);
 
 export class Wiretap {
-  readonly received: Received[] = [];
+  readonly received: CapturedRequest[] = [];
   /** Where everything really goes, without a path. */
   target = '';
 
@@ -50,7 +50,7 @@ export class Wiretap {
   }
 
   /** Returns what was received since the last call. */
-  since(): readonly Received[] {
+  since(): readonly CapturedRequest[] {
     return this.received.splice(0);
   }
 
@@ -72,14 +72,14 @@ function readable(text: string): unknown {
 
 export interface TappedWorld {
   readonly tap: Wiretap;
-  readonly world: World;
+  readonly world: TestWorld;
   close(): Promise<void>;
 }
 
 /** A world whose calls of models are listened in on. */
 export async function openTapped(): Promise<TappedWorld> {
   const tap = await Wiretap.open();
-  const world = await World.open(tap.settings);
+  const world = await TestWorld.open(tap.settings);
   tap.target = world.sandbox;
   const close = async () => {
     await world.close();

@@ -25,7 +25,7 @@ import { openGateway } from '../../../../apps/gateway/src/gateway.ts';
 import { ProjectorModule } from '../../../../apps/projector/src/projector.module.ts';
 import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
-import { Bill } from './sandbox-bill.ts';
+import { SandboxBillReader } from './sandbox-bill.ts';
 import { copyCatalogue } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
 
@@ -58,7 +58,7 @@ export interface TestWallet {
 
 type Environment = Readonly<Record<string, string>>;
 
-export class World {
+export class TestWorld {
   private constructor(
     readonly api: string,
     readonly sandbox: string,
@@ -73,10 +73,10 @@ export class World {
   static async open(
     environment: Environment | ((sandbox: string) => Promise<Environment>) = {},
     models: readonly object[] = [],
-  ): Promise<World> {
+  ): Promise<TestWorld> {
     const opened = new AsyncDisposableStack();
     try {
-      return await World.build(environment, models, opened);
+      return await TestWorld.build(environment, models, opened);
     } catch (error) {
       await opened.disposeAsync();
       throw error;
@@ -87,7 +87,7 @@ export class World {
     environmentIn: Environment | ((sandbox: string) => Promise<Environment>),
     models: readonly object[],
     opened: AsyncDisposableStack,
-  ): Promise<World> {
+  ): Promise<TestWorld> {
     const keep = <T extends { close(): Promise<void> }>(running: T): T => {
       opened.defer(() => running.close());
       return running;
@@ -118,7 +118,7 @@ export class World {
         openGateway(role, ProjectorModule, SagasModule),
       ),
     );
-    return new World(api, sandbox.url, app, opened);
+    return new TestWorld(api, sandbox.url, app, opened);
   }
 
   get foundation(): Foundation {
@@ -130,8 +130,8 @@ export class World {
   }
 
   /** What the simulated providers would invoice. */
-  get bill(): Bill {
-    return new Bill(this.sandbox);
+  get bill(): SandboxBillReader {
+    return new SandboxBillReader(this.sandbox);
   }
 
   close(): Promise<void> {
@@ -188,7 +188,7 @@ export class World {
     await this.until(async () => (await this.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
   }
 
-  async pay(invoice: string, options: object = {}): Promise<Answer> {
+  async pay(invoice: string, options: object = {}): Promise<TestResponse> {
     return answered(await fetch(`${this.sandbox}/wallet/pay`, asJson({ invoice, ...options })));
   }
 
@@ -204,7 +204,7 @@ export class World {
     return (await answered(await fetch(`${this.sandbox}/nwc/wallets/${id}`))).body;
   }
 
-  async connect(account: TestAccount, { nwc_url }: TestWallet, settings: object = {}): Promise<Answer> {
+  async connect(account: TestAccount, { nwc_url }: TestWallet, settings: object = {}): Promise<TestResponse> {
     return this.post('/nwc-auto-topup/connect', { nwc_url, ...settings }, account);
   }
 
@@ -214,22 +214,22 @@ export class World {
   }
 
   /** A chat completion; `directive` steers the sandbox: `tokens=8 fault=cut`. */
-  chat(account: TestAccount, directive = '', more: object = {}, api = this.api): Promise<Answer> {
+  chat(account: TestAccount, directive = '', more: object = {}, api = this.api): Promise<TestResponse> {
     const content = directive === '' ? 'Hello' : `[[sandbox ${directive}]]`;
     const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], ...more };
     return this.post('/v1/chat/completions', body, account, api);
   }
 
-  post(route: string, body: unknown, account?: TestAccount, api = this.api): Promise<Answer> {
+  post(route: string, body: unknown, account?: TestAccount, api = this.api): Promise<TestResponse> {
     return this.send('POST', route, { body, headers: bearer(account), api });
   }
 
-  get(route: string, account?: TestAccount): Promise<Answer> {
+  get(route: string, account?: TestAccount): Promise<TestResponse> {
     return this.send('GET', route, { headers: bearer(account) });
   }
 
   /** Any request. A body goes as JSON, or as it is when it is text, bytes or a form. */
-  async send(method: string, route: string, { body, headers, api = this.api }: Sent = {}): Promise<Answer> {
+  async send(method: string, route: string, { body, headers, api = this.api }: Sent = {}): Promise<TestResponse> {
     const json = asJson(body);
     return answered(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
   }
@@ -284,7 +284,7 @@ interface Sent {
   readonly api?: string;
 }
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -296,7 +296,7 @@ export interface Answer {
   readonly events: readonly any[];
 }
 
-async function answered(response: Response): Promise<Answer> {
+async function answered(response: Response): Promise<TestResponse> {
   const { status, headers } = response;
   const text = await response.text();
   // What is encrypted has the type of what is in it.

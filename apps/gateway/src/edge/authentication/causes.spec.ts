@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import type { StoredEvent } from '#kernel';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let keyId: string;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(1);
   const headers = { 'x-credit-id': account.creditId };
   keyId = (await world.send('GET', '/keys', { headers })).body.data[0]._id;

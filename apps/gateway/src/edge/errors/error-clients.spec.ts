@@ -4,16 +4,16 @@ import { OpenRouter } from '@openrouter/sdk';
 import type { EventStream } from '@openrouter/sdk/lib/event-streams.js';
 import type { ChatStreamChunk } from '@openrouter/sdk/models';
 import OpenAI from 'openai';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 
-let world: World;
+let world: TestWorld;
 let rich: TestAccount;
 let poor: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   rich = await world.account(1.05);
   poor = await world.account();
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const MIB = 1024 * 1024;
 const UUID = /^[0-9a-f-]{36}$/;
@@ -11,11 +11,11 @@ const GPT = 'openai/gpt-5-mini';
 const LARGE = 'openai/text-embedding-3-large';
 const HELLO = '[[sandbox tokens=2]]';
 
-let world: World;
+let world: TestWorld;
 let rich: TestAccount;
 let poor: TestAccount;
 beforeAll(async () => {
-  world = await World.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '4000', UPSTREAM_IDLE_TIMEOUT_MS: '4000' });
+  world = await TestWorld.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '4000', UPSTREAM_IDLE_TIMEOUT_MS: '4000' });
   rich = await world.account(105);
   poor = await world.account();
 });
@@ -34,7 +34,7 @@ const TOO_LONG: Kind = [414, 'address_too_long'];
 const OTHER_MEDIA: Kind = [415, 'unsupported_media_type'];
 
 /** The shape that the specification's readers, OpenAI's clients and OpenRouter's strict ones find their error in. */
-function expectError(answer: Answer, [status, type]: Kind, param?: string | null): void {
+function expectError(answer: TestResponse, [status, type]: Kind, param?: string | null): void {
   expect([answer.status, answer.body?.error?.type]).toEqual([status, type]);
   expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
   expect(answer.headers.get('x-request-id')).toMatch(UUID);
@@ -410,7 +410,7 @@ function wrongKey(more: object): object {
   return { name: 'wrong', ...more };
 }
 
-async function send(request: string, by: Caller = 'nobody', body?: unknown): Promise<Answer> {
+async function send(request: string, by: Caller = 'nobody', body?: unknown): Promise<TestResponse> {
   const [method = '', route = ''] = request.split(' ');
   return world.send(method, route, { headers: await CALLERS[by](), body });
 }

@@ -2,15 +2,15 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { PostgresEventStore } from '#eventstore';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const STOPPED = { status: 503, body: { error: { type: 'unavailable', metadata: { error_type: 'server' } } } };
 
-let world: World;
+let world: TestWorld;
 let stopped: TestAccount;
 let other: TestAccount;
 beforeAll(async () => {
-  world = await World.open({ READY_MAX_LAG_MS: '300' });
+  world = await TestWorld.open({ READY_MAX_LAG_MS: '300' });
   [stopped, other] = [await world.account(1), await world.account(1)];
   expect((await world.chat(stopped)).status).toBe(200); // its state is warm now
   const store = new PostgresEventStore({ connectionString: world.databaseUrl });
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test.each<[string, () => Promise<Answer>]>([
+test.each<[string, () => Promise<TestResponse>]>([
   ['a chat', () => world.chat(stopped)],
   ['a chat again', () => world.chat(stopped)],
   [

@@ -5,8 +5,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readProviders } from '#catalogue';
-import { type Answer, everythingStored, formOf, LogTap, type TestAccount, World } from '#testing';
-import { AnsweringServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
+import { everythingStored, formOf, LogTap, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 
 const ADVICE = 'Advice: temperature must be at most two';
 const PROMPT = 'a planted prompt';
@@ -23,11 +23,11 @@ const STATUSES = [400, 401, 402, 404, 422, 500];
 /** What is between us and the vendor: it is not the caller who has not paid, or shows the wrong key. */
 const OURS_ALONE = [401, 402];
 
-const vendor = new AnsweringServer();
+const vendor = new StubServer();
 const log = new LogTap();
 const keyOf = (env: string) => `planted-${env.toLowerCase()}/credential+=1`;
 const keys = readProviders().map(({ env }) => keyOf(env));
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let status = 400;
 
@@ -37,7 +37,11 @@ beforeAll(async () => {
     [`${env}_BASE_URL`, url],
     [`${env}_API_KEY`, keyOf(env)],
   ]);
-  world = await World.open({ ...Object.fromEntries(settings), LOG_LEVEL: 'trace', REFUSED_PROMPTS_PER_HOUR: '10000' });
+  world = await TestWorld.open({
+    ...Object.fromEntries(settings),
+    LOG_LEVEL: 'trace',
+    REFUSED_PROMPTS_PER_HOUR: '10000',
+  });
   account = await world.account(1_050);
 });
 afterAll(async () => {
@@ -101,7 +105,7 @@ const REQUESTS: readonly Request[] = [
 /** Whether a caller is to know what the vendor says of his request. A search is ours. */
 const isToMend = ([name]: Request, of: number) => [400, 413, 422].includes(of) && name !== 'a search';
 
-async function answersWith(of: number): Promise<readonly (readonly [Request, Answer])[]> {
+async function answersWith(of: number): Promise<readonly (readonly [Request, TestResponse])[]> {
   status = of;
   return Promise.all(REQUESTS.map(async (each) => [each, await world.post(each[1], each[2](), account)] as const));
 }

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { createStreams, EXPIRY_MARGIN_MS } from '#application';
 import type { AccountCommand } from '#domain';
 import { money, NO_SNAPSHOTS } from '#kernel';
-import { type Answer, BY_A_TEST, KeyedRequests } from '#testing';
+import { KeyedRequests, TEST_CAUSE, type TestResponse } from '#testing';
 
 let requests: KeyedRequests;
 beforeAll(async () => {
@@ -15,8 +15,8 @@ beforeEach(() => requests.begin());
 afterAll(() => requests.close());
 
 const ask: KeyedRequests['ask'] = (...asked) => requests.ask(...asked);
-const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed');
-const refused = ({ status, body }: Answer) => [status, body.error.type];
+const replayed = ({ headers }: TestResponse) => headers.get('idempotent-replayed');
+const refused = ({ status, body }: TestResponse) => [status, body.error.type];
 const IN_PROGRESS = [409, 'idempotency_in_progress'];
 const LOST = [409, 'idempotency_answer_lost'];
 const NEVER_MS = 600_000;
@@ -27,7 +27,7 @@ const DEAD = 'gateway-dead';
 function anotherWriter() {
   const { store, runtime } = requests.world.foundation;
   const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
-  return (command: AccountCommand) => accounts.run(requests.world.idOf(requests.account), command, BY_A_TEST);
+  return (command: AccountCommand) => accounts.run(requests.world.idOf(requests.account), command, TEST_CAUSE);
 }
 
 function hold(holdId: string, expiresInMs: number): AccountCommand {
@@ -202,8 +202,8 @@ describe('a gateway that was only taken for dead', () => {
   const lapsed = () => requests.change('leased_until = now()', [], pool);
 
   test('while its money was being held releases it, calls no upstream, and leaves the answer to the other', async () => {
-    let first: Promise<Answer> | undefined;
-    let second: Promise<Answer> | undefined;
+    let first: Promise<TestResponse> | undefined;
+    let second: Promise<TestResponse> | undefined;
     await locked(async () => {
       first = ask('tokens=3', { api: requests.apis[0] });
       await waiting(1);
@@ -211,7 +211,7 @@ describe('a gateway that was only taken for dead', () => {
       second = ask('tokens=3', { api: requests.apis[1] });
       await waiting(2);
     });
-    const [late, heir] = await Promise.all([first as Promise<Answer>, second as Promise<Answer>]);
+    const [late, heir] = await Promise.all([first as Promise<TestResponse>, second as Promise<TestResponse>]);
     expect([heir.status, replayed(heir)]).toEqual([200, null]);
     expect(refused(late)).toEqual(IN_PROGRESS);
     expect(late.headers.get('retry-after')).toBe('2');
@@ -224,13 +224,13 @@ describe('a gateway that was only taken for dead', () => {
   });
 
   test('and that was not replaced is served as usual', async () => {
-    let first: Promise<Answer> | undefined;
+    let first: Promise<TestResponse> | undefined;
     await locked(async () => {
       first = ask();
       await waiting(1);
       await lapsed();
     });
-    const answer = await (first as Promise<Answer>);
+    const answer = await (first as Promise<TestResponse>);
     expect(answer.status).toBe(200);
     expect((await ask()).text).toBe(answer.text);
     expect([await requests.facts(), await requests.billed()]).toEqual([ONCE, 1]);

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
-import { type Answer, KeyedRequests } from '#testing';
+import { KeyedRequests, type TestResponse } from '#testing';
 import { MAX_KEPT_BYTES } from '../responses/response-recording.ts';
 
 const DRAIN_MS = 600;
@@ -17,14 +17,14 @@ beforeEach(() => requests.begin());
 afterAll(() => requests.close());
 
 const ask: KeyedRequests['ask'] = (...asked) => requests.ask(...asked);
-const same = ({ status, text, headers }: Answer) => ({
+const same = ({ status, text, headers }: TestResponse) => ({
   status,
   text,
   type: headers.get('content-type'),
   ids: [headers.get('x-request-id'), headers.get('x-generation-id')],
 });
-const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed');
-const refused = ({ status, body }: Answer) => [status, body.error.type];
+const replayed = ({ headers }: TestResponse) => headers.get('idempotent-replayed');
+const refused = ({ status, body }: TestResponse) => [status, body.error.type];
 const REUSED = [409, 'idempotency_key_reused'];
 const IN_PROGRESS = [409, 'idempotency_in_progress'];
 const LOST = [409, 'idempotency_answer_lost'];

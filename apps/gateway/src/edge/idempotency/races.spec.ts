@@ -1,21 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 /** Costs 0.01 USD for each request, whatever its length. */
 const FLAT = { model: 'countinghouse/flat' };
 const REQUESTS = 100;
 
-let world: World;
+let world: TestWorld;
 let apis: readonly [string, string];
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   apis = [world.api, await world.anotherGateway()];
 });
 afterAll(() => world.close());
 
 const times = <T>(count: number, ask: (i: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, i) => ask(i)));
-const having = (answers: readonly Answer[], wanted: number) => answers.filter(({ status }) => status === wanted).length;
+const having = (answers: readonly TestResponse[], wanted: number) =>
+  answers.filter(({ status }) => status === wanted).length;
 const charges = async (account: TestAccount) =>
   (await world.facts(account)).filter(({ type }) => type === 'HoldSettled');
 

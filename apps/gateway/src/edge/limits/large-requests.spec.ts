@@ -2,15 +2,15 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, World } from '#testing';
+import { type TestAccount, TestWorld } from '#testing';
 
 const CHAT = '/v1/chat/completions';
 const LARGE = JSON.stringify({ model: 'x'.repeat(24_000_000), messages: [{ role: 'user', content: 'Hello' }] });
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(1.05);
 });
 afterAll(() => world.close());

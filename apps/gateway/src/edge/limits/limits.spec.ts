@@ -1,19 +1,19 @@
 /** The limits of the specification, from both sides: the last value that is taken, and the first that is refused. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const HELLO = '[[sandbox tokens=2]]';
 const GPT = 'openai/gpt-5-mini';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(105);
 });
 afterAll(() => world.close());
 
-type Send = (fields: object) => Promise<Answer>;
+type Send = (fields: object) => Promise<TestResponse>;
 
 const chat: Send = (fields) => {
   const messages = [{ role: 'user', content: HELLO }];
@@ -59,7 +59,7 @@ const LIMITS: readonly (readonly [
   ['satoshis over Lightning', topUp, 'amount', [100, 1_000_000], [99, 1_000_001], { currency: 'SATS' }],
 ];
 
-type Case = readonly [what: string, shown: string, send: () => Promise<Answer>, field: string];
+type Case = readonly [what: string, shown: string, send: () => Promise<TestResponse>, field: string];
 
 function casesOf(side: 3 | 4): Case[] {
   return LIMITS.flatMap(([what, send, field, taken, refused, more]) =>

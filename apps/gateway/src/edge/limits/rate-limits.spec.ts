@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const FREE = 'openai/gpt-oss-20b:free';
 const LIMITS = {
@@ -10,11 +10,11 @@ const LIMITS = {
   ...{ changesPerHour: 2, wrongCredentialsPerMinute: 3, freePerDayOfAddress: 2, trustedProxies: ['127.0.0.1'] },
 };
 
-let world: World;
+let world: TestWorld;
 let apis: readonly string[];
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   apis = [await world.anotherGateway(LIMITS), await world.anotherGateway(LIMITS)];
   account = await world.account(1.05);
 });
@@ -22,12 +22,18 @@ afterAll(() => world.close());
 
 let sent = 0;
 /** Each to another gateway than the one before. */
-function send(method: string, route: string, from: string, headers: object = {}, body?: unknown): Promise<Answer> {
+function send(
+  method: string,
+  route: string,
+  from: string,
+  headers: object = {},
+  body?: unknown,
+): Promise<TestResponse> {
   const api = apis[sent++ % apis.length] as string;
   return world.send(method, route, { api, headers: { 'x-forwarded-for': from, ...headers }, body });
 }
 
-async function statuses(times: number, ask: () => Promise<Answer>): Promise<readonly number[]> {
+async function statuses(times: number, ask: () => Promise<TestResponse>): Promise<readonly number[]> {
   const answers: number[] = [];
   for (let i = 0; i < times; i++) answers.push((await ask()).status);
   return answers;

@@ -6,7 +6,7 @@ import canonicalize from 'canonicalize';
 import pg from 'pg';
 import { CatalogueService, Clock, Streams } from '#application';
 import type { ChallengeIssued } from '#domain';
-import { type Answer, BY_A_TEST, chargesIn, PIXEL, World } from '#testing';
+import { chargesIn, PIXEL, TEST_CAUSE, type TestResponse, TestWorld } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
 
 const BANANA = 'google/nano-banana-2';
@@ -14,9 +14,9 @@ const PATH = '/v1/images/generations';
 const VIDEO = { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 };
 const PROBLEMS = 'https://paymentauth.org/problems/';
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open({ CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL: '10000' });
+  world = await TestWorld.open({ CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL: '10000' });
 });
 afterAll(() => world.close());
 
@@ -40,7 +40,7 @@ interface Asked {
 }
 
 /** The parameters of the one scheme in a header that may have several. */
-function parametersOf(scheme: string, { headers }: Answer): Readonly<Record<string, string>> {
+function parametersOf(scheme: string, { headers }: TestResponse): Readonly<Record<string, string>> {
   const text = headers.get('www-authenticate') ?? '';
   const part = text.slice(text.search(new RegExp(`(^|, )${scheme} `)));
   const end = part.slice(1).search(/, [A-Z]\w+ \w+="/);
@@ -414,7 +414,7 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     const older = { id: bytes.toString('base64url'), expiresAt: past, usableUntil: past, at: past };
     const data = { ...(issued?.data as ChallengeIssued['data']), ...older };
     const stream = bytes.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-    await world.part(Streams).challenges.run(stream, { type: 'IssueChallenge', data }, BY_A_TEST);
+    await world.part(Streams).challenges.run(stream, { type: 'IssueChallenge', data }, TEST_CAUSE);
     return older.id;
   }
 });

@@ -1,14 +1,14 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { formOf, type TestAccount, World } from '#testing';
+import { formOf, type TestAccount, TestWorld } from '#testing';
 
-type Gateway = Awaited<ReturnType<World['gateway']>>;
+type Gateway = Awaited<ReturnType<TestWorld['gateway']>>;
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let gateway: Gateway;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(1.05);
   gateway = await world.gateway({ audioPort: 0 });
 });

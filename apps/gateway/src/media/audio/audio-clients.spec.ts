@@ -3,14 +3,14 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { experimental_generateSpeech as generateSpeech, experimental_transcribe as transcribe } from 'ai';
 import OpenAI, { toFile } from 'openai';
-import { soundFile, World } from '#testing';
+import { soundFile, TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 let client: OpenAI;
 let atSound: OpenAI;
 let ai: ReturnType<typeof createOpenAI>;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   const { apiKey } = await world.account(10.5);
   client = new OpenAI({ apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
   atSound = new OpenAI({ apiKey, baseURL: `${world.api}/api/v1`, maxRetries: 0 });

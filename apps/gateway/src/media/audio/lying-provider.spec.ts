@@ -1,14 +1,14 @@
 /** What a vendor says of the length of a recording is on its invoice, as far as it can be true. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { HoldSettled } from '#domain';
-import { formOf, type TestAccount, World } from '#testing';
-import { AnsweringServer, json } from '../../../../../libs/testing/src/servers/stub-server.ts';
+import { formOf, type TestAccount, TestWorld } from '#testing';
+import { json, StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 
-const vendor = new AnsweringServer();
-let world: World;
+const vendor = new StubServer();
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open({ DEEPGRAM_BASE_URL: await vendor.listen() });
+  world = await TestWorld.open({ DEEPGRAM_BASE_URL: await vendor.listen() });
   account = await world.account(10.5);
 });
 afterAll(async () => {

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import { formatUsd, picoUsd } from '#kernel';
-import { chargesIn, type TestAccount, World } from '#testing';
+import { chargesIn, type TestAccount, TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(10.5);
 });
 afterAll(() => world.close());

@@ -4,16 +4,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { generateImage } from 'ai';
 import OpenAI, { APIError, toFile } from 'openai';
 import sharp from 'sharp';
-import { PIXEL, type TestAccount, World } from '#testing';
+import { PIXEL, type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-image-1.5';
 const BANANA = 'google/nano-banana-2';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 let settings: { readonly apiKey: string; readonly baseURL: string };
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(10.5);
   settings = { apiKey: account.apiKey, baseURL: `${world.api}/v1` };
 });

@@ -1,16 +1,16 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { billed, chargesIn, isEstimated, World } from '#testing';
+import { billed, chargesIn, isEstimated, TestWorld } from '#testing';
 
 const BANANA = 'google/nano-banana-2';
 const GPT = 'openai/gpt-image-1-mini';
 const DEADLINE_MS = 2_500;
 const DRAIN_MS = 600;
 
-let world: World;
+let world: TestWorld;
 beforeAll(async () => {
-  world = await World.open({
+  world = await TestWorld.open({
     UPSTREAM_TOTAL_TIMEOUT_MS: String(DEADLINE_MS),
     DISCONNECT_DRAIN_MS: String(DRAIN_MS),
     REFUSED_PROMPTS_PER_HOUR: '3',
@@ -29,7 +29,7 @@ async function exchange(directive: string, more: object = {}) {
   return { answer, ...(await outcomeFor(by)) };
 }
 
-async function outcomeFor(by: Awaited<ReturnType<World['account']>>) {
+async function outcomeFor(by: Awaited<ReturnType<TestWorld['account']>>) {
   const facts = await world.facts(by);
   const held = facts.findIndex(({ type }) => type === 'FundsHeld');
   const [record] = (await world.get('/queries/history', by)).body.data;

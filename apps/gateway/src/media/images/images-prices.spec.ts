@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Choices, isMedia, type MediaModel, readCatalogue } from '#catalogue';
-import { billed, chargesIn, isExplained, PIXEL, type TestAccount, World } from '#testing';
+import { billed, chargesIn, isExplained, PIXEL, type TestAccount, TestWorld } from '#testing';
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await TestWorld.open();
   account = await world.account(105);
 });
 afterAll(() => world.close());

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { formOf, PIXEL, type TestAccount, World } from '#testing';
+import { formOf, PIXEL, type TestAccount, TestWorld } from '#testing';
 
 const BANANA = 'google/nano-banana-2';
 const FLUX = 'black-forest-labs/flux-1.1-pro';
@@ -12,10 +12,10 @@ const KONTEXT = 'black-forest-labs/flux-kontext-pro';
 const IMAGE = `data:image/png;base64,${PIXEL.toString('base64')}`;
 const FAL = { only: ['fal'] };
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open(async (sandbox) => ({ PRIVATE_SOURCES: sandbox }));
+  world = await TestWorld.open(async (sandbox) => ({ PRIVATE_SOURCES: sandbox }));
   account = await world.account(105);
 });
 afterAll(() => world.close());

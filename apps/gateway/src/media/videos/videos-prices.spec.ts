@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Choices, isMedia, type MediaModel, readCatalogue } from '#catalogue';
-import { billed, chargesIn, isExplained, PIXEL, type TestAccount, World } from '#testing';
+import { billed, chargesIn, isExplained, PIXEL, type TestAccount, TestWorld } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
 
 const PRICED = ['duration', 'quality'] as const;
 
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open({ VIDEO_LOOKS_PER_SECOND: '1000' });
+  world = await TestWorld.open({ VIDEO_LOOKS_PER_SECOND: '1000' });
   account = await world.account(315);
 });
 afterAll(() => world.close());

@@ -1,8 +1,8 @@
 /** Videos from the request to the file, with the product in this process and the vendors' simulation. */
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Answer, type TestAccount, World } from '#testing';
-import { AnsweringServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 import { closeJob, printJobs } from '../../../../ledger/src/jobs.ts';
 import { verify } from '../../../../ledger/src/verify.ts';
 import { picture } from '../../../../sandbox/src/media/files/images.ts';
@@ -12,15 +12,15 @@ const PICTURE = picture({ words: 'a', width: 16, height: 16 });
 const IMAGE = `data:image/png;base64,${PICTURE.toString('base64')}`;
 
 /** A customer's own server, which has a picture. */
-const pictures = new AnsweringServer();
+const pictures = new StubServer();
 pictures.answer = (response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(PICTURE);
 let at: string;
-let world: World;
+let world: TestWorld;
 let account: TestAccount;
 /** Videos that take longer are asked for at once. */
-let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<Answer>>;
+let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<TestResponse>>;
 beforeAll(async () => {
-  world = await World.open(async () => {
+  world = await TestWorld.open(async () => {
     const port = await freePort();
     at = await pictures.listen();
     return { PORT: String(port), PUBLIC_BASE_URL: `http://127.0.0.1:${port}`, PRIVATE_SOURCES: at };
@@ -48,7 +48,7 @@ const ask = (body: object, by = account) =>
   world.post('/v1/videos', { model: KLING, prompt: 'A harbour at dusk', ...body }, by);
 const told = (directive: string) => ({ prompt: `[[sandbox ${directive}]]` });
 
-async function ended(id: string, by = account): Promise<Answer> {
+async function ended(id: string, by = account): Promise<TestResponse> {
   let answer = await world.get(`/v1/videos/${id}`, by);
   await world.until(async () => {
     answer = await world.get(`/v1/videos/${id}`, by);

@@ -3,7 +3,7 @@
  * directive may stand among the bytes of the recording.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { type Call, parseObject, type Routes } from '../../router.ts';
 import { soundIn } from '../duration/recording.ts';
 import { Instructions, isForbidden, wordsAmong } from '../instructions.ts';
@@ -32,7 +32,7 @@ const MODELS: Readonly<Record<string, Offer>> = {
 const OPTED_OUT = 2;
 const FETCHED_WITHIN_MS = 10_000;
 
-export function listenRoutes(bill: Bill): Routes {
+export function listenRoutes(bill: SandboxBill): Routes {
   const instructions = new Instructions('deepgram', refusalAsTold);
   return {
     'POST /deepgram/v1/listen': async (call) => {

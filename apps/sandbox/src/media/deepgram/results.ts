@@ -1,5 +1,5 @@
 /** What Deepgram says of what it has heard, as far as it was asked for. */
-import { bare, type TimedWord, type Transcript } from '../transcript.ts';
+import { bare, type SandboxTranscript, type TimedWord } from '../transcript.ts';
 
 export interface ListenOptions {
   readonly language: string;
@@ -16,7 +16,7 @@ export interface ListenOptions {
 const CONFIDENCE = 0.99;
 
 /** Every channel says the same. */
-export function resultsOf(transcript: Transcript, channels: number, options: ListenOptions) {
+export function resultsOf(transcript: SandboxTranscript, channels: number, options: ListenOptions) {
   const heard = channelOf(transcript, options);
   const { utterances } = options;
   return {
@@ -25,7 +25,7 @@ export function resultsOf(transcript: Transcript, channels: number, options: Lis
   };
 }
 
-function channelOf({ text, words, sentences }: Transcript, options: ListenOptions) {
+function channelOf({ text, words, sentences }: SandboxTranscript, options: ListenOptions) {
   const writes = options.smart_format || options.punctuate;
   const detected = { detected_language: 'en', language_confidence: CONFIDENCE };
   const paragraph = {
@@ -58,7 +58,7 @@ function wordOf({ written, start, end }: TimedWord, options: ListenOptions) {
   };
 }
 
-function utterancesOf({ sentences }: Transcript, channels: number, options: ListenOptions) {
+function utterancesOf({ sentences }: SandboxTranscript, channels: number, options: ListenOptions) {
   return Array.from({ length: channels }, (_, channel) =>
     sentences.map(({ text: transcript, words, start, end }, i) => ({
       start,

@@ -1,6 +1,6 @@
 /** Deepgram's `POST /v1/speak`: sound as it is made, billed by the character. */
 import { randomUUID } from 'node:crypto';
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { parseObject, type Routes } from '../../router.ts';
 import { secondsToSay } from '../files/audio.ts';
 import { Instructions, isForbidden } from '../instructions.ts';
@@ -42,7 +42,7 @@ const ENCODINGS: Readonly<Record<string, Encoding>> = {
   aac: { format: 'aac', containers: ['none'], rates: [22_050], type: () => 'audio/aac' },
 };
 
-export function speakRoutes(bill: Bill): Routes {
+export function speakRoutes(bill: SandboxBill): Routes {
   const instructions = new Instructions('deepgram', refusalAsTold);
   return {
     'POST /deepgram/v1/speak': async (call) => {

@@ -1,6 +1,6 @@
 /** ElevenLabs' `POST /v1/text-to-speech/{voice_id}` and its `/stream`. Billed by characters, which each model counts in its way. */
 import { randomUUID } from 'node:crypto';
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { type Call, parseObject, type Routes } from '../../router.ts';
 import { secondsToSay } from '../files/audio.ts';
 import { Instructions, isForbidden } from '../instructions.ts';
@@ -26,7 +26,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 const CREDITS_PER_PRICE = 1_000;
 
-export function textToSpeechRoutes(bill: Bill): Routes {
+export function textToSpeechRoutes(bill: SandboxBill): Routes {
   const instructions = new Instructions('elevenlabs', refusalAsTold);
   return {
     'POST /elevenlabs/v1/text-to-speech/*': async (call) => {

@@ -6,7 +6,7 @@ import { wordsAmong } from '../instructions.ts';
 import { filmSize, ratioOf } from '../sizes.ts';
 import type { FalOffer } from './offers.ts';
 
-export interface Input {
+export interface FalInput {
   readonly prompt: string;
   /** Where a directive may stand: the prompt, or a picture that is handed over where there is none. */
   readonly words: string;
@@ -40,7 +40,7 @@ const MANY_IMAGES = 10;
 type Body = Readonly<Record<string, unknown>>;
 
 /** @throws Refusal 422 as fal says it, with the field's place */
-export function inputIn(json: string, offer: FalOffer): Input {
+export function inputIn(json: string, offer: FalOffer): FalInput {
   const body = parseObject(json);
   if (!body) throw wrong('body', 'Input should be a valid dictionary', 'dict_type', undefined);
   const { required, makes } = offer;
@@ -118,7 +118,7 @@ function countIn(body: Body, name: string, most: number): number {
   return count;
 }
 
-function pictureSize(body: Body, { imageSize }: FalOffer, fields: Input['fields']): readonly [number, number] {
+function pictureSize(body: Body, { imageSize }: FalOffer, fields: FalInput['fields']): readonly [number, number] {
   if (imageSize === undefined) return ratioOf(fields.aspect_ratio, RESOLUTIONS[fields.resolution ?? '1K'] ?? 1_024);
   const { image_size: chosen = imageSize } = body;
   if (typeof chosen === 'string') {

@@ -1,11 +1,11 @@
 /** A request in fal's queue, what comes of it, and what it costs. */
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import type { Fault } from '../../provider/directive.ts';
 import { Refusal } from '../../router.ts';
 import { type PictureFormat, picture } from '../files/images.ts';
 import { film } from '../files/videos.ts';
-import { type MadeFile, spoilt } from '../sandbox-file.ts';
-import { type Input, wrong } from './input.ts';
+import { type SandboxFile, spoilt } from '../sandbox-file.ts';
+import { type FalInput, wrong } from './input.ts';
 import type { FalOffer } from './offers.ts';
 
 export interface Job {
@@ -13,7 +13,7 @@ export interface Job {
   readonly model: string;
   readonly offer: FalOffer;
   /** As it will be judged: fal's queue takes whatever it is given. */
-  readonly input: Input | Refusal;
+  readonly input: FalInput | Refusal;
   readonly fault: Fault | undefined;
   /** Where it is reached. */
   readonly host: string;
@@ -36,12 +36,12 @@ export function failureOf({ input, fault }: Job): Refusal | undefined {
 }
 
 /** How many files it makes. */
-function madeBy({ offer, fault }: Job, { images }: Input): number {
+function madeBy({ offer, fault }: Job, { images }: FalInput): number {
   return Math.max(0, images - (fault === 'fewer' && offer.makes === 'images' ? 1 : 0));
 }
 
 /** Puts a job that has ended on the bill: nothing for what failed, unless the vendor bills its refusals. */
-export function chargeFor(job: Job, bill: Bill): void {
+export function chargeFor(job: Job, bill: SandboxBill): void {
   const { id, model, offer, input, fault } = job;
   if (input instanceof Refusal || (failureOf(job) && fault !== 'policy_billed')) return;
   const fits = ({ when }: { readonly when: Readonly<Record<string, string>> }) =>
@@ -59,7 +59,7 @@ export function chargeFor(job: Job, bill: Bill): void {
 /** The answer of a job that came to something. */
 export function resultOf(job: Job): Readonly<Record<string, unknown>> {
   const { offer, fault } = job;
-  const input = job.input as Input;
+  const input = job.input as FalInput;
   const told = (index: number) => {
     const { type, bytes } = fileOf(job, index);
     const file_name = nameOf(job, index);
@@ -80,8 +80,8 @@ export function resultOf(job: Job): Readonly<Record<string, unknown>> {
 }
 
 /** Anyone may fetch it. */
-export function fileOf({ offer, input }: Job, index: number): MadeFile {
-  const { words, prompt, width, height, seconds, fields } = input as Input;
+export function fileOf({ offer, input }: Job, index: number): SandboxFile {
+  const { words, prompt, width, height, seconds, fields } = input as FalInput;
   const of = `${prompt || words} ${index}`;
   if (offer.makes === 'video') {
     const sound = fields.generate_audio === 'true';
@@ -92,6 +92,6 @@ export function fileOf({ offer, input }: Job, index: number): MadeFile {
 }
 
 function nameOf({ id, offer, input }: Job, index: number): string {
-  const format = (input as Input).fields.output_format ?? 'png';
+  const format = (input as FalInput).fields.output_format ?? 'png';
   return `${id}-${index}.${offer.makes === 'video' ? 'mp4' : format}`;
 }

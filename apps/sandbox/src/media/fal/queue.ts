@@ -4,16 +4,16 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { readDirective } from '../../provider/directive.ts';
-import { FaultCounter, failedOutright } from '../../provider/faults.ts';
+import { applyFault, FaultCounter } from '../../provider/faults.ts';
 import { type Call, Refusal, type Routes } from '../../router.ts';
 import { loseAnswer, sendFile } from '../sandbox-file.ts';
 import { inputIn } from './input.ts';
 import { chargeFor, failureOf, fileOf, type Job, resultOf } from './job.ts';
 import { FAL } from './offers.ts';
 import { FalStorage } from './storage.ts';
-import { WebHooks } from './webhooks.ts';
+import { FalWebhooks } from './webhooks.ts';
 
 /** The oldest is forgotten first. */
 const MOST_JOBS = 100_000;
@@ -34,10 +34,10 @@ const TOO_OFTEN = 3;
 export class FalServer {
   private readonly jobs = new Map<string, Job>();
   private readonly faults = new FaultCounter();
-  private readonly hooks = new WebHooks();
+  private readonly hooks = new FalWebhooks();
   private readonly storage = new FalStorage();
 
-  constructor(private readonly bill: Bill) {}
+  constructor(private readonly bill: SandboxBill) {}
 
   routes(): Routes {
     const tellKeys = (call: Call) => call.json(200, this.hooks.jwks());
@@ -67,7 +67,7 @@ export class FalServer {
     const input = judged(() => inputIn(body, offer));
     const directive = readDirective(input instanceof Refusal ? '' : input.words);
     const fault = this.faults.next(directive, 'fal');
-    if (failedOutright(fault, call, refusalAsTold)) return;
+    if (applyFault(fault, call, refusalAsTold)) return;
     const hookUrl = call.query.get('fal_webhook') ?? undefined;
     const host = call.request.headers.host ?? '';
     const job: Job = { id: randomUUID(), model, offer, input, fault, host, hookUrl, state: 'IN_QUEUE' };

@@ -1,13 +1,13 @@
 /** fal's storage, to which its clients upload pictures that a request brings: `rest.fal.ai`, and what it hands out. */
 import { randomUUID } from 'node:crypto';
 import { type Call, parseObject, Refusal, type Routes } from '../../router.ts';
-import type { MadeFile } from '../sandbox-file.ts';
+import type { SandboxFile } from '../sandbox-file.ts';
 
 /** The oldest is forgotten first. */
 const MOST_FILES = 100;
 
 export class FalStorage {
-  private readonly files = new Map<string, MadeFile>();
+  private readonly files = new Map<string, SandboxFile>();
 
   /** @param assertKey throws where there is none */
   routes(assertKey: (call: Call) => void): Routes {
@@ -36,7 +36,7 @@ export class FalStorage {
     };
   }
 
-  private known({ parameter }: Call): MadeFile {
+  private known({ parameter }: Call): SandboxFile {
     const file = this.files.get(parameter);
     if (!file) throw new Refusal(404, { detail: 'Not Found' });
     return file;

@@ -7,7 +7,7 @@ const REPEATED_AFTER_MS = [250, 5_000, 15_000, 60_000, 300_000, 600_000, 900_000
 const TIMEOUT_MS = 15_000;
 const USER = 'sandbox-user';
 
-export interface Happened {
+export interface FalWebhookEvent {
   readonly requestId: string;
   readonly url: string;
   readonly status: 'OK' | 'ERROR';
@@ -15,7 +15,7 @@ export interface Happened {
   readonly error?: string;
 }
 
-export class WebHooks {
+export class FalWebhooks {
   private readonly keys = generateKeyPairSync('ed25519');
   private readonly closing = new AbortController();
 
@@ -25,7 +25,7 @@ export class WebHooks {
     return { keys: [{ kty, crv, x, kid: 'sandbox', use: 'sig' }] };
   }
 
-  async send(happened: Happened): Promise<void> {
+  async send(happened: FalWebhookEvent): Promise<void> {
     for (const wait of [0, ...REPEATED_AFTER_MS]) {
       try {
         if (wait > 0) await delay(wait, undefined, { ref: false, signal: this.closing.signal });
@@ -37,7 +37,7 @@ export class WebHooks {
   }
 
   /** Somebody else says it, who has not the key. */
-  async forge(happened: Happened): Promise<void> {
+  async forge(happened: FalWebhookEvent): Promise<void> {
     await this.post(happened, generateKeyPairSync('ed25519').privateKey).catch(() => false);
   }
 
@@ -45,7 +45,7 @@ export class WebHooks {
     this.closing.abort();
   }
 
-  private async post({ requestId, url, status, payload, error }: Happened, key: KeyObject): Promise<boolean> {
+  private async post({ requestId, url, status, payload, error }: FalWebhookEvent, key: KeyObject): Promise<boolean> {
     const told = { request_id: requestId, gateway_request_id: requestId, status, ...(error ? { error } : {}), payload };
     const body = JSON.stringify(told);
     const time = String(Math.floor(Date.now() / 1_000));

@@ -1,6 +1,6 @@
 /** `POST /openai/v1/audio/speech`: sound as it is made, billed by the character. */
 import { randomUUID } from 'node:crypto';
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { secondsToSay } from '../../media/files/audio.ts';
 import { Instructions, isForbidden } from '../../media/instructions.ts';
 import { sendSpoken } from '../../media/spoken.ts';
@@ -23,7 +23,7 @@ const TYPES: Readonly<Record<Format, string>> = {
   pcm: 'audio/pcm',
 };
 
-export function speechRoutes(bill: Bill): Routes {
+export function speechRoutes(bill: SandboxBill): Routes {
   const instructions = new Instructions('openai', refusalAsTold);
   return {
     'POST /openai/v1/audio/speech': async (call) => {

@@ -1,10 +1,10 @@
 /** `POST /openai/v1/audio/transcriptions`, billed by whole seconds. A directive may stand among the bytes of the recording, or in the prompt. */
 import { randomUUID } from 'node:crypto';
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { soundIn } from '../../media/duration/recording.ts';
 import { Instructions, isForbidden, wordsAmong } from '../../media/instructions.ts';
 import { loseAnswer } from '../../media/sandbox-file.ts';
-import { bare, type Transcript, transcriptOf } from '../../media/transcript.ts';
+import { bare, type SandboxTranscript, transcriptOf } from '../../media/transcript.ts';
 import type { Routes } from '../../router.ts';
 import { assertKey, refusal, refusalAsTold, refusalOf } from '../errors.ts';
 import { formIn } from '../forms.ts';
@@ -17,7 +17,7 @@ const MOST_BYTES = 25 * 1024 * 1024;
 const LEAST_SECONDS = 0.1;
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });
 
-export function transcriptionRoutes(bill: Bill): Routes {
+export function transcriptionRoutes(bill: SandboxBill): Routes {
   const instructions = new Instructions('openai', refusalAsTold);
   return {
     'POST /openai/v1/audio/transcriptions': async (call) => {
@@ -97,7 +97,7 @@ async function recordingIn(file: File) {
 
 function answerTo(
   { format, language, granularities, seconds: duration }: Asked,
-  transcript: Transcript,
+  transcript: SandboxTranscript,
   seconds: number,
 ) {
   const { text, words, sentences } = transcript;
@@ -124,7 +124,7 @@ function answerTo(
   };
 }
 
-function subtitles({ sentences }: Transcript, mark: string, head: (index: number) => string): string {
+function subtitles({ sentences }: SandboxTranscript, mark: string, head: (index: number) => string): string {
   return sentences
     .map(({ text, start, end }, i) => `${head(i)}${clock(start, mark)} --> ${clock(end, mark)}\n${text}\n\n`)
     .join('');

@@ -1,16 +1,16 @@
 /** `POST /openai/v1/embeddings`, and the same of vendors that copy it: read, judge, embed, bill, deliver. A directive may stand in the text of any one input. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Bill, NO_TOKENS } from '../../bill.ts';
+import { NO_TOKENS, type SandboxBill } from '../../bill.ts';
 import { type Fault, readDirective } from '../../provider/directive.ts';
-import { FaultCounter, failedOutright } from '../../provider/faults.ts';
+import { applyFault, FaultCounter } from '../../provider/faults.ts';
 import type { Call, Routes } from '../../router.ts';
 import { assertKey, refusalAsTold } from '../errors.ts';
 import type { OpenAiProvider } from '../models.ts';
-import { type EmbeddingRequest, readEmbeddingRequest } from './request.ts';
+import { readEmbeddingRequest, type SandboxEmbeddingRequest } from './request.ts';
 import { base64Of, vectorOf } from './vectors.ts';
 
-export function embeddingRoutes(provider: OpenAiProvider, bill: Bill): Routes {
+export function embeddingRoutes(provider: OpenAiProvider, bill: SandboxBill): Routes {
   const faults = new FaultCounter();
   return {
     [`POST /${provider.name}/v1/embeddings`]: async (call: Call) => {
@@ -19,7 +19,7 @@ export function embeddingRoutes(provider: OpenAiProvider, bill: Bill): Routes {
       const directive = readDirective(asked.text);
       const fault = faults.next(directive, provider.name);
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-      if (failedOutright(fault, call, refusalAsTold)) return;
+      if (applyFault(fault, call, refusalAsTold)) return;
       const json = JSON.stringify(answerTo(asked, fault));
       const half = json.slice(0, json.length / 2);
       if (fault === 'malformed') return call.send(200, half);
@@ -32,7 +32,7 @@ export function embeddingRoutes(provider: OpenAiProvider, bill: Bill): Routes {
   };
 }
 
-function answerTo({ model, inputs, dimensions, base64, tokens }: EmbeddingRequest, fault: Fault | undefined) {
+function answerTo({ model, inputs, dimensions, base64, tokens }: SandboxEmbeddingRequest, fault: Fault | undefined) {
   const data = inputs.map((input, index) => {
     const vector = vectorOf(input, model.weights, dimensions);
     return { object: 'embedding', index, embedding: base64 ? base64Of(vector) : vector };

@@ -6,11 +6,11 @@ import { refusal, refusalOf } from '../errors.ts';
 import type { OpenAiProvider } from '../models.ts';
 import { type EmbeddingModel, findEmbeddingModel } from './embedding-models.ts';
 
-export type Input = string | readonly number[];
+export type SandboxEmbeddingInput = string | readonly number[];
 
-export interface EmbeddingRequest {
+export interface SandboxEmbeddingRequest {
   readonly model: EmbeddingModel;
-  readonly inputs: readonly Input[];
+  readonly inputs: readonly SandboxEmbeddingInput[];
   readonly dimensions: number;
   readonly base64: boolean;
   readonly tokens: number;
@@ -23,7 +23,7 @@ const MOST_INPUTS = 2_048;
 const MOST_TOKENS = 300_000;
 
 /** @throws Refusal in OpenAI's shape */
-export function readEmbeddingRequest(json: string, provider: OpenAiProvider): EmbeddingRequest {
+export function readEmbeddingRequest(json: string, provider: OpenAiProvider): SandboxEmbeddingRequest {
   const body = parseObject(json);
   if (!body) throw refusal(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
   if (typeof body.model !== 'string' || body.model === '') throw refusal(400, 'you must provide a model parameter');
@@ -52,11 +52,12 @@ export function readEmbeddingRequest(json: string, provider: OpenAiProvider): Em
   };
 }
 
-function inputsIn(input: unknown): readonly Input[] {
+function inputsIn(input: unknown): readonly SandboxEmbeddingInput[] {
   const isTokens = (value: unknown): value is number[] =>
     Array.isArray(value) && value.length > 0 && value.every((each) => Number.isInteger(each) && each >= 0);
   const list: unknown = typeof input === 'string' || isTokens(input) ? [input] : input;
-  const isInput = (each: unknown): each is Input => (typeof each === 'string' && each !== '') || isTokens(each);
+  const isInput = (each: unknown): each is SandboxEmbeddingInput =>
+    (typeof each === 'string' && each !== '') || isTokens(each);
   if (Array.isArray(list) && list.length > 0 && list.length <= MOST_INPUTS && list.every(isInput)) return list;
   throw refusal(400, "'$.input' is invalid. Please check the API reference.", 'input');
 }

@@ -1,6 +1,6 @@
 /** `POST /deepinfra/v1/images/generations`: OpenAI's words, with what DeepInfra thinks of them. Billed by the picture. */
 import { randomUUID } from 'node:crypto';
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { picture } from '../../media/files/images.ts';
 import { Instructions, isForbidden } from '../../media/instructions.ts';
 import { isBilled, sendAnswer, spoilt } from '../../media/sandbox-file.ts';
@@ -11,7 +11,7 @@ import { FLAT_IMAGES } from './image-offers.ts';
 const MOST_IMAGES = 4;
 const PIXELS = { least: 128, most: 1_920 };
 
-export function deepInfraImageRoutes(bill: Bill): Routes {
+export function deepInfraImageRoutes(bill: SandboxBill): Routes {
   const instructions = new Instructions('deepinfra', refusalAsTold);
   return {
     'POST /deepinfra/v1/images/generations': async (call) => {

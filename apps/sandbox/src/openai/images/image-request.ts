@@ -5,7 +5,7 @@ import { refusal } from '../errors.ts';
 import { formIn } from '../forms.ts';
 import { type GptImage, gptImage } from './image-offers.ts';
 
-export interface ImageRequest {
+export interface SandboxImageRequest {
   readonly model: GptImage;
   readonly prompt: string;
   readonly n: number;
@@ -39,14 +39,14 @@ const MOST_PIXELS = 3_840 * 2_160;
 const LONGEST_PROMPT = 32_000;
 
 /** @throws Refusal 400 */
-export async function generationIn(call: Call): Promise<ImageRequest> {
+export async function generationIn(call: Call): Promise<SandboxImageRequest> {
   const body = parseObject(await call.text());
   if (!body) throw refusal(400, 'We could not parse the JSON body of your request.');
   return requestIn(body, OF_GENERATIONS, 0);
 }
 
 /** @throws Refusal 400 unless there is a picture in it */
-export async function editIn(call: Call): Promise<ImageRequest> {
+export async function editIn(call: Call): Promise<SandboxImageRequest> {
   const form = await formIn(call);
   const files = [...form.getAll('image'), ...form.getAll('image[]')];
   if (files.length === 0)
@@ -66,7 +66,7 @@ async function assertPicture(file: File | string, index: number): Promise<void> 
   throw refusal(400, message, 'image', 'invalid_image_file');
 }
 
-function requestIn(fields: Fields, parameters: ReadonlySet<string>, sources: number): ImageRequest {
+function requestIn(fields: Fields, parameters: ReadonlySet<string>, sources: number): SandboxImageRequest {
   const model = gptImage(fields.model);
   const unknown = Object.keys(fields).find((name) => !parameters.has(name));
   if (unknown !== undefined) throw refusal(400, `Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter');
@@ -81,7 +81,7 @@ function requestIn(fields: Fields, parameters: ReadonlySet<string>, sources: num
     throw refusal(400, 'The sandbox does not stream images.', 'stream', 'unsupported_value');
   const size = isDrawable(fields.size, model) ? fields.size : wordIn(fields, 'size', SIZES, SIZES[0] as string);
   const [width = 0, height = 0] = size.split('x').map(Number);
-  const format = wordIn(fields, 'output_format', FORMATS, 'png') as ImageRequest['format'];
+  const format = wordIn(fields, 'output_format', FORMATS, 'png') as SandboxImageRequest['format'];
   const background = wordIn(fields, 'background', ['transparent', 'opaque'], 'opaque');
   if (background === 'transparent' && format === 'jpeg')
     throw refusal(

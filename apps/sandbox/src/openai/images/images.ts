@@ -1,13 +1,13 @@
 /** OpenAI's `POST /images/generations` and `/images/edits`, billed by tokens, as the usage says. */
 import { randomUUID } from 'node:crypto';
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { picture } from '../../media/files/images.ts';
-import { type Instructed, Instructions, isForbidden } from '../../media/instructions.ts';
+import { type AppliedDirective, Instructions, isForbidden } from '../../media/instructions.ts';
 import { isBilled, sendAnswer, spoilt } from '../../media/sandbox-file.ts';
 import type { Call, Routes } from '../../router.ts';
 import { assertKey, refusalAsTold, refusalOf } from '../errors.ts';
 import { type ImageTokens, pricedBy } from './image-offers.ts';
-import { editIn, generationIn, type ImageRequest } from './image-request.ts';
+import { editIn, generationIn, type SandboxImageRequest } from './image-request.ts';
 
 const SQUARE = 1_024 * 1_024;
 const OBLONG = 1_536 * 1_024;
@@ -16,9 +16,9 @@ const CHARACTERS_PER_TOKEN = 4;
 const SOURCE_TOKENS = 194;
 const FIDELITY_TOKENS = 4_096;
 
-export function imageRoutes(bill: Bill): Routes {
+export function imageRoutes(bill: SandboxBill): Routes {
   const instructions = new Instructions('openai', refusalAsTold);
-  const serve = async (call: Call, asked: ImageRequest) => {
+  const serve = async (call: Call, asked: SandboxImageRequest) => {
     const told = await instructions.follow(call, asked.prompt);
     if (!told) return;
     const id = `req_${randomUUID().replaceAll('-', '')}`;
@@ -49,7 +49,7 @@ function blocked(id: string) {
 
 /** What is brought is counted once, however many pictures are made of it. */
 function tokensOf(
-  { model, prompt, quality, width, height, sources, fidelity }: ImageRequest,
+  { model, prompt, quality, width, height, sources, fidelity }: SandboxImageRequest,
   made: number,
 ): ImageTokens {
   const [square = 0, oblong = 0] = model.tokens[quality] ?? [];
@@ -63,7 +63,7 @@ function tokensOf(
   };
 }
 
-function answerTo(asked: ImageRequest, made: number, tokens: ImageTokens, { fault }: Instructed) {
+function answerTo(asked: SandboxImageRequest, made: number, tokens: ImageTokens, { fault }: AppliedDirective) {
   const { prompt, width, height, format, quality, size, background } = asked;
   const data = Array.from({ length: made }, (_, i) => {
     const bytes = picture({ words: `${prompt} ${i}`, width, height, format });

@@ -1,14 +1,14 @@
 /** The input of a response as messages of a chat: a token is a token, whichever way a model is asked. */
-import { isObject, type Part } from '../chat-request.ts';
+import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { refusal } from '../errors.ts';
 import { wrongType, wrongValue } from '../parameters.ts';
 import { missing } from './parameters.ts';
 import { reasoningIn } from './reasoning.ts';
 
 /** Items of the input, and what came of them. */
-export interface Turn {
+export interface InputTurn {
   /** The messages of a chat that it stands for. */
-  readonly messages: readonly Part[];
+  readonly messages: readonly SandboxContentPart[];
   /** Reasoning that came back with it. */
   readonly reasoning: number;
 }
@@ -32,10 +32,10 @@ const PARTS: Readonly<Record<string, string>> = {
 };
 
 /** @throws Refusal */
-export function turnOf(input: unknown): Turn {
+export function turnOf(input: unknown): InputTurn {
   if (typeof input === 'string') return { messages: [{ role: 'user', content: input }], reasoning: 0 };
   const items = input as readonly unknown[];
-  const messages: Part[] = [];
+  const messages: SandboxContentPart[] = [];
   let reasoning = 0;
   items.forEach((item, at) => {
     const name = `input[${at}]`;
@@ -53,14 +53,14 @@ export function turnOf(input: unknown): Turn {
   return { messages, reasoning };
 }
 
-function messageOf({ role, content }: Part, name: string): Part {
+function messageOf({ role, content }: SandboxContentPart, name: string): SandboxContentPart {
   if (!ROLES.some((each) => each === role)) throw wrongValue(`${name}.role`, role, ROLES);
   if (typeof content === 'string') return { role, content };
   if (!Array.isArray(content)) throw wrongType(`${name}.content`, 'one of a string or array of objects', content);
   return { role, content: content.map((part, at) => partOf(part, `${name}.content[${at}]`)) };
 }
 
-function partOf(part: unknown, name: string): Part {
+function partOf(part: unknown, name: string): SandboxContentPart {
   if (!isObject(part)) throw wrongType(name, 'an object', part);
   const type = PARTS[part.type as string];
   if (type === undefined) throw wrongValue(`${name}.type`, part.type, Object.keys(PARTS));
@@ -71,7 +71,12 @@ function partOf(part: unknown, name: string): Part {
 }
 
 /** Calls that were made together are one message of a chat, together with what was said before them. */
-function addCall(messages: Part[], item: Part, field: 'arguments' | 'input', where: string): void {
+function addCall(
+  messages: SandboxContentPart[],
+  item: SandboxContentPart,
+  field: 'arguments' | 'input',
+  where: string,
+): void {
   const { call_id, name, [field]: text } = item;
   for (const [each, value] of Object.entries({ call_id, name, [field]: text })) {
     if (value === undefined) throw missing(`${where}.${each}`);
@@ -83,14 +88,14 @@ function addCall(messages: Part[], item: Part, field: 'arguments' | 'input', whe
   messages.push({ ...last, tool_calls: [...callsOf(last), call] });
 }
 
-function outputOf({ call_id, output }: Part, name: string): Part {
+function outputOf({ call_id, output }: SandboxContentPart, name: string): SandboxContentPart {
   if (typeof call_id !== 'string') throw missing(`${name}.call_id`);
   const content = typeof output === 'string' ? output : messageOf({ role: 'user', content: output }, name).content;
   return { role: 'tool', tool_call_id: call_id, content };
 }
 
 /** A call may have several outputs. @throws Refusal when a call has none, or an output no call */
-function assertAnswered(messages: readonly Part[]): void {
+function assertAnswered(messages: readonly SandboxContentPart[]): void {
   const open = new Set<unknown>();
   const answered = new Set<unknown>();
   for (const message of messages) {
@@ -104,6 +109,6 @@ function assertAnswered(messages: readonly Part[]): void {
   for (const id of open) throw refusal(400, `No tool output found for function call ${id}.`, 'input');
 }
 
-function callsOf(message: Part | undefined): readonly Part[] {
-  return (message?.tool_calls ?? []) as readonly Part[];
+function callsOf(message: SandboxContentPart | undefined): readonly SandboxContentPart[] {
+  return (message?.tool_calls ?? []) as readonly SandboxContentPart[];
 }

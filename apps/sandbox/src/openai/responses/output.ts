@@ -1,40 +1,40 @@
 /** The output of a response, and the response object. */
 
 import type { Fault } from '../../provider/directive.ts';
-import type { Answer } from '../../provider/model-output.ts';
-import type { Part } from '../chat-request.ts';
+import type { SandboxModelOutput } from '../../provider/model-output.ts';
+import type { SandboxContentPart } from '../chat-request.ts';
 import { callId } from '../identity.ts';
 import { logprobsOf } from '../logprobs.ts';
 import type { OpenAiModel } from '../models.ts';
 import { usageOf } from '../usage.ts';
 import { encrypted } from './reasoning.ts';
-import type { ResponsesRequest } from './request.ts';
+import type { SandboxResponsesRequest } from './request.ts';
 
-export type OpenAiAnswer = Answer<OpenAiModel>;
-export type Item = Part & { readonly type: string; readonly id: string };
+export type OpenAiAnswer = SandboxModelOutput<OpenAiModel>;
+export type SandboxOutputItem = SandboxContentPart & { readonly type: string; readonly id: string };
 
 /** Shown in place of the model's actual reasoning. */
 export const SUMMARY = '**Thinking about it**\n\nThe user wants an answer, so there will be one.';
 
-export function responseId({ serial }: Answer): string {
+export function responseId({ serial }: SandboxModelOutput): string {
   return `resp_${serial}`;
 }
 
 /** In the order in which they are made. */
-export function outputOf(answer: OpenAiAnswer, request: ResponsesRequest): readonly Item[] {
+export function outputOf(answer: OpenAiAnswer, request: SandboxResponsesRequest): readonly SandboxOutputItem[] {
   const thought = reasoningItem(answer, request);
   return [...(thought ? [thought] : []), ...searchItems(answer), ...saidOf(answer, request)];
 }
 
 /** The message, or the calls; nothing where the reasoning reached the limit. */
-export function saidOf(answer: OpenAiAnswer, request: ResponsesRequest): readonly Item[] {
+export function saidOf(answer: OpenAiAnswer, request: SandboxResponsesRequest): readonly SandboxOutputItem[] {
   const { tool, finish, visible, reasoning } = answer;
   if (finish === 'length' && visible === 0 && reasoning > 0) return [];
   if (tool === undefined) return [messageItem(answer, request)];
   return Array.from({ length: answer.calls }, (_, call) => callItem(answer, request, call));
 }
 
-export function searchItems({ serial, searches }: Answer): readonly Item[] {
+export function searchItems({ serial, searches }: SandboxModelOutput): readonly SandboxOutputItem[] {
   return searches.map(({ query, failed }, at) => {
     const action = { type: 'search', query };
     return { id: `ws_${serial}${at}`, type: 'web_search_call', status: failed ? 'failed' : 'completed', action };
@@ -42,7 +42,7 @@ export function searchItems({ serial, searches }: Answer): readonly Item[] {
 }
 
 /** The first page that each search has found, as a source of all that is said. */
-export function citationsOf({ searches, text }: Answer): readonly Part[] {
+export function citationsOf({ searches, text }: SandboxModelOutput): readonly SandboxContentPart[] {
   return searches.flatMap(({ failed }, at) => {
     const url = `https://site1.example/${at + 1}`;
     const source = { type: 'url_citation', url, title: 'Page 1', start_index: 0, end_index: text.length };
@@ -50,7 +50,10 @@ export function citationsOf({ searches, text }: Answer): readonly Part[] {
   });
 }
 
-export function reasoningItem({ serial, reasoning }: Answer, { extras }: ResponsesRequest): Item | undefined {
+export function reasoningItem(
+  { serial, reasoning }: SandboxModelOutput,
+  { extras }: SandboxResponsesRequest,
+): SandboxOutputItem | undefined {
   if (reasoning === 0) return undefined;
   const id = `rs_${serial}`;
   const summary = extras.summary ? [{ type: 'summary_text', text: SUMMARY }] : [];
@@ -62,13 +65,13 @@ export function reasoningItem({ serial, reasoning }: Answer, { extras }: Respons
   };
 }
 
-function messageItem(answer: OpenAiAnswer, { extras }: ResponsesRequest): Item {
+function messageItem(answer: OpenAiAnswer, { extras }: SandboxResponsesRequest): SandboxOutputItem {
   const { serial, text } = answer;
   const part = { ...textPart(text, extras.logprobs), annotations: citationsOf(answer) };
   return { id: `msg_${serial}`, type: 'message', status: statusOf(answer), role: 'assistant', content: [part] };
 }
 
-function callItem(answer: OpenAiAnswer, { toolbox }: ResponsesRequest, call: number): Item {
+function callItem(answer: OpenAiAnswer, { toolbox }: SandboxResponsesRequest, call: number): SandboxOutputItem {
   const { serial, text, tool: name } = answer;
   const called = { status: statusOf(answer), call_id: callId(answer, 0, call), name };
   const takesText = toolbox.tools.some((tool) => tool.name === name && tool.schema === undefined);
@@ -80,13 +83,13 @@ export function textPart(text: string, top: number | undefined) {
   return { type: 'output_text', annotations: [], logprobs: logprobsOf(text, top), text };
 }
 
-function statusOf({ finish }: Answer): string {
+function statusOf({ finish }: SandboxModelOutput): string {
   return finish === 'length' ? 'incomplete' : 'completed';
 }
 
-export function responseObject(answer: OpenAiAnswer, { body }: ResponsesRequest, state: Part) {
-  const { effort = null, summary = null } = (body.reasoning ?? {}) as Part;
-  const { format = { type: 'text' }, verbosity = 'medium' } = (body.text ?? {}) as Part;
+export function responseObject(answer: OpenAiAnswer, { body }: SandboxResponsesRequest, state: SandboxContentPart) {
+  const { effort = null, summary = null } = (body.reasoning ?? {}) as SandboxContentPart;
+  const { format = { type: 'text' }, verbosity = 'medium' } = (body.text ?? {}) as SandboxContentPart;
   return {
     id: responseId(answer),
     object: 'response',
@@ -122,7 +125,7 @@ export function responseObject(answer: OpenAiAnswer, { body }: ResponsesRequest,
 }
 
 /** As it is in the end. */
-export function finished(answer: OpenAiAnswer, request: ResponsesRequest, fault: Fault | undefined) {
+export function finished(answer: OpenAiAnswer, request: SandboxResponsesRequest, fault: Fault | undefined) {
   const long = answer.finish === 'length';
   return responseObject(answer, request, {
     status: statusOf(answer),

@@ -1,19 +1,19 @@
 /** What OpenAI accepts in a request for a response, apart from its input, and how it refuses everything else. */
-import { isObject, type Part } from '../chat-request.ts';
+import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { refusal } from '../errors.ts';
 import type { OpenAiModel } from '../models.ts';
 import {
   array,
   assertEffort,
   assertNoSampling,
-  type Body,
   boolean,
-  type Check,
   decimal,
   given,
   integer,
   object,
   oneOf,
+  type ParameterCheck,
+  type SandboxBody,
   text,
   textOrObject,
   wrongType,
@@ -36,7 +36,7 @@ const INCLUDABLE = [
   LOGPROBS,
 ];
 
-const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
+const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterCheck>([
   ['model', text],
   ['input', input],
   ['instructions', text],
@@ -79,7 +79,7 @@ export interface Extras {
 }
 
 /** @throws Refusal */
-export function assertParameters(body: Body): void {
+export function assertParameters(body: SandboxBody): void {
   for (const name in body) {
     const check = CHECKS.get(name);
     if (!check) throw refusal(400, `Unknown parameter: '${name}'.`, name, 'unknown_parameter');
@@ -93,11 +93,11 @@ export function assertParameters(body: Body): void {
   if (body.stream_options && !body.stream) {
     throw refusal(400, "The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options');
   }
-  assertFormat(body.text as Part | null | undefined);
+  assertFormat(body.text as SandboxContentPart | null | undefined);
 }
 
 /** The most tokens that a response may have. @throws Refusal */
-export function outputLimit({ max_output_tokens }: Body, { id, maxOutput }: OpenAiModel): number {
+export function outputLimit({ max_output_tokens }: SandboxBody, { id, maxOutput }: OpenAiModel): number {
   const limit = (max_output_tokens ?? maxOutput) as number;
   if (limit <= maxOutput) return limit;
   const message = `max_output_tokens is too large: ${limit}. The model ${id} supports at most ${maxOutput} tokens.`;
@@ -105,10 +105,10 @@ export function outputLimit({ max_output_tokens }: Body, { id, maxOutput }: Open
 }
 
 /** @throws Refusal when the model does not have it */
-export function extrasOf(body: Body, model: OpenAiModel): Extras {
+export function extrasOf(body: SandboxBody, model: OpenAiModel): Extras {
   const { reasoning, include, top_logprobs } = body;
   const { reasons } = model;
-  const { effort, summary } = (reasoning ?? {}) as Part;
+  const { effort, summary } = (reasoning ?? {}) as SandboxContentPart;
   if (given(reasoning) && !reasons && (given(effort) || given(summary))) {
     const param = given(effort) ? 'reasoning.effort' : 'reasoning.summary';
     const message = `Unsupported parameter: '${param}' is not supported with this model.`;
@@ -128,7 +128,7 @@ export function extrasOf(body: Body, model: OpenAiModel): Extras {
   return { summary: given(summary), encrypted, logprobs: wantsLogprobs ? Number(top_logprobs ?? 0) : undefined };
 }
 
-function assertFormat(config: Part | null | undefined): void {
+function assertFormat(config: SandboxContentPart | null | undefined): void {
   if (given(config?.verbosity)) VERBOSITY(config?.verbosity, 'text.verbosity');
   const format = config?.format;
   if (!given(format)) return;

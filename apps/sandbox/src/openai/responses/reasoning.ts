@@ -1,5 +1,5 @@
 /** Reasoning that clients cannot read: it is sent encrypted, and comes back with the next request. */
-import { isObject, type Part } from '../chat-request.ts';
+import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { refusal } from '../errors.ts';
 
 /** As OpenAI's begin. */
@@ -21,7 +21,7 @@ export function encrypted(id: string, tokens: number): string {
  * @param next the item behind it
  * @throws Refusal when it is not one of ours, or has come off what it led to
  */
-export function reasoningIn({ id, encrypted_content }: Part, next: unknown, name: string): number {
+export function reasoningIn({ id, encrypted_content }: SandboxContentPart, next: unknown, name: string): number {
   if (id !== undefined && (typeof id !== 'string' || !id.startsWith('rs'))) {
     const message = `Invalid '${name}.id': '${id}'. Expected an ID that begins with 'rs'.`;
     throw refusal(400, message, `${name}.id`, 'invalid_value');

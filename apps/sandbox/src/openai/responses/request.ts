@@ -3,17 +3,25 @@ import { ANY_OBJECT, type Format } from '../../provider/model-output.ts';
 import type { Question } from '../../provider/serve.ts';
 import type { Tool, Toolbox } from '../../provider/tools.ts';
 import { parseObject } from '../../router.ts';
-import { assertNoImage, countPrompt, isObject, type Part, roundsIn, textOf, toolsIn } from '../chat-request.ts';
+import {
+  assertNoImage,
+  countPrompt,
+  isObject,
+  roundsIn,
+  type SandboxContentPart,
+  textOf,
+  toolsIn,
+} from '../chat-request.ts';
 import { refusal } from '../errors.ts';
 import { findModel, type OpenAiModel, type OpenAiProvider } from '../models.ts';
-import type { Body } from '../parameters.ts';
+import type { SandboxBody } from '../parameters.ts';
 import { given, wrongType, wrongValue } from '../parameters.ts';
-import { type Turn, turnOf } from './items.ts';
+import { type InputTurn, turnOf } from './items.ts';
 import { assertParameters, type Extras, extrasOf, missing, outputLimit } from './parameters.ts';
 
-export interface ResponsesRequest extends Question<OpenAiModel> {
+export interface SandboxResponsesRequest extends Question<OpenAiModel> {
   /** What was sent, for the answer repeats most of it. */
-  readonly body: Body;
+  readonly body: SandboxBody;
   readonly extras: Extras;
   readonly obfuscate: boolean;
 }
@@ -23,7 +31,7 @@ const TOOL_TYPES = ['function', 'custom', 'web_search'];
 const MOST_SEARCHES = 10;
 
 /** @throws Refusal in OpenAI's shape */
-export function readResponsesRequest(text: string, provider: OpenAiProvider): ResponsesRequest {
+export function readResponsesRequest(text: string, provider: OpenAiProvider): SandboxResponsesRequest {
   const body = parseObject(text);
   if (!body) throw refusal(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
   if (!given(body.model) || body.model === '') throw missing('model');
@@ -33,7 +41,7 @@ export function readResponsesRequest(text: string, provider: OpenAiProvider): Re
   const turn = turnOf(body.input);
   if (model.textOnly) assertNoImage(turn.messages);
   const extras = extrasOf(body, model);
-  const options = body.stream_options as Part | null | undefined;
+  const options = body.stream_options as SandboxContentPart | null | undefined;
   return {
     body,
     model,
@@ -51,7 +59,11 @@ export function readResponsesRequest(text: string, provider: OpenAiProvider): Re
 }
 
 /** With truncation the oldest messages are left out until the rest fits. @throws Refusal */
-function promptTokens({ tools, text, instructions, truncation }: Body, turn: Turn, { context }: OpenAiModel): number {
+function promptTokens(
+  { tools, text, instructions, truncation }: SandboxBody,
+  turn: InputTurn,
+  { context }: OpenAiModel,
+): number {
   const asked = { tools: chatTools(tools), response_format: chatFormat(text) };
   const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
   let { messages } = turn;
@@ -64,7 +76,7 @@ function promptTokens({ tools, text, instructions, truncation }: Body, turn: Tur
 }
 
 /** Tools as a chat has them, so that they count the same. */
-function chatTools(tools: unknown): readonly Part[] | undefined {
+function chatTools(tools: unknown): readonly SandboxContentPart[] | undefined {
   const list = toolsIn(tools);
   if (list.length === 0) return undefined;
   return list.map(({ type, ...tool }, at) => {
@@ -75,37 +87,39 @@ function chatTools(tools: unknown): readonly Part[] | undefined {
   });
 }
 
-function chatFormat(text: unknown): Part | undefined {
-  const { type, ...format } = (((text as Part | null | undefined)?.format as Part) ?? {}) as Part;
+function chatFormat(text: unknown): SandboxContentPart | undefined {
+  const { type, ...format } = (((text as SandboxContentPart | null | undefined)?.format as SandboxContentPart) ??
+    {}) as SandboxContentPart;
   if (type === undefined || type === 'text') return undefined;
   return type === 'json_schema' ? { type, json_schema: withoutNulls(format) } : { type };
 }
 
-function withoutNulls(fields: Part): Part {
+function withoutNulls(fields: SandboxContentPart): SandboxContentPart {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-function formatOf({ text }: Body, seed: string): Format | undefined {
-  const { type, schema } = (((text as Part | null | undefined)?.format as Part) ?? {}) as Part;
+function formatOf({ text }: SandboxBody, seed: string): Format | undefined {
+  const { type, schema } = (((text as SandboxContentPart | null | undefined)?.format as SandboxContentPart) ??
+    {}) as SandboxContentPart;
   if (type === 'json_object') return { schema: ANY_OBJECT, seed };
   return type === 'json_schema' ? { schema, seed } : undefined;
 }
 
-function toolboxOf(body: Body, { messages }: Turn): Toolbox {
+function toolboxOf(body: SandboxBody, { messages }: InputTurn): Toolbox {
   const { tools, tool_choice, max_tool_calls, parallel_tool_calls, reasoning } = body;
-  const searches = ((tools ?? []) as readonly Part[]).some(({ type }) => type === 'web_search');
-  if (searches && (reasoning as Part | null | undefined)?.effort === 'minimal') {
+  const searches = ((tools ?? []) as readonly SandboxContentPart[]).some(({ type }) => type === 'web_search');
+  if (searches && (reasoning as SandboxContentPart | null | undefined)?.effort === 'minimal') {
     const message = "The following tools cannot be used with reasoning.effort 'minimal': web_search.";
     throw refusal(400, message, 'tools');
   }
   const ownUses = (max_tool_calls ?? MOST_SEARCHES) as number;
-  const offered = ((tools ?? []) as readonly Part[]).map(({ type, name, parameters }): Tool => {
+  const offered = ((tools ?? []) as readonly SandboxContentPart[]).map(({ type, name, parameters }): Tool => {
     if (type === 'web_search') return { name: type, schema: {}, ownUses };
     return { name: String(name), schema: type === 'custom' ? undefined : (parameters ?? {}) };
   });
   const parallel = parallel_tool_calls !== false;
   const allowed = allowedOf(tool_choice, offered);
-  const choice = choiceOf(allowed ? (tool_choice as Part).mode : tool_choice, offered);
+  const choice = choiceOf(allowed ? (tool_choice as SandboxContentPart).mode : tool_choice, offered);
   return { tools: allowed ?? offered, choice, parallel, rounds: roundsIn(messages) };
 }
 

@@ -1,5 +1,5 @@
 /** `POST /openai/v1/responses`. Nothing is stored: to continue, a client sends the whole conversation. */
-import type { Bill } from '../../bill.ts';
+import type { SandboxBill } from '../../bill.ts';
 import { serve } from '../../provider/serve.ts';
 import type { Call, Routes } from '../../router.ts';
 import { assertKey, refusal, refusalAsTold } from '../errors.ts';
@@ -9,7 +9,7 @@ import { finished, responseId } from './output.ts';
 import { readResponsesRequest } from './request.ts';
 import { eventsOf } from './stream.ts';
 
-export function responsesRoutes(provider: OpenAiProvider, bill: Bill): Routes {
+export function responsesRoutes(provider: OpenAiProvider, bill: SandboxBill): Routes {
   const handle = serve(provider.name, bill, {
     refusalAsTold,
     misunderstood: (message) => refusal(400, message, 'input', 'sandbox_directive'),

@@ -3,21 +3,21 @@
 import type { Events, Frame } from '../../provider/delivery.ts';
 import type { Fault } from '../../provider/directive.ts';
 import type { Piece } from '../../provider/model-output.ts';
-import type { Part } from '../chat-request.ts';
+import type { SandboxContentPart } from '../chat-request.ts';
 import { logprobsOf } from '../logprobs.ts';
 import {
   citationsOf,
   finished,
-  type Item,
   type OpenAiAnswer,
   reasoningItem,
   responseObject,
+  type SandboxOutputItem,
   SUMMARY,
   saidOf,
   searchItems,
   textPart,
 } from './output.ts';
-import type { ResponsesRequest } from './request.ts';
+import type { SandboxResponsesRequest } from './request.ts';
 
 /** OpenAI pads deltas with this many random characters at most, so that their size does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
@@ -26,9 +26,9 @@ const ERROR = { code: 'server_error', message: 'The server had an error while pr
 /** What is written of a call, by its type. */
 const WRITTEN: Readonly<Record<string, string>> = { function_call: 'arguments', custom_tool_call: 'input' };
 
-type Event = Part & { readonly type: string };
+type Event = SandboxContentPart & { readonly type: string };
 
-export function eventsOf(answer: OpenAiAnswer, request: ResponsesRequest, fault: Fault | undefined): Events {
+export function eventsOf(answer: OpenAiAnswer, request: SandboxResponsesRequest, fault: Fault | undefined): Events {
   const number = { next: 0 };
   const frames = (events: readonly Event[]) => events.map((event) => sse(event, number.next++)).join('');
   const started = responseObject(answer, request, {});
@@ -60,7 +60,7 @@ function sse({ type, ...more }: Event, sequence_number: number): string {
 }
 
 /** The reasoning is over before the first word. */
-function thought(answer: OpenAiAnswer, request: ResponsesRequest): readonly Event[] {
+function thought(answer: OpenAiAnswer, request: SandboxResponsesRequest): readonly Event[] {
   const item = reasoningItem(answer, request);
   if (!item) return [];
   const at = { item_id: item.id, output_index: 0, summary_index: 0 };
@@ -83,7 +83,9 @@ function searched(answer: OpenAiAnswer): readonly Event[] {
   const first = answer.reasoning > 0 ? 1 : 0;
   return searchItems(answer).flatMap((item, at) => {
     const output_index = first + at;
-    const { action: _, ...started } = { ...item, status: 'in_progress' } as Item & { readonly action?: unknown };
+    const { action: _, ...started } = { ...item, status: 'in_progress' } as SandboxOutputItem & {
+      readonly action?: unknown;
+    };
     const progress = (state: string) => ({ type: `response.web_search_call.${state}`, item_id: item.id, output_index });
     return [
       { type: 'response.output_item.added', output_index, item: started },
@@ -95,11 +97,11 @@ function searched(answer: OpenAiAnswer): readonly Event[] {
 
 /** An item of what is said, and where it stands in the output. */
 interface Place {
-  readonly item: Item;
+  readonly item: SandboxOutputItem;
   readonly output_index: number;
 }
 
-function placesOf(answer: OpenAiAnswer, request: ResponsesRequest): readonly Place[] {
+function placesOf(answer: OpenAiAnswer, request: SandboxResponsesRequest): readonly Place[] {
   const before = (answer.reasoning > 0 ? 1 : 0) + answer.searches.length;
   return saidOf(answer, request).map((item, at) => ({ item, output_index: before + at }));
 }
@@ -107,7 +109,7 @@ function placesOf(answer: OpenAiAnswer, request: ResponsesRequest): readonly Pla
 /** The first piece of an item comes with its beginning, and with the end of the item before it. */
 function contentOf(
   answer: OpenAiAnswer,
-  request: ResponsesRequest,
+  request: SandboxResponsesRequest,
   said: readonly Place[],
   frames: (events: readonly Event[]) => string,
 ) {
@@ -121,7 +123,7 @@ function contentOf(
   });
 }
 
-function opened({ item, output_index }: Place, { extras }: ResponsesRequest): readonly Event[] {
+function opened({ item, output_index }: Place, { extras }: SandboxResponsesRequest): readonly Event[] {
   const empty = item.type === 'message' ? { content: [] } : { [WRITTEN[item.type] as string]: '' };
   const added = {
     type: 'response.output_item.added',
@@ -133,7 +135,11 @@ function opened({ item, output_index }: Place, { extras }: ResponsesRequest): re
   return [added, { type: 'response.content_part.added', item_id: item.id, output_index, content_index: 0, part }];
 }
 
-function deltaOf({ item, output_index }: Place, { extras, obfuscate }: ResponsesRequest, { json }: Piece): Event {
+function deltaOf(
+  { item, output_index }: Place,
+  { extras, obfuscate }: SandboxResponsesRequest,
+  { json }: Piece,
+): Event {
   const delta = JSON.parse(json) as string;
   const padding = obfuscate ? { obfuscation: PADDING.slice(json.length % PADDING.length) } : {};
   const place = { item_id: item.id, output_index };
@@ -151,7 +157,7 @@ function closed({ item, output_index }: Place, answer: OpenAiAnswer): readonly E
     const name = item.type === 'function_call' ? { name: item.name } : {};
     return [{ type: `response.${item.type}_${written}.done`, ...place, ...name, [written]: answer.text }, done];
   }
-  const [part] = item.content as readonly Part[];
+  const [part] = item.content as readonly SandboxContentPart[];
   const at = { ...place, content_index: 0 };
   const annotations = citationsOf(answer).map((annotation, annotation_index) => {
     return { type: 'response.output_text.annotation.added', ...at, annotation_index, annotation };

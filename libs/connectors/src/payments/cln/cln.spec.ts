@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ClnBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 
 const HASH = 'fb'.repeat(32);
 const RUNE = 'hush-rune=';
@@ -97,9 +97,9 @@ describe('a node that is there', () => {
 });
 
 describe('a node that answers something else', () => {
-  let server: AnsweringServer;
+  let server: StubServer;
   async function start(answer: unknown, status = 201): Promise<ClnBackend> {
-    const own = new AnsweringServer();
+    const own = new StubServer();
     server = own;
     opened.defer(() => own.close());
     server.answer = json(answer, status);

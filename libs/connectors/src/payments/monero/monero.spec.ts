@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MoneroBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 
 const TXID = 'ab'.repeat(32);
 const NOW = Date.parse('2026-11-22T12:00:00Z');
@@ -127,11 +127,11 @@ const transfer = (more: object = {}) => ({
 });
 
 describe('a wallet that answers something else', () => {
-  let server: AnsweringServer;
+  let server: StubServer;
   let results: Record<string, unknown>;
 
   async function start(more: Record<string, unknown> = {}): Promise<MoneroBackend> {
-    const own = new AnsweringServer();
+    const own = new StubServer();
     server = own;
     opened.defer(() => own.close());
     results = {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { PhoenixdBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 
 const HASH = 'fb'.repeat(32);
 
@@ -85,7 +85,7 @@ describe('a node that is there', () => {
     ['twice', 2, true],
     ['forged', 1, false],
   ])('names what is paid in web hooks, also %s', async (report, count, isBelieved) => {
-    const hooks = new AnsweringServer();
+    const hooks = new StubServer();
     opened.defer(() => hooks.close());
     const { promise: enough, resolve } = Promise.withResolvers<void>();
     hooks.answer = (response) => {
@@ -147,9 +147,9 @@ describe('a web hook', () => {
 });
 
 describe('a node that answers something else', () => {
-  let server: AnsweringServer;
+  let server: StubServer;
   async function start(answer: unknown, status = 200): Promise<PhoenixdBackend> {
-    const own = new AnsweringServer();
+    const own = new StubServer();
     server = own;
     opened.defer(() => own.close());
     server.answer = json(answer, status);

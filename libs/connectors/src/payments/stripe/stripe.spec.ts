@@ -4,7 +4,7 @@ import { readPayments } from '#catalogue';
 import { StripeBackend } from '#connectors';
 import { coinOf } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { type Answering, AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { json, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { BoundedHttp } from './limited-http.ts';
 
 const KEY = 'sk_test_planted77ab';
@@ -29,8 +29,8 @@ function connect(stripeUrl: string, stripeWebhookSecret: string | undefined = SE
 }
 
 /** @returns the address of a Stripe that answers so */
-async function start(answer: Answering): Promise<string> {
-  const server = new AnsweringServer();
+async function start(answer: StubHandler): Promise<string> {
+  const server = new StubServer();
   opened.defer(() => server.close());
   server.answer = answer;
   return server.listen();

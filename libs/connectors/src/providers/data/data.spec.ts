@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DataCall, DataResponse, UpstreamError } from '#application';
-import { type Answering, AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { json, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { CredentialRedactor } from '../../http/redaction.ts';
 import { exa } from '../exa/index.ts';
@@ -10,7 +10,7 @@ import { data } from './index.ts';
 
 const SECRET = 'sk-live/7F+q8Z=secret';
 
-const server = new AnsweringServer();
+const server = new StubServer();
 let http: ProviderHttp;
 let url: string;
 beforeAll(async () => {
@@ -34,12 +34,12 @@ const call = (more: Partial<DataCall> = {}): DataCall => ({
 const get: Partial<DataCall> = { method: 'GET', body: undefined };
 const file = { ...get, isFile: true };
 
-function ask(answer: Answering, more?: Partial<DataCall>, place?: CredentialPlace): Promise<DataResponse> {
+function ask(answer: StubHandler, more?: Partial<DataCall>, place?: CredentialPlace): Promise<DataResponse> {
   server.answer = answer;
   return data({ http, credential: SECRET }, vendor(place)).data(call(more));
 }
 
-async function failing(answer: Answering, more?: Partial<DataCall>): Promise<UpstreamError> {
+async function failing(answer: StubHandler, more?: Partial<DataCall>): Promise<UpstreamError> {
   return ask(answer, more).then(
     () => {
       throw new Error('it was answered');
@@ -56,7 +56,7 @@ async function bytesOf({ bytes }: DataResponse): Promise<Buffer> {
 }
 
 const sends =
-  (type: string, ...pieces: (string | Uint8Array)[]): Answering =>
+  (type: string, ...pieces: (string | Uint8Array)[]): StubHandler =>
   (response) => {
     response.writeHead(200, { 'content-type': type, 'x-request-id': 'v-1' });
     const next = () => {
@@ -135,7 +135,7 @@ describe('an answer', () => {
     expect(sent).toBeLessThan(pieces / 2);
   });
 
-  test.each<[string, Answering, Partial<DataCall>]>([
+  test.each<[string, StubHandler, Partial<DataCall>]>([
     ['no JSON', sends('text/html', '<html>'), {}],
     ['nothing', sends('application/json'), {}],
     ['more than is read', sends('application/json', `"${'x'.repeat(9 * 1024 * 1024)}"`), {}],

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ProviderWebhook, VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnsweringServer, json } from '../../../../testing/src/servers/stub-server.ts';
+import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { fal } from './index.ts';
 import { FalWebhookVerifier } from './webhooks.ts';
@@ -68,7 +68,7 @@ test('what it has surely not taken has a status, or was not sent; an answer that
 });
 
 test('places to look at it that no fact has room for are none', async () => {
-  const liar = new AnsweringServer();
+  const liar = new StubServer();
   const lying = at(await liar.listen());
   const status_url = `http://127.0.0.1/${'x'.repeat(2_000_000)}`;
   liar.answer = json({

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { AppendTooLargeError, NO_STREAM } from '#kernel';
-import { append, fact, facts, ids, newStream, type Opened, readAll } from './subject.ts';
+import { append, fact, facts, ids, newStream, type OpenedStore, readAll } from './subject.ts';
 
 const ROUNDS = 10;
 const CONTENDERS = 8;
 
-export function appending(subject: () => Opened): void {
+export function appending(subject: () => OpenedStore): void {
   test('an append answers where its stream then ends', async () => {
     const { store } = subject();
     const stream = newStream(subject());

@@ -11,7 +11,7 @@ import {
   isAscending,
   isInStreamOrder,
   newStream,
-  type Opened,
+  type OpenedStore,
   SLOW_MACHINE_MS,
 } from './subject.ts';
 
@@ -24,7 +24,7 @@ const SHARED_EVERY = 10;
 const RESTLESS_AFTER = 50;
 const PROMPTLY_MS = 1_000;
 
-export function following(subject: () => Opened): void {
+export function following(subject: () => OpenedStore): void {
   test('follow gives what is there and what is appended later', async () => {
     const { store } = subject();
     const start = await here(subject());
@@ -162,7 +162,7 @@ class RestlessFollower {
 }
 
 /** Appends to streams of its own, and now and then to one that it shares with others. Returns what was stored. */
-async function keepAppending(store: EventStore, opened: Opened, shared: string) {
+async function keepAppending(store: EventStore, opened: OpenedStore, shared: string) {
   const streams = Array.from({ length: STREAMS_EACH }, () => newStream(opened));
   const stored: { readonly id: string; readonly position: bigint }[] = [];
   for (let i = 0; i < APPENDS_EACH; i++) {

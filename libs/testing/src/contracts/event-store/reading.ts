@@ -10,7 +10,7 @@ import {
   isAscending,
   isInStreamOrder,
   newStream,
-  type Opened,
+  type OpenedStore,
   readAll,
   SLOW_MACHINE_MS,
 } from './subject.ts';
@@ -29,7 +29,7 @@ const DELICATE = {
   nested: { list: [[], {}, [null]], 'a key': { 'with "quotes"': true } },
 };
 
-export function reading(subject: () => Opened): void {
+export function reading(subject: () => OpenedStore): void {
   test('events come back as they were', async () => {
     const { store } = subject();
     const stream = newStream(subject());

@@ -7,7 +7,7 @@ export const SLOW_MACHINE_MS = 30_000;
 type Closable = EventStore & { close(): Promise<void> };
 
 /** A store under test. */
-export interface Opened {
+export interface OpenedStore {
   readonly store: Closable & { readonly maxAppendBytes: number };
   /** A further store on the same facts, as another process has it. */
   another(): Closable;
@@ -18,7 +18,7 @@ export interface Opened {
 }
 
 /** A name that no other test uses. */
-export function newStream({ prefix }: Opened): string {
+export function newStream({ prefix }: OpenedStore): string {
   return `${prefix}${randomUUID()}`;
 }
 
@@ -43,7 +43,7 @@ export async function append(
 }
 
 /** Where the log ends now, so that what follows is only what a test appends. */
-export async function here(opened: Opened): Promise<bigint> {
+export async function here(opened: OpenedStore): Promise<bigint> {
   return (await append(opened.store, newStream(opened), NO_STREAM, [fact()])).position;
 }
 
