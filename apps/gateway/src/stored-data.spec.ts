@@ -115,7 +115,7 @@ describe('the snapshot of an account', () => {
     const { text, revision } = await read();
     const events = (await world.facts()).filter(({ stream }) => stream === clients.account.stream);
     const before = events.filter((event) => event.revision <= Number(revision)) as readonly AccountEvent[];
-    const state = fold(accountDecider, accountDecider.initial(), before);
+    const state = fold(accountDecider, accountDecider.getInitialState(), before);
     expect(JSON.stringify(accountCodec.encode(state))).toBe(text);
     expect(JSON.stringify(accountCodec.encode(accountCodec.decode(JSON.parse(String(text)) as never)))).toBe(text);
   });

@@ -33,7 +33,7 @@ export async function resolveAccountId(foundation: Foundation, named: string): P
   const name = named.toLowerCase();
   const [masterKey, ...others] = await findMasterKeys(settings);
   const ids = masterKey ? toAccountIds(name, new Secrets(masterKey, others)) : [];
-  for (const id of [name, ...ids]) if (await store.head(toStreamName(ACCOUNT, id))) return id;
+  for (const id of [name, ...ids]) if (await store.readHead(toStreamName(ACCOUNT, id))) return id;
   const ring = masterKey ? [masterKey, ...others].map(toMasterKeyId) : [];
   await withPool(databaseUrl, (pool) => assertKeyRingComplete(pool, ring));
   return undefined;

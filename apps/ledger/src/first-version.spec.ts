@@ -11,7 +11,7 @@ import { createStreams } from '#application';
 import { type DomainEvent, type KeyCreated, type TopupEvent, topupDecider, topupWorkflow } from '#domain';
 import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
-import { createRootCause, fold, formatUsd, picoUsd, type StoredEvent } from '#kernel';
+import { createRootCause, fold, formatUsd, type StoredEvent, toPicoUsd } from '#kernel';
 import { projections, READ_MODEL_CONNECTION_OPTIONS } from '#projections';
 import { createTestDatabase, type TestDatabase, TestWorld } from '#testing';
 import { verify } from './verify.ts';
@@ -125,8 +125,8 @@ test('a payment whose mark was lost is not credited again under its new name', a
   const ofTopups = Map.groupBy(facts.filter(isOfTopup), ({ stream }) => stream);
   const credits = [...ofTopups.values()].flatMap((past) => {
     const unmarked = past.filter(({ type }) => type !== 'TopupCredited');
-    const topup = fold(topupDecider, topupDecider.initial(), unmarked);
-    const { steps } = topupWorkflow.next(topup, new Date().toISOString());
+    const topup = fold(topupDecider, topupDecider.getInitialState(), unmarked);
+    const { steps } = topupWorkflow.plan(topup, new Date().toISOString());
     return steps.flatMap((step) => (step.step === 'send' && step.command.to === 'account' ? [step.command] : []));
   });
   expect(credits.length).toBe(stored.filter(({ type }) => type === 'CreditAdded').length);
@@ -155,13 +155,13 @@ describe('an account of them', () => {
   });
 
   test('is served, by its key and from its facts, not from the old snapshot', async () => {
-    const before = picoUsd(BigInt(books.balances[ACCOUNT.creditId]));
+    const before = toPicoUsd(BigInt(books.balances[ACCOUNT.creditId]));
     expect(await world.balance(ACCOUNT)).toBe(formatUsd(before));
     expect((await world.chat(ACCOUNT)).status).toBe(200);
     const [held, settled] = (await world.facts(ACCOUNT)).slice(-2);
     expect([held?.type, settled?.type]).toEqual(['FundsHeld', 'HoldSettled']);
     const charged = settled?.type === 'HoldSettled' ? BigInt(settled.data.charged) : 0n;
-    expect(await world.balance(ACCOUNT)).toBe(formatUsd(picoUsd(before - charged)));
+    expect(await world.balance(ACCOUNT)).toBe(formatUsd(toPicoUsd(before - charged)));
   });
 
   test('is topped up, and the books stay at drift 0', async () => {

@@ -83,7 +83,7 @@ async function payOnce(): Promise<void> {
     const { query, request, units } = issued;
     await run({ type: 'IssueChallenge', data: issued });
     await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
-    const terms = { holdId: `hold of ${id}`, request, atMost: price, query, expiresAt: time(HOUR) };
+    const terms = { holdId: `hold of ${id}`, request, maxAmount: price, query, expiresAt: time(HOUR) };
     if (id === HELD) await run({ type: 'ClaimChallenge', data: { ...terms, at } });
     if (id === INCOME) await run({ type: 'ForfeitChallenge', data: { usableBefore: at, at } });
   }

@@ -10,7 +10,7 @@ export async function replay(
 ): Promise<void> {
   const within = parseUntilFilter(until);
   const books = new Books();
-  for await (const { events } of store.history(START_POSITION))
+  for await (const { events } of store.readAll(START_POSITION))
     for (const fact of events) if (within(fact)) books.book(fact);
   books.print(print);
 }

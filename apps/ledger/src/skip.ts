@@ -37,7 +37,7 @@ export async function skip(
 }
 
 async function factAt(position: bigint, { stored }: Foundation['store']) {
-  for await (const { events } of stored.history(position - 1n)) {
+  for await (const { events } of stored.readAll(position - 1n)) {
     const [fact] = events;
     if (fact?.position === position) return fact;
     if (fact) break;

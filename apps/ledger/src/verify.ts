@@ -45,7 +45,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
     const auditor = new Auditor(report);
     let facts = 0;
     let last = START_POSITION;
-    for await (const { events } of store.stored.history(START_POSITION)) {
+    for await (const { events } of store.stored.readAll(START_POSITION)) {
       for (const stored of events) {
         facts++;
         last = stored.position;

@@ -24,7 +24,7 @@ export async function printWallets(
   const extent = new Extent();
   const books = new CoinBooks();
   const methods = new MethodBooks();
-  for await (const { events } of store.history(START_POSITION)) {
+  for await (const { events } of store.readAll(START_POSITION)) {
     for (const recorded of events) {
       if (!within(recorded)) continue;
       const fact = recorded as StoredEvent<DomainEvent>;

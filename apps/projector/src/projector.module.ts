@@ -30,7 +30,7 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
     const { store, settings } = this.foundation;
     const progress = new ProjectionProgress(this.pool);
     this.readiness.show('projections', async () => {
-      const end = await store.end();
+      const end = await store.readLastPosition();
       this.lag.note(end);
       const milliseconds = await this.lag.milliseconds(progress, NAMES);
       const places = [...(await progress.moving(NAMES))];

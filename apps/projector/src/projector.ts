@@ -24,31 +24,31 @@ export async function startProjector(
     name: 'projector',
     max: projections.length,
     options: READ_MODEL_CONNECTION_OPTIONS,
-    onBroken: (error) => runtime.alarm('an idle connection of the projector broke', error),
+    onBroken: (error) => runtime.reportError('an idle connection of the projector broke', error),
   });
-  const heard = hurry && { connectionString: databaseUrl, onNotification: hurry, onProblem: runtime.alarm };
+  const heard = hurry && { connectionString: databaseUrl, onNotification: hurry, onProblem: runtime.reportError };
   const wanted = heard && listenForWakeups(heard);
   await wanted?.open();
-  const follow = store.follow.bind(store);
+  const follow = store.subscribe.bind(store);
   const project = (projection: Projection, { token, signal }: Lease) => {
     const sink = createProjectionSink(projection, pool, token);
     const checkpoint = async () => {
       await rebuildIfOutdated(projection, { store, databaseUrl, drawToken: async () => token, signal });
-      return sink.checkpoint();
+      return sink.loadCheckpoint();
     };
     const apply = async (batch: EventBatch) => {
       const { size } = sink.skipped;
       await sink.apply(batch);
       if (sink.skipped.size > size)
-        runtime.alarm(
+        runtime.reportError(
           `${sink.name} has skipped facts, so what it shows of their accounts is incomplete`,
           new Error(`${sink.skipped.size - size} facts up to position ${batch.position}`),
         );
     };
-    return pump(follow, { name: sink.name, checkpoint, apply }, signal, runtime);
+    return pump(follow, { name: sink.name, loadCheckpoint: checkpoint, apply }, signal, runtime);
   };
   const leading = runWhileLeader(
-    { databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.alarm, turns },
+    { databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.reportError, turns },
     (lease) => projections.map((each) => project(each, lease)),
   );
   const close = async () => {

@@ -96,7 +96,7 @@ export async function startSagas(ports: SagaDependencies, files: FileStore, turn
   const { databaseUrl, runtime } = ports.stores.foundation;
   const stop = new AbortController();
   const leading = Object.entries({ ...workflowsOf(ports), ...sweepsOf(files, ports) }).map(([name, work]) =>
-    runWhileLeader({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm, turns }, work),
+    runWhileLeader({ databaseUrl, name, signal: stop.signal, alarm: runtime.reportError, turns }, work),
   );
   const close = async () => {
     stop.abort();
@@ -108,7 +108,7 @@ export async function startSagas(ports: SagaDependencies, files: FileStore, turn
 /** What is done for all that a read model or a store finds, by the names of the leases. */
 function sweepsOf(files: FileStore, { stores }: SagaDependencies): Sagas {
   const { foundation, pool, clock, streams } = stores;
-  const { alarm } = foundation.runtime;
+  const { reportError: alarm } = foundation.runtime;
   const { unclaimedAfterDays: afterDays } = foundation.settings;
   const { challenges } = streams;
   return {

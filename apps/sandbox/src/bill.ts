@@ -1,6 +1,6 @@
 /** What the simulated provider would invoice: exact to the pico-USD, and for nothing but what it delivered. */
 import { Readable } from 'node:stream';
-import { formatUsd, money, type PicoUsd, parseUsd, picoUsd } from '#kernel';
+import { formatUsd, money, type PicoUsd, parseUsd, toPicoUsd } from '#kernel';
 import type { Fault } from './provider/directive.ts';
 import type { SandboxModel } from './provider/model.ts';
 import type { Routes } from './router.ts';
@@ -54,26 +54,26 @@ export class SandboxBill {
       BigInt(tokens.cached_input) * cachedInput +
       BigInt(tokens.output) * output +
       request;
-    this.add({ id, model: model.id, tokens, cost: picoUsd(cost), at: Date.now(), fault });
+    this.add({ id, model: model.id, tokens, cost: toPicoUsd(cost), at: Date.now(), fault });
   }
 
   /** Charges for units; rounded once, up to the next pico-USD. */
   chargeUnits(id: string, model: string, { price, ...units }: PricedUnits, fault: Fault | undefined): void {
-    const cost = money.divideUp(BigInt(units.quantity) * parseUsd(price), BigInt(units.per));
-    this.add({ id, model, units, cost: picoUsd(cost), at: Date.now(), fault });
+    const cost = money.divideRoundingUp(BigInt(units.quantity) * parseUsd(price), BigInt(units.per));
+    this.add({ id, model, units, cost: toPicoUsd(cost), at: Date.now(), fault });
   }
 
   /** Charges for several units at once, such as kinds of tokens; each rounded up to the next pico-USD. */
   chargeParts(id: string, model: string, priced: readonly PricedUnits[], fault: Fault | undefined): void {
     const cost = priced.reduce((sum, { price, quantity, per }) => {
-      return sum + money.divideUp(BigInt(quantity) * parseUsd(price), BigInt(per));
+      return sum + money.divideRoundingUp(BigInt(quantity) * parseUsd(price), BigInt(per));
     }, 0n);
     const parts = priced.map(({ price: _, ...units }) => units);
-    this.add({ id, model, parts, cost: picoUsd(cost), at: Date.now(), fault });
+    this.add({ id, model, parts, cost: toPicoUsd(cost), at: Date.now(), fault });
   }
 
   summary() {
-    return { total_usd: formatUsd(picoUsd(this.total)), lines: this.count };
+    return { total_usd: formatUsd(toPicoUsd(this.total)), lines: this.count };
   }
 
   /** The kept lines, oldest first, as the pieces of a JSON array. */

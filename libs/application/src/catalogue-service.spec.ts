@@ -35,7 +35,7 @@ const costOf = (catalogue: Catalogue | undefined) => {
 
 /** The catalogues of a process that began with the first of these and has come to the last, and how often it has read. */
 async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
-  const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
+  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
   const store = new MemoryEventStore();
   const { priceLists } = createStreams(store, NO_SNAPSHOTS, runtime);
   const reads: string[] = [];

@@ -128,9 +128,9 @@ export function createStreams(
   runtime: Runtime,
   warm = new StreamStateCache(),
 ): Streams {
-  const shared = { store, runtime, warm };
+  const shared = { store, runtime, cache: warm };
   const kept = { store: snapshots, codec: accountCodec };
-  const measured = { snapshots: kept, bytesOf: estimateAccountBytes };
+  const measured = { snapshots: kept, estimateBytes: estimateAccountBytes };
   return {
     accounts: createCommandRunner({ category: ACCOUNT, decider: accountDecider, ...shared, ...measured }),
     challenges: createCommandRunner({ category: CHALLENGE, decider: challengeDecider, ...shared }),
@@ -142,7 +142,7 @@ export function createStreams(
       category: PRICE_LIST,
       decider: priceListDecider,
       ...shared,
-      bytesOf: estimatePriceListBytes,
+      estimateBytes: estimatePriceListBytes,
     }),
     refusedRequests: createCommandRunner({ category: REFUSALS, decider: refusedRequestsDecider, ...shared }),
   };

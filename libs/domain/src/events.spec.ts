@@ -33,7 +33,7 @@ import {
   videoDecider,
 } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { latestVersion, NO_STREAM, parseUsd, START_POSITION, type StoredEvent, withUpcasting } from '#kernel';
+import { getLatestVersion, NO_STREAM, parseUsd, START_POSITION, type StoredEvent, withUpcasting } from '#kernel';
 import { issuedInvoice, paymentOf } from '#testing';
 
 const at = '2026-11-20T12:00:00.000Z';
@@ -86,7 +86,16 @@ const searched = toCharge(
 );
 const hold = (holdId: string, more: { readonly owner?: string } = {}): AccountCommand => ({
   type: 'HoldFunds',
-  data: { holdId, keyId: key.keyId, atLeast: parseUsd('0.1'), atMost: parseUsd('0.1'), expiresAt, query, at, ...more },
+  data: {
+    holdId,
+    keyId: key.keyId,
+    minAmount: parseUsd('0.1'),
+    maxAmount: parseUsd('0.1'),
+    expiresAt,
+    query,
+    at,
+    ...more,
+  },
 });
 
 const accountLife: readonly AccountCommand[] = [
@@ -197,9 +206,9 @@ const autoTopupLife: readonly AutoTopupCommand[] = [
   },
   { type: 'RecordInvoice', data: { attempt: 1, invoice: 'lnbcrt1', expiresAt, at } },
   { type: 'BeginRequest', data: { ...numbered, token: 4 } },
-  { type: 'EndRequest', data: { ...numbered, outcome: { known: false, why: 'the process ended meanwhile' } } },
+  { type: 'EndRequest', data: { ...numbered, outcome: { isKnown: false, reason: 'the process ended meanwhile' } } },
   { type: 'BeginRequest', data: { ...numbered, request: 2, token: 5, at: '2026-11-20T12:00:02.000Z' } },
-  { type: 'EndRequest', data: { ...numbered, request: 2, outcome: { known: true, answer: { sent: true } } } },
+  { type: 'EndRequest', data: { ...numbered, request: 2, outcome: { isKnown: true, result: { sent: true } } } },
   { type: 'RecordAnswer', data: { ...numbered, request: 2, code: 'QUOTA_EXCEEDED', why: 'The budget is used up' } },
   { type: 'RecordAnswer', data: { ...numbered, code: 'PAID' } },
   { type: 'EndAutoTopup', data: { attempt: 1, outcome: 'paid', at } },
@@ -223,7 +232,7 @@ const wanted: VideoCommand = {
 const begunBy = (submission: number): VideoCommand => ({ type: 'BeginSubmission', data: { submission, token: 5, at } });
 const answered = (submission: number, answer: SubmissionResult): VideoCommand => ({
   type: 'EndSubmission',
-  data: { submission, outcome: { known: true, answer }, at },
+  data: { submission, outcome: { isKnown: true, result: answer }, at },
 });
 const taken: SubmissionResult = { taken: true, reference: 'fal-ai/veo3 764cabcf', vendorId: '764cabcf', hooked: true };
 const busy = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'Too many', status: 429 } as const;
@@ -250,7 +259,7 @@ const videoLives: readonly (readonly VideoCommand[])[] = [
   [...handedOver, answered(2, taken), { type: 'RecordMade', data: { at } }, lost(1), lost(2), lost(3)],
   [
     ...handedOver,
-    { type: 'EndSubmission', data: { submission: 2, outcome: { known: false, why: 'the process ended' }, at } },
+    { type: 'EndSubmission', data: { submission: 2, outcome: { isKnown: false, reason: 'the process ended' }, at } },
     { type: 'TimeOutVideo', data: { at: expiresAt } },
     { type: 'RecordReleased', data: { at: expiresAt } },
     { type: 'CloseVideoCost', data: { cost: parseUsd('3.2'), at: expiresAt } },
@@ -331,21 +340,21 @@ const types: Record<DomainEvent['type'], true> = {
 
 function stated(): DomainEvent[] {
   const events: DomainEvent[] = [];
-  let account = accountDecider.initial();
+  let account = accountDecider.getInitialState();
   for (const command of accountLife) {
     for (const event of accountDecider.decide(command, account)) {
       account = accountDecider.evolve(account, event);
       events.push(event);
     }
   }
-  let topup = topupDecider.initial();
+  let topup = topupDecider.getInitialState();
   for (const command of topupLife) {
     for (const event of topupDecider.decide(command, topup)) {
       topup = topupDecider.evolve(topup, event);
       events.push(event);
     }
   }
-  let auto = autoTopupDecider.initial();
+  let auto = autoTopupDecider.getInitialState();
   for (const command of autoTopupLife) {
     for (const event of autoTopupDecider.decide(command, auto)) {
       auto = autoTopupDecider.evolve(auto, event);
@@ -353,7 +362,7 @@ function stated(): DomainEvent[] {
     }
   }
   for (const life of videoLives) {
-    let video = videoDecider.initial();
+    let video = videoDecider.getInitialState();
     for (const command of life) {
       for (const event of videoDecider.decide(command, video)) {
         video = videoDecider.evolve(video, event);
@@ -361,7 +370,7 @@ function stated(): DomainEvent[] {
       }
     }
   }
-  let challenge = challengeDecider.initial();
+  let challenge = challengeDecider.getInitialState();
   for (const command of challengeLife) {
     for (const event of challengeDecider.decide(command, challenge)) {
       challenge = challengeDecider.evolve(challenge, event);
@@ -383,11 +392,11 @@ function stated(): DomainEvent[] {
   const refused = { accountId: 'me', keyId: key.keyId, requestId: 'h9', query, errorCode: 'insufficient_balance', at };
   const refusals = refusedRequestsDecider.decide(
     { type: 'NoteRefusal', data: refused },
-    refusedRequestsDecider.initial(),
+    refusedRequestsDecider.getInitialState(),
   );
   const allowed = openInvoicesDecider.decide(
     { type: 'AllowInvoice', data: { accountId: invoice.accountId, topupId: 't1', expiresAt, most: 1, at } },
-    openInvoicesDecider.initial(),
+    openInvoicesDecider.getInitialState(),
   );
   return [...events, ...lists, ...refusals, ...allowed];
 }
@@ -407,7 +416,7 @@ const golden = readdirSync(FOLDER).map((file) => {
   return { type, version: Number(version), examples };
 });
 
-const latest = (type: string) => latestVersion(type, EVENT_SCHEMA);
+const latest = (type: string) => getLatestVersion(type, EVENT_SCHEMA);
 
 test('every version of every type of fact has its examples', () => {
   const wanted = Object.keys(types).flatMap((type) =>
@@ -432,7 +441,7 @@ describe.each(golden)('$type of version $version', ({ type, version, examples })
     const events = examples.map(({ stored }, i) => ({ id: `${i}`, type, data: stored, metadata }));
     await store.append(stream, NO_STREAM, events);
     const facts: StoredEvent<DomainEvent>[] = [];
-    for await (const batch of withUpcasting(store, EVENT_SCHEMA).history(START_POSITION))
+    for await (const batch of withUpcasting(store, EVENT_SCHEMA).readAll(START_POSITION))
       facts.push(...(batch.events as typeof facts));
     return facts;
   }

@@ -1,5 +1,5 @@
 /** Exact sums of amounts that are whole pico-USD only for so many units: they are rounded once, at the end. */
-import { money, type PicoUsd, picoUsd } from '#kernel';
+import { money, type PicoUsd, toPicoUsd } from '#kernel';
 
 /** An exact amount of pico-USD. */
 export interface Fraction {
@@ -20,7 +20,7 @@ export function addMultiple({ over, under }: Fraction, quantity: number, each: F
 
 /** To the next pico-USD. */
 export function roundUp({ over, under }: Fraction): PicoUsd {
-  return picoUsd(money.divideUp(over, under));
+  return toPicoUsd(money.divideRoundingUp(over, under));
 }
 
 function greatestDivisor(a: bigint, b: bigint): bigint {

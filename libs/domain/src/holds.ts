@@ -86,11 +86,11 @@ function recalled([recent, older]: RecentIds, id: string): string | undefined {
 
 /** About what they take in memory: bytes of the heap of Node 24, measured. */
 export function estimateHoldsBytes({ holds, resolved, expired }: Holds): number {
-  return holds.bytes(400) + bytesOfMemory(resolved) + bytesOfMemory(expired);
+  return holds.estimateBytes(400) + bytesOfMemory(resolved) + bytesOfMemory(expired);
 }
 
 function bytesOfMemory([recent, older]: RecentIds): number {
-  return recent.bytes(105) + older.bytes(105);
+  return recent.estimateBytes(105) + older.estimateBytes(105);
 }
 
 // commands ----------------------------------------------------------------------------------------------------------

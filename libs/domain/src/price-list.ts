@@ -9,7 +9,7 @@ export interface PublishPriceList {
 }
 
 export const priceListDecider: Decider<PublishPriceList, PriceListPublished['data'] | null, PriceListPublished> = {
-  initial: () => null,
+  getInitialState: () => null,
   evolve: (_, event) => (event.type === 'PriceListPublished' ? event.data : throwUnknownEvent(event as never)),
   decide({ data }, published) {
     if (published === null) return [{ type: 'PriceListPublished', data }];

@@ -16,15 +16,18 @@ const note = (requestId: string): RecordRefusedRequest => ({
 
 describe('a refusal', () => {
   test('is noted once', () => {
-    const noted = refusedRequestsDecider.decide(note('r1'), refusedRequestsDecider.initial());
+    const noted = refusedRequestsDecider.decide(note('r1'), refusedRequestsDecider.getInitialState());
     expect(noted).toEqual([{ type: 'RequestRefused', data: note('r1').data }]);
     expect(
-      refusedRequestsDecider.decide(note('r1'), fold(refusedRequestsDecider, refusedRequestsDecider.initial(), noted)),
+      refusedRequestsDecider.decide(
+        note('r1'),
+        fold(refusedRequestsDecider, refusedRequestsDecider.getInitialState(), noted),
+      ),
     ).toEqual([]);
   });
 
   test('is not noted when the day of the account is full', () => {
-    let noted = refusedRequestsDecider.initial();
+    let noted = refusedRequestsDecider.getInitialState();
     for (let i = 0; i < MAX_REFUSALS_PER_DAY; i++)
       noted = fold(refusedRequestsDecider, noted, refusedRequestsDecider.decide(note(`r${i}`), noted));
     expect(noted.size).toBe(MAX_REFUSALS_PER_DAY);

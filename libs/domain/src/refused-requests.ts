@@ -17,7 +17,7 @@ export interface RecordRefusedRequest {
 type Noted = ReadonlySet<string>;
 
 export const refusedRequestsDecider: Decider<RecordRefusedRequest, Noted, RequestRefused> = {
-  initial: () => new Set(),
+  getInitialState: () => new Set(),
   evolve: (noted, event) =>
     event.type === 'RequestRefused' ? new Set([...noted, event.data.requestId]) : throwUnknownEvent(event as never),
   decide({ data }, noted) {

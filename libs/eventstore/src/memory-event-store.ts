@@ -51,16 +51,16 @@ export class MemoryEventStore implements EventStore {
     for (let i = 0; i < events.length; i += PAGE) yield events.slice(i, i + PAGE);
   }
 
-  async head(stream: string): Promise<StreamHead | undefined> {
+  async readHead(stream: string): Promise<StreamHead | undefined> {
     const last = this.streams.get(stream)?.at(-1);
     return last && { revision: last.revision, position: last.position };
   }
 
-  async end(): Promise<bigint> {
+  async readLastPosition(): Promise<bigint> {
     return this.log.at(-1)?.position ?? START_POSITION;
   }
 
-  async *history(after: bigint): AsyncGenerator<EventBatch> {
+  async *readAll(after: bigint): AsyncGenerator<EventBatch> {
     const end = this.log.length;
     for (let i = Number(after) + 1; i < end; i += PAGE) {
       const events = this.log.slice(i, Math.min(i + PAGE, end));
@@ -68,10 +68,10 @@ export class MemoryEventStore implements EventStore {
     }
   }
 
-  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
+  async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     let position = after;
     while (!signal.aborted) {
-      for await (const batch of this.history(position)) {
+      for await (const batch of this.readAll(position)) {
         position = batch.position;
         yield batch;
         if (signal.aborted) return;

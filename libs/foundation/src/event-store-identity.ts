@@ -16,7 +16,7 @@ export const originMigrations = [
 /** @throws StartError where the database has what was made from other facts than the store has */
 export async function assertSameEventStore(
   connectionString: string,
-  store: Pick<EventReader, 'history'>,
+  store: Pick<EventReader, 'readAll'>,
 ): Promise<void> {
   const first = await firstFactOf(store);
   const client = newClient({ connectionString, name: 'start' });
@@ -36,7 +36,7 @@ export async function assertSameEventStore(
   }
 }
 
-async function firstFactOf(store: Pick<EventReader, 'history'>): Promise<string | undefined> {
-  for await (const { events } of store.history(START_POSITION)) if (events[0]) return events[0].id;
+async function firstFactOf(store: Pick<EventReader, 'readAll'>): Promise<string | undefined> {
+  for await (const { events } of store.readAll(START_POSITION)) if (events[0]) return events[0].id;
   return undefined;
 }

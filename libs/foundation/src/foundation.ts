@@ -63,9 +63,9 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
     });
     const runtime: Runtime = {
-      newId: randomUUID,
+      generateId: randomUUID,
       sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
-      alarm: createThrottledReporter((problem, err) => log.warn({ err }, problem)),
+      reportError: createThrottledReporter((problem, err) => log.warn({ err }, problem)),
     };
     const { eventStoreUrl } = settings;
     const store = openedStore({
@@ -73,12 +73,17 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       databaseUrl,
       categories: CATEGORIES,
       knownFacts: EVENT_SCHEMA,
-      onProblem: runtime.alarm,
+      onProblem: runtime.reportError,
     });
     opened.defer(() => store.close());
     await assertAnswers(store, eventStoreUrl);
     await assertSameEventStore(databaseUrl, store.stored);
-    if (await dropCachesNewerThanLog(databaseUrl, { inPostgres: eventStoreUrl === undefined, end: () => store.end() }))
+    if (
+      await dropCachesNewerThanLog(databaseUrl, {
+        inPostgres: eventStoreUrl === undefined,
+        end: () => store.readLastPosition(),
+      })
+    )
       log.warn({}, 'the facts were put back to an earlier moment: read models and other caches are made again');
     return { settings, log, databaseUrl, store, runtime };
   });

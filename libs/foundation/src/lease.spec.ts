@@ -172,7 +172,7 @@ describe('a turn', () => {
     });
     await until(() => contender.turns.length === 2 && contender.leads());
     const [first, second] = contender.turns as [Lease, Lease];
-    expect([first.signal.aborted, first.holds(), second.holds()]).toEqual([true, false, true]);
+    expect([first.signal.aborted, first.isHeld(), second.isHeld()]).toEqual([true, false, true]);
     expect(second.token).toBeGreaterThan(first.token);
     expect(contender.problems).toEqual([`${name} lost its turn; trying again`]);
   });
@@ -184,7 +184,7 @@ describe('a turn', () => {
     await delay(1.5 * SHORT_MS);
     jest.restoreAllMocks();
     expect([leader.turns.length, standby.turns.length]).toEqual([1, 0]);
-    expect(leader.turns[0]?.holds()).toBe(true);
+    expect(leader.turns[0]?.isHeld()).toBe(true);
   });
 
   test('ends by itself when the database does not answer, before the database gives it to another', async () => {
@@ -195,7 +195,7 @@ describe('a turn', () => {
     // Unlike the lock of a row, this one takes no transaction id, which the readers of other tests' logs would wait for.
     await locker.query('lock table leases in share row exclusive mode');
     await until(() => !leader.leads());
-    expect(leader.turns[0]?.holds()).toBe(false);
+    expect(leader.turns[0]?.isHeld()).toBe(false);
     expect(standby.turns).toEqual([]);
     await locker.query('rollback');
     await locker.end();
@@ -207,7 +207,7 @@ describe('a turn', () => {
     await until(leader.leads);
     await query('update leases set held = held + 1, drawn = drawn + 1 where name = $1', [name]);
     await until(() => leader.problems.length > 0);
-    expect(leader.turns[0]?.holds()).toBe(false);
+    expect(leader.turns[0]?.isHeld()).toBe(false);
     expect(leader.problems).toEqual([`${name} lost its turn; trying again`]);
   });
 });
@@ -217,7 +217,7 @@ describe('a process that is stopped', () => {
   async function startProcess() {
     const script = `
       import { runWhileLeader } from ${JSON.stringify(pathToFileURL(BUILT).href)};
-      const leadership = { databaseUrl: process.env.URL, name: process.env.NAME, lengthMs: ${SHORT_MS}, alarm() {}, signal: new AbortController().signal };
+      const leadership = { databaseUrl: process.env.URL, name: process.env.NAME, lengthMs: ${SHORT_MS}, reportError() {}, signal: new AbortController().signal };
       await runWhileLeader(leadership, (lease) => [new Promise((resolve) => {
         console.log('leads', lease.token);
         lease.signal.addEventListener('abort', () => { console.log('ended', lease.token); resolve(); });
@@ -270,7 +270,7 @@ describe('tokens', () => {
     const late = "select from leases where name = $1 and ends_at > now() + $2 * interval '1 ms'";
     await query(`update leases set ends_at = now() + interval '100 ms' where name = $1`, [name]);
     await until(async () => (await query(late, [name, SHORT_MS / 2])) === 1); // there was a heartbeat
-    expect(leader.turns[0]?.holds()).toBe(true);
+    expect(leader.turns[0]?.isHeld()).toBe(true);
     await leader.resign();
     await until(standby.leads);
     expect(tokenOf(standby)).toBeGreaterThan(drawn);

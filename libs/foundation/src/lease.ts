@@ -186,7 +186,7 @@ class LeaseRow {
 
   private async beat(turn: Turn): Promise<void> {
     const { name, alarm } = this.leadership;
-    while (turn.holds()) {
+    while (turn.isHeld()) {
       await delay(this.lengthMs / HEARTBEATS_PER_LENGTH, undefined, { signal: turn.signal }).catch(() => {});
       if (turn.signal.aborted) return;
       const asked = performance.now();
@@ -240,7 +240,7 @@ class Turn implements Lease {
     return this.over.signal;
   }
 
-  holds(): boolean {
+  isHeld(): boolean {
     return !this.over.signal.aborted && performance.now() < this.endsAt;
   }
 

@@ -26,7 +26,7 @@ type Add = Message<'Add', { readonly amount: number; readonly limit?: number }>;
 
 /** A counter that refuses to exceed a limit, and takes an addition of zero as already so. */
 const counter: Decider<Add, number, Added> = {
-  initial: () => 0,
+  getInitialState: () => 0,
   evolve: (total, { data }) => total + data.amount,
   decide({ data: { amount, limit = Number.POSITIVE_INFINITY } }, total) {
     if (total + amount > limit) throw new Rejection('limit', `${total} is enough`);
@@ -38,11 +38,11 @@ let ids = 0;
 const runtime: Runtime & { readonly slept: number[]; readonly alarms: string[] } = {
   slept: [],
   alarms: [],
-  newId: () => `id-${ids++}`,
+  generateId: () => `id-${ids++}`,
   async sleep(milliseconds) {
     this.slept.push(milliseconds);
   },
-  alarm(problem) {
+  reportError(problem) {
     this.alarms.push(problem);
   },
 };
@@ -50,7 +50,14 @@ const runtime: Runtime & { readonly slept: number[]; readonly alarms: string[] }
 function runnerOn(store: EventStore, snapshots?: SnapshotStore, decider = counter, triedForMs = 10_000) {
   const codec = { version: '1', encode: (total: number) => total, decode: (json: never) => json as number };
   const kept = snapshots ? { snapshots: { store: snapshots, codec } } : {};
-  const { run, read } = createCommandRunner({ category: 'counter', decider, store, runtime, triedForMs, ...kept });
+  const { run, read } = createCommandRunner({
+    category: 'counter',
+    decider,
+    store,
+    runtime,
+    timeoutMs: triedForMs,
+    ...kept,
+  });
   return {
     run: (id: string, command: Add, cause: Cause = createRootCause('me', 'request')) => run(id, command, cause),
     read,
@@ -106,7 +113,7 @@ class Interfered extends MemoryEventStore {
   /** As another process would. */
   elsewhere(amount: number, expected: number) {
     return super.append('counter-a', expected, [
-      { id: runtime.newId(), type: 'Added', data: { amount }, metadata: {} },
+      { id: runtime.generateId(), type: 'Added', data: { amount }, metadata: {} },
     ]);
   }
 }

@@ -7,7 +7,7 @@ import type { Message } from './message.ts';
  * `evolve` never rejects: a fact happened.
  */
 export interface Decider<Command extends Message, State, Event extends Message> {
-  initial(): State;
+  getInitialState(): State;
   evolve(state: State, event: Event): State;
   decide(command: Command, state: State): readonly Event[];
 }

@@ -10,7 +10,7 @@ export { type Decider, fold, type StateCodec } from './decider.ts';
 export { parseJsonWithNumbersAsText, toJsonNumber, toUsdJsonNumber } from './json-number.ts';
 export type { Message, Metadata, NewEvent, StoredEvent } from './message.ts';
 export * as money from './money.ts';
-export { formatUsd, type PicoUsd, parseUsd, picoUsd, ZERO_USD } from './money.ts';
+export { formatUsd, type PicoUsd, parseUsd, toPicoUsd, ZERO_USD } from './money.ts';
 export { PersistentMap } from './persistent-map.ts';
 export {
   AppendTooLargeError,
@@ -33,7 +33,7 @@ export {
   UnknownOutcomeError,
   type UnreadableEvent,
 } from './ports.ts';
-export { pump, type Sink } from './pump.ts';
+export { type EventSink, pump } from './pump.ts';
 export { Rejection } from './rejection.ts';
 export { retryWhileUnavailable } from './retry-while-unavailable.ts';
 export { withStoreTimeout } from './store-timeout.ts';
@@ -41,8 +41,8 @@ export { type CachedStream, StreamStateCache } from './stream-state-cache.ts';
 export {
   type DecodedEventStore,
   type EventSchema,
+  getLatestVersion,
   isKnownEvent,
-  latestVersion,
   throwUnknownEvent,
   toSchemaFingerprint,
   UnknownEventError,

@@ -9,15 +9,15 @@ declare global {
 }
 
 /** Below it JavaScript prints numbers with an exponent; below the other each is printed with the decimals that it was read from. */
-const LEAST_PLAIN = 1_000_000n;
-const MOST_EXACT = 1_000_000_000_000_000n;
-const PER_USD = 1e12;
+const MIN_PLAIN = 1_000_000n;
+const MAX_EXACT = 1_000_000_000_000_000n;
+const PICO_USD_PER_USD = 1e12;
 
 /** Money as a bare JSON number in plain decimals: strict clients refuse quotes, exponents and rounding. */
 export function toUsdJsonNumber(amount: PicoUsd): object | number {
   if (amount === ZERO_USD) return 0;
-  const isPlain = amount >= LEAST_PLAIN && amount < MOST_EXACT; // most are, and text takes several times as long
-  return isPlain ? Number(amount) / PER_USD : JSON.rawJSON(formatUsd(amount));
+  const isPlain = amount >= MIN_PLAIN && amount < MAX_EXACT; // most are, and text takes several times as long
+  return isPlain ? Number(amount) / PICO_USD_PER_USD : JSON.rawJSON(formatUsd(amount));
 }
 
 /** A decimal as it is, as a bare JSON number. */
@@ -30,7 +30,7 @@ export function toJsonNumber(decimal: string): object {
  * @throws SyntaxError
  */
 export function parseJsonWithNumbersAsText(json: string): unknown {
-  return JSON.parse(json, asWritten);
+  return JSON.parse(json, reviveNumberAsText);
 }
 
-const asWritten: Reviver = (_, value, context) => (typeof value === 'number' ? context?.source : value);
+const reviveNumberAsText: Reviver = (_, value, context) => (typeof value === 'number' ? context?.source : value);

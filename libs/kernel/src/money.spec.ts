@@ -18,9 +18,9 @@ describe('money', () => {
   });
 
   test('prints plain decimals, never an exponent', () => {
-    expect(money.formatUsd(money.picoUsd(62_508_750n))).toBe('0.00006250875');
-    expect(money.formatUsd(money.picoUsd(-1n))).toBe('-0.000000000001');
-    expect(money.formatUsd(money.picoUsd(10_000_000_000_000n))).toBe('10');
+    expect(money.formatUsd(money.toPicoUsd(62_508_750n))).toBe('0.00006250875');
+    expect(money.formatUsd(money.toPicoUsd(-1n))).toBe('-0.000000000001');
+    expect(money.formatUsd(money.toPicoUsd(10_000_000_000_000n))).toBe('10');
   });
 
   test('that has no decimals is printed whole', () => {
@@ -32,6 +32,10 @@ describe('money', () => {
   });
 
   test('rounds a division up, and only what has a remainder', () => {
-    expect([money.divideUp(10n, 5n), money.divideUp(11n, 5n), money.divideUp(0n, 5n)]).toEqual([2n, 3n, 0n]);
+    expect([money.divideRoundingUp(10n, 5n), money.divideRoundingUp(11n, 5n), money.divideRoundingUp(0n, 5n)]).toEqual([
+      2n,
+      3n,
+      0n,
+    ]);
   });
 });

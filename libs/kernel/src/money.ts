@@ -13,7 +13,7 @@ const USD_DECIMALS = 12;
 export const ZERO_USD = 0n as PicoUsd;
 
 /** Takes a whole number that is already in pico-USD. */
-export function picoUsd(amount: bigint): PicoUsd {
+export function toPicoUsd(amount: bigint): PicoUsd {
   return amount as PicoUsd;
 }
 
@@ -22,7 +22,7 @@ export function picoUsd(amount: bigint): PicoUsd {
  * @throws RangeError when it is not a finite decimal, or is finer than a pico-USD
  */
 export function parseUsd(amount: string | number): PicoUsd {
-  return picoUsd(parseScaled(amount, USD_DECIMALS));
+  return toPicoUsd(parseScaled(amount, USD_DECIMALS));
 }
 
 /** Reads a binary number as the USD amount that is meant by it, to the nearest pico-USD: 0.1 + 0.2 is 0.3. */
@@ -34,8 +34,8 @@ export function roundToPicoUsd(amount: number): PicoUsd {
 export function parseScaled(amount: string | number, decimals: number): bigint {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(String(amount));
   if (!match) throw new RangeError(`not a decimal amount: ${amount}`);
-  const [, sign, whole = '', fraction = '', exponent = '0'] = match;
-  const digits = whole + fraction;
+  const [, sign, integer = '', fraction = '', exponent = '0'] = match;
+  const digits = integer + fraction;
   const shift = decimals + Number(exponent) - fraction.length;
   if (shift >= 0) return BigInt(`${sign}${digits}`) * 10n ** BigInt(shift);
   const dropped = digits.slice(shift);
@@ -69,11 +69,11 @@ export function negate(a: PicoUsd): PicoUsd {
 }
 
 export function min(first: PicoUsd, ...rest: readonly PicoUsd[]): PicoUsd {
-  return rest.reduce((low, each) => (each < low ? each : low), first);
+  return rest.reduce((low, amount) => (amount < low ? amount : low), first);
 }
 
 export function max(...amounts: readonly PicoUsd[]): PicoUsd {
-  return amounts.reduce((high, each) => (each > high ? each : high), ZERO_USD);
+  return amounts.reduce((high, amount) => (amount > high ? amount : high), ZERO_USD);
 }
 
 export function sum(amounts: Iterable<PicoUsd>): PicoUsd {
@@ -83,7 +83,7 @@ export function sum(amounts: Iterable<PicoUsd>): PicoUsd {
 }
 
 /** Divides and rounds up: a charge is rounded once, at the end, to the next pico-USD. The divisor is positive. */
-export function divideUp(amount: bigint, by: bigint): bigint {
+export function divideRoundingUp(amount: bigint, by: bigint): bigint {
   const quotient = amount / by;
   return amount % by > 0n ? quotient + 1n : quotient;
 }

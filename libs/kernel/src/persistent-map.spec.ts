@@ -21,7 +21,7 @@ describe('a persistent map', () => {
           expect(new Map(version.entries())).toEqual(then);
           expect(version.size).toBe(then.size);
         }
-        expect(new Map(PersistentMap.of(plain).entries())).toEqual(plain);
+        expect(new Map(PersistentMap.from(plain).entries())).toEqual(plain);
       }),
     );
   });

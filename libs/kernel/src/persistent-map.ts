@@ -29,11 +29,11 @@ export class PersistentMap<V> {
     return new PersistentMap<V>(NO_BRANCHES, 0);
   }
 
-  static of<V>(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
+  static from<V>(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
     const branches = Array.from({ length: FORKS }, () => Array.from({ length: FORKS }, () => new Map<string, V>()));
     for (const [key, value] of entries) {
-      const hash = hashOf(key);
-      branches[branchOf(hash)]?.[bucketOf(hash)]?.set(key, value);
+      const hash = hashKey(key);
+      branches[getBranchIndex(hash)]?.[getBucketIndex(hash)]?.set(key, value);
     }
     return new PersistentMap<V>(
       branches,
@@ -42,7 +42,7 @@ export class PersistentMap<V> {
   }
 
   get(key: string): V | undefined {
-    return this.size === 0 ? undefined : this.bucket(hashOf(key)).get(key);
+    return this.size === 0 ? undefined : this.getBucket(hashKey(key)).get(key);
   }
 
   *keys(): IterableIterator<string> {
@@ -50,25 +50,27 @@ export class PersistentMap<V> {
   }
 
   has(key: string): boolean {
-    return this.size > 0 && this.bucket(hashOf(key)).has(key);
+    return this.size > 0 && this.getBucket(hashKey(key)).has(key);
   }
 
   with(key: string, value: V): PersistentMap<V> {
-    const hash = hashOf(key);
-    return this.replacing(hash, new Map(this.bucket(hash)).set(key, value));
+    const hash = hashKey(key);
+    return this.withBucket(hash, new Map(this.getBucket(hash)).set(key, value));
   }
 
   without(key: string): PersistentMap<V> {
-    const hash = hashOf(key);
-    if (!this.bucket(hash).has(key)) return this;
-    const bucket = new Map(this.bucket(hash));
+    const hash = hashKey(key);
+    if (!this.getBucket(hash).has(key)) return this;
+    const bucket = new Map(this.getBucket(hash));
     bucket.delete(key);
-    return this.replacing(hash, bucket);
+    return this.withBucket(hash, bucket);
   }
 
   /** About what it takes in memory, where an entry takes so much. */
-  bytes(ofEntry: number): number {
-    return this.size === 0 ? 0 : BRANCH_BYTES + BUCKET_BYTES * Math.min(this.size, FORKS ** 2) + ofEntry * this.size;
+  estimateBytes(bytesPerEntry: number): number {
+    return this.size === 0
+      ? 0
+      : BRANCH_BYTES + BUCKET_BYTES * Math.min(this.size, FORKS ** 2) + bytesPerEntry * this.size;
   }
 
   *entries(): IterableIterator<readonly [string, V]> {
@@ -79,37 +81,37 @@ export class PersistentMap<V> {
     for (const branch of this.branches) for (const bucket of branch) yield* bucket.values();
   }
 
-  private bucket(hash: number): Bucket<V> {
-    return (this.branches[branchOf(hash)] as Branch<V>)[bucketOf(hash)] as Bucket<V>;
+  private getBucket(hash: number): Bucket<V> {
+    return (this.branches[getBranchIndex(hash)] as Branch<V>)[getBucketIndex(hash)] as Bucket<V>;
   }
 
-  private replacing(hash: number, bucket: Bucket<V>): PersistentMap<V> {
-    const size = this.size - this.bucket(hash).size + bucket.size;
+  private withBucket(hash: number, bucket: Bucket<V>): PersistentMap<V> {
+    const size = this.size - this.getBucket(hash).size + bucket.size;
     const branches = this.branches.slice();
-    const branch = (branches[branchOf(hash)] as Branch<V>).slice();
-    branch[bucketOf(hash)] = bucket;
-    branches[branchOf(hash)] = branch;
+    const branch = (branches[getBranchIndex(hash)] as Branch<V>).slice();
+    branch[getBucketIndex(hash)] = bucket;
+    branches[getBranchIndex(hash)] = branch;
     return new PersistentMap<V>(branches, size);
   }
 }
 
-function branchOf(hash: number): number {
+function getBranchIndex(hash: number): number {
   return hash & (FORKS - 1);
 }
 
-function bucketOf(hash: number): number {
+function getBucketIndex(hash: number): number {
   return (hash >>> FORK_BITS) & (FORKS - 1);
 }
 
 /** A decision looks for the same key in several maps, and then puts it into one. */
-let hashed = '';
-let hashOfHashed = 0;
+let lastKey = '';
+let lastHash = 0;
 
-function hashOf(key: string): number {
-  if (key === hashed) return hashOfHashed;
+function hashKey(key: string): number {
+  if (key === lastKey) return lastHash;
   let hash = 0;
   for (let i = 0; i < key.length; i++) hash = (hash * 31 + key.charCodeAt(i)) | 0;
-  hashed = key;
-  hashOfHashed = hash ^ (hash >>> 16);
-  return hashOfHashed;
+  lastKey = key;
+  lastHash = hash ^ (hash >>> 16);
+  return lastHash;
 }

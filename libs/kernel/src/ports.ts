@@ -17,12 +17,12 @@ export interface EventBatch {
   readonly events: readonly StoredEvent[];
   readonly position: bigint;
   /** Facts between those that this program cannot read, in order. Only readers that ask for them get any. */
-  readonly unread?: readonly UnreadableEvent[];
+  readonly unreadable?: readonly UnreadableEvent[];
 }
 
 /** A fact as it was stored, and why it cannot be read. */
 export interface UnreadableEvent {
-  readonly fact: StoredEvent;
+  readonly event: StoredEvent;
   readonly error: unknown;
 }
 
@@ -32,28 +32,28 @@ export interface EventReader {
   read(stream: string, after: number): AsyncIterable<readonly StoredEvent[]>;
 
   /** Where a stream ends now; undefined when it does not exist. */
-  head(stream: string): Promise<StreamHead | undefined>;
+  readHead(stream: string): Promise<StreamHead | undefined>;
 
   /** The highest position that was given to a fact; `START_POSITION` when there is none. A reader may reach it a little later. */
-  end(): Promise<bigint>;
+  readLastPosition(): Promise<bigint>;
 
   /** All facts behind position `after`, in global order, to the end as it is now. */
-  history(after: bigint): AsyncIterable<EventBatch>;
+  readAll(after: bigint): AsyncIterable<EventBatch>;
 
-  /** As `history`, and then what is appended, until `signal` aborts. Never skips a fact that commits late. */
-  follow(after: bigint, signal: AbortSignal): AsyncIterable<EventBatch>;
+  /** As `readAll`, and then what is appended, until `signal` aborts. Never skips a fact that commits late. */
+  subscribe(after: bigint, signal: AbortSignal): AsyncIterable<EventBatch>;
 }
 
 /** How facts are appended. Only `run` does it. */
 export interface EventAppender {
   /**
-   * Appends all of `events` or none, if the stream ends at `expected` (`NO_STREAM` when it must not exist yet).
-   * Sending the same event ids at the same `expected` again is one append.
+   * Appends all of `events` or none, if the stream ends at `expectedRevision` (`NO_STREAM` when it must not exist yet).
+   * Sending the same event ids at the same `expectedRevision` again is one append.
    * @returns the new head, or `'stale'` when the stream ends elsewhere
    * @throws StoreUnavailableError when the outcome is unknown: ask again with the same ids; AppendTooLargeError; whatever else it
    *   throws, nothing was stored, and the same append would be refused again
    */
-  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'>;
+  append(stream: string, expectedRevision: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'>;
 }
 
 /** The store of facts. Every adapter passes the same contract (`libs/testing/contracts/event-store.ts`). */
@@ -78,7 +78,7 @@ export class AppendTooLargeError extends Error {
  */
 export interface Snapshot extends StreamHead {
   /** The id of the last fact. */
-  readonly last: string;
+  readonly lastEventId: string;
   readonly state: unknown;
 }
 
@@ -106,10 +106,10 @@ export interface CheckpointStore {
 export interface Lease {
   /** Higher than the token of every turn before; a whole number below 2^53. */
   readonly token: number;
-  /** Aborts when the turn is over. A process that was stopped may be late to see it: `holds` is not. */
+  /** Aborts when the turn is over. A process that was stopped may be late to see it: `isHeld` is not. */
   readonly signal: AbortSignal;
   /** Whether the turn lasts by a clock that ran on while this process was stopped. */
-  holds(): boolean;
+  isHeld(): boolean;
 }
 
 /** Another process has the turn now, so nothing was written. */
@@ -132,9 +132,9 @@ export class BlockedByEventError extends Error {
 
 /** What the kernel may not reach for itself. */
 export interface Runtime {
-  newId(): string;
+  generateId(): string;
   /** Waits, at most until `signal` aborts. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
   /** A failure that no caller waits for, such as a snapshot that could not be saved. */
-  alarm(problem: string, error: unknown): void;
+  reportError(problem: string, error: unknown): void;
 }

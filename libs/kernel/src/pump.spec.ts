@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { BlockedByEventError, type EventBatch, pump, type Sink, UnknownEventError, withUpcasting } from '#kernel';
+import { BlockedByEventError, type EventBatch, type EventSink, pump, UnknownEventError, withUpcasting } from '#kernel';
 
-const quiet = { sleep: async () => {}, alarm: () => {} };
+const quiet = { sleep: async () => {}, reportError: () => {} };
 
 async function filled(count: number): Promise<MemoryEventStore> {
   const store = new MemoryEventStore();
@@ -18,9 +18,9 @@ function collector(wanted: number, failures: number, failAfterApplying = false) 
   let position = -1n;
   let left = failures;
   const done = new AbortController();
-  const sink: Sink = {
+  const sink: EventSink = {
     name: 'collector',
-    checkpoint: async () => position,
+    loadCheckpoint: async () => position,
     async apply(batch: EventBatch) {
       if (left > 0 && !failAfterApplying) {
         left--;
@@ -42,7 +42,7 @@ describe('pump', () => {
   test('delivers every fact in order, also what is appended later', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(4, 0);
-    const pumping = pump(store.follow.bind(store), sink, done.signal, quiet);
+    const pumping = pump(store.subscribe.bind(store), sink, done.signal, quiet);
     await store.append('later', -1, [{ id: 'later', type: 'Counted', data: { i: 3 }, metadata: {} }]);
     await pumping;
     expect(seen).toEqual([0, 1, 2, 3]);
@@ -51,14 +51,14 @@ describe('pump', () => {
   test('a batch that fails comes again', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(3, 4);
-    await pump(store.follow.bind(store), sink, done.signal, quiet);
+    await pump(store.subscribe.bind(store), sink, done.signal, quiet);
     expect(seen).toEqual([0, 1, 2]);
   });
 
   test('goes on from where the sink stands, also when only the answer was lost', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(4, 1, true);
-    const pumping = pump(store.follow.bind(store), sink, done.signal, quiet);
+    const pumping = pump(store.subscribe.bind(store), sink, done.signal, quiet);
     await store.append('later', -1, [{ id: 'later', type: 'Counted', data: { i: 3 }, metadata: {} }]);
     await pumping;
     expect(seen).toEqual([0, 1, 2, 3]);
@@ -69,9 +69,9 @@ describe('pump', () => {
     const { sink, done } = collector(1, 3);
     const waits: number[] = [];
     const alarms: string[] = [];
-    await pump(store.follow.bind(store), sink, done.signal, {
+    await pump(store.subscribe.bind(store), sink, done.signal, {
       sleep: async (milliseconds) => void waits.push(milliseconds),
-      alarm: (problem) => void alarms.push(problem),
+      reportError: (problem) => void alarms.push(problem),
     });
     expect(waits).toEqual([50, 100, 200]);
     expect(alarms).toHaveLength(3);
@@ -87,7 +87,7 @@ describe('pump', () => {
     };
     const alarms: string[] = [];
     const alarm = (problem: string) => void alarms.push(problem);
-    await pump(store.follow.bind(store), { ...sink, apply }, done.signal, { ...quiet, alarm });
+    await pump(store.subscribe.bind(store), { ...sink, apply }, done.signal, { ...quiet, reportError: alarm });
     expect([seen, alarms]).toEqual([[0, 1, 2], ['it stands before position 0']]);
   });
 
@@ -102,9 +102,9 @@ describe('pump', () => {
       errors.push(error);
       if (errors.length === 3) done.abort();
     };
-    await pump(known.follow, sink, done.signal, { ...quiet, alarm });
+    await pump(known.subscribe, sink, done.signal, { ...quiet, reportError: alarm });
     expect(seen).toEqual([0, 1]);
-    expect(await sink.checkpoint()).toBe(1n);
+    expect(await sink.loadCheckpoint()).toBe(1n);
     expect(errors).toEqual(Array(3).fill(expect.any(UnknownEventError)));
   });
 });

@@ -1,13 +1,13 @@
 import { BlockedByEventError, type EventBatch, LeaseLostError, type Runtime } from './ports.ts';
 
-const RETRY_FIRST_WAIT_MS = 50;
-const RETRY_LONGEST_WAIT_MS = 5_000;
+const MIN_BACKOFF_MS = 50;
+const MAX_BACKOFF_MS = 5_000;
 
 /** Where a pump delivers. `apply` is idempotent: the same batch may come again, since delivery is at least once. */
-export interface Sink {
+export interface EventSink {
   readonly name: string;
   /** The position up to which everything was applied. */
-  checkpoint(): Promise<bigint>;
+  loadCheckpoint(): Promise<bigint>;
   /** Applies a batch and moves the checkpoint to `batch.position`, in one step where the sink can. */
   apply(batch: EventBatch): Promise<void>;
 }
@@ -19,16 +19,16 @@ export interface Sink {
  * @throws LeaseLostError when another process writes this sink now
  */
 export async function pump(
-  follow: (after: bigint, signal: AbortSignal) => AsyncIterable<EventBatch>,
-  sink: Sink,
+  subscribe: (after: bigint, signal: AbortSignal) => AsyncIterable<EventBatch>,
+  sink: EventSink,
   signal: AbortSignal,
-  runtime: Pick<Runtime, 'sleep' | 'alarm'>,
+  runtime: Pick<Runtime, 'sleep' | 'reportError'>,
 ): Promise<void> {
   let failures = 0;
-  let stoppedAt: bigint | undefined;
+  let blockedPosition: bigint | undefined;
   while (!signal.aborted) {
     try {
-      for await (const batch of follow(await sink.checkpoint(), signal)) {
+      for await (const batch of subscribe(await sink.loadCheckpoint(), signal)) {
         if (signal.aborted) return;
         await sink.apply(batch);
         failures = 0;
@@ -36,11 +36,11 @@ export async function pump(
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof LeaseLostError) throw error;
-      const stop = error instanceof BlockedByEventError ? error : undefined;
-      if (!stop) runtime.alarm(`${sink.name} could not apply a batch; trying again`, error);
-      else if (stop.position !== stoppedAt) runtime.alarm(stop.message, stop);
-      stoppedAt = stop?.position;
-      await runtime.sleep(Math.min(RETRY_FIRST_WAIT_MS * 2 ** failures++, RETRY_LONGEST_WAIT_MS), signal);
+      const blocked = error instanceof BlockedByEventError ? error : undefined;
+      if (!blocked) runtime.reportError(`${sink.name} could not apply a batch; trying again`, error);
+      else if (blocked.position !== blockedPosition) runtime.reportError(blocked.message, blocked);
+      blockedPosition = blocked?.position;
+      await runtime.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures++, MAX_BACKOFF_MS), signal);
     }
   }
 }

@@ -15,7 +15,7 @@ export class Rejection<Code extends string = string> extends Error {
   }
 
   /** The same rejection in the caller's terms, with further details. */
-  restated(message: string, details: Readonly<Record<string, string>>): Rejection<Code> {
+  withMessage(message: string, details: Readonly<Record<string, string>>): Rejection<Code> {
     return new Rejection(this.code, message, { ...this.details, ...details });
   }
 }

@@ -9,10 +9,10 @@ import {
   formatUsd,
   NO_STREAM,
   parseUsd,
-  picoUsd,
   type Snapshot,
   type SnapshotStore,
   type StoredEvent,
+  toPicoUsd,
 } from '#kernel';
 import { createTestDatabase, someCharge, TEST_CAUSE, type TestDatabase } from '#testing';
 
@@ -24,7 +24,7 @@ const MAX_GROUP = 256;
 const ACCOUNT = randomUUID();
 const STREAM = `account-${ACCOUNT}`;
 /** Each request was charged 7 pico-USD. */
-const LEFT = formatUsd(picoUsd(parseUsd('9') - 7n * BigInt(REQUESTS)));
+const LEFT = formatUsd(toPicoUsd(parseUsd('9') - 7n * BigInt(REQUESTS)));
 
 const at = '2026-11-20T12:00:00.000Z';
 const expiresAt = '2026-11-20T12:10:00.000Z';
@@ -37,7 +37,7 @@ const key = {
 
 const hold = (holdId: string): AccountCommand => ({
   type: 'HoldFunds',
-  data: { holdId, keyId: 'k', atLeast: parseUsd('1'), atMost: parseUsd('1'), expiresAt, query, at },
+  data: { holdId, keyId: 'k', minAmount: parseUsd('1'), maxAmount: parseUsd('1'), expiresAt, query, at },
 });
 const settle = (holdId: string): AccountCommand => ({ type: 'SettleHold', data: { holdId, charge, at } });
 
@@ -78,7 +78,7 @@ const KEY = Buffer.alloc(32, 1);
 /** A process that has just started. */
 function runner(from: SnapshotStore = snapshots) {
   const alarm = (problem: string) => void alarms.push(problem);
-  const runtime = { newId: randomUUID, sleep: async () => {}, alarm };
+  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: alarm };
   const codec = accountCodec;
   const account = { category: 'account', decider: accountDecider, store, runtime, snapshots: { store: from, codec } };
   const { run } = createCommandRunner(account);
@@ -87,7 +87,15 @@ function runner(from: SnapshotStore = snapshots) {
 
 /** What the account can spend, as the refusal of more than that says. */
 async function available(run = runner()): Promise<unknown> {
-  const tooMuch = { holdId: 'h', keyId: null, atLeast: parseUsd('10'), atMost: parseUsd('10'), expiresAt, query, at };
+  const tooMuch = {
+    holdId: 'h',
+    keyId: null,
+    minAmount: parseUsd('10'),
+    maxAmount: parseUsd('10'),
+    expiresAt,
+    query,
+    at,
+  };
   const refused = await run({ type: 'HoldFunds', data: tooMuch }).catch((error) => error);
   return refused.details.affordable;
 }
@@ -114,7 +122,7 @@ beforeEach(async () => {
   await Promise.all(snapshots.saved);
   await pool.query('delete from es.snapshots');
   await snapshots.save(STREAM, accountCodec.version, kept);
-  last = (await store.head(STREAM))?.revision ?? NO_STREAM;
+  last = (await store.readHead(STREAM))?.revision ?? NO_STREAM;
   store.reads = [];
   alarms.length = 0;
 });
@@ -168,7 +176,7 @@ describe('an account with thousands of facts', () => {
 
   test.each<[string, (snapshot: Snapshot) => Partial<Snapshot>]>([
     ['is ahead of its stream', () => ({ revision: 1_000_000, position: 1_000_000_000n })],
-    ['is of another history', () => ({ last: randomUUID() })],
+    ['is of another history', () => ({ lastEventId: randomUUID() })],
     ['is of another place in the log', ({ position }) => ({ position: position + 1n })],
   ])('is folded from its facts when its snapshot %s, which is removed', async (_, different) => {
     const state = { ...(kept.state as object), available: '999000000000000' };

@@ -5,7 +5,7 @@ const KB = 1_000;
 
 /** A stream of a name, which is forgotten into a list. */
 function streams(forgotten: string[]) {
-  return (name: string, idle = true) => ({ idle, forget: () => void forgotten.push(name) });
+  return (name: string, idle = true) => ({ isIdle: idle, evict: () => void forgotten.push(name) });
 }
 
 test('the streams that were used last are kept, as many as there is room for', () => {
@@ -13,9 +13,9 @@ test('the streams that were used last are kept, as many as there is room for', (
   const of = streams(forgotten);
   const warm = new StreamStateCache(50 * KB);
   const [a, b, c] = [of('a'), of('b'), of('c')];
-  for (const stream of [a, b, a]) warm.keep(stream, 16 * KB);
+  for (const stream of [a, b, a]) warm.touch(stream, 16 * KB);
   expect([warm.size, warm.bytes]).toEqual([2, 40 * KB]);
-  warm.keep(c, 16 * KB);
+  warm.touch(c, 16 * KB);
   expect([forgotten, warm.size, warm.bytes]).toEqual([['b'], 2, 40 * KB]);
 });
 
@@ -25,9 +25,9 @@ test('one large stream takes the place of many small ones, and one that has grow
   const warm = new StreamStateCache(100 * KB);
   const names = Array.from({ length: 20 }, (_, i) => `${i}`);
   const small = names.map((name) => of(name));
-  for (const stream of small) warm.keep(stream, KB);
+  for (const stream of small) warm.touch(stream, KB);
   expect(forgotten).toEqual([]);
-  warm.keep(small[5] as (typeof small)[0], 60 * KB);
+  warm.touch(small[5] as (typeof small)[0], 60 * KB);
   expect(forgotten).toEqual(['0', '1', '2', '3', '4', '6', '7', '8', '9', '10', '11', '12']);
   expect(warm.bytes).toBeLessThanOrEqual(100 * KB);
 });
@@ -36,7 +36,7 @@ test('what is used at the moment is not forgotten', () => {
   const forgotten: string[] = [];
   const of = streams(forgotten);
   const warm = new StreamStateCache(50 * KB);
-  for (const stream of [of('busy', false), of('idle'), of('busy too', false)]) warm.keep(stream, 16 * KB);
-  warm.keep(of('last', false), 40 * KB);
+  for (const stream of [of('busy', false), of('idle'), of('busy too', false)]) warm.touch(stream, 16 * KB);
+  warm.touch(of('last', false), 40 * KB);
   expect([forgotten, warm.size]).toEqual([['idle'], 3]);
 });

@@ -52,7 +52,7 @@ describe('a fact', () => {
   test('of a type that is not known is not appended', async () => {
     await expect(store.append(stream, NO_STREAM, [event('Made up')])).rejects.toThrow(TypeError);
     await expect(store.append(stream, NO_STREAM, [event('toString')])).rejects.toThrow(TypeError);
-    expect(await raw.head(stream)).toBeUndefined();
+    expect(await raw.readHead(stream)).toBeUndefined();
   });
 
   test.each([
@@ -62,12 +62,12 @@ describe('a fact', () => {
     ['3', { units: '500' }, { version: 3 }],
   ])('of version %s is read as one of today, and stays what it is otherwise', async (_, data, metadata) => {
     await raw.append(stream, NO_STREAM, [event('Kept'), event('Changed', data, metadata)]);
-    const [stored] = (await readAll(raw.history(0n))).batches.flatMap(({ events }) => events);
+    const [stored] = (await readAll(raw.readAll(0n))).batches.flatMap(({ events }) => events);
     const fact = { ...stored, data: { units: '500' } };
     expect((await readAll(store.read(stream, 0))).batches).toEqual([[fact]]);
     const batch: EventBatch = { events: [fact as never], position: 1n };
-    expect((await readAll(store.history(0n))).batches).toEqual([batch]);
-    for await (const followed of store.follow(0n, new AbortController().signal)) {
+    expect((await readAll(store.readAll(0n))).batches).toEqual([batch]);
+    for await (const followed of store.subscribe(0n, new AbortController().signal)) {
       expect(followed).toEqual(batch);
       break;
     }
@@ -88,7 +88,7 @@ describe.each([
     expect(await readAll(store.read(stream, 2))).toMatchObject({ batches: [[{ revision: 3 }]] });
   });
 
-  test.each(['history', 'follow'] as const)('stops %s behind what comes before it', async (reading) => {
+  test.each(['readAll', 'subscribe'] as const)('stops %s behind what comes before it', async (reading) => {
     const read = await readAll(store[reading](START_POSITION, new AbortController().signal));
     expect(read).toMatchObject({ batches: [{ events: [{ type: 'Kept' }], position: 0n }] });
     expect(read.error).toBeInstanceOf(UnknownEventError);
@@ -105,13 +105,13 @@ test('readers that need not stop get the facts around those that cannot be read,
   const batch = {
     events: [{ revision: 0 }, { revision: 4 }],
     position: 4n,
-    unread: [
-      { fact: { revision: 1, type: 'Made up' }, error: expect.any(UnknownEventError) },
-      { fact: { revision: 3, type: 'Changed', data: null }, error: expect.any(TypeError) },
+    unreadable: [
+      { event: { revision: 1, type: 'Made up' }, error: expect.any(UnknownEventError) },
+      { event: { revision: 3, type: 'Changed', data: null }, error: expect.any(TypeError) },
     ],
   };
-  expect((await readAll(store.lenient.history(START_POSITION))).batches).toMatchObject([batch]);
-  for await (const followed of store.lenient.follow(START_POSITION, new AbortController().signal)) {
+  expect((await readAll(store.lenient.readAll(START_POSITION))).batches).toMatchObject([batch]);
+  for await (const followed of store.lenient.subscribe(START_POSITION, new AbortController().signal)) {
     expect(followed).toMatchObject(batch);
     break;
   }
@@ -120,7 +120,7 @@ test('readers that need not stop get the facts around those that cannot be read,
 
 test('a fact that may be skipped is left out of the log, and decides nothing unseen', async () => {
   await raw.append(stream, NO_STREAM, [event('Noted'), event('Kept'), event('Noted')]);
-  expect((await readAll(store.history(START_POSITION))).batches).toMatchObject([
+  expect((await readAll(store.readAll(START_POSITION))).batches).toMatchObject([
     { events: [{ type: 'Kept' }], position: 2n },
   ]);
   expect((await readAll(store.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownEventError);

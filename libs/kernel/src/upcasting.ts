@@ -39,13 +39,13 @@ export function throwUnknownEvent(event: never): never {
 }
 
 /** The version in which facts of a type are appended. */
-export function latestVersion(type: string, { upcasters }: EventSchema): number {
-  return (known(type, upcasters)?.length ?? 0) + 1;
+export function getLatestVersion(type: string, { upcasters }: EventSchema): number {
+  return (findUpcasters(type, upcasters)?.length ?? 0) + 1;
 }
 
 /** Whether facts of this type and version can be read. */
 export function isKnownEvent(type: string, version: number, { upcasters }: EventSchema): boolean {
-  const chain = known(type, upcasters);
+  const chain = findUpcasters(type, upcasters);
   return chain !== undefined && version <= chain.length + 1;
 }
 
@@ -59,33 +59,33 @@ export function toSchemaFingerprint({ upcasters, revision }: EventSchema): strin
  * A fact as it is written today.
  * @throws UnknownEventError when its type is not known, or its version is newer
  */
-export function upcast(fact: StoredEvent, { upcasters }: EventSchema): StoredEvent {
-  const chain = known(fact.type, upcasters);
-  const version = fact.metadata.version ?? 1;
+export function upcast(event: StoredEvent, { upcasters }: EventSchema): StoredEvent {
+  const chain = findUpcasters(event.type, upcasters);
+  const version = event.metadata.version ?? 1;
   if (!chain || version > chain.length + 1) {
-    const what = chain ? `${fact.type} of version ${version}` : fact.type;
+    const eventType = chain ? `${event.type} of version ${version}` : event.type;
     throw new UnknownEventError(
-      what,
-      `the fact at position ${fact.position}, revision ${fact.revision} of ${fact.stream},`,
+      eventType,
+      `the fact at position ${event.position}, revision ${event.revision} of ${event.stream},`,
     );
   }
-  if (version > chain.length) return fact;
-  let data: unknown = fact.data;
+  if (version > chain.length) return event;
+  let data: unknown = event.data;
   for (let i = version - 1; i < chain.length; i++) data = (chain[i] as Upcaster)(data);
-  return { ...fact, data };
+  return { ...event, data };
 }
 
 export interface DecodedEventStore extends EventStore {
   /**
-   * The same for readers of the log that a fact which cannot be read must not stop: their batches name it as `unread`. Who
+   * The same for readers of the log that a fact which cannot be read must not stop: their batches name it as `unreadable`. Who
    * folds one stream is stopped as by any other.
    */
   readonly lenient: EventReader;
 }
 
 /** Puts versions around an event store: once, where it is opened. */
-export function withUpcasting(store: EventStore, facts: EventSchema): DecodedEventStore {
-  const versions = new Map(Object.keys(facts.upcasters).map((type) => [type, latestVersion(type, facts)]));
+export function withUpcasting(store: EventStore, schema: EventSchema): DecodedEventStore {
+  const versions = new Map(Object.keys(schema.upcasters).map((type) => [type, getLatestVersion(type, schema)]));
 
   /** Not an async function: each append would pay for it. */
   function append(stream: string, expected: number, events: readonly NewEvent[]): ReturnType<EventStore['append']> {
@@ -101,57 +101,60 @@ export function withUpcasting(store: EventStore, facts: EventSchema): DecodedEve
   }
 
   async function* read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
-    for await (const events of store.read(stream, after)) yield events.map((fact) => upcast(fact, facts));
+    for await (const events of store.read(stream, after)) yield events.map((event) => upcast(event, schema));
   }
 
-  const head: EventStore['head'] = (stream) => store.head(stream);
-  const end: EventStore['end'] = () => store.end();
+  const readHead: EventStore['readHead'] = (stream) => store.readHead(stream);
+  const readLastPosition: EventStore['readLastPosition'] = () => store.readLastPosition();
   const lenient: EventReader = {
     read,
-    head,
-    end,
-    history: (after) => sorted(store.history(after), facts),
-    follow: (after, signal) => sorted(store.follow(after, signal), facts),
+    readHead,
+    readLastPosition,
+    readAll: (after) => separateUnreadable(store.readAll(after), schema),
+    subscribe: (after, signal) => separateUnreadable(store.subscribe(after, signal), schema),
   };
   return {
-    ...{ append, read, head, end, lenient },
-    history: (after) => understood(lenient.history(after)),
-    follow: (after, signal) => understood(lenient.follow(after, signal)),
+    ...{ append, read, readHead, readLastPosition, lenient },
+    readAll: (after) => stopAtUnreadable(lenient.readAll(after)),
+    subscribe: (after, signal) => stopAtUnreadable(lenient.subscribe(after, signal)),
   };
 }
 
 /** Batches with what can be read of them, and apart from that what cannot. */
-async function* sorted(batches: AsyncIterable<EventBatch>, facts: EventSchema): AsyncGenerator<EventBatch> {
+async function* separateUnreadable(
+  batches: AsyncIterable<EventBatch>,
+  schema: EventSchema,
+): AsyncGenerator<EventBatch> {
   for await (const { events, position } of batches) {
     const read: StoredEvent[] = [];
-    const unread: UnreadableEvent[] = [];
-    for (const fact of events) {
-      if (facts.skippable.has(fact.type)) continue;
+    const unreadable: UnreadableEvent[] = [];
+    for (const event of events) {
+      if (schema.skippable.has(event.type)) continue;
       try {
-        read.push(upcast(fact, facts));
+        read.push(upcast(event, schema));
       } catch (error) {
-        unread.push({ fact, error });
+        unreadable.push({ event, error });
       }
     }
-    yield unread.length > 0 ? { events: read, position, unread } : { events: read, position };
+    yield unreadable.length > 0 ? { events: read, position, unreadable } : { events: read, position };
   }
 }
 
 /** Batches as far as they are understood: what comes before an unread fact is given, and then the reader is stopped. */
-async function* understood(batches: AsyncIterable<EventBatch>): AsyncGenerator<EventBatch> {
+async function* stopAtUnreadable(batches: AsyncIterable<EventBatch>): AsyncGenerator<EventBatch> {
   for await (const batch of batches) {
-    const stop = batch.unread?.[0];
-    if (!stop) {
+    const firstUnreadable = batch.unreadable?.[0];
+    if (!firstUnreadable) {
       yield batch;
       continue;
     }
-    const before = batch.events.filter(({ position }) => position < stop.fact.position);
+    const before = batch.events.filter(({ position }) => position < firstUnreadable.event.position);
     const last = before.at(-1);
     if (last) yield { events: before, position: last.position };
-    throw stop.error;
+    throw firstUnreadable.error;
   }
 }
 
-function known(type: string, upcasters: EventSchema['upcasters']): readonly Upcaster[] | undefined {
+function findUpcasters(type: string, upcasters: EventSchema['upcasters']): readonly Upcaster[] | undefined {
   return Object.hasOwn(upcasters, type) ? upcasters[type] : undefined;
 }

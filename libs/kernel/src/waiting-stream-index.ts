@@ -3,31 +3,34 @@ import type { RescheduledStream, Workflow, WorkflowSchedule } from './workflow.t
 
 /** Which streams of a workflow wait for something: those that facts of other categories may concern. */
 export class WaitingStreamIndex {
-  private readonly workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'concerns'>;
-  private readonly due: WorkflowSchedule;
+  private readonly workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'findAffectedId'>;
+  private readonly schedule: WorkflowSchedule;
   /** Read once, and followed since. */
-  private known: Promise<Set<string>> | undefined;
+  private waitingIds: Promise<Set<string>> | undefined;
 
-  constructor(workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'concerns'>, due: WorkflowSchedule) {
+  constructor(
+    workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'findAffectedId'>,
+    schedule: WorkflowSchedule,
+  ) {
     this.workflow = workflow;
-    this.due = due;
+    this.schedule = schedule;
   }
 
-  /** @param own streams of the workflow that have facts among these, so that they may wait from now on */
-  async concernedBy(facts: readonly StoredEvent[], own: readonly string[]): Promise<readonly string[]> {
-    const { concerns, name } = this.workflow;
-    if (!concerns) return [];
-    this.known ??= this.due.waiting(name).then((ids) => new Set(ids));
-    const known = await this.known.catch((error) => {
-      this.known = undefined;
+  /** @param ownIds streams of the workflow that have facts among these, so that they may wait from now on */
+  async findAffected(events: readonly StoredEvent[], ownIds: readonly string[]): Promise<readonly string[]> {
+    const { findAffectedId, name } = this.workflow;
+    if (!findAffectedId) return [];
+    this.waitingIds ??= this.schedule.listWaiting(name).then((ids) => new Set(ids));
+    const waitingIds = await this.waitingIds.catch((error) => {
+      this.waitingIds = undefined;
       throw error;
     });
-    for (const id of own) known.add(id);
-    const ids = new Set(facts.map((fact) => concerns(fact)));
-    return [...ids].filter((id): id is string => id !== undefined && known.has(id));
+    for (const id of ownIds) waitingIds.add(id);
+    const ids = new Set(events.map((event) => findAffectedId(event)));
+    return [...ids].filter((id): id is string => id !== undefined && waitingIds.has(id));
   }
 
-  putOff({ id, at }: RescheduledStream): void {
-    void this.known?.then((known) => (at === null ? known.delete(id) : known.add(id)));
+  reschedule({ id, at }: RescheduledStream): void {
+    void this.waitingIds?.then((ids) => (at === null ? ids.delete(id) : ids.add(id)));
   }
 }

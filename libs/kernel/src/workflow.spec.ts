@@ -31,7 +31,7 @@ describe('what is next', () => {
     given().when(at).then([]);
     given(ordered)
       .when('2026-11-20T12:00:30.000Z')
-      .then([{ step: 'ask', question: 'stock' }], '2026-11-20T12:00:32.000Z');
+      .then([{ step: 'ask', query: 'stock' }], '2026-11-20T12:00:32.000Z');
     given(ordered).when('2026-11-20T12:01:00.000Z').then([]);
     given(ordered, inStock)
       .when(at)
@@ -154,7 +154,7 @@ describe('a workflow', () => {
       [60_000, ['ShippingBegun', 'ShippingUnknown']],
     ])('tries it for a while behind its turn (away for %s ms)', async (awayMs, recorded) => {
       let holds = true;
-      const lease = (stop: AbortController): Lease => ({ token: 1, signal: stop.signal, holds: () => holds });
+      const lease = (stop: AbortController): Lease => ({ token: 1, signal: stop.signal, isHeld: () => holds });
       const over = () => {
         holds = false;
       };
@@ -175,7 +175,10 @@ describe('a workflow', () => {
 
 test('effects that may take long leave their places to other streams', async () => {
   const world = open();
-  world.workflow = { ...parcels, effects: { ...(parcels.effects as NonNullable<typeof parcels.effects>), aside: 400 } };
+  world.workflow = {
+    ...parcels,
+    effects: { ...(parcels.effects as NonNullable<typeof parcels.effects>), maxDetached: 400 },
+  };
   const slow = Array.from({ length: 400 }, (_, i) => `slow${i}`);
   for (const id of slow) await world.order(id);
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -199,7 +202,7 @@ test('effects that may take long leave their places to other streams', async () 
 describe('a fact of another category', () => {
   /** Deliveries concern the parcel that they name. */
   const watching = (world: ParcelWorld): ParcelWorld => {
-    world.workflow = { ...parcels, concerns: ({ stream }) => /^delivery-(.*)$/.exec(stream)?.[1] };
+    world.workflow = { ...parcels, findAffectedId: ({ stream }) => /^delivery-(.*)$/.exec(stream)?.[1] };
     return world;
   };
   let deliveries = 0;
@@ -214,8 +217,8 @@ describe('a fact of another category', () => {
     world.workflow = {
       ...world.workflow,
       // It is looked at once a minute.
-      next: (parcel, now) => ({
-        ...parcels.next(parcel, now),
+      plan: (parcel, now) => ({
+        ...parcels.plan(parcel, now),
         dueAt: new Date(Date.parse(now) + 60_000).toISOString(),
       }),
     };
@@ -237,7 +240,7 @@ describe('a fact of another category', () => {
     let delivered = false;
     const rested = async () => {
       if (delivered) return after.includes('save');
-      if (!(await noted(world, 'a')()) || (await world.due.waiting('parcels')).length > 0) return false;
+      if (!(await noted(world, 'a')()) || (await world.due.listWaiting('parcels')).length > 0) return false;
       await deliver(world, 'a');
       await deliver(world, 'b');
       delivered = true;
@@ -297,7 +300,7 @@ describe('a process that has lost its turn', () => {
     const world = open();
     await world.order('a');
     let over = false;
-    const lease = (stop: AbortController): Lease => ({ token: 1, signal: stop.signal, holds: () => !over });
+    const lease = (stop: AbortController): Lease => ({ token: 1, signal: stop.signal, isHeld: () => !over });
     const zombie = world.process(
       () => false,
       async (what, work) => {
@@ -317,8 +320,8 @@ describe('a process that has lost its turn', () => {
     world.stockFrom = world.time + 4_000;
     await world.order('a');
     let other: Promise<void> | undefined;
-    const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, holds: () => true });
-    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
+    const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, isHeld: () => true });
+    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, isHeld: () => true });
     // It sleeps between having decided to ship and saying so; meanwhile another one has started.
     const zombie = world.process(
       () => false,
@@ -339,8 +342,8 @@ describe('a process that has lost its turn', () => {
     const world = open();
     await world.order('a');
     let other: Promise<void> | undefined;
-    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
-    const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, holds: () => true });
+    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, isHeld: () => true });
+    const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, isHeld: () => true });
     await world.process(
       noted(world, 'a'),
       async (what, work) => {
@@ -360,7 +363,7 @@ describe('a process that has lost its turn', () => {
     await world.order('a');
     const started = [inStock, begunBy(9)].map((event, i) => ({ id: `${i}`, ...event, metadata: {} }));
     await world.store.append('parcel-a', 0, started);
-    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
+    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, isHeld: () => true });
     await expect(world.process(() => false, undefined, early)).rejects.toBeInstanceOf(LeaseLostError);
     expect(await world.typesOf('a')).toEqual(['ParcelOrdered', 'StockFound', 'ShippingBegun']);
   });

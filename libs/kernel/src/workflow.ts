@@ -14,9 +14,9 @@ export interface SendStep<Command> {
 }
 
 /** A question that changes nothing in the world. What is learned comes back as commands for the own stream, or none. */
-export interface QueryStep<Question> {
+export interface QueryStep<Query> {
   readonly step: 'ask';
-  readonly question: Question;
+  readonly query: Query;
 }
 
 /**
@@ -31,9 +31,9 @@ export interface EffectStep<Effect> {
   readonly effect: Effect;
 }
 
-export type WorkflowStep<Command = unknown, Question = unknown, Effect = unknown> =
+export type WorkflowStep<Command = unknown, Query = unknown, Effect = unknown> =
   | SendStep<Command>
-  | QueryStep<Question>
+  | QueryStep<Query>
   | EffectStep<Effect>;
 
 /** What a workflow wants at a moment. */
@@ -45,9 +45,9 @@ export interface WorkflowPlan<S extends WorkflowStep> {
 }
 
 /** The result of an effect: an answer, also where that is a refusal; or unknown. */
-export type EffectOutcome<Answer = unknown> =
-  | { readonly known: true; readonly answer: Answer }
-  | { readonly known: false; readonly why: string };
+export type EffectOutcome<Result = unknown> =
+  | { readonly isKnown: true; readonly result: Result }
+  | { readonly isKnown: false; readonly reason: string };
 
 export interface StartedEffect {
   readonly key: string;
@@ -58,13 +58,13 @@ export interface StartedEffect {
 /** How a workflow records its effects. Its facts have names of their own; `assertFencingToken` is their fence. */
 export interface Effects<Command extends Message, State, S extends WorkflowStep> {
   /** The effect that was started and whose result is not known yet. */
-  started(state: State): StartedEffect | undefined;
+  findStarted(state: State): StartedEffect | undefined;
   /** The command whose fact says that it is about to be done, by the process whose turn has this token. */
-  begin(step: Extract<S, { step: 'do' }>, token: number, at: string): Command;
+  createStartCommand(step: Extract<S, { step: 'do' }>, token: number, at: string): Command;
   /** The command whose fact records the result. An answer may come after a fact that said "unknown". */
-  end(key: string, outcome: EffectOutcome, at: string): Command;
+  createEndCommand(key: string, outcome: EffectOutcome, at: string): Command;
   /** So many that are being done occupy no place of other streams: where strangers say how long they take. */
-  readonly aside?: number;
+  readonly maxDetached?: number;
 }
 
 export interface Workflow<Command extends Message, State, Event extends Message, S extends WorkflowStep> {
@@ -74,14 +74,14 @@ export interface Workflow<Command extends Message, State, Event extends Message,
   readonly category: string;
   readonly decider: Decider<Command, State, Event>;
   /** Pure: the same state and time give the same steps. */
-  next(state: State, now: string): WorkflowPlan<S>;
+  plan(state: State, now: string): WorkflowPlan<S>;
   /** Facts of its own streams that want nothing done at once: what they ask is asked with all that is only looked at again. */
-  readonly patient?: ReadonlySet<string>;
+  readonly lowPriorityEvents?: ReadonlySet<string>;
   /**
    * The id of the stream that a fact of another category concerns. It is looked at within a moment, where it waits for
    * something: streams that want nothing are not woken by what happens elsewhere.
    */
-  concerns?(fact: StoredEvent): string | undefined;
+  findAffectedId?(event: StoredEvent): string | undefined;
   /** Where it has effects. */
   readonly effects?: Effects<Command, State, S>;
 }
@@ -90,8 +90,8 @@ export interface Workflow<Command extends Message, State, Event extends Message,
  * For `decide`, before it lets an effect begin: a process that has lost its turn and does not know it must not.
  * @throws Rejection when a higher token was here
  */
-export function assertFencingToken(highest: number, token: number): void {
-  if (token < highest) throw new Rejection(LEASE_LOST, 'Another process has the turn');
+export function assertFencingToken(highestToken: number, token: number): void {
+  if (token < highestToken) throw new Rejection(LEASE_LOST, 'Another process has the turn');
 }
 
 export const LEASE_LOST = 'turn_lost';
@@ -99,13 +99,13 @@ export const LEASE_LOST = 'turn_lost';
 /** When each stream of a workflow is looked at next. It can be rebuilt from the facts. */
 export interface WorkflowSchedule {
   /** Streams that are due at `now`: those ahead first, and of these and the others those that have waited longest. */
-  due(workflow: string, now: string, limit: number): Promise<readonly DueStream[]>;
+  findDue(workflow: string, now: string, limit: number): Promise<readonly DueStream[]>;
   /** All streams that are or will be due. */
-  waiting(workflow: string): Promise<readonly string[]>;
+  listWaiting(workflow: string): Promise<readonly string[]>;
   /** Makes streams due at `at`, because something has happened there: ahead of all whose time has come, unless it has time. */
-  wake(workflow: string, ids: readonly string[], at: string, ahead?: boolean): Promise<void>;
+  wake(workflow: string, ids: readonly string[], at: string, isUrgent?: boolean): Promise<void>;
   /** Puts streams off or, where `at` is null, away, unless they were woken since they were found due. */
-  putOff(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void>;
+  reschedule(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void>;
 }
 
 export interface DueStream {

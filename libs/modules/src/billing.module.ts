@@ -36,7 +36,7 @@ import { StreamsModule } from './streams.module.ts';
       provide: BillingEngine,
       inject: [EndpointHealth, CallLimits, Foundation],
       useFactory: (health: EndpointHealth, limits: CallLimits, { runtime }: Foundation) =>
-        new BillingEngine(health, limits, runtime.alarm),
+        new BillingEngine(health, limits, runtime.reportError),
     },
   ],
   exports: [CallLimits, KeepAliveSettings, EndpointHealth, PayerFactory, BillingEngine],
@@ -49,7 +49,9 @@ async function showPresence(
   { databaseUrl, runtime }: Foundation,
   readiness: Readiness,
 ): Promise<ProcessPresence> {
-  const presence = await role.keep(await ProcessPresence.begin({ databaseUrl, role: role.name, alarm: runtime.alarm }));
+  const presence = await role.keep(
+    await ProcessPresence.begin({ databaseUrl, role: role.name, alarm: runtime.reportError }),
+  );
   readiness.require('writable', () => ({ ok: presence.isWritten }));
   return presence;
 }

@@ -87,8 +87,11 @@ function openRates(
   if (unfit !== undefined)
     throw new StartError(`RATE_LONE_SOURCE_COINS names "${unfit}", which two of the sources must quote to begin with.`);
   for (const code of taken.filter((each) => !hasTwo(each)))
-    runtime.alarm(`top-ups in ${code} wait for ever: fewer than two sources of exchange rates quote it`, undefined);
-  return role.keep(new MarketRates({ sources, coins }, clock, role.settings, runtime.alarm));
+    runtime.reportError(
+      `top-ups in ${code} wait for ever: fewer than two sources of exchange rates quote it`,
+      undefined,
+    );
+  return role.keep(new MarketRates({ sources, coins }, clock, role.settings, runtime.reportError));
 }
 
 function rateSourcesIn({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: ProcessRole['settings']) {

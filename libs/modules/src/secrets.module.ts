@@ -26,7 +26,7 @@ async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, { store }: 
 
 /** The first secret is among the first facts: every account begins with a key. */
 async function firstKeyUsed(store: EventReader): Promise<string | undefined> {
-  for await (const { events } of store.history(START_POSITION)) {
+  for await (const { events } of store.readAll(START_POSITION)) {
     for (const { data } of events as readonly DomainEvent[]) if ('secret' in data) return data.secret.key;
   }
   return undefined;

@@ -37,7 +37,7 @@ const NO_STREAM_OF_OURS = 'account-ready';
 function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock): Readiness {
   const readiness = new Readiness();
   readiness.require('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
-  readiness.require('event_store', () => store.head(NO_STREAM_OF_OURS).then(() => ({ ok: true })));
+  readiness.require('event_store', () => store.readHead(NO_STREAM_OF_OURS).then(() => ({ ok: true })));
   readiness.show('read_models', async () => {
     const [stopped, incomplete] = await Promise.all([listBlockedProjections(pool), countIncompleteStreams(pool)]);
     return {
@@ -52,7 +52,9 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
 
 async function openClock(role: ProcessRole, { settings, runtime }: Foundation, pool: pg.Pool): Promise<StoreClock> {
   const { maxClockSkewMs: maxSkewMs } = settings;
-  return role.keep(await StoreClock.open({ storeTime: createStoreTimeQuery(pool), maxSkewMs, alarm: runtime.alarm }));
+  return role.keep(
+    await StoreClock.open({ storeTime: createStoreTimeQuery(pool), maxSkewMs, alarm: runtime.reportError }),
+  );
 }
 
 /** A pool of a role, which ends with it. */

@@ -13,7 +13,7 @@ export class FreshnessCheck {
   private next: Promise<bigint> | undefined;
 
   constructor(
-    private readonly store: Pick<EventReader, 'end'>,
+    private readonly store: Pick<EventReader, 'readLastPosition'>,
     private readonly progress: Pick<ProjectionProgress, 'reached'>,
     private readonly mostMs = MOST_MS,
   ) {}
@@ -31,7 +31,7 @@ export class FreshnessCheck {
   private end(): Promise<bigint> {
     this.next ??= this.looking.then(() => {
       this.next = undefined;
-      const end = this.store.end();
+      const end = this.store.readLastPosition();
       this.looking = end.catch(() => {});
       return end;
     });

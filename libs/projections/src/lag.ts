@@ -34,10 +34,10 @@ export class ProjectorLag {
     return {
       append,
       read: (stream, after) => store.read(stream, after),
-      head: (stream) => store.head(stream),
-      end: () => store.end(),
-      history: (after) => store.history(after),
-      follow: (after, signal) => store.follow(after, signal),
+      readHead: (stream) => store.readHead(stream),
+      readLastPosition: () => store.readLastPosition(),
+      readAll: (after) => store.readAll(after),
+      subscribe: (after, signal) => store.subscribe(after, signal),
     };
   }
 

@@ -11,8 +11,8 @@ import type { DomainEvent } from '#domain';
 import {
   BlockedByEventError,
   type EventBatch,
+  type EventSink,
   LeaseLostError,
-  type Sink,
   START_POSITION,
   type StoredEvent,
 } from '#kernel';
@@ -154,7 +154,7 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
 
   async function write(batch: EventBatch): Promise<void> {
     const newer = findNewerEvents(batch);
-    const [broken] = (batch.unread ?? []).filter((each) => !newer.includes(each));
+    const [broken] = (batch.unreadable ?? []).filter((each) => !newer.includes(each));
     if (broken) throw new FoldError(toReason(broken.error), { cause: broken.error });
     const facts = batch.events as readonly ProjectedEvent[];
     const changes = projection.kind === 'log' ? logged(projection, facts) : await folded(projection, facts, kept, pool);
@@ -170,12 +170,15 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
     if (rows[0]?.moved !== 1) throw turnLost();
     position = batch.position;
     for (const [id, row] of changes.rows) kept.set(id, { row });
-    for (const { fact } of newer) skipped.add(fact.position);
+    for (const { event: fact } of newer) skipped.add(fact.position);
   }
 
   /** A batch of one fact, which cannot be applied. */
-  async function passOver({ events, unread = [], position: behind }: EventBatch, error: unknown): Promise<void> {
-    const fact = events[0] ?? unread[0]?.fact;
+  async function passOver(
+    { events, unreadable: unread = [], position: behind }: EventBatch,
+    error: unknown,
+  ): Promise<void> {
+    const fact = events[0] ?? unread[0]?.event;
     if (!fact) throw error;
     if (await isSkipApproved(pool, name, fact.position)) {
       await write({ events: [], position: behind });
@@ -190,10 +193,10 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
 
   const turnLost = () => new LeaseLostError(`${name} is not written by this process any more`);
 
-  return { name, skipped, checkpoint, apply };
+  return { name, skipped, loadCheckpoint: checkpoint, apply };
 }
 
-export interface ProjectionSink extends Sink {
+export interface ProjectionSink extends EventSink {
   /** Positions of facts that it has not applied, and gone on behind. */
   readonly skipped: ReadonlySet<bigint>;
 }

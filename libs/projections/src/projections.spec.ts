@@ -4,7 +4,7 @@ import { MemoryEventStore } from '#eventstore';
 import {
   BlockedByEventError,
   type EventBatch,
-  type Sink,
+  type EventSink,
   START_POSITION,
   UnknownEventError,
   type UnreadableEvent,
@@ -34,9 +34,9 @@ let token = 0;
 const sinkWithTurn = (projection: Projection) => createProjectionSink(projection, books.pool, ++token);
 
 /** A writer with a turn of its own that has asked where it is. */
-async function writer(projection: Projection): Promise<Sink> {
+async function writer(projection: Projection): Promise<EventSink> {
   const sink = sinkWithTurn(projection);
-  await sink.checkpoint();
+  await sink.loadCheckpoint();
   return sink;
 }
 
@@ -105,7 +105,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
     test('goes on where another one has stopped, also when that one never learned that it was done', async () => {
       await (await writer(projection)).apply(first);
       const next = sinkWithTurn(projection);
-      expect(await next.checkpoint()).toBe(first.position);
+      expect(await next.loadCheckpoint()).toBe(first.position);
       await next.apply(second);
       await standsBehind(second);
     });
@@ -126,7 +126,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       const next = await writer(projection);
       await expect(old.apply(second)).rejects.toMatchObject({ name: 'LeaseLostError' });
       await next.apply(second);
-      await expect(old.checkpoint()).rejects.toMatchObject({ name: 'LeaseLostError' });
+      await expect(old.loadCheckpoint()).rejects.toMatchObject({ name: 'LeaseLostError' });
       await expect(old.apply(third)).rejects.toMatchObject({ name: 'LeaseLostError' });
       await standsBehind(second);
       await next.apply(third);
@@ -137,9 +137,9 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       const one = await writer(projection);
       await one.apply(first);
       const again = createProjectionSink(projection, books.pool, token);
-      await again.checkpoint();
+      await again.loadCheckpoint();
       await again.apply(second);
-      await one.checkpoint();
+      await one.loadCheckpoint();
       await one.apply(third);
       await standsBehind(third);
     });
@@ -168,7 +168,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
     });
 
     test('begins before the first fact', async () => {
-      expect(await sinkWithTurn(projection).checkpoint()).toBe(START_POSITION);
+      expect(await sinkWithTurn(projection).loadCheckpoint()).toBe(START_POSITION);
     });
   },
 );
@@ -251,13 +251,13 @@ describe('a fact that cannot be applied', () => {
   test('of a newer program is skipped by itself, and applied as soon as a program runs that knows it', async () => {
     const balances = named('balances');
     const unread = (i: number, version: number): UnreadableEvent => ({
-      fact: { ...(facts[i] as HistoryEvent), metadata: { version } },
+      event: { ...(facts[i] as HistoryEvent), metadata: { version } },
       error: new UnknownEventError('CreditAdded of version 99', 'a fact'),
     });
     const [first = 0, second = 0] = facts.flatMap(({ type }, i) => (type === 'CreditAdded' ? [i] : []));
     const sink = await writer(balances);
     const events = facts.filter((_, i) => i !== first && i !== second);
-    await sink.apply({ events, position: all(facts).position, unread: [unread(first, 99), unread(second, 99)] });
+    await sink.apply({ events, position: all(facts).position, unreadable: [unread(first, 99), unread(second, 99)] });
     expect(await books.table(balances)).toEqual(without(balances, [first, second]));
     expect((await listSkippedEvents(books.pool)).map(({ position, by }) => [position, by])).toEqual([
       [at(first), null],
@@ -275,8 +275,8 @@ describe('a fact that cannot be applied', () => {
   test('that no upcaster can read stops its read model until it is skipped', async () => {
     const balances = named('balances');
     const sink = await writer(balances);
-    const unread = [{ fact: facts[invoice] as HistoryEvent, error: new TypeError('no cents') }];
-    const batch = { ...all(facts), events: facts.filter((_, i) => i !== invoice), unread };
+    const unread = [{ event: facts[invoice] as HistoryEvent, error: new TypeError('no cents') }];
+    const batch = { ...all(facts), events: facts.filter((_, i) => i !== invoice), unreadable: unread };
     await expect(sink.apply(batch)).rejects.toThrow(BlockedByEventError);
     const skip = { projection: 'balances', position: at(invoice), by: 'ann', why: 'case 8' };
     await skipEvent(books.pool, skip, facts[invoice] as HistoryEvent);

@@ -39,7 +39,7 @@ async function project(batches: readonly EventBatch[], chosen = projections): Pr
   await books.clear();
   const written = chosen.map(async (projection) => {
     const sink = createProjectionSink(projection, books.pool, 1);
-    await sink.checkpoint();
+    await sink.loadCheckpoint();
     for (const batch of batches) await sink.apply(batch);
   });
   await Promise.all(written);

@@ -21,10 +21,10 @@ class WatchedStore extends MemoryEventStore {
   meanwhile: (reading: number) => Promise<void> = async () => {};
   private appended = 0;
 
-  override async *history(after: bigint): AsyncGenerator<EventBatch> {
+  override async *readAll(after: bigint): AsyncGenerator<EventBatch> {
     const reading = ++this.readings;
     await this.meanwhile(reading);
-    yield* super.history(after);
+    yield* super.readAll(after);
   }
 
   /** Appends what happened up to the fact with this number. */
@@ -36,7 +36,7 @@ class WatchedStore extends MemoryEventStore {
 
   async all(): Promise<HistoryEvent[]> {
     const all: HistoryEvent[] = [];
-    for await (const { events } of super.history(START_POSITION)) all.push(...(events as HistoryEvent[]));
+    for await (const { events } of super.readAll(START_POSITION)) all.push(...(events as HistoryEvent[]));
     return all;
   }
 }
@@ -79,9 +79,9 @@ function goLive(): void {
       await turn(projection);
     }
   };
-  const runtime = { sleep: async () => {}, alarm };
-  const unwatched: MemoryEventStore = Object.create(store, { history: { value: MemoryEventStore.prototype.history } });
-  const follow = unwatched.follow.bind(unwatched);
+  const runtime = { sleep: async () => {}, reportError: alarm };
+  const unwatched: MemoryEventStore = Object.create(store, { readAll: { value: MemoryEventStore.prototype.readAll } });
+  const follow = unwatched.subscribe.bind(unwatched);
   pumping = Promise.all(projections.map(turn));
 }
 
@@ -179,7 +179,7 @@ describe('a rebuild', () => {
 
   test('shows how far it is while the old table stands still, and then no more', async () => {
     await store.appendUpTo(facts.length);
-    await createProjectionSink(balances, books.pool, await drawToken()).checkpoint();
+    await createProjectionSink(balances, books.pool, await drawToken()).loadCheckpoint();
     const progress = new ProjectionProgress(books.pool);
     const place = async () => (await progress.moving(['balances'])).get('balances');
     const end = (await store.all()).at(-1)?.position;
@@ -194,7 +194,7 @@ describe('a rebuild', () => {
 
   test('that fails shows no more how far it was', async () => {
     await store.appendUpTo(facts.length);
-    await createProjectionSink(balances, books.pool, await drawToken()).checkpoint();
+    await createProjectionSink(balances, books.pool, await drawToken()).loadCheckpoint();
     store.meanwhile = async (reading) => {
       if (reading === 2) throw new Error('killed');
     };
@@ -287,7 +287,7 @@ describe('a read model of another version', () => {
     await rebuildIfOutdated(next, { ...options(), drawToken: async () => token });
     await isAsItMustBe(next);
     const end = (await store.all()).at(-1)?.position;
-    expect(await createProjectionSink(next, books.pool, token).checkpoint()).toBe(end);
+    expect(await createProjectionSink(next, books.pool, token).loadCheckpoint()).toBe(end);
     store.readings = 0;
     await rebuildIfOutdated(next, options());
     expect(store.readings).toBe(0);

@@ -1,11 +1,11 @@
 import type pg from 'pg';
-import { BlockedByEventError, type EventReader, LeaseLostError, type Sink } from '#kernel';
+import { BlockedByEventError, type EventReader, type EventSink, LeaseLostError } from '#kernel';
 import { newClient, openPool } from '#postgres';
 import { createProjectionSink, type Projection, READ_MODEL_CONNECTION_OPTIONS } from './projection.ts';
 import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-events.ts';
 
 export interface RebuildOptions {
-  readonly store: Pick<EventReader, 'history'>;
+  readonly store: Pick<EventReader, 'readAll'>;
   readonly databaseUrl: string;
   /** Draws a token that no other writer has that is ahead of this one. */
   readonly drawToken: () => Promise<number>;
@@ -89,12 +89,12 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
 }
 
 async function replay(
-  sink: Sink,
+  sink: EventSink,
   { store, signal }: RebuildOptions,
   note: (position: bigint) => Promise<unknown> = async () => {},
 ): Promise<number> {
   let replayed = 0;
-  for await (const batch of store.history(await sink.checkpoint())) {
+  for await (const batch of store.readAll(await sink.loadCheckpoint())) {
     signal?.throwIfAborted();
     await sink.apply(batch);
     await note(batch.position);

@@ -69,24 +69,28 @@ export function toReason(error: unknown): string {
 }
 
 /** Facts of a batch that a newer program wrote. */
-export function findNewerEvents({ unread = [] }: EventBatch): readonly UnreadableEvent[] {
+export function findNewerEvents({ unreadable: unread = [] }: EventBatch): readonly UnreadableEvent[] {
   return unread.filter(({ error }) => error instanceof UnknownEventError);
 }
 
 /** The facts of a batch in two parts; undefined where there is only one. */
 export function splitBatch({
   events,
-  unread = [],
+  unreadable: unread = [],
   position,
 }: EventBatch): readonly [EventBatch, EventBatch] | undefined {
-  const positions = [...events, ...unread.map(({ fact }) => fact)].map((fact) => fact.position);
+  const positions = [...events, ...unread.map(({ event: fact }) => fact)].map((fact) => fact.position);
   const sorted = positions.toSorted((a, b) => (a < b ? -1 : 1));
   const last = sorted[Math.floor(sorted.length / 2) - 1];
   if (last === undefined) return undefined;
   const upTo = (fact: StoredEvent) => fact.position <= last;
   return [
-    { events: events.filter(upTo), unread: unread.filter(({ fact }) => upTo(fact)), position: last },
-    { events: events.filter((fact) => !upTo(fact)), unread: unread.filter(({ fact }) => !upTo(fact)), position },
+    { events: events.filter(upTo), unreadable: unread.filter(({ event: fact }) => upTo(fact)), position: last },
+    {
+      events: events.filter((fact) => !upTo(fact)),
+      unreadable: unread.filter(({ event: fact }) => !upTo(fact)),
+      position,
+    },
   ];
 }
 
@@ -100,7 +104,7 @@ export function createRecordNewerSql(reader: string, at: number): string {
 }
 
 export function toSkippedJson(newer: readonly UnreadableEvent[]): string {
-  const rows = newer.map(({ fact: { position, stream, type, metadata }, error }) => {
+  const rows = newer.map(({ event: { position, stream, type, metadata }, error }) => {
     return { position: position.toString(), stream, type, version: metadata.version ?? 1, why: toReason(error) };
   });
   return JSON.stringify(rows);

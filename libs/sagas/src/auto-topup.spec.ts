@@ -160,13 +160,13 @@ let parts: Promise<void>[];
 let token: number;
 
 const runtime: Runtime = {
-  newId: randomUUID,
+  generateId: randomUUID,
   sleep: (milliseconds, signal) =>
     time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
       () => {},
       () => {},
     ),
-  alarm: () => {},
+  reportError: () => {},
 };
 
 beforeEach(() => start());
@@ -195,7 +195,7 @@ const alive: Act = (_, work) => work();
 function newLease() {
   const stop = new AbortController();
   stops.push(stop);
-  return { stop, lease: { token: ++token, signal: stop.signal, holds: () => !stop.signal.aborted } };
+  return { stop, lease: { token: ++token, signal: stop.signal, isHeld: () => !stop.signal.aborted } };
 }
 
 const offered = () => new PaymentMethods(readPayments(), new PaymentBackendRegistry([node]), 50);
@@ -261,10 +261,10 @@ function ask(act: Act = alive): void {
         secrets: { open: () => 'a secret' },
         limits: new AutoTopupLimits(50, parseUsd('1000')),
         due: {
-          due: (...args) => due.due(...args),
-          waiting: (name) => due.waiting(name),
+          findDue: (...args) => due.findDue(...args),
+          listWaiting: (name) => due.listWaiting(name),
           wake: (...args) => doing('wake', () => due.wake(...args)),
-          putOff: (...args) => doing('put off', () => due.putOff(...args)),
+          reschedule: (...args) => doing('put off', () => due.reschedule(...args)),
         },
         checkpoints: checkpointsOf(doing),
       },
@@ -292,7 +292,7 @@ async function balance(): Promise<string> {
 
 async function journal(): Promise<readonly StoredEvent<AutoTopupEvent>[]> {
   const all: StoredEvent<DomainEvent>[] = [];
-  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
+  for await (const { events } of store.readAll(START_POSITION)) all.push(...(events as typeof all));
   return all.filter(({ stream }) => stream === `autotopup-${ACCOUNT}`) as never;
 }
 

@@ -56,7 +56,7 @@ export interface AutoTopupWorkflowDependencies {
 
 /** Has wallets pay for the accounts they are connected to, as long as this process has the turn. */
 export function runAutoTopups(ports: AutoTopupWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
-  return startWorkflow(autoTopupWorkflow, new AutoTopupSteps(ports, lease).ports(), lease).parts;
+  return startWorkflow(autoTopupWorkflow, new AutoTopupSteps(ports, lease).ports(), lease).tasks;
 }
 
 type Commands = readonly AutoTopupCommand[];
@@ -70,9 +70,9 @@ class AutoTopupSteps {
   ports(): WorkflowDependencies<AutoTopupCommand, AutoTopupEvent, AutoTopupStep> {
     const { facts, streams, due, checkpoints, clock, runtime } = this.given;
     return {
-      ...{ facts, own: streams.autoTopups, due, checkpoints, runtime },
+      ...{ eventReader: facts, runner: streams.autoTopups, schedule: due, checkpoints, runtime },
       send: ({ command }, accountId, cause) => this.send(command, accountId, cause),
-      ask: (questions) => questions.map(({ id, question }) => this.ask(question, id)),
+      query: (questions) => questions.map(({ id, query: question }) => this.ask(question, id)),
       perform: ({ effect }, accountId) => this.pay(effect, accountId),
       now: () => clock.now(),
     };
@@ -164,7 +164,7 @@ class AutoTopupSteps {
     try {
       return this.given.secrets.open(secret);
     } catch (error) {
-      this.given.runtime.alarm(`the wallet of ${accountId} cannot be asked`, error);
+      this.given.runtime.reportError(`the wallet of ${accountId} cannot be asked`, error);
       return undefined;
     }
   }
@@ -181,8 +181,8 @@ class AutoTopupSteps {
     const command = { type: 'RecordAnswer', data: { ...answer, at: clock.now() } } as const;
     const write = () => streams.autoTopups.run(accountId, command, createRootCause(ACTOR, accountId));
     const sleep = (wait: number) => runtime.sleep(wait, this.lease.signal);
-    await retryWhileUnavailable(write, sleep, () => this.lease.holds()).catch((error: unknown) => {
-      runtime.alarm(`what a wallet of ${accountId} answered could not be noted`, error);
+    await retryWhileUnavailable(write, sleep, () => this.lease.isHeld()).catch((error: unknown) => {
+      runtime.reportError(`what a wallet of ${accountId} answered could not be noted`, error);
     });
   }
 }

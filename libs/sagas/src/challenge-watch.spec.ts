@@ -62,13 +62,13 @@ let stops: AbortController[];
 let parts: Promise<void>[];
 
 const runtime: Runtime = {
-  newId: randomUUID,
+  generateId: randomUUID,
   sleep: (milliseconds, signal) =>
     time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
       () => {},
       () => {},
     ),
-  alarm: (problem) => void alarms.push(problem),
+  reportError: (problem) => void alarms.push(problem),
 };
 
 function start(): void {
@@ -112,14 +112,14 @@ function watch(act: Act = alive): void {
       ...{ facts: store, challenges: createStreams(appending, NO_SNAPSHOTS, runtime).challenges, looksPerSecond: 100 },
       backends: new PaymentBackendRegistry([node.backend(doing)]),
       due: {
-        due: (...args) => due.due(...args),
-        waiting: (name) => due.waiting(name),
+        findDue: (...args) => due.findDue(...args),
+        listWaiting: (name) => due.listWaiting(name),
         wake: (...args) => doing(() => due.wake(...args)),
-        putOff: (...args) => doing(() => due.putOff(...args)),
+        reschedule: (...args) => doing(() => due.reschedule(...args)),
       },
       ...{ checkpoints, clock: time, runtime },
     },
-    { token: stops.length, signal: stop.signal, holds: () => !stop.signal.aborted },
+    { token: stops.length, signal: stop.signal, isHeld: () => !stop.signal.aborted },
   );
   parts.push(...running.map((part) => part.catch(() => {})));
 }
@@ -145,13 +145,13 @@ async function issue(id = ID): Promise<void> {
 async function use(): Promise<void> {
   const { query, request } = issuedChallenge();
   const price = parseUsd('0.0115');
-  const terms = { holdId: 'h', request, atMost: price, query, expiresAt: time.in(MINUTE) };
+  const terms = { holdId: 'h', request, maxAmount: price, query, expiresAt: time.in(MINUTE) };
   await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, TEST_CAUSE);
 }
 
 async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
   const all: StoredEvent<DomainEvent>[] = [];
-  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
+  for await (const { events } of store.readAll(START_POSITION)) all.push(...(events as typeof all));
   return all;
 }
 

@@ -36,19 +36,19 @@ export function watchChallenges(ports: ChallengeWorkflowDependencies, lease: Lea
   return startWorkflow(
     challengeWorkflow,
     {
-      ...{ facts, own: challenges, due, checkpoints, runtime },
+      ...{ eventReader: facts, runner: challenges, schedule: due, checkpoints, runtime },
       send: () => Promise.reject(new Error('a challenge sends nothing')),
-      ask: (questions) => questions.map((each) => learn(each, looks, ports)),
+      query: (questions) => questions.map((each) => learn(each, looks, ports)),
       perform: () => Promise.reject(new Error('a challenge does nothing in the world')),
       now: () => clock.now(),
     },
     lease,
-  ).parts;
+  ).tasks;
 }
 
 /** A back end that is not configured here is not asked. */
 async function learn(
-  { id, question: { backend, reference, isProven } }: PendingQuery<ChallengeStep>,
+  { id, query: { backend, reference, isProven } }: PendingQuery<ChallengeStep>,
   looks: ReadonlyMap<string, PaymentPoller>,
   { clock, runtime }: Pick<ChallengeWorkflowDependencies, 'clock' | 'runtime'>,
 ): Promise<readonly ChallengeCommand[]> {
@@ -58,7 +58,7 @@ async function learn(
   if (received.units > 0n) return [{ type: 'RecordChallengePayment', data: { ...received, at: clock.now() } }];
   if (isProven) {
     const why = new UpstreamError('upstream_error', `${backend} has no payment for ${reference}`);
-    runtime.alarm(`the payment of challenge ${id} was proven, and its back end does not know it`, why);
+    runtime.reportError(`the payment of challenge ${id} was proven, and its back end does not know it`, why);
   }
   return [];
 }

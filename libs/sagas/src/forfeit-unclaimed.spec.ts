@@ -32,7 +32,11 @@ afterEach(async () => {
 
 /** The write path of a process of its own. */
 function writePath(): Challenges {
-  const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
+  const runtime = {
+    generateId: randomUUID,
+    sleep: async () => {},
+    reportError: (problem: string) => void alarms.push(problem),
+  };
   return createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 }
 
@@ -48,7 +52,7 @@ async function paid(...ids: readonly string[]): Promise<void> {
 
 async function facts(): Promise<readonly (DomainEvent & { readonly stream: string })[]> {
   const all: (DomainEvent & { readonly stream: string })[] = [];
-  for await (const { events } of store.history(START_POSITION)) all.push(...(events as unknown as typeof all));
+  for await (const { events } of store.readAll(START_POSITION)) all.push(...(events as unknown as typeof all));
   return all;
 }
 

@@ -47,7 +47,11 @@ afterEach(async () => {
 
 /** The write paths of a process of its own. */
 function streams(): Streams {
-  const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
+  const runtime = {
+    generateId: randomUUID,
+    sleep: async () => {},
+    reportError: (problem: string) => void alarms.push(problem),
+  };
   return createStreams(store, NO_SNAPSHOTS, runtime);
 }
 
@@ -74,7 +78,7 @@ function start({
 
 async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
   const all: StoredEvent<DomainEvent>[] = [];
-  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
+  for await (const { events } of store.readAll(START_POSITION)) all.push(...(events as typeof all));
   return all;
 }
 
@@ -112,7 +116,7 @@ async function accountOf(owner: string | undefined, ...holdIds: readonly string[
   await accounts.run(id, { type: 'AddCredit', data: credit }, TEST_CAUSE);
   for (const holdId of holdIds) {
     const owned = owner === undefined ? {} : { owner };
-    const amounts = { atLeast: parseUsd(1), atMost: parseUsd(1), ...owned, expiresAt: time.in(EXPIRES_IN) };
+    const amounts = { minAmount: parseUsd(1), maxAmount: parseUsd(1), ...owned, expiresAt: time.in(EXPIRES_IN) };
     await accounts.run(
       id,
       { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } },
@@ -140,7 +144,7 @@ describe('a hold', () => {
       const data = issuedChallenge({ expiresAt: time.in(MINUTE), usableUntil: time.in(60 * MINUTE), at: time.now() });
       const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
       const claim = (holdId: string) => {
-        const terms = { holdId, request: data.request, atMost: price, owner: 'a', query: data.query };
+        const terms = { holdId, request: data.request, maxAmount: price, owner: 'a', query: data.query };
         return run({ type: 'ClaimChallenge', data: { ...terms, expiresAt: time.in(EXPIRES_IN), at: time.now() } });
       };
       await run({ type: 'IssueChallenge', data });
@@ -173,8 +177,8 @@ describe('a hold', () => {
     const again = {
       holdId: 'h2',
       keyId: 'k',
-      atLeast: parseUsd(1),
-      atMost: parseUsd(1),
+      minAmount: parseUsd(1),
+      maxAmount: parseUsd(1),
       expiresAt: time.in(MINUTE),
       query,
     };

@@ -137,7 +137,7 @@ class Process {
 
   /** Watches until the end of the test, or until it is stopped. */
   watch(token = processes.length): this {
-    const lease = { token, signal: this.over.signal, holds: () => !this.over.signal.aborted };
+    const lease = { token, signal: this.over.signal, isHeld: () => !this.over.signal.aborted };
     const { accounts, topups } = this.streams;
     const byReference = async (backend: string, references: readonly string[], withinMs: number) => {
       asked.push([references, withinMs]);
@@ -172,13 +172,13 @@ beforeEach(() => {
   ];
   [alarms, processes, known, asked] = [[], [], true, []];
   runtime = {
-    newId: randomUUID,
+    generateId: randomUUID,
     sleep: (milliseconds, signal) =>
       time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
         () => {},
         () => {},
       ),
-    alarm: (problem) => void alarms.push(problem),
+    reportError: (problem) => void alarms.push(problem),
   };
   books = new Process();
 });
@@ -187,7 +187,7 @@ afterEach(() => Promise.all(processes.map((each) => each.stop())));
 
 async function facts(stream?: string): Promise<readonly StoredEvent<DomainEvent>[]> {
   const all: StoredEvent<DomainEvent>[] = [];
-  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
+  for await (const { events } of store.readAll(START_POSITION)) all.push(...(events as typeof all));
   return stream === undefined ? all : all.filter((fact) => fact.stream === stream);
 }
 

@@ -52,7 +52,7 @@ export function watchTopups(ports: TopupWorkflowDependencies, lease: Lease): rea
     const hints = new Hints(backend.name, ports, watch.wake);
     return [listen(backend, ports, hints, lease.signal), hints.followUp(lease.signal)];
   });
-  return [...watch.parts, ...listening];
+  return [...watch.tasks, ...listening];
 }
 
 function workflowPorts(
@@ -62,15 +62,15 @@ function workflowPorts(
   const { facts, topups, accounts, payments, due, checkpoints, clock, runtime } = ports;
   const looks = createPaymentPollers(ports.backends, ports.looksPerSecond, runtime, signal);
   return {
-    facts,
-    own: topups,
+    eventReader: facts,
+    runner: topups,
     async send({ command }, topupId, cause) {
       if (command.to === 'account') await accounts.run(command.id, command.command, cause);
       else await topups.run(topupId, command.command, cause);
     },
-    ask: (questions) => questions.map((each) => learn(each, looks, payments)),
+    query: (questions) => questions.map((each) => learn(each, looks, payments)),
     perform: () => Promise.reject(new Error('a top-up does nothing in the world')),
-    due,
+    schedule: due,
     checkpoints,
     now: () => clock.now(),
     runtime,
@@ -79,7 +79,7 @@ function workflowPorts(
 
 /** What is to be recorded of what has come. A back end that is not configured here is not asked. */
 async function learn(
-  { question, ahead }: PendingQuery<TopupStep>,
+  { query: question, isUrgent: ahead }: PendingQuery<TopupStep>,
   looks: ReadonlyMap<string, PaymentPoller>,
   payments: TopupPayments,
 ) {
@@ -123,7 +123,10 @@ class Hints {
       await runtime.sleep(LATE_AGAIN_MS, signal);
       if (signal.aborted || this.open.size === 0) continue;
       await this.find([...this.open], LATE_WAIT_MS).catch((error) => {
-        runtime.alarm(`the top-ups that ${this.backend} reports payments of could not be found; trying again`, error);
+        runtime.reportError(
+          `the top-ups that ${this.backend} reports payments of could not be found; trying again`,
+          error,
+        );
       });
     }
   }
@@ -141,7 +144,7 @@ async function listen(
     try {
       for await (const reference of backend.hints(signal)) await hints.take(reference);
     } catch (error) {
-      if (!signal.aborted) runtime.alarm(`${backend.name} no longer reports payments; asking it again`, error);
+      if (!signal.aborted) runtime.reportError(`${backend.name} no longer reports payments; asking it again`, error);
     }
     if (clock.milliseconds() - began >= LONGEST_RESUBSCRIBE_MS) wait = RESUBSCRIBE_MS;
     await runtime.sleep(wait, signal);

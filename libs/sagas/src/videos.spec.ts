@@ -190,7 +190,7 @@ async function call({ id, hook }: Order, milliseconds: number): Promise<void> {
   const named = hooks.read('fal', hook?.split('/').at(-1) ?? '');
   if (!named) throw new Error('its address names no video');
   const answer: SubmissionResult = { taken: true, reference: id, vendorId: id, hooked: true };
-  const data = { submission: named.submission, outcome: { known: true, answer } as const, at: time.now() };
+  const data = { submission: named.submission, outcome: { isKnown: true, result: answer } as const, at: time.now() };
   await createStreams(store, NO_SNAPSHOTS, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
   await due.wake('videos', [named.jobId], time.now());
 }
@@ -272,13 +272,13 @@ let token: number;
 const secrets = new Secrets(Buffer.alloc(32, 7));
 const hooks = new VideoWebhooks('https://gateway.example', secrets);
 const runtime: Runtime = {
-  newId: randomUUID,
+  generateId: randomUUID,
   sleep: (milliseconds, signal) =>
     time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
       () => {},
       () => {},
     ),
-  alarm: () => {},
+  reportError: () => {},
 };
 
 beforeEach(() => start());
@@ -341,14 +341,14 @@ function work(act: Act = alive): void {
       results: new VideoResults(own, new Net(doing), detectMediaType),
       looksPerSecond: 100,
       due: {
-        due: (...args) => due.due(...args),
-        waiting: (name) => due.waiting(name),
+        findDue: (...args) => due.findDue(...args),
+        listWaiting: (name) => due.listWaiting(name),
         wake: (...args) => doing('wake', () => due.wake(...args)),
-        putOff: (...args) => doing('put off', () => due.putOff(...args)),
+        reschedule: (...args) => doing('put off', () => due.reschedule(...args)),
       },
       ...{ checkpoints: checkpointsOf(doing), clock: time, runtime },
     },
-    { token: ++token, signal: stop.signal, holds: () => !stop.signal.aborted },
+    { token: ++token, signal: stop.signal, isHeld: () => !stop.signal.aborted },
   );
   parts.push(...running.map((part) => part.catch(() => {})));
 }
@@ -379,7 +379,7 @@ async function holdOfAccount(terms: Wish): Promise<string> {
 async function holdOfChallenge(terms: Wish): Promise<string> {
   const { challenges } = createStreams(store, NO_SNAPSHOTS, runtime);
   const usable = { priceList: 'p', query, expiresAt: terms.expiresAt, usableUntil: terms.expiresAt, at: terms.at };
-  const data = issuedChallenge(usable, terms.atMost);
+  const data = issuedChallenge(usable, terms.maxAmount);
   await challenges.run(CHALLENGE, { type: 'IssueChallenge', data }, cause);
   await challenges.run(CHALLENGE, { type: 'ClaimChallenge', data: { ...terms, request: data.request } }, cause);
   return `challenge-${CHALLENGE}`;
@@ -392,7 +392,7 @@ async function request(holdId: string = randomUUID(), held = holdOfAccount): Pro
   const at = time.now();
   const lines = [{ of: endpoint.of, provider: 'fal', creditor: 'fal', prices }];
   await priceLists.run('p', { type: 'PublishPriceList', data: { version: 'p', lines, at } }, cause);
-  const amounts = { atLeast: PRICE, atMost: PRICE };
+  const amounts = { minAmount: PRICE, maxAmount: PRICE };
   const payer = await held({ holdId, ...amounts, owner: 'gateway-1', query, expiresAt: time.in(600 * SECOND), at });
   const kept = await new VideoRequestStore(files, secrets).keep(
     { prompt: 'A harbour', image: undefined, orders: [{ parameters: { duration: '8' }, wire: {} }] },
@@ -409,7 +409,7 @@ async function request(holdId: string = randomUUID(), held = holdOfAccount): Pro
 
 async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
   const all: StoredEvent<DomainEvent>[] = [];
-  for await (const { events } of store.history(START_POSITION)) all.push(...(events as typeof all));
+  for await (const { events } of store.readAll(START_POSITION)) all.push(...(events as typeof all));
   return all;
 }
 
@@ -608,7 +608,7 @@ test('an end that the account has forgotten is not made again', async () => {
     await pass(50);
     const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
     for (let i = 0; i < 1_100; i++) {
-      const hold = { holdId: `h${i}`, keyId: null, atLeast: parseUsd('1'), atMost: parseUsd('1'), query };
+      const hold = { holdId: `h${i}`, keyId: null, minAmount: parseUsd('1'), maxAmount: parseUsd('1'), query };
       const at = time.now();
       const terms = { ...hold, expiresAt: time.in(SECOND), at };
       await accounts.run(ACCOUNT, { type: 'HoldFunds', data: terms }, cause);

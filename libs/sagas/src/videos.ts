@@ -73,7 +73,7 @@ export interface VideoWorkflowDependencies {
 
 /** Has videos made, as long as this process has the turn. */
 export function runVideos(ports: VideoWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
-  return startWorkflow(videoWorkflow, new VideoSteps(ports, lease.signal).ports(), lease).parts;
+  return startWorkflow(videoWorkflow, new VideoSteps(ports, lease.signal).ports(), lease).tasks;
 }
 
 type Commands = readonly VideoCommand[];
@@ -91,9 +91,9 @@ class VideoSteps {
   ports(): WorkflowDependencies<VideoCommand, VideoEvent, VideoStep> {
     const { facts, streams, due, checkpoints, clock, runtime } = this.given;
     return {
-      ...{ facts, own: streams.videos, due, checkpoints, runtime },
+      ...{ eventReader: facts, runner: streams.videos, schedule: due, checkpoints, runtime },
       send: ({ command }, jobId, cause) => this.send(command, jobId, cause),
-      ask: (questions) => questions.map(({ question, ahead }) => this.ask(question, ahead)),
+      query: (questions) => questions.map(({ query: question, isUrgent: ahead }) => this.ask(question, ahead)),
       // Not with the turn's signal: what is broken off may have been taken.
       perform: ({ effect }, jobId) => this.submit(effect, jobId),
       now: () => clock.now(),
@@ -159,7 +159,7 @@ class VideoSteps {
     } catch (error) {
       const failure = toUpstreamError(error);
       if (!isRefused(failure)) {
-        this.given.runtime.alarm(`it is not known whether ${upstream} has taken video ${jobId}`, error);
+        this.given.runtime.reportError(`it is not known whether ${upstream} has taken video ${jobId}`, error);
         throw error;
       }
       const { code, status, word, message: why } = failure;
@@ -174,7 +174,7 @@ class VideoSteps {
       return await this.given.requests.open(request);
     } catch (error) {
       const lost = error instanceof StoredRequestLostError;
-      this.given.runtime.alarm('the request of a video cannot be read', error);
+      this.given.runtime.reportError('the request of a video cannot be read', error);
       const why = 'The request could not be read again';
       return { taken: false, refused: lost, again: !lost, code: lost ? 'request_lost' : 'storage_unavailable', why };
     }

@@ -6,7 +6,7 @@ export function decisions<Command extends Message, State, Event extends Message>
   decider: Decider<Command, State, Event>,
 ) {
   return (...past: readonly Event[]) => {
-    const state = fold(decider, decider.initial(), past);
+    const state = fold(decider, decider.getInitialState(), past);
     return {
       state,
       when: (command: Command) => ({
@@ -31,12 +31,12 @@ export function decisions<Command extends Message, State, Event extends Message>
 
 /** Given facts, when it is this time, then a workflow takes these steps, and wants to be woken up at that time. */
 export function nextSteps<Command extends Message, State, Event extends Message, S extends WorkflowStep>(
-  workflow: Pick<Workflow<Command, State, Event, S>, 'decider' | 'next'>,
+  workflow: Pick<Workflow<Command, State, Event, S>, 'decider' | 'plan'>,
 ) {
   return (...past: readonly Event[]) => ({
     when: (now: string) => {
-      const state = fold(workflow.decider, workflow.decider.initial(), past);
-      const { steps, dueAt } = workflow.next(state, now);
+      const state = fold(workflow.decider, workflow.decider.getInitialState(), past);
+      const { steps, dueAt } = workflow.plan(state, now);
       return {
         // biome-ignore lint/suspicious/noThenProperty: as above
         then: (expected: readonly S[], expectedDueAt?: string) => {

@@ -83,7 +83,7 @@ async function followed(
   try {
     const cpuBefore = cpuOf(cluster);
     const { facts, perSecond } = await busy(store);
-    const shownMs = await shown(database.url, await store.end());
+    const shownMs = await shown(database.url, await store.readLastPosition());
     const cpuPerFact = (cpuOf(cluster) - cpuBefore) / facts;
     const printed = FOLLOWERS.flatMap((name) => cluster.processes.get(name)?.printed ?? []);
     const failed = printed.filter((line) => line.includes('could not apply')).length;

@@ -30,7 +30,7 @@ export const warmStreams: Attack = {
     let estimated = 0;
     for (const { accounts, ended, running } of WAVES) {
       const facts = factsOf(ended, running);
-      const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
+      const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
       const streams = createStreams(storeOf(facts), NO_SNAPSHOTS, runtime, warm);
       for (let i = 0; i < accounts; i++) await streams.accounts.read(randomUUID());
       most = Math.max(most, garbage() - before);

@@ -38,7 +38,7 @@ async function look(cluster: ProofCluster, customer: Customer, before: number): 
   const records = await historyOf(cluster, customer);
   const prices = records.map(({ price_in_usd }) => money.parseUsd(price_in_usd));
   return {
-    fromBalance: money.picoUsd(money.parseUsd(before) - money.parseUsd(balance)),
+    fromBalance: money.toPicoUsd(money.parseUsd(before) - money.parseUsd(balance)),
     inHistory: prices.reduce(money.add, money.ZERO_USD),
     heldUsd,
     served: records.filter(({ error_code }) => error_code === null).length,

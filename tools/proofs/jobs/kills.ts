@@ -75,7 +75,7 @@ export class Kills {
   constructor(
     private readonly cluster: ProofCluster,
     private readonly books: pg.Pool,
-    private readonly store: Pick<EventStore, 'history'>,
+    private readonly store: Pick<EventStore, 'readAll'>,
   ) {}
 
   /** The gateway that is never hit. */
@@ -197,7 +197,7 @@ export class Kills {
 
   private async itemsInBooks(): Promise<readonly Pick<ChargeItem, 'vendorId' | 'cost'>[]> {
     const items: Pick<ChargeItem, 'vendorId' | 'cost'>[] = [];
-    for await (const { events } of this.store.history(START_POSITION)) {
+    for await (const { events } of this.store.readAll(START_POSITION)) {
       for (const { type, data } of events as readonly StoredEvent<DomainEvent>[]) {
         if (type === 'HoldSettled' || type === 'ChargeAbsorbed') items.push(...data.charge.items);
         if (type === 'VideoCostClosed') items.push(data);

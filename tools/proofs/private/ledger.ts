@@ -28,7 +28,7 @@ export async function billOf(sandbox: string): Promise<readonly Line[]> {
 /** Each line of the bill beside what the books say that this call cost. */
 export async function compared(store: EventReader, sandbox: string): Promise<BillComparison> {
   const items: { readonly vendorId: string | undefined; readonly cost: bigint }[] = [];
-  for await (const { events } of store.history(START_POSITION)) {
+  for await (const { events } of store.readAll(START_POSITION)) {
     for (const { type, data } of events as readonly StoredEvent<DomainEvent>[]) {
       if (type !== 'HoldSettled' && type !== 'ChargeAbsorbed') continue;
       items.push(
@@ -38,7 +38,8 @@ export async function compared(store: EventReader, sandbox: string): Promise<Bil
   }
   const lines = await billOf(sandbox);
   const charged = Map.groupBy(items, ({ vendorId }) => vendorId);
-  const total = (amounts: readonly bigint[]) => formatUsd(money.picoUsd(amounts.reduce((sum, each) => sum + each, 0n)));
+  const total = (amounts: readonly bigint[]) =>
+    formatUsd(money.toPicoUsd(amounts.reduce((sum, each) => sum + each, 0n)));
   return {
     settled: items.length,
     lines: lines.length,
@@ -50,7 +51,7 @@ export async function compared(store: EventReader, sandbox: string): Promise<Bil
       const cost = charged.get(id)?.[0]?.cost;
       return cost === undefined || cost === parseUsd(amount)
         ? []
-        : [`${id} ${formatUsd(money.picoUsd(cost))} ${amount}`];
+        : [`${id} ${formatUsd(money.toPicoUsd(cost))} ${amount}`];
     }),
   };
 }

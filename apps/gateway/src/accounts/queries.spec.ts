@@ -171,7 +171,7 @@ describe('who pays for one request', () => {
     const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
     await run({ type: 'IssueChallenge', data: issued });
     await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
-    const terms = { holdId: `hold of ${id}`, request, atMost: price, query, expiresAt };
+    const terms = { holdId: `hold of ${id}`, request, maxAmount: price, query, expiresAt };
     await run({ type: 'ClaimChallenge', data: { ...terms, at } });
     const why = { errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
     const { position } = await run({ type: 'ReleaseHold', data: { holdId: terms.holdId, ...why, at } });

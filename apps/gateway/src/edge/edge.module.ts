@@ -90,13 +90,13 @@ const NOTED_PAYERS = Symbol('noted payers');
           Secrets,
           Clock,
         ]
-      ) => new IdempotencyService({ kept, room, facts, payers, secrets, clock, alarm: runtime.alarm }),
+      ) => new IdempotencyService({ kept, room, facts, payers, secrets, clock, alarm: runtime.reportError }),
     },
     {
       provide: RefusedRequestRecorder,
       inject: [RefusedRequests, Clock, Foundation],
       useFactory: (refused: RefusedRequests, clock: Clock, { runtime }: Foundation) =>
-        new RefusedRequestRecorder(refused, clock, runtime.alarm),
+        new RefusedRequestRecorder(refused, clock, runtime.reportError),
     },
     { provide: IS_FUNDED, inject: [Streams], useFactory: createFundedCheck },
     {
@@ -109,7 +109,7 @@ const NOTED_PAYERS = Symbol('noted payers');
       provide: Uploads,
       inject: [ProcessRole, Foundation, IS_FUNDED],
       useFactory: async (role: ProcessRole, { runtime }: Foundation, isFunded: IsFunded) =>
-        role.keep(await openUploads(role, isFunded, runtime.alarm)),
+        role.keep(await openUploads(role, isFunded, runtime.reportError)),
     },
     {
       provide: PaidRequestHandler,
@@ -161,7 +161,7 @@ function openConnections(role: ProcessRole): Promise<ConnectionGuard> {
   );
 }
 
-function openUploads({ settings }: ProcessRole, isFunded: IsFunded, alarm: Runtime['alarm']): Promise<Uploads> {
+function openUploads({ settings }: ProcessRole, isFunded: IsFunded, alarm: Runtime['reportError']): Promise<Uploads> {
   const { uploadsDir = path.join(settings.dataDir, 'uploads'), uploadsMaxBytes: maxBytes } = settings;
   return Uploads.open({ directory: uploadsDir, maxBytes, isFunded, alarm });
 }
@@ -174,7 +174,9 @@ async function openKeptAnswers(
 ) {
   const kept = new PostgresIdempotencyStore(pool, secrets, getClaimLeaseMs(role.settings));
   const removeExpired = () =>
-    kept.removeExpired().catch((error) => runtime.alarm('expired answers could not be removed; trying again', error));
+    kept
+      .removeExpired()
+      .catch((error) => runtime.reportError('expired answers could not be removed; trying again', error));
   const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();
   await role.keep({ close: () => clearInterval(timer) });
   return kept;

@@ -25,7 +25,7 @@ export class HealthModule implements OnApplicationBootstrap {
   async onApplicationBootstrap(): Promise<void> {
     const { settings, store } = this.foundation;
     const progress = new ProjectionProgress(this.books.pool);
-    const catchUp = new StartupCatchUp(await store.end(), progress, NAMES);
+    const catchUp = new StartupCatchUp(await store.readLastPosition(), progress, NAMES);
     this.readiness.require('caught_up', async () => {
       const behind = Object.fromEntries([...(await catchUp.behind())].map(([name, place]) => [name, shownOf(place)]));
       return { ok: Object.keys(behind).length === 0, end: Number(catchUp.target), behind };

@@ -116,7 +116,7 @@ describe('after a mixed run', () => {
       type === 'HoldSettled' ? [data.charged] : [],
     );
     const left = money.toJsonAmount(money.parseUsd('10.5'));
-    expect(await world.balance(account)).toBe(money.formatUsd(money.picoUsd(BigInt(left) - total(settled))));
+    expect(await world.balance(account)).toBe(money.formatUsd(money.toPicoUsd(BigInt(left) - total(settled))));
     expect(await journal('customer:available')).toBe(-(BigInt(left) - total(settled)));
   });
 

@@ -16,7 +16,9 @@ export async function openStoredResponses(
 ): Promise<ResponseStore> {
   const stored = new PostgresResponseStore(pool);
   const sweep = () =>
-    stored.removeExpired(clock.now()).catch((error) => runtime.alarm('expired responses were not deleted', error));
+    stored
+      .removeExpired(clock.now())
+      .catch((error) => runtime.reportError('expired responses were not deleted', error));
   await sweep();
   const timer = setInterval(() => void sweep(), SWEEP_EVERY_MS).unref();
   await role.keep({ close: () => clearInterval(timer) });

@@ -68,7 +68,7 @@ function factsOf(life: ChallengeLife): readonly Stored[] {
       now += minutes * 60_000;
     },
     challenge(id: string, command: ChallengeCommand) {
-      const state = challenges.get(id) ?? challengeDecider.initial();
+      const state = challenges.get(id) ?? challengeDecider.getInitialState();
       try {
         const events = challengeDecider.decide(command, state);
         challenges.set(id, fold(challengeDecider, state, events));

@@ -31,7 +31,7 @@ async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
   const commands: AccountCommand[] = [];
   const run: Accounts['run'] = async (_, command) => {
     commands.push(command);
-    return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
+    return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
   const payer = new PayerFactory({ accounts: { run } } as never, new SystemClock(), owner).of({
     accountId: 'a',
@@ -65,7 +65,7 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
     if (command.type === 'HoldFunds') throw new UnknownOutcomeError('silent');
     const answer = said(askedAt.push((time.milliseconds() - began) / 1_000));
     if (answer instanceof Error) throw answer;
-    return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
+    return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
   const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').of({
     accountId: 'a',
@@ -103,7 +103,7 @@ async function settling(error: Error, times: number) {
   let asked = 0;
   const run = async () => {
     if (asked++ < times) throw error;
-    return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
+    return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
   const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').of({
     accountId: 'a',
@@ -131,7 +131,7 @@ test.each([
 test('a charge whose confirmation was lost is told as it was made, and none where the hold had expired', async () => {
   const told = async (ended: string, price: string) => {
     const one = PersistentMap.empty<string>().with('r', ended);
-    const state = { ...accountDecider.initial(), resolved: [one, PersistentMap.empty<string>()] as never };
+    const state = { ...accountDecider.getInitialState(), resolved: [one, PersistentMap.empty<string>()] as never };
     const run = async () => ({ events: [], state, revision: 0, position: 0n });
     const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'g').of({ accountId: 'a', keyId: null });
     return payer.settle(

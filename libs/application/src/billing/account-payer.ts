@@ -34,7 +34,7 @@ export class AccountPayer extends StreamPayer {
     const { clock, owner, bearable } = this.holding;
     const at = clock.now();
     const expiresAt = clock.milliseconds() + lifetimeMs;
-    const wanted = { holdId, keyId, query, atLeast, atMost, part, bearable };
+    const wanted = { holdId, keyId, query, minAmount: atLeast, maxAmount: atMost, part, bearable };
     const data = { ...wanted, owner: owner(), expiresAt: clock.at(expiresAt), at };
     const { events, state } = await this.confirmed({ holdId, expiresAt }, () =>
       this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId)),

@@ -99,7 +99,7 @@ export interface IdempotencyDependencies {
   readonly payers: PayerFactory;
   readonly secrets: Secrets;
   readonly clock: Clock;
-  readonly alarm: Runtime['alarm'];
+  readonly alarm: Runtime['reportError'];
 }
 
 /** How long the key of a request that holds money stays taken when its gateway is silent. */
@@ -141,7 +141,7 @@ export class IdempotencyService {
   private async claimed(request: IdempotentRequest): Promise<OwnClaim | SavedHttpResponse | undefined> {
     const { facts, kept, secrets } = this.ports;
     const { payer } = request;
-    const head = await facts.head(payer);
+    const head = await facts.readHead(payer);
     if (head === undefined) return undefined;
     const claim: OwnClaim = {
       payer,

@@ -28,7 +28,7 @@ function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm
   const run: Accounts['run'] = async () => {
     const outcome = left.shift() ?? [];
     if (outcome instanceof Error) throw outcome;
-    return { events: outcome, state: accountDecider.initial(), revision: 0, position: 0n };
+    return { events: outcome, state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
   return new IdempotentPayer(
     new PayerFactory({ accounts: { run } } as never, new SystemClock(), () => 'gateway-1').of(caller),
@@ -44,7 +44,7 @@ test.each([
   let before = '';
   const run: Accounts['run'] = async (_, command) => {
     if (command.type === 'ExpireHolds') before = command.data.before;
-    return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
+    return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
   const expiresAt = clock.in(-60_000);
   await new PayerFactory({ accounts: { run } } as never, clock, () => 'gateway-1').endOverdueHolds(

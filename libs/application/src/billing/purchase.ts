@@ -19,7 +19,7 @@ import {
   type Usage,
   usageToJson,
 } from '#domain';
-import { money, type PicoUsd, picoUsd, ZERO_USD } from '#kernel';
+import { money, type PicoUsd, toPicoUsd, ZERO_USD } from '#kernel';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
 import { breakDownCharge, type ChargeBreakdown, calculateInputCost } from './charge-breakdown.ts';
@@ -163,7 +163,7 @@ export class Purchase {
     const { amount } = this.hold;
     const due = money.parseJsonAmount(price);
     if (due <= amount) return;
-    await this.grow({ atLeast: picoUsd(amount + 1n), to: due }).catch(() => {}); // shows when it is settled
+    await this.grow({ atLeast: toPicoUsd(amount + 1n), to: due }).catch(() => {}); // shows when it is settled
   }
 
   /**

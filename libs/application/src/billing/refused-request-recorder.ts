@@ -22,7 +22,7 @@ export class RefusedRequestRecorder {
   constructor(
     private readonly refused: RefusedRequests,
     private readonly clock: Clock,
-    private readonly alarm: Runtime['alarm'],
+    private readonly alarm: Runtime['reportError'],
   ) {}
 
   /** The same payer; what it refuses is noted before the refusal is answered. */

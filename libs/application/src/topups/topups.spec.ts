@@ -87,7 +87,7 @@ beforeEach(() => {
 });
 
 function request(backends: readonly PaymentBackend[] = [node]) {
-  const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
+  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
   const streams = createStreams(store, NO_SNAPSHOTS, runtime);
   const handler = new CreateTopupHandler(
     streams,
@@ -102,7 +102,7 @@ function request(backends: readonly PaymentBackend[] = [node]) {
 
 /** Of top-ups. */
 async function facts() {
-  for await (const { events } of store.history(START_POSITION))
+  for await (const { events } of store.readAll(START_POSITION))
     return events.filter(({ stream }) => stream.startsWith('topup-'));
   return [];
 }
@@ -217,7 +217,7 @@ describe('whatever a back end says of a payment, and whatever rate is believed, 
           expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);
           return [];
         };
-        let topup = topupDecider.evolve(topupDecider.initial(), { type: 'InvoiceIssued', data: invoice });
+        let topup = topupDecider.evolve(topupDecider.getInitialState(), { type: 'InvoiceIssued', data: invoice });
         for (const command of await recorded.catch(refused)) {
           const state = topup;
           const decided = await new Promise<readonly TopupEvent[]>((resolve) =>

@@ -52,8 +52,8 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
       type: 'HoldFunds' as const,
       data: {
         ...data,
-        atLeast,
-        atMost: money.add(atLeast, more),
+        minAmount: atLeast,
+        maxAmount: money.add(atLeast, more),
         part: { first, share: 3n },
         expiresAt: instant(hour + life),
         query,
@@ -101,7 +101,7 @@ function live(commands: readonly AccountCommand[], limit: string | null, period:
   ];
   const events: AccountEvent[] = [];
   const states: AccountState[] = [];
-  let account = accountDecider.initial();
+  let account = accountDecider.getInitialState();
   for (const each of [...opening, ...commands]) {
     try {
       const followed = accountDecider.decide(each, account);
@@ -127,7 +127,7 @@ describe('whatever is asked of an account', () => {
   test('nothing but a reversal takes what is available below zero', () => {
     fc.assert(
       fc.property(lives, ({ events }) => {
-        let account = accountDecider.initial();
+        let account = accountDecider.getInitialState();
         for (const event of events) {
           const before = account.available;
           account = accountDecider.evolve(account, event);
@@ -178,7 +178,7 @@ describe('whatever is asked of an account', () => {
       fc.property(lives, fc.nat(), ({ account, events }, cut) => {
         const stored: AccountEvent[] = JSON.parse(JSON.stringify(events));
         const at = events.length === 0 ? 0 : cut % events.length;
-        const before = fold(accountDecider, accountDecider.initial(), stored.slice(0, at));
+        const before = fold(accountDecider, accountDecider.getInitialState(), stored.slice(0, at));
         const restored = accountCodec.decode(JSON.parse(JSON.stringify(accountCodec.encode(before))) as never);
         const replayed = fold(accountDecider, restored, stored.slice(at));
         const print = (each: AccountState) => JSON.stringify(accountCodec.encode(each));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type AccountCommand, type AccountEvent, accountCodec, accountDecider, type HoldLimits } from '#domain';
-import { formatUsd, type PicoUsd, parseUsd, picoUsd, ZERO_USD } from '#kernel';
+import { formatUsd, type PicoUsd, parseUsd, toPicoUsd, ZERO_USD } from '#kernel';
 import { decisions, someCharge } from '#testing';
 
 const given = decisions(accountDecider);
@@ -53,8 +53,8 @@ const hold = (amount: string, more: Partial<HoldLimits & { at: string }> = {}): 
   data: {
     holdId: 'h1',
     keyId: 'k1',
-    atLeast: parseUsd(amount),
-    atMost: parseUsd(amount),
+    minAmount: parseUsd(amount),
+    maxAmount: parseUsd(amount),
     expiresAt: later,
     query,
     at,
@@ -140,7 +140,7 @@ describe('a credit that is reversed', () => {
     const below = given(...spent);
     expect(formatUsd(below.state.available)).toBe('-3');
     expect(below.when(hold('1')).thenRefused('insufficient_balance')).toMatchObject({ affordable: '0' });
-    const [event] = below.when(hold('0', { atMost: parseUsd('1') })).events();
+    const [event] = below.when(hold('0', { maxAmount: parseUsd('1') })).events();
     expect(event).toMatchObject({ type: 'FundsHeld', data: { amount: '0' } });
     given(...spent, reversed('5'))
       .when(hold('2'))
@@ -224,17 +224,20 @@ describe('a hold', () => {
   });
   test('of a range takes as much as there is', () => {
     const [event] = given(opened, keyed(), credited('5'))
-      .when(hold('9', { atLeast: parseUsd('1') }))
+      .when(hold('9', { minAmount: parseUsd('1') }))
       .events();
     expect(event).toMatchObject({ data: { amount: pico('5') } });
   });
   describe('that is a part', () => {
-    const part = (first: string, share = 8n) => ({ atLeast: parseUsd('0.1'), part: { first: parseUsd(first), share } });
+    const part = (first: string, share = 8n) => ({
+      minAmount: parseUsd('0.1'),
+      part: { first: parseUsd(first), share },
+    });
     const amountOf = (past: readonly AccountEvent[], command: AccountCommand) => {
       const [event] = given(opened, keyed(), ...past)
         .when(command)
         .events();
-      return event?.type === 'FundsHeld' ? formatUsd(picoUsd(BigInt(event.data.amount))) : undefined;
+      return event?.type === 'FundsHeld' ? formatUsd(toPicoUsd(BigInt(event.data.amount))) : undefined;
     };
     test('is a share of what is available, its first part where that is more, and never more than all', () => {
       expect(amountOf([credited('80')], hold('20', part('1')))).toBe('10');
@@ -541,7 +544,7 @@ describe('a key', () => {
     expect(details).toEqual({ required: '1.5', affordable: '1', held: '2' });
     expect(
       given(...past)
-        .when(hold('2', { atLeast: parseUsd('0.5'), part: { first: parseUsd('0.5'), share: 1n } }))
+        .when(hold('2', { minAmount: parseUsd('0.5'), part: { first: parseUsd('0.5'), share: 1n } }))
         .events(),
     ).toMatchObject([{ data: { amount: pico('1') } }]);
   });

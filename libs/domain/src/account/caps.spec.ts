@@ -14,7 +14,7 @@ const charge = (price: bigint) => someCharge({ price: price.toString() });
 
 /** An account with one capped key; time stands until it is moved. */
 class Story {
-  account: AccountState = accountDecider.initial();
+  account: AccountState = accountDecider.getInitialState();
   /** What the last fact says. */
   ended: object = {};
   private now = START;
@@ -30,7 +30,16 @@ class Story {
   hold(holdId: string, amount: PicoUsd): bigint {
     const expiresAt = this.at(48);
     const part = { first: parseUsd('0'), share: 1n };
-    const hold = { holdId, keyId: 'k', atLeast: parseUsd('0'), atMost: amount, part, expiresAt, query, at: this.at() };
+    const hold = {
+      holdId,
+      keyId: 'k',
+      minAmount: parseUsd('0'),
+      maxAmount: amount,
+      part,
+      expiresAt,
+      query,
+      at: this.at(),
+    };
     this.send({ type: 'HoldFunds', data: hold });
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }

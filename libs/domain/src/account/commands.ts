@@ -41,12 +41,12 @@ export interface PartialHold {
   readonly share: bigint;
 }
 
-/** A hold of what is available, between `atLeast` (or it is rejected) and `atMost`. */
+/** A hold of what is available, between `atLeast` (or it is rejected) and `maxAmount`. */
 export interface HoldLimits {
   readonly holdId: string;
   readonly keyId: string | null;
-  readonly atLeast: PicoUsd;
-  readonly atMost: PicoUsd;
+  readonly minAmount: PicoUsd;
+  readonly maxAmount: PicoUsd;
   /** All of it is held where this is left out. */
   readonly part?: PartialHold | undefined;
   /** The process that serves the request: once it has died the hold ends. */

@@ -128,7 +128,7 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: AccountState): re
 }
 
 function holdFunds(data: DataOf<'HoldFunds'>, account: AccountState): readonly AccountEvent[] {
-  const { holdId, keyId, owner, expiresAt, query, at, atMost, part, bearable } = data;
+  const { holdId, keyId, owner, expiresAt, query, at, maxAmount: atMost, part, bearable } = data;
   const known = account.holds.get(holdId);
   if (known)
     return known.amount <= atMost ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
@@ -163,7 +163,7 @@ function enough(data: DataOf<'HoldFunds'>, account: AccountState): PicoUsd {
  * Where running requests hold the rest, a request waits for its first part: with less it would be cut short, and could
  * have been answered a moment later. Where there is no more at all, it takes what there is.
  */
-function needed({ atLeast, atMost, part }: HoldLimits, left: PicoUsd, held: PicoUsd): PicoUsd {
+function needed({ minAmount: atLeast, maxAmount: atMost, part }: HoldLimits, left: PicoUsd, held: PicoUsd): PicoUsd {
   const first = money.min(part?.first ?? atMost, atMost);
   return left + held >= first ? money.max(first, atLeast) : atLeast;
 }
@@ -212,7 +212,7 @@ function balanced(events: readonly AccountEvent[]): readonly AccountEvent[] {
 }
 
 export const accountDecider: Decider<AccountCommand, AccountState, AccountEvent> = {
-  initial: () => emptyAccount,
+  getInitialState: () => emptyAccount,
   evolve: evolveAccount,
   decide,
 };

@@ -48,12 +48,12 @@ export const accountCodec: StateCodec<AccountState> = {
     status: json.status,
     available: money.parseJsonAmount(json.available),
     held: money.parseJsonAmount(json.held),
-    holds: PersistentMap.of(
+    holds: PersistentMap.from(
       json.holds.map(([id, hold]) => [id, { ...hold, amount: money.parseJsonAmount(hold.amount) }]),
     ),
-    keys: PersistentMap.of(json.keys.map(([id, key]) => [id, decodeKey(key)])),
-    credits: PersistentMap.of(json.credits),
-    reversals: PersistentMap.of(json.reversals),
+    keys: PersistentMap.from(json.keys.map(([id, key]) => [id, decodeKey(key)])),
+    credits: PersistentMap.from(json.credits),
+    reversals: PersistentMap.from(json.reversals),
     resolved: decodeMemory(json.resolved),
     expired: decodeMemory(json.expired),
     ...(json.losses ? { losses: decodeLosses(json.losses) } : {}),
@@ -97,5 +97,5 @@ function encodeMemory([recent, older]: RecentIds): MemoryJson {
 }
 
 function decodeMemory([recent, older]: MemoryJson): RecentIds {
-  return [PersistentMap.of(recent), PersistentMap.of(older)];
+  return [PersistentMap.from(recent), PersistentMap.from(older)];
 }

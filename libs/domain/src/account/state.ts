@@ -54,7 +54,9 @@ export const emptyAccount: AccountState = {
 /** About what it takes in memory: bytes of the heap of Node 24, measured. */
 export function estimateAccountBytes(account: AccountState): number {
   const { keys, credits, reversals } = account;
-  return estimateHoldsBytes(account) + keys.bytes(450) + credits.bytes(130) + reversals.bytes(130);
+  return (
+    estimateHoldsBytes(account) + keys.estimateBytes(450) + credits.estimateBytes(130) + reversals.estimateBytes(130)
+  );
 }
 
 /** What is available, within the cap of a key. A balance below zero, after a reversal, affords what is free and nothing else. */

@@ -86,7 +86,7 @@ const types = (past: readonly AutoTopupEvent[], command: AutoTopupCommand) =>
 
 const look: AutoTopupStep = {
   step: 'ask',
-  question: { of: 'invoice', attempt: 1, topupId: TOPUP, isOver: false },
+  query: { of: 'invoice', attempt: 1, topupId: TOPUP, isOver: false },
 };
 const pay = (request: number): AutoTopupStep => ({
   step: 'do',
@@ -238,18 +238,18 @@ describe('a wallet', () => {
 
   test('of which it is not known whether it was asked is so in the books', () => {
     given(...open, asked())
-      .when(endRequest({ known: false, why: 'the process ended meanwhile' }))
+      .when(endRequest({ isKnown: false, reason: 'the process ended meanwhile' }))
       .then({
         ...requestEnded('unknown'),
         data: { ...requestEnded('unknown').data, why: 'the process ended meanwhile' },
       } as never);
     given(...open, asked(), sent)
-      .when(endRequest({ known: false, why: '' }))
+      .when(endRequest({ isKnown: false, reason: '' }))
       .thenAlreadySo();
   });
 
   test('that need not be asked any more ends the attempt, where none was asked before', () => {
-    const unneeded: EffectOutcome = { known: true, answer: { sent: false, why: 'enough', unneeded: true } };
+    const unneeded: EffectOutcome = { isKnown: true, result: { sent: false, why: 'enough', unneeded: true } };
     expect(types([...open, asked()], endRequest(unneeded))).toEqual(['WalletRequestEnded', 'AutoTopupEnded']);
     const doubtful = [...open, asked(), requestEnded('unknown'), asked(2)];
     expect(types(doubtful, endRequest(unneeded, 2))).toEqual(['WalletRequestEnded']);
@@ -265,7 +265,7 @@ describe('what is next', () => {
     const question = { of: 'balance', attempt: 1, threshold: parseUsd('10') } as const;
     next(connected())
       .when(at)
-      .then([{ step: 'ask', question }], hour);
+      .then([{ step: 'ask', query: question }], hour);
   });
 
   test('waits for the end of a pause, or of the wait after a failure', () => {
@@ -309,7 +309,7 @@ describe('what is next', () => {
     next(...open)
       .when(later(EXPIRY - 30))
       .then([look], later(EXPIRY - 28));
-    const over = { ...look, question: { ...look.question, isOver: true } } as AutoTopupStep;
+    const over = { ...look, query: { ...look.query, isOver: true } } as AutoTopupStep;
     next(...open, asked(), sent)
       .when(later(EXPIRY + 59))
       .then([look], later(EXPIRY + 61));
@@ -332,20 +332,22 @@ describe('what is next', () => {
   test('follows from the balance falling, and from credit, and from no hold', () => {
     const fact = (type: string, stream = 'account-a') => ({ type, stream }) as StoredEvent;
     expect(
-      ['HoldSettled', 'CreditReversed', 'CreditAdded'].map((type) => autoTopupWorkflow.concerns?.(fact(type))),
+      ['HoldSettled', 'CreditReversed', 'CreditAdded'].map((type) => autoTopupWorkflow.findAffectedId?.(fact(type))),
     ).toEqual(['a', 'a', 'a']);
     expect(
-      ['FundsHeld', 'HoldKept', 'HoldReleased', 'HoldExpired'].map((type) => autoTopupWorkflow.concerns?.(fact(type))),
+      ['FundsHeld', 'HoldKept', 'HoldReleased', 'HoldExpired'].map((type) =>
+        autoTopupWorkflow.findAffectedId?.(fact(type)),
+      ),
     ).toEqual([undefined, undefined, undefined, undefined]);
   });
 });
 
 test('however often a wallet fails, an attempt asks it about a dozen times', () => {
-  let state = fold(autoTopupDecider, autoTopupDecider.initial(), open);
+  let state = fold(autoTopupDecider, autoTopupDecider.getInitialState(), open);
   let requests = 0;
   for (let now = START; now < START + EXPIRY * 1000; now += 2_000) {
     const when = new Date(now).toISOString();
-    const step = autoTopupWorkflow.next(state, when).steps.find((each) => each.step === 'do');
+    const step = autoTopupWorkflow.plan(state, when).steps.find((each) => each.step === 'do');
     if (!step) continue;
     requests++;
     const facts = [

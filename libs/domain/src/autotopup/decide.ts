@@ -141,8 +141,8 @@ function endRequest(
     type: 'WalletRequestEnded',
     data: { attempt, request, ...data, at },
   });
-  if (!outcome.known) return [ended({ outcome: 'unknown', why: outcome.why })];
-  const made = outcome.answer as WalletRequestOutcome;
+  if (!outcome.isKnown) return [ended({ outcome: 'unknown', why: outcome.reason })];
+  const made = outcome.result as WalletRequestOutcome;
   if (made.sent) return [ended({ outcome: 'sent' })];
   const { why, unneeded } = made;
   const unsent = ended({ outcome: 'unsent', why });
@@ -174,7 +174,7 @@ function end(data: DataOf<'EndAutoTopup'>, { attempt }: AutoTopupState): readonl
 }
 
 export const autoTopupDecider: Decider<AutoTopupCommand, AutoTopupState, AutoTopupEvent> = {
-  initial: () => INITIAL_AUTO_TOPUP,
+  getInitialState: () => INITIAL_AUTO_TOPUP,
   evolve: evolveAutoTopup,
   decide,
 };

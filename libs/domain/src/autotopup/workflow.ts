@@ -67,7 +67,7 @@ function next(state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> 
     attempt: attempts + 1,
     threshold: money.parseJsonAmount(wallet.threshold),
   } as const;
-  return { steps: [{ step: 'ask', question }], dueAt: addMilliseconds(now, LOOK_AT_REST_MS) };
+  return { steps: [{ step: 'ask', query: question }], dueAt: addMilliseconds(now, LOOK_AT_REST_MS) };
 }
 
 function nextOf(attempt: OpenAttempt, state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> {
@@ -78,7 +78,7 @@ function nextOf(attempt: OpenAttempt, state: AutoTopupState, now: Instant): Work
   }
   if (!invoice) return { steps: [{ step: 'send', command: { of: 'topup', attempt: number, topupId, amount } }], dueAt };
   const isOver = now >= addMilliseconds(invoice.expiresAt, EXPIRY_MARGIN_MS);
-  const look: AutoTopupStep = { step: 'ask', question: { of: 'invoice', attempt: number, topupId, isOver } };
+  const look: AutoTopupStep = { step: 'ask', query: { of: 'invoice', attempt: number, topupId, isOver } };
   if (!canRequestPayment(state, now)) return { steps: [look], dueAt };
   const request = requests + 1;
   const effect = { attempt: number, request, topupId, invoice: invoice.bolt11 };
@@ -104,18 +104,18 @@ export const autoTopupWorkflow: Workflow<AutoTopupCommand, AutoTopupState, AutoT
   name: 'autotopups',
   category: AUTO_TOPUP,
   decider: autoTopupDecider,
-  next,
-  concerns,
+  plan: next,
+  findAffectedId: concerns,
   effects: {
-    aside: MAX_ASKED,
-    started({ attempt }) {
+    maxDetached: MAX_ASKED,
+    findStarted({ attempt }) {
       if (!attempt?.begun) return undefined;
       return { key: keyOf({ attempt: attempt.number, request: attempt.requests }), token: attempt.begun.token };
     },
-    begin: ({ effect: { attempt, request } }, token, at) => ({
+    createStartCommand: ({ effect: { attempt, request } }, token, at) => ({
       type: 'BeginRequest',
       data: { attempt, request, token, at },
     }),
-    end: (key, outcome, at) => ({ type: 'EndRequest', data: { ...numbersOf(key), outcome, at } }),
+    createEndCommand: (key, outcome, at) => ({ type: 'EndRequest', data: { ...numbersOf(key), outcome, at } }),
   },
 };

@@ -40,7 +40,7 @@ const issue: ChallengeCommand = {
 };
 const claim = (holdId: string, more: Partial<ChallengeProofClaim & { at: string }> = {}): ChallengeCommand => ({
   type: 'ClaimChallenge',
-  data: { holdId, request: 'digest', atMost: price, expiresAt: after, query, at, ...more },
+  data: { holdId, request: 'digest', maxAmount: price, expiresAt: after, query, at, ...more },
 });
 const settle = (holdId: string, due = price): ChallengeCommand => ({
   type: 'SettleHold',
@@ -58,7 +58,7 @@ function facts(...commands: readonly ChallengeCommand[]): ChallengeEvent[] {
 }
 
 function lived(commands: readonly ChallengeCommand[]) {
-  let challenge: ChallengeState = challengeDecider.initial();
+  let challenge: ChallengeState = challengeDecider.getInitialState();
   const events: ChallengeEvent[] = [];
   for (const command of commands) {
     const followed = challengeDecider.decide(command, challenge);
@@ -201,7 +201,7 @@ test('whatever is asked of a challenge, its books balance and it never charges m
   );
   fc.assert(
     fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
-      let challenge = fold(challengeDecider, challengeDecider.initial(), facts(issue));
+      let challenge = fold(challengeDecider, challengeDecider.getInitialState(), facts(issue));
       const lines: ReturnType<typeof toPostings>[number][] = [];
       for (const each of commands) {
         try {

@@ -24,7 +24,7 @@ export interface ChallengeProofClaim {
   readonly holdId: string;
   /** Digest of the request. */
   readonly request: string;
-  readonly atMost: PicoUsd;
+  readonly maxAmount: PicoUsd;
   readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
@@ -70,7 +70,7 @@ function claim(data: DataOf<'ClaimChallenge'>, challenge: ChallengeState, issued
   const paid = challenge.paid ? [] : [paidInFull('preimage', issued, at)];
   const { available } = paid.reduce(evolveChallenge, challenge);
   // What the request costs beyond what was paid, since prices or choices have changed, is not asked of its payer.
-  const amount = money.toJsonAmount(challenge.served > 0 ? ZERO_USD : money.min(data.atMost, available));
+  const amount = money.toJsonAmount(challenge.served > 0 ? ZERO_USD : money.min(data.maxAmount, available));
   const owned = owner === undefined ? {} : { owner };
   return [...paid, { type: 'FundsHeld', data: { holdId, keyId: null, amount, ...owned, expiresAt, query, at } }];
 }
@@ -146,7 +146,7 @@ function balanced(events: readonly ChallengeEvent[]): readonly ChallengeEvent[] 
 }
 
 export const challengeDecider: Decider<ChallengeCommand, ChallengeState, ChallengeEvent> = {
-  initial: () => INITIAL_CHALLENGE,
+  getInitialState: () => INITIAL_CHALLENGE,
   evolve: evolveChallenge,
   decide,
 };

@@ -12,15 +12,15 @@ const paid = (by: 'backend' | 'preimage'): ChallengeEvent => {
   return { type: 'ChallengePaid', data: { method, coin, backend, units, amount, price, by, at } };
 };
 const look = (isProven: boolean): ChallengeStep => {
-  return { step: 'ask', question: { backend: data.backend, reference: data.reference, isProven } };
+  return { step: 'ask', query: { backend: data.backend, reference: data.reference, isProven } };
 };
 
 /** When it is looked for, from the first moment on. */
 function looksOf(...past: readonly ChallengeEvent[]): readonly string[] {
-  const challenge = fold(challengeWorkflow.decider, challengeWorkflow.decider.initial(), past);
+  const challenge = fold(challengeWorkflow.decider, challengeWorkflow.decider.getInitialState(), past);
   const looks: string[] = [];
   for (let now: string | undefined = '2026-11-22T12:00:00.000Z'; now !== undefined; ) {
-    const { steps, dueAt } = challengeWorkflow.next(challenge, now);
+    const { steps, dueAt } = challengeWorkflow.plan(challenge, now);
     if (steps.length > 0) looks.push(now);
     now = dueAt;
   }

@@ -34,7 +34,7 @@ function next({ issued, paid }: ChallengeState, now: Instant): WorkflowPlan<Chal
   const wait = [first, ...others].find((each) => each > gone);
   const dueAt = wait === undefined ? undefined : new Date(from + wait).toISOString();
   if (gone < first) return { steps: [], dueAt };
-  return { steps: [{ step: 'ask', question: { backend, reference, isProven: paid !== undefined } }], dueAt };
+  return { steps: [{ step: 'ask', query: { backend, reference, isProven: paid !== undefined } }], dueAt };
 }
 
 export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, ChallengeEvent, ChallengeStep> = {
@@ -42,9 +42,9 @@ export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, Chall
   category: CHALLENGE,
   decider: challengeDecider,
   // None of them wants to be looked at before its time.
-  patient: new Set<ChallengeEvent['type']>([
+  lowPriorityEvents: new Set<ChallengeEvent['type']>([
     ...(['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid', 'PaymentFeeCharged', 'ChallengeForfeited'] as const),
     ...(['FundsHeld', 'HoldKept', 'HoldSettled', 'HoldReleased', 'HoldExpired', 'ChargeAbsorbed'] as const),
   ]),
-  next,
+  plan: next,
 };

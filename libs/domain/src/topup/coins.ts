@@ -50,7 +50,7 @@ export function convertToUsd(units: bigint, coin: CoinTerms, rate: string): Pico
 /** How many units of a coin an amount costs at a rate, rounded up to what can be paid. */
 export function convertToUnits(amount: PicoUsd, coin: CoinTerms, rate: string): bigint {
   const step = BigInt(coin.step);
-  return money.divideUp(amount * (unitsOf(coin) / step), money.parseUsd(rate)) * step;
+  return money.divideRoundingUp(amount * (unitsOf(coin) / step), money.parseUsd(rate)) * step;
 }
 
 /** Whole coins as a plain decimal. */

@@ -307,7 +307,7 @@ function share(whole: string, part: bigint, of: string): bigint {
 }
 
 export const topupDecider: Decider<TopupCommand, TopupState, TopupEvent> = {
-  initial: () => ({
+  getInitialState: () => ({
     invoice: undefined,
     seen: PersistentMap.empty(),
     payments: PersistentMap.empty(),

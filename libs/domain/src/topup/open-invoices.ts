@@ -21,11 +21,11 @@ type Open = PersistentMap<Instant>;
 function evolve(open: Open, event: InvoiceAllowed): Open {
   if (event.type !== 'InvoiceAllowed') return throwUnknownEvent(event as never);
   const { topupId, expiresAt, at } = event.data;
-  return PersistentMap.of([...open.entries()].filter(([, end]) => end > at)).with(topupId, expiresAt);
+  return PersistentMap.from([...open.entries()].filter(([, end]) => end > at)).with(topupId, expiresAt);
 }
 
 export const openInvoicesDecider: Decider<AllowInvoice, Open, InvoiceAllowed> = {
-  initial: () => PersistentMap.empty(),
+  getInitialState: () => PersistentMap.empty(),
   evolve,
   decide({ data: { most, ...data } }, open) {
     if (open.has(data.topupId)) return [];

@@ -53,7 +53,7 @@ function next(topup: TopupState, now: Instant): WorkflowPlan<TopupStep> {
   const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
   steps.push({
     step: 'ask',
-    question: { coin, backend, reference, kind: destination.kind, expiresAt, seen, received },
+    query: { coin, backend, reference, kind: destination.kind, expiresAt, seen, received },
   });
   const wait = untilNextLook(topup, invoice, now);
   return wait === undefined ? { steps } : { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
@@ -114,7 +114,7 @@ export const topupWorkflow: Workflow<TopupCommand, TopupState, TopupEvent, Topup
   name: 'topups',
   category: TOPUP,
   // Nobody has paid yet. Of thousands at once, the first look at each would keep those waiting that are paid.
-  patient: new Set<TopupEvent['type']>(['InvoiceIssued']),
+  lowPriorityEvents: new Set<TopupEvent['type']>(['InvoiceIssued']),
   decider: topupDecider,
-  next,
+  plan: next,
 };

@@ -132,11 +132,11 @@ export function canSubmit({ phase, notBefore, request }: VideoState, now: Instan
 function endSubmission({ submission, outcome, at }: DataOf<'EndSubmission'>, video: VideoState): readonly VideoEvent[] {
   const isOpen = video.phase === 'submitting' || video.phase === 'unknown';
   if (!isOpen || video.submission?.number !== submission) return [];
-  if (!outcome.known) {
-    const data = { submission, outcome: 'unknown', code: 'unknown', why: said(outcome.why), at } as const;
+  if (!outcome.isKnown) {
+    const data = { submission, outcome: 'unknown', code: 'unknown', why: said(outcome.reason), at } as const;
     return video.phase === 'submitting' ? [{ type: 'VideoSubmissionFailed', data }] : [];
   }
-  const made = outcome.answer as SubmissionResult;
+  const made = outcome.result as SubmissionResult;
   if (made.taken) {
     const { reference, vendorId, hooked } = made;
     return [{ type: 'VideoSubmitted', data: { submission, reference, vendorId, hooked, at } }];
@@ -264,7 +264,7 @@ function said(text: string): string {
 }
 
 export const videoDecider: Decider<VideoCommand, VideoState, VideoEvent> = {
-  initial: () => INITIAL_VIDEO,
+  getInitialState: () => INITIAL_VIDEO,
   evolve: evolveVideo,
   decide,
 };

@@ -42,8 +42,8 @@ const command: fc.Arbitrary<VideoCommand> = fc.oneof(
     .record({
       submission,
       outcome: fc.oneof(
-        answer.map((each) => ({ known: true, answer: each }) as const),
-        fc.constant({ known: false, why: 'so' } as const),
+        answer.map((each) => ({ isKnown: true, result: each }) as const),
+        fc.constant({ isKnown: false, reason: 'so' } as const),
       ),
       at,
     })
@@ -69,7 +69,7 @@ const command: fc.Arbitrary<VideoCommand> = fc.oneof(
 /** What follows, whatever comes: those that are refused are none. */
 function lived(commands: readonly VideoCommand[]): readonly VideoEvent[] {
   const facts: VideoEvent[] = [requested];
-  let state = fold(videoDecider, videoDecider.initial(), facts);
+  let state = fold(videoDecider, videoDecider.getInitialState(), facts);
   for (const each of commands) {
     try {
       const events = videoDecider.decide(each, state);
@@ -134,8 +134,8 @@ function isUnknown({ type, data }: VideoEvent): boolean {
 test('as long as it has not ended there is something to do for it, or a time at which there is', () => {
   fc.assert(
     fc.property(lives, second, (facts, now) => {
-      const state = fold(videoDecider, videoDecider.initial(), facts);
-      const { steps, dueAt } = videoWorkflow.next(state, instant(now));
+      const state = fold(videoDecider, videoDecider.getInitialState(), facts);
+      const { steps, dueAt } = videoWorkflow.plan(state, instant(now));
       const isOver = state.phase === 'settled' || state.phase === 'released';
       expect(steps.length > 0 || dueAt !== undefined).toBe(!isOver);
       if (dueAt !== undefined && steps.length === 0) expect(dueAt > instant(now)).toBe(true);

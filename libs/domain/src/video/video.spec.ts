@@ -58,11 +58,11 @@ const begin = (submission = 1, token = 5, when = at): VideoCommand => ({
 });
 const end = (answer: SubmissionResult, submission = 1): VideoCommand => ({
   type: 'EndSubmission',
-  data: { submission, outcome: { known: true, answer }, at },
+  data: { submission, outcome: { isKnown: true, result: answer }, at },
 });
 const unknown: VideoCommand = {
   type: 'EndSubmission',
-  data: { submission: 1, outcome: { known: false, why: 'the connection broke' }, at },
+  data: { submission: 1, outcome: { isKnown: false, reason: 'the connection broke' }, at },
 };
 const taken: SubmissionResult = { taken: true, reference: 'ref', vendorId: 'id', hooked: false };
 const busy: SubmissionResult = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'so' };
@@ -292,7 +292,7 @@ describe('what is next', () => {
     effect: { submission, nth, endpoint, hold, request },
   });
   const place = { hold, upstream: 'fal', reference: 'ref' };
-  const look = (isOver = false): VideoStep => ({ step: 'ask', question: { of: 'state', ...place, isOver } });
+  const look = (isOver = false): VideoStep => ({ step: 'ask', query: { of: 'state', ...place, isOver } });
 
   test('is its hold, then a vendor', () => {
     next().when(at).then([]);
@@ -314,13 +314,13 @@ describe('what is next', () => {
     const result = { of: 'result', ...place, fetch: 1, result: 'gen_1' } as const;
     next(...atVendor, made)
       .when(at)
-      .then([{ step: 'ask', question: result }], later(5));
+      .then([{ step: 'ask', query: result }], later(5));
     next(...atVendor, made, fetchFailed(1))
       .when(at)
       .then([], later(1));
     next(...atVendor, made, fetchFailed(1))
       .when(later(1))
-      .then([{ step: 'ask', question: { ...result, fetch: 2 } }], later(6));
+      .then([{ step: 'ask', query: { ...result, fetch: 2 } }], later(6));
     const [stored] = given(...atVendor, made)
       .when(store)
       .events() as [Extract<VideoEvent, { type: 'VideoStored' }>];
@@ -347,9 +347,9 @@ describe('what is next', () => {
       .then([], later(1));
     let looks = 0;
     let last = 0;
-    const state = fold(videoDecider, videoDecider.initial(), atVendor);
+    const state = fold(videoDecider, videoDecider.getInitialState(), atVendor);
     for (let now = 2; now < DEADLINE; looks++) {
-      const { steps, dueAt = '' } = videoWorkflow.next(state, later(now));
+      const { steps, dueAt = '' } = videoWorkflow.plan(state, later(now));
       expect(steps).toEqual([look()]);
       const wait = (Date.parse(dueAt) - START) / 1000 - now;
       expect(wait).toBeLessThanOrEqual(75);
@@ -362,8 +362,8 @@ describe('what is next', () => {
   });
 
   test('is looked at more rarely where its vendor says when it is done', () => {
-    const state = fold(videoDecider, videoDecider.initial(), [...open, begun(), submitted(true)]);
-    const { steps, dueAt = '' } = videoWorkflow.next(state, later(2));
+    const state = fold(videoDecider, videoDecider.getInitialState(), [...open, begun(), submitted(true)]);
+    const { steps, dueAt = '' } = videoWorkflow.plan(state, later(2));
     expect(steps).toEqual([look()]);
     expect(Date.parse(dueAt) - START).toBeGreaterThanOrEqual(32_000);
   });

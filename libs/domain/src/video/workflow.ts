@@ -109,7 +109,7 @@ function looking(video: VideoState, request: VideoRequested['data'], now: Instan
   const dueAt = isOver ? later(now, AGAIN_MS) : due < deadline ? due : deadline;
   if (!isOver && !isDue) return { steps: [], dueAt };
   const question = { ...atVendor(video, request, taken.reference), of: 'state', isOver } as const;
-  return { steps: [{ step: 'ask', question }], dueAt };
+  return { steps: [{ step: 'ask', query: question }], dueAt };
 }
 
 function fetching(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
@@ -124,7 +124,7 @@ function fetching(video: VideoState, request: VideoRequested['data'], now: Insta
     fetch: video.fetches + 1,
     result,
   } as const;
-  return { steps: [{ step: 'ask', question }], dueAt: later(now, AGAIN_MS) };
+  return { steps: [{ step: 'ask', query: question }], dueAt: later(now, AGAIN_MS) };
 }
 
 function atVendor(video: VideoState, { hold }: VideoRequested['data'], reference: string): AtVendor {
@@ -156,15 +156,23 @@ export const videoWorkflow: Workflow<VideoCommand, VideoState, VideoEvent, Video
   name: 'videos',
   category: VIDEO,
   decider: videoDecider,
-  next,
-  patient: new Set<VideoEvent['type']>(['VideoSubmitted', 'VideoSubmissionFailed', 'VideoSettled', 'VideoReleased']),
+  plan: next,
+  lowPriorityEvents: new Set<VideoEvent['type']>([
+    'VideoSubmitted',
+    'VideoSubmissionFailed',
+    'VideoSettled',
+    'VideoReleased',
+  ]),
   effects: {
-    started({ phase, submission }) {
+    findStarted({ phase, submission }) {
       if (phase !== 'submitting' || !submission) return undefined;
       return { key: keyOf(submission.number), token: submission.token };
     },
-    begin: ({ effect: { submission } }, token, at) => ({ type: 'BeginSubmission', data: { submission, token, at } }),
-    end: (key, outcome, at) => ({
+    createStartCommand: ({ effect: { submission } }, token, at) => ({
+      type: 'BeginSubmission',
+      data: { submission, token, at },
+    }),
+    createEndCommand: (key, outcome, at) => ({
       type: 'EndSubmission',
       data: { submission: submissionOf(key), outcome, at },
     }),

@@ -25,7 +25,7 @@ describe('an entry of the log', () => {
 
   async function history(): Promise<readonly StoredEvent[]> {
     const facts: StoredEvent[] = [];
-    for await (const { events } of store.history(START_POSITION)) facts.push(...events);
+    for await (const { events } of store.readAll(START_POSITION)) facts.push(...events);
     return facts;
   }
 

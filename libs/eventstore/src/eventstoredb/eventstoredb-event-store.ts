@@ -41,7 +41,7 @@ const MAX_APPEND_BYTES = 1_000_000;
 export interface EventStoreDbOptions {
   /** `esdb://…` or `esdb+discover://…`, with credentials and TLS options as all clients of EventStoreDB take them. */
   readonly connectionString: string;
-  /** How the names of our streams begin. `history` and `follow` see no others; a server has streams of its own. */
+  /** How the names of our streams begin. `readAll` and `follow` see no others; a server has streams of its own. */
   readonly streamPrefixes: readonly string[];
   /** A failure that is retried. */
   readonly onProblem?: (problem: string, error: unknown) => void;
@@ -80,7 +80,7 @@ export class EventStoreDbEventStore implements EventStore {
     const stream = `${this.streamPrefixes[0]}start`; // which need not exist
     const atNone = { expectedRevision: BigInt(Number.MAX_SAFE_INTEGER), requiresLeader: true } as const;
     const probe = toEventData({ id: randomUUID(), type: 'Probe', data: {}, metadata: {} });
-    await assertAccess(`read streams such as ${stream}`, () => this.head(stream));
+    await assertAccess(`read streams such as ${stream}`, () => this.readHead(stream));
     await assertAccess('read $all: give it one of the readRoles ("$r") in the metadata of $all', () =>
       withCallerTimeout(this.ask(() => toStoredEvents(this.client.readAll({ maxCount: 1 })))),
     );
@@ -123,13 +123,13 @@ export class EventStoreDbEventStore implements EventStore {
     }
   }
 
-  async head(stream: string): Promise<StreamHead | undefined> {
+  async readHead(stream: string): Promise<StreamHead | undefined> {
     const [last] = await this.page(stream, END, 1);
     return last && { revision: last.revision, position: last.position };
   }
 
   /** Backwards, past what the server has written for itself. */
-  async end(): Promise<bigint> {
+  async readLastPosition(): Promise<bigint> {
     let from: Position | typeof END = END;
     for (;;) {
       const options = { direction: BACKWARDS, fromPosition: from, maxCount: END_PAGE, requiresLeader: true } as const;
@@ -143,7 +143,7 @@ export class EventStoreDbEventStore implements EventStore {
     }
   }
 
-  history(after: bigint): AsyncGenerator<EventBatch> {
+  readAll(after: bigint): AsyncGenerator<EventBatch> {
     return readPagesAfter(after, (position) => this.logPage(position));
   }
 
@@ -151,7 +151,7 @@ export class EventStoreDbEventStore implements EventStore {
    * All followers of a process share one reader, which asks for pages. A subscription for each would be dropped: a server
    * keeps 32 messages for one that is live, those about its search included, and then ends it ("Consumer too slow").
    */
-  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
+  async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     yield* this.log.follow(after, AbortSignal.any([signal, this.closing.signal]));
   }
 

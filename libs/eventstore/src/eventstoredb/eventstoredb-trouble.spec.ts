@@ -56,7 +56,7 @@ describe('the EventStoreDB event store', () => {
 
   async function follow(after: bigint, isEnough: (batch: EventBatch) => boolean): Promise<EventBatch[]> {
     const batches: EventBatch[] = [];
-    for await (const batch of store.follow(after, new AbortController().signal)) {
+    for await (const batch of store.subscribe(after, new AbortController().signal)) {
       batches.push(batch);
       if (isEnough(batch)) break;
     }
@@ -64,10 +64,10 @@ describe('the EventStoreDB event store', () => {
   }
 
   test('the end is that of our streams, however much others write behind it', async () => {
-    expect(await store.end()).toBe(START_POSITION);
+    expect(await store.readLastPosition()).toBe(START_POSITION);
     const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as StreamHead;
     await others.append('other-1', NO_STREAM, facts(250));
-    expect(await store.end()).toBe(position);
+    expect(await store.readLastPosition()).toBe(position);
   });
 
   test.each([
@@ -81,7 +81,10 @@ describe('the EventStoreDB event store', () => {
 
   test('a start stores nothing, and a server that does not answer denies nobody', async () => {
     await store.check();
-    expect([await store.head('account-start'), await store.end()]).toEqual([undefined, START_POSITION]);
+    expect([await store.readHead('account-start'), await store.readLastPosition()]).toEqual([
+      undefined,
+      START_POSITION,
+    ]);
     double.refuse(true);
     await expect(store.check()).rejects.toThrow(StoreUnavailableError);
   });
@@ -91,7 +94,7 @@ describe('the EventStoreDB event store', () => {
     double.loseNextAnswer();
     await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     expect(await appendSurely('account-1', NO_STREAM, events)).toMatchObject({ revision: 2 });
-    expect(await store.head('account-1')).toMatchObject({ revision: 2 });
+    expect(await store.readHead('account-1')).toMatchObject({ revision: 2 });
   });
 
   test('an append that is not answered in time has an unknown outcome', async () => {
@@ -127,7 +130,7 @@ describe('the EventStoreDB event store', () => {
   test('a server that is not ready is unavailable, and is found again when it is', async () => {
     double.refuse(true);
     await expect(store.append('account-1', NO_STREAM, facts(1))).rejects.toThrow(StoreUnavailableError);
-    await expect(store.head('account-1')).rejects.toThrow(StoreUnavailableError);
+    await expect(store.readHead('account-1')).rejects.toThrow(StoreUnavailableError);
     await expect(follow(START_POSITION, () => true)).rejects.toThrow(StoreUnavailableError);
     double.refuse(false);
     expect(await store.append('account-1', NO_STREAM, facts(1))).toMatchObject({ revision: 0 });
@@ -137,7 +140,7 @@ describe('the EventStoreDB event store', () => {
     const found = openStore(`esdb+discover://${double.address}?tls=false&maxDiscoverAttempts=1`);
     await found.append('account-1', NO_STREAM, facts(1));
     const following = (async () => {
-      for await (const _ of found.follow(START_POSITION, new AbortController().signal));
+      for await (const _ of found.subscribe(START_POSITION, new AbortController().signal));
     })();
     await double.until(({ read }) => read > 0);
     double.refuse(true);
@@ -152,7 +155,7 @@ describe('the EventStoreDB event store', () => {
   test('the first read after a restart of the server is answered', async () => {
     const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as StreamHead;
     await double.restart();
-    expect(await store.head('account-1')).toEqual({ revision: 1, position });
+    expect(await store.readHead('account-1')).toEqual({ revision: 1, position });
     expect(problems).toEqual(['a read failed and is tried once more']);
   });
 
@@ -163,7 +166,7 @@ describe('the EventStoreDB event store', () => {
       name: 'AppendTooLargeError',
       message: expect.stringContaining(' 1000 bytes '),
     });
-    expect(await store.head('account-1')).toBeUndefined();
+    expect(await store.readHead('account-1')).toBeUndefined();
   });
 
   test('the leader is found by asking the cluster', async () => {
@@ -179,7 +182,7 @@ describe('the EventStoreDB event store', () => {
     await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
     const reader = openStore();
-    expect(await reader.head('account-1')).toMatchObject({ revision: 0 });
+    expect(await reader.readHead('account-1')).toMatchObject({ revision: 0 });
     expect([double.seen.append, leader.seen.append]).toEqual([0, 1]);
     await reader.close();
     leader.stop();
@@ -192,7 +195,7 @@ describe('the EventStoreDB event store', () => {
     );
     await double.until(({ append }) => append >= 64);
     const other = openStore();
-    for (let i = 0; i < 5; i++) await other.head('account-1');
+    for (let i = 0; i < 5; i++) await other.readHead('account-1');
     expect(double.seen.append).toBe(64);
     release();
     expect((await appended).every((head) => head !== 'stale' && head.revision === 0)).toBe(true);
@@ -205,7 +208,7 @@ describe('the EventStoreDB event store', () => {
     await store.append('topup-1', NO_STREAM, facts(1));
     await others.append('accounting-1', NO_STREAM, facts(1));
     const seen: string[] = [];
-    for await (const { events } of store.history(START_POSITION)) seen.push(...events.map(({ stream }) => stream));
+    for await (const { events } of store.readAll(START_POSITION)) seen.push(...events.map(({ stream }) => stream));
     const batches = await follow(START_POSITION, ({ events }) => events.at(-1)?.stream === 'topup-1');
     expect(seen).toEqual(['account-1', 'topup-1']);
     expect(batches.flatMap(({ events }) => events).map(({ stream }) => stream)).toEqual(seen);
@@ -240,10 +243,10 @@ describe('the EventStoreDB event store', () => {
     const seen: StoredEvent[] = [];
     let position = START_POSITION;
     const pumped = pump(
-      (after, signal) => store.follow(after, signal),
+      (after, signal) => store.subscribe(after, signal),
       {
         name: 'test',
-        checkpoint: async () => position,
+        loadCheckpoint: async () => position,
         async apply(batch) {
           seen.push(...batch.events);
           position = batch.position;
@@ -251,7 +254,7 @@ describe('the EventStoreDB event store', () => {
         },
       },
       controller.signal,
-      { sleep: () => new Promise((resolve) => setImmediate(resolve)), alarm: () => {} },
+      { sleep: () => new Promise((resolve) => setImmediate(resolve)), reportError: () => {} },
     );
     const sent: string[] = [];
     await Promise.all(

@@ -47,7 +47,7 @@ describe('a node that is stopped, or cut off', () => {
     const store = open(`esdb://${cable.address}?tls=false`);
     await store.append('account-1', NO_STREAM, [fact()]);
     cable.cut();
-    const head = store.head('account-1');
+    const head = store.readHead('account-1');
     const [outcome] = await Promise.allSettled([head, store.close()]);
     expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailableError' } });
   });
@@ -65,7 +65,7 @@ describe('a node that is stopped, or cut off', () => {
     const store = open(
       `esdb://${others.address},${cable.address}?tls=false&gossipTimeout=1&keepAliveInterval=50&keepAliveTimeout=50`,
     );
-    expect(await store.head('account-1')).toBeUndefined();
+    expect(await store.readHead('account-1')).toBeUndefined();
     expect(double.seen.read).toBe(1);
     cable.cut();
     await expect(store.append('account-1', NO_STREAM, [fact()])).rejects.toThrow('did not confirm an append');

@@ -24,7 +24,7 @@ const LAST = randomUUID();
 const at = (revision: number, state: unknown = revision) => ({
   revision,
   position: BigInt(revision) * 10n,
-  last: LAST,
+  lastEventId: LAST,
   state,
 });
 
@@ -34,7 +34,7 @@ describe('a snapshot', () => {
     const snapshot = {
       revision: 7,
       position: 2n ** 62n,
-      last: LAST,
+      lastEventId: LAST,
       state: { text: 'ä"\\☕', list: [[1, null], { a: '1' }] },
     };
     await snapshots.save('account-a', '1', snapshot);

@@ -33,7 +33,7 @@ export class PostgresSnapshots implements SnapshotStore {
     });
     const [row] = rows;
     if (!row) return undefined;
-    const snapshot = { revision: Number(row.revision), position: BigInt(row.position), last: row.last };
+    const snapshot = { revision: Number(row.revision), position: BigInt(row.position), lastEventId: row.last };
     const authentic = this.keys.some((key) => {
       return timingSafeEqual(macOf({ stream, version, ...snapshot, state: row.state }, key), digestIn(row.mac));
     });
@@ -55,7 +55,7 @@ export class PostgresSnapshots implements SnapshotStore {
                 set version = excluded.version, revision = excluded.revision, position = excluded.position,
                     last = excluded.last, state = excluded.state, mac = excluded.mac
               where kept.version <> excluded.version or kept.revision < excluded.revision`,
-      values: [stream, signed(version), at.revision, at.position, at.last, text, mac],
+      values: [stream, signed(version), at.revision, at.position, at.lastEventId, text, mac],
     });
   }
 
@@ -69,7 +69,7 @@ function signed(version: string): string {
 }
 
 /** What it is the state of is as much part of it as the state. */
-function macOf({ stream, version, revision, position, last, state }: Signed, key: Buffer): Buffer {
+function macOf({ stream, version, revision, position, lastEventId: last, state }: Signed, key: Buffer): Buffer {
   const about = JSON.stringify([stream, version, revision, String(position), last]);
   return createHmac('sha256', key).update(about).update('\n').update(state).digest();
 }

@@ -88,7 +88,7 @@ describe('the PostgreSQL event store', () => {
     const seen: string[] = [];
     const controller = new AbortController();
     const following = (async () => {
-      for await (const { events } of store.follow(start, controller.signal)) {
+      for await (const { events } of store.subscribe(start, controller.signal)) {
         seen.push(...events.map(({ stream }) => stream));
         if (seen.length >= 2) return;
       }
@@ -107,7 +107,7 @@ describe('the PostgreSQL event store', () => {
     opened.push(elsewhere);
     await elsewhere.query('begin; select pg_current_xact_id()');
     await reading.query(`begin; insert into es.checkpoints values ('${randomUUID()}', 0)`);
-    const following = store.follow(position, new AbortController().signal);
+    const following = store.subscribe(position, new AbortController().signal);
     const next = following.next();
     const appended = (await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as StreamHead;
     expect((await next).value).toMatchObject({ position: appended.position });
@@ -164,10 +164,10 @@ describe('the PostgreSQL event store', () => {
     const seen: string[] = [];
     const controller = new AbortController();
     const pumped = pump(
-      (after, signal) => store.follow(after, signal),
+      (after, signal) => store.subscribe(after, signal),
       {
         name: 'test',
-        checkpoint: async () => position,
+        loadCheckpoint: async () => position,
         async apply(batch) {
           seen.push(...batch.events.map(({ id }) => id));
           position = batch.position;
@@ -175,7 +175,7 @@ describe('the PostgreSQL event store', () => {
         },
       },
       controller.signal,
-      { sleep: async () => {}, alarm: () => {} },
+      { sleep: async () => {}, reportError: () => {} },
     );
     for (const [i, event] of events.entries()) {
       const killed =
@@ -195,14 +195,14 @@ describe('the PostgreSQL event store', () => {
     }
     await pumped;
     expect(seen).toEqual(events.map(({ id }) => id));
-    expect((await store.head(stream))?.revision).toBe(events.length - 1);
+    expect((await store.readHead(stream))?.revision).toBe(events.length - 1);
   });
 
   test('a follower receives at once what another process appends', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const stream = `account-${randomUUID()}`;
     let position = ((await store.append(stream, NO_STREAM, [fact()])) as StreamHead).position;
-    const following = other.follow(position, new AbortController().signal);
+    const following = other.subscribe(position, new AbortController().signal);
     const began = performance.now();
     for (let revision = 0; revision < 8; revision++) {
       const next = following.next();
@@ -216,7 +216,7 @@ describe('the PostgreSQL event store', () => {
 
   test('a listener that is lost is replaced', async () => {
     await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()]);
-    const following = store.follow(START_POSITION, new AbortController().signal);
+    const following = store.subscribe(START_POSITION, new AbortController().signal);
     await following.next();
     const listener = async (otherThan = 0): Promise<number> => {
       const text = `select pid from pg_stat_activity where datname = current_database() and query like 'listen %' and pid <> $1`;
@@ -309,7 +309,7 @@ describe('the PostgreSQL event store', () => {
         },
       });
       void (async () => {
-        for await (const _ of lost.follow(START_POSITION, controller.signal));
+        for await (const _ of lost.subscribe(START_POSITION, controller.signal));
       })();
     });
     away.close();

@@ -75,7 +75,7 @@ export class PostgresEventStore implements EventStore {
   }
 
   async check(): Promise<void> {
-    await this.head('start'); // which need not exist
+    await this.readHead('start'); // which need not exist
   }
 
   /** Not an async function: each append would pay for it. */
@@ -100,25 +100,25 @@ export class PostgresEventStore implements EventStore {
     }
   }
 
-  async head(stream: string): Promise<StreamHead | undefined> {
+  async readHead(stream: string): Promise<StreamHead | undefined> {
     const text = 'select revision, position from es.events where stream = $1 order by revision desc limit 1';
     const head = this.query<{ revision: string; position: string }>({ name: 'head', text, values: [stream] });
     const { rows } = await withCallerTimeout(head);
     return rows[0] && { revision: Number(rows[0].revision), position: BigInt(rows[0].position) };
   }
 
-  async end(): Promise<bigint> {
+  async readLastPosition(): Promise<bigint> {
     const text = 'select max(position) as position from es.events';
     const { rows } = await withCallerTimeout(this.query<{ position: string | null }>({ name: 'end', text }));
     return BigInt(rows[0]?.position ?? START_POSITION);
   }
 
-  async *history(after: bigint): AsyncGenerator<EventBatch> {
+  async *readAll(after: bigint): AsyncGenerator<EventBatch> {
     const end = await this.tail.end().catch(failed);
     if (end > after) yield* readPagesAfter(after, (position) => this.page(position, end));
   }
 
-  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
+  async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     await this.listener.open();
     yield* this.log.follow(after, signal);
   }

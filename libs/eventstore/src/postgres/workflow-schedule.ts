@@ -12,7 +12,7 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
     this.pool = pool;
   }
 
-  async due(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
+  async findDue(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
     const { rows } = await this.pool.query<Omit<DueStream, 'woken'> & { readonly woken: string }>({
       name: 'due-find',
       text: `select id, woken, failures, ahead from es.due
@@ -32,7 +32,7 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
     return Object.fromEntries(rows.map(({ workflow, late }) => [workflow, Math.round(late)]));
   }
 
-  async waiting(workflow: string): Promise<readonly string[]> {
+  async listWaiting(workflow: string): Promise<readonly string[]> {
     const { rows } = await this.pool.query<{ id: string }>({
       name: 'due-waiting',
       text: 'select id from es.due where workflow = $1',
@@ -52,7 +52,7 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
     });
   }
 
-  async putOff(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void> {
+  async reschedule(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void> {
     await this.pool.query({
       name: 'due-put-off',
       text: `with asleep as (

@@ -14,9 +14,9 @@ export function dueTableContract(name: string, open: () => Promise<WorkflowSched
       table = await open();
     });
 
-    const found = async (now: string, workflow = 'w') => (await table.due(workflow, now, 10)).map(({ id }) => id);
-    const only = async (now: string): Promise<DueStream> => (await table.due('w', now, 1))[0] as DueStream;
-    const putOff = (rows: readonly RescheduledStream[], token = TOKEN) => table.putOff('w', token, rows);
+    const found = async (now: string, workflow = 'w') => (await table.findDue(workflow, now, 10)).map(({ id }) => id);
+    const only = async (now: string): Promise<DueStream> => (await table.findDue('w', now, 1))[0] as DueStream;
+    const putOff = (rows: readonly RescheduledStream[], token = TOKEN) => table.reschedule('w', token, rows);
 
     test('is due from the time on that it was woken at, for its workflow', async () => {
       await table.wake('w', ['a', 'a', 'b'], ONE);
@@ -30,12 +30,12 @@ export function dueTableContract(name: string, open: () => Promise<WorkflowSched
       await table.wake('w', ['early'], NOON);
       await table.wake('w', ['middle'], ONE);
       expect(await found(TWO)).toEqual(['early', 'middle', 'late']);
-      expect((await table.due('w', TWO, 2)).map(({ id }) => id)).toEqual(['early', 'middle']);
+      expect((await table.findDue('w', TWO, 2)).map(({ id }) => id)).toEqual(['early', 'middle']);
     });
 
     test('that was woken, or has failed, comes before those that were put off', async () => {
       await table.wake('w', ['again', 'failed', 'woken'], NOON);
-      const rows = await table.due('w', NOON, 10);
+      const rows = await table.findDue('w', NOON, 10);
       expect(rows.map(({ ahead }) => ahead)).toEqual([true, true, true]);
       const put = (id: string, at: string, failures: number) => ({
         ...rows.find((row) => row.id === id),
@@ -46,14 +46,14 @@ export function dueTableContract(name: string, open: () => Promise<WorkflowSched
       await table.wake('w', ['woken'], TWO);
       expect(await found(NOON)).toEqual(['again']);
       expect(await found(TWO)).toEqual(['failed', 'woken', 'again']);
-      expect((await table.due('w', TWO, 10)).map(({ ahead }) => ahead)).toEqual([true, true, false]);
+      expect((await table.findDue('w', TWO, 10)).map(({ ahead }) => ahead)).toEqual([true, true, false]);
     });
 
     test('that was woken without haste waits with the others, unless it was ahead', async () => {
       await table.wake('w', ['early'], NOON, false);
       await table.wake('w', ['ahead', 'both'], ONE);
       await table.wake('w', ['both'], ONE, false);
-      expect((await table.due('w', TWO, 10)).map(({ id, ahead }) => [id, ahead])).toEqual([
+      expect((await table.findDue('w', TWO, 10)).map(({ id, ahead }) => [id, ahead])).toEqual([
         ...(await found(TWO)).slice(0, 2).map((id) => [id, true]),
         ['early', false],
       ]);
@@ -78,7 +78,7 @@ export function dueTableContract(name: string, open: () => Promise<WorkflowSched
 
     test('can be put off, and put away', async () => {
       await table.wake('w', ['a', 'b'], NOON);
-      const rows = await table.due('w', NOON, 10);
+      const rows = await table.findDue('w', NOON, 10);
       await putOff(rows.map((row) => ({ ...row, at: row.id === 'a' ? TWO : null })));
       expect(await found(ONE)).toEqual([]);
       expect(await found(TWO)).toEqual(['a']);
@@ -103,9 +103,9 @@ export function dueTableContract(name: string, open: () => Promise<WorkflowSched
 
     test('waits from when it is first woken until it is put away', async () => {
       await table.wake('w', ['a', 'b'], NOON);
-      const rows = await table.due('w', NOON, 10);
+      const rows = await table.findDue('w', NOON, 10);
       await putOff(rows.map((row) => ({ ...row, at: row.id === 'a' ? TWO : null })));
-      expect([await table.waiting('w'), await table.waiting('other')]).toEqual([['a'], []]);
+      expect([await table.listWaiting('w'), await table.listWaiting('other')]).toEqual([['a'], []]);
     });
 
     test('remembers how often it has failed, until it is woken', async () => {

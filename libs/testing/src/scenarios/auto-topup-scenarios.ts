@@ -32,8 +32,8 @@ export function lifeOf(
   const asked = { attempt, request, at };
   const made =
     outcome === 'sent'
-      ? ({ known: true, answer: { sent: true } } as const)
-      : ({ known: false, why: 'it ended' } as const);
+      ? ({ isKnown: true, result: { sent: true } } as const)
+      : ({ isKnown: false, reason: 'it ended' } as const);
   const life: readonly AutoTopupCommand[] = [
     { type: 'ConnectWallet', data: { ...connection(nr), at } },
     { type: 'BeginAutoTopup', data: begun },

@@ -11,7 +11,7 @@ import {
   toChargeItem,
   type Usage,
 } from '#domain';
-import { formatUsd, picoUsd } from '#kernel';
+import { formatUsd, toPicoUsd } from '#kernel';
 
 /** A charge of one call, with whatever differs. */
 export function someCharge(more: Partial<ChargeItem> = {}, rest: Partial<Charge> = {}): Charge {
@@ -28,7 +28,7 @@ export function chargesIn(facts: readonly DomainEvent[]): readonly Charge[] {
 
 /** What providers would invoice for charges, in USD as a bill has it. */
 export function billed(charges: readonly Charge[]): string {
-  return formatUsd(picoUsd(charges.reduce((sum, { cost }) => sum + BigInt(cost), 0n)));
+  return formatUsd(toPicoUsd(charges.reduce((sum, { cost }) => sum + BigInt(cost), 0n)));
 }
 
 /** The calls of what was asked. */

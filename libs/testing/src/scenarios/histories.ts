@@ -127,7 +127,7 @@ class Story {
     id: string,
     command: Command,
   ): void {
-    const state = states.get(id) ?? decider.initial();
+    const state = states.get(id) ?? decider.getInitialState();
     try {
       const events = decider.decide(command, state);
       states.set(id, fold(decider, state, events));
@@ -209,7 +209,12 @@ const steps = fc.oneof(
   step(1, fc.nat(4_000), (story, minutes) => story.wait(minutes)),
   step(9, fc.tuple(who, fc.option(suffix), amount, amount), (story, [nr, of, atLeast, more]) => {
     const part = { first: atLeast, share: 4n };
-    const amounts = { atLeast, atMost: (atLeast + more) as PicoUsd, part, expiresAt: story.at(EXPIRY_MS) };
+    const amounts = {
+      minAmount: atLeast,
+      maxAmount: (atLeast + more) as PicoUsd,
+      part,
+      expiresAt: story.at(EXPIRY_MS),
+    };
     const nth = story.holds.push(nr) - 1;
     const owned = nth % 4 === 0 ? {} : { owner: `gateway-${nth % 4}` };
     const hold = { holdId: `h${nth}`, keyId: of === null ? null : `k${nr}${of}`, ...owned, ...amounts };

@@ -12,7 +12,7 @@ interface Row {
 export class MemoryDueTable implements WorkflowSchedule {
   readonly rows = new Map<string, Row>();
 
-  async due(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
+  async findDue(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
     const prefix = `${workflow} `;
     const due = [...this.rows].filter(([key, { at }]) => key.startsWith(prefix) && at <= now);
     due.sort(([, a], [, b]) => Number(b.ahead) - Number(a.ahead) || (a.at < b.at ? -1 : 1));
@@ -21,7 +21,7 @@ export class MemoryDueTable implements WorkflowSchedule {
       .map(([key, { woken, failures, ahead }]) => ({ id: key.slice(prefix.length), woken, failures, ahead }));
   }
 
-  async waiting(workflow: string): Promise<readonly string[]> {
+  async listWaiting(workflow: string): Promise<readonly string[]> {
     const prefix = `${workflow} `;
     return [...this.rows.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   }
@@ -41,7 +41,7 @@ export class MemoryDueTable implements WorkflowSchedule {
     }
   }
 
-  async putOff(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void> {
+  async reschedule(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void> {
     for (const { id, at, woken, failures } of rows) {
       const known = this.rows.get(`${workflow} ${id}`);
       if (known?.woken !== woken || known.token > token) continue;

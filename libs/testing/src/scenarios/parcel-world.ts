@@ -64,7 +64,7 @@ export class ParcelWorld {
 
   /** A lease of its own, with a higher token than all before. */
   lease(stop: AbortController): Lease {
-    return { token: ++this.token, signal: stop.signal, holds: () => !stop.signal.aborted };
+    return { token: ++this.token, signal: stop.signal, isHeld: () => !stop.signal.aborted };
   }
 
   async order(id: string): Promise<void> {
@@ -102,7 +102,7 @@ export class ParcelWorld {
     };
     const running = startWorkflow(this.workflow, this.ports(doing), (lease ?? ((s) => this.lease(s)))(stop));
     let failure: unknown;
-    const parts = running.parts.map((part) =>
+    const parts = running.tasks.map((part) =>
       part.catch((error) => {
         if (!stop.signal.aborted) failure = error;
         stop.abort();
@@ -115,7 +115,7 @@ export class ParcelWorld {
   }
 
   private path(store: EventStore) {
-    const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
+    const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
     return createCommandRunner({ category: parcels.category, decider: parcels.decider, store, runtime });
   }
 
@@ -134,23 +134,23 @@ export class ParcelWorld {
       return this.shipped.includes(id) ? [{ type: 'EndShipping', data: { shipped: true, ...at() } }] : [];
     };
     return {
-      facts: {
+      eventReader: {
         read: (stream, after) => store.read(stream, after),
-        follow: (after, signal): AsyncIterable<EventBatch> => store.follow(after, signal),
+        subscribe: (after, signal): AsyncIterable<EventBatch> => store.subscribe(after, signal),
       },
-      own,
+      runner: own,
       send: ({ command }, id) =>
         act(`send ${command}`, async () => {
           if (command === 'note announced') await own.run(id, { type: 'NoteAnnounced', data: at() }, TEST_CAUSE);
           else this.announce(id);
         }),
-      ask: (questions) => questions.map(({ id, question }) => act('ask', () => ask(id, question))),
+      query: (questions) => questions.map(({ id, query: question }) => act('ask', () => ask(id, question))),
       perform: (_, id) => act('ship', async () => void this.shipped.push(id)),
-      due: {
-        due: (...args) => act('due', () => due.due(...args)),
-        waiting: (...args) => act('waiting', () => due.waiting(...args)),
+      schedule: {
+        findDue: (...args) => act('due', () => due.findDue(...args)),
+        listWaiting: (...args) => act('waiting', () => due.listWaiting(...args)),
         wake: (...args) => act('wake', () => due.wake(...args)),
-        putOff: (...args) => act('put off', () => due.putOff(...args)),
+        reschedule: (...args) => act('put off', () => due.reschedule(...args)),
       },
       checkpoints: {
         load: (reader) => act('load', () => this.checkpoints.load(reader)),
@@ -158,7 +158,7 @@ export class ParcelWorld {
       },
       now: this.now,
       runtime: {
-        alarm: (problem) => void this.alarms.push(problem),
+        reportError: (problem) => void this.alarms.push(problem),
         sleep: async (milliseconds, signal) => {
           await this.sleep(milliseconds, signal);
           if (!signal?.aborted) this.time += milliseconds;

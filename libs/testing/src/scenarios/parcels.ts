@@ -32,7 +32,13 @@ export const STOCK_IS_LOOKED_FOR_MS = 2_000;
 const GIVEN_UP_AFTER_MS = 60_000;
 
 const decider: Decider<ParcelCommand, Parcel, ParcelEvent> = {
-  initial: () => ({ orderedAt: undefined, inStock: false, shipping: 'not started', token: 0, announced: false }),
+  getInitialState: () => ({
+    orderedAt: undefined,
+    inStock: false,
+    shipping: 'not started',
+    token: 0,
+    announced: false,
+  }),
   evolve(parcel, { type, data }) {
     switch (type) {
       case 'ParcelOrdered':
@@ -73,17 +79,17 @@ export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> =
   name: 'parcels',
   category: 'parcel',
   decider,
-  next(parcel, now) {
+  plan(parcel, now) {
     if (!parcel.orderedAt || parcel.announced) return { steps: [] };
     const in2s = new Date(Date.parse(now) + STOCK_IS_LOOKED_FOR_MS).toISOString();
     const givenUpAt = new Date(Date.parse(parcel.orderedAt) + GIVEN_UP_AFTER_MS).toISOString();
     if (!parcel.inStock) {
       if (now >= givenUpAt) return { steps: [] };
-      return { steps: [{ step: 'ask', question: 'stock' }], dueAt: in2s };
+      return { steps: [{ step: 'ask', query: 'stock' }], dueAt: in2s };
     }
     if (parcel.shipping === 'not started') return { steps: [{ step: 'do', key: 'ship', effect: 'ship' }] };
     if (parcel.shipping === 'unknown') {
-      return { steps: [{ step: 'ask', question: 'shipping' }], dueAt: in2s };
+      return { steps: [{ step: 'ask', query: 'shipping' }], dueAt: in2s };
     }
     if (parcel.shipping !== 'done') return { steps: [] };
     return {
@@ -94,8 +100,11 @@ export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> =
     };
   },
   effects: {
-    started: ({ shipping }) => (typeof shipping === 'object' ? shipping : undefined),
-    begin: ({ key }, token, at) => ({ type: 'BeginShipping', data: { key, token, at } }),
-    end: (_, outcome, at) => ({ type: 'EndShipping', data: { shipped: outcome.known || 'unknown', at } }),
+    findStarted: ({ shipping }) => (typeof shipping === 'object' ? shipping : undefined),
+    createStartCommand: ({ key }, token, at) => ({ type: 'BeginShipping', data: { key, token, at } }),
+    createEndCommand: (_, outcome, at) => ({
+      type: 'EndShipping',
+      data: { shipped: outcome.isKnown || 'unknown', at },
+    }),
   },
 };

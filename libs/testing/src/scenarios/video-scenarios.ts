@@ -43,7 +43,7 @@ function videoLife({ holdId, jobId, accountId, at, deadline }: Asked, life: Vide
     endpoints: ['one', 'other'].map((creditor) => ({ ...sold, provider: creditor, creditor })),
     ...{ request: { file: 'req', sha256: 'ab' }, result: 'gen' },
   };
-  const terms = { holdId, keyId: null, atLeast: amount, atMost: amount, owner: 'gateway-1', query };
+  const terms = { holdId, keyId: null, minAmount: amount, maxAmount: amount, owner: 'gateway-1', query };
   const steps: readonly Told[] = [
     { account: { type: 'HoldFunds', data: { ...terms, expiresAt: deadline, at } } },
     { video: { type: 'RequestVideo', data: request } },
@@ -59,13 +59,13 @@ function submissions({ submission }: VideoLife, at: string): readonly VideoComma
   const begin = (nr: number): VideoCommand => ({ type: 'BeginSubmission', data: { submission: nr, token: nr, at } });
   const end = (nr: number, answer: SubmissionResult): VideoCommand => ({
     type: 'EndSubmission',
-    data: { submission: nr, outcome: { known: true, answer }, at },
+    data: { submission: nr, outcome: { isKnown: true, result: answer }, at },
   });
   const taken = { taken: true, reference: 'r', vendorId: 'i', hooked: false } as const;
   const busy = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'busy', status: 429 } as const;
   if (submission === 'taken') return [begin(1), end(1, taken)];
   if (submission === 'busy') return [begin(1), end(1, busy), begin(2), end(2, taken)];
-  const outcome = { known: false, why: 'it broke off' } as const;
+  const outcome = { isKnown: false, reason: 'it broke off' } as const;
   return [begin(1), { type: 'EndSubmission', data: { submission: 1, outcome, at } }];
 }
 

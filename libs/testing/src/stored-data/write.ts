@@ -294,10 +294,10 @@ class Writer {
     const secrets = this.world.part(Secrets);
     const snapshots = new PostgresSnapshots(this.pool, secrets.keysFor('countinghouse snapshots'));
     const state = accountCodec.encode(
-      fold(accountDecider, accountDecider.initial(), events as readonly AccountEvent[]),
+      fold(accountDecider, accountDecider.getInitialState(), events as readonly AccountEvent[]),
     );
     const { revision, position, id } = last;
-    await snapshots.save(this.stream, accountCodec.version, { state, revision, position, last: id });
+    await snapshots.save(this.stream, accountCodec.version, { state, revision, position, lastEventId: id });
   }
 
   /** Saves the tables and a backup of one moment, and the files. @returns the time */

@@ -162,7 +162,7 @@ export class StoryTeller {
   }
 
   private async follow(): Promise<void> {
-    for await (const { events } of this.world.foundation.store.follow(START_POSITION, this.closing.signal)) {
+    for await (const { events } of this.world.foundation.store.subscribe(START_POSITION, this.closing.signal)) {
       for (const fact of events as readonly StoredEvent<DomainEvent>[]) {
         const known = this.facts.get(fact.stream);
         if (known) known.push(fact);

@@ -250,7 +250,7 @@ export class TestWorld {
   /** Everything that has been stated so far, of one account's stream or of all. */
   async facts(account?: TestAccount): Promise<readonly StoredEvent<DomainEvent>[]> {
     const facts: StoredEvent<DomainEvent>[] = [];
-    for await (const { events } of this.foundation.store.history(START_POSITION))
+    for await (const { events } of this.foundation.store.readAll(START_POSITION))
       facts.push(...(events as typeof facts));
     if (!account) return facts;
     const streams = toAccountIds(account.creditId, this.app.get(Secrets)).map((id) => `account-${id}`);

@@ -15,7 +15,7 @@ beforeAll(async () => {
   expect((await world.chat(stopped)).status).toBe(200); // its state is warm now
   const store = new PostgresEventStore({ connectionString: world.databaseUrl });
   const stream = `account-${world.idOf(stopped)}`;
-  const { revision } = (await store.head(stream)) ?? { revision: -1 };
+  const { revision } = (await store.readHead(stream)) ?? { revision: -1 };
   await store.append(stream, revision, [
     { id: crypto.randomUUID(), type: 'HoldSettled', data: { holdId: 'x' }, metadata: { version: 1_000 } },
   ]);

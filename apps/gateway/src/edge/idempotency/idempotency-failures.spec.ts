@@ -39,7 +39,7 @@ function hold(holdId: string, expiresInMs: number): AccountCommand {
     online: false,
     free: false,
   } as const;
-  const amount = { atLeast: money.parseUsd('0.1'), atMost: money.parseUsd('0.1') };
+  const amount = { minAmount: money.parseUsd('0.1'), maxAmount: money.parseUsd('0.1') };
   const expiresAt = new Date(Date.now() + expiresInMs).toISOString();
   return { type: 'HoldFunds', data: { holdId, keyId: null, query, ...amount, owner: DEAD, expiresAt, at } };
 }

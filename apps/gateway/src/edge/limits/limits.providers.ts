@@ -24,7 +24,7 @@ async function openLimits(role: ProcessRole, { databaseUrl, runtime }: Foundatio
   const removeExpired = () =>
     limits
       .removeExpired()
-      .catch((error) => runtime.alarm('what was counted could not be removed; trying again', error));
+      .catch((error) => runtime.reportError('what was counted could not be removed; trying again', error));
   const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();
   await role.keep({ close: () => clearInterval(timer) });
   return limits;

@@ -77,7 +77,7 @@ export class ReadModelReader {
   /** The automatic top-up of an account, with everything that has happened to it; undefined where no wallet was ever connected. */
   async autoTopup(accountId: string): Promise<AutoTopupView | undefined> {
     const stream = toStreamName(AUTO_TOPUP, accountId);
-    const head = await this.store.head(stream);
+    const head = await this.store.readHead(stream);
     if (!head) return undefined;
     if (await this.shows([[stream, head.position]], 'autotopups')) return readAutoTopup(this.pool, accountId);
     return foldAutoTopup(await this.factsOf(stream));
@@ -104,7 +104,7 @@ export class ReadModelReader {
 
   /** Whether an account exists: by its facts, so that a late read model refuses nothing. */
   async knows(accountId: string): Promise<boolean> {
-    return (await this.store.head(toStreamName(ACCOUNT, accountId))) !== undefined;
+    return (await this.store.readHead(toStreamName(ACCOUNT, accountId))) !== undefined;
   }
 
   /**
@@ -114,7 +114,7 @@ export class ReadModelReader {
    */
   async showAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
     const stream = toStreamName(ACCOUNT, accountId);
-    const head = await this.store.head(stream);
+    const head = await this.store.readHead(stream);
     return head === undefined || this.follow([[stream, head.position]], reply, ...projections);
   }
 
@@ -123,7 +123,7 @@ export class ReadModelReader {
     const refusals = toStreamName(REFUSALS, toRefusedRequestsStreamId(accountId, this.clock.now()));
     const heads = await Promise.all(
       [toStreamName(ACCOUNT, accountId), refusals].map(async (stream) => {
-        const head = await this.store.head(stream);
+        const head = await this.store.readHead(stream);
         return head ? [[stream, head.position] as const] : [];
       }),
     );

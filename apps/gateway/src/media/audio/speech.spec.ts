@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
-import { formatUsd, picoUsd } from '#kernel';
+import { formatUsd, toPicoUsd } from '#kernel';
 import { chargesIn, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
@@ -183,7 +183,7 @@ describe('the money for speech', () => {
     const before = await factCount();
     expect((await speak('a', { model })).status).toBe(200);
     expect(chargesIn(await since(before))).toMatchObject([{ cost, price }]);
-    expect((await world.bill.total()).total_usd).toBe(formatUsd(picoUsd(BigInt(cost))));
+    expect((await world.bill.total()).total_usd).toBe(formatUsd(toPicoUsd(BigInt(cost))));
   });
 
   test.each<[string, number, readonly string[]]>([

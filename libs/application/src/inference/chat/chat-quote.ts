@@ -128,7 +128,7 @@ export function explainInsufficientBalance(error: unknown, quote: ChatQuote): un
     held === undefined
       ? ''
       : `; ${held} USD is held by running requests, and what they do not use is back when they end`;
-  return error.restated(`${error.message}: ${there}${running}`, { affordable_tokens: String(Math.max(tokens, 0)) });
+  return error.withMessage(`${error.message}: ${there}${running}`, { affordable_tokens: String(Math.max(tokens, 0)) });
 }
 
 /** The fewest output tokens that an answer must be able to have, from any of these endpoints. */

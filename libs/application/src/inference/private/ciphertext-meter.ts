@@ -1,7 +1,7 @@
 /** What an encrypted chat may use while it passes, and more money before that is more than is held. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { getQuantity } from '#domain';
-import { money, type PicoUsd, picoUsd } from '#kernel';
+import { money, type PicoUsd, toPicoUsd } from '#kernel';
 import type { Purchase } from '../../billing/purchase.ts';
 import { toUpstreamError, UpstreamError } from '../../errors.ts';
 import type { EncryptedChunk } from '../../providers/private-calls.ts';
@@ -57,7 +57,7 @@ export class CiphertextMeter {
     const [input, output] = [getQuantity('input', usage), getQuantity('output', usage)];
     const price = calculateMaxCallPrice(input, output, endpoint.tariff);
     const { amount } = purchase.hold;
-    if (price > amount) await purchase.grow({ atLeast: picoUsd(amount + 1n), to: price }).catch(() => {});
+    if (price > amount) await purchase.grow({ atLeast: toPicoUsd(amount + 1n), to: price }).catch(() => {});
     const most = Math.max(countAffordableOutputTokens(purchase.hold.amount, input, endpoint.tariff), 0);
     return output <= most ? { usage, estimated } : { usage: { input, output: most }, estimated: true };
   }

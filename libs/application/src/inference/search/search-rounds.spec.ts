@@ -64,7 +64,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const plan: ToolSearchPlan = { kind: 'tool', ...terms, maxUses: 3, first: false };
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
         const { atLeast, atMost } = quoteSearch(plan, { body: asked, model, endpoints });
-        const amount = money.picoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
+        const amount = money.toPicoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
         const hold = { holdId: 'h', payer: 'account-a', amount, beside: ZERO_USD, reach: amount, expiresAt: 0 };
         const { signal } = new AbortController();
         const sale = { id: 'h', query, model, endpoints, priceList, atLeast, atMost };

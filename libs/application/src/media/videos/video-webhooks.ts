@@ -83,7 +83,7 @@ export class VideoWebhookReceiver {
     if (!told) return 'unsigned';
     if (video.phase === 'submitting' || video.phase === 'unknown') {
       const answer: SubmissionResult = { taken: true, ...told, hooked: true };
-      const data = { submission, outcome: { known: true, answer } as const, at: clock.now() };
+      const data = { submission, outcome: { isKnown: true, result: answer } as const, at: clock.now() };
       await videos.run(jobId, { type: 'EndSubmission', data }, createRootCause(`vendor:${upstream}`, requestId));
     }
     await hints.wake(jobId);

@@ -13,7 +13,7 @@ export function appending(subject: () => OpenedStore): void {
     const second = await append(store, stream, 2, facts(2));
     expect([first.revision, second.revision]).toEqual([2, 4]);
     expect(second.position).toBeGreaterThan(first.position);
-    expect(await store.head(stream)).toEqual(second);
+    expect(await store.readHead(stream)).toEqual(second);
   });
 
   test.each([
@@ -124,7 +124,7 @@ export function appending(subject: () => OpenedStore): void {
     ]);
     expect(refused).toMatchObject({ status: 'rejected', reason: { name: 'TypeError' } });
     expect(accepted).toMatchObject({ status: 'fulfilled', value: { revision: 0 } });
-    expect(await store.head(stream)).toBeUndefined();
+    expect(await store.readHead(stream)).toBeUndefined();
   });
 
   describe('an append that is larger than the store takes is refused as such, and stores nothing', () => {
@@ -142,7 +142,7 @@ export function appending(subject: () => OpenedStore): void {
       ]);
       expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(AppendTooLargeError) });
       expect(accepted).toMatchObject({ status: 'fulfilled', value: { revision: 0 } });
-      expect(await store.head(stream)).toBeUndefined();
+      expect(await store.readHead(stream)).toBeUndefined();
     });
   });
 
@@ -162,6 +162,6 @@ export function appending(subject: () => OpenedStore): void {
     const { store } = subject();
     const stream = `unlisted-${newStream(subject())}`;
     await expect(store.append(stream, NO_STREAM, facts(1))).rejects.toThrow(RangeError);
-    expect(await store.head(stream)).toBeUndefined();
+    expect(await store.readHead(stream)).toBeUndefined();
   });
 }

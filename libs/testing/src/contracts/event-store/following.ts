@@ -116,7 +116,7 @@ export function following(subject: () => OpenedStore): void {
     const { store } = subject();
     const start = await here(subject());
     await append(store, newStream(subject()), NO_STREAM, [fact()]);
-    for await (const batch of store.follow(start, AbortSignal.abort()))
+    for await (const batch of store.subscribe(start, AbortSignal.abort()))
       throw new Error(`gave ${batch.events.length} facts`);
   });
 }
@@ -148,7 +148,7 @@ class RestlessFollower {
   private async run(store: EventStore): Promise<void> {
     while (!this.controller.signal.aborted && !this.isDone()) {
       const leaveAt = this.events.length + RESTLESS_AFTER;
-      for await (const batch of store.follow(this.position, this.controller.signal)) {
+      for await (const batch of store.subscribe(this.position, this.controller.signal)) {
         this.events.push(...batch.events);
         this.position = batch.position;
         if (this.events.length >= leaveAt || this.isDone()) break;
@@ -178,7 +178,7 @@ async function keepAppending(store: EventStore, opened: OpenedStore, shared: str
 async function appendAtTheEnd(store: EventStore, stream: string) {
   const event = fact();
   for (;;) {
-    const revision = (await store.head(stream))?.revision ?? NO_STREAM;
+    const revision = (await store.readHead(stream))?.revision ?? NO_STREAM;
     const head = await store.append(stream, revision, [event]);
     if (head !== 'stale') return { id: event.id, position: head.position };
   }

@@ -53,7 +53,7 @@ export function reading(subject: () => OpenedStore): void {
   test('a stream that does not exist has no events and no head', async () => {
     const { store } = subject();
     const stream = newStream(subject());
-    expect([await readAll(store, stream), await readAll(store, stream, 5), await store.head(stream)]).toEqual([
+    expect([await readAll(store, stream), await readAll(store, stream, 5), await store.readHead(stream)]).toEqual([
       [],
       [],
       undefined,
@@ -64,7 +64,7 @@ export function reading(subject: () => OpenedStore): void {
     const { store } = subject();
     for (let i = 0; i < 3; i++) {
       const { position } = await append(store, newStream(subject()), NO_STREAM, facts(2));
-      expect(await store.end()).toBe(position);
+      expect(await store.readLastPosition()).toBe(position);
     }
   });
 
@@ -127,7 +127,7 @@ export function reading(subject: () => OpenedStore): void {
     for (const [i, { position }] of all.entries())
       expect(ids(await historyOf(store, position))).toEqual(ids(all.slice(i + 1)));
     let seen = start;
-    for await (const { events, position } of store.history(start)) {
+    for await (const { events, position } of store.readAll(start)) {
       expect(position).toBeGreaterThanOrEqual(events.at(-1)?.position ?? seen);
       seen = position;
     }

@@ -55,7 +55,7 @@ export async function readAll(store: EventStore, stream: string, after = NO_STRE
 
 export async function historyOf(store: EventStore, after: bigint): Promise<StoredEvent[]> {
   const events: StoredEvent[] = [];
-  for await (const batch of store.history(after)) events.push(...batch.events);
+  for await (const batch of store.readAll(after)) events.push(...batch.events);
   return events;
 }
 
@@ -115,7 +115,7 @@ export class Follower {
   }
 
   private async run(store: EventStore, after: bigint): Promise<void> {
-    for await (const batch of store.follow(after, this.controller.signal)) {
+    for await (const batch of store.subscribe(after, this.controller.signal)) {
       this.events.push(...batch.events);
       this.position = batch.position;
       const met = this.waiting.filter(({ isMet }) => isMet());
