@@ -25,7 +25,7 @@ export const charge = someCharge({ input: 100, output: 30, request: 1 });
 
 function someCharge(usage: Usage): Charge {
   const catalogue = readCatalogue();
-  const { tariff } = (catalogue.find(query.model) as TokenPricedModel).endpoints[0] as Endpoint;
+  const { tariff } = (catalogue.findModel(query.model) as TokenPricedModel).endpoints[0] as Endpoint;
   const { provider, creditor } = tariff;
   const vendorId = 'chatcmpl-0123456789abcdef0123456789abcdef';
   return toCharge([toChargeItem(tariff, { usage, estimated: false, vendorId })], {

@@ -3,14 +3,14 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { readCatalogue, shippedCatalogue } from '#catalogue';
+import { getShippedCatalogueDir, readCatalogue } from '#catalogue';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/catalogue/src/main.js');
 
 let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-check-'));
-  await cp(shippedCatalogue(), directory, { recursive: true });
+  await cp(getShippedCatalogueDir(), directory, { recursive: true });
 });
 afterAll(() => rm(directory, { recursive: true }));
 
@@ -43,7 +43,7 @@ test('a mistake is reported with its file, its line and its field, as by the gat
 
 test('an example that its own lookup refuses is reported', async () => {
   const own = await mkdtemp(path.join(tmpdir(), 'countinghouse-example-'));
-  await cp(shippedCatalogue(), own, { recursive: true });
+  await cp(getShippedCatalogueDir(), own, { recursive: true });
   const file = path.join(own, 'data-endpoints.json');
   await writeFile(file, (await readFile(file, 'utf8')).replace('"numResults": 5', '"numResults": 11'));
   const { code, err } = await run('check', own);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { parseDataLookup } from '#application';
-import { type DataEndpoint, modelsFromOpenRouter, parseModels, readCatalogue } from '#catalogue';
+import { type DataEndpoint, importOpenRouterModels, parseModels, readCatalogue } from '#catalogue';
 import { StartError } from '#foundation';
 
 const USAGE =
@@ -18,7 +18,7 @@ function main(): void {
     const counts = `${models.length} models, ${dataEndpoints.length} lookups`;
     process.stdout.write(`${counts}, price list ${priceList.version}\n`);
   } else if (command === 'import' && values.from === 'openrouter' && file) {
-    const { models, skipped } = modelsFromOpenRouter(JSON.parse(readFileSync(file, 'utf8')), values.margin);
+    const { models, skipped } = importOpenRouterModels(JSON.parse(readFileSync(file, 'utf8')), values.margin);
     process.stdout.write(`${JSON.stringify(parseModels(models), null, 2)}\n`);
     process.stderr.write(`${models.length} models\n${skipped.map((each) => `left out: ${each}\n`).join('')}`);
   } else throw new StartError(USAGE);

@@ -127,7 +127,7 @@ test('a payment whose mark was lost is not credited again under its new name', a
     const unmarked = past.filter(({ type }) => type !== 'TopupCredited');
     const topup = fold(topupDecider, topupDecider.getInitialState(), unmarked);
     const { steps } = topupWorkflow.plan(topup, new Date().toISOString());
-    return steps.flatMap((step) => (step.step === 'send' && step.command.to === 'account' ? [step.command] : []));
+    return steps.flatMap((step) => (step.step === 'send' && step.command.target === 'account' ? [step.command] : []));
   });
   expect(credits.length).toBe(stored.filter(({ type }) => type === 'CreditAdded').length);
   for (const { id, command } of credits) {

@@ -2,9 +2,9 @@ import {
   type Coin,
   type CoinPosting,
   type CoinTerms,
-  coinPostings,
   type DomainEvent,
   formatCoins,
+  toCoinPostings,
   toPaymentKey,
   toPostings,
 } from '#domain';
@@ -53,7 +53,7 @@ class CoinBooks {
 
   book(fact: DomainEvent): void {
     if (fact.type === 'PaymentReceived') this.coins.set(toPaymentKey(fact.data.payment), fact.data.coin);
-    const lines = coinPostings(fact, (payment) => this.coins.get(toPaymentKey(payment)));
+    const lines = toCoinPostings(fact, (payment) => this.coins.get(toPaymentKey(payment)));
     const [into, from] = lines;
     if (into && from) this.move(into, from);
   }

@@ -24,12 +24,12 @@ function selling(baseUsd: string, upstream = 'here'): Catalogue {
     description: 'A search.',
   } as const;
   const lookup = { ...words, upstream, path: '/search', baseUsd, margin: '1.15', charged, example: {} };
-  return Catalogue.of([], { dataEndpoints: [lookup] });
+  return Catalogue.fromFiles([], { dataEndpoints: [lookup] });
 }
 
 const vendors = { can: () => true, objection: (upstream: string) => (upstream === 'here' ? undefined : 'is away') };
 const costOf = (catalogue: Catalogue | undefined) => {
-  const [price] = catalogue?.dataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];
+  const [price] = catalogue?.findDataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];
   return price?.cost;
 };
 
@@ -80,6 +80,6 @@ describe('what is sold by an earlier list', () => {
     await catalogues.asOf(cheap.priceList.version);
     await catalogues.replace(selling('0.03', 'elsewhere'));
     const earlier = await catalogues.asOf(cheap.priceList.version);
-    expect(earlier?.dataEndpoint('web', 'search')).toBeUndefined();
+    expect(earlier?.findDataEndpoint('web', 'search')).toBeUndefined();
   });
 });

@@ -53,7 +53,7 @@ export class CatalogueService {
     if (known) return known;
     const published = await this.priceLists.read(version);
     if (published === null) return undefined;
-    const priced = current.pricedBy({ version, lines: published.lines });
+    const priced = current.withPriceList({ version, lines: published.lines });
     if (current === this.inForce) this.earlier.set(version, priced);
     return priced;
   }
@@ -74,7 +74,7 @@ export class CatalogueService {
     const { version, lines } = next.priceList;
     const data = { version, lines, at: this.clock.now() };
     await this.priceLists.run(version, { type: 'PublishPriceList', data }, createRootCause('catalogue', version));
-    this.inForce = next.within((upstream) => this.vendors.objection(upstream));
+    this.inForce = next.withAvailableEndpoints((upstream) => this.vendors.objection(upstream));
     this.earlier.clear();
   }
 }

@@ -27,7 +27,7 @@ import {
   type PriceListPublished,
   type PublishPriceList,
   priceListDecider,
-  REFUSALS,
+  REFUSED_REQUESTS,
   type RecordRefusedRequest,
   type RequestRefused,
   refusedRequestsDecider,
@@ -144,6 +144,6 @@ export function createStreams(
       ...shared,
       estimateBytes: estimatePriceListBytes,
     }),
-    refusedRequests: createCommandRunner({ category: REFUSALS, decider: refusedRequestsDecider, ...shared }),
+    refusedRequests: createCommandRunner({ category: REFUSED_REQUESTS, decider: refusedRequestsDecider, ...shared }),
   };
 }

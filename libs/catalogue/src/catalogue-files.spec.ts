@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { readCatalogue, readProviders, shippedCatalogue } from '#catalogue';
+import { getShippedCatalogueDir, readCatalogue, readProviders } from '#catalogue';
 
 let directory: string;
 beforeEach(async () => {
@@ -375,7 +375,7 @@ describe('a mistake is named with its file, its line and its field', () => {
   test('a lookup has lines too, and a catalogue that lists none sells none', async () => {
     expect(await complaint({ 'models.json': CHAT })).toBe('none');
     expect(readCatalogue(directory).dataEndpoints).toEqual([]);
-    const [shipped] = JSON.parse(readFileSync(path.join(shippedCatalogue(), 'data-endpoints.json'), 'utf8'));
+    const [shipped] = JSON.parse(readFileSync(path.join(getShippedCatalogueDir(), 'data-endpoints.json'), 'utf8'));
     const lookups = (more: object) => ({ 'data-endpoints.json': JSON.stringify([{ ...shipped, ...more }], null, 2) });
     expect(await complaint(lookups({ baseUsd: '0.08' }))).toBe('none');
     expect(readCatalogue(directory).dataEndpoints).toHaveLength(1);
@@ -454,7 +454,7 @@ describe('the list of vendors', () => {
     const own = { ...endpoint, provider: 'Other', onDisconnect: 'bills on' };
     const models = JSON.stringify([{ ...model, endpoints: [endpoint, own] }]);
     await complaint({ 'models.json': models, 'providers.json': JSON.stringify([vendor]) });
-    const endpoints = readCatalogue(directory).find('vendor/chat')?.endpoints ?? [];
+    const endpoints = readCatalogue(directory).findModel('vendor/chat')?.endpoints ?? [];
     expect(endpoints.map(({ onDisconnect }) => onDisconnect)).toEqual(['stops', 'bills on']);
   });
 });

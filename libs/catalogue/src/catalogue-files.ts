@@ -6,7 +6,7 @@ import { Catalogue } from './catalogue.ts';
 import { assertDataProvidersExist, type DataEndpointFile, parseDataEndpoints } from './data-endpoint-file.ts';
 import { parseFees, parseModels, parseParameterLists } from './data-files.ts';
 import { findLine, findSyntaxErrorLine } from './json-lines.ts';
-import { paymentsIn } from './payments-file.ts';
+import { parsePaymentTerms } from './payments-file.ts';
 import { linkProviders, type ProviderFile, parseProviders } from './provider-file.ts';
 import { DataFileError, type JsonPath } from './validation-rules.ts';
 import { parseVoices } from './voices-file.ts';
@@ -21,36 +21,36 @@ const PROVIDERS = 'providers.json';
 const PAYMENTS = 'payments.json';
 const VOICES = 'voices.json';
 const DATA_ENDPOINTS = 'data-endpoints.json';
-const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS, VOICES, DATA_ENDPOINTS];
+const NON_MODEL_FILES: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS, VOICES, DATA_ENDPOINTS];
 
 /**
  * Reads the catalogue that ships with the project, or one of the same form.
  * @throws Error that names the file, the line, the model and the field, when one of them is not as it must be
  */
-export function readCatalogue(directory = shippedCatalogue()): Catalogue {
-  const files = catalogueFiles(directory);
+export function readCatalogue(directory = getShippedCatalogueDir()): Catalogue {
+  const files = listCatalogueFiles(directory);
   const providers = readProviders(directory);
-  const lists = read(path.join(directory, PARAMETER_LISTS), parseParameterLists);
-  const fees = read(path.join(directory, FEES), parseFees);
-  const voices = read(ownOrShipped(directory, VOICES), parseVoices);
+  const lists = readDataFile(path.join(directory, PARAMETER_LISTS), parseParameterLists);
+  const fees = readDataFile(path.join(directory, FEES), parseFees);
+  const voices = readDataFile(resolveDataFile(directory, VOICES), parseVoices);
   const models = files
-    .filter((file) => !NO_MODELS.includes(path.basename(file)))
-    .map((file) => read(file, parseModels));
+    .filter((file) => !NON_MODEL_FILES.includes(path.basename(file)))
+    .map((file) => readDataFile(file, parseModels));
   const dataEndpoints = readDataEndpoints(directory, providers);
   try {
     const connectedModels = linkProviders(
       models.flatMap(({ content }) => content),
       providers,
     );
-    return Catalogue.of(connectedModels, {
+    return Catalogue.fromFiles(connectedModels, {
       lists: lists.content,
       fees: fees.content,
       voices: voices.content,
       dataEndpoints,
     });
   } catch (error) {
-    if (error instanceof DataFileError) throw foundAmong(models, error);
-    throw unusable(directory, error);
+    if (error instanceof DataFileError) throw locateError(models, error);
+    throw createUnusableFileError(directory, error);
   }
 }
 
@@ -58,7 +58,7 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
 function readDataEndpoints(directory: string, providers: readonly ProviderFile[]): readonly DataEndpointFile[] {
   const file = path.join(directory, DATA_ENDPOINTS);
   return existsSync(file)
-    ? read(file, (data) => assertDataProvidersExist(parseDataEndpoints(data), providers)).content
+    ? readDataFile(file, (data) => assertDataProvidersExist(parseDataEndpoints(data), providers)).content
     : [];
 }
 
@@ -66,26 +66,26 @@ function readDataEndpoints(directory: string, providers: readonly ProviderFile[]
  * Reads the vendors of a catalogue; those that ship with the project, where its directory has no list of its own.
  * @throws Error as `readCatalogue` does
  */
-export function readProviders(directory = shippedCatalogue()): readonly ProviderFile[] {
-  return read(ownOrShipped(directory, PROVIDERS), parseProviders).content;
+export function readProviders(directory = getShippedCatalogueDir()): readonly ProviderFile[] {
+  return readDataFile(resolveDataFile(directory, PROVIDERS), parseProviders).content;
 }
 
 /**
  * Reads the coins and payment methods of a catalogue; those that ship with the project, where its directory has none.
  * @throws Error as `readCatalogue` does
  */
-export function readPayments(directory = shippedCatalogue()): PaymentTerms {
-  return read(ownOrShipped(directory, PAYMENTS), paymentsIn).content;
+export function readPayments(directory = getShippedCatalogueDir()): PaymentTerms {
+  return readDataFile(resolveDataFile(directory, PAYMENTS), parsePaymentTerms).content;
 }
 
-function ownOrShipped(directory: string, file: string): string {
-  const own = path.join(directory, file);
-  return existsSync(own) ? own : path.join(shippedCatalogue(), file);
+function resolveDataFile(directory: string, file: string): string {
+  const ownFile = path.join(directory, file);
+  return existsSync(ownFile) ? ownFile : path.join(getShippedCatalogueDir(), file);
 }
 
 /** Changes whenever a file was changed, added or removed. */
-export function catalogueStamp(directory: string): string {
-  return catalogueFiles(directory)
+export function readCatalogueStamp(directory: string): string {
+  return listCatalogueFiles(directory)
     .map((file) => {
       const { mtimeMs, size } = statSync(file);
       return `${file} ${mtimeMs} ${size}`;
@@ -93,20 +93,20 @@ export function catalogueStamp(directory: string): string {
     .join('\n');
 }
 
-export function shippedCatalogue(): string {
+export function getShippedCatalogueDir(): string {
   let dir = import.meta.dirname;
   while (!existsSync(path.join(dir, 'package.json'))) dir = path.dirname(dir);
   return path.join(dir, 'libs/catalogue/data');
 }
 
-function catalogueFiles(directory: string): readonly string[] {
+function listCatalogueFiles(directory: string): readonly string[] {
   try {
     return readdirSync(directory)
       .filter((name) => name.endsWith('.json'))
       .sort()
       .map((name) => path.join(directory, name));
   } catch (error) {
-    throw unusable(directory, error);
+    throw createUnusableFileError(directory, error);
   }
 }
 
@@ -116,31 +116,34 @@ interface DataFile<T> {
   readonly content: T;
 }
 
-function read<T>(file: string, check: (data: unknown) => T): DataFile<T> {
+function readDataFile<T>(file: string, parse: (data: unknown) => T): DataFile<T> {
   let text: string | undefined;
   try {
     text = readFileSync(file, 'utf8');
-    return { file, text, content: check(JSON.parse(text)) };
+    return { file, text, content: parse(JSON.parse(text)) };
   } catch (error) {
-    if (text === undefined) throw unusable(file, error);
-    if (error instanceof DataFileError) throw unusable(`${file}:${findLine(text, error.path)}`, error);
-    const why = (error as Error).message.replace(/\s+/g, ' ');
-    throw unusable(`${file}:${findSyntaxErrorLine(text)}`, new Error(`it is no JSON: ${why}`, { cause: error }));
+    if (text === undefined) throw createUnusableFileError(file, error);
+    if (error instanceof DataFileError) throw createUnusableFileError(`${file}:${findLine(text, error.path)}`, error);
+    const reason = (error as Error).message.replace(/\s+/g, ' ');
+    throw createUnusableFileError(
+      `${file}:${findSyntaxErrorLine(text)}`,
+      new Error(`it is no JSON: ${reason}`, { cause: error }),
+    );
   }
 }
 
 /** The path of a mistake that shows only among the models of all files starts with the index of one of them. */
-function foundAmong(files: readonly DataFile<readonly unknown[]>[], mistake: DataFileError): Error {
-  let [index = 0] = mistake.path as readonly number[];
+function locateError(files: readonly DataFile<readonly unknown[]>[], error: DataFileError): Error {
+  let [index = 0] = error.path as readonly number[];
   for (const { file, text, content } of files) {
-    const local: JsonPath = [index, ...mistake.path.slice(1)];
-    if (index < content.length) return unusable(`${file}:${findLine(text, local)}`, mistake);
+    const local: JsonPath = [index, ...error.path.slice(1)];
+    if (index < content.length) return createUnusableFileError(`${file}:${findLine(text, local)}`, error);
     index -= content.length;
   }
-  return mistake;
+  return error;
 }
 
 /** Files are named as editors and terminals know them: `data/models.json:12`. */
-function unusable(where: string, cause: unknown): Error {
-  return new Error(`${where} cannot be used: ${(cause as Error).message}`, { cause });
+function createUnusableFileError(location: string, cause: unknown): Error {
+  return new Error(`${location} cannot be used: ${(cause as Error).message}`, { cause });
 }

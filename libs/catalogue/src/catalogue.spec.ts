@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { isMedia, readCatalogue, type TokenPricedModel } from '#catalogue';
+import { isMediaModel, readCatalogue, type TokenPricedModel } from '#catalogue';
 import { calculateCostAndPrice, calculateMaxPrice, calculatePrice, type PriceListLine } from '#domain';
 import { formatUsd } from '#kernel';
 
@@ -205,7 +205,7 @@ describe('the catalogue that ships', () => {
     const units = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
     const shown = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', 'countinghouse/flat'];
     const prices = shown.flatMap((id) =>
-      (catalogue.find(id)?.endpoints ?? []).map(({ slug, tariff: { creditor, prices } }) => {
+      (catalogue.findModel(id)?.endpoints ?? []).map(({ slug, tariff: { creditor, prices } }) => {
         const usages = [...units.map((unit) => ({ [unit]: 1_000_000 })), { request: 1 }];
         return [id, slug, creditor, ...usages.map((usage) => formatUsd(calculateCostAndPrice(usage, prices).cost))];
       }),
@@ -220,7 +220,7 @@ describe('the catalogue that ships', () => {
   });
 
   test('owes the router for what is had through one', () => {
-    const [endpoint] = catalogue.find('google/gemini-2.5-pro')?.endpoints ?? [];
+    const [endpoint] = catalogue.findModel('google/gemini-2.5-pro')?.endpoints ?? [];
     expect(endpoint?.tariff).toMatchObject({
       of: 'google/gemini-2.5-pro',
       provider: 'google-vertex',
@@ -234,7 +234,7 @@ describe('the catalogue that ships', () => {
     expect(free.length).toBeGreaterThanOrEqual(2);
     for (const { privacy, endpoints } of free)
       expect([privacy, ...endpoints.map(({ upstream }) => upstream)]).toEqual(['anon', 'openrouter']);
-    for (const { tariff } of catalogue.models.flatMap((model) => (isMedia(model) ? [] : model.endpoints))) {
+    for (const { tariff } of catalogue.models.flatMap((model) => (isMediaModel(model) ? [] : model.endpoints))) {
       const usage = { input: 1, output: 1, request: 1 };
       const { cost, price } = calculateCostAndPrice(usage, tariff.prices);
       expect(cost > 0n).toBe(!isNamedFree({ id: tariff.of }));
@@ -245,17 +245,17 @@ describe('the catalogue that ships', () => {
 
   test('has longer contexts behind :extended', () => {
     const extended = catalogue.models.flatMap((model) =>
-      'variants' in model && model.variants?.extended ? [[model, catalogue.find(model.variants.extended)]] : [],
+      'variants' in model && model.variants?.extended ? [[model, catalogue.findModel(model.variants.extended)]] : [],
     ) as [TokenPricedModel, TokenPricedModel][];
     expect(extended.length).toBeGreaterThanOrEqual(1);
     for (const [model, longer] of extended) expect(longer.context).toBeGreaterThan(model.context);
   });
 
   test('knows its models by their ids and aliases, and no other', () => {
-    for (const model of catalogue.models) expect(catalogue.find(model.id)).toBe(model);
-    expect(catalogue.find('gpt-5-mini')?.id).toBe('openai/gpt-5-mini');
+    for (const model of catalogue.models) expect(catalogue.findModel(model.id)).toBe(model);
+    expect(catalogue.findModel('gpt-5-mini')?.id).toBe('openai/gpt-5-mini');
     for (const id of ['', 'gpt-5-mini ', 'OPENAI/GPT-5-MINI', 'constructor'])
-      expect(catalogue.find(id)).toBeUndefined();
+      expect(catalogue.findModel(id)).toBeUndefined();
   });
 
   test('is the same wherever it is read', () => {
@@ -270,15 +270,15 @@ describe('the catalogue at the prices of an earlier list', () => {
     ...line,
     prices: prices.map((each) => ({ ...each, ...(each.price ? { price: `${BigInt(each.price) * 2n}` } : {}) })),
   });
-  const then = catalogue.pricedBy({ version: 'then', lines: lines.map(doubled) });
+  const then = catalogue.withPriceList({ version: 'then', lines: lines.map(doubled) });
   const without = (...names: readonly string[]) =>
-    catalogue.pricedBy({ version: 'then', lines: lines.filter(({ of }) => !names.includes(of)) });
-  const lookup = (from: typeof catalogue) => from.dataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];
-  const picture = (from: typeof catalogue) => from.find('openai/gpt-image-2')?.endpoints[0]?.tariff.prices ?? [];
-  const found = (from: typeof catalogue) => from.service('web_search')?.prices ?? [];
+    catalogue.withPriceList({ version: 'then', lines: lines.filter(({ of }) => !names.includes(of)) });
+  const lookup = (from: typeof catalogue) => from.findDataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];
+  const picture = (from: typeof catalogue) => from.findModel('openai/gpt-image-2')?.endpoints[0]?.tariff.prices ?? [];
+  const found = (from: typeof catalogue) => from.findService('web_search')?.prices ?? [];
 
   test('is the same where that list is', () => {
-    const again = catalogue.pricedBy({ version, lines });
+    const again = catalogue.withPriceList({ version, lines });
     expect(again.models).toEqual(catalogue.models);
     expect(again.dataEndpoints).toEqual(catalogue.dataEndpoints);
     expect(again.priceList.version).toBe(version);
@@ -300,17 +300,17 @@ describe('the catalogue at the prices of an earlier list', () => {
 
   test('has nothing that was not sold then', () => {
     const less = without('web/search', 'openai/gpt-image-2', 'web_search');
-    expect(less.dataEndpoint('web', 'search')).toBeUndefined();
-    expect(less.dataEndpoint('web', 'answer')).toBeDefined();
-    expect(less.find('openai/gpt-image-2')?.endpoints).toEqual([]);
-    expect(less.find('openai/gpt-image-2')?.left).toEqual({ openai: 'was not sold at that time' });
-    expect(less.service('web_search')).toBeUndefined();
+    expect(less.findDataEndpoint('web', 'search')).toBeUndefined();
+    expect(less.findDataEndpoint('web', 'answer')).toBeDefined();
+    expect(less.findModel('openai/gpt-image-2')?.endpoints).toEqual([]);
+    expect(less.findModel('openai/gpt-image-2')?.excludedEndpoints).toEqual({ openai: 'was not sold at that time' });
+    expect(less.findService('web_search')).toBeUndefined();
   });
 
   test('is as small as the one that it is made of, whose vendors are not all here', () => {
-    const here = catalogue.within((upstream) => (upstream === 'exa' ? 'is away' : undefined));
-    const both = here.pricedBy({ version: 'then', lines });
-    expect(both.dataEndpoint('web', 'search')).toBeUndefined();
+    const here = catalogue.withAvailableEndpoints((upstream) => (upstream === 'exa' ? 'is away' : undefined));
+    const both = here.withPriceList({ version: 'then', lines });
+    expect(both.findDataEndpoint('web', 'search')).toBeUndefined();
     expect(both.dataEndpoints.length).toBe(here.dataEndpoints.length);
   });
 
@@ -319,14 +319,14 @@ describe('the catalogue at the prices of an earlier list', () => {
       line.of === 'professionals/people-search'
         ? { ...line, prices: [{ unit: 'lookup', per: 1, cost: '1', price: '2' }] }
         : line;
-    const earlier = catalogue.pricedBy({ version: 'then', lines: lines.map(byLookup) });
-    expect(catalogue.dataEndpoint('professionals', 'people-search')?.billed).toBeDefined();
-    expect(earlier.dataEndpoint('professionals', 'people-search')).toBeDefined();
-    expect(earlier.dataEndpoint('professionals', 'people-search')?.billed).toBeUndefined();
+    const earlier = catalogue.withPriceList({ version: 'then', lines: lines.map(byLookup) });
+    expect(catalogue.findDataEndpoint('professionals', 'people-search')?.billed).toBeDefined();
+    expect(earlier.findDataEndpoint('professionals', 'people-search')).toBeDefined();
+    expect(earlier.findDataEndpoint('professionals', 'people-search')?.billed).toBeUndefined();
     const byResult = (line: PriceListLine): PriceListLine =>
       line.of === 'web/search' ? { ...line, prices: [...line.prices, { unit: 'result', per: 1, cost: '1' }] } : line;
     expect(
-      catalogue.pricedBy({ version: 'then', lines: lines.map(byResult) }).dataEndpoint('web', 'search'),
+      catalogue.withPriceList({ version: 'then', lines: lines.map(byResult) }).findDataEndpoint('web', 'search'),
     ).toBeUndefined();
   });
 });

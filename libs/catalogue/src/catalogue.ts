@@ -1,8 +1,8 @@
 /** The models that are sold, where they can be had and for how much. */
 import { createHash } from 'node:crypto';
-import { type PriceListLine, priceFromJson, priceToJson, type Tariff } from '#domain';
+import { type PriceListLine, parsePriceJson, type Tariff, toPriceJson } from '#domain';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
-import { type AnyModelFile, assertConsistent, type FeeFile, isMedia } from './data-files.ts';
+import { type AnyModelFile, assertConsistentCatalogue, type FeeFile, isMediaModel } from './data-files.ts';
 import type { MediaEndpointFile, MediaModelFile } from './media-file.ts';
 import {
   type ChatProtocol,
@@ -12,7 +12,7 @@ import {
   type Quantization,
   toSlug,
 } from './model-file.ts';
-import { dataTariff, mediaTariff, modelTariff, serviceTariff } from './tariffs.ts';
+import { toDataTariff, toMediaTariff, toModelTariff, toServiceTariff } from './tariffs.ts';
 import type { Voice, VoiceFile } from './voices-file.ts';
 
 /** Where a model can be had. */
@@ -32,21 +32,21 @@ export interface Endpoint
   readonly quantization: Quantization;
 }
 
-interface Described {
+interface BaseModel {
   /** Why endpoints that it has elsewhere are not among those that it has here, by their slugs. */
-  readonly left?: Readonly<Record<string, string>>;
+  readonly excludedEndpoints?: Readonly<Record<string, string>>;
   /** Unix seconds. */
   readonly created: number;
   readonly outputs: readonly string[];
 }
 
 /** A model that is paid by tokens. */
-export interface TokenPricedModel extends Described, Omit<ModelFile, 'endpoints' | 'released' | 'outputs'> {
+export interface TokenPricedModel extends BaseModel, Omit<ModelFile, 'endpoints' | 'released' | 'outputs'> {
   readonly endpoints: readonly Endpoint[];
 }
 
 /** A model that is paid by images, seconds, minutes or characters. */
-export interface MediaModel extends Described, Omit<MediaModelFile, 'endpoints' | 'released' | 'outputs'> {
+export interface MediaModel extends BaseModel, Omit<MediaModelFile, 'endpoints' | 'released' | 'outputs'> {
   /** What it may speak with; the first is what it does by default. */
   readonly voices: readonly Voice[];
   readonly endpoints: readonly Endpoint[];
@@ -76,43 +76,47 @@ export interface CatalogueFiles {
   readonly dataEndpoints?: readonly DataEndpointFile[];
 }
 
-interface Parts {
+interface CatalogueContents {
   readonly models: readonly AnyModel[];
   readonly dataEndpoints: readonly DataEndpoint[];
   readonly services: readonly Tariff[];
   /** Services that keep nothing of what they are asked. */
-  readonly forgetful: ReadonlySet<string>;
+  readonly zeroRetentionServices: ReadonlySet<string>;
   readonly priceList: PriceList;
 }
 
 export class Catalogue {
-  private readonly byName: ReadonlyMap<string, AnyModel>;
-  private readonly byAction: ReadonlyMap<string, DataEndpoint>;
+  private readonly modelsByName: ReadonlyMap<string, AnyModel>;
+  private readonly dataEndpointsByAction: ReadonlyMap<string, DataEndpoint>;
 
-  private constructor(private readonly parts: Parts) {
+  private constructor(private readonly parts: CatalogueContents) {
     const { models, dataEndpoints } = parts;
-    this.byName = new Map(models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])));
-    this.byAction = new Map(dataEndpoints.map((each) => [each.endpoint.model, each]));
+    this.modelsByName = new Map(
+      models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])),
+    );
+    this.dataEndpointsByAction = new Map(
+      dataEndpoints.map((dataEndpoint) => [dataEndpoint.endpoint.model, dataEndpoint]),
+    );
   }
 
   /** @throws DataFileError that names the invalid model */
-  static of(
+  static fromFiles(
     files: readonly AnyModelFile[],
-    { lists = {}, fees = [], voices = [], dataEndpoints: lookups = [] }: CatalogueFiles = {},
+    { lists = {}, fees = [], voices = [], dataEndpoints: dataEndpointFiles = [] }: CatalogueFiles = {},
   ): Catalogue {
-    assertConsistent(files, lists, fees);
-    const models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists, voices) : modelOf(file, lists)));
-    const services = fees.map(serviceTariff);
-    const dataEndpoints = lookups.map(dataEndpointOf);
-    const forgetful = new Set(fees.flatMap(({ name, zdr }) => (zdr ? [name] : [])));
+    assertConsistentCatalogue(files, lists, fees);
+    const models = files.map((file) => (isMediaModel(file) ? toMediaModel(file, lists, voices) : toModel(file, lists)));
+    const services = fees.map(toServiceTariff);
+    const dataEndpoints = dataEndpointFiles.map(toDataEndpoint);
+    const zeroRetentionServices = new Set(fees.flatMap(({ name, zdr }) => (zdr ? [name] : [])));
     const offers: readonly Endpoint[] = models.flatMap(({ endpoints }) => endpoints);
-    const sold = [...offers, ...dataEndpoints.map(({ endpoint }) => endpoint)].map(({ tariff }) => tariff);
+    const offerTariffs = [...offers, ...dataEndpoints.map(({ endpoint }) => endpoint)].map(({ tariff }) => tariff);
     return new Catalogue({
       models,
       dataEndpoints,
       services,
-      forgetful,
-      priceList: priceListOf([...sold, ...services]),
+      zeroRetentionServices,
+      priceList: toPriceList([...offerTariffs, ...services]),
     });
   }
 
@@ -132,101 +136,103 @@ export class Catalogue {
   /**
    * The same models at the same prices, without the endpoints that cannot be had here. The price list stays whole:
    * gateways with different credentials publish the same version.
-   * @param objection why a vendor cannot be asked; undefined when it can
+   * @param findUnavailableReason why a vendor cannot be asked; undefined when it can
    */
-  within(objection: (upstream: string) => string | undefined): Catalogue {
-    return this.keeping((endpoint) => objection(endpoint.upstream) ?? endpoint);
+  withAvailableEndpoints(findUnavailableReason: (upstream: string) => string | undefined): Catalogue {
+    return this.mapEndpoints((endpoint) => findUnavailableReason(endpoint.upstream) ?? endpoint);
   }
 
   /**
    * The same models and lookups at the prices of a list that was published before. What is not in that list is not there.
    */
-  pricedBy(priceList: PriceList): Catalogue {
-    const listed = new Map(priceList.lines.map((line) => [nameOf(line), line.prices.map(priceFromJson)]));
-    const then = (tariff: Tariff): Tariff | undefined => {
-      const prices = listed.get(nameOf(tariff));
+  withPriceList(priceList: PriceList): Catalogue {
+    const publishedPrices = new Map(priceList.lines.map((line) => [toLineKey(line), line.prices.map(parsePriceJson)]));
+    const reprice = (tariff: Tariff): Tariff | undefined => {
+      const prices = publishedPrices.get(toLineKey(tariff));
       return prices && { ...tariff, prices };
     };
-    const { parts } = this.keeping((endpoint) => {
-      const tariff = then(endpoint.tariff);
+    const { parts } = this.mapEndpoints((endpoint) => {
+      const tariff = reprice(endpoint.tariff);
       return tariff ? { ...endpoint, tariff } : 'was not sold at that time';
     });
-    const dataEndpoints = parts.dataEndpoints.flatMap(asInvoicedThen);
-    const services = parts.services.flatMap((each) => then(each) ?? []);
+    const dataEndpoints = parts.dataEndpoints.flatMap(adaptBilling);
+    const services = parts.services.flatMap((service) => reprice(service) ?? []);
     return new Catalogue({ ...parts, dataEndpoints, services, priceList });
   }
 
   /** Finds a lookup by what its path names. */
-  dataEndpoint(provider: string, action: string): DataEndpoint | undefined {
-    return this.byAction.get(`${provider}/${action}`);
+  findDataEndpoint(provider: string, action: string): DataEndpoint | undefined {
+    return this.dataEndpointsByAction.get(`${provider}/${action}`);
   }
 
   /** Finds a model by its id or an alias. */
-  find(name: string): AnyModel | undefined {
-    return this.byName.get(name);
+  findModel(name: string): AnyModel | undefined {
+    return this.modelsByName.get(name);
   }
 
   /** Whether a service beside the models keeps nothing of what it is asked. */
-  keepsNothing(service: string): boolean {
-    return this.parts.forgetful.has(service);
+  hasZeroDataRetention(service: string): boolean {
+    return this.parts.zeroRetentionServices.has(service);
   }
 
   /** What a service beside the models is sold by; undefined when it is not sold. */
-  service(name: string): Tariff | undefined {
+  findService(name: string): Tariff | undefined {
     return this.parts.services.find(({ of }) => of === name);
   }
 
-  private keeping(keep: Keep): Catalogue {
-    const models = this.models.map((model) => keeping(model, keep));
-    const dataEndpoints = this.dataEndpoints.flatMap((each) => {
-      const endpoint = keep(each.endpoint);
-      return typeof endpoint === 'string' ? [] : [{ ...each, endpoint }];
+  private mapEndpoints(mapEndpoint: EndpointMapper): Catalogue {
+    const models = this.models.map((model) => mapModelEndpoints(model, mapEndpoint));
+    const dataEndpoints = this.dataEndpoints.flatMap((dataEndpoint) => {
+      const endpoint = mapEndpoint(dataEndpoint.endpoint);
+      return typeof endpoint === 'string' ? [] : [{ ...dataEndpoint, endpoint }];
     });
     return new Catalogue({ ...this.parts, models, dataEndpoints });
   }
 }
 
 /** What becomes of an endpoint, or why it is left out. */
-type Keep = (endpoint: Endpoint) => Endpoint | string;
+type EndpointMapper = (endpoint: Endpoint) => Endpoint | string;
 
-function keeping<M extends AnyModel>(model: M, keep: Keep): M {
-  const left: Record<string, string> = { ...model.left };
-  let same = true;
-  const endpoints = model.endpoints.flatMap((each) => {
-    const kept = keep(each);
-    same &&= kept === each;
-    if (typeof kept !== 'string') return [kept];
-    left[each.slug] = kept;
+function mapModelEndpoints<M extends AnyModel>(model: M, mapEndpoint: EndpointMapper): M {
+  const excludedEndpoints: Record<string, string> = { ...model.excludedEndpoints };
+  let isUnchanged = true;
+  const endpoints = model.endpoints.flatMap((endpoint) => {
+    const mapped = mapEndpoint(endpoint);
+    isUnchanged &&= mapped === endpoint;
+    if (typeof mapped !== 'string') return [mapped];
+    excludedEndpoints[endpoint.slug] = mapped;
     return [];
   });
-  return same ? model : { ...model, endpoints, ...(Object.keys(left).length > 0 ? { left } : {}) };
+  return isUnchanged
+    ? model
+    : { ...model, endpoints, ...(Object.keys(excludedEndpoints).length > 0 ? { excludedEndpoints } : {}) };
 }
 
 /** A list that has a cost of results needs somebody to count them; one that has none has nothing to count. */
-function asInvoicedThen(each: DataEndpoint): readonly DataEndpoint[] {
-  const { billed, ...unbilled } = each;
-  if (!each.endpoint.tariff.prices.some(({ unit }) => unit === 'result')) return [unbilled];
-  return billed ? [each] : [];
+function adaptBilling(dataEndpoint: DataEndpoint): readonly DataEndpoint[] {
+  const { billed, ...unbilled } = dataEndpoint;
+  if (!dataEndpoint.endpoint.tariff.prices.some(({ unit }) => unit === 'result')) return [unbilled];
+  return billed ? [dataEndpoint] : [];
 }
 
 /** What the lines of a price list are told apart by. */
-function nameOf({ of, provider, creditor }: Pick<Tariff, 'of' | 'provider' | 'creditor'>): string {
+function toLineKey({ of, provider, creditor }: Pick<Tariff, 'of' | 'provider' | 'creditor'>): string {
   return [of, provider, creditor].join(' ');
 }
 
-function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): TokenPricedModel {
+function toModel({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): TokenPricedModel {
   return {
     ...model,
-    created: secondsOf(released),
+    created: toUnixSeconds(released),
     outputs: model.outputs ?? ['text'],
     endpoints: endpoints.map((endpoint) => {
-      const { usdPerMillionTokens, usdPerRequest, tiers, ...offer } = endpoint;
-      return endpointOf(offer, modelTariff(model.id, endpoint), lists);
+      const { usdPerMillionTokens, usdPerRequest, tiers, ...endpointFields } = endpoint;
+      return toEndpoint(endpointFields, toModelTariff(model.id, endpoint), lists);
     }),
   };
 }
 
-function mediaModelOf(
+function toMediaModel(
   { endpoints, released, ...model }: MediaModelFile,
   lists: ParameterLists,
   voices: readonly VoiceFile[],
@@ -234,42 +240,46 @@ function mediaModelOf(
   return {
     ...model,
     voices: voices.filter(({ models }) => models.includes(model.id)).map(({ models, ...voice }) => voice),
-    created: secondsOf(released),
+    created: toUnixSeconds(released),
     endpoints: endpoints.map((endpoint) => {
-      const { usdPerUnit, usdPerMillionTokens, ...offer } = endpoint;
-      return endpointOf(offer, mediaTariff(model.id, endpoint), lists);
+      const { usdPerUnit, usdPerMillionTokens, ...endpointFields } = endpoint;
+      return toEndpoint(endpointFields, toMediaTariff(model.id, endpoint), lists);
     }),
   };
 }
 
-function dataEndpointOf(file: DataEndpointFile): DataEndpoint {
+function toDataEndpoint(file: DataEndpointFile): DataEndpoint {
   const { baseUsd, margin, guessed, billed, ...described } = file;
-  const tariff = dataTariff(file);
+  const tariff = toDataTariff(file);
   const { provider, upstream } = file;
-  const endpoint = endpointOf({ provider, upstream, margin, model: tariff.of, parameters: [] }, tariff, {});
+  const endpoint = toEndpoint({ provider, upstream, margin, model: tariff.of, parameters: [] }, tariff, {});
   return { ...described, ...(billed ? { billed: { count: billed.count, cap: billed.cap } } : {}), endpoint };
 }
 
-function secondsOf(day: string): number {
+function toUnixSeconds(day: string): number {
   return Date.parse(`${day}T00:00:00Z`) / 1000;
 }
 
-function endpointOf({ parameters, margin, ...offer }: OfferFile, tariff: Tariff, lists: ParameterLists): Endpoint {
+function toEndpoint(
+  { parameters, margin, ...endpointFields }: OfferFile,
+  tariff: Tariff,
+  lists: ParameterLists,
+): Endpoint {
   return {
     zdr: false,
     collectsData: false,
     quantization: 'unknown',
     speaks: ['chat'],
-    ...offer,
-    slug: toSlug(offer.provider),
+    ...endpointFields,
+    slug: toSlug(endpointFields.provider),
     tariff,
     parameters: typeof parameters === 'string' ? (lists[parameters] ?? []) : parameters,
   };
 }
 
 /** The same prices have the same version, wherever and whenever they are read. */
-function priceListOf(tariffs: readonly Tariff[]): PriceList {
-  const lines = tariffs.map((tariff): PriceListLine => ({ ...tariff, prices: tariff.prices.map(priceToJson) }));
+function toPriceList(tariffs: readonly Tariff[]): PriceList {
+  const lines = tariffs.map((tariff): PriceListLine => ({ ...tariff, prices: tariff.prices.map(toPriceJson) }));
   const version = createHash('sha256').update(JSON.stringify(lines)).digest('hex').slice(0, 16);
   return { version, lines };
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { Catalogue, type DataEndpoint, readCatalogue, shippedCatalogue, toDataPath } from '#catalogue';
+import { Catalogue, type DataEndpoint, getShippedCatalogueDir, readCatalogue, toDataPath } from '#catalogue';
 import { calculateCost, calculateMaxPrice } from '#domain';
 import { formatUsd } from '#kernel';
 import { assertDataProvidersExist, type DataEndpointFile, parseDataEndpoints } from './data-endpoint-file.ts';
@@ -74,7 +74,7 @@ const MULTIPLIES =
 
 const catalogue = readCatalogue();
 const { dataEndpoints } = catalogue;
-const find = (provider: string, action: string) => catalogue.dataEndpoint(provider, action) as DataEndpoint;
+const find = (provider: string, action: string) => catalogue.findDataEndpoint(provider, action) as DataEndpoint;
 const sizeOf = (value: unknown) => (Array.isArray(value) ? value.length : Number(value));
 const named = (each: DataEndpoint) => `${each.provider}/${each.action}`;
 /** The most that a lookup can cost and be sold for. */
@@ -185,7 +185,7 @@ describe('the lookups that ship', () => {
   });
 
   test('are marked where the specification has no price', () => {
-    const shipped = JSON.parse(readFileSync(path.join(shippedCatalogue(), 'data-endpoints.json'), 'utf8'));
+    const shipped = JSON.parse(readFileSync(path.join(getShippedCatalogueDir(), 'data-endpoints.json'), 'utf8'));
     const guessed = parseDataEndpoints(shipped).filter((each) => each.guessed);
     const unpriced = listed.filter(([, , , base]) => base === undefined);
     expect(guessed.map((each) => `${each.provider} ${each.action}`).sort()).toEqual(
@@ -266,7 +266,7 @@ describe('a file of lookups', () => {
 
   test('has prices by the lookup, and costs by the result where that is what is billed', () => {
     const sold = (more: object) =>
-      Catalogue.of([], { dataEndpoints: parseDataEndpoints([{ ...good, ...capped, ...more }]) }).priceList.lines;
+      Catalogue.fromFiles([], { dataEndpoints: parseDataEndpoints([{ ...good, ...capped, ...more }]) }).priceList.lines;
     const name = { of: 'web/search', provider: 'web', creditor: 'v' };
     const lookup = { unit: 'lookup', per: 1, price: '11500000000' };
     expect(sold({})).toEqual([{ ...name, prices: [{ ...lookup, cost: '10000000000' }] }]);

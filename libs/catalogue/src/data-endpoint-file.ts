@@ -4,6 +4,7 @@ import { money } from '#kernel';
 import type { ProviderFile } from './provider-file.ts';
 import {
   amount,
+  anyObject,
   count,
   createDataFileError,
   DataFileError,
@@ -12,12 +13,11 @@ import {
   factor,
   findDuplicate,
   flag,
-  isObject,
   isText,
   mapRule,
-  matches,
-  object,
-  optional,
+  objectRule,
+  optionalRule,
+  patternRule,
   text,
   toFieldLocation,
   type ValidationRule,
@@ -46,11 +46,11 @@ export const DATA_PROVIDERS = [
 export type DataProvider = (typeof DATA_PROVIDERS)[number];
 
 /** The social network, whose lookups have a prefix of their own and are read only. */
-export const SOCIAL: DataProvider = 'x';
+export const SOCIAL_PROVIDER: DataProvider = 'x';
 
 /** Where clients find a lookup, below `/v1`. */
 export function toDataPath({ provider, action }: Pick<DataEndpointFile, 'provider' | 'action'>): string {
-  return provider === SOCIAL ? `/data/${provider}/${action}` : `/data/api/${provider}/${action}`;
+  return provider === SOCIAL_PROVIDER ? `/data/${provider}/${action}` : `/data/api/${provider}/${action}`;
 }
 
 export type DataMethod = 'GET' | 'POST';
@@ -106,98 +106,102 @@ export interface DataEndpointFile {
   readonly example: Readonly<Record<string, unknown>>;
 }
 
-const STEP = '(?!\\.+(?:/|$))(?:[\\w.:-]|\\{\\w+\\})+';
-const dotted = matches('names with dots between them', /^\w+(\.\w+)*$/);
+const PATH_SEGMENT = '(?!\\.+(?:/|$))(?:[\\w.:-]|\\{\\w+\\})+';
+const dottedPath = patternRule('names with dots between them', /^\w+(\.\w+)*$/);
 const schemas = new Ajv2020({ strict: false, validateFormats: false, logger: false });
 const methods = enumRule(['GET', 'POST'] satisfies readonly DataMethod[]);
-const headerValue = matches('printable ASCII', /^[ -~]+$/);
+const headerValue = patternRule('printable ASCII', /^[ -~]+$/);
 
-const schema: ValidationRule = (value, place) => {
-  isObject(value, place);
+const schema: ValidationRule = (value, location) => {
+  anyObject(value, location);
   if (schemas.validateSchema(value as object)) return;
   const [{ instancePath = '', message = '' } = {}] = schemas.errors ?? [];
-  throw createDataFileError(withParent(place, ...instancePath.split('/').slice(1)), `is no JSON schema: it ${message}`);
+  throw createDataFileError(
+    withParent(location, ...instancePath.split('/').slice(1)),
+    `is no JSON schema: it ${message}`,
+  );
 };
 
-const endpoint = object({
+const endpoint = objectRule({
   provider: enumRule(DATA_PROVIDERS),
-  action: matches('lower case words with slashes between them', /^[a-z0-9_-]+(\/[a-z0-9_-]+)*$/),
+  action: patternRule('lower case words with slashes between them', /^[a-z0-9_-]+(\/[a-z0-9_-]+)*$/),
   method: methods,
   name: text,
   description: text,
   upstream: text,
-  path: matches('a path of plain names and {fields}', new RegExp(`^(?:/${STEP})+/?$`)),
-  upstreamMethod: optional(methods),
-  headers: optional(mapRule(headerValue)),
-  always: optional(isObject),
+  path: patternRule('a path of plain names and {fields}', new RegExp(`^(?:/${PATH_SEGMENT})+/?$`)),
+  upstreamMethod: optionalRule(methods),
+  headers: optionalRule(mapRule(headerValue)),
+  always: optionalRule(anyObject),
   baseUsd: amount,
   margin: factor,
-  guessed: optional(flag),
-  billed: optional(object({ usd: amount, count: dotted, cap: text })),
-  caps: optional(mapRule(object({ max: count, default: optional(count) }))),
-  charged: object({ empty: flag, notFound: flag, failed: flag, tooLong: optional(flag) }),
-  results: optional(dotted),
-  binary: optional(flag),
-  parameters: optional(schema),
-  example: isObject,
+  guessed: optionalRule(flag),
+  billed: optionalRule(objectRule({ usd: amount, count: dottedPath, cap: text })),
+  caps: optionalRule(mapRule(objectRule({ max: count, default: optionalRule(count) }))),
+  charged: objectRule({ empty: flag, notFound: flag, failed: flag, tooLong: optionalRule(flag) }),
+  results: optionalRule(dottedPath),
+  binary: optionalRule(flag),
+  parameters: optionalRule(schema),
+  example: anyObject,
 });
 
 /** Headers that the connection or the credential sets. */
-const NOT_OURS = /^(host|connection|content-.*|transfer-encoding|accept-encoding|authorization|cookie|user-agent)$/;
+const RESERVED_HEADERS =
+  /^(host|connection|content-.*|transfer-encoding|accept-encoding|authorization|cookie|user-agent)$/;
 
 /** @throws DataFileError that names the endpoint and the field */
 export function parseDataEndpoints(data: unknown): readonly DataEndpointFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of data endpoints', []);
-  for (const [i, each] of data.entries()) {
-    const place = toFieldLocation(ownerOf(each, i), i);
-    endpoint(each, place);
-    assertSensible(each, place);
+  for (const [i, entry] of data.entries()) {
+    const location = toFieldLocation(describeEndpoint(entry, i), i);
+    endpoint(entry, location);
+    assertConsistentDataEndpoint(entry, location);
   }
   const twice = findDuplicate(data.map(toDataPath));
   if (twice) throw new DataFileError(`data endpoint "${twice[0]}" is there twice`, [twice[1], 'action']);
   return data;
 }
 
-function ownerOf(each: Partial<DataEndpointFile> | undefined, index: number): string {
-  return isText(each?.provider) && isText(each?.action)
-    ? `data endpoint "${each.provider}/${each.action}"`
+function describeEndpoint(entry: Partial<DataEndpointFile> | undefined, index: number): string {
+  return isText(entry?.provider) && isText(entry?.action)
+    ? `data endpoint "${entry.provider}/${entry.action}"`
     : `data endpoint ${index + 1}`;
 }
 
-function assertSensible(file: DataEndpointFile, place: FieldLocation): void {
+function assertConsistentDataEndpoint(file: DataEndpointFile, location: FieldLocation): void {
   const { provider, method, path, headers = {}, caps = {}, example, charged, results } = file;
-  if (provider === SOCIAL && method !== 'GET')
-    throw createDataFileError(withParent(place, 'method'), `must be GET for ${SOCIAL}`);
+  if (provider === SOCIAL_PROVIDER && method !== 'GET')
+    throw createDataFileError(withParent(location, 'method'), `must be GET for ${SOCIAL_PROVIDER}`);
   for (const name of Object.keys(headers))
-    if (!/^[a-z0-9-]+$/.test(name) || NOT_OURS.test(name))
+    if (!/^[a-z0-9-]+$/.test(name) || RESERVED_HEADERS.test(name))
       throw createDataFileError(
-        withParent(place, 'headers', name),
+        withParent(location, 'headers', name),
         'is no header that may be said here, in lower case',
       );
-  for (const [field, { max, default: usual = max }] of Object.entries(caps))
-    if (usual > max)
-      throw createDataFileError(withParent(place, 'caps', field, 'default'), 'must not be above the cap');
+  for (const [field, { max, default: defaultValue = max }] of Object.entries(caps))
+    if (defaultValue > max)
+      throw createDataFileError(withParent(location, 'caps', field, 'default'), 'must not be above the cap');
   for (const [, field = ''] of path.matchAll(/\{(\w+)\}/g))
     if (!isText(example[field]))
-      throw createDataFileError(withParent(place, 'example'), `must have the text ${field} of its path`);
+      throw createDataFileError(withParent(location, 'example'), `must have the text ${field} of its path`);
   if (!charged.empty && results === undefined)
     throw createDataFileError(
-      withParent(place, 'results'),
+      withParent(location, 'results'),
       'must say where results are, where the vendor does not charge for none',
     );
-  assertCovered(file, place);
+  assertCostCovered(file, location);
 }
 
 /** What is sold by the lookup and invoiced by the result must be worth it however many there are. */
-function assertCovered({ baseUsd, billed, caps = {}, margin }: DataEndpointFile, place: FieldLocation): void {
+function assertCostCovered({ baseUsd, billed, caps = {}, margin }: DataEndpointFile, location: FieldLocation): void {
   if (Number(margin) < 1)
-    throw createDataFileError(withParent(place, 'margin'), 'must not be below 1: it would sell below cost');
+    throw createDataFileError(withParent(location, 'margin'), 'must not be below 1: it would sell below cost');
   if (!billed) return;
   const cap = Object.hasOwn(caps, billed.cap) ? caps[billed.cap] : undefined;
-  if (!cap) throw createDataFileError(withParent(place, 'billed', 'cap'), 'must be a field that has a cap');
+  if (!cap) throw createDataFileError(withParent(location, 'billed', 'cap'), 'must be a field that has a cap');
   if (money.parseUsd(billed.usd) * BigInt(cap.max) > money.parseUsd(baseUsd))
     throw createDataFileError(
-      withParent(place, 'billed', 'usd'),
+      withParent(location, 'billed', 'usd'),
       `must not come to more than the base for ${cap.max} results`,
     );
 }
@@ -210,12 +214,15 @@ export function assertDataProvidersExist(
   endpoints: readonly DataEndpointFile[],
   providers: readonly ProviderFile[],
 ): readonly DataEndpointFile[] {
-  for (const [i, each] of endpoints.entries()) {
-    const place = withParent(toFieldLocation(ownerOf(each, i), i), 'upstream');
-    const vendor = providers.find(({ slug }) => slug === each.upstream);
-    if (!vendor) throw createDataFileError(place, `names the provider "${each.upstream}", which is not there`);
-    if (!vendor.credential)
-      throw createDataFileError(place, `names the provider "${each.upstream}", which does not say how its key is sent`);
+  for (const [i, entry] of endpoints.entries()) {
+    const location = withParent(toFieldLocation(describeEndpoint(entry, i), i), 'upstream');
+    const provider = providers.find(({ slug }) => slug === entry.upstream);
+    if (!provider) throw createDataFileError(location, `names the provider "${entry.upstream}", which is not there`);
+    if (!provider.credential)
+      throw createDataFileError(
+        location,
+        `names the provider "${entry.upstream}", which does not say how its key is sent`,
+      );
   }
   return endpoints;
 }

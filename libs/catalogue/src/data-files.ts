@@ -19,17 +19,17 @@ import {
 import { assertPrivacy } from './private-models.ts';
 import {
   amount,
+  anyObject,
   createDataFileError,
   DataFileError,
   enumRule,
   type FieldLocation,
   findDuplicate,
   flag,
-  isObject,
   isText,
   mapRule,
-  object,
-  optional,
+  objectRule,
+  optionalRule,
   text,
   texts,
   toFieldLocation,
@@ -40,13 +40,13 @@ import {
 export type AnyModelFile = ModelFile | MediaModelFile;
 
 /** Is of a model that is not paid by tokens. */
-export function isMedia<M extends { readonly type: ModelType }>(
+export function isMediaModel<M extends { readonly type: ModelType }>(
   model: M,
 ): model is Extract<M, { readonly type: MediaType }> {
   return model.type !== 'chat' && model.type !== 'embedding';
 }
 
-const SHAPES: Readonly<Record<ModelType, ValidationRule>> = {
+const MODEL_RULES: Readonly<Record<ModelType, ValidationRule>> = {
   chat: chatModel,
   embedding: embeddingModel,
   image: imageModel,
@@ -54,7 +54,7 @@ const SHAPES: Readonly<Record<ModelType, ValidationRule>> = {
   audio: audioModel,
 };
 
-const typed = enumRule(MODEL_TYPES);
+const modelTypeRule = enumRule(MODEL_TYPES);
 
 /**
  * Checks what one data file holds.
@@ -62,26 +62,26 @@ const typed = enumRule(MODEL_TYPES);
  */
 export function parseModels(data: unknown): readonly AnyModelFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of models', []);
-  for (const [i, each] of data.entries()) assertModel(each, toFieldLocation(describeModel(each, i), i));
+  for (const [i, entry] of data.entries()) assertModel(entry, toFieldLocation(describeModel(entry, i), i));
   return data;
 }
 
-function assertModel(data: unknown, place: FieldLocation): asserts data is AnyModelFile {
-  isObject(data, place);
+function assertModel(data: unknown, location: FieldLocation): asserts data is AnyModelFile {
+  anyObject(data, location);
   const model = data as AnyModelFile;
-  text(model.id, withParent(place, 'id'));
-  typed(model.type, withParent(place, 'type'));
-  SHAPES[model.type](data, place);
-  if (isMedia(model)) assertConsistentMediaModel(model, place);
+  text(model.id, withParent(location, 'id'));
+  modelTypeRule(model.type, withParent(location, 'type'));
+  MODEL_RULES[model.type](data, location);
+  if (isMediaModel(model)) assertConsistentMediaModel(model, location);
   else if (model.maxOutput > model.context)
-    throw createDataFileError(withParent(place, 'maxOutput'), 'must not be above its context');
+    throw createDataFileError(withParent(location, 'maxOutput'), 'must not be above its context');
   if (model.privacy === 'zdr' && !model.endpoints.some(({ zdr }) => zdr))
-    throw createDataFileError(withParent(place, 'privacy'), 'is zdr, which none of its endpoints is');
-  assertPrivacy(model, place);
+    throw createDataFileError(withParent(location, 'privacy'), 'is zdr, which none of its endpoints is');
+  assertPrivacy(model, location);
   const twice = findDuplicate(model.endpoints.map(({ provider }) => toSlug(provider)));
   if (twice)
     throw createDataFileError(
-      withParent(place, 'endpoints', twice[1], 'provider'),
+      withParent(location, 'endpoints', twice[1], 'provider'),
       `is ${twice[0]}, which is there already`,
     );
 }
@@ -90,7 +90,7 @@ function assertModel(data: unknown, place: FieldLocation): asserts data is AnyMo
  * Checks across files: each name occurs once, and each reference leads to a name.
  * @throws DataFileError whose path begins with the index of the model
  */
-export function assertConsistent(
+export function assertConsistentCatalogue(
   models: readonly AnyModelFile[],
   parameterLists: Readonly<Record<string, unknown>>,
   fees: readonly FeeFile[],
@@ -103,20 +103,20 @@ export function assertConsistent(
   if (twice) throw new DataFileError(`model "${twice[0]}" is there twice`, names[twice[1]]?.path ?? []);
   const types = new Map(models.map(({ id, type }) => [id, type]));
   for (const [i, model] of models.entries()) {
-    const place = toFieldLocation(describeModel(model, i), i);
-    for (const [suffix, variant] of Object.entries(isMedia(model) ? {} : (model.variants ?? {})))
+    const location = toFieldLocation(describeModel(model, i), i);
+    for (const [suffix, variant] of Object.entries(isMediaModel(model) ? {} : (model.variants ?? {})))
       if (types.get(variant) !== 'chat')
-        throw createDataFileError(withParent(place, 'variants', suffix), `names "${variant}", which is not there`);
+        throw createDataFileError(withParent(location, 'variants', suffix), `names "${variant}", which is not there`);
     for (const [e, { parameters }] of model.endpoints.entries())
       if (typeof parameters === 'string' && !Object.hasOwn(parameterLists, parameters))
         throw createDataFileError(
-          withParent(place, 'endpoints', e, 'parameters'),
+          withParent(location, 'endpoints', e, 'parameters'),
           `names the list "${parameters}", which is not there`,
         );
-    for (const [e, { searchFee }] of (isMedia(model) ? [] : model.endpoints).entries())
+    for (const [e, { searchFee }] of (isMediaModel(model) ? [] : model.endpoints).entries())
       if (searchFee !== undefined && !fees.some(({ name }) => name === searchFee))
         throw createDataFileError(
-          withParent(place, 'endpoints', e, 'searchFee'),
+          withParent(location, 'endpoints', e, 'searchFee'),
           `names the fee "${searchFee}", which is not there`,
         );
   }
@@ -143,27 +143,27 @@ export interface FeeFile {
   readonly zdr?: boolean;
 }
 
-const feeFields = object({
+const feeFields = objectRule({
   name: text,
   provider: text,
   costUsd: amount,
-  priceUsd: optional(amount),
-  priceUsdPerRequest: optional(amount),
-  zdr: optional(flag),
+  priceUsd: optionalRule(amount),
+  priceUsdPerRequest: optionalRule(amount),
+  zdr: optionalRule(flag),
 });
 
-const fee: ValidationRule = (value, place) => {
-  feeFields(value, place);
+const fee: ValidationRule = (value, location) => {
+  feeFields(value, location);
   const { priceUsd, priceUsdPerRequest } = value as FeeFile;
   if ((priceUsd === undefined) === (priceUsdPerRequest === undefined))
-    throw createDataFileError(place, 'must have one of priceUsd and priceUsdPerRequest');
+    throw createDataFileError(location, 'must have one of priceUsd and priceUsdPerRequest');
 };
 
 /** @throws DataFileError that names the fee and the field */
 export function parseFees(data: unknown): readonly FeeFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of fees', []);
-  for (const [i, each] of data.entries())
-    fee(each, toFieldLocation(isText(each?.name) ? `fee "${each.name}"` : `fee ${i + 1}`, i));
+  for (const [i, entry] of data.entries())
+    fee(entry, toFieldLocation(isText(entry?.name) ? `fee "${entry.name}"` : `fee ${i + 1}`, i));
   const twice = findDuplicate(data.map(({ name }) => name));
   if (twice) throw new DataFileError(`fee "${twice[0]}" is there twice`, [twice[1], 'name']);
   return data;

@@ -7,14 +7,20 @@ export {
   type PriceList,
   type TokenPricedModel,
 } from './catalogue.ts';
-export { catalogueStamp, readCatalogue, readPayments, readProviders, shippedCatalogue } from './catalogue-files.ts';
-export { DATA_PROVIDERS, type FieldCap, SOCIAL, toDataPath } from './data-endpoint-file.ts';
-export { isMedia, parseModels } from './data-files.ts';
 export {
-  CAPABILITIES,
-  type Choice,
-  type Choices,
+  getShippedCatalogueDir,
+  readCatalogue,
+  readCatalogueStamp,
+  readPayments,
+  readProviders,
+} from './catalogue-files.ts';
+export { DATA_PROVIDERS, type FieldCap, SOCIAL_PROVIDER, toDataPath } from './data-endpoint-file.ts';
+export { isMediaModel, parseModels } from './data-files.ts';
+export {
+  MEDIA_CAPABILITIES,
   MEDIA_UNITS,
+  type MediaChoice,
+  type MediaChoices,
   type MediaModelFile,
   type MediaUnit,
   type WireMapping,
@@ -29,9 +35,14 @@ export {
   type Quantization,
   toSlug,
 } from './model-file.ts';
-export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
+export { importOpenRouterModels, type OpenRouterImport } from './openrouter.ts';
 export { isPrivate, PRIVATE_PREFIX } from './private-models.ts';
 export type { CredentialFile, ProviderFile } from './provider-file.ts';
-export { type Capability, type CapabilityRequirement, listRequirements, mediaCapability } from './requirements.ts';
-export { calculateListPrice, calculateTierPrice, LISTED_TOKENS, LISTED_UNITS, listTiers } from './tariffs.ts';
+export {
+  type Capability,
+  type CapabilityRequirement,
+  getProviderCapability,
+  listRequirements,
+} from './requirements.ts';
+export { calculateListPrice, calculateTierPrice, LIST_PRICE_TOKENS, LIST_PRICE_UNITS, listTiers } from './tariffs.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

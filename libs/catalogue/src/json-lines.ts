@@ -7,95 +7,95 @@ const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /** The line on which a value stands, from 1; of a value that is not there, the line of what it is missing from. */
 export function findLine(text: string, path: JsonPath): number {
-  const { starts } = scanned(text);
+  const { starts } = scan(text);
   for (let length = path.length; length > 0; length--) {
     const start = starts.get(JSON.stringify(path.slice(0, length)));
-    if (start !== undefined) return lineAt(text, start);
+    if (start !== undefined) return getLineNumber(text, start);
   }
   return 1;
 }
 
 /** The line from which on a text is no JSON. */
 export function findSyntaxErrorLine(text: string): number {
-  return lineAt(text, scanned(text).end);
+  return getLineNumber(text, scan(text).end);
 }
 
-function lineAt(text: string, position: number): number {
+function getLineNumber(text: string, position: number): number {
   return text.slice(0, position).split('\n').length;
 }
 
 /** Positions of fields by their names, of elements by their values; `end` is where it stops being JSON. */
-function scanned(text: string): { readonly starts: ReadonlyMap<string, number>; readonly end: number } {
+function scan(text: string): { readonly starts: ReadonlyMap<string, number>; readonly end: number } {
   const scanner = new Scanner(text);
   try {
-    scanner.value([]);
+    scanner.scanValue([]);
     scanner.skip(SPACE);
   } catch (error) {
-    if (!(error instanceof NoJson)) throw error;
+    if (!(error instanceof InvalidJsonError)) throw error;
   }
-  return { starts: scanner.starts, end: scanner.at };
+  return { starts: scanner.starts, end: scanner.offset };
 }
 
-class NoJson extends Error {}
+class InvalidJsonError extends Error {}
 
 class Scanner {
   readonly starts = new Map<string, number>();
-  at = 0;
+  offset = 0;
 
   constructor(private readonly text: string) {}
 
-  value(path: JsonPath): void {
+  scanValue(path: JsonPath): void {
     this.skip(SPACE);
     const key = JSON.stringify(path);
-    if (typeof path.at(-1) !== 'string') this.starts.set(key, this.at);
-    if (this.next('{')) this.members(path);
-    else if (this.next('[')) this.elements(path);
-    else this.skip(this.text[this.at] === '"' ? STRING : LITERAL);
+    if (typeof path.at(-1) !== 'string') this.starts.set(key, this.offset);
+    if (this.consume('{')) this.scanMembers(path);
+    else if (this.consume('[')) this.scanElements(path);
+    else this.skip(this.text[this.offset] === '"' ? STRING : LITERAL);
   }
 
   /** Moves on over what matches; white space is optional, anything else must be there. */
   skip(pattern: RegExp): string {
-    pattern.lastIndex = this.at;
-    const [found] = pattern.exec(this.text) ?? [];
-    if (found === undefined) throw new NoJson();
-    this.at += found.length;
-    return found;
+    pattern.lastIndex = this.offset;
+    const [match] = pattern.exec(this.text) ?? [];
+    if (match === undefined) throw new InvalidJsonError();
+    this.offset += match.length;
+    return match;
   }
 
-  private members(path: JsonPath): void {
+  private scanMembers(path: JsonPath): void {
     this.skip(SPACE);
-    if (this.next('}')) return;
+    if (this.consume('}')) return;
     do {
       this.skip(SPACE);
-      const start = this.at;
+      const start = this.offset;
       const name: string = JSON.parse(this.skip(STRING));
       this.starts.set(JSON.stringify([...path, name]), start);
       this.skip(SPACE);
       this.expect(':');
-      this.value([...path, name]);
+      this.scanValue([...path, name]);
       this.skip(SPACE);
-    } while (this.next(','));
+    } while (this.consume(','));
     this.expect('}');
   }
 
-  private elements(path: JsonPath): void {
+  private scanElements(path: JsonPath): void {
     this.skip(SPACE);
-    if (this.next(']')) return;
+    if (this.consume(']')) return;
     let i = 0;
     do {
-      this.value([...path, i++]);
+      this.scanValue([...path, i++]);
       this.skip(SPACE);
-    } while (this.next(','));
+    } while (this.consume(','));
     this.expect(']');
   }
 
-  private next(character: string): boolean {
-    if (this.text[this.at] !== character) return false;
-    this.at += 1;
+  private consume(character: string): boolean {
+    if (this.text[this.offset] !== character) return false;
+    this.offset += 1;
     return true;
   }
 
   private expect(character: string): void {
-    if (!this.next(character)) throw new NoJson();
+    if (!this.consume(character)) throw new InvalidJsonError();
   }
 }

@@ -1,5 +1,5 @@
 /** Models that are not paid by tokens, as they stand in a data file: images, videos, and audio in both directions. */
-import { DESCRIBED, type DescribedFile, OFFER, type OfferFile } from './model-file.ts';
+import { BASE_MODEL_RULES, type BaseModelFile, OFFER_RULES, type OfferFile } from './model-file.ts';
 import {
   amount,
   count,
@@ -8,8 +8,8 @@ import {
   type FieldLocation,
   listRule,
   mapRule,
-  object,
-  optional,
+  objectRule,
+  optionalRule,
   predicateRule,
   text,
   texts,
@@ -21,29 +21,29 @@ export const MEDIA_UNITS = ['image', 'second', 'clip', 'minute', '1k_characters'
 export type MediaUnit = (typeof MEDIA_UNITS)[number];
 
 /** What a request may choose, and what a price may depend on. */
-export const CHOICES = ['quality', 'resolution', 'size', 'duration', 'language'] as const;
-export type Choice = (typeof CHOICES)[number];
-export type Choices = Readonly<Partial<Record<Choice, string>>>;
+export const MEDIA_CHOICES = ['quality', 'resolution', 'size', 'duration', 'language'] as const;
+export type MediaChoice = (typeof MEDIA_CHOICES)[number];
+export type MediaChoices = Readonly<Partial<Record<MediaChoice, string>>>;
 
 /** What a model can do; the wire shows it as badges. */
-export const CAPABILITIES = {
+export const MEDIA_CAPABILITIES = {
   image: ['text_to_image', 'edit', 'upscale', 'background_removal', 'requires_image'],
   video: ['text_to_video', 'image_to_video', 'requires_image'],
   audio: ['speech_to_text', 'text_to_speech'],
 } as const;
 
-export type MediaType = keyof typeof CAPABILITIES;
+export type MediaType = keyof typeof MEDIA_CAPABILITIES;
 
 export interface UnitPriceFile {
   readonly unit: MediaUnit;
   /** USD for one, where no variant fits. */
   readonly usd: string;
   /** Prices that depend on parameters; the first variant whose parameters all match applies. */
-  readonly variants?: readonly { readonly when: Choices; readonly usd: string }[];
+  readonly variants?: readonly { readonly when: MediaChoices; readonly usd: string }[];
 }
 
 /** What of an image model can be billed by tokens: texts and pictures in both directions. */
-export const BILLED_TOKENS = ['input', 'imageInput', 'output', 'imageOutput'] as const;
+export const BILLED_TOKEN_UNITS = ['input', 'imageInput', 'output', 'imageOutput'] as const;
 
 /** How a vendor is told what was chosen, where that differs from our names and words. */
 export interface WireMapping {
@@ -62,18 +62,18 @@ type WireFields = Readonly<Record<string, string | number | boolean>>;
 export interface MediaEndpointFile extends OfferFile {
   readonly usdPerUnit: UnitPriceFile;
   /** What the vendor bills in place of the unit, which then is only what is sold. */
-  readonly usdPerMillionTokens?: Readonly<Partial<Record<(typeof BILLED_TOKENS)[number], string>>>;
+  readonly usdPerMillionTokens?: Readonly<Partial<Record<(typeof BILLED_TOKEN_UNITS)[number], string>>>;
   /** Images that one call makes at most. */
   readonly imagesPerCall?: number;
   readonly wire?: WireMapping;
 }
 
-export interface MediaModelFile extends DescribedFile {
+export interface MediaModelFile extends BaseModelFile {
   readonly type: MediaType;
   readonly outputs: readonly string[];
   readonly capabilities: readonly string[];
   /** Words that a request may choose from; the first is what it gets when it chooses none. */
-  readonly choices?: Readonly<Partial<Record<Choice, readonly string[]>>>;
+  readonly choices?: Readonly<Partial<Record<MediaChoice, readonly string[]>>>;
   /** Images of one request at most. */
   readonly maxImages?: number;
   /** Characters of a prompt at most. */
@@ -85,98 +85,103 @@ export interface MediaModelFile extends DescribedFile {
   readonly endpoints: readonly MediaEndpointFile[];
 }
 
-const perChoice = <T>(rule: T) => Object.fromEntries(CHOICES.map((choice) => [choice, rule]));
+const toChoiceRules = <T>(rule: T) => Object.fromEntries(MEDIA_CHOICES.map((choice) => [choice, rule]));
 
 const scalar = predicateRule('a text, a number, true or false', (it) =>
   ['string', 'number', 'boolean'].includes(typeof it),
 );
-const wire = object({
-  names: optional(mapRule(text)),
-  words: optional(mapRule(mapRule(text))),
-  always: optional(mapRule(scalar)),
-  withImage: optional(object({ model: optional(text), always: optional(mapRule(scalar)) })),
+const wireMapping = objectRule({
+  names: optionalRule(mapRule(text)),
+  words: optionalRule(mapRule(mapRule(text))),
+  always: optionalRule(mapRule(scalar)),
+  withImage: optionalRule(objectRule({ model: optionalRule(text), always: optionalRule(mapRule(scalar)) })),
 });
 
-const endpointPaidBy = (units: readonly MediaUnit[], more: Parameters<typeof object>[0]) =>
-  object({
-    ...OFFER,
-    ...more,
-    wire: optional(wire),
-    usdPerUnit: object({
+const createEndpointRule = (units: readonly MediaUnit[], extraFields: Parameters<typeof objectRule>[0]) =>
+  objectRule({
+    ...OFFER_RULES,
+    ...extraFields,
+    wire: optionalRule(wireMapping),
+    usdPerUnit: objectRule({
       unit: enumRule(units),
       usd: amount,
-      variants: optional(listRule(object({ when: object(perChoice(optional(text))), usd: amount }))),
+      variants: optionalRule(
+        listRule(objectRule({ when: objectRule(toChoiceRules(optionalRule(text))), usd: amount })),
+      ),
     }),
   });
 
-const mediaModel = (
+const createModelRule = (
   type: MediaType,
   units: readonly MediaUnit[],
-  more: Parameters<typeof object>[0],
-  ofEndpoints: Parameters<typeof object>[0] = {},
+  extraFields: Parameters<typeof objectRule>[0],
+  extraEndpointFields: Parameters<typeof objectRule>[0] = {},
 ) =>
-  object({
-    ...DESCRIBED,
+  objectRule({
+    ...BASE_MODEL_RULES,
     outputs: texts,
-    capabilities: listRule(enumRule(CAPABILITIES[type])),
-    choices: optional(object(perChoice(optional(texts)))),
-    endpoints: listRule(endpointPaidBy(units, ofEndpoints)),
-    ...more,
+    capabilities: listRule(enumRule(MEDIA_CAPABILITIES[type])),
+    choices: optionalRule(objectRule(toChoiceRules(optionalRule(texts)))),
+    endpoints: listRule(createEndpointRule(units, extraEndpointFields)),
+    ...extraFields,
   });
 
-const billedTokens = object(Object.fromEntries(BILLED_TOKENS.map((unit) => [unit, optional(amount)])));
+const billedTokens = objectRule(Object.fromEntries(BILLED_TOKEN_UNITS.map((unit) => [unit, optionalRule(amount)])));
 
-export const imageModel = mediaModel(
+export const imageModel = createModelRule(
   'image',
   ['image'],
-  { maxImages: count, maxPrompt: optional(count) },
-  { usdPerMillionTokens: optional(billedTokens), imagesPerCall: count },
+  { maxImages: count, maxPrompt: optionalRule(count) },
+  { usdPerMillionTokens: optionalRule(billedTokens), imagesPerCall: count },
 );
-export const videoModel = mediaModel('video', ['second', 'clip'], {
-  deadlineMinutes: optional(count),
-  maxPrompt: optional(count),
+export const videoModel = createModelRule('video', ['second', 'clip'], {
+  deadlineMinutes: optionalRule(count),
+  maxPrompt: optionalRule(count),
 });
-export const audioModel = mediaModel('audio', ['minute', '1k_characters'], { maxCharacters: optional(count) });
+export const audioModel = createModelRule('audio', ['minute', '1k_characters'], { maxCharacters: optionalRule(count) });
 
 /**
  * Checks across fields.
  * @throws DataFileError
  */
-export function assertConsistentMediaModel(model: MediaModelFile, place: FieldLocation): void {
+export function assertConsistentMediaModel(model: MediaModelFile, location: FieldLocation): void {
   const { id, type, capabilities, choices = {}, endpoints } = model;
   if (type === 'video') {
     if (!choices.duration)
-      throw createDataFileError(withParent(place, 'choices', 'duration'), 'must be a list with something in it');
+      throw createDataFileError(withParent(location, 'choices', 'duration'), 'must be a list with something in it');
     if (id.endsWith('-i2v') !== capabilities.includes('requires_image'))
       throw createDataFileError(
-        withParent(place, 'capabilities'),
+        withParent(location, 'capabilities'),
         'must have requires_image exactly where the id ends with -i2v',
       );
   }
-  const speaks = capabilities.includes('text_to_speech');
-  if (type === 'audio' && speaks === capabilities.includes('speech_to_text'))
-    throw createDataFileError(withParent(place, 'capabilities'), 'must be speech_to_text or text_to_speech');
-  if (speaks !== (model.maxCharacters !== undefined))
-    throw createDataFileError(withParent(place, 'maxCharacters'), 'must be there for text_to_speech, and only for it');
-  if (type !== 'audio') assertSensiblePictures(model, place);
+  const isTextToSpeech = capabilities.includes('text_to_speech');
+  if (type === 'audio' && isTextToSpeech === capabilities.includes('speech_to_text'))
+    throw createDataFileError(withParent(location, 'capabilities'), 'must be speech_to_text or text_to_speech');
+  if (isTextToSpeech !== (model.maxCharacters !== undefined))
+    throw createDataFileError(
+      withParent(location, 'maxCharacters'),
+      'must be there for text_to_speech, and only for it',
+    );
+  if (type !== 'audio') assertConsistentImageModel(model, location);
   for (const [i, { usdPerUnit, wire }] of endpoints.entries()) {
     for (const [choice, words] of Object.entries(wire?.words ?? {}))
-      for (const word of choices[choice as Choice] ?? [])
-        if (!Object.hasOwn(words, word))
+      for (const value of choices[choice as MediaChoice] ?? [])
+        if (!Object.hasOwn(words, value))
           throw createDataFileError(
-            withParent(place, 'endpoints', i, 'wire', 'words', choice),
-            `must have a word for ${word}`,
+            withParent(location, 'endpoints', i, 'wire', 'words', choice),
+            `must have a word for ${value}`,
           );
-    const priced = withParent(place, 'endpoints', i, 'usdPerUnit');
-    const unit = speaks ? '1k_characters' : 'minute';
+    const priced = withParent(location, 'endpoints', i, 'usdPerUnit');
+    const unit = isTextToSpeech ? '1k_characters' : 'minute';
     if (type === 'audio' && usdPerUnit.unit !== unit)
       throw createDataFileError(withParent(priced, 'unit'), `must be ${unit}`);
     for (const [v, { when }] of (usdPerUnit.variants ?? []).entries()) {
-      const named = withParent(priced, 'variants', v, 'when');
-      if (Object.keys(when).length === 0) throw createDataFileError(named, 'must name a choice');
-      for (const [choice, word] of Object.entries(when))
-        if (!choices[choice as Choice]?.includes(word))
-          throw createDataFileError(withParent(named, choice), `must be one of the choices of ${choice}`);
+      const whenLocation = withParent(priced, 'variants', v, 'when');
+      if (Object.keys(when).length === 0) throw createDataFileError(whenLocation, 'must name a choice');
+      for (const [choice, value] of Object.entries(when))
+        if (!choices[choice as MediaChoice]?.includes(value))
+          throw createDataFileError(withParent(whenLocation, choice), `must be one of the choices of ${choice}`);
     }
   }
 }
@@ -184,14 +189,14 @@ export function assertConsistentMediaModel(model: MediaModelFile, place: FieldLo
 const RATIO = /^[1-9]\d?:[1-9]\d?$/;
 
 /** Whoever serves a request, its price is the one that is listed. */
-function assertSensiblePictures({ choices = {}, endpoints }: MediaModelFile, place: FieldLocation): void {
+function assertConsistentImageModel({ choices = {}, endpoints }: MediaModelFile, location: FieldLocation): void {
   if (choices.size?.some((size) => !RATIO.test(size)))
-    throw createDataFileError(withParent(place, 'choices', 'size'), 'must be ratios, such as 16:9');
+    throw createDataFileError(withParent(location, 'choices', 'size'), 'must be ratios, such as 16:9');
   const prices = endpoints.map(({ usdPerUnit, margin }) => JSON.stringify([usdPerUnit, margin]));
-  const other = prices.findIndex((each) => each !== prices[0]);
+  const other = prices.findIndex((price) => price !== prices[0]);
   if (other > 0)
     throw createDataFileError(
-      withParent(place, 'endpoints', other, 'usdPerUnit'),
+      withParent(location, 'endpoints', other, 'usdPerUnit'),
       'must be the same for all endpoints of the model',
     );
 }

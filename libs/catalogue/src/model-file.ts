@@ -2,7 +2,7 @@
 import {
   amount,
   count,
-  countOrNone,
+  countOrZero,
   createDataFileError,
   day,
   enumRule,
@@ -10,9 +10,9 @@ import {
   flag,
   isText,
   listRule,
-  matches,
-  object,
-  optional,
+  objectRule,
+  optionalRule,
+  patternRule,
   positive,
   share,
   text,
@@ -43,8 +43,8 @@ export const QUANTIZATIONS = [
 export type Quantization = (typeof QUANTIZATIONS)[number];
 
 /** What becomes of an answer, and of its bill, when we hang up in the middle. */
-export const ON_DISCONNECT = ['stops', 'bills on'] as const;
-export type OnDisconnect = (typeof ON_DISCONNECT)[number];
+export const DISCONNECT_BEHAVIORS = ['stops', 'bills on'] as const;
+export type DisconnectBehavior = (typeof DISCONNECT_BEHAVIORS)[number];
 
 /** Where a model can be had. */
 export interface OfferFile {
@@ -60,7 +60,7 @@ export interface OfferFile {
   /** It is a router itself: names of providers that are not ours are its own. */
   readonly routes?: boolean;
   /** Where this differs from what its provider does: behind a router it depends on the provider that answers. */
-  readonly onDisconnect?: OnDisconnect;
+  readonly onDisconnect?: DisconnectBehavior;
   /** Nothing of a request is kept there. */
   readonly zdr?: boolean;
   /** Requests may be used for training. */
@@ -74,8 +74,8 @@ export interface OfferFile {
 }
 
 /** OpenAI's chat completions, or whatever is translated from them, and OpenAI's Responses. */
-export const LANGUAGES = ['chat', 'responses'] as const;
-export type ChatProtocol = (typeof LANGUAGES)[number];
+export const CHAT_PROTOCOLS = ['chat', 'responses'] as const;
+export type ChatProtocol = (typeof CHAT_PROTOCOLS)[number];
 
 export type UsdPerMillionTokens = Readonly<Record<'input' | 'output', string>> &
   Readonly<Partial<Record<'cacheRead' | 'cacheWrite' | 'reasoning', string>>>;
@@ -107,7 +107,7 @@ export interface EndpointFile extends OfferFile {
 }
 
 /** What is said of every model. */
-export interface DescribedFile {
+export interface BaseModelFile {
   readonly id: string;
   /** Other names that find it. */
   readonly aliases?: readonly string[];
@@ -122,7 +122,7 @@ export interface DescribedFile {
 }
 
 /** A model that is paid by tokens. */
-export interface ModelFile extends DescribedFile {
+export interface ModelFile extends BaseModelFile {
   readonly type: 'chat' | 'embedding';
   readonly outputs?: readonly string[];
   readonly context: number;
@@ -145,64 +145,64 @@ export interface ModelFile extends DescribedFile {
 }
 
 /** Fields of every endpoint. */
-export const OFFER: Readonly<Record<string, ValidationRule>> = {
+export const OFFER_RULES: Readonly<Record<string, ValidationRule>> = {
   provider: text,
   upstream: text,
   model: text,
   margin: factor,
-  parameters: (value, place) => (typeof value === 'string' ? text : texts)(value, place),
-  routes: optional(flag),
-  onDisconnect: optional(enumRule(ON_DISCONNECT)),
-  zdr: optional(flag),
-  collectsData: optional(flag),
-  quantization: optional(enumRule(QUANTIZATIONS)),
-  latencyMs: optional(positive),
-  tokensPerSecond: optional(positive),
-  toolReliability: optional(share),
+  parameters: (value, location) => (typeof value === 'string' ? text : texts)(value, location),
+  routes: optionalRule(flag),
+  onDisconnect: optionalRule(enumRule(DISCONNECT_BEHAVIORS)),
+  zdr: optionalRule(flag),
+  collectsData: optionalRule(flag),
+  quantization: optionalRule(enumRule(QUANTIZATIONS)),
+  latencyMs: optionalRule(positive),
+  tokensPerSecond: optionalRule(positive),
+  toolReliability: optionalRule(share),
 };
 
-const usdPerMillionTokens = object({
+const usdPerMillionTokens = objectRule({
   input: amount,
   output: amount,
-  cacheRead: optional(amount),
-  cacheWrite: optional(amount),
-  reasoning: optional(amount),
+  cacheRead: optionalRule(amount),
+  cacheWrite: optionalRule(amount),
+  reasoning: optionalRule(amount),
 });
 
-const endpointFields = object({
-  ...OFFER,
+const endpointFields = objectRule({
+  ...OFFER_RULES,
   usdPerMillionTokens,
-  tiers: optional(listRule(object({ above: count, usdPerMillionTokens }))),
-  usdPerRequest: optional(amount),
-  searchFee: optional(text),
-  speaks: optional(listRule(enumRule(LANGUAGES))),
-  enclave: optional(matches('a path of lower case, such as "/model", or ""', /^(\/[a-z0-9][a-z0-9._-]*)*$/)),
-  eventBytes: optional(countOrNone),
-  eventTokens: optional(count),
-  templateTokens: optional(countOrNone),
+  tiers: optionalRule(listRule(objectRule({ above: count, usdPerMillionTokens }))),
+  usdPerRequest: optionalRule(amount),
+  searchFee: optionalRule(text),
+  speaks: optionalRule(listRule(enumRule(CHAT_PROTOCOLS))),
+  enclave: optionalRule(patternRule('a path of lower case, such as "/model", or ""', /^(\/[a-z0-9][a-z0-9._-]*)*$/)),
+  eventBytes: optionalRule(countOrZero),
+  eventTokens: optionalRule(count),
+  templateTokens: optionalRule(countOrZero),
 });
 
 /** What a tier left out would be sold at the price of short inputs. */
-const endpoint: ValidationRule = (value, place) => {
-  endpointFields(value, place);
+const endpoint: ValidationRule = (value, location) => {
+  endpointFields(value, location);
   const { usdPerMillionTokens: base, tiers = [] } = value as EndpointFile;
   for (const [i, { above, usdPerMillionTokens: prices }] of tiers.entries()) {
-    const at = withParent(place, 'tiers', i);
+    const tierLocation = withParent(location, 'tiers', i);
     if (above <= (tiers[i - 1]?.above ?? 0))
-      throw createDataFileError(withParent(at, 'above'), 'must be more than that of the one before');
+      throw createDataFileError(withParent(tierLocation, 'above'), 'must be more than that of the one before');
     const missing = Object.keys(base).find((unit) => !(unit in prices));
     if (missing !== undefined)
       throw createDataFileError(
-        withParent(at, 'usdPerMillionTokens'),
+        withParent(tierLocation, 'usdPerMillionTokens'),
         `has no price of ${missing}, which there is one of without it`,
       );
   }
 };
 
 /** Fields of every model. */
-export const DESCRIBED: Readonly<Record<string, ValidationRule>> = {
+export const BASE_MODEL_RULES: Readonly<Record<string, ValidationRule>> = {
   id: text,
-  aliases: optional(texts),
+  aliases: optionalRule(texts),
   type: enumRule(MODEL_TYPES),
   name: text,
   provider: text,
@@ -213,30 +213,30 @@ export const DESCRIBED: Readonly<Record<string, ValidationRule>> = {
   inputs: texts,
 };
 
-export const chatModel = object({
-  ...DESCRIBED,
-  outputs: optional(texts),
+export const chatModel = objectRule({
+  ...BASE_MODEL_RULES,
+  outputs: optionalRule(texts),
   context: count,
   maxOutput: count,
-  imageTokens: optional(count),
-  searchesWeb: optional(flag),
-  variants: optional(object({ thinking: optional(text), extended: optional(text) })),
-  routing: optional(
-    object({
-      order: optional(texts),
-      only: optional(texts),
-      ignore: optional(texts),
-      webSearchDropsZdr: optional(flag),
+  imageTokens: optionalRule(count),
+  searchesWeb: optionalRule(flag),
+  variants: optionalRule(objectRule({ thinking: optionalRule(text), extended: optionalRule(text) })),
+  routing: optionalRule(
+    objectRule({
+      order: optionalRule(texts),
+      only: optionalRule(texts),
+      ignore: optionalRule(texts),
+      webSearchDropsZdr: optionalRule(flag),
     }),
   ),
   endpoints: listRule(endpoint),
 });
 
-export const embeddingModel = object({
-  ...DESCRIBED,
+export const embeddingModel = objectRule({
+  ...BASE_MODEL_RULES,
   outputs: texts,
   context: count,
-  maxOutput: countOrNone,
+  maxOutput: countOrZero,
   dimensions: count,
   endpoints: listRule(endpoint),
 });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { Catalogue, modelsFromOpenRouter, parseModels } from '#catalogue';
+import { Catalogue, importOpenRouterModels, parseModels } from '#catalogue';
 
 /** A row as the list has it. */
 const row = (more: object = {}) => ({
@@ -16,7 +16,7 @@ const row = (more: object = {}) => ({
   ...more,
 });
 
-const imported = (...rows: readonly object[]) => modelsFromOpenRouter({ data: rows }, '1.055');
+const imported = (...rows: readonly object[]) => importOpenRouterModels({ data: rows }, '1.055');
 
 test('a row becomes an entry that the catalogue accepts, with exact prices', () => {
   const { models, skipped } = imported(row());
@@ -48,7 +48,7 @@ test('a row becomes an entry that the catalogue accepts, with exact prices', () 
       ],
     },
   ]);
-  const { lines } = Catalogue.of(parseModels(models)).priceList;
+  const { lines } = Catalogue.fromFiles(parseModels(models)).priceList;
   expect(lines[0]?.prices[0]).toMatchObject({ unit: 'input', per: 1_000_000, cost: '3000000000000' });
 });
 
@@ -113,5 +113,5 @@ test('what is left open has a cautious default', () => {
 });
 
 test.each([null, [], { data: 5 }, 'list'])('%j is no list', (list) => {
-  expect(() => modelsFromOpenRouter(list, '1')).toThrow('it must be a list of models');
+  expect(() => importOpenRouterModels(list, '1')).toThrow('it must be a list of models');
 });

@@ -7,7 +7,7 @@ import { PRIVATE_PREFIX } from './private-models.ts';
 type Pricing = Readonly<Record<string, unknown>>;
 
 /** The part of a row that is read; prices are USD for one token, as text. */
-interface Row {
+interface OpenRouterModel {
   readonly id: string;
   readonly name?: string;
   readonly description?: string;
@@ -23,22 +23,22 @@ interface Row {
 }
 
 /** OpenRouter's names of prices, by ours. */
-const PRICES = {
+const PRICE_FIELDS = {
   cacheRead: 'input_cache_read',
   cacheWrite: 'input_cache_write',
   reasoning: 'internal_reasoning',
 } as const;
 
-const TOKENS: ReadonlySet<string> = new Set(['prompt', 'completion', ...Object.values(PRICES)]);
+const TOKEN_PRICE_FIELDS: ReadonlySet<string> = new Set(['prompt', 'completion', ...Object.values(PRICE_FIELDS)]);
 /** Conditions of an override: more tokens of input than these, or a time of the day or week. */
-const ABOVE = 'min_prompt_tokens';
-const TIMES = ['utc_start', 'utc_end', 'utc_days'];
+const MIN_TOKENS_FIELD = 'min_prompt_tokens';
+const TIME_FIELDS = ['utc_start', 'utc_end', 'utc_days'];
 
 const DEFAULT_CONTEXT = 8_192;
 /** An answer takes at most this part of a context whose row says nothing of it. */
-const OUTPUT_SHARE = 4;
+const DEFAULT_OUTPUT_DIVISOR = 4;
 
-export interface Imported {
+export interface OpenRouterImport {
   readonly models: readonly ModelFile[];
   /** Rows that cannot be sold, with the reason. */
   readonly skipped: readonly string[];
@@ -48,46 +48,46 @@ export interface Imported {
  * @param margin price as a factor of the cost, as text
  * @throws Error when it is no such list
  */
-export function modelsFromOpenRouter(list: unknown, margin: string): Imported {
+export function importOpenRouterModels(list: unknown, margin: string): OpenRouterImport {
   const rows = (list as { data?: unknown } | null)?.data;
   if (!Array.isArray(rows)) throw new Error('it must be a list of models as OpenRouter answers it, with "data"');
   const models: ModelFile[] = [];
   const skipped: string[] = [];
-  for (const row of rows as readonly Row[]) {
-    const model = modelFrom(row, margin);
+  for (const row of rows as readonly OpenRouterModel[]) {
+    const model = toModelFile(row, margin);
     if (typeof model === 'string') skipped.push(`${row?.id ?? 'a row'}: ${model}`);
     else models.push(model);
   }
   return { models, skipped };
 }
 
-function modelFrom(row: Row, margin: string): ModelFile | string {
+function toModelFile(row: OpenRouterModel, margin: string): ModelFile | string {
   const { id, name = id, description = '', created = 0, pricing = {}, architecture = {}, top_provider = {} } = row;
   const { input_modalities = ['text'], output_modalities = ['text'] } = architecture;
   if (typeof id !== 'string' || id === '') return 'it has no id';
   if (id.startsWith(PRIVATE_PREFIX)) return 'its id would be that of a private model';
   if (!output_modalities.includes('text')) return 'it answers with no text';
-  const prices = pricesIn(pricing);
+  const prices = parsePrices(pricing);
   if (prices === undefined) return 'it has no fixed price';
   const overrides = Array.isArray(pricing.overrides) ? (pricing.overrides as readonly Pricing[]) : [];
-  if (overrides.some((override) => isDearerAtTimes(override, pricing))) return 'it is dearer at certain times';
-  const tiers = tiersIn(overrides, pricing);
+  if (overrides.some((override) => isMoreExpensiveAtTimes(override, pricing))) return 'it is dearer at certain times';
+  const tiers = parseTiers(overrides, pricing);
   const context = row.context_length || top_provider.context_length || DEFAULT_CONTEXT;
-  const most = top_provider.max_completion_tokens || Math.ceil(context / OUTPUT_SHARE);
-  const request = textOrNone(pricing.request);
+  const maxTokens = top_provider.max_completion_tokens || Math.ceil(context / DEFAULT_OUTPUT_DIVISOR);
+  const request = toOptionalText(pricing.request);
   return {
     id,
     type: 'chat',
     name,
-    provider: vendorOf(id),
+    provider: parseProviderName(id),
     description: description.split('\n')[0] || name,
     released: new Date(created * 1000).toISOString().slice(0, 10),
     popular: false,
     privacy: 'anon',
-    inputs: takenFor(pricing, input_modalities),
+    inputs: selectInputs(pricing, input_modalities),
     outputs: output_modalities,
     context,
-    maxOutput: Math.min(most, context),
+    maxOutput: Math.min(maxTokens, context),
     endpoints: [
       {
         provider: 'OpenRouter',
@@ -105,56 +105,60 @@ function modelFrom(row: Row, margin: string): ModelFile | string {
 }
 
 /** Undefined where one is missing, or varies. */
-function pricesIn(pricing: Pricing): UsdPerMillionTokens | undefined {
-  const [input, output] = [perMillion(pricing.prompt), perMillion(pricing.completion)];
+function parsePrices(pricing: Pricing): UsdPerMillionTokens | undefined {
+  const [input, output] = [toUsdPerMillion(pricing.prompt), toUsdPerMillion(pricing.completion)];
   if (input === undefined || output === undefined) return undefined;
-  const others = Object.entries(PRICES).flatMap(([ours, theirs]) => {
-    const price = perMillion(pricing[theirs]);
-    return price === undefined || price === '0' ? [] : [[ours, price] as const];
+  const otherPrices = Object.entries(PRICE_FIELDS).flatMap(([unit, field]) => {
+    const price = toUsdPerMillion(pricing[field]);
+    return price === undefined || price === '0' ? [] : [[unit, price] as const];
   });
-  return { input, output, ...Object.fromEntries(others) };
+  return { input, output, ...Object.fromEntries(otherPrices) };
 }
 
 /** What applies above a number of tokens has of each price the last that applies there, and else the usual one. */
-function tiersIn(overrides: readonly Pricing[], pricing: Pricing): readonly TierFile[] {
-  const bySize = overrides.filter((override) => !isTimed(override) && typeof override[ABOVE] === 'number');
-  const sizes = [...new Set(bySize.map((override) => override[ABOVE] as number))].sort((a, b) => a - b);
+function parseTiers(overrides: readonly Pricing[], pricing: Pricing): readonly TierFile[] {
+  const sizeOverrides = overrides.filter(
+    (override) => !isTimed(override) && typeof override[MIN_TOKENS_FIELD] === 'number',
+  );
+  const sizes = [...new Set(sizeOverrides.map((override) => override[MIN_TOKENS_FIELD] as number))].sort(
+    (a, b) => a - b,
+  );
   return sizes.flatMap((above) => {
-    const applying = bySize.filter((override) => (override[ABOVE] as number) <= above);
-    const usdPerMillionTokens = pricesIn(Object.assign({}, pricing, ...applying));
+    const applying = sizeOverrides.filter((override) => (override[MIN_TOKENS_FIELD] as number) <= above);
+    const usdPerMillionTokens = parsePrices(Object.assign({}, pricing, ...applying));
     return usdPerMillionTokens ? [{ above, usdPerMillionTokens }] : [];
   });
 }
 
 /** Cheaper at times is no loss: it is sold at the usual price. */
-function isDearerAtTimes(override: Pricing, pricing: Pricing): boolean {
+function isMoreExpensiveAtTimes(override: Pricing, pricing: Pricing): boolean {
   if (!isTimed(override)) return false;
   return Object.entries(override).some(
-    ([name, price]) => TOKENS.has(name) && Number(price) > Number(pricing[name] ?? 0),
+    ([name, price]) => TOKEN_PRICE_FIELDS.has(name) && Number(price) > Number(pricing[name] ?? 0),
   );
 }
 
 function isTimed(override: Pricing): boolean {
-  return TIMES.some((condition) => condition in override);
+  return TIME_FIELDS.some((condition) => condition in override);
 }
 
 /** Sound is sold by the price of text: where it costs more, nothing that has sound is taken. */
-function takenFor(pricing: Pricing, inputs: readonly string[]): readonly string[] {
-  const isDear = Number(pricing.audio ?? 0) > Number(pricing.prompt);
-  const taken = isDear ? inputs.filter((input) => input !== 'audio' && input !== 'video') : inputs;
-  return taken.length > 0 ? taken : ['text'];
+function selectInputs(pricing: Pricing, inputs: readonly string[]): readonly string[] {
+  const isAudioExpensive = Number(pricing.audio ?? 0) > Number(pricing.prompt);
+  const accepted = isAudioExpensive ? inputs.filter((input) => input !== 'audio' && input !== 'video') : inputs;
+  return accepted.length > 0 ? accepted : ['text'];
 }
 
-function textOrNone(value: unknown): string | undefined {
+function toOptionalText(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function vendorOf(id: string): string {
+function parseProviderName(id: string): string {
   return id.includes('/') ? id.slice(0, id.indexOf('/')) : 'OpenRouter';
 }
 
 /** Undefined where there is none, or one that varies: the list has -1 there. */
-function perMillion(perToken: unknown): string | undefined {
+function toUsdPerMillion(perToken: unknown): string | undefined {
   if (typeof perToken !== 'string' || !(Number(perToken) >= 0)) return undefined;
   const usd = money.formatScaled(money.parseScaled(perToken, 18), 12);
   return usd;

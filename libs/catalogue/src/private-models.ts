@@ -12,7 +12,7 @@ type AnyModelFile = ModelFile | MediaModelFile;
 export const PRIVATE_PREFIX = 'private/';
 
 /** What the vendors of enclaves speak. */
-const PROTOCOL = 'ehbp';
+const ENCLAVE_PROTOCOL = 'ehbp';
 
 /** Is of a model that only an enclave can read requests to: it is reached through a program of the client's own. */
 export function isPrivate({ privacy }: { readonly privacy: PrivacyLevel }): boolean {
@@ -20,79 +20,82 @@ export function isPrivate({ privacy }: { readonly privacy: PrivacyLevel }): bool
 }
 
 /** What would have to be read in a request or an answer. */
-const OF_READABLE_MODELS = ['variants', 'routing', 'searchesWeb', 'imageTokens'] as const;
-const OF_READABLE_ENDPOINTS = ['searchFee', 'speaks', 'routes'] as const;
+const NON_PRIVATE_MODEL_FIELDS = ['variants', 'routing', 'searchesWeb', 'imageTokens'] as const;
+const NON_PRIVATE_ENDPOINT_FIELDS = ['searchFee', 'speaks', 'routes'] as const;
 /** All but the last must be there. */
-const OF_ENCLAVES = ['enclave', 'eventBytes', 'templateTokens', 'eventTokens'] as const;
+const ENCLAVE_FIELDS = ['enclave', 'eventBytes', 'templateTokens', 'eventTokens'] as const;
 
 /**
  * Checks that a model is private, or not, in all that is said of it.
  * @throws DataFileError
  */
-export function assertPrivacy(model: AnyModelFile, place: FieldLocation): void {
-  const named = (name: string) => name.startsWith(PRIVATE_PREFIX);
-  const isNamed = named(model.id);
-  if (isNamed !== isPrivate(model))
+export function assertPrivacy(model: AnyModelFile, location: FieldLocation): void {
+  const isPrivateName = (name: string) => name.startsWith(PRIVATE_PREFIX);
+  const hasPrivateId = isPrivateName(model.id);
+  if (hasPrivateId !== isPrivate(model))
     throw createDataFileError(
-      withParent(place, 'privacy'),
+      withParent(location, 'privacy'),
       `must be e2e exactly where the id begins with ${PRIVATE_PREFIX}`,
     );
   for (const [a, alias] of (model.aliases ?? []).entries())
-    if (named(alias) !== isNamed)
+    if (isPrivateName(alias) !== hasPrivateId)
       throw createDataFileError(
-        withParent(place, 'aliases', a),
+        withParent(location, 'aliases', a),
         `must begin with ${PRIVATE_PREFIX} exactly where the id does`,
       );
-  if (!isNamed) assertReadable(model, place);
-  else if (model.type === 'chat') assertPrivate(model, place);
-  else throw createDataFileError(withParent(place, 'type'), 'must be chat, which all private models are');
+  if (!hasPrivateId) assertNonPrivate(model, location);
+  else if (model.type === 'chat') assertPrivate(model, location);
+  else throw createDataFileError(withParent(location, 'type'), 'must be chat, which all private models are');
 }
 
-function assertReadable(model: AnyModelFile, place: FieldLocation): void {
+function assertNonPrivate(model: AnyModelFile, location: FieldLocation): void {
   for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries()) {
-    const extra = OF_ENCLAVES.find((field) => endpoint[field] !== undefined);
+    const extra = ENCLAVE_FIELDS.find((field) => endpoint[field] !== undefined);
     if (extra)
-      throw createDataFileError(withParent(place, 'endpoints', e, extra), 'must be there for private models alone');
+      throw createDataFileError(withParent(location, 'endpoints', e, extra), 'must be there for private models alone');
   }
   for (const [suffix, variant] of Object.entries((model as ModelFile).variants ?? {}))
     if (variant.startsWith(PRIVATE_PREFIX))
-      throw createDataFileError(withParent(place, 'variants', suffix), `names "${variant}", which is a private model`);
+      throw createDataFileError(
+        withParent(location, 'variants', suffix),
+        `names "${variant}", which is a private model`,
+      );
 }
 
 /** Pictures would hide in the ciphertext how many tokens they are. */
-function assertPrivate(model: ModelFile, place: FieldLocation): void {
+function assertPrivate(model: ModelFile, location: FieldLocation): void {
   for (const field of ['inputs', 'outputs'] as const)
-    if (model[field]?.some((each) => each !== 'text'))
-      throw createDataFileError(withParent(place, field), 'must be text alone');
-  const unreadable = (field: string, ...path: (string | number)[]) =>
+    if (model[field]?.some((modality) => modality !== 'text'))
+      throw createDataFileError(withParent(location, field), 'must be text alone');
+  const createMisplacedFieldError = (field: string, ...path: (string | number)[]) =>
     createDataFileError(
-      withParent(place, ...path, field),
+      withParent(location, ...path, field),
       'must not be there for a private model, whose requests nobody can read',
     );
-  const extra = OF_READABLE_MODELS.find((field) => model[field] !== undefined);
-  if (extra) throw unreadable(extra);
+  const extra = NON_PRIVATE_MODEL_FIELDS.find((field) => model[field] !== undefined);
+  if (extra) throw createMisplacedFieldError(extra);
   const [endpoint, another] = model.endpoints;
   if (!endpoint || another)
     throw createDataFileError(
-      withParent(place, 'endpoints'),
+      withParent(location, 'endpoints'),
       'must be one: what is encrypted for an enclave opens in no other',
     );
-  const misplaced = OF_READABLE_ENDPOINTS.find((field) => endpoint[field] !== undefined);
-  if (misplaced) throw unreadable(misplaced, 'endpoints', 0);
-  const missing = OF_ENCLAVES.slice(0, -1).find((field) => endpoint[field] === undefined);
+  const misplaced = NON_PRIVATE_ENDPOINT_FIELDS.find((field) => endpoint[field] !== undefined);
+  if (misplaced) throw createMisplacedFieldError(misplaced, 'endpoints', 0);
+  const missing = ENCLAVE_FIELDS.slice(0, -1).find((field) => endpoint[field] === undefined);
   if (missing)
-    throw createDataFileError(withParent(place, 'endpoints', 0, missing), 'must be there for a private model');
+    throw createDataFileError(withParent(location, 'endpoints', 0, missing), 'must be there for a private model');
   for (const unit of ['input', 'output'] as const)
     if (Number(endpoint.usdPerMillionTokens[unit]) === 0)
       // What is free has no end: an answer is cut where its money is used up.
       throw createDataFileError(
-        withParent(place, 'endpoints', 0, 'usdPerMillionTokens', unit),
+        withParent(location, 'endpoints', 0, 'usdPerMillionTokens', unit),
         'must be above 0 for a private model',
       );
 }
 
 /** A vendor as far as it matters who may be had from it. */
-interface EnclaveVendor {
+interface EnclaveProvider {
   readonly slug: string;
   readonly protocol: string;
   readonly baseUrl: string;
@@ -102,26 +105,31 @@ interface EnclaveVendor {
  * Checks across files: enclaves serve private models alone, and each serves one, or a cheap name would buy a dear answer.
  * @throws DataFileError whose path begins with the index of the model
  */
-export function assertEnclaves(models: readonly AnyModelFile[], vendors: readonly EnclaveVendor[]): void {
-  const known = new Map(vendors.map((vendor) => [vendor.slug, vendor]));
-  const taken = new Map<string, string>();
+export function assertEnclaves(models: readonly AnyModelFile[], providers: readonly EnclaveProvider[]): void {
+  const providersBySlug = new Map(providers.map((provider) => [provider.slug, provider]));
+  const modelsByAddress = new Map<string, string>();
   for (const [i, model] of models.entries())
     for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries()) {
-      const at = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e);
-      const vendor = known.get(endpoint.upstream);
-      if (!vendor) continue; // said elsewhere
-      const opens = vendor.protocol === PROTOCOL;
-      const what = opens ? `speaks ${PROTOCOL}, as enclaves do` : `does not speak ${PROTOCOL}`;
-      if (opens !== isPrivate(model))
-        throw createDataFileError(withParent(at, 'upstream'), `names the provider "${vendor.slug}", which ${what}`);
-      if (!opens) continue;
-      const address = `${vendor.baseUrl}${endpoint.enclave}`;
-      const other = taken.get(address);
+      const location = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e);
+      const provider = providersBySlug.get(endpoint.upstream);
+      if (!provider) continue; // said elsewhere
+      const isEnclaveProvider = provider.protocol === ENCLAVE_PROTOCOL;
+      const problem = isEnclaveProvider
+        ? `speaks ${ENCLAVE_PROTOCOL}, as enclaves do`
+        : `does not speak ${ENCLAVE_PROTOCOL}`;
+      if (isEnclaveProvider !== isPrivate(model))
+        throw createDataFileError(
+          withParent(location, 'upstream'),
+          `names the provider "${provider.slug}", which ${problem}`,
+        );
+      if (!isEnclaveProvider) continue;
+      const address = `${provider.baseUrl}${endpoint.enclave}`;
+      const other = modelsByAddress.get(address);
       if (other)
         throw createDataFileError(
-          withParent(at, 'enclave'),
+          withParent(location, 'enclave'),
           `is that of model "${other}" too, and an enclave serves one`,
         );
-      taken.set(address, model.id);
+      modelsByAddress.set(address, model.id);
     }
 }

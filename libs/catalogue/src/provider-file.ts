@@ -1,6 +1,6 @@
 /** Vendors as they stand in a data file: what each is. What it can do is code, found by its protocol. */
 import type { AnyModelFile } from './data-files.ts';
-import { describeModel, ON_DISCONNECT, type OnDisconnect } from './model-file.ts';
+import { DISCONNECT_BEHAVIORS, type DisconnectBehavior, describeModel } from './model-file.ts';
 import { assertEnclaves } from './private-models.ts';
 import {
   createDataFileError,
@@ -8,9 +8,9 @@ import {
   enumRule,
   findDuplicate,
   isText,
-  matches,
-  object,
-  optional,
+  objectRule,
+  optionalRule,
+  patternRule,
   predicateRule,
   text,
   toFieldLocation,
@@ -36,7 +36,7 @@ export interface ProviderFile {
   readonly baseUrl: string;
   /** Where the sandbox plays it. */
   readonly sandboxPath: string;
-  readonly onDisconnect: OnDisconnect;
+  readonly onDisconnect: DisconnectBehavior;
   /** How its key is sent with lookups of data; the protocols of models know theirs. */
   readonly credential?: CredentialFile;
   /** Where it differs from others that speak its protocol. */
@@ -50,25 +50,25 @@ export interface ProviderFile {
   };
 }
 
-const provider = object({
-  slug: matches('lower case letters, digits and hyphens', /^[a-z0-9-]+$/),
+const provider = objectRule({
+  slug: patternRule('lower case letters, digits and hyphens', /^[a-z0-9-]+$/),
   protocol: text,
-  env: matches('upper case letters, digits and underscores', /^[A-Z][A-Z0-9_]*$/),
-  baseUrl: matches('an address without a slash at its end', /^https?:\/\/.*[^/]$/),
-  sandboxPath: matches('a path', /^\/.*[^/]$/),
-  onDisconnect: enumRule(ON_DISCONNECT),
-  credential: optional(
-    object({
+  env: patternRule('upper case letters, digits and underscores', /^[A-Z][A-Z0-9_]*$/),
+  baseUrl: patternRule('an address without a slash at its end', /^https?:\/\/.*[^/]$/),
+  sandboxPath: patternRule('a path', /^\/.*[^/]$/),
+  onDisconnect: enumRule(DISCONNECT_BEHAVIORS),
+  credential: optionalRule(
+    objectRule({
       in: enumRule(['header', 'query']),
-      name: matches('letters, digits, hyphens and underscores', /^[\w-]+$/),
-      prefix: optional(matches('printable ASCII', /^[ -~]+$/)),
+      name: patternRule('letters, digits, hyphens and underscores', /^[\w-]+$/),
+      prefix: optionalRule(patternRule('printable ASCII', /^[ -~]+$/)),
     }),
   ),
-  dialect: optional(
-    object({
-      limit: optional(enumRule(['max_tokens', 'max_completion_tokens'])),
-      reasoning: optional(enumRule(['reasoning_effort', 'reasoning'])),
-      messages: optional(predicateRule('a list of names', (it) => Array.isArray(it) && it.every(isText))),
+  dialect: optionalRule(
+    objectRule({
+      limit: optionalRule(enumRule(['max_tokens', 'max_completion_tokens'])),
+      reasoning: optionalRule(enumRule(['reasoning_effort', 'reasoning'])),
+      messages: optionalRule(predicateRule('a list of names', (it) => Array.isArray(it) && it.every(isText))),
     }),
   ),
 });
@@ -76,10 +76,10 @@ const provider = object({
 /** @throws DataFileError that names the provider and the field */
 export function parseProviders(data: unknown): readonly ProviderFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of providers', []);
-  for (const [i, each] of data.entries())
-    provider(each, toFieldLocation(isText(each?.slug) ? `provider "${each.slug}"` : `provider ${i + 1}`, i));
+  for (const [i, entry] of data.entries())
+    provider(entry, toFieldLocation(isText(entry?.slug) ? `provider "${entry.slug}"` : `provider ${i + 1}`, i));
   for (const field of ['slug', 'env'] as const) {
-    const twice = findDuplicate(data.map((each: ProviderFile) => each[field]));
+    const twice = findDuplicate(data.map((entry: ProviderFile) => entry[field]));
     if (twice) throw new DataFileError(`provider with the ${field} "${twice[0]}" is there twice`, [twice[1], field]);
   }
   return data;
@@ -94,14 +94,14 @@ export function linkProviders(
   providers: readonly ProviderFile[],
 ): readonly AnyModelFile[] {
   assertEnclaves(models, providers);
-  const habits = new Map(providers.map(({ slug, onDisconnect }) => [slug, onDisconnect]));
+  const disconnectBehaviors = new Map(providers.map(({ slug, onDisconnect }) => [slug, onDisconnect]));
   return models.map((model, i) => ({
     ...model,
     endpoints: model.endpoints.map((endpoint, e) => {
-      const onDisconnect = endpoint.onDisconnect ?? habits.get(endpoint.upstream);
-      if (habits.has(endpoint.upstream)) return { ...endpoint, onDisconnect };
-      const place = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e, 'upstream');
-      throw createDataFileError(place, `names the provider "${endpoint.upstream}", which is not there`);
+      const onDisconnect = endpoint.onDisconnect ?? disconnectBehaviors.get(endpoint.upstream);
+      if (disconnectBehaviors.has(endpoint.upstream)) return { ...endpoint, onDisconnect };
+      const location = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e, 'upstream');
+      throw createDataFileError(location, `names the provider "${endpoint.upstream}", which is not there`);
     }),
   })) as readonly AnyModelFile[];
 }

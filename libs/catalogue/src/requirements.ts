@@ -1,6 +1,6 @@
 /** What the models, lookups and fees of a catalogue want of the vendors that they are had from. */
 import type { Catalogue, MediaModel } from './catalogue.ts';
-import { isMedia } from './data-files.ts';
+import { isMediaModel } from './data-files.ts';
 import { isPrivate } from './private-models.ts';
 
 export type Capability =
@@ -24,33 +24,33 @@ export interface CapabilityRequirement {
 }
 
 /** The service beside the models that a vendor is asked for by itself; searches of a model's own come with its answer. */
-const SEARCH = 'web_search';
+const WEB_SEARCH_FEE = 'web_search';
 
 /** What a model that is not paid by tokens wants of its vendors. */
-export function mediaCapability({ type, capabilities }: Pick<MediaModel, 'type' | 'capabilities'>): Capability {
+export function getProviderCapability({ type, capabilities }: Pick<MediaModel, 'type' | 'capabilities'>): Capability {
   if (type === 'image') return 'images';
   if (type === 'video') return 'videos';
   return capabilities.includes('text_to_speech') ? 'speech' : 'transcription';
 }
 
 export function listRequirements(catalogue: Catalogue): readonly CapabilityRequirement[] {
-  const demands: CapabilityRequirement[] = [];
+  const requirements: CapabilityRequirement[] = [];
   for (const model of catalogue.models) {
     const owner = `model "${model.id}"`;
-    if (isMedia(model)) {
-      const capability = mediaCapability(model);
-      demands.push(...model.endpoints.map(({ upstream }) => ({ upstream, capability, owner })));
+    if (isMediaModel(model)) {
+      const capability = getProviderCapability(model);
+      requirements.push(...model.endpoints.map(({ upstream }) => ({ upstream, capability, owner })));
       continue;
     }
     for (const { upstream, speaks } of model.endpoints) {
-      if (isPrivate(model)) demands.push({ upstream, capability: 'privateChat', owner });
-      else if (model.type === 'embedding') demands.push({ upstream, capability: 'embeddings', owner });
-      else demands.push(...speaks.map((capability) => ({ upstream, capability, owner })));
+      if (isPrivate(model)) requirements.push({ upstream, capability: 'privateChat', owner });
+      else if (model.type === 'embedding') requirements.push({ upstream, capability: 'embeddings', owner });
+      else requirements.push(...speaks.map((capability) => ({ upstream, capability, owner })));
     }
   }
   for (const { endpoint } of catalogue.dataEndpoints)
-    demands.push({ upstream: endpoint.upstream, capability: 'data', owner: `data endpoint "${endpoint.model}"` });
-  const search = catalogue.service(SEARCH);
-  if (search) demands.push({ upstream: search.provider, capability: 'search', owner: `fee "${SEARCH}"` });
-  return demands;
+    requirements.push({ upstream: endpoint.upstream, capability: 'data', owner: `data endpoint "${endpoint.model}"` });
+  const search = catalogue.findService(WEB_SEARCH_FEE);
+  if (search) requirements.push({ upstream: search.provider, capability: 'search', owner: `fee "${WEB_SEARCH_FEE}"` });
+  return requirements;
 }

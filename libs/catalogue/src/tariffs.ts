@@ -3,16 +3,16 @@ import { type CostAndPrice, calculateCostAndPrice, type Price, type Tariff, type
 import { money, ZERO_USD } from '#kernel';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
 import type { FeeFile } from './data-files.ts';
-import { BILLED_TOKENS, type MediaEndpointFile, type MediaUnit } from './media-file.ts';
+import { BILLED_TOKEN_UNITS, type MediaEndpointFile, type MediaUnit } from './media-file.ts';
 import { type EndpointFile, type OfferFile, toSlug } from './model-file.ts';
 import { parseMargin } from './validation-rules.ts';
 
 /** Prices of tokens are listed for so many. */
-export const LISTED_TOKENS = 1_000_000;
+export const LIST_PRICE_TOKENS = 1_000_000;
 const BASIS_POINTS = 10_000n;
 
 /** What is counted for the units that prices of media are listed by, and how many of that are one. */
-export const LISTED_UNITS: Readonly<Record<MediaUnit, { readonly unit: Unit; readonly quantity: number }>> = {
+export const LIST_PRICE_UNITS: Readonly<Record<MediaUnit, { readonly unit: Unit; readonly quantity: number }>> = {
   image: { unit: 'image', quantity: 1 },
   second: { unit: 'videoSecond', quantity: 1 },
   clip: { unit: 'clip', quantity: 1 },
@@ -29,17 +29,18 @@ export function calculateListPrice(usage: Usage, { prices }: Tariff): CostAndPri
  * Token classes that the file does not name are paid as their side: cached input as input, reasoning as output. The prices of
  * the longest inputs stand first.
  */
-export function modelTariff(model: string, endpoint: EndpointFile): Tariff {
+export function toModelTariff(model: string, endpoint: EndpointFile): Tariff {
   const { usdPerMillionTokens, usdPerRequest = '0', tiers = [], margin } = endpoint;
   const prices: Price[] = [];
   for (const unit of ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const) {
-    const listed = (usd: string) => sold(unit, BigInt(LISTED_TOKENS), usd, margin);
-    for (const { above, usdPerMillionTokens: long } of tiers.toReversed())
-      if (long[unit] !== undefined) prices.push({ ...listed(long[unit]), when: { inputTokens: { above } } });
+    const toPrice = (usd: string) => createPrice(unit, BigInt(LIST_PRICE_TOKENS), usd, margin);
+    for (const { above, usdPerMillionTokens: tierPrices } of tiers.toReversed())
+      if (tierPrices[unit] !== undefined)
+        prices.push({ ...toPrice(tierPrices[unit]), when: { inputTokens: { above } } });
     const usd = usdPerMillionTokens[unit];
-    if (usd !== undefined) prices.push(listed(usd));
+    if (usd !== undefined) prices.push(toPrice(usd));
   }
-  return { ...offeredBy(model, endpoint), prices: [...prices, sold('request', 1n, usdPerRequest, margin)] };
+  return { ...toSeller(model, endpoint), prices: [...prices, createPrice('request', 1n, usdPerRequest, margin)] };
 }
 
 /** Sizes of inputs above which the prices of a tariff change, the smallest first. */
@@ -57,23 +58,29 @@ export function calculateTierPrice(usage: Usage, { prices }: Tariff, above: numb
 }
 
 /** Prices that depend on what is chosen stand before the one for everything else. */
-export function mediaTariff(model: string, endpoint: MediaEndpointFile): Tariff {
+export function toMediaTariff(model: string, endpoint: MediaEndpointFile): Tariff {
   const { usdPerUnit, usdPerMillionTokens: billed, margin } = endpoint;
-  const { unit, quantity } = LISTED_UNITS[usdPerUnit.unit];
-  const listed = (usd: string): Price => {
-    const { cost, ...price } = sold(unit, BigInt(quantity), usd, margin);
+  const { unit, quantity } = LIST_PRICE_UNITS[usdPerUnit.unit];
+  const toPrice = (usd: string): Price => {
+    const { cost, ...price } = createPrice(unit, BigInt(quantity), usd, margin);
     return billed ? price : { ...price, cost };
   };
-  const variants = (usdPerUnit.variants ?? []).map(({ when, usd }) => ({ ...listed(usd), when }));
-  const tokens = BILLED_TOKENS.flatMap((token): readonly Price[] => {
+  const variants = (usdPerUnit.variants ?? []).map(({ when, usd }) => ({ ...toPrice(usd), when }));
+  const tokens = BILLED_TOKEN_UNITS.flatMap((token): readonly Price[] => {
     const usd = billed?.[token];
-    return usd === undefined ? [] : [{ unit: token, per: BigInt(LISTED_TOKENS), cost: money.parseUsd(usd) }];
+    return usd === undefined ? [] : [{ unit: token, per: BigInt(LIST_PRICE_TOKENS), cost: money.parseUsd(usd) }];
   });
-  return { ...offeredBy(model, endpoint), prices: [...variants, listed(usdPerUnit.usd), ...tokens] };
+  return { ...toSeller(model, endpoint), prices: [...variants, toPrice(usdPerUnit.usd), ...tokens] };
 }
 
 /** All services beside the models are searches of the web: invoiced one by one, sold one by one or by the request. */
-export function serviceTariff({ name, provider, costUsd, priceUsd = '0', priceUsdPerRequest = '0' }: FeeFile): Tariff {
+export function toServiceTariff({
+  name,
+  provider,
+  costUsd,
+  priceUsd = '0',
+  priceUsdPerRequest = '0',
+}: FeeFile): Tariff {
   const slug = toSlug(provider);
   const search: Price = { unit: 'search', per: 1n, cost: money.parseUsd(costUsd), price: money.parseUsd(priceUsd) };
   const request: Price = { unit: 'request', per: 1n, cost: ZERO_USD, price: money.parseUsd(priceUsdPerRequest) };
@@ -81,8 +88,8 @@ export function serviceTariff({ name, provider, costUsd, priceUsd = '0', priceUs
 }
 
 /** Sold by the lookup, and invoiced by it or by the result. */
-export function dataTariff({ provider, action, upstream, baseUsd, margin, billed }: DataEndpointFile): Tariff {
-  const { cost, ...price } = sold('lookup', 1n, baseUsd, margin);
+export function toDataTariff({ provider, action, upstream, baseUsd, margin, billed }: DataEndpointFile): Tariff {
+  const { cost, ...price } = createPrice('lookup', 1n, baseUsd, margin);
   const prices: readonly Price[] = billed
     ? [price, { unit: 'result', per: 1n, cost: money.parseUsd(billed.usd) }]
     : [{ ...price, cost }];
@@ -90,12 +97,12 @@ export function dataTariff({ provider, action, upstream, baseUsd, margin, billed
 }
 
 /** Who is asked sends the invoice: a router, and not the provider behind it. */
-function offeredBy(of: string, { provider, upstream }: OfferFile) {
+function toSeller(of: string, { provider, upstream }: OfferFile) {
   return { of, provider: toSlug(provider), creditor: upstream };
 }
 
 /** Cost and price of `per` units; of ten thousand times as many where the margin leaves no whole pico-USD. */
-function sold(unit: Unit, per: bigint, usd: string, margin: string): Required<Omit<Price, 'when'>> {
+function createPrice(unit: Unit, per: bigint, usd: string, margin: string): Required<Omit<Price, 'when'>> {
   const cost: bigint = money.parseUsd(usd);
   const price = cost * parseMargin(margin);
   return price % BASIS_POINTS === 0n

@@ -23,72 +23,78 @@ export interface FieldLocation {
   readonly path: JsonPath;
 }
 
-export type ValidationRule = (value: unknown, place: FieldLocation) => void;
+export type ValidationRule = (value: unknown, location: FieldLocation) => void;
 
 export function toFieldLocation(owner: string, ...path: JsonPath): FieldLocation {
   return { owner, field: '', path };
 }
 
 export function withParent({ owner, field, path }: FieldLocation, ...names: JsonPath): FieldLocation {
-  const dotted = (each: string | number) => (typeof each === 'number' ? `[${each}]` : `.${each}`);
-  const whole = field + names.map(dotted).join('');
-  return { owner, field: whole.replace(/^\./, ''), path: [...path, ...names] };
+  const toPathSegment = (name: string | number) => (typeof name === 'number' ? `[${name}]` : `.${name}`);
+  const fullPath = field + names.map(toPathSegment).join('');
+  return { owner, field: fullPath.replace(/^\./, ''), path: [...path, ...names] };
 }
 
 /** @returns the error that says it: `endpoints[0].margin of model "vendor/model" predicateRule be …` */
-export function createDataFileError(place: FieldLocation, what: string): DataFileError {
-  return new DataFileError(`${place.field ? `${place.field} of ${place.owner}` : place.owner} ${what}`, place.path);
+export function createDataFileError(location: FieldLocation, problem: string): DataFileError {
+  return new DataFileError(
+    `${location.field ? `${location.field} of ${location.owner}` : location.owner} ${problem}`,
+    location.path,
+  );
 }
 
 export const predicateRule =
-  (what: string, holds: (value: unknown) => boolean): ValidationRule =>
-  (value, place) => {
-    if (!holds(value)) throw createDataFileError(place, `must be ${what}`);
+  (requirement: string, isValid: (value: unknown) => boolean): ValidationRule =>
+  (value, location) => {
+    if (!isValid(value)) throw createDataFileError(location, `must be ${requirement}`);
   };
 
-export const matches = (what: string, pattern: RegExp): ValidationRule =>
-  predicateRule(what, (it) => typeof it === 'string' && pattern.test(it));
+export const patternRule = (requirement: string, pattern: RegExp): ValidationRule =>
+  predicateRule(requirement, (it) => typeof it === 'string' && pattern.test(it));
 
-export const optional =
+export const optionalRule =
   (rule: ValidationRule): ValidationRule =>
-  (value, place) => {
-    if (value !== undefined) rule(value, place);
+  (value, location) => {
+    if (value !== undefined) rule(value, location);
   };
 
-export const isObject = predicateRule('an object', (it) => typeof it === 'object' && it !== null && !Array.isArray(it));
+export const anyObject = predicateRule(
+  'an object',
+  (it) => typeof it === 'object' && it !== null && !Array.isArray(it),
+);
 
 /** No field may be missing, and none may be unknown: a misspelt price would be no price. */
-export const object =
-  (rules: Readonly<Record<string, ValidationRule>>): ValidationRule =>
-  (value, place) => {
-    isObject(value, place);
+export const objectRule =
+  (fieldRules: Readonly<Record<string, ValidationRule>>): ValidationRule =>
+  (value, location) => {
+    anyObject(value, location);
     const fields = value as Readonly<Record<string, unknown>>;
     for (const name in fields)
-      if (!Object.hasOwn(rules, name))
-        throw new DataFileError(createDataFileError(place, `has an unknown field "${name}"`).message, [
-          ...place.path,
+      if (!Object.hasOwn(fieldRules, name))
+        throw new DataFileError(createDataFileError(location, `has an unknown field "${name}"`).message, [
+          ...location.path,
           name,
         ]);
-    for (const [name, rule] of Object.entries(rules)) rule(fields[name], withParent(place, name));
+    for (const [name, rule] of Object.entries(fieldRules)) rule(fields[name], withParent(location, name));
   };
 
 /** An object with fields of any name. */
 export const mapRule =
   (rule: ValidationRule): ValidationRule =>
-  (value, place) => {
-    isObject(value, place);
-    for (const [name, each] of Object.entries(value as object)) rule(each, withParent(place, name));
+  (value, location) => {
+    anyObject(value, location);
+    for (const [name, item] of Object.entries(value as object)) rule(item, withParent(location, name));
   };
 
 export const listRule =
   (rule: ValidationRule): ValidationRule =>
-  (value, place) => {
-    predicateRule('a list with something in it', (it) => Array.isArray(it) && it.length > 0)(value, place);
-    for (const [i, each] of (value as readonly unknown[]).entries()) rule(each, withParent(place, i));
+  (value, location) => {
+    predicateRule('a list with something in it', (it) => Array.isArray(it) && it.length > 0)(value, location);
+    for (const [i, item] of (value as readonly unknown[]).entries()) rule(item, withParent(location, i));
   };
 
-export const enumRule = (words: readonly string[]) =>
-  predicateRule(`one of ${words.join(', ')}`, (value) => words.includes(value as string));
+export const enumRule = (values: readonly string[]) =>
+  predicateRule(`one of ${values.join(', ')}`, (value) => values.includes(value as string));
 
 export const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
 export const text = predicateRule('a text', isText);
@@ -98,7 +104,7 @@ export const count = predicateRule(
   'a whole number above 0',
   (value) => Number.isSafeInteger(value) && Number(value) > 0,
 );
-export const countOrNone = predicateRule(
+export const countOrZero = predicateRule(
   'a whole number from 0',
   (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 );
@@ -106,9 +112,12 @@ export const positive = predicateRule('a number above 0', (value) => typeof valu
 export const share = predicateRule('a share from 0 to 1', (it) => typeof it === 'number' && it >= 0 && it <= 1);
 export const amount = predicateRule(
   'an amount of USD as text, such as "0.25"',
-  (value) => read(value, money.parseUsd) >= 0n,
+  (value) => parseDecimal(value, money.parseUsd) >= 0n,
 );
-export const factor = predicateRule('a factor as text, such as "1.055"', (value) => read(value, parseMargin) > 0n);
+export const factor = predicateRule(
+  'a factor as text, such as "1.055"',
+  (value) => parseDecimal(value, parseMargin) > 0n,
+);
 export const day = predicateRule('a day, such as "2026-11-20"', isDay);
 
 /** Price = cost × this ÷ 10,000. */
@@ -117,9 +126,9 @@ export function parseMargin(margin: string): bigint {
 }
 
 /** A decimal, or -1 where it is none, or is finer than it can be kept. */
-function read(value: unknown, decimal: (text: string) => bigint): bigint {
+function parseDecimal(value: unknown, parse: (text: string) => bigint): bigint {
   try {
-    return typeof value === 'string' ? decimal(value) : -1n;
+    return typeof value === 'string' ? parse(value) : -1n;
   } catch {
     return -1n;
   }

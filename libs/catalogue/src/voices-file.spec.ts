@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { isMedia, readCatalogue } from '#catalogue';
+import { isMediaModel, readCatalogue } from '#catalogue';
 import { parseVoices } from './voices-file.ts';
 
 const VOICE = { id: 'v', name: 'V', models: ['m'], language: 'en', gender: 'neutral', description: 'A voice.' };
 
 describe('the voices that ship', () => {
   const speakers = readCatalogue()
-    .models.filter(isMedia)
+    .models.filter(isMediaModel)
     .filter(({ outputs }) => outputs.includes('speech'));
 
   test('are there for every model that speaks, the default one in English', () => {

@@ -4,7 +4,7 @@ import {
   enumRule,
   findDuplicate,
   isText,
-  object,
+  objectRule,
   text,
   texts,
   toFieldLocation,
@@ -27,7 +27,7 @@ export interface VoiceFile {
 
 export type Voice = Omit<VoiceFile, 'models'>;
 
-const voice = object({
+const voice = objectRule({
   id: text,
   name: text,
   models: texts,
@@ -39,8 +39,8 @@ const voice = object({
 /** @throws DataFileError that names the voice and the field */
 export function parseVoices(data: unknown): readonly VoiceFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of voices', []);
-  for (const [i, each] of data.entries())
-    voice(each, toFieldLocation(isText(each?.id) ? `voice "${each.id}"` : `voice ${i + 1}`, i));
+  for (const [i, entry] of data.entries())
+    voice(entry, toFieldLocation(isText(entry?.id) ? `voice "${entry.id}"` : `voice ${i + 1}`, i));
   const twice = findDuplicate(data.map(({ id }) => id));
   if (twice) throw new DataFileError(`voice "${twice[0]}" is there twice`, [twice[1], 'id']);
   return data;

@@ -5,8 +5,8 @@ import {
   type Price,
   type PriceJson,
   type PriceTerms,
+  toUsageJson,
   type Usage,
-  usageToJson,
 } from './tariff.ts';
 import type { Amount } from './value-types.ts';
 
@@ -80,11 +80,11 @@ export interface PriceListLine extends Seller {
 export type CallUsage = Pick<ChargeItem, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
 
 /** Longer than any id that a vendor gives. */
-const MAX_VENDOR_ID = 200;
+const MAX_REQUEST_ID_LENGTH = 200;
 
 /** An id that can be one: whatever else a vendor says in its place would be in the books for ever, if they take it at all. */
 export function toProviderRequestIdFields(vendorId: string | undefined): Pick<ChargeItem, 'vendorId'> {
-  return vendorId === undefined || vendorId.length > MAX_VENDOR_ID ? {} : { vendorId };
+  return vendorId === undefined || vendorId.length > MAX_REQUEST_ID_LENGTH ? {} : { vendorId };
 }
 
 /** A call with its amounts, rounded once. @throws UnpricedUnitError */
@@ -99,7 +99,7 @@ export function toChargeItem(
     creditor,
     ...(beside ? { beside } : {}),
     ...toProviderRequestIdFields(vendorId),
-    usage: usageToJson(usage),
+    usage: toUsageJson(usage),
     ...(terms === undefined ? {} : { terms }),
     estimated,
     ...(absorbed === undefined ? {} : { absorbed }),
@@ -111,12 +111,12 @@ export function toChargeItem(
 export function toCharge(items: readonly ChargeItem[], rest: Omit<Charge, 'items' | 'cost' | 'price'>): Charge {
   return {
     items,
-    cost: money.toJsonAmount(totalOf(items, 'cost')),
-    price: money.toJsonAmount(totalOf(items, 'price')),
+    cost: money.toJsonAmount(calculateTotal(items, 'cost')),
+    price: money.toJsonAmount(calculateTotal(items, 'price')),
     ...rest,
   };
 }
 
-function totalOf(items: readonly ChargeItem[], amount: 'cost' | 'price'): PicoUsd {
+function calculateTotal(items: readonly ChargeItem[], amount: 'cost' | 'price'): PicoUsd {
   return items.reduce((sum, item) => money.add(sum, money.parseJsonAmount(item[amount])), ZERO_USD);
 }

@@ -149,7 +149,7 @@ const accountLife: readonly AccountCommand[] = [
     },
   },
   hold('extended'),
-  { type: 'ExtendHold', data: { holdId: 'extended', atLeast: parseUsd('0.15'), to: parseUsd('0.2'), at } },
+  { type: 'ExtendHold', data: { holdId: 'extended', minAmount: parseUsd('0.15'), targetAmount: parseUsd('0.2'), at } },
   { type: 'SettleHold', data: { holdId: 'extended', charge, at } },
   hold('expired'),
   { type: 'ExpireHolds', data: { before: expiresAt, at: expiresAt } },
@@ -208,7 +208,7 @@ const autoTopupLife: readonly AutoTopupCommand[] = [
   { type: 'BeginRequest', data: { ...numbered, token: 4 } },
   { type: 'EndRequest', data: { ...numbered, outcome: { isKnown: false, reason: 'the process ended meanwhile' } } },
   { type: 'BeginRequest', data: { ...numbered, request: 2, token: 5, at: '2026-11-20T12:00:02.000Z' } },
-  { type: 'EndRequest', data: { ...numbered, request: 2, outcome: { isKnown: true, result: { sent: true } } } },
+  { type: 'EndRequest', data: { ...numbered, request: 2, outcome: { isKnown: true, result: { isSent: true } } } },
   { type: 'RecordAnswer', data: { ...numbered, request: 2, code: 'QUOTA_EXCEEDED', why: 'The budget is used up' } },
   { type: 'RecordAnswer', data: { ...numbered, code: 'PAID' } },
   { type: 'EndAutoTopup', data: { attempt: 1, outcome: 'paid', at } },
@@ -234,8 +234,20 @@ const answered = (submission: number, answer: SubmissionResult): VideoCommand =>
   type: 'EndSubmission',
   data: { submission, outcome: { isKnown: true, result: answer }, at },
 });
-const taken: SubmissionResult = { taken: true, reference: 'fal-ai/veo3 764cabcf', vendorId: '764cabcf', hooked: true };
-const busy = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'Too many', status: 429 } as const;
+const taken: SubmissionResult = {
+  isAccepted: true,
+  reference: 'fal-ai/veo3 764cabcf',
+  vendorId: '764cabcf',
+  hooked: true,
+};
+const busy = {
+  isAccepted: false,
+  isRejected: false,
+  isRetryable: true,
+  code: 'rate_limited',
+  reason: 'Too many',
+  status: 429,
+} as const;
 const handedOver: readonly VideoCommand[] = [
   wanted,
   { type: 'RecordHeld', data: { at } },
@@ -266,7 +278,13 @@ const videoLives: readonly (readonly VideoCommand[])[] = [
   ],
   [
     ...handedOver,
-    answered(2, { taken: false, refused: true, again: false, code: 'invalid_request', why: 'No such style' }),
+    answered(2, {
+      isAccepted: false,
+      isRejected: true,
+      isRetryable: false,
+      code: 'invalid_request',
+      reason: 'No such style',
+    }),
   ],
 ];
 
@@ -395,7 +413,7 @@ function stated(): DomainEvent[] {
     refusedRequestsDecider.getInitialState(),
   );
   const allowed = openInvoicesDecider.decide(
-    { type: 'AllowInvoice', data: { accountId: invoice.accountId, topupId: 't1', expiresAt, most: 1, at } },
+    { type: 'AllowInvoice', data: { accountId: invoice.accountId, topupId: 't1', expiresAt, maxOpenInvoices: 1, at } },
     openInvoicesDecider.getInitialState(),
   );
   return [...events, ...lists, ...refusals, ...allowed];

@@ -215,8 +215,17 @@ export const AUTO_TOPUP = 'autotopup';
 export const VIDEO = 'video';
 export const INVOICES = 'invoices';
 export const PRICE_LIST = 'pricelist';
-export const REFUSALS = 'refusals';
-export const CATEGORIES = [ACCOUNT, CHALLENGE, TOPUP, AUTO_TOPUP, VIDEO, INVOICES, PRICE_LIST, REFUSALS] as const;
+export const REFUSED_REQUESTS = 'refusals';
+export const CATEGORIES = [
+  ACCOUNT,
+  CHALLENGE,
+  TOPUP,
+  AUTO_TOPUP,
+  VIDEO,
+  INVOICES,
+  PRICE_LIST,
+  REFUSED_REQUESTS,
+] as const;
 
 /** The id behind the category in a stream's name. */
 export function getStreamId(event: Pick<StoredEvent, 'stream'>): string {

@@ -2,27 +2,35 @@
 import { money, type PicoUsd, toPicoUsd } from '#kernel';
 
 /** An exact amount of pico-USD. */
-export interface Fraction {
-  readonly over: bigint;
-  readonly under: bigint;
+export interface MoneyFraction {
+  readonly numerator: bigint;
+  readonly denominator: bigint;
 }
 
-export const ZERO_FRACTION: Fraction = { over: 0n, under: 1n };
+export const ZERO_FRACTION: MoneyFraction = { numerator: 0n, denominator: 1n };
 
 /** A sum with so many times another amount beside it. */
-export function addMultiple({ over, under }: Fraction, quantity: number, each: Fraction): Fraction {
-  const more = BigInt(quantity) * each.over;
-  if (more === 0n || under === each.under) return { over: over + more, under };
-  if (over === 0n) return { over: more, under: each.under };
-  const common = (under / greatestDivisor(under, each.under)) * each.under;
-  return { over: over * (common / under) + more * (common / each.under), under: common };
+export function addMultiple(
+  { numerator, denominator }: MoneyFraction,
+  quantity: number,
+  addend: MoneyFraction,
+): MoneyFraction {
+  const addedNumerator = BigInt(quantity) * addend.numerator;
+  if (addedNumerator === 0n || denominator === addend.denominator)
+    return { numerator: numerator + addedNumerator, denominator };
+  if (numerator === 0n) return { numerator: addedNumerator, denominator: addend.denominator };
+  const common = (denominator / getGreatestCommonDivisor(denominator, addend.denominator)) * addend.denominator;
+  return {
+    numerator: numerator * (common / denominator) + addedNumerator * (common / addend.denominator),
+    denominator: common,
+  };
 }
 
 /** To the next pico-USD. */
-export function roundUp({ over, under }: Fraction): PicoUsd {
-  return toPicoUsd(money.divideRoundingUp(over, under));
+export function roundUp({ numerator, denominator }: MoneyFraction): PicoUsd {
+  return toPicoUsd(money.divideRoundingUp(numerator, denominator));
 }
 
-function greatestDivisor(a: bigint, b: bigint): bigint {
-  return b === 0n ? a : greatestDivisor(b, a % b);
+function getGreatestCommonDivisor(a: bigint, b: bigint): bigint {
+  return b === 0n ? a : getGreatestCommonDivisor(b, a % b);
 }

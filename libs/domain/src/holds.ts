@@ -10,9 +10,9 @@ import { reject } from './rejections.ts';
 import type { Instant } from './value-types.ts';
 
 /** A job's hold ends with the job, however long that takes: its money is never free while its vendor may still invoice. */
-const NEVER = '9999-12-31T23:59:59.999Z';
+const NO_EXPIRY = '9999-12-31T23:59:59.999Z';
 /** Entries a memory holds before it drops its older half. */
-const MEMORY_HALF = 512;
+const MAX_IDS_PER_GENERATION = 512;
 
 /** Why a hold is released that is the request's own fault: the same request would fail again, wherever it is sent. */
 export const REQUEST_ERROR_CODES: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
@@ -45,22 +45,22 @@ export interface Holds {
 
 // state -------------------------------------------------------------------------------------------------------------
 
-type HowEnded = 'settled' | 'released' | 'expired';
+type HoldResolution = 'settled' | 'released' | 'expired';
 
 /** The holds of a payer without one that has ended. */
-export function removeHold(holdId: string, how: HowEnded, { holds, resolved, expired }: Holds): Holds {
-  const late = how === 'expired';
+export function removeHold(holdId: string, resolution: HoldResolution, { holds, resolved, expired }: Holds): Holds {
+  const isExpired = resolution === 'expired';
   return {
     holds: holds.without(holdId),
-    resolved: late ? resolved : remember(resolved, holdId, how),
-    expired: late ? remember(expired, holdId, how) : expired,
+    resolved: isExpired ? resolved : addRecentId(resolved, holdId, resolution),
+    expired: isExpired ? addRecentId(expired, holdId, resolution) : expired,
   };
 }
 
 /** A late charge of a hold that has expired was absorbed; that of one that was released is part of its release. */
 export function markAbsorbed(holdId: string, { holds, resolved, expired }: Holds): Holds {
-  const isReleased = recalled(resolved, holdId) !== undefined;
-  return { holds, resolved, expired: isReleased ? expired : remember(expired, holdId, 'absorbed') };
+  const isReleased = findResolution(resolved, holdId) !== undefined;
+  return { holds, resolved, expired: isReleased ? expired : addRecentId(expired, holdId, 'absorbed') };
 }
 
 /** The same holds, one of them in the hands of a job. */
@@ -71,25 +71,25 @@ export function transferHold({ holdId, owner, expiresAt }: HoldKept['data'], { h
 
 /** How a hold ended, as far as it is remembered: `settled`, `released`, `expired` or `absorbed`. */
 export function getHoldResolution(holdId: string, { resolved, expired }: Pick<Holds, 'resolved' | 'expired'>) {
-  return recalled(resolved, holdId) ?? recalled(expired, holdId);
+  return findResolution(resolved, holdId) ?? findResolution(expired, holdId);
 }
 
-function remember([recent, older]: RecentIds, id: string, how: string): RecentIds {
-  return recent.size < MEMORY_HALF
-    ? [recent.with(id, how), older]
-    : [PersistentMap.empty<string>().with(id, how), recent];
+function addRecentId([recent, older]: RecentIds, id: string, resolution: string): RecentIds {
+  return recent.size < MAX_IDS_PER_GENERATION
+    ? [recent.with(id, resolution), older]
+    : [PersistentMap.empty<string>().with(id, resolution), recent];
 }
 
-function recalled([recent, older]: RecentIds, id: string): string | undefined {
+function findResolution([recent, older]: RecentIds, id: string): string | undefined {
   return recent.get(id) ?? older.get(id);
 }
 
 /** About what they take in memory: bytes of the heap of Node 24, measured. */
 export function estimateHoldsBytes({ holds, resolved, expired }: Holds): number {
-  return holds.estimateBytes(400) + bytesOfMemory(resolved) + bytesOfMemory(expired);
+  return holds.estimateBytes(400) + estimateRecentIdsBytes(resolved) + estimateRecentIdsBytes(expired);
 }
 
-function bytesOfMemory([recent, older]: RecentIds): number {
+function estimateRecentIdsBytes([recent, older]: RecentIds): number {
   return recent.estimateBytes(105) + older.estimateBytes(105);
 }
 
@@ -131,12 +131,12 @@ export function decideHold(command: HoldCommand, payer: Holds): readonly HoldEve
       return releaseHold(command.data, payer);
     case 'ExpireHolds': {
       const { before, at } = command.data;
-      return expiredWhere((hold) => hold.expiresAt <= before, at, payer);
+      return expireHolds((hold) => hold.expiresAt <= before, at, payer);
     }
     case 'AbandonHolds': {
       // Should the owner live after all, it finds what is true of every hold that has expired: nothing grows or is charged.
       const { owner, at } = command.data;
-      return expiredWhere((hold) => hold.owner === owner, at, payer);
+      return expireHolds((hold) => hold.owner === owner, at, payer);
     }
     default:
       return command satisfies never;
@@ -147,14 +147,14 @@ function keepHold({ holdId, owner, at }: DataOf<'KeepHold'>, { holds }: Holds): 
   const hold = holds.get(holdId);
   if (hold?.owner === owner) return [];
   if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
-  return [{ type: 'HoldKept', data: { holdId, owner, expiresAt: NEVER, at } }];
+  return [{ type: 'HoldKept', data: { holdId, owner, expiresAt: NO_EXPIRY, at } }];
 }
 
 function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, payer: Holds): readonly HoldEvent[] {
   const hold = payer.holds.get(holdId);
   if (hold) {
     const charged = money.toJsonAmount(money.min(money.parseJsonAmount(charge.price), hold.amount));
-    const data: HoldSettled['data'] = { ...resolved(holdId, hold, at), charged, charge };
+    const data: HoldSettled['data'] = { ...toResolvedData(holdId, hold, at), charged, charge };
     return [{ type: 'HoldSettled', data }];
   }
   switch (getHoldResolution(holdId, payer)) {
@@ -170,10 +170,10 @@ function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, payer: Holds):
   }
 }
 
-function releaseHold({ holdId, at, absorbed, ...why }: DataOf<'ReleaseHold'>, payer: Holds): readonly HoldEvent[] {
+function releaseHold({ holdId, at, absorbed, ...failure }: DataOf<'ReleaseHold'>, payer: Holds): readonly HoldEvent[] {
   const hold = payer.holds.get(holdId);
   if (hold) {
-    const released: HoldEvent = { type: 'HoldReleased', data: { ...resolved(holdId, hold, at), ...why } };
+    const released: HoldEvent = { type: 'HoldReleased', data: { ...toResolvedData(holdId, hold, at), ...failure } };
     return absorbed ? [released, { type: 'ChargeAbsorbed', data: { holdId, charge: absorbed, at } }] : [released];
   }
   switch (getHoldResolution(holdId, payer)) {
@@ -187,13 +187,13 @@ function releaseHold({ holdId, at, absorbed, ...why }: DataOf<'ReleaseHold'>, pa
   }
 }
 
-function expiredWhere(ended: (hold: OpenHold) => boolean, at: Instant, { holds }: Holds): readonly HoldEvent[] {
-  const over = [...holds.entries()].filter(([, hold]) => ended(hold));
-  return over.map(([holdId, hold]) => ({ type: 'HoldExpired', data: resolved(holdId, hold, at) }));
+function expireHolds(hasEnded: (hold: OpenHold) => boolean, at: Instant, { holds }: Holds): readonly HoldEvent[] {
+  const endedHolds = [...holds.entries()].filter(([, hold]) => hasEnded(hold));
+  return endedHolds.map(([holdId, hold]) => ({ type: 'HoldExpired', data: toResolvedData(holdId, hold, at) }));
 }
 
-function resolved(holdId: string, hold: OpenHold, at: Instant) {
+function toResolvedData(holdId: string, hold: OpenHold, at: Instant) {
   const { keyId, amount, at: heldAt, countedAt, query } = hold;
-  const counted = countedAt === heldAt ? {} : { countedAt };
-  return { holdId, keyId, held: money.toJsonAmount(amount), heldAt, ...counted, query, at };
+  const countedAtField = countedAt === heldAt ? {} : { countedAt };
+  return { holdId, keyId, held: money.toJsonAmount(amount), heldAt, ...countedAtField, query, at };
 }

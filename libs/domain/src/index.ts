@@ -35,7 +35,7 @@ export {
 export * from './events.ts';
 export { getHoldResolution, type HoldCommand, type Holds, type OpenHold, REQUEST_ERROR_CODES } from './holds.ts';
 export { parseInstant } from './instant.ts';
-export { type ApiKeyRecord, type ApiKeyState, MAX_KEY_NAME, MIN_KEY_LIMIT, toApiKeyRecord } from './keys.ts';
+export { type ApiKeyRecord, type ApiKeyState, MAX_KEY_NAME_LENGTH, MIN_KEY_LIMIT, toApiKeyRecord } from './keys.ts';
 export {
   addChargeToWindow,
   advanceWindow,
@@ -47,7 +47,7 @@ export {
 export { assertBalanced, type LedgerAccount, type Posting, toPostings } from './postings.ts';
 export { estimatePriceListBytes, type PublishPriceList, priceListDecider } from './price-list.ts';
 export {
-  MAX_REFUSALS_PER_DAY,
+  MAX_REFUSED_REQUESTS_PER_DAY,
   type RecordRefusedRequest,
   refusedRequestsDecider,
   toRefusedRequestsStreamId,
@@ -67,14 +67,14 @@ export {
   type Price,
   type PriceJson,
   type PriceTerms,
-  priceFromJson,
-  priceToJson,
+  parsePriceJson,
+  toPriceJson,
+  toUsageJson,
   type Unit,
   UnpricedUnitError,
   type Usage,
-  usageToJson,
 } from './tariff.ts';
-export { type CoinAccount, type CoinPosting, coinPostings } from './topup/coin-postings.ts';
+export { type CoinAccount, type CoinPosting, toCoinPostings } from './topup/coin-postings.ts';
 export {
   type Coin,
   type CoinTerms,

@@ -4,7 +4,7 @@ import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
 import { advanceWindow, getNextReset, type LimitWindow, startWindow } from './limit-window.ts';
 import { reject } from './rejections.ts';
 
-export const MAX_KEY_NAME = 25;
+export const MAX_KEY_NAME_LENGTH = 25;
 /** 0.01 USD. */
 export const MIN_KEY_LIMIT = money.parseUsd('0.01');
 /** A larger limit is as good as none, and would not fit where the books are kept. */
@@ -65,16 +65,16 @@ export function toCounterId({ changes, window }: ApiKeyState): string {
 
 /** The key with its counters of the window that `at` falls in. */
 export function advanceKeyWindow(key: ApiKeyState, at: Instant): ApiKeyState {
-  const cap = advanceWindow(at, key);
-  return cap === key ? key : { ...key, ...cap, held: ZERO_USD };
+  const limitWindow = advanceWindow(at, key);
+  return limitWindow === key ? key : { ...key, ...limitWindow, held: ZERO_USD };
 }
 
 /** What the cap still allows at `at`; null without a cap. Never below zero. */
 export function calculateRemainingLimit(key: ApiKeyState, at: Instant): PicoUsd | null {
   if (key.limit === null) return null;
   const { limit, used, held } = { ...advanceKeyWindow(key, at), limit: key.limit };
-  const left = limit - used - held;
-  return left > 0n ? (left as PicoUsd) : ZERO_USD;
+  const remaining = limit - used - held;
+  return remaining > 0n ? (remaining as PicoUsd) : ZERO_USD;
 }
 
 export function createKeyState(data: KeyCreated['data']): ApiKeyState {
@@ -122,12 +122,13 @@ function isPrintable(text: string): boolean {
 
 /** @throws Rejection `invalid_key_settings` */
 export function assertValidKey({ name, limit, resetPeriod, expireAt }: ApiKeySettings, at: Instant): void {
-  const invalid = (message: string) => reject('invalid_key_settings', message);
-  if (!isPrintable(name)) invalid('name must be text without control characters');
+  const rejectSettings = (message: string) => reject('invalid_key_settings', message);
+  if (!isPrintable(name)) rejectSettings('name must be text without control characters');
   const length = [...name].length;
-  if (length < 1 || length > MAX_KEY_NAME) invalid(`name must have 1 to ${MAX_KEY_NAME} characters`);
-  if (limit !== null && limit < MIN_KEY_LIMIT) invalid('usage_limit_usd must be at least 0.01');
-  if (limit !== null && limit > MAX_KEY_LIMIT) invalid('usage_limit_usd must be at most 1000000000');
-  if (resetPeriod !== null && limit === null) invalid('reset_period requires usage_limit_usd');
-  if (expireAt !== null && expireAt <= at) invalid('expire_at must be in the future');
+  if (length < 1 || length > MAX_KEY_NAME_LENGTH)
+    rejectSettings(`name must have 1 to ${MAX_KEY_NAME_LENGTH} characters`);
+  if (limit !== null && limit < MIN_KEY_LIMIT) rejectSettings('usage_limit_usd must be at least 0.01');
+  if (limit !== null && limit > MAX_KEY_LIMIT) rejectSettings('usage_limit_usd must be at most 1000000000');
+  if (resetPeriod !== null && limit === null) rejectSettings('reset_period requires usage_limit_usd');
+  if (expireAt !== null && expireAt <= at) rejectSettings('expire_at must be in the future');
 }

@@ -34,37 +34,37 @@ export interface Posting {
   readonly amount: PicoUsd;
 }
 
-const NONE: readonly Posting[] = [];
+const NO_POSTINGS: readonly Posting[] = [];
 
 /** The lines that a fact of a stream books; lines of zero are left out. */
 export function toPostings(stream: string, event: DomainEvent): readonly Posting[] {
-  const of = holderOf(stream);
-  const { customer } = of;
+  const holder = getHolderAccounts(stream);
+  const { customer } = holder;
   switch (event.type) {
     case 'CreditAdded':
     case 'CreditReversed': {
       // A reversal is booked as its credit was, with amounts below zero.
       const { method, amount, bonus } = event.data;
       const paid = money.parseJsonAmount(amount);
-      const given = money.parseJsonAmount(bonus);
-      return lines(
+      const bonusAmount = money.parseJsonAmount(bonus);
+      return omitZeroPostings(
         { account: `clearing:${method}`, customer: null, amount: paid },
-        { account: `bonus:${method}`, customer: null, amount: given },
-        { account: of.available, customer, amount: money.negate(money.add(paid, given)) },
+        { account: `bonus:${method}`, customer: null, amount: bonusAmount },
+        { account: holder.available, customer, amount: money.negate(money.add(paid, bonusAmount)) },
       );
     }
     case 'PaymentReceived': {
       const { method, amount, market } = event.data;
-      return market ? rated(method, market.amount, amount) : NONE;
+      return market ? toRatePostings(method, market.amount, amount) : NO_POSTINGS;
     }
     case 'PaymentReversed': {
       const { method, amount, market } = event.data;
-      return market ? rated(method, market, amount) : NONE;
+      return market ? toRatePostings(method, market, amount) : NO_POSTINGS;
     }
     case 'PaymentFeeCharged': {
       const { method } = event.data;
       const amount = money.parseJsonAmount(event.data.amount);
-      return lines(
+      return omitZeroPostings(
         { account: `fees:${method}`, customer: null, amount },
         { account: `clearing:${method}`, customer: null, amount: money.negate(amount) },
       );
@@ -72,60 +72,60 @@ export function toPostings(stream: string, event: DomainEvent): readonly Posting
     case 'ChallengePaid': {
       const { method, amount, price } = event.data;
       const [paid, owed] = [money.parseJsonAmount(amount), money.parseJsonAmount(price)];
-      return lines(
+      return omitZeroPostings(
         { account: `clearing:${method}`, customer: null, amount: paid },
-        { account: of.available, customer, amount: money.negate(owed) },
+        { account: holder.available, customer, amount: money.negate(owed) },
         { account: `rounding:${method}`, customer: null, amount: money.subtract(owed, paid) },
       );
     }
     case 'ChallengeOverpaid': {
       const { method } = event.data;
       const amount = money.parseJsonAmount(event.data.amount);
-      return lines(
+      return omitZeroPostings(
         { account: `clearing:${method}`, customer: null, amount },
-        { account: of.available, customer, amount: money.negate(amount) },
+        { account: holder.available, customer, amount: money.negate(amount) },
       );
     }
     case 'ChallengeForfeited': {
       const amount = money.parseJsonAmount(event.data.amount);
-      return lines(
-        { account: of.available, customer, amount },
+      return omitZeroPostings(
+        { account: holder.available, customer, amount },
         { account: 'revenue:unclaimed', customer: null, amount: money.negate(amount) },
       );
     }
     case 'FundsHeld':
-      return moved(customer, of.available, of.held, money.parseJsonAmount(event.data.amount));
+      return toTransferPostings(customer, holder.available, holder.held, money.parseJsonAmount(event.data.amount));
     case 'HoldExtended':
-      return moved(customer, of.available, of.held, money.parseJsonAmount(event.data.by));
+      return toTransferPostings(customer, holder.available, holder.held, money.parseJsonAmount(event.data.by));
     case 'HoldReleased':
     case 'HoldExpired':
-      return moved(customer, of.held, of.available, money.parseJsonAmount(event.data.held));
+      return toTransferPostings(customer, holder.held, holder.available, money.parseJsonAmount(event.data.held));
     case 'HoldSettled': {
       const held = money.parseJsonAmount(event.data.held);
       const charged = money.parseJsonAmount(event.data.charged);
-      return lines(
-        { account: of.held, customer, amount: held },
-        { account: of.available, customer, amount: money.subtract(charged, held) },
-        ...earned(event.data.charge, event.data.query.type, charged),
+      return omitZeroPostings(
+        { account: holder.held, customer, amount: held },
+        { account: holder.available, customer, amount: money.subtract(charged, held) },
+        ...toRevenuePostings(event.data.charge, event.data.query.type, charged),
       );
     }
     case 'VideoCostClosed': {
       const { provider, creditor } = event.data;
       const cost = money.parseJsonAmount(event.data.cost);
-      return lines(
+      return omitZeroPostings(
         { account: `cost:${provider}`, customer: null, amount: cost },
         { account: `payable:${creditor}`, customer: null, amount: money.negate(cost) },
       );
     }
     case 'ChargeAbsorbed':
-      return lines(...earned(event.data.charge, 'late', ZERO_USD));
+      return omitZeroPostings(...toRevenuePostings(event.data.charge, 'late', ZERO_USD));
     default:
-      return NONE;
+      return NO_POSTINGS;
   }
 }
 
 /** Whose money a stream's facts are about, and the ledger accounts it is in. */
-function holderOf(stream: string) {
+function getHolderAccounts(stream: string) {
   const [category = ''] = stream.split('-', 1);
   const kind = category === CHALLENGE ? 'challenge' : 'customer';
   return { customer: stream.slice(category.length + 1), available: `${kind}:available`, held: `${kind}:held` } as const;
@@ -135,14 +135,17 @@ function holderOf(stream: string) {
  * Revenue at the full price, by the surface that was asked and by each service beside it; what the customer does not pay
  * of it is an overrun. The cost is the provider's, and is owed to its creditor.
  */
-function earned({ items, price }: Charge, surface: string, charged: PicoUsd): readonly Posting[] {
+function toRevenuePostings({ items, price }: Charge, surface: string, charged: PicoUsd): readonly Posting[] {
   return [
-    ...items.flatMap((item) => sold(item, surface)),
+    ...items.flatMap((item) => toItemPostings(item, surface)),
     { account: 'overrun', customer: null, amount: money.subtract(money.parseJsonAmount(price), charged) },
   ];
 }
 
-function sold({ of, beside, provider, creditor, price, cost }: ChargeItem, surface: string): readonly Posting[] {
+function toItemPostings(
+  { of, beside, provider, creditor, price, cost }: ChargeItem,
+  surface: string,
+): readonly Posting[] {
   const owed = money.parseJsonAmount(cost);
   return [
     { account: `revenue:${beside ? of : surface}`, customer: null, amount: money.negate(money.parseJsonAmount(price)) },
@@ -152,20 +155,25 @@ function sold({ of, beside, provider, creditor, price, cost }: ChargeItem, surfa
 }
 
 /** The account was credited what was asked for; what came is worth what the market says. The difference is the house's. */
-function rated(method: string, market: string, credited: string): readonly Posting[] {
+function toRatePostings(method: string, market: string, credited: string): readonly Posting[] {
   const amount = money.subtract(money.parseJsonAmount(market), money.parseJsonAmount(credited));
-  return lines(
+  return omitZeroPostings(
     { account: `clearing:${method}`, customer: null, amount },
     { account: `rates:${method}`, customer: null, amount: money.negate(amount) },
   );
 }
 
 /** From what is available to what is held, or back: both are debts of the house, so the debit lessens `from`. */
-function moved(customer: string, from: LedgerAccount, to: LedgerAccount, amount: PicoUsd): readonly Posting[] {
-  return lines({ account: from, customer, amount }, { account: to, customer, amount: money.negate(amount) });
+function toTransferPostings(
+  customer: string,
+  from: LedgerAccount,
+  to: LedgerAccount,
+  amount: PicoUsd,
+): readonly Posting[] {
+  return omitZeroPostings({ account: from, customer, amount }, { account: to, customer, amount: money.negate(amount) });
 }
 
-function lines(...all: readonly Posting[]): readonly Posting[] {
+function omitZeroPostings(...all: readonly Posting[]): readonly Posting[] {
   return all.filter(({ amount }) => amount !== 0n);
 }
 

@@ -13,7 +13,7 @@ export const priceListDecider: Decider<PublishPriceList, PriceListPublished['dat
   evolve: (_, event) => (event.type === 'PriceListPublished' ? event.data : throwUnknownEvent(event as never)),
   decide({ data }, published) {
     if (published === null) return [{ type: 'PriceListPublished', data }];
-    if (prices(published) === prices(data)) return [];
+    if (serializeLines(published) === serializeLines(data)) return [];
     return reject('price_list_conflict', `Price list ${data.version} was published with other prices`);
   },
 };
@@ -23,6 +23,6 @@ export function estimatePriceListBytes(list: PriceListPublished['data'] | null):
   return 1_000 * (list?.lines.length ?? 0);
 }
 
-function prices({ lines }: PriceListPublished['data']): string {
+function serializeLines({ lines }: PriceListPublished['data']): string {
   return JSON.stringify(lines);
 }

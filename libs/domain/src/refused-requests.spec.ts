@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { fold } from '#kernel';
 import {
-  MAX_REFUSALS_PER_DAY,
+  MAX_REFUSED_REQUESTS_PER_DAY,
   type RecordRefusedRequest,
   refusedRequestsDecider,
   toRefusedRequestsStreamId,
@@ -28,9 +28,9 @@ describe('a refusal', () => {
 
   test('is not noted when the day of the account is full', () => {
     let noted = refusedRequestsDecider.getInitialState();
-    for (let i = 0; i < MAX_REFUSALS_PER_DAY; i++)
+    for (let i = 0; i < MAX_REFUSED_REQUESTS_PER_DAY; i++)
       noted = fold(refusedRequestsDecider, noted, refusedRequestsDecider.decide(note(`r${i}`), noted));
-    expect(noted.size).toBe(MAX_REFUSALS_PER_DAY);
+    expect(noted.size).toBe(MAX_REFUSED_REQUESTS_PER_DAY);
     expect(refusedRequestsDecider.decide(note('one more'), noted)).toEqual([]);
   });
 

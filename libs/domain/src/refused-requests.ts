@@ -6,7 +6,7 @@ import { type Decider, throwUnknownEvent } from '#kernel';
 import type { RequestRefused } from './events.ts';
 
 /** Of one account, in the history of one day. What comes after them says nothing new. */
-export const MAX_REFUSALS_PER_DAY = 50;
+export const MAX_REFUSED_REQUESTS_PER_DAY = 50;
 
 export interface RecordRefusedRequest {
   readonly type: 'NoteRefusal';
@@ -14,15 +14,17 @@ export interface RecordRefusedRequest {
 }
 
 /** The ids of the requests that are noted. */
-type Noted = ReadonlySet<string>;
+type RecordedIds = ReadonlySet<string>;
 
-export const refusedRequestsDecider: Decider<RecordRefusedRequest, Noted, RequestRefused> = {
+export const refusedRequestsDecider: Decider<RecordRefusedRequest, RecordedIds, RequestRefused> = {
   getInitialState: () => new Set(),
-  evolve: (noted, event) =>
-    event.type === 'RequestRefused' ? new Set([...noted, event.data.requestId]) : throwUnknownEvent(event as never),
-  decide({ data }, noted) {
-    const known = noted.has(data.requestId) || noted.size >= MAX_REFUSALS_PER_DAY;
-    return known ? [] : [{ type: 'RequestRefused', data }];
+  evolve: (recordedIds, event) =>
+    event.type === 'RequestRefused'
+      ? new Set([...recordedIds, event.data.requestId])
+      : throwUnknownEvent(event as never),
+  decide({ data }, recordedIds) {
+    const isSkipped = recordedIds.has(data.requestId) || recordedIds.size >= MAX_REFUSED_REQUESTS_PER_DAY;
+    return isSkipped ? [] : [{ type: 'RequestRefused', data }];
   },
 };
 

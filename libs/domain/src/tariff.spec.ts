@@ -11,11 +11,11 @@ import {
   getQuantity,
   type Price,
   type PriceTerms,
-  priceFromJson,
-  priceToJson,
+  parsePriceJson,
+  toPriceJson,
+  toUsageJson,
   type Unit,
   type Usage,
-  usageToJson,
 } from './tariff.ts';
 
 const RUNS = { numRuns: 3_000 };
@@ -109,7 +109,7 @@ describe('a price', () => {
       line('character', '0.015', { per: 1_000n }),
       { unit: 'output', per: 1n, cost: 5n } as Price,
     ];
-    expect(prices.map(priceToJson).map(priceFromJson)).toEqual(prices);
+    expect(prices.map(toPriceJson).map(parsePriceJson)).toEqual(prices);
   });
 });
 
@@ -129,8 +129,8 @@ describe('a bound', () => {
 
 describe('a use', () => {
   test('stands in facts without what is 0, and with nothing but whole numbers', () => {
-    expect(JSON.stringify(usageToJson({ output: 2, cacheRead: 0, input: 1 }))).toBe('{"input":1,"output":2}');
-    for (const wrong of [-1, 0.5, Number.NaN, 2 ** 53]) expect(() => usageToJson({ input: wrong })).toThrow('input');
+    expect(JSON.stringify(toUsageJson({ output: 2, cacheRead: 0, input: 1 }))).toBe('{"input":1,"output":2}');
+    for (const wrong of [-1, 0.5, Number.NaN, 2 ** 53]) expect(() => toUsageJson({ input: wrong })).toThrow('input');
   });
 
   test('is added unit by unit, and counted with what falls back to a unit', () => {
@@ -284,7 +284,7 @@ describe('properties', () => {
         expect(BigInt(cost)).toBe(
           usages.reduce((sum, usage) => sum + calculateCostAndPrice(usage, prices, terms).cost, 0n),
         );
-        const published = [{ ...sold, prices: prices.map(priceToJson) }];
+        const published = [{ ...sold, prices: prices.map(toPriceJson) }];
         const explained = (each: typeof items) =>
           isExplained(toCharge(each, { priceList: 'list', attempts: [] }), published);
         expect(explained(items)).toBe(true);

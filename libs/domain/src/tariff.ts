@@ -4,7 +4,7 @@
  * charge can be computed again from its facts.
  */
 import type { PicoUsd } from '#kernel';
-import { addMultiple, type Fraction, roundUp, ZERO_FRACTION } from './fraction.ts';
+import { addMultiple, type MoneyFraction, roundUp, ZERO_FRACTION } from './fraction.ts';
 import type { Amount } from './value-types.ts';
 
 /**
@@ -91,21 +91,24 @@ export const NO_USAGE: Usage = {};
 
 /** Cost and price of a use, each rounded once, up to the next pico-USD. @throws UnpricedUnitError */
 export function calculateCostAndPrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): CostAndPrice {
-  const rates = ratesOf(prices);
-  const known = withSizes(terms, usage, rates);
-  return { cost: amountOf(usage, rates.cost, known), price: amountOf(usage, rates.price, known) };
+  const rates = getRates(prices);
+  const sizedTerms = addSizeTerms(terms, usage, rates);
+  return {
+    cost: calculateAmount(usage, rates.cost, sizedTerms),
+    price: calculateAmount(usage, rates.price, sizedTerms),
+  };
 }
 
 /** What a use costs us, alone. @throws UnpricedUnitError */
 export function calculateCost(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
-  const rates = ratesOf(prices);
-  return amountOf(usage, rates.cost, withSizes(terms, usage, rates));
+  const rates = getRates(prices);
+  return calculateAmount(usage, rates.cost, addSizeTerms(terms, usage, rates));
 }
 
 /** The price of a use alone. @throws UnpricedUnitError */
 export function calculatePrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
-  const rates = ratesOf(prices);
-  return amountOf(usage, rates.price, withSizes(terms, usage, rates));
+  const rates = getRates(prices);
+  return calculateAmount(usage, rates.price, addSizeTerms(terms, usage, rates));
 }
 
 /**
@@ -114,8 +117,8 @@ export function calculatePrice(usage: Usage, prices: readonly Price[], terms: Pr
  * @throws UnpricedUnitError when a use within these bounds could have no price
  */
 export function calculateMaxPrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
-  const rates = ratesOf(prices);
-  return roundUp(boundedSum(usage, rates, withSizes(terms, usage, rates)));
+  const rates = getRates(prices);
+  return roundUp(sumMaxPrices(usage, rates, addSizeTerms(terms, usage, rates)));
 }
 
 /**
@@ -124,19 +127,19 @@ export function calculateMaxPrice(usage: Usage, prices: readonly Price[], terms:
  */
 export function countAffordableUnits(
   amount: PicoUsd,
-  { unit, beside }: { readonly unit: Unit; readonly beside: Usage },
+  { unit, beside: extraUsage }: { readonly unit: Unit; readonly beside: Usage },
   prices: readonly Price[],
   terms: PriceTerms = {},
 ): number {
-  const rates = ratesOf(prices);
-  const known = withSizes(terms, beside, rates, unit);
-  const { over, under } = boundedSum(beside, rates, known);
-  const each = dearestOf(unit, rates, known);
-  const left = amount * under - over;
-  if (left < 0n) return -1;
-  if (each === undefined || each.over === 0n) return Number.MAX_SAFE_INTEGER;
-  const most = (left * each.under) / (under * each.over);
-  return most > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(most);
+  const rates = getRates(prices);
+  const sizedTerms = addSizeTerms(terms, extraUsage, rates, unit);
+  const { numerator, denominator } = sumMaxPrices(extraUsage, rates, sizedTerms);
+  const maxUnitPrice = findMaxPrice(unit, rates, sizedTerms);
+  const remaining = amount * denominator - numerator;
+  if (remaining < 0n) return -1;
+  if (maxUnitPrice === undefined || maxUnitPrice.numerator === 0n) return Number.MAX_SAFE_INTEGER;
+  const maxUnits = (remaining * maxUnitPrice.denominator) / (denominator * maxUnitPrice.numerator);
+  return maxUnits > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(maxUnits);
 }
 
 /** Two uses as one. */
@@ -148,11 +151,11 @@ export function addUsage(a: Usage, b: Usage): Usage {
 
 /** How much was used of a unit and of all that falls back to it. */
 export function getQuantity(unit: Unit, usage: Usage): number {
-  return FAMILIES[unit].reduce((sum, each) => sum + (usage[each] ?? 0), 0);
+  return UNIT_FAMILIES[unit].reduce((sum, member) => sum + (usage[member] ?? 0), 0);
 }
 
 /** A use as it stands in facts: what is 0 is left out. @throws RangeError for what is no whole number from 0 */
-export function usageToJson(usage: Usage): Usage {
+export function toUsageJson(usage: Usage): Usage {
   const json: Partial<Record<Unit, number>> = {};
   for (const unit of ALL_UNITS) {
     const quantity = usage[unit] ?? 0;
@@ -162,7 +165,7 @@ export function usageToJson(usage: Usage): Usage {
   return json;
 }
 
-export function priceToJson({ unit, per, cost, price, when }: Price): PriceJson {
+export function toPriceJson({ unit, per, cost, price, when }: Price): PriceJson {
   return {
     unit,
     per: Number(per),
@@ -172,7 +175,7 @@ export function priceToJson({ unit, per, cost, price, when }: Price): PriceJson 
   };
 }
 
-export function priceFromJson({ unit, per, cost, price, when }: PriceJson): Price {
+export function parsePriceJson({ unit, per, cost, price, when }: PriceJson): Price {
   return {
     unit,
     per: BigInt(per),
@@ -186,16 +189,16 @@ export function priceFromJson({ unit, per, cost, price, when }: PriceJson): Pric
 
 export const ALL_UNITS = Object.keys(UNITS) as readonly Unit[];
 /** Each unit, what it falls back to, and so on. */
-const CHAINS = byUnit(chainOf);
+const FALLBACK_CHAINS = mapUnits(getFallbackChain);
 /** Each unit, and all that fall back to it. */
-const FAMILIES = byUnit((unit) => ALL_UNITS.filter((each) => CHAINS[each].includes(unit)));
+const UNIT_FAMILIES = mapUnits((unit) => ALL_UNITS.filter((candidate) => FALLBACK_CHAINS[candidate].includes(unit)));
 /** Terms that follow from how much of a unit one call has used. */
-const SIZES: Readonly<Record<string, Unit>> = { inputTokens: 'input' };
+const SIZE_TERMS: Readonly<Record<string, Unit>> = { inputTokens: 'input' };
 
-type Met = 'yes' | 'no' | 'perhaps';
+type ConditionMatch = 'yes' | 'no' | 'perhaps';
 
 /** What one of a unit costs or is sold for, by one line. */
-interface Rate extends Fraction {
+interface Rate extends MoneyFraction {
   readonly when: PriceConditions | undefined;
 }
 
@@ -204,7 +207,7 @@ interface UnitRates {
   /** By its own lines, and then by those of what it falls back to. */
   readonly rates: readonly Rate[];
   /** Only the other amount is known for it: billed, or sold, by another unit. */
-  readonly otherwise: boolean;
+  readonly isFreeOtherwise: boolean;
 }
 
 /** What follows from prices alone. A request asks for it about ten times, so it is put together once. */
@@ -212,69 +215,69 @@ interface Rates {
   readonly cost: Readonly<Record<Unit, UnitRates>>;
   readonly price: Readonly<Record<Unit, UnitRates>>;
   /** As what a unit may be sold: itself, and what falls back to it and has lines of its own. */
-  readonly soldAs: Readonly<Record<Unit, readonly Unit[]>>;
-  readonly conditional: boolean;
+  readonly billableUnits: Readonly<Record<Unit, readonly Unit[]>>;
+  readonly isConditional: boolean;
 }
 
 /** For as long as the prices themselves are there. */
-const RATES = new WeakMap<readonly Price[], Rates>();
+const ratesCache = new WeakMap<readonly Price[], Rates>();
 
-function ratesOf(prices: readonly Price[]): Rates {
-  const known = RATES.get(prices);
-  if (known) return known;
+function getRates(prices: readonly Price[]): Rates {
+  const cached = ratesCache.get(prices);
+  if (cached) return cached;
   const rates: Rates = {
-    cost: byUnit((unit) => unitRatesOf(unit, 'cost', prices)),
-    price: byUnit((unit) => unitRatesOf(unit, 'price', prices)),
-    soldAs: byUnit((unit) =>
-      FAMILIES[unit].filter((each) => each === unit || prices.some((line) => line.unit === each)),
+    cost: mapUnits((unit) => toUnitRates(unit, 'cost', prices)),
+    price: mapUnits((unit) => toUnitRates(unit, 'price', prices)),
+    billableUnits: mapUnits((unit) =>
+      UNIT_FAMILIES[unit].filter((candidate) => candidate === unit || prices.some((line) => line.unit === candidate)),
     ),
-    conditional: prices.some(({ when }) => when !== undefined),
+    isConditional: prices.some(({ when }) => when !== undefined),
   };
-  RATES.set(prices, rates);
+  ratesCache.set(prices, rates);
   return rates;
 }
 
-function unitRatesOf(unit: Unit, kind: 'cost' | 'price', prices: readonly Price[]): UnitRates {
-  const lines = CHAINS[unit].flatMap((level) => prices.filter((line) => line.unit === level));
-  const rates = lines.flatMap(({ per, when, [kind]: over }): Rate[] =>
-    over === undefined ? [] : [{ over, under: per, when }],
+function toUnitRates(unit: Unit, kind: 'cost' | 'price', prices: readonly Price[]): UnitRates {
+  const lines = FALLBACK_CHAINS[unit].flatMap((level) => prices.filter((line) => line.unit === level));
+  const rates = lines.flatMap(({ per, when, [kind]: numerator }): Rate[] =>
+    numerator === undefined ? [] : [{ numerator, denominator: per, when }],
   );
-  return { rates, otherwise: rates.length === 0 && lines.length > 0 };
+  return { rates, isFreeOtherwise: rates.length === 0 && lines.length > 0 };
 }
 
-function chainOf(unit: Unit): readonly Unit[] {
+function getFallbackChain(unit: Unit): readonly Unit[] {
   const { of } = UNITS[unit] as { readonly of?: Unit };
-  return of === undefined ? [unit] : [unit, ...chainOf(of)];
+  return of === undefined ? [unit] : [unit, ...getFallbackChain(of)];
 }
 
-function byUnit<T>(of: (unit: Unit) => T): Readonly<Record<Unit, T>> {
-  return Object.fromEntries(ALL_UNITS.map((unit) => [unit, of(unit)])) as Record<Unit, T>;
+function mapUnits<T>(toValue: (unit: Unit) => T): Readonly<Record<Unit, T>> {
+  return Object.fromEntries(ALL_UNITS.map((unit) => [unit, toValue(unit)])) as Record<Unit, T>;
 }
 
-function amountOf(usage: Usage, rates: Rates['cost'], terms: PriceTerms): PicoUsd {
+function calculateAmount(usage: Usage, rates: Rates['cost'], terms: PriceTerms): PicoUsd {
   let sum = ZERO_FRACTION;
   for (const name in usage) {
     const unit = name as Unit;
     const quantity = usage[unit];
-    const rate = quantity ? rateOf(unit, rates[unit], terms) : undefined;
+    const rate = quantity ? findRate(unit, rates[unit], terms) : undefined;
     if (quantity && rate) sum = addMultiple(sum, quantity, rate);
   }
   return roundUp(sum);
 }
 
 /** Undefined where only the other amount is known. @throws UnpricedUnitError when no condition is met */
-function rateOf(unit: Unit, { rates, otherwise }: UnitRates, terms: PriceTerms): Rate | undefined {
-  for (const rate of rates) if (rate.when === undefined || isMetBy(rate.when, terms)) return rate;
-  if (!otherwise) throw new UnpricedUnitError(unit);
+function findRate(unit: Unit, { rates, isFreeOtherwise }: UnitRates, terms: PriceTerms): Rate | undefined {
+  for (const rate of rates) if (rate.when === undefined || satisfiesConditions(rate.when, terms)) return rate;
+  if (!isFreeOtherwise) throw new UnpricedUnitError(unit);
   return undefined;
 }
 
-function boundedSum(usage: Usage, rates: Rates, terms: PriceTerms): Fraction {
+function sumMaxPrices(usage: Usage, rates: Rates, terms: PriceTerms): MoneyFraction {
   let sum = ZERO_FRACTION;
   for (const name in usage) {
     const quantity = usage[name as Unit];
-    const dearest = quantity ? dearestOf(name as Unit, rates, terms) : undefined;
-    if (quantity && dearest) sum = addMultiple(sum, quantity, dearest);
+    const maxPrice = quantity ? findMaxPrice(name as Unit, rates, terms) : undefined;
+    if (quantity && maxPrice) sum = addMultiple(sum, quantity, maxPrice);
   }
   return sum;
 }
@@ -283,26 +286,26 @@ function boundedSum(usage: Usage, rates: Rates, terms: PriceTerms): Fraction {
  * The most that one of a unit, or of what falls back to it, may be sold for; undefined when it is not what is sold.
  * @throws UnpricedUnitError when it could have no price
  */
-function dearestOf(unit: Unit, { price, soldAs }: Rates, terms: PriceTerms): Fraction | undefined {
-  let dearest: Fraction | undefined;
-  for (const each of soldAs[unit]) {
-    const { rates, otherwise } = price[each];
-    let met: Met = otherwise ? 'yes' : 'no';
+function findMaxPrice(unit: Unit, { price, billableUnits }: Rates, terms: PriceTerms): MoneyFraction | undefined {
+  let maxPrice: MoneyFraction | undefined;
+  for (const soldUnit of billableUnits[unit]) {
+    const { rates, isFreeOtherwise } = price[soldUnit];
+    let match: ConditionMatch = isFreeOtherwise ? 'yes' : 'no';
     for (const rate of rates) {
-      met = rate.when === undefined ? 'yes' : mayBeMetBy(rate.when, terms);
-      if (met !== 'no' && isDearer(rate, dearest)) dearest = rate;
-      if (met === 'yes') break;
+      match = rate.when === undefined ? 'yes' : matchConditions(rate.when, terms);
+      if (match !== 'no' && isHigher(rate, maxPrice)) maxPrice = rate;
+      if (match === 'yes') break;
     }
-    if (met !== 'yes') throw new UnpricedUnitError(each);
+    if (match !== 'yes') throw new UnpricedUnitError(soldUnit);
   }
-  return dearest;
+  return maxPrice;
 }
 
-function isDearer(rate: Fraction, than: Fraction | undefined): boolean {
-  return than === undefined || rate.over * than.under > than.over * rate.under;
+function isHigher(rate: MoneyFraction, than: MoneyFraction | undefined): boolean {
+  return than === undefined || rate.numerator * than.denominator > than.numerator * rate.denominator;
 }
 
-function isMetBy(when: PriceConditions, terms: PriceTerms): boolean {
+function satisfiesConditions(when: PriceConditions, terms: PriceTerms): boolean {
   for (const name in when) {
     const condition = when[name] as PriceCondition;
     const term = terms[name];
@@ -313,8 +316,8 @@ function isMetBy(when: PriceConditions, terms: PriceTerms): boolean {
 }
 
 /** Whether conditions are met when a missing term may be anything, and a number is the most that it may be. */
-function mayBeMetBy(when: PriceConditions, terms: PriceTerms): Met {
-  let all: Met = 'yes';
+function matchConditions(when: PriceConditions, terms: PriceTerms): ConditionMatch {
+  let all: ConditionMatch = 'yes';
   for (const name in when) {
     const condition = when[name] as PriceCondition;
     const term = terms[name];
@@ -331,12 +334,13 @@ function mayBeMetBy(when: PriceConditions, terms: PriceTerms): Met {
 
 /**
  * Sizes follow from the usage itself, so that no caller can forget them; a vendor's own count overrides them.
- * @param growing the unit of which there will be more
+ * @param variableUnit the unit of which there will be more
  */
-function withSizes(terms: PriceTerms, usage: Usage, { conditional }: Rates, growing?: Unit): PriceTerms {
-  if (!conditional) return terms;
+function addSizeTerms(terms: PriceTerms, usage: Usage, { isConditional }: Rates, variableUnit?: Unit): PriceTerms {
+  if (!isConditional) return terms;
   const sizes: Record<string, string | number> = {};
-  for (const [name, unit] of Object.entries(SIZES))
-    if (growing === undefined || !CHAINS[growing].includes(unit)) sizes[name] = getQuantity(unit, usage);
+  for (const [name, unit] of Object.entries(SIZE_TERMS))
+    if (variableUnit === undefined || !FALLBACK_CHAINS[variableUnit].includes(unit))
+      sizes[name] = getQuantity(unit, usage);
   return { ...sizes, ...terms };
 }

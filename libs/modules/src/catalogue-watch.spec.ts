@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { CatalogueService } from '#application';
-import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
+import { type Catalogue, getShippedCatalogueDir, readCatalogue } from '#catalogue';
 import type { Log } from '#foundation';
 import { CatalogueWatch } from './catalogue-watch.ts';
 
 let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-watch-'));
-  await cp(shippedCatalogue(), directory, { recursive: true });
+  await cp(getShippedCatalogueDir(), directory, { recursive: true });
 });
 afterAll(() => rm(directory, { recursive: true }));
 

@@ -1,5 +1,5 @@
 import type { CatalogueService } from '#application';
-import { type Catalogue, catalogueStamp } from '#catalogue';
+import { type Catalogue, readCatalogueStamp } from '#catalogue';
 import type { Log } from '#foundation';
 
 const LOOK_EVERY_MS = 2_000;
@@ -27,7 +27,7 @@ export class CatalogueWatch {
     private readonly catalogues: CatalogueService,
     private readonly log: Log,
   ) {
-    this.stamp = catalogueStamp(source.directory);
+    this.stamp = readCatalogueStamp(source.directory);
     this.timer = setInterval(() => void this.look(), LOOK_EVERY_MS).unref();
   }
 
@@ -44,7 +44,7 @@ export class CatalogueWatch {
 
   private async takeChanges(): Promise<void> {
     try {
-      const stamp = catalogueStamp(this.source.directory);
+      const stamp = readCatalogueStamp(this.source.directory);
       if (stamp === this.stamp || stamp === this.spoilt) return;
       this.spoilt = stamp;
       const next = this.source.read();

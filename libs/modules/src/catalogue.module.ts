@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { assertProvidersSupport, CatalogueService, Clock, PriceLists } from '#application';
-import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
+import { type Catalogue, getShippedCatalogueDir, readCatalogue } from '#catalogue';
 import { ConnectedProviders } from '#connectors';
 import { StartError } from '#foundation';
 import { type CatalogueSource, CatalogueWatch } from './catalogue-watch.ts';
@@ -32,7 +32,7 @@ export class CatalogueModule {}
 
 /** Also what vendors cannot do is wrong with a catalogue. */
 function sourceOf({ settings }: ProcessRole, vendors: ConnectedProviders): CatalogueSource {
-  const directory = settings.catalogueDir ?? shippedCatalogue();
+  const directory = settings.catalogueDir ?? getShippedCatalogueDir();
   return { directory, read: () => assertProvidersSupport(readCatalogue(directory), vendors) };
 }
 

@@ -363,7 +363,7 @@ describe('a top-up', () => {
         const received = those(history, 'PaymentReceived').filter((fact) => getStreamId(fact) === id);
         const reversed = those(history, 'PaymentReversed').filter((fact) => getStreamId(fact) === id);
         const paid = [...received, ...reversed];
-        const settled = [...payments.values()].every(({ credited }) => credited);
+        const settled = [...payments.values()].every(({ isCredited: credited }) => credited);
         const unpaid = (invoice?.expiresAt ?? '') <= history.end ? 'Expired' : 'New';
         const paidUnits = paid.reduce((all, { data }) => all + BigInt(data.units), 0n);
         const came = received.reduce((all, { data }) => all + BigInt(data.units), 0n);

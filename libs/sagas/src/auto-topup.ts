@@ -80,7 +80,7 @@ class AutoTopupSteps {
 
   private async send(command: AutoTopupSendCommand, accountId: string, cause: Cause): Promise<void> {
     const { attempt } = command;
-    if (command.of === 'drop') return this.end({ attempt, outcome: 'dropped' }, accountId, cause);
+    if (command.type === 'drop') return this.end({ attempt, outcome: 'dropped' }, accountId, cause);
     const { topupId, amount } = command;
     try {
       const { destination, expiresAt } = await this.given.invoices.issued({ accountId, topupId, amount }, cause);
@@ -102,11 +102,11 @@ class AutoTopupSteps {
   }
 
   private ask(question: AutoTopupQuery, accountId: string): Promise<Commands> {
-    return question.of === 'balance' ? this.below(question, accountId) : this.fateOf(question);
+    return question.type === 'balance' ? this.below(question, accountId) : this.fateOf(question);
   }
 
   private async below(
-    { attempt, threshold }: Extract<AutoTopupQuery, { of: 'balance' }>,
+    { attempt, threshold }: Extract<AutoTopupQuery, { type: 'balance' }>,
     accountId: string,
   ): Promise<Commands> {
     const balance = balanceOf(await this.given.streams.accounts.read(accountId));
@@ -117,14 +117,18 @@ class AutoTopupSteps {
   }
 
   /** Only what its back end says makes an invoice unpaid: what was recorded may be late. */
-  private async fateOf({ attempt, topupId, isOver }: Extract<AutoTopupQuery, { of: 'invoice' }>): Promise<Commands> {
+  private async fateOf({
+    attempt,
+    topupId,
+    hasExpired: isOver,
+  }: Extract<AutoTopupQuery, { type: 'invoice' }>): Promise<Commands> {
     const { streams, backends, clock } = this.given;
     const { invoice, payments } = await streams.topups.read(topupId);
     const came = [...payments.values()];
     const ended = (outcome: 'paid' | 'expired'): Commands => [
       { type: 'EndAutoTopup', data: { attempt, outcome, at: clock.now() } },
     ];
-    if (came.length > 0) return came.every(({ credited }) => credited) ? ended('paid') : [];
+    if (came.length > 0) return came.every(({ isCredited: credited }) => credited) ? ended('paid') : [];
     if (!isOver || !invoice) return [];
     const backend = backends.named(invoice.backend);
     if (!backend) throw new Error(`${invoice.backend}, which knows what became of an invoice, is not configured here`);
@@ -146,13 +150,13 @@ class AutoTopupSteps {
     if (!connected || connected.wallet.pubkey !== open?.payer) return unsent('another wallet is connected by now');
     if (topup.payments.size > 0) return unsent('the invoice is paid');
     if (balanceOf(account) >= money.parseJsonAmount(connected.threshold))
-      return { ...unsent('enough was credited by now'), unneeded: true };
+      return { ...unsent('enough was credited by now'), isUnneeded: true };
     const secret = this.opened(connected.secret, accountId);
     if (secret === undefined) return unsent('the secret of the wallet cannot be read here');
     const hear = (answer: WalletResponse) => void this.note({ attempt, request, ...answer }, accountId);
     try {
       await wallets.pay({ ...connected.wallet, secret }, invoice, hear);
-      return { sent: true };
+      return { isSent: true };
     } catch (error) {
       if (error instanceof WalletUnreachableError) return unsent(error.message);
       throw error;
@@ -187,8 +191,8 @@ class AutoTopupSteps {
   }
 }
 
-function unsent(why: string): Extract<WalletRequestOutcome, { sent: false }> {
-  return { sent: false, why, unneeded: false };
+function unsent(why: string): Extract<WalletRequestOutcome, { isSent: false }> {
+  return { isSent: false, reason: why, isUnneeded: false };
 }
 
 /** A hold that passes pulls no money. */

@@ -48,7 +48,7 @@ export function watchChallenges(ports: ChallengeWorkflowDependencies, lease: Lea
 
 /** A back end that is not configured here is not asked. */
 async function learn(
-  { id, query: { backend, reference, isProven } }: PendingQuery<ChallengeStep>,
+  { id, query: { backend, reference, isVerified: isProven } }: PendingQuery<ChallengeStep>,
   looks: ReadonlyMap<string, PaymentPoller>,
   { clock, runtime }: Pick<ChallengeWorkflowDependencies, 'clock' | 'runtime'>,
 ): Promise<readonly ChallengeCommand[]> {

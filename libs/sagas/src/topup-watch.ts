@@ -65,7 +65,7 @@ function workflowPorts(
     eventReader: facts,
     runner: topups,
     async send({ command }, topupId, cause) {
-      if (command.to === 'account') await accounts.run(command.id, command.command, cause);
+      if (command.target === 'account') await accounts.run(command.id, command.command, cause);
       else await topups.run(topupId, command.command, cause);
     },
     query: (questions) => questions.map((each) => learn(each, looks, payments)),

@@ -189,7 +189,7 @@ async function call({ id, hook }: Order, milliseconds: number): Promise<void> {
   await time.delay(milliseconds);
   const named = hooks.read('fal', hook?.split('/').at(-1) ?? '');
   if (!named) throw new Error('its address names no video');
-  const answer: SubmissionResult = { taken: true, reference: id, vendorId: id, hooked: true };
+  const answer: SubmissionResult = { isAccepted: true, reference: id, vendorId: id, hooked: true };
   const data = { submission: named.submission, outcome: { isKnown: true, result: answer } as const, at: time.now() };
   await createStreams(store, NO_SNAPSHOTS, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
   await due.wake('videos', [named.jobId], time.now());
@@ -359,7 +359,7 @@ const prices = [
 ] as const;
 const endpoint = { of: query.model, provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } };
 
-type Wish = Omit<HoldLimits, 'keyId' | 'part'> & { readonly at: string };
+type Wish = Omit<HoldLimits, 'keyId' | 'partialHold'> & { readonly at: string };
 
 /** An account with 10 USD. */
 async function holdOfAccount(terms: Wish): Promise<string> {

@@ -77,7 +77,7 @@ export function runVideos(ports: VideoWorkflowDependencies, lease: Lease): reado
 }
 
 type Commands = readonly VideoCommand[];
-type PayerWish = Exclude<VideoSendCommand, { of: 'time out' }>;
+type PayerWish = Exclude<VideoSendCommand, { type: 'time out' }>;
 
 class VideoSteps {
   private readonly paces = new Map<string, PollRateLimiter>();
@@ -103,10 +103,10 @@ class VideoSteps {
   private async send(wish: VideoSendCommand, jobId: string, cause: Cause): Promise<void> {
     const own = (command: VideoCommand) => this.given.streams.videos.run(jobId, command, cause);
     const at = this.given.clock.now();
-    if (wish.of === 'time out') return void (await own({ type: 'TimeOutVideo', data: { at } }));
+    if (wish.type === 'time out') return void (await own({ type: 'TimeOutVideo', data: { at } }));
     const done = await this.tell(wish, jobId, cause);
-    if (wish.of === 'settle') await own({ type: 'RecordSettled', data: { at } });
-    else if (wish.of === 'release') await own({ type: 'RecordReleased', data: { at } });
+    if (wish.type === 'settle') await own({ type: 'RecordSettled', data: { at } });
+    else if (wish.type === 'release') await own({ type: 'RecordReleased', data: { at } });
     else if (done) await own({ type: 'RecordHeld', data: { at } });
     else await own({ type: 'FailVideo', data: { phase: 'requested', ...HOLD_ENDED, at } });
   }
@@ -122,8 +122,8 @@ class VideoSteps {
       return true;
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
-      if (wish.of === 'keep' && error.code === 'hold_resolved') return false;
-      if (wish.of !== 'keep' && error.code === 'hold_not_found') return true;
+      if (wish.type === 'keep' && error.code === 'hold_resolved') return false;
+      if (wish.type !== 'keep' && error.code === 'hold_not_found') return true;
       throw error;
     }
   }
@@ -131,20 +131,20 @@ class VideoSteps {
   private commandOf(wish: PayerWish, jobId: string): HoldCommand {
     const { holdId } = wish.hold;
     const at = this.given.clock.now();
-    if (wish.of === 'keep') return { type: 'KeepHold', data: { holdId, owner: toStreamName(VIDEO, jobId), at } };
-    if (wish.of === 'settle') return { type: 'SettleHold', data: { holdId, charge: wish.charge, at } };
+    if (wish.type === 'keep') return { type: 'KeepHold', data: { holdId, owner: toStreamName(VIDEO, jobId), at } };
+    if (wish.type === 'settle') return { type: 'SettleHold', data: { holdId, charge: wish.charge, at } };
     const { errorCode, message: reason, absorbed } = wish.failure;
     const cost = absorbed ? { absorbed } : {};
     return { type: 'ReleaseHold', data: { holdId, errorCode, reason, attempts: wish.attempts, ...cost, at } };
   }
 
   private async submit(
-    { submission, nth, hold, endpoint, request }: VideoSubmitEffect,
+    { submission, endpointIndex: nth, hold, endpoint, request }: VideoSubmitEffect,
     jobId: string,
   ): Promise<SubmissionResult> {
     const upstream = endpoint.creditor;
     const opened = await this.opened(request);
-    if ('taken' in opened) return opened;
+    if ('isAccepted' in opened) return opened;
     const { prompt, image, orders } = opened;
     try {
       const maker = this.maker(upstream, hold);
@@ -155,7 +155,7 @@ class VideoSteps {
       const { reference, vendorId } = await maker.submit(order);
       if (reference.length > MOST_REFERENCE || vendorId.length > MOST_REFERENCE)
         throw new Error('the vendor calls it by a name that is too long');
-      return { taken: true, reference, vendorId, hooked: hookUrl !== undefined };
+      return { isAccepted: true, reference, vendorId, hooked: hookUrl !== undefined };
     } catch (error) {
       const failure = toUpstreamError(error);
       if (!isRefused(failure)) {
@@ -164,7 +164,14 @@ class VideoSteps {
       }
       const { code, status, word, message: why } = failure;
       const refused = REQUEST_ERROR_CODES.has(code) && status !== 404;
-      return { taken: false, refused, again: PASSING.has(code), code: word ?? code, why, status };
+      return {
+        isAccepted: false,
+        isRejected: refused,
+        isRetryable: PASSING.has(code),
+        code: word ?? code,
+        reason: why,
+        status,
+      };
     }
   }
 
@@ -176,16 +183,22 @@ class VideoSteps {
       const lost = error instanceof StoredRequestLostError;
       this.given.runtime.reportError('the request of a video cannot be read', error);
       const why = 'The request could not be read again';
-      return { taken: false, refused: lost, again: !lost, code: lost ? 'request_lost' : 'storage_unavailable', why };
+      return {
+        isAccepted: false,
+        isRejected: lost,
+        isRetryable: !lost,
+        code: lost ? 'request_lost' : 'storage_unavailable',
+        reason: why,
+      };
     }
   }
 
   private ask(question: VideoQuery, ahead: boolean): Promise<Commands> {
-    return question.of === 'state' ? this.state(question, ahead) : this.result(question);
+    return question.type === 'state' ? this.state(question, ahead) : this.result(question);
   }
 
   private async state(
-    { upstream, reference, hold, isOver }: Extract<VideoQuery, { of: 'state' }>,
+    { upstream, reference, hold, isPastDeadline: isOver }: Extract<VideoQuery, { type: 'state' }>,
     ahead: boolean,
   ): Promise<Commands> {
     const pace = this.paceOf(upstream);
@@ -209,7 +222,7 @@ class VideoSteps {
     hold,
     fetch,
     result,
-  }: Extract<VideoQuery, { of: 'result' }>): Promise<Commands> {
+  }: Extract<VideoQuery, { type: 'result' }>): Promise<Commands> {
     const failed = (final: boolean, why: string): Commands => [
       { type: 'RecordFetchFailure', data: { fetch, final, why, at: this.given.clock.now() } },
     ];

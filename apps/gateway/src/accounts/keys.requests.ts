@@ -1,6 +1,6 @@
 import { IsIn, IsNumber, IsOptional, IsString, Length, Max, Min, ValidateIf } from 'class-validator';
 import type { KeyFields } from '#application';
-import { MAX_KEY_NAME, parseInstant, type ResetPeriod } from '#domain';
+import { MAX_KEY_NAME_LENGTH, parseInstant, type ResetPeriod } from '#domain';
 import { money } from '#kernel';
 import { IsBooleanFlag, isStorableText, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
@@ -35,7 +35,7 @@ export class KeyLimits {
 
 export class NewKey extends KeyLimits {
   @Field(NAME)
-  @Length(1, MAX_KEY_NAME, { message: `name must have 1 to ${MAX_KEY_NAME} characters` })
+  @Length(1, MAX_KEY_NAME_LENGTH, { message: `name must have 1 to ${MAX_KEY_NAME_LENGTH} characters` })
   @Satisfies(isStorableText, 'name must not have a NUL, or half of a surrogate pair, in it')
   @IsString({ message: 'name must be a string' })
   name!: string;
@@ -44,7 +44,7 @@ export class NewKey extends KeyLimits {
 export class KeyChanges extends KeyLimits {
   @Field(NAME)
   @ValidateIf((changes) => changes.name !== undefined)
-  @Length(1, MAX_KEY_NAME, { message: `name must have 1 to ${MAX_KEY_NAME} characters` })
+  @Length(1, MAX_KEY_NAME_LENGTH, { message: `name must have 1 to ${MAX_KEY_NAME_LENGTH} characters` })
   @Satisfies(isStorableText, 'name must not have a NUL, or half of a surrogate pair, in it')
   @IsString({ message: 'name must be a string' })
   name?: string;

@@ -1,4 +1,4 @@
-import { MAX_KEY_NAME } from '#domain';
+import { MAX_KEY_NAME_LENGTH } from '#domain';
 import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
 import { array, instant, nullable, object, text, usd } from '../openapi/schemas.ts';
 
@@ -7,7 +7,7 @@ export const KeySchema = nameSchema(
   object(
     {
       _id: text('The id of the key'),
-      name: text('The name of the key', { minLength: 1, maxLength: MAX_KEY_NAME }),
+      name: text('The name of the key', { minLength: 1, maxLength: MAX_KEY_NAME_LENGTH }),
       api_key: text('The secret: returned once on creation, and with show_key', { pattern: '^sk-' }),
       usage_limit_usd: nullable(usd('Spending limit per period, or in total')),
       current_period_usage_usd: usd('Spent in the current period'),

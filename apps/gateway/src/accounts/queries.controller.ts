@@ -94,7 +94,7 @@ export class QueriesController {
   private idOf(name: string): string {
     const { current } = this.catalogues;
     const [base = name] = name.split(':');
-    return (current.find(name) ?? current.find(base))?.id ?? name;
+    return (current.findModel(name) ?? current.findModel(base))?.id ?? name;
   }
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Streams } from '#application';
-import { type ChallengeCommand, MAX_REFUSALS_PER_DAY } from '#domain';
+import { type ChallengeCommand, MAX_REFUSED_REQUESTS_PER_DAY } from '#domain';
 import { parseUsd } from '#kernel';
 import { issuedChallenge, TEST_CAUSE, type TestAccount, TestWorld } from '#testing';
 
@@ -110,8 +110,8 @@ describe('the query history', () => {
   test('lists a day’s first refusals, however many there are, and the account’s own stream has none of them', async () => {
     const poor = await world.account();
     const before = await world.facts(poor);
-    await Promise.all(Array.from({ length: MAX_REFUSALS_PER_DAY + 10 }, () => world.chat(poor)));
-    expect((await world.get('/queries/history', poor)).body.pagination.total).toBe(MAX_REFUSALS_PER_DAY);
+    await Promise.all(Array.from({ length: MAX_REFUSED_REQUESTS_PER_DAY + 10 }, () => world.chat(poor)));
+    expect((await world.get('/queries/history', poor)).body.pagination.total).toBe(MAX_REFUSED_REQUESTS_PER_DAY);
     expect(await world.facts(poor)).toEqual(before);
   });
 });

@@ -2,7 +2,7 @@ import { Body, Controller, Get, HttpCode, MethodNotAllowedException, Post, Req, 
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CatalogueService, canIssueChallenges, PaymentMethods, RunDataLookup } from '#application';
-import { SOCIAL } from '#catalogue';
+import { SOCIAL_PROVIDER } from '#catalogue';
 import { formatUsd } from '#kernel';
 import { CurrentCaller } from '../edge/authentication/authenticator.ts';
 import { NotFoundError } from '../edge/errors/errors.ts';
@@ -52,7 +52,7 @@ export class DataController {
     await this.lookUp(request, reply, caller);
   }
 
-  @Get([`v1/data/${SOCIAL}/*`, `data/${SOCIAL}/*`])
+  @Get([`v1/data/${SOCIAL_PROVIDER}/*`, `data/${SOCIAL_PROVIDER}/*`])
   @Operation(operations.lookUpSocial)
   async social(
     @CurrentCaller() caller: Caller | undefined,
@@ -83,9 +83,11 @@ export class DataController {
   /** Those of the social network are below a path of their own. @throws NotFoundError, and 405 where it takes the other method */
   private named({ params, method }: FastifyRequest, reply: FastifyReply): Named {
     const { provider, '*': action = '' } = params as { readonly provider?: string; readonly '*'?: string };
-    const entry = this.catalogues.current.dataEndpoint(provider ?? SOCIAL, action);
-    if (!entry || provider === SOCIAL)
-      throw new NotFoundError(`There is no lookup "${provider ?? SOCIAL}/${action}"; GET /v1/data/endpoints lists all`);
+    const entry = this.catalogues.current.findDataEndpoint(provider ?? SOCIAL_PROVIDER, action);
+    if (!entry || provider === SOCIAL_PROVIDER)
+      throw new NotFoundError(
+        `There is no lookup "${provider ?? SOCIAL_PROVIDER}/${action}"; GET /v1/data/endpoints lists all`,
+      );
     if (entry.method !== method) {
       reply.header('allow', entry.method);
       throw new MethodNotAllowedException(`This lookup takes ${entry.method} only`);

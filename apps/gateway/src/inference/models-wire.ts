@@ -2,14 +2,14 @@
 import { selectDefaultEndpoints } from '#application';
 import {
   type AnyModel,
-  CAPABILITIES,
   calculateListPrice,
   calculateTierPrice,
   type Endpoint,
-  isMedia,
-  LISTED_TOKENS,
-  LISTED_UNITS,
+  isMediaModel,
+  LIST_PRICE_TOKENS,
+  LIST_PRICE_UNITS,
   listTiers,
+  MEDIA_CAPABILITIES,
   MEDIA_UNITS,
   type MediaModel,
   type MediaUnit,
@@ -20,7 +20,7 @@ import { formatUsd, money, toJsonNumber, toUsdJsonNumber } from '#kernel';
 export type ModelJson = ReturnType<typeof toModelJson>;
 
 export function toModelJson(model: AnyModel) {
-  const [context, maxOutput] = isMedia(model) ? [0, 0] : [model.context, model.maxOutput];
+  const [context, maxOutput] = isMediaModel(model) ? [0, 0] : [model.context, model.maxOutput];
   return {
     id: model.id,
     object: 'model',
@@ -36,8 +36,10 @@ export function toModelJson(model: AnyModel) {
     popular: model.popular,
     privacyLevel: model.privacy,
     architecture: architectureOf(model),
-    pricing: isMedia(model) ? unitPricing(model.endpoints, model.type) : tokenPricing(selectDefaultEndpoints(model)),
-    ...(isMedia(model) ? { capabilities: capabilitiesOf(model) } : {}),
+    pricing: isMediaModel(model)
+      ? unitPricing(model.endpoints, model.type)
+      : tokenPricing(selectDefaultEndpoints(model)),
+    ...(isMediaModel(model) ? { capabilities: capabilitiesOf(model) } : {}),
     supported_parameters: [
       ...new Set((model.endpoints as readonly { parameters: readonly string[] }[]).flatMap((each) => each.parameters)),
     ],
@@ -48,20 +50,20 @@ export function toModelJson(model: AnyModel) {
     },
     per_request_limits: null,
     default_parameters: null,
-    supported_voices: isMedia(model) && model.voices.length > 0 ? model.voices.map(({ id }) => id) : null,
+    supported_voices: isMediaModel(model) && model.voices.length > 0 ? model.voices.map(({ id }) => id) : null,
     links: { details: `/v1/models/${model.id}` },
   };
 }
 
 /** Whether any endpoint of it can be reached here, for a request that says nothing of providers. */
 export function isAvailable(model: AnyModel): boolean {
-  return isMedia(model) ? model.endpoints.length > 0 : selectDefaultEndpoints(model).length > 0;
+  return isMediaModel(model) ? model.endpoints.length > 0 : selectDefaultEndpoints(model).length > 0;
 }
 
 /** The endpoints of a model, as OpenRouter lists them, with what is kept there, and which of them serve by default. */
 export function toEndpointsJson(model: AnyModel) {
   const { id, name, created, description } = model;
-  const served = isMedia(model) ? model.endpoints : selectDefaultEndpoints(model);
+  const served = isMediaModel(model) ? model.endpoints : selectDefaultEndpoints(model);
   const all: readonly Endpoint[] = model.endpoints;
   const endpoints = all.map((endpoint) => ({ ...endpointWire(model, endpoint), default: served.includes(endpoint) }));
   return { id, name, created, description, architecture: architectureOf(model), endpoints };
@@ -69,7 +71,7 @@ export function toEndpointsJson(model: AnyModel) {
 
 function endpointWire(model: AnyModel, endpoint: Endpoint) {
   const { provider, slug, quantization, parameters, zdr, collectsData, latencyMs, tokensPerSecond } = endpoint;
-  const [context, maxOutput] = isMedia(model) ? [0, 0] : [model.context, model.maxOutput];
+  const [context, maxOutput] = isMediaModel(model) ? [0, 0] : [model.context, model.maxOutput];
   const choosesTools = parameters.includes('tool_choice');
   return {
     name: `${provider} | ${model.id}`,
@@ -77,7 +79,7 @@ function endpointWire(model: AnyModel, endpoint: Endpoint) {
     model_name: model.name,
     provider_name: provider,
     tag: slug,
-    pricing: isMedia(model) ? unitPricing([endpoint], model.type) : tokenPricing([endpoint]),
+    pricing: isMediaModel(model) ? unitPricing([endpoint], model.type) : tokenPricing([endpoint]),
     privacy: { zdr, collects_data: collectsData },
     context_length: context,
     max_completion_tokens: maxOutput || null,
@@ -112,7 +114,7 @@ function architectureOf({ inputs, outputs }: AnyModel) {
 function tokenPricing(endpoints: readonly Endpoint[]) {
   const most = (unit: Unit, quantity: number) =>
     money.max(...endpoints.map(({ tariff }) => calculateListPrice({ [unit]: quantity }, tariff).price));
-  const million = (unit: Unit) => toUsdJsonNumber(most(unit, LISTED_TOKENS));
+  const million = (unit: Unit) => toUsdJsonNumber(most(unit, LIST_PRICE_TOKENS));
   const each = (unit: Unit) => formatUsd(most(unit, 1));
   const both = { input_per_1M: million('input'), output_per_1M: million('output') };
   const overrides = overridesOf(endpoints);
@@ -167,8 +169,8 @@ function unitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
 
 /** Prices by the unit that people know: by the minute, where milliseconds are counted. */
 function listing({ tariff: { prices } }: Endpoint) {
-  const unit = MEDIA_UNITS.find((each) => LISTED_UNITS[each].unit === prices[0]?.unit) as MediaUnit;
-  const one = { [LISTED_UNITS[unit].unit]: LISTED_UNITS[unit].quantity };
+  const unit = MEDIA_UNITS.find((each) => LIST_PRICE_UNITS[each].unit === prices[0]?.unit) as MediaUnit;
+  const one = { [LIST_PRICE_UNITS[unit].unit]: LIST_PRICE_UNITS[unit].quantity };
   const variants = prices.flatMap(({ when, ...price }) =>
     when ? [{ ...when, price: toUsdJsonNumber(calculateCostAndPrice(one, [price]).price) }] : [],
   );
@@ -178,7 +180,7 @@ function listing({ tariff: { prices } }: Endpoint) {
 /** Badges, and the values that a request may choose; the first of each is the default. */
 function capabilitiesOf({ type, capabilities, choices, maxImages, maxCharacters }: MediaModel) {
   return {
-    ...Object.fromEntries(CAPABILITIES[type].map((each) => [each, capabilities.includes(each)])),
+    ...Object.fromEntries(MEDIA_CAPABILITIES[type].map((each) => [each, capabilities.includes(each)])),
     ...(maxImages === undefined ? {} : { max_images: maxImages }),
     ...(maxCharacters === undefined ? {} : { max_characters: maxCharacters }),
     choices: choices ?? {},

@@ -68,7 +68,7 @@ export class ModelsController {
 
   /** @throws InvalidRequestError 404 */
   private named(id: string): AnyModel {
-    const model = this.catalogues.current.find(id);
+    const model = this.catalogues.current.findModel(id);
     if (!model || !isAvailable(model)) throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
     return model;
   }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { shippedCatalogue } from '#catalogue';
+import { getShippedCatalogueDir } from '#catalogue';
 import type { Charge } from '#domain';
 import {
   besideIn,
@@ -468,7 +468,7 @@ test.each([
   ['anthropic/', 'web_search_anthropic'],
   ['openai/gpt-5', 'web_search_openai'],
 ])('every model %s… in the catalogue that ships searches by itself', async (prefix, fee) => {
-  const read = async (file: string) => JSON.parse(await readFile(path.join(shippedCatalogue(), file), 'utf8'));
+  const read = async (file: string) => JSON.parse(await readFile(path.join(getShippedCatalogueDir(), file), 'utf8'));
   const models = (await read('models.json')) as readonly { id: string; endpoints: readonly { searchFee?: string }[] }[];
   const family = models.filter(({ id }) => id.startsWith(prefix));
   const fees = family.flatMap(({ endpoints }) => endpoints.map(({ searchFee }) => searchFee));

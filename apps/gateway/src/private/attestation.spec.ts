@@ -109,7 +109,7 @@ describe('the evidence of an enclave', () => {
     await expect(attestations.of(undefined)).rejects.toMatchObject({ status: 400, param: 'model' });
     const all = readCatalogue();
     const models = all.models.filter((model) => !isPrivate(model) || model.id === KIMI);
-    const { find } = all;
+    const { findModel: find } = all;
     attestations = servedBy({ models, find: find.bind(all) });
     await answered(attestations.of(undefined), 'only');
     expect(asked.map(({ enclave }) => enclave)).toEqual(['/kimi-k3']);

@@ -62,7 +62,7 @@ export class AttestationCache {
 
   /** The enclave of a model does not have the key any more that its evidence is about. */
   forget(name: string): void {
-    const endpoint = this.catalogues.current.find(name)?.endpoints[0];
+    const endpoint = this.catalogues.current.findModel(name)?.endpoints[0];
     if (endpoint) this.known.delete(keyOf(endpoint));
   }
 

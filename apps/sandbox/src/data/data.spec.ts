@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type CredentialFile, readProviders, shippedCatalogue } from '#catalogue';
+import { type CredentialFile, getShippedCatalogueDir, readProviders } from '#catalogue';
 import { startSandbox } from '../sandbox.ts';
 
 interface Entry {
@@ -25,9 +25,9 @@ let entries: readonly Entry[];
 let keys: ReadonlyMap<string, CredentialFile>;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
-  const file = path.join(shippedCatalogue(), 'data-endpoints.json');
+  const file = path.join(getShippedCatalogueDir(), 'data-endpoints.json');
   entries = JSON.parse(await readFile(file, 'utf8'));
-  const providers = await readProviders(shippedCatalogue());
+  const providers = await readProviders(getShippedCatalogueDir());
   keys = new Map(providers.flatMap(({ slug, credential }) => (credential ? [[slug, credential]] : [])));
 });
 afterAll(() => sandbox.close());

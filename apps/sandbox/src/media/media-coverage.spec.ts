@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
 import {
-  type Choices,
   type Endpoint,
-  isMedia,
-  LISTED_UNITS,
+  isMediaModel,
+  LIST_PRICE_UNITS,
   MEDIA_UNITS,
+  type MediaChoices,
   type MediaModel,
   readCatalogue,
 } from '#catalogue';
@@ -21,13 +21,15 @@ beforeAll(async () => {
 afterAll(() => sandbox.close());
 
 /** Images are compared through the whole product, by images-prices.spec.ts of the gateway. */
-const media = (readCatalogue().models.filter(isMedia) as readonly MediaModel[]).filter(({ type }) => type !== 'image');
+const media = (readCatalogue().models.filter(isMediaModel) as readonly MediaModel[]).filter(
+  ({ type }) => type !== 'image',
+);
 const TEXT = 'Every coin is counted, and none of them twice.';
 /** Whole ones, which is what some vendors bill. */
 const SECONDS = 2;
 
 /** Asks an endpoint in its own protocol, and waits until it is done. */
-async function ask({ upstream, model }: Endpoint, chosen: Choices): Promise<void> {
+async function ask({ upstream, model }: Endpoint, chosen: MediaChoices): Promise<void> {
   const { quality, size, resolution, duration, language } = chosen;
   const send = async (path: string, body: unknown, headers: Record<string, string>) => {
     const type = Buffer.isBuffer(body) ? 'audio/wav' : 'application/json';
@@ -82,20 +84,20 @@ async function transcribe(model: string): Promise<void> {
 }
 
 /** Every way to choose from a model's words. */
-function combinations({ choices = {} }: MediaModel): readonly Choices[] {
-  return Object.entries(choices).reduce<readonly Choices[]>(
+function combinations({ choices = {} }: MediaModel): readonly MediaChoices[] {
+  return Object.entries(choices).reduce<readonly MediaChoices[]>(
     (all, [choice, words]) => all.flatMap((each) => words.map((word) => ({ ...each, [choice]: word }))),
     [{}],
   );
 }
 
 /** Google makes short videos in low resolution only. */
-function isMade({ upstream }: Endpoint, { quality, duration }: Choices): boolean {
+function isMade({ upstream }: Endpoint, { quality, duration }: MediaChoices): boolean {
   return upstream !== 'google' || quality === '720p' || duration === '8';
 }
 
 /** What the catalogue expects it to cost us. */
-function expected({ tariff }: Endpoint, chosen: Choices): string {
+function expected({ tariff }: Endpoint, chosen: MediaChoices): string {
   const used: Usage = {
     videoSecond: Number(chosen.duration),
     clip: 1,
@@ -108,7 +110,7 @@ function expected({ tariff }: Endpoint, chosen: Choices): string {
 
 /** The unit that bills name. */
 function listedUnit({ tariff }: Endpoint) {
-  return MEDIA_UNITS.find((each) => LISTED_UNITS[each].unit === tariff.prices[0]?.unit);
+  return MEDIA_UNITS.find((each) => LIST_PRICE_UNITS[each].unit === tariff.prices[0]?.unit);
 }
 
 interface Line {

@@ -34,7 +34,15 @@ export class AccountPayer extends StreamPayer {
     const { clock, owner, bearable } = this.holding;
     const at = clock.now();
     const expiresAt = clock.milliseconds() + lifetimeMs;
-    const wanted = { holdId, keyId, query, minAmount: atLeast, maxAmount: atMost, part, bearable };
+    const wanted = {
+      holdId,
+      keyId,
+      query,
+      minAmount: atLeast,
+      maxAmount: atMost,
+      partialHold: part,
+      lossLimit: bearable,
+    };
     const data = { ...wanted, owner: owner(), expiresAt: clock.at(expiresAt), at };
     const { events, state } = await this.confirmed({ holdId, expiresAt }, () =>
       this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId)),
@@ -53,7 +61,7 @@ export class AccountPayer extends StreamPayer {
     try {
       const { events } = await this.surely(hold, extend);
       const extended = events.find((event) => event.type === 'HoldExtended');
-      return { ...hold, amount: extended ? money.parseJsonAmount(extended.data.amount) : growth.to };
+      return { ...hold, amount: extended ? money.parseJsonAmount(extended.data.amount) : growth.targetAmount };
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
       if (error.code === 'hold_resolved') return 'gone';

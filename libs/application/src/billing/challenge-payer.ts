@@ -42,7 +42,7 @@ export class ChallengePayer extends StreamPayer {
     const { challengeId, request } = this.proven;
     const { clock, owner } = this.holding;
     const expiresAt = clock.milliseconds() + lifetimeMs;
-    const terms = { holdId, request, maxAmount: atMost, query, again: this.again };
+    const terms = { holdId, request, maxAmount: atMost, query, isRetry: this.again };
     const data = { ...terms, owner: owner(), expiresAt: clock.at(expiresAt), at: clock.now() };
     const { events } = await this.confirmed({ holdId, expiresAt }, () =>
       this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.request(holdId)),

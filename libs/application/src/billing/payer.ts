@@ -31,10 +31,10 @@ export interface Hold {
   readonly expiresAt: number;
 }
 
-/** More for a hold: altogether `to`, or what there is from `atLeast` on. Both are absolute, so that asking twice is asking once. */
+/** More for a hold: altogether `targetAmount`, or what there is from `atLeast` on. Both are absolute, so that asking twice is asking once. */
 export interface HoldExtensionRequest {
-  readonly atLeast: PicoUsd;
-  readonly to: PicoUsd;
+  readonly minAmount: PicoUsd;
+  readonly targetAmount: PicoUsd;
 }
 
 export interface HoldRequest {

@@ -15,9 +15,9 @@ import {
   type Tariff,
   toCharge,
   toChargeItem,
+  toUsageJson,
   UnpricedUnitError,
   type Usage,
-  usageToJson,
 } from '#domain';
 import { money, type PicoUsd, toPicoUsd, ZERO_USD } from '#kernel';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
@@ -147,8 +147,11 @@ export class Purchase {
    * Holds more, up to the most that the sale can cost, as far as there is more to be had.
    * @throws UpstreamError `hold_ended` when nothing is held any more
    */
-  async grow({ atLeast, to }: HoldExtensionRequest): Promise<'grown' | 'not now' | 'no more'> {
-    const grown = await this.payer.grow(this.hold, { atLeast, to: money.min(to, this.sale.atMost) });
+  async grow({ minAmount: atLeast, targetAmount: to }: HoldExtensionRequest): Promise<'grown' | 'not now' | 'no more'> {
+    const grown = await this.payer.grow(this.hold, {
+      minAmount: atLeast,
+      targetAmount: money.min(to, this.sale.atMost),
+    });
     if (grown === 'no more' || grown === 'not now') return grown;
     if (grown === 'gone') throw new UpstreamError('hold_ended', 'The money for the answer is not held any more');
     if (grown.amount > this.hold.amount) this.hold = grown; // of two answers the later may come first
@@ -163,7 +166,7 @@ export class Purchase {
     const { amount } = this.hold;
     const due = money.parseJsonAmount(price);
     if (due <= amount) return;
-    await this.grow({ atLeast: toPicoUsd(amount + 1n), to: due }).catch(() => {}); // shows when it is settled
+    await this.grow({ minAmount: toPicoUsd(amount + 1n), targetAmount: due }).catch(() => {}); // shows when it is settled
   }
 
   /**
@@ -335,7 +338,7 @@ export class Purchase {
       this.watch.alarm(`a use of ${tariff.of} by ${tariff.provider} has no price`, error);
       const unpriced = toChargeItem(tariff, { ...use, usage: NO_USAGE });
       const price = money.toJsonAmount(this.hold.amount);
-      this.items.push({ ...unpriced, usage: usageToJson(use.usage), price });
+      this.items.push({ ...unpriced, usage: toUsageJson(use.usage), price });
     }
   }
 }

@@ -75,7 +75,7 @@ export class RunDataLookupHandler implements ICommandHandler<RunDataLookup> {
 
   async execute({ payer, request, asked, client }: RunDataLookup): Promise<DataLookupResult | undefined> {
     const catalogue = await this.catalogues.servedTo(payer);
-    const entry = catalogue.dataEndpoint(request.provider, request.action);
+    const entry = catalogue.findDataEndpoint(request.provider, request.action);
     if (!entry) throw new InvalidRequestError(404, `There is no lookup ${request.provider}/${request.action}`);
     const wanted = parseDataLookup(asked, entry);
     const order = { entry, wanted, sale: saleOf(entry, catalogue.priceList, request) };

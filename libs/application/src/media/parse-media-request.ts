@@ -1,5 +1,5 @@
 /** What a request wants of a model that makes pictures or films: read the same way for both. */
-import type { Catalogue, Choice, Choices, Endpoint, MediaModel } from '#catalogue';
+import type { Catalogue, Endpoint, MediaChoice, MediaChoices, MediaModel } from '#catalogue';
 import { InvalidRequestError } from '../errors.ts';
 import type { MediaParameters } from '../providers/media-calls.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
@@ -10,7 +10,7 @@ import { toNearestAspectRatio } from './aspect-ratio.ts';
 type Body = Readonly<Record<string, unknown>>;
 
 /** Fields of a request that may name a choice, in the order in which they count; its own name where nothing is said. */
-export type ChoiceFields = Readonly<Partial<Record<Choice, readonly string[]>>>;
+export type ChoiceFields = Readonly<Partial<Record<MediaChoice, readonly string[]>>>;
 
 /** What says nothing: the model's own default. */
 const UNSAID: ReadonlySet<unknown> = new Set([undefined, null, '', 'auto']);
@@ -40,17 +40,17 @@ export function parsePrompt({ prompt }: Body, { id, maxPrompt }: MediaModel, lon
 }
 
 /** A word for each thing that the model leaves to choose. @throws InvalidRequestError 400 that lists what it may be */
-export function parseChoices(body: Body, { id, choices = {} }: MediaModel, fields: ChoiceFields): Choices {
-  const chosen: Partial<Record<Choice, string>> = {};
+export function parseChoices(body: Body, { id, choices = {} }: MediaModel, fields: ChoiceFields): MediaChoices {
+  const chosen: Partial<Record<MediaChoice, string>> = {};
   for (const [choice, words = []] of Object.entries(choices)) {
-    const names = fields[choice as Choice] ?? [choice];
+    const names = fields[choice as MediaChoice] ?? [choice];
     const field = names.find((name) => !UNSAID.has(body[name]));
     const word = field === undefined ? words[0] : wordFor(choice, String(body[field]), words);
     if (word === undefined) {
       const allowed = sorted(choice, words).join(', ');
       throw new InvalidRequestError(400, `${field ?? choice} must be one of ${allowed} for ${id}`, field ?? choice);
     }
-    chosen[choice as Choice] = word;
+    chosen[choice as MediaChoice] = word;
   }
   return chosen;
 }
@@ -66,7 +66,7 @@ function wordFor(choice: string, said: string, words: readonly string[]): string
 }
 
 /** What is chosen, and what else is said of the result. */
-export function parseMediaParameters(body: Body, names: readonly string[], choices: Choices): MediaParameters {
+export function parseMediaParameters(body: Body, names: readonly string[], choices: MediaChoices): MediaParameters {
   const passed = names.flatMap((name) => (UNSAID.has(body[name]) ? [] : [[name, body[name]] as const]));
   return { ...(Object.fromEntries(passed) as MediaParameters), ...choices };
 }

@@ -1,6 +1,6 @@
 /** Calls of vendors that make images, videos and sound, and what they answer. */
 import type { WireMapping } from '#catalogue';
-import type { Invoiced, PriceTerms, Usage } from '#domain';
+import type { InvoiceExpectation, PriceTerms, Usage } from '#domain';
 
 /** A picture that a request brings, or a mask for one. */
 export interface SourceImage {
@@ -93,7 +93,12 @@ export type VideoStatus =
   | { readonly state: 'pending' }
   | (GenerationUsage & { readonly state: 'made'; readonly file: GeneratedFile })
   /** Nothing comes of it. What the vendor invoices nevertheless is the loss of the house. */
-  | { readonly state: 'failed'; readonly code: string; readonly message: string; readonly invoiced: Invoiced };
+  | {
+      readonly state: 'failed';
+      readonly code: string;
+      readonly message: string;
+      readonly invoiced: InvoiceExpectation;
+    };
 
 /** A request that a vendor sends us, as it came. */
 export interface ProviderWebhook {

@@ -17,7 +17,7 @@ const endpoint = (provider: string, more: object = {}): ModelFile['endpoints'][n
 const file = (id: string, endpoints: ModelFile['endpoints'], more: object = {}) =>
   testModel(id, endpoints, { context: 1000, maxOutput: 100, ...more }) as ModelFile;
 
-const catalogue = Catalogue.of([
+const catalogue = Catalogue.fromFiles([
   file('v/through', [endpoint('Google Vertex')]),
   file('v/router', [endpoint('OpenRouter', { routes: true })]),
   file('v/direct', [endpoint('Direct', { upstream: 'openai', parameters: ['max_tokens'] })]),

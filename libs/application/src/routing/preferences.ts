@@ -78,12 +78,12 @@ const PRIVATE =
  */
 export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
   if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE, 'model');
-  const whole = catalogue.find(name);
+  const whole = catalogue.findModel(name);
   if (whole) return { model: whole, sort: undefined, online: false, passedOn: '' };
   const parts = name.split(':');
   // An id may have a colon of its own: the longest name that is one counts.
-  const length = parts.findLastIndex((_, i) => catalogue.find(parts.slice(0, i + 1).join(':')) !== undefined) + 1;
-  let model = catalogue.find(parts.slice(0, length).join(':'));
+  const length = parts.findLastIndex((_, i) => catalogue.findModel(parts.slice(0, i + 1).join(':')) !== undefined) + 1;
+  let model = catalogue.findModel(parts.slice(0, length).join(':'));
   if (!model) throw new InvalidRequestError(404, `The model "${name}" does not exist`, 'model');
   const suffixes = parts.slice(length);
   let sort: RoutingSort | undefined;
@@ -99,7 +99,7 @@ export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<
 }
 
 function variantOf(model: AnyModel, suffix: 'thinking' | 'extended', name: string, catalogue: Catalogue): AnyModel {
-  const variant = catalogue.find(('variants' in model && model.variants?.[suffix]) || '');
+  const variant = catalogue.findModel(('variants' in model && model.variants?.[suffix]) || '');
   if (!variant) throw new InvalidRequestError(404, `No endpoints found for ${name}`, 'model');
   return variant;
 }

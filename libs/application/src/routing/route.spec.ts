@@ -33,7 +33,7 @@ const ENDPOINTS = [
 const file = (id: string, more: object = {}) =>
   testModel(id, ENDPOINTS, { context: 1000, maxOutput: 100, ...more }) as ModelFile;
 
-const catalogue = Catalogue.of([
+const catalogue = Catalogue.fromFiles([
   file('v/m', { aliases: ['m'], variants: { thinking: 'v/m-thinking' } }),
   file('v/m-thinking'),
   file('v/pinned', { routing: { only: ['alpha'] } }),

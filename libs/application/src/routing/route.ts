@@ -1,5 +1,5 @@
 /** Which endpoints of a model are asked, and in which order: a pure choice that can say why. */
-import { type AnyModel, calculateListPrice, type Endpoint, LISTED_TOKENS, type TokenPricedModel } from '#catalogue';
+import { type AnyModel, calculateListPrice, type Endpoint, LIST_PRICE_TOKENS, type TokenPricedModel } from '#catalogue';
 import { UnpricedUnitError, type Usage } from '#domain';
 import { InvalidRequestError } from '../errors.ts';
 import { NO_PREFERENCES, type RoutingPreferences, type RoutingSort, requiresZdr } from './preferences.ts';
@@ -14,7 +14,8 @@ export interface EndpointPerformance {
 }
 
 /** A model as far as its endpoints are chosen by it. */
-export type RoutableModel = Pick<AnyModel, 'id' | 'endpoints' | 'left' | 'privacy'> & Pick<TokenPricedModel, 'routing'>;
+export type RoutableModel = Pick<AnyModel, 'id' | 'endpoints' | 'excludedEndpoints' | 'privacy'> &
+  Pick<TokenPricedModel, 'routing'>;
 
 /** What decides who is able to serve a request. */
 interface PlainRequest {
@@ -76,7 +77,7 @@ const NOT_LISTED = 'is dearer than the model is listed at, and nothing was said 
 export function selectRoute(request: RouteRequest): Route {
   const { model, health } = request;
   const preferences = enforced(request);
-  const left: Record<string, string> = { ...model.left };
+  const left: Record<string, string> = { ...model.excludedEndpoints };
   const able = model.endpoints.filter((endpoint) => {
     const why = objection(endpoint, request, preferences);
     if (why !== undefined) left[endpoint.slug] = why;
@@ -203,15 +204,15 @@ function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: Ro
   return names.includes(slug) || (routes === true && names.some((name) => isUnknown(name, model)));
 }
 
-function isUnknown(name: string, { endpoints, left = {} }: RoutableModel): boolean {
+function isUnknown(name: string, { endpoints, excludedEndpoints: left = {} }: RoutableModel): boolean {
   return !endpoints.some(({ slug }) => slug === name) && !Object.hasOwn(left, name);
 }
 
 function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingPreferences['maxPrice']): boolean {
   const usd = (usage: Usage) => Number(listedOrNone(usage, tariff)) / PICO_USD_PER_USD;
   return (
-    (prompt !== undefined && usd({ input: LISTED_TOKENS }) > prompt) ||
-    (completion !== undefined && usd({ output: LISTED_TOKENS }) > completion) ||
+    (prompt !== undefined && usd({ input: LIST_PRICE_TOKENS }) > prompt) ||
+    (completion !== undefined && usd({ output: LIST_PRICE_TOKENS }) > completion) ||
     (request !== undefined && usd({ request: 1 }) > request)
   );
 }

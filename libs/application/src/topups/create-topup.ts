@@ -101,7 +101,11 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   /** Before a back end is asked: what is made there is a promise. */
   private async allow(data: InvoiceAllowed['data'], cause: Cause): Promise<void> {
     const most = this.offered.maxOpenInvoices;
-    await this.streams.openInvoices.run(data.accountId, { type: 'AllowInvoice', data: { ...data, most } }, cause);
+    await this.streams.openInvoices.run(
+      data.accountId,
+      { type: 'AllowInvoice', data: { ...data, maxOpenInvoices: most } },
+      cause,
+    );
   }
 
   private methodOf(name: string): OfferedMethod {

@@ -30,7 +30,7 @@ export class TopupPayments {
     const found = new Set(came.map(({ id }) => id));
     const { backend } = wanted;
     const at = this.clock.now();
-    const lost = wanted.seen
+    const lost = wanted.pending
       .filter((id) => !found.has(id))
       .map(
         (id): ReportedPayment => ({ payment: { backend, id }, units: 0n, confirmations: 'lost', receivedAt: at, at }),

@@ -211,7 +211,7 @@ describe('whatever a back end says of a payment, and whatever rate is believed, 
       fc.asyncProperty(payments, rate, async (payment, value) => {
         const rates = { usdPer: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
         const invoice = issuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
-        const wanted = { ...invoice, kind: invoice.destination.kind, seen: ['p'], received: [] };
+        const wanted = { ...invoice, kind: invoice.destination.kind, pending: ['p'], received: [] };
         const recorded = new TopupPayments(rates, offered, new StandingClock()).recording(wanted, [payment]);
         const refused = (error: unknown) => {
           expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);

@@ -98,7 +98,7 @@ export class MarketRates extends ExchangeRates {
     const quotes = sources.flatMap((source) => this.fresh(source, coin, now) ?? []);
     const agreed = this.agreed.get(coin) ?? [];
     const mayBeAlone = this.settings.loneSourceCoins.includes(coin);
-    const belief = selectRate({ quotes, agreed, mayBeAlone, now }, this.settings);
+    const belief = selectRate({ quotes, history: agreed, allowsSingleSource: mayBeAlone, now }, this.settings);
     if (typeof belief === 'string') return this.refuse(coin, belief, quotes, sources);
     this.over(coin);
     this.noteOutliers(coin, belief, quotes);

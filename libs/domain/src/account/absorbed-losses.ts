@@ -11,7 +11,7 @@ import type { Instant } from '../value-types.ts';
 
 const HOUR_MS = 60 * 60_000;
 /** So much of what an account was charged may be lost on top, one part of so many: what is sold earns about as much. */
-const EARNED_PART = 20n;
+const MARGIN_DIVISOR = 20n;
 
 /** What was borne for an account since an hour of its began, with a loss, and what it was charged meanwhile. */
 export interface AbsorbedLosses {
@@ -22,47 +22,47 @@ export interface AbsorbedLosses {
 
 /** After a charge that was taken from a hold. */
 export function addChargeToLosses(losses: AbsorbedLosses | undefined, charge: Charge, charged: PicoUsd, at: Instant) {
-  const borne = borneOf(charge, charged);
-  return borne === ZERO_USD && losses === undefined ? undefined : added(losses, borne, charged, at);
+  const absorbed = calculateAbsorbed(charge, charged);
+  return absorbed === ZERO_USD && losses === undefined ? undefined : addToLosses(losses, absorbed, charged, at);
 }
 
 /** After a charge that nobody pays. */
 export function addLoss(losses: AbsorbedLosses | undefined, { cost }: Charge, at: Instant): AbsorbedLosses | undefined {
-  return added(losses, money.parseJsonAmount(cost), ZERO_USD, at);
+  return addToLosses(losses, money.parseJsonAmount(cost), ZERO_USD, at);
 }
 
 /**
- * @param perHour what may be borne for an account in an hour, beside the part of what it was charged
+ * @param maxLossPerHour what may be borne for an account in an hour, beside the part of what it was charged
  * @throws Rejection `too_much_borne`
  */
-export function assertWithinLossLimit(losses: AbsorbedLosses | undefined, perHour: PicoUsd, at: Instant): void {
-  if (!losses || isOver(losses, at) || losses.borne <= perHour + losses.charged / EARNED_PART) return;
+export function assertWithinLossLimit(losses: AbsorbedLosses | undefined, maxLossPerHour: PicoUsd, at: Instant): void {
+  if (!losses || hasWindowEnded(losses, at) || losses.borne <= maxLossPerHour + losses.charged / MARGIN_DIVISOR) return;
   const message =
     'Requests of this account that came to nothing have cost too much within an hour, and no more are taken';
-  reject('too_much_borne', message, { until: new Date(endOf(losses)).toISOString() });
+  reject('too_much_borne', message, { until: new Date(getEndMs(losses)).toISOString() });
 }
 
-function added(
+function addToLosses(
   losses: AbsorbedLosses | undefined,
-  borne: PicoUsd,
+  absorbed: PicoUsd,
   charged: PicoUsd,
   at: Instant,
 ): AbsorbedLosses | undefined {
-  if (losses && !isOver(losses, at))
-    return { ...losses, borne: money.add(losses.borne, borne), charged: money.add(losses.charged, charged) };
-  return borne === ZERO_USD ? undefined : { since: at, borne, charged };
+  if (losses && !hasWindowEnded(losses, at))
+    return { ...losses, borne: money.add(losses.borne, absorbed), charged: money.add(losses.charged, charged) };
+  return absorbed === ZERO_USD ? undefined : { since: at, borne: absorbed, charged };
 }
 
-function isOver(losses: AbsorbedLosses, at: Instant): boolean {
-  return Date.parse(at) >= endOf(losses);
+function hasWindowEnded(losses: AbsorbedLosses, at: Instant): boolean {
+  return Date.parse(at) >= getEndMs(losses);
 }
 
-function endOf({ since }: AbsorbedLosses): number {
+function getEndMs({ since }: AbsorbedLosses): number {
   return Date.parse(since) + HOUR_MS;
 }
 
 /** Of a charge: calls that are absorbed, and what the hold had no money for. */
-function borneOf({ items, price }: Charge, charged: PicoUsd): PicoUsd {
+function calculateAbsorbed({ items, price }: Charge, charged: PicoUsd): PicoUsd {
   const unpaid = money.max(money.subtract(money.parseJsonAmount(price), charged), ZERO_USD);
   return items.reduce((sum, { absorbed, cost }) => {
     return absorbed === undefined ? sum : money.add(sum, money.parseJsonAmount(cost));

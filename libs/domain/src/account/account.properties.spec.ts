@@ -54,7 +54,7 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
         ...data,
         minAmount: atLeast,
         maxAmount: money.add(atLeast, more),
-        part: { first, share: 3n },
+        partialHold: { minAmount: first, divisor: 3n },
         expiresAt: instant(hour + life),
         query,
         at: instant(hour),
@@ -62,7 +62,7 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
     })),
   fc.record({ holdId, atLeast: amount, more: amount, hour }).map(({ atLeast, more, hour, ...data }) => ({
     type: 'ExtendHold' as const,
-    data: { ...data, atLeast, to: money.add(atLeast, more), at: instant(hour) },
+    data: { ...data, minAmount: atLeast, targetAmount: money.add(atLeast, more), at: instant(hour) },
   })),
   fc.record({ holdId, price: amount, cost: amount, hour }).map(({ holdId, price, cost, hour }) => ({
     type: 'SettleHold' as const,

@@ -149,7 +149,7 @@ describe('a credit that is reversed', () => {
 });
 
 describe('what the house bears', () => {
-  const limit = { bearable: parseUsd('1') };
+  const limit = { lossLimit: parseUsd('1') };
   const absorbed = (holdId: string, dollars: string): AccountEvent => ({
     type: 'ChargeAbsorbed',
     data: { holdId, charge: someCharge({ price: '0', cost: pico(dollars) }), at: later },
@@ -231,7 +231,7 @@ describe('a hold', () => {
   describe('that is a part', () => {
     const part = (first: string, share = 8n) => ({
       minAmount: parseUsd('0.1'),
-      part: { first: parseUsd(first), share },
+      partialHold: { minAmount: parseUsd(first), divisor: share },
     });
     const amountOf = (past: readonly AccountEvent[], command: AccountCommand) => {
       const [event] = given(opened, keyed(), ...past)
@@ -293,7 +293,7 @@ describe('a hold', () => {
 describe('extending a hold', () => {
   const extend = (to: string, atLeast = to, when = at): AccountCommand => ({
     type: 'ExtendHold',
-    data: { holdId: 'h1', to: parseUsd(to), atLeast: parseUsd(atLeast), at: when },
+    data: { holdId: 'h1', targetAmount: parseUsd(to), minAmount: parseUsd(atLeast), at: when },
   });
   const extended = (amount: string, by: string): AccountEvent => ({
     type: 'HoldExtended',
@@ -513,7 +513,7 @@ describe('a hold whose owner has died', () => {
       data: { holdId: 'h1', charge: charge('1'), at: later },
     });
     after
-      .when({ type: 'ExtendHold', data: { holdId: 'h1', atLeast: parseUsd('2'), to: parseUsd('2'), at } })
+      .when({ type: 'ExtendHold', data: { holdId: 'h1', minAmount: parseUsd('2'), targetAmount: parseUsd('2'), at } })
       .thenRefused('hold_resolved');
     after.when(release('h1')).thenAlreadySo();
   });
@@ -544,7 +544,7 @@ describe('a key', () => {
     expect(details).toEqual({ required: '1.5', affordable: '1', held: '2' });
     expect(
       given(...past)
-        .when(hold('2', { minAmount: parseUsd('0.5'), part: { first: parseUsd('0.5'), share: 1n } }))
+        .when(hold('2', { minAmount: parseUsd('0.5'), partialHold: { minAmount: parseUsd('0.5'), divisor: 1n } }))
         .events(),
     ).toMatchObject([{ data: { amount: pico('1') } }]);
   });

@@ -29,13 +29,13 @@ class Story {
   /** What the cap lets through of so much. */
   hold(holdId: string, amount: PicoUsd): bigint {
     const expiresAt = this.at(48);
-    const part = { first: parseUsd('0'), share: 1n };
+    const part = { minAmount: parseUsd('0'), divisor: 1n };
     const hold = {
       holdId,
       keyId: 'k',
       minAmount: parseUsd('0'),
       maxAmount: amount,
-      part,
+      partialHold: part,
       expiresAt,
       query,
       at: this.at(),
@@ -46,7 +46,7 @@ class Story {
 
   /** What it has altogether then. */
   extend(holdId: string, to: PicoUsd): bigint {
-    this.send({ type: 'ExtendHold', data: { holdId, atLeast: parseUsd('0'), to, at: this.at() } });
+    this.send({ type: 'ExtendHold', data: { holdId, minAmount: parseUsd('0'), targetAmount: to, at: this.at() } });
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }
 

@@ -18,7 +18,7 @@ export type AccountCommand =
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
   /** `bearable`: what the house bears for the account in an hour; any amount where it is left out. */
-  | Command<'HoldFunds', HoldLimits & { bearable?: PicoUsd | undefined }>
+  | Command<'HoldFunds', HoldLimits & { lossLimit?: PicoUsd | undefined }>
   | Command<'ExtendHold', HoldExtension>
   | HoldCommand;
 
@@ -33,31 +33,31 @@ interface CreditReversal {
 }
 
 /**
- * A hold that leaves room for other requests: of what is available it takes the `share`-th part, and `first` where that
+ * A hold that leaves room for other requests: of what is available it takes the `divisor`-th part, and `minAmount` where that
  * is more.
  */
 export interface PartialHold {
-  readonly first: PicoUsd;
-  readonly share: bigint;
+  readonly minAmount: PicoUsd;
+  readonly divisor: bigint;
 }
 
-/** A hold of what is available, between `atLeast` (or it is rejected) and `maxAmount`. */
+/** A hold of what is available, between `minAmount` (or it is rejected) and `maxAmount`. */
 export interface HoldLimits {
   readonly holdId: string;
   readonly keyId: string | null;
   readonly minAmount: PicoUsd;
   readonly maxAmount: PicoUsd;
   /** All of it is held where this is left out. */
-  readonly part?: PartialHold | undefined;
+  readonly partialHold?: PartialHold | undefined;
   /** The process that serves the request: once it has died the hold ends. */
   readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
 }
 
-/** More for a running request: altogether `to`, or what there is from `atLeast` on. */
+/** More for a running request: altogether `targetAmount`, or what there is from `minAmount` on. */
 export interface HoldExtension {
   readonly holdId: string;
-  readonly atLeast: PicoUsd;
-  readonly to: PicoUsd;
+  readonly minAmount: PicoUsd;
+  readonly targetAmount: PicoUsd;
 }

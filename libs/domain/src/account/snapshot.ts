@@ -7,7 +7,7 @@ import type { AbsorbedLosses } from './absorbed-losses.ts';
 import type { AccountState } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];
-type MemoryJson = readonly [Entries<string>, Entries<string>];
+type RecentIdsJson = readonly [Entries<string>, Entries<string>];
 
 type KeyAmounts = { limit: string | null; used: string; held: string; usedInAll: string };
 type KeyJson = Omit<ApiKeyState, keyof KeyAmounts> & KeyAmounts;
@@ -20,8 +20,8 @@ interface AccountJson {
   readonly keys: Entries<KeyJson>;
   readonly credits: Entries<string>;
   readonly reversals: Entries<string>;
-  readonly resolved: MemoryJson;
-  readonly expired: MemoryJson;
+  readonly resolved: RecentIdsJson;
+  readonly expired: RecentIdsJson;
   readonly losses?: LossesJson;
 }
 
@@ -40,8 +40,8 @@ export const accountCodec: StateCodec<AccountState> = {
     keys: [...account.keys.entries()].map(([id, key]) => [id, encodeKey(key)]),
     credits: [...account.credits.entries()],
     reversals: [...account.reversals.entries()],
-    resolved: encodeMemory(account.resolved),
-    expired: encodeMemory(account.expired),
+    resolved: encodeRecentIds(account.resolved),
+    expired: encodeRecentIds(account.expired),
     ...(account.losses ? { losses: encodeLosses(account.losses) } : {}),
   }),
   decode: (json: AccountJson): AccountState => ({
@@ -54,8 +54,8 @@ export const accountCodec: StateCodec<AccountState> = {
     keys: PersistentMap.from(json.keys.map(([id, key]) => [id, decodeKey(key)])),
     credits: PersistentMap.from(json.credits),
     reversals: PersistentMap.from(json.reversals),
-    resolved: decodeMemory(json.resolved),
-    expired: decodeMemory(json.expired),
+    resolved: decodeRecentIds(json.resolved),
+    expired: decodeRecentIds(json.expired),
     ...(json.losses ? { losses: decodeLosses(json.losses) } : {}),
   }),
 };
@@ -92,10 +92,10 @@ function decodeKey(json: KeyJson): ApiKeyState {
   };
 }
 
-function encodeMemory([recent, older]: RecentIds): MemoryJson {
+function encodeRecentIds([recent, older]: RecentIds): RecentIdsJson {
   return [[...recent.entries()], [...older.entries()]];
 }
 
-function decodeMemory([recent, older]: MemoryJson): RecentIds {
+function decodeRecentIds([recent, older]: RecentIdsJson): RecentIds {
   return [PersistentMap.from(recent), PersistentMap.from(older)];
 }

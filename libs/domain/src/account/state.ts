@@ -39,7 +39,7 @@ export interface AccountState extends Holds {
   readonly losses?: AbsorbedLosses | undefined;
 }
 
-export const emptyAccount: AccountState = {
+export const INITIAL_ACCOUNT: AccountState = {
   status: 'none',
   available: ZERO_USD,
   held: ZERO_USD,
@@ -72,11 +72,11 @@ export function calculateMaxSpendable(
   keyId: string | null,
   at: Instant,
 ): PicoUsd {
-  const named = keyId === null ? undefined : keys.get(keyId);
-  const key = named && advanceKeyWindow(named, at);
+  const storedKey = keyId === null ? undefined : keys.get(keyId);
+  const key = storedKey && advanceKeyWindow(storedKey, at);
   const allowed = key ? calculateRemainingLimit(key, at) : null;
-  const inAll = money.add(available, held);
-  return money.max(allowed === null ? inAll : money.min(inAll, money.add(allowed, key?.held ?? ZERO_USD)));
+  const total = money.add(available, held);
+  return money.max(allowed === null ? total : money.min(total, money.add(allowed, key?.held ?? ZERO_USD)));
 }
 
 export function evolveAccount(account: AccountState, event: AccountEvent): AccountState {
@@ -100,28 +100,28 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
       return { ...account, available: money.add(account.available, amount), reversals };
     }
     case 'FundsHeld':
-      return afterHold(account, event.data);
+      return applyHold(account, event.data);
     case 'HoldExtended':
-      return afterExtension(account, event.data);
+      return applyExtension(account, event.data);
     case 'HoldKept':
       return { ...account, ...transferHold(event.data, account) };
     case 'HoldSettled': {
       const { holdId, charge, at } = event.data;
       const charged = money.parseJsonAmount(event.data.charged);
       return withLosses(
-        afterEnd(account, holdId, 'settled', charged),
+        applyHoldEnd(account, holdId, 'settled', charged),
         addChargeToLosses(account.losses, charge, charged, at),
       );
     }
     case 'HoldReleased':
-      return afterEnd(account, event.data.holdId, 'released', ZERO_USD);
+      return applyHoldEnd(account, event.data.holdId, 'released', ZERO_USD);
     case 'HoldExpired':
-      return afterEnd(account, event.data.holdId, 'expired', ZERO_USD);
+      return applyHoldEnd(account, event.data.holdId, 'expired', ZERO_USD);
     case 'ChargeAbsorbed': {
       const { holdId, charge, at } = event.data;
       // One that came too late for its hold, since a process or the store was away, is not the account's doing.
-      const isItsDoing = getHoldResolution(holdId, account) === 'released';
-      const losses = isItsDoing ? addLoss(account.losses, charge, at) : account.losses;
+      const wasReleased = getHoldResolution(holdId, account) === 'released';
+      const losses = wasReleased ? addLoss(account.losses, charge, at) : account.losses;
       return withLosses({ ...account, ...markAbsorbed(holdId, account) }, losses);
     }
     default:
@@ -129,11 +129,11 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
   }
 }
 
-function afterHold(account: AccountState, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): AccountState {
+function applyHold(account: AccountState, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): AccountState {
   const { holdId, keyId, owner, expiresAt, query, at } = data;
   const amount = money.parseJsonAmount(data.amount);
-  const known = keyId === null ? undefined : account.keys.get(keyId);
-  const key = known && advanceKeyWindow(known, at);
+  const storedKey = keyId === null ? undefined : account.keys.get(keyId);
+  const key = storedKey && advanceKeyWindow(storedKey, at);
   const counter = key ? toCounterId(key) : '';
   const owned = owner === undefined ? {} : { owner };
   const hold: OpenHold = { amount, keyId, counter, ...owned, expiresAt, query, at, countedAt: at };
@@ -147,28 +147,28 @@ function afterHold(account: AccountState, data: Extract<AccountEvent, { type: 'F
 }
 
 /** In a new reset window of its key's cap the whole hold counts, and no longer in the one it was made in. */
-function afterExtension(account: AccountState, { holdId, at, ...data }: HoldExtended['data']): AccountState {
+function applyExtension(account: AccountState, { holdId, at, ...data }: HoldExtended['data']): AccountState {
   const hold = account.holds.get(holdId);
   if (!hold) return account;
   const [amount, by] = [money.parseJsonAmount(data.amount), money.parseJsonAmount(data.by)];
-  const known = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
-  const key = known && advanceKeyWindow(known, at);
+  const storedKey = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
+  const key = storedKey && advanceKeyWindow(storedKey, at);
   const moves = key !== undefined && toCounterId(key) !== hold.counter;
   const extended = { ...hold, amount, ...(moves ? { counter: toCounterId(key), countedAt: at } : {}) };
-  const counted = key && { ...key, held: money.add(key.held, moves ? amount : by) };
+  const updatedKey = key && { ...key, held: money.add(key.held, moves ? amount : by) };
   return {
     ...account,
     available: money.subtract(account.available, by),
     held: money.add(account.held, by),
     holds: account.holds.with(holdId, extended),
-    keys: counted ? account.keys.with(hold.keyId as string, counted) : account.keys,
+    keys: updatedKey ? account.keys.with(hold.keyId as string, updatedKey) : account.keys,
   };
 }
 
-function afterEnd(
+function applyHoldEnd(
   account: AccountState,
   holdId: string,
-  how: 'settled' | 'released' | 'expired',
+  resolution: 'settled' | 'released' | 'expired',
   charged: PicoUsd,
 ): AccountState {
   const hold = account.holds.get(holdId);
@@ -178,13 +178,13 @@ function afterEnd(
     ...account,
     available: (account.available + hold.amount - charged) as PicoUsd,
     held: money.subtract(account.held, hold.amount),
-    ...removeHold(holdId, how, account),
-    keys: key ? account.keys.with(hold.keyId as string, afterUse(key, hold, charged)) : account.keys,
+    ...removeHold(holdId, resolution, account),
+    keys: key ? account.keys.with(hold.keyId as string, applyHoldEndToKey(key, hold, charged)) : account.keys,
   };
 }
 
 /** A charge counts for the cap only in the window that its hold was made in. */
-function afterUse(key: ApiKeyState, { counter, amount }: OpenHold, charged: PicoUsd): ApiKeyState {
+function applyHoldEndToKey(key: ApiKeyState, { counter, amount }: OpenHold, charged: PicoUsd): ApiKeyState {
   const usedInAll = money.add(key.usedInAll, charged);
   if (toCounterId(key) !== counter) return { ...key, usedInAll };
   return { ...key, held: money.subtract(key.held, amount), used: money.add(key.used, charged), usedInAll };

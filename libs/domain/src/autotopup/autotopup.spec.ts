@@ -86,7 +86,7 @@ const types = (past: readonly AutoTopupEvent[], command: AutoTopupCommand) =>
 
 const look: AutoTopupStep = {
   step: 'ask',
-  query: { of: 'invoice', attempt: 1, topupId: TOPUP, isOver: false },
+  query: { type: 'invoice', attempt: 1, topupId: TOPUP, hasExpired: false },
 };
 const pay = (request: number): AutoTopupStep => ({
   step: 'do',
@@ -249,7 +249,7 @@ describe('a wallet', () => {
   });
 
   test('that need not be asked any more ends the attempt, where none was asked before', () => {
-    const unneeded: EffectOutcome = { isKnown: true, result: { sent: false, why: 'enough', unneeded: true } };
+    const unneeded: EffectOutcome = { isKnown: true, result: { isSent: false, reason: 'enough', isUnneeded: true } };
     expect(types([...open, asked()], endRequest(unneeded))).toEqual(['WalletRequestEnded', 'AutoTopupEnded']);
     const doubtful = [...open, asked(), requestEnded('unknown'), asked(2)];
     expect(types(doubtful, endRequest(unneeded, 2))).toEqual(['WalletRequestEnded']);
@@ -262,7 +262,7 @@ describe('what is next', () => {
   test('is nothing without a wallet, and the balance with one', () => {
     next().when(at).then([]);
     next(connected(), disconnected).when(at).then([]);
-    const question = { of: 'balance', attempt: 1, threshold: parseUsd('10') } as const;
+    const question = { type: 'balance', attempt: 1, threshold: parseUsd('10') } as const;
     next(connected())
       .when(at)
       .then([{ step: 'ask', query: question }], hour);
@@ -274,7 +274,7 @@ describe('what is next', () => {
   });
 
   test('of an attempt is its top-up, then its payment, once', () => {
-    const command = { of: 'topup', attempt: 1, topupId: TOPUP, amount: parseUsd('12') } as const;
+    const command = { type: 'topup', attempt: 1, topupId: TOPUP, amount: parseUsd('12') } as const;
     next(connected(), begun())
       .when(at)
       .then([{ step: 'send', command }], later(2));
@@ -309,7 +309,7 @@ describe('what is next', () => {
     next(...open)
       .when(later(EXPIRY - 30))
       .then([look], later(EXPIRY - 28));
-    const over = { ...look, query: { ...look.query, isOver: true } } as AutoTopupStep;
+    const over = { ...look, query: { ...look.query, hasExpired: true } } as AutoTopupStep;
     next(...open, asked(), sent)
       .when(later(EXPIRY + 59))
       .then([look], later(EXPIRY + 61));
@@ -319,7 +319,7 @@ describe('what is next', () => {
   });
 
   test('of a disconnected wallet is to drop what it was not asked for, and to wait for what it may pay', () => {
-    const drop: AutoTopupStep = { step: 'send', command: { of: 'drop', attempt: 1 } };
+    const drop: AutoTopupStep = { step: 'send', command: { type: 'drop', attempt: 1 } };
     next(...open, disconnected)
       .when(at)
       .then([drop], later(2));

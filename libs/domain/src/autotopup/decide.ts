@@ -20,7 +20,7 @@ import type {
 import { type AutoTopupState, evolveAutoTopup, INITIAL_AUTO_TOPUP } from './state.ts';
 
 /** No wallet is asked to pay an invoice that expires so soon. */
-const ASKED_BEFORE_EXPIRY_MS = 30_000;
+const MIN_TIME_TO_EXPIRY_MS = 30_000;
 
 // commands ----------------------------------------------------------------------------------------------------------
 
@@ -56,8 +56,8 @@ export interface DailyLimits {
 
 /** Whether a request has left; it does not where the balance is no longer below the threshold. */
 export type WalletRequestOutcome =
-  | { readonly sent: true }
-  | { readonly sent: false; readonly why: string; readonly unneeded: boolean };
+  | { readonly isSent: true }
+  | { readonly isSent: false; readonly reason: string; readonly isUnneeded: boolean };
 
 // decide ------------------------------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ function decide(command: AutoTopupCommand, state: AutoTopupState): readonly Auto
     case 'DisconnectWallet':
       return state.wallet ? [{ type: 'WalletDisconnected', data: command.data }] : [];
     case 'BeginAutoTopup':
-      return begin(command.data, state);
+      return beginAutoTopup(command.data, state);
     case 'RecordInvoice': {
       const { attempt } = state;
       const fits = attempt?.number === command.data.attempt && !attempt.invoice;
@@ -79,9 +79,9 @@ function decide(command: AutoTopupCommand, state: AutoTopupState): readonly Auto
     case 'EndRequest':
       return endRequest(command.data, state);
     case 'RecordAnswer':
-      return recordAnswer(command.data, state);
+      return recordResponse(command.data, state);
     case 'EndAutoTopup':
-      return end(command.data, state);
+      return endAutoTopup(command.data, state);
     default:
       return command satisfies never;
   }
@@ -90,85 +90,99 @@ function decide(command: AutoTopupCommand, state: AutoTopupState): readonly Auto
 type DataOf<Type extends AutoTopupCommand['type']> = Extract<AutoTopupCommand, { type: Type }>['data'];
 
 /** The balance was read before: nothing may have begun since, or it would be too late by now. */
-function begin(data: DataOf<'BeginAutoTopup'>, state: AutoTopupState): readonly (AutoTopupBegun | AutoTopupPaused)[] {
+function beginAutoTopup(
+  data: DataOf<'BeginAutoTopup'>,
+  state: AutoTopupState,
+): readonly (AutoTopupBegun | AutoTopupPaused)[] {
   const { attempt, topupId, balance, limits, at } = data;
   const { wallet } = state;
   if (!wallet || state.attempt || attempt !== state.attempts + 1 || getBlockedUntil(state, at)) return [];
   if (balance >= money.parseJsonAmount(wallet.threshold)) return [];
-  const beyond = beyondDay(money.parseJsonAmount(wallet.amount), state, limits, at);
-  if (beyond) {
+  const limitReason = getDailyLimitReason(money.parseJsonAmount(wallet.amount), state, limits, at);
+  if (limitReason) {
     const until = addMilliseconds(`${at.slice(0, 10)}T00:00:00.000Z`, PAUSE_MS);
-    return [{ type: 'AutoTopupPaused', data: { code: 'DAILY_LIMIT', why: beyond, until, at } }];
+    return [{ type: 'AutoTopupPaused', data: { code: 'DAILY_LIMIT', why: limitReason, until, at } }];
   }
   const amounts = { amount: wallet.amount, balance: money.toJsonAmount(balance) };
   return [{ type: 'AutoTopupBegun', data: { attempt, topupId, ...amounts, at } }];
 }
 
-function beyondDay(amount: PicoUsd, { today }: AutoTopupState, limits: DailyLimits, at: Instant): string | undefined {
-  const begun = today.date === at.slice(0, 10) ? today : { attempts: 0, amount: 0n };
-  if (begun.attempts >= limits.attempts) return `${limits.attempts} automatic top-ups were begun today`;
-  if (begun.amount + amount <= limits.amount) return undefined;
+function getDailyLimitReason(
+  amount: PicoUsd,
+  { dailyUsage }: AutoTopupState,
+  limits: DailyLimits,
+  at: Instant,
+): string | undefined {
+  const usage = dailyUsage.date === at.slice(0, 10) ? dailyUsage : { attempts: 0, amount: 0n };
+  if (usage.attempts >= limits.attempts) return `${limits.attempts} automatic top-ups were begun today`;
+  if (usage.amount + amount <= limits.amount) return undefined;
   return `automatic top-ups of today would exceed ${money.formatUsd(limits.amount)} USD`;
 }
 
 /** What keeps the next attempt back: undefined when nothing does. */
 export function getBlockedUntil({ paused, notBefore }: AutoTopupState, at: Instant): Instant | undefined {
-  const until = [paused?.until, notBefore].filter((each) => each !== undefined && each > at);
+  const until = [paused?.until, notBefore].filter((instant) => instant !== undefined && instant > at);
   return until.toSorted().at(-1);
 }
 
 function beginRequest({ attempt, request, token, at }: DataOf<'BeginRequest'>, state: AutoTopupState): WalletAsked[] {
   assertFencingToken(state.token, token);
-  const { attempt: open, wallet } = state;
-  if (!wallet || open?.number !== attempt || open.requests + 1 !== request || !canRequestPayment(state, at)) return [];
+  const { attempt: openAttempt, wallet } = state;
+  if (
+    !wallet ||
+    openAttempt?.number !== attempt ||
+    openAttempt.requests + 1 !== request ||
+    !canRequestPayment(state, at)
+  )
+    return [];
   return [{ type: 'WalletAsked', data: { attempt, request, wallet: wallet.wallet.pubkey, token, at } }];
 }
 
 /** Whether the connected wallet may be asked now to pay the invoice of the open attempt. */
 export function canRequestPayment({ attempt, wallet, paused }: AutoTopupState, now: Instant): boolean {
-  if (!attempt?.invoice || attempt.begun || !wallet) return false;
+  if (!attempt?.invoice || attempt.pendingRequest || !wallet) return false;
   if (attempt.payer !== undefined && attempt.payer !== wallet.wallet.pubkey) return false;
-  if (now < attempt.askAfter || (paused && now < paused.until)) return false;
-  return now < addMilliseconds(attempt.invoice.expiresAt, -ASKED_BEFORE_EXPIRY_MS);
+  if (now < attempt.nextRequestAt || (paused && now < paused.until)) return false;
+  return now < addMilliseconds(attempt.invoice.expiresAt, -MIN_TIME_TO_EXPIRY_MS);
 }
 
 function endRequest(
   { attempt, request, outcome, at }: DataOf<'EndRequest'>,
-  { attempt: open }: AutoTopupState,
+  { attempt: openAttempt }: AutoTopupState,
 ): readonly (WalletRequestEnded | AutoTopupEnded)[] {
-  if (open?.number !== attempt || open.requests !== request || !open.begun) return [];
-  const ended = (data: Pick<WalletRequestEnded['data'], 'outcome' | 'why'>): WalletRequestEnded => ({
+  if (openAttempt?.number !== attempt || openAttempt.requests !== request || !openAttempt.pendingRequest) return [];
+  const toRequestEnded = (data: Pick<WalletRequestEnded['data'], 'outcome' | 'why'>): WalletRequestEnded => ({
     type: 'WalletRequestEnded',
     data: { attempt, request, ...data, at },
   });
-  if (!outcome.isKnown) return [ended({ outcome: 'unknown', why: outcome.reason })];
-  const made = outcome.result as WalletRequestOutcome;
-  if (made.sent) return [ended({ outcome: 'sent' })];
-  const { why, unneeded } = made;
-  const unsent = ended({ outcome: 'unsent', why });
-  const isOnly = open.inDoubt === 1;
-  return unneeded && isOnly
-    ? [unsent, { type: 'AutoTopupEnded', data: { attempt, outcome: 'dropped', why, at } }]
+  if (!outcome.isKnown) return [toRequestEnded({ outcome: 'unknown', why: outcome.reason })];
+  const result = outcome.result as WalletRequestOutcome;
+  if (result.isSent) return [toRequestEnded({ outcome: 'sent' })];
+  const { reason, isUnneeded } = result;
+  const unsent = toRequestEnded({ outcome: 'unsent', why: reason });
+  const isOnly = openAttempt.unresolvedRequests === 1;
+  return isUnneeded && isOnly
+    ? [unsent, { type: 'AutoTopupEnded', data: { attempt, outcome: 'dropped', why: reason, at } }]
     : [unsent];
 }
 
 /** The first answer to a request counts. */
-function recordAnswer(
+function recordResponse(
   data: DataOf<'RecordAnswer'>,
   { attempt }: AutoTopupState,
 ): readonly (WalletAnswered | AutoTopupPaused)[] {
   if (attempt?.number !== data.attempt || !attempt.unanswered.includes(data.request)) return [];
   const { code, at } = data;
-  const answered: WalletAnswered = { type: 'WalletAnswered', data };
-  if (!requiresPause(code)) return [answered];
+  const response: WalletAnswered = { type: 'WalletAnswered', data };
+  if (!requiresPause(code)) return [response];
   const paused = { code, why: data.why ?? code, until: addMilliseconds(at, PAUSE_MS), at };
-  return [answered, { type: 'AutoTopupPaused', data: paused }];
+  return [response, { type: 'AutoTopupPaused', data: paused }];
 }
 
 /** Paid is paid. Otherwise nothing may be on its way to the wallet. */
-function end(data: DataOf<'EndAutoTopup'>, { attempt }: AutoTopupState): readonly AutoTopupEnded[] {
+function endAutoTopup(data: DataOf<'EndAutoTopup'>, { attempt }: AutoTopupState): readonly AutoTopupEnded[] {
   if (attempt?.number !== data.attempt) return [];
-  if (data.outcome !== 'paid' && attempt.begun) return [];
+  if (data.outcome !== 'paid' && attempt.pendingRequest) return [];
   if (data.outcome === 'dropped' && attempt.payer !== undefined) return [];
   return [{ type: 'AutoTopupEnded', data }];
 }

@@ -17,31 +17,31 @@ import type { AutoTopupEvent } from './events.ts';
 import type { AutoTopupState, OpenAttempt } from './state.ts';
 
 /** How often the invoice of an open attempt is looked at; its payment is hinted at. */
-const LOOK_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 /** How often a balance is looked at of which no fact has said that it has fallen. */
-const LOOK_AT_REST_MS = 3_600_000;
+const IDLE_POLL_INTERVAL_MS = 3_600_000;
 /** How long after its expiry an invoice that was paid in time may show it. */
 const EXPIRY_MARGIN_MS = 60_000;
 
 /** Wallets that are being asked, beside what else is at work: their relays may take seconds, and each account may have such. */
-const MAX_ASKED = 1_024;
+const MAX_CONCURRENT_REQUESTS = 1_024;
 
 export type AutoTopupQuery =
   /** Is the account below the threshold? Then this attempt begins. */
-  | { readonly of: 'balance'; readonly attempt: number; readonly threshold: PicoUsd }
+  | { readonly type: 'balance'; readonly attempt: number; readonly threshold: PicoUsd }
   /** What became of the invoice of an attempt? */
   | {
-      readonly of: 'invoice';
+      readonly type: 'invoice';
       readonly attempt: number;
       readonly topupId: string;
       /** Whether it can not be paid any more: where it is unpaid too, the attempt is over. */
-      readonly isOver: boolean;
+      readonly hasExpired: boolean;
     };
 
 /** The top-up of an attempt is created, or an attempt without a wallet is dropped. */
 export type AutoTopupSendCommand =
-  | { readonly of: 'topup'; readonly attempt: number; readonly topupId: string; readonly amount: PicoUsd }
-  | { readonly of: 'drop'; readonly attempt: number };
+  | { readonly type: 'topup'; readonly attempt: number; readonly topupId: string; readonly amount: PicoUsd }
+  | { readonly type: 'drop'; readonly attempt: number };
 
 /** The wallet is asked to pay an invoice. */
 export interface WalletPaymentEffect {
@@ -56,66 +56,66 @@ export type AutoTopupStep =
   | SendStep<AutoTopupSendCommand>
   | EffectStep<WalletPaymentEffect>;
 
-function next(state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> {
+function plan(state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> {
   const { attempt, wallet, attempts } = state;
-  if (attempt) return nextOf(attempt, state, now);
+  if (attempt) return planAttempt(attempt, state, now);
   if (!wallet) return { steps: [] };
   const until = getBlockedUntil(state, now);
   if (until) return { steps: [], dueAt: until };
-  const question = {
-    of: 'balance',
-    attempt: attempts + 1,
-    threshold: money.parseJsonAmount(wallet.threshold),
-  } as const;
-  return { steps: [{ step: 'ask', query: question }], dueAt: addMilliseconds(now, LOOK_AT_REST_MS) };
+  const query = { type: 'balance', attempt: attempts + 1, threshold: money.parseJsonAmount(wallet.threshold) } as const;
+  return { steps: [{ step: 'ask', query }], dueAt: addMilliseconds(now, IDLE_POLL_INTERVAL_MS) };
 }
 
-function nextOf(attempt: OpenAttempt, state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> {
+function planAttempt(attempt: OpenAttempt, state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> {
   const { number, topupId, amount, invoice, requests } = attempt;
-  const dueAt = addMilliseconds(now, LOOK_MS);
-  if (!state.wallet && attempt.payer === undefined && !attempt.begun) {
-    return { steps: [{ step: 'send', command: { of: 'drop', attempt: number } }], dueAt };
+  const dueAt = addMilliseconds(now, POLL_INTERVAL_MS);
+  if (!state.wallet && attempt.payer === undefined && !attempt.pendingRequest) {
+    return { steps: [{ step: 'send', command: { type: 'drop', attempt: number } }], dueAt };
   }
-  if (!invoice) return { steps: [{ step: 'send', command: { of: 'topup', attempt: number, topupId, amount } }], dueAt };
-  const isOver = now >= addMilliseconds(invoice.expiresAt, EXPIRY_MARGIN_MS);
-  const look: AutoTopupStep = { step: 'ask', query: { of: 'invoice', attempt: number, topupId, isOver } };
-  if (!canRequestPayment(state, now)) return { steps: [look], dueAt };
+  if (!invoice)
+    return { steps: [{ step: 'send', command: { type: 'topup', attempt: number, topupId, amount } }], dueAt };
+  const hasExpired = now >= addMilliseconds(invoice.expiresAt, EXPIRY_MARGIN_MS);
+  const pollStep: AutoTopupStep = { step: 'ask', query: { type: 'invoice', attempt: number, topupId, hasExpired } };
+  if (!canRequestPayment(state, now)) return { steps: [pollStep], dueAt };
   const request = requests + 1;
   const effect = { attempt: number, request, topupId, invoice: invoice.bolt11 };
-  return { steps: [look, { step: 'do', key: keyOf(effect), effect }], dueAt };
+  return { steps: [pollStep, { step: 'do', key: toEffectKey(effect), effect }], dueAt };
 }
 
-function keyOf({ attempt, request }: Pick<WalletPaymentEffect, 'attempt' | 'request'>): string {
+function toEffectKey({ attempt, request }: Pick<WalletPaymentEffect, 'attempt' | 'request'>): string {
   return `${attempt}/${request}`;
 }
 
-function numbersOf(key: string): { readonly attempt: number; readonly request: number } {
+function parseEffectKey(key: string): { readonly attempt: number; readonly request: number } {
   const [attempt = 0, request = 0] = key.split('/').map(Number);
   return { attempt, request };
 }
 
 /** What makes a balance fall, or an attempt end. A hold does neither. */
-function concerns(fact: StoredEvent): string | undefined {
-  if (fact.type !== 'HoldSettled' && fact.type !== 'CreditReversed' && fact.type !== 'CreditAdded') return undefined;
-  return fact.stream.startsWith(`${ACCOUNT}-`) ? getStreamId(fact) : undefined;
+function findAffectedId(event: StoredEvent): string | undefined {
+  if (event.type !== 'HoldSettled' && event.type !== 'CreditReversed' && event.type !== 'CreditAdded') return undefined;
+  return event.stream.startsWith(`${ACCOUNT}-`) ? getStreamId(event) : undefined;
 }
 
 export const autoTopupWorkflow: Workflow<AutoTopupCommand, AutoTopupState, AutoTopupEvent, AutoTopupStep> = {
   name: 'autotopups',
   category: AUTO_TOPUP,
   decider: autoTopupDecider,
-  plan: next,
-  findAffectedId: concerns,
+  plan,
+  findAffectedId,
   effects: {
-    maxDetached: MAX_ASKED,
+    maxDetached: MAX_CONCURRENT_REQUESTS,
     findStarted({ attempt }) {
-      if (!attempt?.begun) return undefined;
-      return { key: keyOf({ attempt: attempt.number, request: attempt.requests }), token: attempt.begun.token };
+      if (!attempt?.pendingRequest) return undefined;
+      return {
+        key: toEffectKey({ attempt: attempt.number, request: attempt.requests }),
+        token: attempt.pendingRequest.token,
+      };
     },
     createStartCommand: ({ effect: { attempt, request } }, token, at) => ({
       type: 'BeginRequest',
       data: { attempt, request, token, at },
     }),
-    createEndCommand: (key, outcome, at) => ({ type: 'EndRequest', data: { ...numbersOf(key), outcome, at } }),
+    createEndCommand: (key, outcome, at) => ({ type: 'EndRequest', data: { ...parseEffectKey(key), outcome, at } }),
   },
 };

@@ -147,11 +147,11 @@ describe('a challenge', () => {
   });
 
   test('whose answer was lost with its gateway is served again at the cost of the house', () => {
-    const [held] = facts(issue, claim('h1'), settle('h1'), claim('h2', { again: true })).slice(-1);
+    const [held] = facts(issue, claim('h1'), settle('h1'), claim('h2', { isRetry: true })).slice(-1);
     expect(held).toMatchObject({ type: 'FundsHeld', data: { holdId: 'h2', amount: '0' } });
-    const served = ['h1', 'h2', 'h3'].flatMap((id) => [claim(id, { again: true }), settle(id)]);
+    const served = ['h1', 'h2', 'h3'].flatMap((id) => [claim(id, { isRetry: true }), settle(id)]);
     given(...facts(issue, ...served))
-      .when(claim('h4', { again: true }))
+      .when(claim('h4', { isRetry: true }))
       .thenRefused('challenge_used');
   });
 
@@ -191,7 +191,7 @@ test('whatever is asked of a challenge, its books balance and it never charges m
   const holdId = fc.constantFrom('h1', 'h2', 'h3');
   const when = fc.constantFrom(at, expiresAt, usableUntil, after);
   const command: fc.Arbitrary<ChallengeCommand> = fc.oneof(
-    fc.record({ holdId, at: when, again: fc.boolean() }).map(({ holdId: id, ...more }) => claim(id, more)),
+    fc.record({ holdId, at: when, isRetry: fc.boolean() }).map(({ holdId: id, ...more }) => claim(id, more)),
     fc.record({ holdId, due: fc.bigInt(0n, 2n * price) }).map((each) => settle(each.holdId, each.due as typeof price)),
     holdId.map((id) => release(id)),
     fc.bigInt(14_000n, 16_000n).map(paid),

@@ -12,7 +12,7 @@ import type { PaymentAdjustment } from '../topup/decide.ts';
 import { type ChallengeState, evolveChallenge, INITIAL_CHALLENGE, isExhausted } from './state.ts';
 
 /** How often a request is served whose answer was lost with its gateway: again at the cost of the house. */
-const MOST_SERVED = 3;
+const MAX_SERVED_REQUESTS = 3;
 
 interface Command<Type extends string, Data> {
   readonly type: Type;
@@ -29,7 +29,7 @@ export interface ChallengeProofClaim {
   readonly expiresAt: Instant;
   readonly query: Query;
   /** The request was served, and its answer was lost with the gateway that died. */
-  readonly again?: boolean;
+  readonly isRetry?: boolean;
 }
 
 export type ChallengeCommand =
@@ -47,27 +47,31 @@ function decide(command: ChallengeCommand, challenge: ChallengeState): readonly 
   if (!issued) return reject('challenge_not_found', 'There is no such payment challenge');
   switch (command.type) {
     case 'ClaimChallenge':
-      return balanced(claim(command.data, challenge, issued));
+      return ensureBalanced(claim(command.data, challenge, issued));
     case 'RecordChallengePayment':
-      return balanced(recordPayment(command.data, challenge, issued));
+      return ensureBalanced(recordPayment(command.data, challenge, issued));
     case 'ForfeitChallenge':
-      return balanced(forfeit(command.data, challenge, issued));
+      return ensureBalanced(forfeit(command.data, challenge, issued));
     default:
-      return balanced(decideHold(command, challenge));
+      return ensureBalanced(decideHold(command, challenge));
   }
 }
 
 type DataOf<Type extends ChallengeCommand['type']> = Extract<ChallengeCommand, { type: Type }>['data'];
-type Issued = ChallengeIssued['data'];
+type IssuedChallenge = ChallengeIssued['data'];
 
-function claim(data: DataOf<'ClaimChallenge'>, challenge: ChallengeState, issued: Issued): readonly ChallengeEvent[] {
+function claim(
+  data: DataOf<'ClaimChallenge'>,
+  challenge: ChallengeState,
+  issued: IssuedChallenge,
+): readonly ChallengeEvent[] {
   const { holdId, request, owner, expiresAt, query, at } = data;
   if (challenge.holds.has(holdId)) return [];
   if (getHoldResolution(holdId, challenge)) reject('hold_resolved', `Hold ${holdId} has ended`);
   assertClaimable(request, at, challenge, issued);
-  if (challenge.served > 0 && !mayBeServedAgain(data, challenge))
+  if (challenge.served > 0 && !canServeAgain(data, challenge))
     reject('challenge_used', 'The payment was used for an answer already');
-  const paid = challenge.paid ? [] : [paidInFull('preimage', issued, at)];
+  const paid = challenge.paid ? [] : [createChallengePaid('preimage', issued, at)];
   const { available } = paid.reduce(evolveChallenge, challenge);
   // What the request costs beyond what was paid, since prices or choices have changed, is not asked of its payer.
   const amount = money.toJsonAmount(challenge.served > 0 ? ZERO_USD : money.min(data.maxAmount, available));
@@ -76,7 +80,7 @@ function claim(data: DataOf<'ClaimChallenge'>, challenge: ChallengeState, issued
 }
 
 /** @throws Rejection */
-function assertClaimable(request: string, at: Instant, challenge: ChallengeState, issued: Issued): void {
+function assertClaimable(request: string, at: Instant, challenge: ChallengeState, issued: IssuedChallenge): void {
   const { holds, forfeited } = challenge;
   if (request !== issued.request) reject('challenge_mismatch', 'The payment was made for another request');
   if (at > issued.usableUntil || forfeited > 0n) reject('challenge_expired', 'The payment can no longer be used');
@@ -88,59 +92,63 @@ function assertClaimable(request: string, at: Instant, challenge: ChallengeState
     );
 }
 
-function mayBeServedAgain({ again = false }: DataOf<'ClaimChallenge'>, { served }: ChallengeState): boolean {
-  return again && served < MOST_SERVED;
+function canServeAgain({ isRetry = false }: DataOf<'ClaimChallenge'>, { served }: ChallengeState): boolean {
+  return isRetry && served < MAX_SERVED_REQUESTS;
 }
 
 function recordPayment(
   { units, fees = [], at }: DataOf<'RecordChallengePayment'>,
-  { paid, units: known, fees: charged }: ChallengeState,
-  issued: Issued,
+  { paid, units: receivedUnits, fees: chargedFeeIds }: ChallengeState,
+  issued: IssuedChallenge,
 ): readonly ChallengeEvent[] {
-  const asked = BigInt(issued.units);
-  if (units < asked) reject('payment_conflict', 'Less has come for the payment challenge than was asked for');
-  const received: ChallengeEvent[] = paid ? [] : [paidInFull('backend', issued, at)];
-  const more = units - (paid ? known : asked);
-  if (more > 0n) received.push(overpaid(more, issued, at));
-  const kept = fees.filter(({ id, units }) => units !== 0n && !charged.includes(id));
-  return [...received, ...kept.map((fee) => feeCharged(fee, issued, at))];
+  const requestedUnits = BigInt(issued.units);
+  if (units < requestedUnits) reject('payment_conflict', 'Less has come for the payment challenge than was asked for');
+  const events: ChallengeEvent[] = paid ? [] : [createChallengePaid('backend', issued, at)];
+  const extraUnits = units - (paid ? receivedUnits : requestedUnits);
+  if (extraUnits > 0n) events.push(createChallengeOverpaid(extraUnits, issued, at));
+  const newFees = fees.filter(({ id, units }) => units !== 0n && !chargedFeeIds.includes(id));
+  return [...events, ...newFees.map((fee) => createPaymentFeeCharged(fee, issued, at))];
 }
 
 /** It is the house's: what was paid is owed in full. */
-function feeCharged({ id: feeId, units, why }: PaymentAdjustment, issued: Issued, at: Instant): ChallengeEvent {
+function createPaymentFeeCharged(
+  { id: feeId, units, why }: PaymentAdjustment,
+  issued: IssuedChallenge,
+  at: Instant,
+): ChallengeEvent {
   const { method, coin, backend, reference } = issued;
   const data = { method, coin, payment: { backend, id: reference }, feeId, units: units.toString() };
-  return { type: 'PaymentFeeCharged', data: { ...data, amount: worthOf(units, issued), why, at } };
+  return { type: 'PaymentFeeCharged', data: { ...data, amount: calculateUsdValue(units, issued), why, at } };
 }
 
-function paidInFull(by: ChallengePaid['data']['by'], issued: Issued, at: Instant): ChallengePaid {
+function createChallengePaid(by: ChallengePaid['data']['by'], issued: IssuedChallenge, at: Instant): ChallengePaid {
   const { method, coin, backend, units, worth: amount, price } = issued;
   return { type: 'ChallengePaid', data: { method, coin, backend, units, amount, price, by, at } };
 }
 
-function overpaid(units: bigint, issued: Issued, at: Instant): ChallengeEvent {
+function createChallengeOverpaid(units: bigint, issued: IssuedChallenge, at: Instant): ChallengeEvent {
   const { method, coin, backend } = issued;
-  const amount = worthOf(units, issued);
+  const amount = calculateUsdValue(units, issued);
   return { type: 'ChallengeOverpaid', data: { method, coin, backend, units: units.toString(), amount, at } };
 }
 
 /** At the rate that it was issued with. */
-function worthOf(units: bigint, { worth, units: asked }: Issued): string {
-  return ((BigInt(worth) * units) / BigInt(asked)).toString();
+function calculateUsdValue(units: bigint, { worth, units: requestedUnits }: IssuedChallenge): string {
+  return ((BigInt(worth) * units) / BigInt(requestedUnits)).toString();
 }
 
 /** Nothing is income that its payer may still use. */
 function forfeit(
   { usableBefore, at }: DataOf<'ForfeitChallenge'>,
   { available, holds }: ChallengeState,
-  { usableUntil }: Issued,
+  { usableUntil }: IssuedChallenge,
 ): readonly ChallengeEvent[] {
-  const isOver = usableUntil < usableBefore && usableUntil < at;
-  if (available === 0n || holds.size > 0 || !isOver) return [];
+  const hasExpired = usableUntil < usableBefore && usableUntil < at;
+  if (available === 0n || holds.size > 0 || !hasExpired) return [];
   return [{ type: 'ChallengeForfeited', data: { amount: money.toJsonAmount(available), at } }];
 }
 
-function balanced(events: readonly ChallengeEvent[]): readonly ChallengeEvent[] {
+function ensureBalanced(events: readonly ChallengeEvent[]): readonly ChallengeEvent[] {
   for (const event of events) assertBalanced(toPostings(CHALLENGE, event));
   return events;
 }

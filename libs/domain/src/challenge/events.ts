@@ -39,7 +39,7 @@ export type ChallengeIssued = Message<
 >;
 
 /** What every payment of one says about where the money is. */
-interface Received {
+interface ReceivedPayment {
   readonly method: string;
   readonly coin: Coin;
   readonly backend: string;
@@ -49,7 +49,7 @@ interface Received {
 /** It is paid: its preimage was shown, which only the payment tells, or the back end says so. */
 export type ChallengePaid = Message<
   'ChallengePaid',
-  Received & {
+  ReceivedPayment & {
     /** What the units are worth at the rate of the challenge, and the part of it that its payer may use. The rest is rounding. */
     readonly amount: Amount;
     readonly price: Amount;
@@ -61,7 +61,7 @@ export type ChallengePaid = Message<
 /** More has come than was asked for: it is owed to the payer. */
 export type ChallengeOverpaid = Message<
   'ChallengeOverpaid',
-  Received & { readonly amount: Amount; readonly at: Instant }
+  ReceivedPayment & { readonly amount: Amount; readonly at: Instant }
 >;
 
 /** What was left of it could no longer be used, and is income by the operator's rule. */

@@ -11,8 +11,8 @@ import {
 } from '../holds.ts';
 
 /** How often a proof is accepted at most, and for a request that is refused for its own fault: each try may cost the house something. */
-const MOST_CLAIMS = 100;
-const MOST_REFUSED = 3;
+const MAX_CLAIMS = 100;
+const MAX_REJECTIONS = 3;
 
 export interface ChallengeState extends Holds {
   readonly issued: ChallengeIssued['data'] | undefined;
@@ -28,7 +28,7 @@ export interface ChallengeState extends Holds {
   /** How often its proof was accepted, how often the request was served, and how often it was refused for its own fault. */
   readonly claims: number;
   readonly served: number;
-  readonly refused: number;
+  readonly rejections: number;
   /** What vendors have invoiced for tries that came to nothing: the house bears it. */
   readonly absorbed: PicoUsd;
 }
@@ -43,7 +43,7 @@ export const INITIAL_CHALLENGE: ChallengeState = {
   forfeited: ZERO_USD,
   claims: 0,
   served: 0,
-  refused: 0,
+  rejections: 0,
   absorbed: ZERO_USD,
   holds: PersistentMap.empty(),
   resolved: NO_RECENT_IDS,
@@ -74,9 +74,9 @@ export function getChallengePhase(challenge: ChallengeState, now: Instant): Chal
 }
 
 /** Its request cannot be served: it was tried often enough, or the house has borne as much for it as it was to cost. */
-export function isExhausted({ claims, refused, absorbed, issued }: ChallengeState): boolean {
-  const borne = issued !== undefined && absorbed > 0n && absorbed >= money.parseJsonAmount(issued.price);
-  return claims >= MOST_CLAIMS || refused >= MOST_REFUSED || borne;
+export function isExhausted({ claims, rejections, absorbed, issued }: ChallengeState): boolean {
+  const hasAbsorbedPrice = issued !== undefined && absorbed > 0n && absorbed >= money.parseJsonAmount(issued.price);
+  return claims >= MAX_CLAIMS || rejections >= MAX_REJECTIONS || hasAbsorbedPrice;
 }
 
 export function evolveChallenge(challenge: ChallengeState, event: ChallengeEvent): ChallengeState {
@@ -85,10 +85,10 @@ export function evolveChallenge(challenge: ChallengeState, event: ChallengeEvent
       return { ...challenge, issued: event.data };
     case 'ChallengePaid': {
       const { price, units } = event.data;
-      return { ...received(challenge, price, units), paid: event.data };
+      return { ...addReceived(challenge, price, units), paid: event.data };
     }
     case 'ChallengeOverpaid':
-      return received(challenge, event.data.amount, event.data.units);
+      return addReceived(challenge, event.data.amount, event.data.units);
     case 'ChallengeForfeited': {
       const amount = money.parseJsonAmount(event.data.amount);
       const forfeited = money.add(challenge.forfeited, amount);
@@ -97,21 +97,21 @@ export function evolveChallenge(challenge: ChallengeState, event: ChallengeEvent
     case 'PaymentFeeCharged':
       return { ...challenge, fees: [...challenge.fees, event.data.feeId] };
     case 'FundsHeld':
-      return afterHold(challenge, event.data);
+      return applyHold(challenge, event.data);
     case 'HoldKept':
       return { ...challenge, ...transferHold(event.data, challenge) };
     case 'HoldSettled': {
       const { holdId, charged } = event.data;
-      const ended = afterEnd(challenge, holdId, 'settled', money.parseJsonAmount(charged));
+      const ended = applyHoldEnd(challenge, holdId, 'settled', money.parseJsonAmount(charged));
       return { ...ended, served: ended.served + 1 };
     }
     case 'HoldReleased': {
       const { holdId, errorCode } = event.data;
-      const ended = afterEnd(challenge, holdId, 'released', ZERO_USD);
-      return REQUEST_ERROR_CODES.has(errorCode) ? { ...ended, refused: ended.refused + 1 } : ended;
+      const ended = applyHoldEnd(challenge, holdId, 'released', ZERO_USD);
+      return REQUEST_ERROR_CODES.has(errorCode) ? { ...ended, rejections: ended.rejections + 1 } : ended;
     }
     case 'HoldExpired':
-      return afterEnd(challenge, event.data.holdId, 'expired', ZERO_USD);
+      return applyHoldEnd(challenge, event.data.holdId, 'expired', ZERO_USD);
     case 'ChargeAbsorbed': {
       const { holdId, charge } = event.data;
       const absorbed = money.add(challenge.absorbed, money.parseJsonAmount(charge.cost));
@@ -122,12 +122,12 @@ export function evolveChallenge(challenge: ChallengeState, event: ChallengeEvent
   }
 }
 
-function received(challenge: ChallengeState, amount: string, units: string): ChallengeState {
+function addReceived(challenge: ChallengeState, amount: string, units: string): ChallengeState {
   const available = money.add(challenge.available, money.parseJsonAmount(amount));
   return { ...challenge, available, units: challenge.units + BigInt(units) };
 }
 
-function afterHold(
+function applyHold(
   challenge: ChallengeState,
   { holdId, keyId, owner, expiresAt, query, at, ...data }: FundsHeld['data'],
 ) {
@@ -142,17 +142,17 @@ function afterHold(
   };
 }
 
-function afterEnd(
+function applyHoldEnd(
   challenge: ChallengeState,
   holdId: string,
-  how: 'settled' | 'released' | 'expired',
+  resolution: 'settled' | 'released' | 'expired',
   charged: PicoUsd,
 ) {
   const hold = challenge.holds.get(holdId);
   if (!hold) return challenge;
   return {
     ...challenge,
-    ...removeHold(holdId, how, challenge),
+    ...removeHold(holdId, resolution, challenge),
     available: (challenge.available + hold.amount - charged) as PicoUsd,
     charged: money.add(challenge.charged, charged),
   };

@@ -10,31 +10,31 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /** When it is looked for, after it could be paid last: a payment that was on its way then may take days to arrive. */
-const LOOKS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 3 * DAY_MS, 7 * DAY_MS] as const;
+const POLL_DELAYS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 3 * DAY_MS, 7 * DAY_MS] as const;
 /** The same where its proof was shown: then it is there, or something is wrong. */
-const PROVEN_LOOKS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS] as const;
+const VERIFIED_POLL_DELAYS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS] as const;
 
 /** What has come for a challenge? */
 export interface ChallengePaymentQuery {
   readonly backend: string;
   readonly reference: string;
   /** Its proof was shown: its back end must know of the payment. */
-  readonly isProven: boolean;
+  readonly isVerified: boolean;
 }
 
 export type ChallengeStep = QueryStep<ChallengePaymentQuery>;
 
 /** Once the back end has said that it is paid, nothing more can come: a Lightning invoice is paid once. */
-function next({ issued, paid }: ChallengeState, now: Instant): WorkflowPlan<ChallengeStep> {
+function plan({ issued, paid }: ChallengeState, now: Instant): WorkflowPlan<ChallengeStep> {
   if (!issued || paid?.by === 'backend') return { steps: [] };
   const { backend, reference, expiresAt } = issued;
   const from = Date.parse(paid?.at ?? expiresAt);
-  const gone = Date.parse(now) - from;
-  const [first, ...others] = paid ? PROVEN_LOOKS_MS : LOOKS_MS;
-  const wait = [first, ...others].find((each) => each > gone);
+  const elapsedMs = Date.parse(now) - from;
+  const [first, ...rest] = paid ? VERIFIED_POLL_DELAYS_MS : POLL_DELAYS_MS;
+  const wait = [first, ...rest].find((delay) => delay > elapsedMs);
   const dueAt = wait === undefined ? undefined : new Date(from + wait).toISOString();
-  if (gone < first) return { steps: [], dueAt };
-  return { steps: [{ step: 'ask', query: { backend, reference, isProven: paid !== undefined } }], dueAt };
+  if (elapsedMs < first) return { steps: [], dueAt };
+  return { steps: [{ step: 'ask', query: { backend, reference, isVerified: paid !== undefined } }], dueAt };
 }
 
 export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, ChallengeEvent, ChallengeStep> = {
@@ -46,5 +46,5 @@ export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, Chall
     ...(['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid', 'PaymentFeeCharged', 'ChallengeForfeited'] as const),
     ...(['FundsHeld', 'HoldKept', 'HoldSettled', 'HoldReleased', 'HoldExpired', 'ChargeAbsorbed'] as const),
   ]),
-  plan: next,
+  plan,
 };

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { CHALLENGE, type CoinPosting, coinPostings, type DomainEvent, type TopupState } from '#domain';
+import { CHALLENGE, type CoinPosting, type DomainEvent, type TopupState, toCoinPostings } from '#domain';
 import type { StoredEvent } from '#kernel';
 import { histories } from '../../../testing/src/scenarios/histories.ts';
 
@@ -9,7 +9,7 @@ const unitsOf = (lines: readonly CoinPosting[]) => sum(lines.map(({ units }) => 
 
 /** What is left of a top-up's payments, less fees. */
 function holds({ payments, fees }: TopupState): bigint {
-  const left = [...payments.values()].map(({ unitsLeft }) => unitsLeft);
+  const left = [...payments.values()].map(({ remainingUnits }) => remainingUnits);
   return sum(left) - sum([...fees.values()].map(BigInt));
 }
 
@@ -24,7 +24,7 @@ test('whatever happens, coins are booked twice, and the wallet holds what is lef
   fc.assert(
     fc.property(histories(60), ({ facts, topups, challenges }) => {
       const lines = facts.flatMap((fact) => {
-        const ofFact = coinPostings(fact, () => undefined);
+        const ofFact = toCoinPostings(fact, () => undefined);
         for (const coin of new Set(ofFact.map((line) => line.coin)))
           expect(unitsOf(ofFact.filter((line) => line.coin === coin))).toBe(0n);
         return ofFact;

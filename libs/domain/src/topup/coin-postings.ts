@@ -19,32 +19,32 @@ export interface CoinPosting {
 
 /**
  * The lines that a fact books; lines of zero are left out.
- * @param coinOf the coin of a payment, for old facts that do not name it
+ * @param findCoin the coin of a payment, for old facts that do not name it
  */
-export function coinPostings(
+export function toCoinPostings(
   event: DomainEvent,
-  coinOf: (payment: PaymentId) => Coin | undefined,
+  findCoin: (payment: PaymentId) => Coin | undefined,
 ): readonly CoinPosting[] {
   switch (event.type) {
     case 'PaymentReceived':
-      return moved(event.data.payment, 'payments', event.data, BigInt(event.data.units));
+      return toWalletPostings(event.data.payment, 'payments', event.data, BigInt(event.data.units));
     case 'PaymentReversed': {
-      const { payment, coin = coinOf(payment) } = event.data;
+      const { payment, coin = findCoin(payment) } = event.data;
       if (coin === undefined) throw new Error(`payment ${toPaymentKey(payment)} was reversed, and never received`);
-      return moved(payment, 'reversals', { ...event.data, coin }, BigInt(event.data.units));
+      return toWalletPostings(payment, 'reversals', { ...event.data, coin }, BigInt(event.data.units));
     }
     case 'ChallengePaid':
     case 'ChallengeOverpaid':
-      return moved(event.data, 'payments', event.data, BigInt(event.data.units));
+      return toWalletPostings(event.data, 'payments', event.data, BigInt(event.data.units));
     case 'PaymentFeeCharged':
-      return moved(event.data.payment, 'fees', event.data, -BigInt(event.data.units));
+      return toWalletPostings(event.data.payment, 'fees', event.data, -BigInt(event.data.units));
     default:
       return [];
   }
 }
 
 /** Into the wallet, or out of it where units are below zero. */
-function moved(
+function toWalletPostings(
   { backend }: Pick<PaymentId, 'backend'>,
   from: 'payments' | 'reversals' | 'fees',
   { method, coin }: { readonly method: string; readonly coin: Coin },

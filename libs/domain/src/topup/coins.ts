@@ -44,13 +44,13 @@ export interface RateNames {
 
 /** What an amount of a coin is worth at a rate of USD for one coin, rounded down to a pico-USD. */
 export function convertToUsd(units: bigint, coin: CoinTerms, rate: string): PicoUsd {
-  return ((units * money.parseUsd(rate)) / unitsOf(coin)) as PicoUsd;
+  return ((units * money.parseUsd(rate)) / getUnitsPerCoin(coin)) as PicoUsd;
 }
 
 /** How many units of a coin an amount costs at a rate, rounded up to what can be paid. */
 export function convertToUnits(amount: PicoUsd, coin: CoinTerms, rate: string): bigint {
   const step = BigInt(coin.step);
-  return money.divideRoundingUp(amount * (unitsOf(coin) / step), money.parseUsd(rate)) * step;
+  return money.divideRoundingUp(amount * (getUnitsPerCoin(coin) / step), money.parseUsd(rate)) * step;
 }
 
 /** Whole coins as a plain decimal. */
@@ -70,6 +70,6 @@ export function parseCoinAmount(amount: string, currency: string, { code, curren
   return units;
 }
 
-function unitsOf({ decimals }: CoinTerms): bigint {
+function getUnitsPerCoin({ decimals }: CoinTerms): bigint {
   return 10n ** BigInt(decimals);
 }

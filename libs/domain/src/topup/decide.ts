@@ -19,15 +19,15 @@ import type {
 } from './events.ts';
 
 /** How long after the expiry a payment on a chain may become final and still have the rate of its invoice. */
-const CONFIRMED_WITHIN_MS = 2 * 3_600_000;
+const MAX_CONFIRMATION_DELAY_MS = 2 * 3_600_000;
 
 // state -------------------------------------------------------------------------------------------------------------
 
 export interface TopupState {
   readonly invoice: InvoiceIssued['data'] | undefined;
   /** Payments that are not final yet, by `toPaymentKey`, and their units. */
-  readonly seen: PersistentMap<string>;
-  readonly payments: PersistentMap<Received>;
+  readonly pendingPayments: PersistentMap<string>;
+  readonly payments: PersistentMap<ReceivedPayment>;
   /** By their ids. */
   readonly reversals: PersistentMap<PaymentReversed['data']>;
   /** By payment and their ids: the units of fees. */
@@ -35,14 +35,14 @@ export interface TopupState {
 }
 
 /** A payment that is worth its amount. */
-interface Received {
+interface ReceivedPayment {
   readonly data: PaymentReceived['data'];
   /** The part that has not been reversed; below zero where more was taken back than was paid. */
-  readonly unitsLeft: bigint;
-  readonly credited: boolean;
+  readonly remainingUnits: bigint;
+  readonly isCredited: boolean;
   /** How often it was lost and found again, and what was taken back when it was lost last; 0 while it is not lost. */
-  readonly losses: number;
-  readonly unitsLost: bigint;
+  readonly lossCount: number;
+  readonly lostUnits: bigint;
 }
 
 /** The name of a payment outside its top-up: the id of its credit. */
@@ -55,59 +55,72 @@ function evolve(topup: TopupState, event: TopupEvent): TopupState {
     case 'InvoiceIssued':
       return { ...topup, invoice: event.data };
     case 'PaymentSeen':
-      return { ...topup, seen: topup.seen.with(toPaymentKey(event.data.payment), event.data.units) };
+      return {
+        ...topup,
+        pendingPayments: topup.pendingPayments.with(toPaymentKey(event.data.payment), event.data.units),
+      };
     case 'PaymentLost':
-      return { ...topup, seen: topup.seen.without(toPaymentKey(event.data.payment)) };
+      return { ...topup, pendingPayments: topup.pendingPayments.without(toPaymentKey(event.data.payment)) };
     case 'PaymentReceived':
-      return received(topup, event.data);
+      return addPayment(topup, event.data);
     case 'TopupCredited':
-      return withPayment(topup, event.data.payment, (received) => ({ ...received, credited: true }));
+      return withPayment(topup, event.data.payment, (received) => ({ ...received, isCredited: true }));
     case 'PaymentReversed':
-      return reversed(topup, event.data);
+      return addReversal(topup, event.data);
     case 'PaymentFeeCharged': {
       const { payment, feeId, units } = event.data;
-      return { ...topup, fees: topup.fees.with(feeKey(payment, feeId), units) };
+      return { ...topup, fees: topup.fees.with(toFeeKey(payment, feeId), units) };
     }
     default:
       return throwUnknownEvent(event);
   }
 }
 
-function received(topup: TopupState, data: PaymentReceived['data']): TopupState {
+function addPayment(topup: TopupState, data: PaymentReceived['data']): TopupState {
   const key = toPaymentKey(data.payment);
-  const payment: Received = { data, unitsLeft: BigInt(data.units), credited: false, losses: 0, unitsLost: 0n };
-  return { ...topup, seen: topup.seen.without(key), payments: topup.payments.with(key, payment) };
+  const payment: ReceivedPayment = {
+    data,
+    remainingUnits: BigInt(data.units),
+    isCredited: false,
+    lossCount: 0,
+    lostUnits: 0n,
+  };
+  return { ...topup, pendingPayments: topup.pendingPayments.without(key), payments: topup.payments.with(key, payment) };
 }
 
-function reversed(topup: TopupState, data: PaymentReversed['data']): TopupState {
+function addReversal(topup: TopupState, data: PaymentReversed['data']): TopupState {
   const { payment, reversalId } = data;
   const units = BigInt(data.units);
   const reversals = topup.reversals.with(reversalId, data);
-  return withPayment({ ...topup, reversals }, payment, (known) => {
-    const left = { ...known, unitsLeft: known.unitsLeft + units };
-    if (reversalId === lossId(known)) return { ...left, unitsLost: -units };
-    if (reversalId === findId(known)) return { ...left, unitsLost: 0n, losses: known.losses + 1 };
-    return left;
+  return withPayment({ ...topup, reversals }, payment, (received) => {
+    const updated = { ...received, remainingUnits: received.remainingUnits + units };
+    if (reversalId === toLossId(received)) return { ...updated, lostUnits: -units };
+    if (reversalId === toRecoveryId(received)) return { ...updated, lostUnits: 0n, lossCount: received.lossCount + 1 };
+    return updated;
   });
 }
 
 /** The reversal of a payment that its network has undone, and that of one that is there again after all. */
-function lossId({ data: { payment }, losses }: Received): string {
-  return `${payment.id}:lost:${losses + 1}`;
+function toLossId({ data: { payment }, lossCount }: ReceivedPayment): string {
+  return `${payment.id}:lost:${lossCount + 1}`;
 }
 
-function findId({ data: { payment }, losses }: Received): string {
-  return `${payment.id}:found:${losses + 1}`;
+function toRecoveryId({ data: { payment }, lossCount }: ReceivedPayment): string {
+  return `${payment.id}:found:${lossCount + 1}`;
 }
 
-function feeKey(payment: PaymentId, feeId: string): string {
+function toFeeKey(payment: PaymentId, feeId: string): string {
   return `${toPaymentKey(payment)} ${feeId}`;
 }
 
-function withPayment(topup: TopupState, payment: PaymentId, change: (received: Received) => Received): TopupState {
+function withPayment(
+  topup: TopupState,
+  payment: PaymentId,
+  change: (received: ReceivedPayment) => ReceivedPayment,
+): TopupState {
   const key = toPaymentKey(payment);
-  const known = topup.payments.get(key);
-  return known ? { ...topup, payments: topup.payments.with(key, change(known)) } : topup;
+  const existing = topup.payments.get(key);
+  return existing ? { ...topup, payments: topup.payments.with(key, change(existing)) } : topup;
 }
 
 // commands ----------------------------------------------------------------------------------------------------------
@@ -145,21 +158,23 @@ function decide(command: TopupCommand, topup: TopupState): readonly TopupEvent[]
   if (command.type === 'IssueInvoice') {
     if (!topup.invoice) return [{ type: 'InvoiceIssued', data: command.data }];
     const { backend, reference } = command.data;
-    const same = topup.invoice.backend === backend && topup.invoice.reference === reference;
-    return same ? [] : reject('topup_exists', 'The top-up has an invoice');
+    const isSameInvoice = topup.invoice.backend === backend && topup.invoice.reference === reference;
+    return isSameInvoice ? [] : reject('topup_exists', 'The top-up has an invoice');
   }
   if (!topup.invoice) return reject('topup_not_found', 'There is no such top-up');
   switch (command.type) {
     case 'RecordPayment':
       return recordPayment(command.data, topup, topup.invoice);
     case 'MarkCredited':
-      return found(command.data.payment, topup).credited ? [] : [{ type: 'TopupCredited', data: command.data }];
+      return getReceivedPayment(command.data.payment, topup).isCredited
+        ? []
+        : [{ type: 'TopupCredited', data: command.data }];
     default:
       return command satisfies never;
   }
 }
 
-function found(payment: PaymentId, topup: TopupState): Received {
+function getReceivedPayment(payment: PaymentId, topup: TopupState): ReceivedPayment {
   const key = toPaymentKey(payment);
   return topup.payments.get(key) ?? reject('payment_conflict', `Payment ${key} was never received`);
 }
@@ -172,45 +187,45 @@ function recordPayment(
 ): readonly TopupEvent[] {
   const { confirmations } = payment;
   const key = toPaymentKey(payment.payment);
-  const known = topup.payments.get(key);
+  const existing = topup.payments.get(key);
   const isEnough = typeof confirmations === 'number' && confirmations >= invoice.confirmations;
-  const final = confirmations === 'final' || isEnough;
-  if (known) return changesOf(payment, known, topup, final);
-  if (final) {
-    const first: TopupEvent = { type: 'PaymentReceived', data: paymentReceived(payment, invoice) };
+  const isFinal = confirmations === 'final' || isEnough;
+  if (existing) return listChanges(payment, existing, topup, isFinal);
+  if (isFinal) {
+    const first: TopupEvent = { type: 'PaymentReceived', data: toPaymentReceivedData(payment, invoice) };
     const after = evolve(topup, first);
-    return [first, ...changesOf(payment, found(payment.payment, after), after, true)];
+    return [first, ...listChanges(payment, getReceivedPayment(payment.payment, after), after, true)];
   }
-  const seen = topup.seen.get(key);
+  const pendingUnits = topup.pendingPayments.get(key);
   if (confirmations === 'lost') {
     const { payment: id, at } = payment;
-    return seen === undefined ? [] : [{ type: 'PaymentLost', data: { payment: id, at } }];
+    return pendingUnits === undefined ? [] : [{ type: 'PaymentLost', data: { payment: id, at } }];
   }
-  return seen === payment.units.toString()
+  return pendingUnits === payment.units.toString()
     ? []
-    : [paymentSeen(payment, confirmations === 'pending' ? 0 : confirmations)];
+    : [createPaymentSeen(payment, confirmations === 'pending' ? 0 : confirmations)];
 }
 
-function paymentSeen({ payment, units, receivedAt, at }: ReportedPayment, confirmations: number): PaymentSeen {
+function createPaymentSeen({ payment, units, receivedAt, at }: ReportedPayment, confirmations: number): PaymentSeen {
   const data = { payment, units: units.toString(), confirmations, seenAt: receivedAt, at };
   return { type: 'PaymentSeen', data };
 }
 
 /** In time it is worth what was asked for, whatever the market says by then; late it is worth what the market says. */
-function paymentReceived(
+function toPaymentReceivedData(
   { payment, units, market, receivedAt, at }: ReportedPayment,
   invoice: InvoiceIssued['data'],
 ): PaymentReceived['data'] {
   const { accountId, method, coin, expiresAt, rate, destination } = invoice;
-  const late = isCreditedAtMarketRate({ expiresAt, kind: destination.kind }, { receivedAt, at });
-  if (late && !market) throw new Error(`the late payment ${payment.id} cannot be valued without a rate`);
-  const amount = late && market ? market.amount : worthAsInvoiced(units, invoice);
+  const usesMarketRate = isCreditedAtMarketRate({ expiresAt, kind: destination.kind }, { receivedAt, at });
+  if (usesMarketRate && !market) throw new Error(`the late payment ${payment.id} cannot be valued without a rate`);
+  const amount = usesMarketRate && market ? market.amount : calculateInvoicedValue(units, invoice);
   const bonus = ((amount * BigInt(invoice.bonusPercent)) / 100n) as PicoUsd;
   return {
     ...{ accountId, method, coin, payment, units: units.toString() },
     ...{ amount: money.toJsonAmount(amount), bonus: money.toJsonAmount(bonus) },
-    rate: late && market ? market.rate : rate,
-    ...(market && !late ? { market: { ...market, amount: money.toJsonAmount(market.amount) } } : {}),
+    rate: usesMarketRate && market ? market.rate : rate,
+    ...(market && !usesMarketRate ? { market: { ...market, amount: money.toJsonAmount(market.amount) } } : {}),
     ...{ receivedAt, at },
   };
 }
@@ -224,92 +239,99 @@ export function isCreditedAtMarketRate(
   { receivedAt, at }: Pick<ReportedPayment, 'receivedAt' | 'at'>,
 ): boolean {
   if (receivedAt > expiresAt) return true;
-  return kind === 'address' && Date.parse(at) > Date.parse(expiresAt) + CONFIRMED_WITHIN_MS;
+  return kind === 'address' && Date.parse(at) > Date.parse(expiresAt) + MAX_CONFIRMATION_DELAY_MS;
 }
 
 /** An exact payment is worth exactly the requested amount; more or less is worth its share of that. */
-function worthAsInvoiced(units: bigint, invoice: InvoiceIssued['data']): PicoUsd {
+function calculateInvoicedValue(units: bigint, invoice: InvoiceIssued['data']): PicoUsd {
   return ((money.parseJsonAmount(invoice.usd) * units) / BigInt(invoice.units)) as PicoUsd;
 }
 
 /** What has become of a payment since it was received. */
-function changesOf(
+function listChanges(
   payment: ReportedPayment,
-  known: Received,
+  received: ReceivedPayment,
   topup: TopupState,
-  final: boolean,
+  isFinal: boolean,
 ): readonly TopupEvent[] {
   const { fees = [], reversals = [], units, confirmations, at } = payment;
   // Of a payment that is lost there may be nothing left to tell how much it was.
-  if (known.data.units !== units.toString() && confirmations !== 'lost')
+  if (received.data.units !== units.toString() && confirmations !== 'lost')
     reject('payment_conflict', `Payment ${toPaymentKey(payment.payment)} came with another amount`);
-  const events: TopupEvent[] = fees.flatMap((fee) => feeCharged(fee, known, topup, at));
-  let now = topup;
-  for (const change of [...reversals, ...lossOrFind(payment, known, final)]) {
-    const next = reversedBy(change, found(payment.payment, now), now, at);
-    now = next.reduce(evolve, now);
-    events.push(...next);
+  const events: TopupEvent[] = fees.flatMap((fee) => createFeeEvents(fee, received, topup, at));
+  let current = topup;
+  for (const change of [...reversals, ...listLossAdjustments(payment, received, isFinal)]) {
+    const newEvents = createReversalEvents(change, getReceivedPayment(payment.payment, current), current, at);
+    current = newEvents.reduce(evolve, current);
+    events.push(...newEvents);
   }
   return events;
 }
 
-function lossOrFind({ confirmations }: ReportedPayment, known: Received, final: boolean): readonly PaymentAdjustment[] {
-  const { unitsLeft, unitsLost } = known;
-  if (confirmations === 'lost' && unitsLost === 0n && unitsLeft > 0n)
-    return [{ id: lossId(known), units: -unitsLeft, why: 'undone by its network' }];
-  return final && unitsLost > 0n ? [{ id: findId(known), units: unitsLost, why: 'confirmed after all' }] : [];
+function listLossAdjustments(
+  { confirmations }: ReportedPayment,
+  received: ReceivedPayment,
+  isFinal: boolean,
+): readonly PaymentAdjustment[] {
+  const { remainingUnits, lostUnits } = received;
+  if (confirmations === 'lost' && lostUnits === 0n && remainingUnits > 0n)
+    return [{ id: toLossId(received), units: -remainingUnits, why: 'undone by its network' }];
+  return isFinal && lostUnits > 0n
+    ? [{ id: toRecoveryId(received), units: lostUnits, why: 'confirmed after all' }]
+    : [];
 }
 
-function feeCharged(
+function createFeeEvents(
   { id: feeId, units, why }: PaymentAdjustment,
-  { data }: Received,
+  { data }: ReceivedPayment,
   topup: TopupState,
   at: Instant,
 ): TopupEvent[] {
   const { payment, method, coin } = data;
-  const known = topup.fees.get(feeKey(payment, feeId));
-  if (known === units.toString() || (known === undefined && units === 0n)) return [];
-  if (known !== undefined) reject('payment_conflict', `Fee ${feeId} came with another amount`);
-  const amount = share(data.market?.amount ?? data.amount, units, data.units).toString();
+  const existingUnits = topup.fees.get(toFeeKey(payment, feeId));
+  if (existingUnits === units.toString() || (existingUnits === undefined && units === 0n)) return [];
+  if (existingUnits !== undefined) reject('payment_conflict', `Fee ${feeId} came with another amount`);
+  const amount = calculateShare(data.market?.amount ?? data.amount, units, data.units).toString();
   const fee: PaymentFeeCharged['data'] = { method, coin, payment, feeId, units: units.toString(), amount, why, at };
   return [{ type: 'PaymentFeeCharged', data: fee }];
 }
 
 /** Negative units: what is taken back. Positive: what comes again, such as after a dispute that was won. */
-function reversedBy(
+function createReversalEvents(
   { id, units, why }: PaymentAdjustment,
-  payment: Received,
+  payment: ReceivedPayment,
   topup: TopupState,
   at: Instant,
 ): readonly TopupEvent[] {
-  const { data, unitsLeft } = payment;
-  const known = topup.reversals.get(id);
-  if (known !== undefined) {
-    if (known.units === units.toString()) return [];
+  const { data, remainingUnits } = payment;
+  const existing = topup.reversals.get(id);
+  if (existing !== undefined) {
+    if (existing.units === units.toString()) return [];
     return reject('payment_conflict', `Reversal ${id} came with another amount`);
   }
-  const after = unitsLeft + units;
+  const after = remainingUnits + units;
   // A payment can be refunded and disputed as well: then the customer owes it once more.
   if (after < -BigInt(data.units) || after > BigInt(data.units)) {
     return reject('payment_conflict', `Reversal ${id} is of more than payment ${toPaymentKey(data.payment)} was`);
   }
   // Each part is what is left after it less what was left before it, so that parts sum to exactly the whole.
-  const moved = (whole: string) => (share(whole, after, data.units) - share(whole, unitsLeft, data.units)).toString();
+  const calculatePart = (total: string) =>
+    (calculateShare(total, after, data.units) - calculateShare(total, remainingUnits, data.units)).toString();
   const { accountId, method, coin, payment: paymentId, amount, bonus, market } = data;
-  const amounts = { units: units.toString(), amount: moved(amount), bonus: moved(bonus) };
-  const atMarket = market ? { market: moved(market.amount) } : {};
+  const amounts = { units: units.toString(), amount: calculatePart(amount), bonus: calculatePart(bonus) };
+  const atMarket = market ? { market: calculatePart(market.amount) } : {};
   const reversal = { accountId, method, reversalId: id, payment: paymentId, coin, ...amounts, ...atMarket, why, at };
   return [{ type: 'PaymentReversed', data: reversal }];
 }
 
-function share(whole: string, part: bigint, of: string): bigint {
-  return (BigInt(whole) * part) / BigInt(of);
+function calculateShare(total: string, part: bigint, denominatorUnits: string): bigint {
+  return (BigInt(total) * part) / BigInt(denominatorUnits);
 }
 
 export const topupDecider: Decider<TopupCommand, TopupState, TopupEvent> = {
   getInitialState: () => ({
     invoice: undefined,
-    seen: PersistentMap.empty(),
+    pendingPayments: PersistentMap.empty(),
     payments: PersistentMap.empty(),
     reversals: PersistentMap.empty(),
     fees: PersistentMap.empty(),

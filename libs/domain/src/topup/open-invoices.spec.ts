@@ -10,7 +10,7 @@ const allowed = (topupId: string, expiresAt: string, at = NOON): InvoiceAllowed 
 });
 const allow = (topupId: string, at = NOON) => ({
   type: 'AllowInvoice' as const,
-  data: { accountId: 'a', topupId, expiresAt: '2026-11-20T14:00:00.000Z', most: 2, at },
+  data: { accountId: 'a', topupId, expiresAt: '2026-11-20T14:00:00.000Z', maxOpenInvoices: 2, at },
 });
 
 test('an account has no more invoices at once than it may, and the next one when the first has expired', () => {

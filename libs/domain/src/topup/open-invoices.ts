@@ -11,27 +11,29 @@ export interface AllowInvoice {
   readonly type: 'AllowInvoice';
   readonly data: InvoiceAllowed['data'] & {
     /** How many there may be. */
-    readonly most: number;
+    readonly maxOpenInvoices: number;
   };
 }
 
 /** When they expire, by the ids of their top-ups. */
-type Open = PersistentMap<Instant>;
+type OpenInvoices = PersistentMap<Instant>;
 
-function evolve(open: Open, event: InvoiceAllowed): Open {
+function evolve(open: OpenInvoices, event: InvoiceAllowed): OpenInvoices {
   if (event.type !== 'InvoiceAllowed') return throwUnknownEvent(event as never);
   const { topupId, expiresAt, at } = event.data;
   return PersistentMap.from([...open.entries()].filter(([, end]) => end > at)).with(topupId, expiresAt);
 }
 
-export const openInvoicesDecider: Decider<AllowInvoice, Open, InvoiceAllowed> = {
+export const openInvoicesDecider: Decider<AllowInvoice, OpenInvoices, InvoiceAllowed> = {
   getInitialState: () => PersistentMap.empty(),
   evolve,
-  decide({ data: { most, ...data } }, open) {
+  decide({ data: { maxOpenInvoices, ...data } }, open) {
     if (open.has(data.topupId)) return [];
     const ends = [...open.values()].filter((end) => end > data.at).toSorted();
-    if (ends.length >= most)
-      reject('too_many_invoices', `The account has ${most} invoices that have not expired`, { until: ends[0] ?? '' });
+    if (ends.length >= maxOpenInvoices)
+      reject('too_many_invoices', `The account has ${maxOpenInvoices} invoices that have not expired`, {
+        until: ends[0] ?? '',
+      });
     return [{ type: 'InvoiceAllowed', data }];
   },
 };

@@ -22,7 +22,7 @@ const agreed = (price: string, minutesAgo: number): ConsensusRate => ({
 });
 
 function beliefIn(quotes: readonly RateQuote[], more: Partial<RateContext> = {}): string {
-  const belief = selectRate({ quotes, agreed: [], mayBeAlone: false, now: NOW, ...more }, LIMITS);
+  const belief = selectRate({ quotes, history: [], allowsSingleSource: false, now: NOW, ...more }, LIMITS);
   return typeof belief === 'string' ? belief : formatUsd(belief.price);
 }
 
@@ -52,7 +52,7 @@ describe('a rate', () => {
 
   test('names those that it was made of', () => {
     const { quotes } = selectRate(
-      { quotes: says('100', '5', '101'), agreed: [], mayBeAlone: false, now: NOW },
+      { quotes: says('100', '5', '101'), history: [], allowsSingleSource: false, now: NOW },
       LIMITS,
     ) as AcceptedRate;
     expect(quotes.map(({ source }) => source)).toEqual(['source 1', 'source 3']);
@@ -61,11 +61,11 @@ describe('a rate', () => {
 
 describe('one source alone', () => {
   test.each<[string, Partial<RateContext>, string]>([
-    ['is not believed', { agreed: [agreed('100', 1)] }, 'alone'],
-    ['is not believed after a start, whatever the coin', { mayBeAlone: true }, 'alone'],
-    ['is believed of a coin that may live on one', { mayBeAlone: true, agreed: [agreed('90', 1)] }, '100'],
-    ['is not believed far from what was agreed on', { mayBeAlone: true, agreed: [agreed('83', 1)] }, 'jump'],
-    ['is not given more room with time', { mayBeAlone: true, agreed: [agreed('83', 6_000)] }, 'jump'],
+    ['is not believed', { history: [agreed('100', 1)] }, 'alone'],
+    ['is not believed after a start, whatever the coin', { allowsSingleSource: true }, 'alone'],
+    ['is believed of a coin that may live on one', { allowsSingleSource: true, history: [agreed('90', 1)] }, '100'],
+    ['is not believed far from what was agreed on', { allowsSingleSource: true, history: [agreed('83', 1)] }, 'jump'],
+    ['is not given more room with time', { allowsSingleSource: true, history: [agreed('83', 6_000)] }, 'jump'],
   ])('%s', (_, more, rate) => {
     expect(beliefIn(says('100'), more)).toBe(rate);
   });
@@ -85,11 +85,11 @@ describe('a jump', () => {
     ['by 10,000 is not believed after a month', '1000000', 43_200, 'jump'],
     ['by a ten-thousandth is not believed after a month', '0.01', 43_200, 'jump'],
   ])('%s', (_, price, minutesAgo, rate) => {
-    expect(beliefIn(both(price), { agreed: [agreed('100', minutesAgo)] })).toBe(rate);
+    expect(beliefIn(both(price), { history: [agreed('100', minutesAgo)] })).toBe(rate);
   });
 
   test('does not count from before a clock was set back', () => {
-    expect(beliefIn(both('121'), { agreed: [agreed('100', -60)] })).toBe('jump');
+    expect(beliefIn(both('121'), { history: [agreed('100', -60)] })).toBe('jump');
   });
 
   test('in small steps goes no further than in one', () => {
@@ -99,7 +99,7 @@ describe('a jump', () => {
     for (; now <= NOW; now += MINUTE / 2) {
       const next = ((price * 119n) / 100n) as PicoUsd;
       const quotes = ['a', 'b'].map((source) => ({ source, price: next, at: now }));
-      const belief = selectRate({ quotes, agreed: known, mayBeAlone: false, now }, LIMITS);
+      const belief = selectRate({ quotes, history: known, allowsSingleSource: false, now }, LIMITS);
       if (typeof belief === 'string') continue;
       price = next;
       known = addToHistory(known, price, now);
@@ -130,7 +130,7 @@ describe('whatever one source says', () => {
   const priced = (source: string, price: bigint): RateQuote => ({ source, price: price as PicoUsd, at: NOW });
   const isNear = (price: bigint, of: bigint) => (price - of) * 100n <= of * 2n && (of - price) * 100n <= of * 2n;
   const rateOf = (quotes: readonly RateQuote[]) =>
-    selectRate({ quotes, agreed: [], mayBeAlone: false, now: NOW }, LIMITS);
+    selectRate({ quotes, history: [], allowsSingleSource: false, now: NOW }, LIMITS);
 
   test('the rate is within two hundredths of the truth while two others are honest', () => {
     fc.assert(

@@ -31,7 +31,7 @@ const taken: PaymentReversed['data'] = {
 const reversed: TopupEvent = { type: 'PaymentReversed', data: taken };
 
 const { coin, backend, reference, expiresAt } = invoice;
-const question = { coin, backend, reference, kind: 'bolt11', expiresAt, seen: [], received: [] } as const;
+const question = { coin, backend, reference, kind: 'bolt11', expiresAt, pending: [], received: [] } as const;
 const look: TopupStep = { step: 'ask', query: question };
 const [lookAddress, lookPage] = (['address', 'page'] as const).map(
   (kind): TopupStep => ({ step: 'ask', query: { ...question, kind } }),
@@ -44,10 +44,10 @@ const add = (now: string): TopupStep => {
     bonus: parseUsd('0.05'),
     at: now,
   };
-  return { step: 'send', command: { to: 'account', id: 'a', command: { type: 'AddCredit', data: credit } } };
+  return { step: 'send', command: { target: 'account', id: 'a', command: { type: 'AddCredit', data: credit } } };
 };
 const mark = (now: string): TopupStep => {
-  return { step: 'send', command: { to: 'topup', command: { type: 'MarkCredited', data: { payment, at: now } } } };
+  return { step: 'send', command: { target: 'topup', command: { type: 'MarkCredited', data: { payment, at: now } } } };
 };
 const takeBack = (now: string): TopupStep => {
   const amounts = { amount: parseUsd('-1'), bonus: parseUsd('-0.05') };
@@ -59,7 +59,7 @@ const takeBack = (now: string): TopupStep => {
     why: 'refunded',
   };
   const command = { type: 'ReverseCredit', data: { ...reversal, at: now } } as const;
-  return { step: 'send', command: { to: 'account', id: 'a', command } };
+  return { step: 'send', command: { target: 'account', id: 'a', command } };
 };
 
 describe('the payments of a top-up', () => {
@@ -112,7 +112,7 @@ describe('the payments of a top-up', () => {
       type: 'PaymentSeen',
       data: { payment, units: '1', confirmations: 0, seenAt: at, at },
     };
-    const missing: TopupStep = { step: 'ask', query: { ...question, kind: 'address', seen: ['ab'] } };
+    const missing: TopupStep = { step: 'ask', query: { ...question, kind: 'address', pending: ['ab'] } };
     given(issuedAddress, seen).when(at).then([missing], '2026-11-20T12:01:02.000Z');
     given(issuedAddress, seen, { type: 'PaymentLost', data: { payment, at } })
       .when(at)

@@ -8,17 +8,17 @@ import { type TopupCommand, type TopupState, toPaymentKey, topupDecider } from '
 import type { Destination, InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
 
 /** How often payments are looked for, by how long ago the top-up expired. What a back end hints at is only a hint. */
-const LOOK_OPEN_MS = 2_000;
-const LOOK_RECENT_MS = 60_000;
-const LOOK_OLD_MS = 3_600_000;
-const LOOK_RARELY_MS = 86_400_000;
+const OPEN_POLL_INTERVAL_MS = 2_000;
+const RECENT_POLL_INTERVAL_MS = 60_000;
+const OLD_POLL_INTERVAL_MS = 3_600_000;
+const RARE_POLL_INTERVAL_MS = 86_400_000;
 const RECENT_MS = 3_600_000;
 const OLD_MS = 7 * 86_400_000;
 /**
  * They are looked for this long after the expiry: a payment that was under way may settle late. An address can be paid to
  * for ever, and a card's payment can be disputed for months. What a back end hints at later is looked at all the same.
  */
-const WATCHED_MS = { bolt11: OLD_MS, address: 180 * 86_400_000, page: 180 * 86_400_000 } as const;
+const POLLING_PERIOD_MS = { bolt11: OLD_MS, address: 180 * 86_400_000, page: 180 * 86_400_000 } as const;
 
 /** Which payments have come for a top-up? */
 export interface PaymentsQuery {
@@ -28,86 +28,87 @@ export interface PaymentsQuery {
   readonly kind: Destination['kind'];
   readonly expiresAt: Instant;
   /** Back end's ids of payments that are on their way, and of those that have come. */
-  readonly seen: readonly string[];
+  readonly pending: readonly string[];
   readonly received: readonly string[];
 }
 
 /** A command for the account, or for the top-up itself. */
 export type TopupSendCommand =
   | {
-      readonly to: 'account';
+      readonly target: 'account';
       readonly id: string;
       readonly command: Extract<AccountCommand, { readonly type: 'AddCredit' | 'ReverseCredit' }>;
     }
-  | { readonly to: 'topup'; readonly command: Extract<TopupCommand, { readonly type: 'MarkCredited' }> };
+  | { readonly target: 'topup'; readonly command: Extract<TopupCommand, { readonly type: 'MarkCredited' }> };
 
 export type TopupStep = QueryStep<PaymentsQuery> | SendStep<TopupSendCommand>;
 
-function next(topup: TopupState, now: Instant): WorkflowPlan<TopupStep> {
+function plan(topup: TopupState, now: Instant): WorkflowPlan<TopupStep> {
   const { invoice } = topup;
   if (!invoice) return { steps: [] };
-  const steps: TopupStep[] = sends(topup, now).map((command) => ({ step: 'send', command }));
-  if (!mayBePaid(topup, invoice)) return { steps };
+  const steps: TopupStep[] = listSendCommands(topup, now).map((command) => ({ step: 'send', command }));
+  if (!canBePaid(topup, invoice)) return { steps };
   const { coin, backend, reference, expiresAt, destination } = invoice;
-  const seen = [...topup.seen.keys()].map((key) => key.slice(toPaymentKey({ backend, id: '' }).length));
+  const pending = [...topup.pendingPayments.keys()].map((key) => key.slice(toPaymentKey({ backend, id: '' }).length));
   const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
   steps.push({
     step: 'ask',
-    query: { coin, backend, reference, kind: destination.kind, expiresAt, seen, received },
+    query: { coin, backend, reference, kind: destination.kind, expiresAt, pending, received },
   });
-  const wait = untilNextLook(topup, invoice, now);
+  const wait = getPollDelayMs(topup, invoice, now);
   return wait === undefined ? { steps } : { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
 }
 
 /** A Lightning invoice is paid once, an address as often as it is paid to. */
-function mayBePaid({ payments }: TopupState, { destination }: InvoiceIssued['data']): boolean {
+function canBePaid({ payments }: TopupState, { destination }: InvoiceIssued['data']): boolean {
   return destination.kind !== 'bolt11' || payments.size === 0;
 }
 
 /** What was paid and is not on its way any more can only be paid again, or taken back: that has time. */
-function untilNextLook(
-  { payments, seen }: TopupState,
+function getPollDelayMs(
+  { payments, pendingPayments }: TopupState,
   { expiresAt, destination }: InvoiceIssued['data'],
   now: Instant,
 ): number | undefined {
-  const expiredFor = Date.parse(now) - Date.parse(expiresAt);
-  if (expiredFor < 0) return payments.size > 0 && seen.size === 0 ? LOOK_RECENT_MS : LOOK_OPEN_MS;
-  if (expiredFor >= WATCHED_MS[destination.kind]) return undefined;
-  if (expiredFor < RECENT_MS) return LOOK_RECENT_MS;
-  return expiredFor < OLD_MS ? LOOK_OLD_MS : LOOK_RARELY_MS;
+  const expiredMs = Date.parse(now) - Date.parse(expiresAt);
+  if (expiredMs < 0)
+    return payments.size > 0 && pendingPayments.size === 0 ? RECENT_POLL_INTERVAL_MS : OPEN_POLL_INTERVAL_MS;
+  if (expiredMs >= POLLING_PERIOD_MS[destination.kind]) return undefined;
+  if (expiredMs < RECENT_MS) return RECENT_POLL_INTERVAL_MS;
+  return expiredMs < OLD_MS ? OLD_POLL_INTERVAL_MS : RARE_POLL_INTERVAL_MS;
 }
 
 /** A credit is added, and then marked here. A reversal is not marked: sent again, it changes nothing. */
-function sends(topup: TopupState, at: Instant): readonly TopupSendCommand[] {
-  const received = [...topup.payments.values()].filter(({ credited }) => !credited);
+function listSendCommands(topup: TopupState, at: Instant): readonly TopupSendCommand[] {
+  const received = [...topup.payments.values()].filter(({ isCredited }) => !isCredited);
   return [
     ...received.flatMap(({ data }): readonly TopupSendCommand[] => [
-      addCredit(data, at),
-      { to: 'topup', command: { type: 'MarkCredited', data: { payment: data.payment, at } } },
+      createCreditCommand(data, at),
+      { target: 'topup', command: { type: 'MarkCredited', data: { payment: data.payment, at } } },
     ]),
-    ...[...topup.reversals.values()].map((reversed) => reverseCredit(reversed, at)),
+    ...[...topup.reversals.values()].map((reversed) => createReversalCommand(reversed, at)),
   ];
 }
 
-function addCredit(
+function createCreditCommand(
   { accountId, method, payment, amount, bonus }: PaymentReceived['data'],
   at: Instant,
 ): TopupSendCommand {
   const booked = { amount: money.parseJsonAmount(amount), bonus: money.parseJsonAmount(bonus) };
   return {
-    to: 'account',
+    target: 'account',
     id: accountId,
     command: { type: 'AddCredit', data: { creditId: toPaymentKey(payment), method, ...booked, at } },
   };
 }
 
 /** Also where the balance falls below zero. */
-function reverseCredit(reversed: PaymentReversed['data'], at: Instant): TopupSendCommand {
+function createReversalCommand(reversed: PaymentReversed['data'], at: Instant): TopupSendCommand {
   const { accountId, payment, method, why } = reversed;
   const reversalId = toPaymentKey({ backend: payment.backend, id: reversed.reversalId });
   const booked = { amount: money.parseJsonAmount(reversed.amount), bonus: money.parseJsonAmount(reversed.bonus) };
   const data = { reversalId, creditId: toPaymentKey(payment), method, ...booked, why, at };
-  return { to: 'account', id: accountId, command: { type: 'ReverseCredit', data } };
+  return { target: 'account', id: accountId, command: { type: 'ReverseCredit', data } };
 }
 
 export const topupWorkflow: Workflow<TopupCommand, TopupState, TopupEvent, TopupStep> = {
@@ -116,5 +117,5 @@ export const topupWorkflow: Workflow<TopupCommand, TopupState, TopupEvent, Topup
   // Nobody has paid yet. Of thousands at once, the first look at each would keep those waiting that are paid.
   lowPriorityEvents: new Set<TopupEvent['type']>(['InvoiceIssued']),
   decider: topupDecider,
-  plan: next,
+  plan,
 };

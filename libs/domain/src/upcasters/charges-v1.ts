@@ -4,7 +4,7 @@
  */
 import type { Attempt, Charge, ChargeItem } from '../charge.ts';
 import type { ChargeAbsorbed, HoldReleased, HoldSettled } from '../events.ts';
-import { type Usage, usageToJson } from '../tariff.ts';
+import { toUsageJson, type Usage } from '../tariff.ts';
 import type { Amount } from '../value-types.ts';
 
 interface AttemptV1 {
@@ -41,46 +41,46 @@ interface ChargeV1 {
 type WithChargeV1<Data> = Omit<Data, 'charge'> & { readonly charge: ChargeV1 };
 type WithAttemptsV1<Data> = Omit<Data, 'attempts'> & { readonly attempts: readonly AttemptV1[] };
 
-export function holdSettledFromV1(data: WithChargeV1<HoldSettled['data']>): HoldSettled['data'] {
-  return { ...data, charge: chargeFromV1(data.charge, data.query.model) };
+export function upcastHoldSettledV1(data: WithChargeV1<HoldSettled['data']>): HoldSettled['data'] {
+  return { ...data, charge: upcastChargeV1(data.charge, data.query.model) };
 }
 
 /** What was absorbed did not say of which model. */
-export function chargeAbsorbedFromV1(data: WithChargeV1<ChargeAbsorbed['data']>): ChargeAbsorbed['data'] {
-  return { ...data, charge: chargeFromV1(data.charge, null) };
+export function upcastChargeAbsorbedV1(data: WithChargeV1<ChargeAbsorbed['data']>): ChargeAbsorbed['data'] {
+  return { ...data, charge: upcastChargeV1(data.charge, null) };
 }
 
-export function holdReleasedFromV1(data: WithAttemptsV1<HoldReleased['data']>): HoldReleased['data'] {
-  return { ...data, attempts: attemptsFromV1(data.attempts, data.query.model) };
+export function upcastHoldReleasedV1(data: WithAttemptsV1<HoldReleased['data']>): HoldReleased['data'] {
+  return { ...data, attempts: upcastAttemptsV1(data.attempts, data.query.model) };
 }
 
-function chargeFromV1(charge: ChargeV1, model: string | null): Charge {
+function upcastChargeV1(charge: ChargeV1, model: string | null): Charge {
   const { price, cost, priceList, fees = [], attempts, errorCode } = charge;
   return {
-    items: [...callsFromV1(charge, model), ...fees.map(itemFromFee)],
+    items: [...toModelItems(charge, model), ...fees.map(toFeeItem)],
     cost,
     price,
     priceList,
-    attempts: attemptsFromV1(attempts, model),
+    attempts: upcastAttemptsV1(attempts, model),
     ...(errorCode === undefined ? {} : { errorCode }),
   };
 }
 
 /** Nothing where the model was not called: only a search was made for it. */
-function callsFromV1(charge: ChargeV1, of: string | null): readonly ChargeItem[] {
+function toModelItems(charge: ChargeV1, of: string | null): readonly ChargeItem[] {
   const { provider, usage, calls = 1, estimated, fees = [] } = charge;
   if (calls === 0) return [];
-  const ofModel = (amount: 'cost' | 'price') =>
-    fees.reduce((left, fee) => left - BigInt(fee[amount]), BigInt(charge[amount])).toString();
-  const counted: Usage = usageToJson({ ...usage, request: calls });
-  const amounts = { cost: ofModel('cost'), price: ofModel('price') };
-  return [{ of, provider, creditor: provider, usage: counted, estimated, ...amounts }];
+  const calculateModelPart = (amount: 'cost' | 'price') =>
+    fees.reduce((remaining, fee) => remaining - BigInt(fee[amount]), BigInt(charge[amount])).toString();
+  const countedUsage: Usage = toUsageJson({ ...usage, request: calls });
+  const amounts = { cost: calculateModelPart('cost'), price: calculateModelPart('price') };
+  return [{ of, provider, creditor: provider, usage: countedUsage, estimated, ...amounts }];
 }
 
-function itemFromFee({ name, provider, cost, price }: FeeV1): ChargeItem {
+function toFeeItem({ name, provider, cost, price }: FeeV1): ChargeItem {
   return { of: name, provider, creditor: provider, beside: true, usage: { search: 1 }, estimated: false, cost, price };
 }
 
-function attemptsFromV1(attempts: readonly AttemptV1[], model: string | null): readonly Attempt[] {
+function upcastAttemptsV1(attempts: readonly AttemptV1[], model: string | null): readonly Attempt[] {
   return attempts.map(({ provider, ...rest }) => ({ provider, creditor: provider, model, ...rest }));
 }

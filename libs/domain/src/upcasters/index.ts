@@ -5,9 +5,14 @@
  */
 import type { EventSchema, Upcaster } from '#kernel';
 import type { DomainEvent } from '../events.ts';
-import { chargeAbsorbedFromV1, holdReleasedFromV1, holdSettledFromV1 } from './charges-v1.ts';
-import { priceListFromV1 } from './price-list-v1.ts';
-import { creditAdded2, invoiceIssued2, paymentReceived2, topupCredited2 } from './topups.ts';
+import { upcastChargeAbsorbedV1, upcastHoldReleasedV1, upcastHoldSettledV1 } from './charges-v1.ts';
+import { upcastPriceListV1 } from './price-list-v1.ts';
+import {
+  upcastCreditAddedV1,
+  upcastInvoiceIssuedV1,
+  upcastPaymentReceivedV1,
+  upcastTopupCreditedV1,
+} from './topups.ts';
 
 /** Every type of fact, and what leads from each of its versions to the next. */
 const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
@@ -15,25 +20,25 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   KeyCreated: [],
   KeyUpdated: [],
   KeyRevoked: [],
-  CreditAdded: [creditAdded2],
+  CreditAdded: [upcastCreditAddedV1],
   CreditReversed: [],
   FundsHeld: [],
   HoldExtended: [],
   HoldKept: [],
-  HoldSettled: [holdSettledFromV1],
-  HoldReleased: [holdReleasedFromV1],
+  HoldSettled: [upcastHoldSettledV1],
+  HoldReleased: [upcastHoldReleasedV1],
   HoldExpired: [],
-  ChargeAbsorbed: [chargeAbsorbedFromV1],
+  ChargeAbsorbed: [upcastChargeAbsorbedV1],
   ChallengeIssued: [],
   ChallengePaid: [],
   ChallengeOverpaid: [],
   ChallengeForfeited: [],
   InvoiceAllowed: [],
-  InvoiceIssued: [invoiceIssued2],
+  InvoiceIssued: [upcastInvoiceIssuedV1],
   PaymentSeen: [],
   PaymentLost: [],
-  PaymentReceived: [paymentReceived2],
-  TopupCredited: [topupCredited2],
+  PaymentReceived: [upcastPaymentReceivedV1],
+  TopupCredited: [upcastTopupCreditedV1],
   PaymentReversed: [],
   PaymentFeeCharged: [],
   WalletConnected: [],
@@ -57,7 +62,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   VideoFailed: [],
   VideoReleased: [],
   VideoCostClosed: [],
-  PriceListPublished: [priceListFromV1],
+  PriceListPublished: [upcastPriceListV1],
   RequestRefused: [],
 };
 

@@ -39,7 +39,7 @@ interface PriceListV1 {
   readonly at: string;
 }
 
-const TOKENS = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
+const TOKEN_UNITS = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
 const TOKENS_PER_RATE = 1_000_000;
 
 /** The units of today, and how many of them were one. */
@@ -51,37 +51,37 @@ const UNITS = {
   '1k_characters': ['character', 1_000],
 } as const satisfies Readonly<Record<string, readonly [Unit, number]>>;
 
-export function priceListFromV1({
+export function upcastPriceListV1({
   version,
   rates,
   units = [],
   fees = [],
   at,
 }: PriceListV1): PriceListPublished['data'] {
-  return { version, lines: [...rates.map(lineOfRates), ...units.map(lineOfUnit), ...fees.map(lineOfFee)], at };
+  return { version, lines: [...rates.map(toRatesLine), ...units.map(toUnitLine), ...fees.map(toFeeLine)], at };
 }
 
 /** What was said of a token's class was said of every one: nothing falls back to another. */
-function lineOfRates(rates: RatesV1): PriceListLine {
+function toRatesLine(rates: RatesV1): PriceListLine {
   const { marginBasisPoints } = rates;
-  const prices = TOKENS.map((unit) => withMargin(unit, TOKENS_PER_RATE, rates[unit], marginBasisPoints));
-  return { ...soldBy(rates), prices: [...prices, withMargin('request', 1, rates.request, marginBasisPoints)] };
+  const prices = TOKEN_UNITS.map((unit) => withMargin(unit, TOKENS_PER_RATE, rates[unit], marginBasisPoints));
+  return { ...toSeller(rates), prices: [...prices, withMargin('request', 1, rates.request, marginBasisPoints)] };
 }
 
-function lineOfUnit({ unit, amount, variants, marginBasisPoints, ...offer }: UnitPricesV1): PriceListLine {
-  const [counted, per] = UNITS[unit];
+function toUnitLine({ unit, amount, variants, marginBasisPoints, ...rest }: UnitPricesV1): PriceListLine {
+  const [pricedUnit, per] = UNITS[unit];
   const prices = variants.map((variant) => ({
-    ...withMargin(counted, per, variant.amount, marginBasisPoints),
+    ...withMargin(pricedUnit, per, variant.amount, marginBasisPoints),
     when: variant.when,
   }));
-  return { ...soldBy(offer), prices: [...prices, withMargin(counted, per, amount, marginBasisPoints)] };
+  return { ...toSeller(rest), prices: [...prices, withMargin(pricedUnit, per, amount, marginBasisPoints)] };
 }
 
-function lineOfFee({ name, provider, cost, price }: FeeV1): PriceListLine {
+function toFeeLine({ name, provider, cost, price }: FeeV1): PriceListLine {
   return { of: name, provider, creditor: provider, prices: [{ unit: 'search', per: 1, cost, price }] };
 }
 
-function soldBy({ model, provider }: Pick<OfferV1, 'model' | 'provider'>) {
+function toSeller({ model, provider }: Pick<OfferV1, 'model' | 'provider'>) {
   return { of: model, provider, creditor: provider };
 }
 

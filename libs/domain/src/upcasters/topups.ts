@@ -9,11 +9,11 @@ const LND = 'lnd';
 const LIGHTNING = { coin: 'BTC', backend: LND };
 
 /** Version 1 was Lightning with its bonus of five hundredths, as long as there was no other method. */
-export const invoiceIssued2: Upcaster = ({ rate, rateSource, msat, paymentHash, invoice, ...kept }) => ({
-  ...kept,
+export const upcastInvoiceIssuedV1: Upcaster = ({ rate, rateSource, msat, paymentHash, invoice, ...rest }) => ({
+  ...rest,
   ...LIGHTNING,
   units: msat,
-  rate: { value: rate, source: rateSource, at: kept.at },
+  rate: { value: rate, source: rateSource, at: rest.at },
   reference: paymentHash,
   destination: { kind: 'bolt11', value: invoice },
   bonusPercent: 5,
@@ -21,8 +21,8 @@ export const invoiceIssued2: Upcaster = ({ rate, rateSource, msat, paymentHash, 
 });
 
 /** Version 1 did not say where the rate of a late payment came from. */
-export const paymentReceived2: Upcaster = ({ paymentId, msat, rate, paidAt, ...kept }) => ({
-  ...kept,
+export const upcastPaymentReceivedV1: Upcaster = ({ paymentId, msat, rate, paidAt, ...rest }) => ({
+  ...rest,
   coin: LIGHTNING.coin,
   payment: { backend: LND, id: paymentId },
   units: msat,
@@ -30,9 +30,9 @@ export const paymentReceived2: Upcaster = ({ paymentId, msat, rate, paidAt, ...k
   receivedAt: paidAt,
 });
 
-export const topupCredited2: Upcaster = ({ paymentId, ...kept }) => ({
-  ...kept,
+export const upcastTopupCreditedV1: Upcaster = ({ paymentId, ...rest }) => ({
+  ...rest,
   payment: { backend: LND, id: paymentId },
 });
 
-export const creditAdded2: Upcaster = ({ creditId, ...kept }) => ({ ...kept, creditId: `${LND}/${creditId}` });
+export const upcastCreditAddedV1: Upcaster = ({ creditId, ...rest }) => ({ ...rest, creditId: `${LND}/${creditId}` });

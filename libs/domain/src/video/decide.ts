@@ -6,10 +6,10 @@
 import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
 import { type CallUsage, type Charge, type ChargeItem, type Tariff, toCharge, toChargeItem } from '../charge.ts';
 import { reject } from '../rejections.ts';
-import { priceFromJson } from '../tariff.ts';
+import { parsePriceJson } from '../tariff.ts';
 import type { Instant } from '../value-types.ts';
 import type {
-  Invoiced,
+  InvoiceExpectation,
   OpenCost,
   VideoCostClosed,
   VideoEvent,
@@ -23,12 +23,12 @@ import type {
 import { evolveVideo, getSubmittedEndpoint, INITIAL_VIDEO, type VideoPhase, type VideoState } from './state.ts';
 
 /** How often the last endpoint is asked that cannot take it at the moment. */
-const MOST_TRIES = 3;
+const MAX_ENDPOINT_ATTEMPTS = 3;
 /** How often something is fetched that will hardly be there the next time, and something that could not be reached. */
-const MOST_FINAL_FETCHES = 3;
-const MOST_FETCHES = 20;
+const MAX_FINAL_FETCHES = 3;
+const MAX_FETCHES = 20;
 /** Characters of what a vendor says. */
-const MOST_SAID = 500;
+const MAX_MESSAGE_LENGTH = 500;
 
 // commands ----------------------------------------------------------------------------------------------------------
 
@@ -46,31 +46,31 @@ export type VideoCommand =
   | Command<'RecordFetchFailure', VideoFetchFailed['data']>
   | Command<'RecordStored', Pick<VideoStored['data'], 'mediaType' | 'size'>>
   | Command<'RecordSettled', object>
-  | Command<'FailVideo', Failing>
+  | Command<'FailVideo', VideoFailure>
   | Command<'TimeOutVideo', object>
   | Command<'RecordReleased', object>
   | Command<'CloseVideoCost', { cost: PicoUsd }>;
 
 /** Why it fails, in the phase in which that was found out: by now it may be in another. */
-interface Failing {
+interface VideoFailure {
   readonly phase: VideoPhase;
   readonly errorCode: string;
   readonly message: string;
   /** Whether its vendor sends its invoice nevertheless. */
-  readonly invoiced?: Invoiced;
+  readonly invoiced?: InvoiceExpectation;
 }
 
 /** What a vendor has answered that was handed a video. What leaves it open whether it has it is thrown instead. */
 export type SubmissionResult =
-  | ({ readonly taken: true } & Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked'>)
+  | ({ readonly isAccepted: true } & Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked'>)
   | {
-      readonly taken: false;
+      readonly isAccepted: false;
       /** The request is at fault, for any vendor. */
-      readonly refused: boolean;
+      readonly isRejected: boolean;
       /** It may be taken in a moment. */
-      readonly again: boolean;
+      readonly isRetryable: boolean;
       readonly code: string;
-      readonly why: string;
+      readonly reason: string;
       readonly status?: number | undefined;
     };
 
@@ -133,47 +133,47 @@ function endSubmission({ submission, outcome, at }: DataOf<'EndSubmission'>, vid
   const isOpen = video.phase === 'submitting' || video.phase === 'unknown';
   if (!isOpen || video.submission?.number !== submission) return [];
   if (!outcome.isKnown) {
-    const data = { submission, outcome: 'unknown', code: 'unknown', why: said(outcome.reason), at } as const;
+    const data = { submission, outcome: 'unknown', code: 'unknown', why: truncateMessage(outcome.reason), at } as const;
     return video.phase === 'submitting' ? [{ type: 'VideoSubmissionFailed', data }] : [];
   }
-  const made = outcome.result as SubmissionResult;
-  if (made.taken) {
-    const { reference, vendorId, hooked } = made;
+  const result = outcome.result as SubmissionResult;
+  if (result.isAccepted) {
+    const { reference, vendorId, hooked } = result;
     return [{ type: 'VideoSubmitted', data: { submission, reference, vendorId, hooked, at } }];
   }
-  return notTaken({ submission, ...made, at }, video);
+  return recordNotAccepted({ submission, ...result, at }, video);
 }
 
-function notTaken(
-  made: Extract<SubmissionResult, { taken: false }> & { readonly submission: number; readonly at: Instant },
+function recordNotAccepted(
+  result: Extract<SubmissionResult, { isAccepted: false }> & { readonly submission: number; readonly at: Instant },
   video: VideoState,
 ): readonly VideoEvent[] {
-  const { submission, refused, again, code, status, at } = made;
-  const why = said(made.why);
-  const outcome = refused ? 'refused' : 'unavailable';
-  const named = status === undefined ? {} : { status };
+  const { submission, isRejected, isRetryable, code, status, at } = result;
+  const reason = truncateMessage(result.reason);
+  const outcome = isRejected ? 'refused' : 'unavailable';
+  const statusField = status === undefined ? {} : { status };
   const failed: VideoSubmissionFailed = {
     type: 'VideoSubmissionFailed',
-    data: { submission, outcome, code, why, ...named, at },
+    data: { submission, outcome, code, why: reason, ...statusField, at },
   };
   const hasAnother = video.endpoint + 1 < (video.request?.endpoints.length ?? 0);
-  const mayGoOn = !refused && (hasAnother || (again && video.tries < MOST_TRIES));
-  return mayGoOn ? [failed] : [failed, failing({ errorCode: code, message: why, at })];
+  const canContinue = !isRejected && (hasAnother || (isRetryable && video.endpointAttempts < MAX_ENDPOINT_ATTEMPTS));
+  return canContinue ? [failed] : [failed, createVideoFailed({ errorCode: code, message: reason, at })];
 }
 
 function recordFetchFailure(data: VideoFetchFailed['data'], video: VideoState): readonly VideoEvent[] {
   if (video.phase !== 'made' || data.fetch !== video.fetches + 1) return [];
   const { fetch, final, at } = data;
-  const failed: VideoFetchFailed = { type: 'VideoFetchFailed', data: { ...data, why: said(data.why) } };
-  if (fetch < (final ? MOST_FINAL_FETCHES : MOST_FETCHES)) return [failed];
+  const failed: VideoFetchFailed = { type: 'VideoFetchFailed', data: { ...data, why: truncateMessage(data.why) } };
+  if (fetch < (final ? MAX_FINAL_FETCHES : MAX_FETCHES)) return [failed];
   const errorCode = 'result_lost';
   const message = 'The video was made, but could not be had from its vendor';
-  return [failed, failing({ errorCode, message, absorbed: absorbed(errorCode, video), at })];
+  return [failed, createVideoFailed({ errorCode, message, absorbed: createAbsorbedCharge(errorCode, video), at })];
 }
 
 function recordStored({ mediaType, size, at }: DataOf<'RecordStored'>, video: VideoState): readonly VideoEvent[] {
   if (video.phase !== 'made') return [];
-  const charge = chargeFor({}, video);
+  const charge = createCharge({}, video);
   return [{ type: 'VideoStored', data: { mediaType, size, charge, at } }];
 }
 
@@ -186,21 +186,25 @@ function recordSettled({ at }: DataOf<'RecordSettled'>, video: VideoState): read
 }
 
 /** Only before it is made: what the vendor says afterwards changes nothing. */
-function fail({ phase, invoiced, ...why }: DataOf<'FailVideo'>, video: VideoState): readonly VideoEvent[] {
+function fail({ phase, invoiced, ...failure }: DataOf<'FailVideo'>, video: VideoState): readonly VideoEvent[] {
   const isOpen = phase === 'requested' || phase === 'held' || phase === 'submitted';
   if (!isOpen || phase !== video.phase) return [];
   return [
-    failing({ ...why, message: said(why.message), ...costOf(phase === 'submitted' ? invoiced : 'no', why, video) }),
+    createVideoFailed({
+      ...failure,
+      message: truncateMessage(failure.message),
+      ...calculateFailureCost(phase === 'submitted' ? invoiced : 'no', failure, video),
+    }),
   ];
 }
 
-function costOf(
-  invoiced: Invoiced = 'no',
+function calculateFailureCost(
+  invoiced: InvoiceExpectation = 'no',
   { errorCode }: { readonly errorCode: string },
   video: VideoState,
 ): Pick<VideoFailed['data'], 'absorbed' | 'open'> {
   if (invoiced === 'no') return {};
-  return invoiced === 'yes' ? { absorbed: absorbed(errorCode, video) } : { open: openCostOf(video) };
+  return invoiced === 'yes' ? { absorbed: createAbsorbedCharge(errorCode, video) } : { open: calculateOpenCost(video) };
 }
 
 function timeOut({ at }: DataOf<'TimeOutVideo'>, video: VideoState): readonly VideoEvent[] {
@@ -208,59 +212,59 @@ function timeOut({ at }: DataOf<'TimeOutVideo'>, video: VideoState): readonly Vi
   if (!request || at < request.deadline) return [];
   const errorCode = 'timeout';
   const message = 'The video was not ready in time';
-  if (phase === 'requested' || phase === 'held') return [failing({ errorCode, message, at })];
+  if (phase === 'requested' || phase === 'held') return [createVideoFailed({ errorCode, message, at })];
   if (phase !== 'unknown' && phase !== 'submitted') return [];
-  return [failing({ errorCode, message, open: openCostOf(video), at })];
+  return [createVideoFailed({ errorCode, message, open: calculateOpenCost(video), at })];
 }
 
-function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedAt }: VideoState): readonly VideoEvent[] {
+function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedCost }: VideoState): readonly VideoEvent[] {
   const { open } = failure ?? {};
   if (!open) return reject('no_open_cost', 'Nothing is open of this video');
   const closed = money.toJsonAmount(cost);
-  if (closedAt === closed) return [];
-  if (closedAt !== undefined) return reject('no_open_cost', 'The cost of this video was closed with another amount');
+  if (closedCost === closed) return [];
+  if (closedCost !== undefined) return reject('no_open_cost', 'The cost of this video was closed with another amount');
   const { of, provider, creditor, vendorId } = open;
-  const named = vendorId === undefined ? {} : { vendorId };
-  const data: VideoCostClosed['data'] = { of, provider, creditor, ...named, cost: closed, at };
+  const idField = vendorId === undefined ? {} : { vendorId };
+  const data: VideoCostClosed['data'] = { of, provider, creditor, ...idField, cost: closed, at };
   return [{ type: 'VideoCostClosed', data }];
 }
 
 // amounts -----------------------------------------------------------------------------------------------------------
 
 /** What a customer pays for a video that is there: what was ordered, at the prices it was quoted at. */
-function chargeFor(more: Pick<CallUsage, 'absorbed'> & Pick<Charge, 'errorCode'>, video: VideoState): Charge {
+function createCharge(details: Pick<CallUsage, 'absorbed'> & Pick<Charge, 'errorCode'>, video: VideoState): Charge {
   const { request, attempts } = video;
-  const { absorbed: why, errorCode } = more;
+  const { absorbed: absorbedReason, errorCode } = details;
   const failed = errorCode === undefined ? {} : { errorCode };
-  return toCharge([itemFor(why === undefined ? {} : { absorbed: why }, video)], {
+  return toCharge([createItem(absorbedReason === undefined ? {} : { absorbed: absorbedReason }, video)], {
     ...{ priceList: request?.priceList ?? '', attempts, ...failed },
   });
 }
 
-function absorbed(errorCode: string, video: VideoState): Charge {
-  return chargeFor({ absorbed: errorCode, errorCode }, video);
+function createAbsorbedCharge(errorCode: string, video: VideoState): Charge {
+  return createCharge({ absorbed: errorCode, errorCode }, video);
 }
 
-function itemFor(more: Pick<CallUsage, 'absorbed'>, video: VideoState): ChargeItem {
+function createItem(details: Pick<CallUsage, 'absorbed'>, video: VideoState): ChargeItem {
   const { usage, prices, of, provider, creditor } = getSubmittedEndpoint(video);
-  const tariff: Tariff = { of, provider, creditor, prices: prices.map(priceFromJson) };
-  const { vendorId } = video.submission?.taken ?? {};
+  const tariff: Tariff = { of, provider, creditor, prices: prices.map(parsePriceJson) };
+  const { vendorId } = video.submission?.accepted ?? {};
   const terms = video.request?.terms ?? {};
-  const named = vendorId === undefined ? {} : { vendorId };
-  return toChargeItem(tariff, { usage, estimated: false, ...named, terms, ...more });
+  const idField = vendorId === undefined ? {} : { vendorId };
+  return toChargeItem(tariff, { usage, estimated: false, ...idField, terms, ...details });
 }
 
-function openCostOf(video: VideoState): OpenCost {
-  const { of, provider, creditor, vendorId, cost } = itemFor({}, video);
+function calculateOpenCost(video: VideoState): OpenCost {
+  const { of, provider, creditor, vendorId, cost } = createItem({}, video);
   return { of: of as string, provider, creditor, ...(vendorId === undefined ? {} : { vendorId }), most: cost };
 }
 
-function failing(data: VideoFailed['data']): VideoFailed {
+function createVideoFailed(data: VideoFailed['data']): VideoFailed {
   return { type: 'VideoFailed', data };
 }
 
-function said(text: string): string {
-  return text.length <= MOST_SAID ? text : `${text.slice(0, MOST_SAID - 1)}…`;
+function truncateMessage(text: string): string {
+  return text.length <= MAX_MESSAGE_LENGTH ? text : `${text.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
 }
 
 export const videoDecider: Decider<VideoCommand, VideoState, VideoEvent> = {

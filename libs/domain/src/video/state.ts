@@ -14,7 +14,7 @@ import type {
 } from './events.ts';
 
 /**
- * `requested` → `held` → `submitting` → `submitted` → `made` → `stored` → `settled`, or `failed` → `released`. Back to `held`
+ * `requested` → `held` → `submitting` → `acceptSubmission` → `made` → `stored` → `settled`, or `failed` → `released`. Back to `held`
  * where a vendor has surely not taken it and another may; `unknown` where it may have.
  */
 export type VideoPhase =
@@ -37,7 +37,7 @@ export interface VideoState {
   readonly submission: Submission | undefined;
   /** Which of the endpoints is next, or was last, and how often it was asked. */
   readonly endpoint: number;
-  readonly tries: number;
+  readonly endpointAttempts: number;
   /** No submission before. */
   readonly notBefore: Instant;
   readonly attempts: readonly Attempt[];
@@ -45,12 +45,12 @@ export interface VideoState {
   readonly madeAt: Instant | undefined;
   readonly fetches: number;
   /** When it was last tried to be fetched. */
-  readonly fetchedAt: Instant | undefined;
+  readonly fetchFailedAt: Instant | undefined;
   readonly stored: VideoStored['data'] | undefined;
   readonly charged: Amount | undefined;
   readonly failure: VideoFailed['data'] | undefined;
   /** What the vendor has invoiced of what it might; undefined as long as nobody has looked. */
-  readonly closedAt: Amount | undefined;
+  readonly closedCost: Amount | undefined;
   /** The highest that has handed it to a vendor. */
   readonly token: number;
 }
@@ -58,15 +58,23 @@ export interface VideoState {
 export interface Submission {
   readonly number: number;
   readonly token: number;
-  readonly begunAt: Instant;
+  readonly startedAt: Instant;
   /** Once it is known that the vendor has it. */
-  readonly taken: Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked' | 'at'> | undefined;
+  readonly accepted: Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked' | 'at'> | undefined;
 }
 
 export const INITIAL_VIDEO: VideoState = {
-  ...{ phase: 'none', request: undefined, submission: undefined, endpoint: 0, tries: 0, notBefore: '', attempts: [] },
-  ...{ madeAt: undefined, fetches: 0, fetchedAt: undefined, stored: undefined, charged: undefined },
-  ...{ failure: undefined, closedAt: undefined, token: 0 },
+  ...{
+    phase: 'none',
+    request: undefined,
+    submission: undefined,
+    endpoint: 0,
+    endpointAttempts: 0,
+    notBefore: '',
+    attempts: [],
+  },
+  ...{ madeAt: undefined, fetches: 0, fetchFailedAt: undefined, stored: undefined, charged: undefined },
+  ...{ failure: undefined, closedCost: undefined, token: 0 },
 };
 
 export function evolveVideo(state: VideoState, event: VideoEvent): VideoState {
@@ -76,15 +84,15 @@ export function evolveVideo(state: VideoState, event: VideoEvent): VideoState {
     case 'VideoHeld':
       return { ...state, phase: 'held' };
     case 'VideoSubmissionBegun':
-      return begun(state, event.data);
+      return startSubmission(state, event.data);
     case 'VideoSubmitted':
-      return submitted(state, event.data);
+      return acceptSubmission(state, event.data);
     case 'VideoSubmissionFailed':
-      return submissionFailed(state, event.data);
+      return failSubmission(state, event.data);
     case 'VideoMade':
       return { ...state, phase: 'made', madeAt: event.data.at };
     case 'VideoFetchFailed':
-      return { ...state, fetches: event.data.fetch, fetchedAt: event.data.at };
+      return { ...state, fetches: event.data.fetch, fetchFailedAt: event.data.at };
     case 'VideoStored':
       return { ...state, phase: 'stored', stored: event.data };
     case 'VideoSettled':
@@ -94,60 +102,63 @@ export function evolveVideo(state: VideoState, event: VideoEvent): VideoState {
     case 'VideoReleased':
       return { ...state, phase: 'released' };
     case 'VideoCostClosed':
-      return { ...state, closedAt: event.data.cost };
+      return { ...state, closedCost: event.data.cost };
     default:
       return throwUnknownEvent(event);
   }
 }
 
-function begun(state: VideoState, { submission, endpoint, token, at }: VideoSubmissionBegun['data']): VideoState {
+function startSubmission(
+  state: VideoState,
+  { submission, endpoint, token, at }: VideoSubmissionBegun['data'],
+): VideoState {
   return {
     ...state,
     phase: 'submitting',
-    submission: { number: submission, token, begunAt: at, taken: undefined },
+    submission: { number: submission, token, startedAt: at, accepted: undefined },
     endpoint,
-    tries: endpoint === state.endpoint ? state.tries + 1 : 1,
+    endpointAttempts: endpoint === state.endpoint ? state.endpointAttempts + 1 : 1,
     token,
   };
 }
 
-function submitted(state: VideoState, { reference, vendorId, hooked, at }: VideoSubmitted['data']): VideoState {
+function acceptSubmission(state: VideoState, { reference, vendorId, hooked, at }: VideoSubmitted['data']): VideoState {
   const { submission } = state;
   if (!submission) return state;
   return {
     ...state,
     phase: 'submitted',
-    submission: { ...submission, taken: { reference, vendorId, hooked, at } },
-    attempts: [...state.attempts, { ...tried(state, at), vendorId, outcome: 'ok' }],
+    submission: { ...submission, accepted: { reference, vendorId, hooked, at } },
+    attempts: [...state.attempts, { ...createAttempt(state, at), vendorId, outcome: 'ok' }],
   };
 }
 
-function submissionFailed(state: VideoState, { outcome, code, status, at }: VideoSubmissionFailed['data']): VideoState {
+function failSubmission(state: VideoState, { outcome, code, status, at }: VideoSubmissionFailed['data']): VideoState {
   if (outcome === 'unknown') return { ...state, phase: 'unknown' };
-  const failed = { ...tried(state, at), outcome: code, ...(status === undefined ? {} : { status }) };
+  const failed = { ...createAttempt(state, at), outcome: code, ...(status === undefined ? {} : { status }) };
   const next = { ...state, phase: 'held' as const, attempts: [...state.attempts, failed] };
   const { endpoints } = state.request as VideoRequested['data'];
   const hasAnother = state.endpoint + 1 < endpoints.length;
-  if (hasAnother) return { ...next, endpoint: state.endpoint + 1, tries: 0, notBefore: at };
-  return { ...next, notBefore: waited(at, state.tries) };
+  if (hasAnother) return { ...next, endpoint: state.endpoint + 1, endpointAttempts: 0, notBefore: at };
+  return { ...next, notBefore: getRetryAt(at, state.endpointAttempts) };
 }
 
-const FIRST_WAIT_MS = 2_000;
+const MIN_BACKOFF_MS = 2_000;
 
 /** The last endpoint is asked again after 2 s, then 8 s. */
-function waited(at: Instant, tries: number): Instant {
-  return new Date(Date.parse(at) + FIRST_WAIT_MS * 4 ** (tries - 1)).toISOString();
+function getRetryAt(at: Instant, endpointAttempts: number): Instant {
+  return new Date(Date.parse(at) + MIN_BACKOFF_MS * 4 ** (endpointAttempts - 1)).toISOString();
 }
 
-function tried(state: VideoState, at: Instant): Omit<Attempt, 'outcome'> {
+function createAttempt(state: VideoState, at: Instant): Omit<Attempt, 'outcome'> {
   const { provider, creditor, of } = getSubmittedEndpoint(state);
-  const milliseconds = Math.max(0, Date.parse(at) - Date.parse(state.submission?.begunAt ?? at));
+  const milliseconds = Math.max(0, Date.parse(at) - Date.parse(state.submission?.startedAt ?? at));
   return { provider, creditor, model: of, milliseconds };
 }
 
 /** The endpoint that is asked, or was last. */
 export function getSubmittedEndpoint({ request, endpoint }: VideoState): VideoEndpoint {
-  const found = request?.endpoints[endpoint];
-  if (!found) throw new Error('a video has no endpoint');
-  return found;
+  const match = request?.endpoints[endpoint];
+  if (!match) throw new Error('a video has no endpoint');
+  return match;
 }

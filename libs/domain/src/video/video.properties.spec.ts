@@ -28,10 +28,10 @@ const second = fc.integer({ min: 0, max: 2 * DEADLINE_S });
 const submission = fc.integer({ min: 1, max: 4 });
 const at = second.map(instant);
 const answer: fc.Arbitrary<SubmissionResult> = fc.oneof(
-  fc.constant<SubmissionResult>({ taken: true, reference: 'r', vendorId: 'i', hooked: false }),
+  fc.constant<SubmissionResult>({ isAccepted: true, reference: 'r', vendorId: 'i', hooked: false }),
   fc
-    .record({ refused: fc.boolean(), again: fc.boolean() })
-    .map((each): SubmissionResult => ({ taken: false, code: 'rate_limited', why: 'so', ...each })),
+    .record({ isRejected: fc.boolean(), isRetryable: fc.boolean() })
+    .map((each): SubmissionResult => ({ isAccepted: false, code: 'rate_limited', reason: 'so', ...each })),
 );
 const command: fc.Arbitrary<VideoCommand> = fc.oneof(
   at.map((each): VideoCommand => ({ type: 'RecordHeld', data: { at: each } })),

@@ -64,9 +64,21 @@ const unknown: VideoCommand = {
   type: 'EndSubmission',
   data: { submission: 1, outcome: { isKnown: false, reason: 'the connection broke' }, at },
 };
-const taken: SubmissionResult = { taken: true, reference: 'ref', vendorId: 'id', hooked: false };
-const busy: SubmissionResult = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'so' };
-const wrong: SubmissionResult = { taken: false, refused: true, again: false, code: 'invalid_request', why: 'so' };
+const taken: SubmissionResult = { isAccepted: true, reference: 'ref', vendorId: 'id', hooked: false };
+const busy: SubmissionResult = {
+  isAccepted: false,
+  isRejected: false,
+  isRetryable: true,
+  code: 'rate_limited',
+  reason: 'so',
+};
+const wrong: SubmissionResult = {
+  isAccepted: false,
+  isRejected: true,
+  isRetryable: false,
+  code: 'invalid_request',
+  reason: 'so',
+};
 const recordMade: VideoCommand = { type: 'RecordMade', data: { at } };
 const store: VideoCommand = { type: 'RecordStored', data: { mediaType: 'video/mp4', size: 9, at } };
 const fail = (phase: 'requested' | 'held' | 'submitted', invoiced: 'no' | 'yes' | 'perhaps' = 'no'): VideoCommand => ({
@@ -128,9 +140,9 @@ describe('a submission', () => {
       .thenAlreadySo();
     const third = continued(facts, begin(3, 5, later(2)), end(busy, 3), begin(4, 5, later(12)));
     expect(types(third, end(busy, 4))).toEqual(['VideoSubmissionFailed', 'VideoFailed']);
-    expect(types([...open, begun(), notTaken('unavailable'), begun(2, 1)], end({ ...busy, again: false }, 2))).toEqual([
-      ...['VideoSubmissionFailed', 'VideoFailed'],
-    ]);
+    expect(
+      types([...open, begun(), notTaken('unavailable'), begun(2, 1)], end({ ...busy, isRetryable: false }, 2)),
+    ).toEqual([...['VideoSubmissionFailed', 'VideoFailed']]);
   });
 
   test('of which it is not known whether it was taken is never made again', () => {
@@ -289,16 +301,19 @@ describe('what is next', () => {
   const handover = (submission: number, nth: number, endpoint: VideoEndpoint): VideoStep => ({
     step: 'do',
     key: `submit-${submission}`,
-    effect: { submission, nth, endpoint, hold, request },
+    effect: { submission, endpointIndex: nth, endpoint, hold, request },
   });
   const place = { hold, upstream: 'fal', reference: 'ref' };
-  const look = (isOver = false): VideoStep => ({ step: 'ask', query: { of: 'state', ...place, isOver } });
+  const look = (isOver = false): VideoStep => ({
+    step: 'ask',
+    query: { type: 'state', ...place, isPastDeadline: isOver },
+  });
 
   test('is its hold, then a vendor', () => {
     next().when(at).then([]);
     next(requested())
       .when(at)
-      .then([send({ of: 'keep', hold })], later(5));
+      .then([send({ type: 'keep', hold })], later(5));
     next(...open)
       .when(at)
       .then([handover(1, 0, fal)], later(5));
@@ -311,7 +326,7 @@ describe('what is next', () => {
   });
 
   test('is its result once it was made, then its charge; and what was held once it has failed', () => {
-    const result = { of: 'result', ...place, fetch: 1, result: 'gen_1' } as const;
+    const result = { type: 'result', ...place, fetch: 1, result: 'gen_1' } as const;
     next(...atVendor, made)
       .when(at)
       .then([{ step: 'ask', query: result }], later(5));
@@ -327,7 +342,7 @@ describe('what is next', () => {
     const { charge } = stored.data;
     next(...atVendor, made, stored)
       .when(at)
-      .then([send({ of: 'settle', hold, charge })], later(5));
+      .then([send({ type: 'settle', hold, charge })], later(5));
     next(...atVendor, made, stored, { type: 'VideoSettled', data: { charged: '1', at } })
       .when(at)
       .then([]);
@@ -335,7 +350,7 @@ describe('what is next', () => {
     const failure = failed.at(-1)?.data;
     next(...failed)
       .when(at)
-      .then([send({ of: 'release', hold, failure, attempts: [] })], later(5));
+      .then([send({ type: 'release', hold, failure, attempts: [] })], later(5));
     next(...failed, { type: 'VideoReleased', data: { at } })
       .when(at)
       .then([]);
@@ -375,10 +390,10 @@ describe('what is next', () => {
     const over = later(DEADLINE + 15 * 60);
     next(...atVendor)
       .when(over)
-      .then([send({ of: 'time out' })], later(DEADLINE + 15 * 60 + 5));
+      .then([send({ type: 'time out' })], later(DEADLINE + 15 * 60 + 5));
     for (const past of [[requested()], open, [...open, begun(), notTaken('unknown')]])
       next(...past)
         .when(later(DEADLINE))
-        .then([send({ of: 'time out' })], later(DEADLINE + 5));
+        .then([send({ type: 'time out' })], later(DEADLINE + 5));
   });
 });

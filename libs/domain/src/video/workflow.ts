@@ -5,27 +5,27 @@ import { VIDEO } from '../events.ts';
 import type { Instant } from '../value-types.ts';
 import { canSubmit, getNextSubmissionNumber, type VideoCommand, videoDecider } from './decide.ts';
 import type { VideoEndpoint, VideoEvent, VideoFailed, VideoRequested } from './events.ts';
-import { getNextFetchAt, getNextPollAt, OVERTIME_MS } from './poll-schedule.ts';
+import { DEADLINE_GRACE_MS, getNextFetchAt, getNextPollAt } from './poll-schedule.ts';
 import { getSubmittedEndpoint, type Submission, type VideoState } from './state.ts';
 
 /** How soon what was sent is sent again, where nothing has come of it. */
-const AGAIN_MS = 5_000;
+const RETRY_DELAY_MS = 5_000;
 
 type Hold = VideoRequested['data']['hold'];
 
 /** What is sent to the payer, whom the hold names, or, when its time is over, to the own stream. */
 export type VideoSendCommand =
-  | { readonly of: 'keep'; readonly hold: Hold }
-  | { readonly of: 'settle'; readonly hold: Hold; readonly charge: Charge }
+  | { readonly type: 'keep'; readonly hold: Hold }
+  | { readonly type: 'settle'; readonly hold: Hold; readonly charge: Charge }
   | {
-      readonly of: 'release';
+      readonly type: 'release';
       readonly hold: Hold;
       readonly failure: VideoFailed['data'];
       readonly attempts: readonly Attempt[];
     }
-  | { readonly of: 'time out' };
+  | { readonly type: 'time out' };
 
-interface AtVendor {
+interface ProviderJob {
   readonly hold: Hold;
   /** The slug of the vendor. */
   readonly upstream: string;
@@ -34,15 +34,15 @@ interface AtVendor {
 
 export type VideoQuery =
   /** Is it done? Once its time is over it fails where it is not. */
-  | (AtVendor & { readonly of: 'state'; readonly isOver: boolean })
+  | (ProviderJob & { readonly type: 'state'; readonly isPastDeadline: boolean })
   /** Fetches what was made, and keeps it under this id. */
-  | (AtVendor & { readonly of: 'result'; readonly fetch: number; readonly result: string });
+  | (ProviderJob & { readonly type: 'result'; readonly fetch: number; readonly result: string });
 
 /** A vendor is handed the video. */
 export interface VideoSubmitEffect {
   readonly submission: number;
   /** Which of the endpoints, from 0. */
-  readonly nth: number;
+  readonly endpointIndex: number;
   readonly endpoint: VideoEndpoint;
   readonly hold: Hold;
   readonly request: VideoRequested['data']['request'];
@@ -50,29 +50,29 @@ export interface VideoSubmitEffect {
 
 export type VideoStep = QueryStep<VideoQuery> | SendStep<VideoSendCommand> | EffectStep<VideoSubmitEffect>;
 
-function next(video: VideoState, now: Instant): WorkflowPlan<VideoStep> {
+function plan(video: VideoState, now: Instant): WorkflowPlan<VideoStep> {
   const { phase, request } = video;
   if (!request) return { steps: [] };
   const { hold, deadline } = request;
-  const isOver = now >= deadline;
+  const isPastDeadline = now >= deadline;
   switch (phase) {
     case 'requested':
-      return sending(isOver ? { of: 'time out' } : { of: 'keep', hold }, now);
+      return planSend(isPastDeadline ? { type: 'time out' } : { type: 'keep', hold }, now);
     case 'held':
-      return isOver ? sending({ of: 'time out' }, now) : handingOver(video, request, now);
+      return isPastDeadline ? planSend({ type: 'time out' }, now) : planSubmission(video, request, now);
     case 'submitting': // by this process, at this moment
-      return { steps: [], dueAt: later(now, AGAIN_MS) };
+      return { steps: [], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
     case 'unknown':
-      return isOver ? sending({ of: 'time out' }, now) : { steps: [], dueAt: deadline };
+      return isPastDeadline ? planSend({ type: 'time out' }, now) : { steps: [], dueAt: deadline };
     case 'submitted':
-      return looking(video, request, now);
+      return planPoll(video, request, now);
     case 'made':
-      return fetching(video, request, now);
+      return planFetch(video, request, now);
     case 'stored':
-      return video.stored ? sending({ of: 'settle', hold, charge: video.stored.charge }, now) : { steps: [] };
+      return video.stored ? planSend({ type: 'settle', hold, charge: video.stored.charge }, now) : { steps: [] };
     case 'failed':
       return video.failure
-        ? sending({ of: 'release', hold, failure: video.failure, attempts: attemptsOf(video) }, now)
+        ? planSend({ type: 'release', hold, failure: video.failure, attempts: listAttempts(video) }, now)
         : { steps: [] };
     case 'none':
     case 'settled':
@@ -83,72 +83,72 @@ function next(video: VideoState, now: Instant): WorkflowPlan<VideoStep> {
   }
 }
 
-function sending(command: VideoSendCommand, now: Instant): WorkflowPlan<VideoStep> {
-  return { steps: [{ step: 'send', command }], dueAt: later(now, AGAIN_MS) };
+function planSend(command: VideoSendCommand, now: Instant): WorkflowPlan<VideoStep> {
+  return { steps: [{ step: 'send', command }], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
 }
 
-function handingOver(
+function planSubmission(
   video: VideoState,
   { request, hold, deadline }: VideoRequested['data'],
   now: Instant,
 ): WorkflowPlan<VideoStep> {
   if (!canSubmit(video, now)) return { steps: [], dueAt: video.notBefore < deadline ? video.notBefore : deadline };
   const submission = getNextSubmissionNumber(video);
-  const effect = { submission, nth: video.endpoint, endpoint: getSubmittedEndpoint(video), hold, request };
-  return { steps: [{ step: 'do', key: keyOf(submission), effect }], dueAt: later(now, AGAIN_MS) };
+  const effect = { submission, endpointIndex: video.endpoint, endpoint: getSubmittedEndpoint(video), hold, request };
+  return { steps: [{ step: 'do', key: toEffectKey(submission), effect }], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
 }
 
 /** After its time is over it is looked at once more, for as long as its vendor cannot be asked, but not for ever. */
-function looking(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
+function planPoll(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
   const { deadline, result } = request;
-  const { taken } = video.submission as Submission;
-  if (!taken) return { steps: [] };
-  if (now >= later(deadline, OVERTIME_MS)) return sending({ of: 'time out' }, now);
-  const { at: due, isDue } = getNextPollAt(taken, now, result);
-  const isOver = now >= deadline;
-  const dueAt = isOver ? later(now, AGAIN_MS) : due < deadline ? due : deadline;
-  if (!isOver && !isDue) return { steps: [], dueAt };
-  const question = { ...atVendor(video, request, taken.reference), of: 'state', isOver } as const;
-  return { steps: [{ step: 'ask', query: question }], dueAt };
+  const { accepted } = video.submission as Submission;
+  if (!accepted) return { steps: [] };
+  if (now >= addMilliseconds(deadline, DEADLINE_GRACE_MS)) return planSend({ type: 'time out' }, now);
+  const { at: due, isDue } = getNextPollAt(accepted, now, result);
+  const isPastDeadline = now >= deadline;
+  const dueAt = isPastDeadline ? addMilliseconds(now, RETRY_DELAY_MS) : due < deadline ? due : deadline;
+  if (!isPastDeadline && !isDue) return { steps: [], dueAt };
+  const query = { ...toProviderJob(video, request, accepted.reference), type: 'state', isPastDeadline } as const;
+  return { steps: [{ step: 'ask', query }], dueAt };
 }
 
-function fetching(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
+function planFetch(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
   const { result } = request;
-  const { taken } = video.submission as Submission;
-  if (!taken) return { steps: [] };
+  const { accepted } = video.submission as Submission;
+  if (!accepted) return { steps: [] };
   const due = getNextFetchAt(video);
   if (now < due) return { steps: [], dueAt: due };
-  const question = {
-    ...atVendor(video, request, taken.reference),
-    of: 'result',
+  const query = {
+    ...toProviderJob(video, request, accepted.reference),
+    type: 'result',
     fetch: video.fetches + 1,
     result,
   } as const;
-  return { steps: [{ step: 'ask', query: question }], dueAt: later(now, AGAIN_MS) };
+  return { steps: [{ step: 'ask', query }], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
 }
 
-function atVendor(video: VideoState, { hold }: VideoRequested['data'], reference: string): AtVendor {
+function toProviderJob(video: VideoState, { hold }: VideoRequested['data'], reference: string): ProviderJob {
   return { hold, upstream: getSubmittedEndpoint(video).creditor, reference };
 }
 
 /** Also the one of which nobody knows what became of it. */
-function attemptsOf(video: VideoState): readonly Attempt[] {
+function listAttempts(video: VideoState): readonly Attempt[] {
   const { attempts, failure, submission } = video;
-  if (!failure?.open || submission?.taken) return attempts;
+  if (!failure?.open || submission?.accepted) return attempts;
   const { provider, creditor, of } = getSubmittedEndpoint(video);
-  const milliseconds = Math.max(0, Date.parse(failure.at) - Date.parse(submission?.begunAt ?? failure.at));
+  const milliseconds = Math.max(0, Date.parse(failure.at) - Date.parse(submission?.startedAt ?? failure.at));
   return [...attempts, { provider, creditor, model: of, outcome: 'unknown', milliseconds }];
 }
 
-function later(at: Instant, milliseconds: number): Instant {
+function addMilliseconds(at: Instant, milliseconds: number): Instant {
   return new Date(Date.parse(at) + milliseconds).toISOString();
 }
 
-function keyOf(submission: number): string {
+function toEffectKey(submission: number): string {
   return `submit-${submission}`;
 }
 
-function submissionOf(key: string): number {
+function parseEffectKey(key: string): number {
   return Number(key.slice('submit-'.length));
 }
 
@@ -156,7 +156,7 @@ export const videoWorkflow: Workflow<VideoCommand, VideoState, VideoEvent, Video
   name: 'videos',
   category: VIDEO,
   decider: videoDecider,
-  plan: next,
+  plan,
   lowPriorityEvents: new Set<VideoEvent['type']>([
     'VideoSubmitted',
     'VideoSubmissionFailed',
@@ -166,7 +166,7 @@ export const videoWorkflow: Workflow<VideoCommand, VideoState, VideoEvent, Video
   effects: {
     findStarted({ phase, submission }) {
       if (phase !== 'submitting' || !submission) return undefined;
-      return { key: keyOf(submission.number), token: submission.token };
+      return { key: toEffectKey(submission.number), token: submission.token };
     },
     createStartCommand: ({ effect: { submission } }, token, at) => ({
       type: 'BeginSubmission',
@@ -174,7 +174,7 @@ export const videoWorkflow: Workflow<VideoCommand, VideoState, VideoEvent, Video
     }),
     createEndCommand: (key, outcome, at) => ({
       type: 'EndSubmission',
-      data: { submission: submissionOf(key), outcome, at },
+      data: { submission: parseEffectKey(key), outcome, at },
     }),
   },
 };

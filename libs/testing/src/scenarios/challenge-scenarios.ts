@@ -89,7 +89,7 @@ function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, sto
       };
     case 'claim': {
       const atMost = BigInt(price) as PicoUsd;
-      const terms = { holdId, request, maxAmount: atMost, owner: 'gateway-1', query, again: act.again };
+      const terms = { holdId, request, maxAmount: atMost, owner: 'gateway-1', query, isRetry: act.again };
       return { type: 'ClaimChallenge', data: { ...terms, expiresAt: story.at(EXPIRY_MS), at } };
     }
     case 'settle':

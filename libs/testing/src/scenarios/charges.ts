@@ -6,7 +6,7 @@ import {
   type DomainEvent,
   NO_USAGE,
   type PriceListLine,
-  priceFromJson,
+  parsePriceJson,
   toCharge,
   toChargeItem,
   type Usage,
@@ -69,7 +69,7 @@ export function isExplained(charge: Charge, lines: readonly PriceListLine[]): bo
     const line = lines.find(({ of, provider, creditor }) => {
       return of === item.of && provider === item.provider && creditor === item.creditor;
     });
-    return line && toChargeItem({ ...line, prices: line.prices.map(priceFromJson) }, item);
+    return line && toChargeItem({ ...line, prices: line.prices.map(parsePriceJson) }, item);
   });
   return (
     again.every((item) => item) &&

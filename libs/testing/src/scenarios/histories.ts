@@ -208,11 +208,11 @@ const steps = fc.oneof(
   step(3, fc.nat(20), (story, minutes) => story.wait(minutes)),
   step(1, fc.nat(4_000), (story, minutes) => story.wait(minutes)),
   step(9, fc.tuple(who, fc.option(suffix), amount, amount), (story, [nr, of, atLeast, more]) => {
-    const part = { first: atLeast, share: 4n };
+    const part = { minAmount: atLeast, divisor: 4n };
     const amounts = {
       minAmount: atLeast,
       maxAmount: (atLeast + more) as PicoUsd,
-      part,
+      partialHold: part,
       expiresAt: story.at(EXPIRY_MS),
     };
     const nth = story.holds.push(nr) - 1;
@@ -233,7 +233,12 @@ const steps = fc.oneof(
   step(3, fc.tuple(fc.integer({ min: 1, max: 4 }), amount, amount), (story, [back, atLeast, more]) => {
     const nr = story.holds.at(-back);
     if (nr === undefined) return;
-    const data = { holdId: `h${story.holds.length - back}`, atLeast, to: (atLeast + more) as PicoUsd, at: story.at() };
+    const data = {
+      holdId: `h${story.holds.length - back}`,
+      minAmount: atLeast,
+      targetAmount: (atLeast + more) as PicoUsd,
+      at: story.at(),
+    };
     story.account(nr, { type: 'ExtendHold', data });
   }),
   step(1, who, (story, nr) => story.account(nr, { type: 'ExpireHolds', data: { before: story.at(), at: story.at() } })),

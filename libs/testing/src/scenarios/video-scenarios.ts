@@ -61,8 +61,15 @@ function submissions({ submission }: VideoLife, at: string): readonly VideoComma
     type: 'EndSubmission',
     data: { submission: nr, outcome: { isKnown: true, result: answer }, at },
   });
-  const taken = { taken: true, reference: 'r', vendorId: 'i', hooked: false } as const;
-  const busy = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'busy', status: 429 } as const;
+  const taken = { isAccepted: true, reference: 'r', vendorId: 'i', hooked: false } as const;
+  const busy = {
+    isAccepted: false,
+    isRejected: false,
+    isRetryable: true,
+    code: 'rate_limited',
+    reason: 'busy',
+    status: 429,
+  } as const;
   if (submission === 'taken') return [begin(1), end(1, taken)];
   if (submission === 'busy') return [begin(1), end(1, busy), begin(2), end(2, taken)];
   const outcome = { isKnown: false, reason: 'it broke off' } as const;

@@ -1,7 +1,7 @@
 /** Models that only specs have, beside those that ship. */
 import { cp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { readPayments, shippedCatalogue } from '#catalogue';
+import { getShippedCatalogueDir, readPayments } from '#catalogue';
 import type { PaymentTerms } from '#domain';
 
 /** The catalogue file with them. */
@@ -9,7 +9,7 @@ export const TEST_MODELS = 'test.json';
 
 /** Copies the catalogue that ships to a new directory, with more models. */
 export async function copyCatalogue(directory: string, models: readonly object[]): Promise<void> {
-  await cp(shippedCatalogue(), directory, { recursive: true });
+  await cp(getShippedCatalogueDir(), directory, { recursive: true });
   await writeFile(path.join(directory, TEST_MODELS), JSON.stringify(models));
 }
 

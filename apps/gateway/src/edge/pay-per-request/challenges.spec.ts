@@ -487,7 +487,7 @@ describe('who has paid', () => {
       ...line,
       prices: line.prices.map((each) => ({ ...each, price: twice(each.price) })),
     }));
-    await catalogues.replace(current.pricedBy({ version: 'dearer', lines: dearer }));
+    await catalogues.replace(current.withPriceList({ version: 'dearer', lines: dearer }));
     const fresh = await ask();
     const answer = await ask(coin(), payment(challenge, preimage));
     await catalogues.replace(current);

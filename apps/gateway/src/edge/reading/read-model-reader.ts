@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
 import type { Clock } from '#application';
-import { ACCOUNT, AUTO_TOPUP, REFUSALS, TOPUP, toRefusedRequestsStreamId } from '#domain';
+import { ACCOUNT, AUTO_TOPUP, REFUSED_REQUESTS, TOPUP, toRefusedRequestsStreamId } from '#domain';
 import { type EventReader, NO_STREAM, START_POSITION, toStreamName } from '#kernel';
 import {
   type AutoTopupView,
@@ -120,7 +120,7 @@ export class ReadModelReader {
 
   /** The same for the query history, which also has what was refused today. */
   async showHistory(accountId: string, reply: FastifyReply): Promise<void> {
-    const refusals = toStreamName(REFUSALS, toRefusedRequestsStreamId(accountId, this.clock.now()));
+    const refusals = toStreamName(REFUSED_REQUESTS, toRefusedRequestsStreamId(accountId, this.clock.now()));
     const heads = await Promise.all(
       [toStreamName(ACCOUNT, accountId), refusals].map(async (stream) => {
         const head = await this.store.readHead(stream);

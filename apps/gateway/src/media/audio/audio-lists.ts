@@ -1,20 +1,20 @@
 /** Lists of what speaks and what transcribes, with prices and voices. */
 import { listLanguages } from '#application';
-import { type AnyModel, isMedia, LISTED_UNITS, type MediaModel, mediaCapability } from '#catalogue';
+import { type AnyModel, getProviderCapability, isMediaModel, LIST_PRICE_UNITS, type MediaModel } from '#catalogue';
 import { calculateCostAndPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
 /** Those that can be asked here. */
 export function listAvailableAudioModels(models: readonly AnyModel[]): readonly MediaModel[] {
-  return models.filter(isMedia).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
+  return models.filter(isMediaModel).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
 }
 
 /** What is charged is what stands there; the web application pays the same. */
 export function toAudioModelJson(model: MediaModel) {
   const { id, name, provider, choices, maxCharacters } = model;
-  const speaks = mediaCapability(model) === 'speech';
+  const speaks = getProviderCapability(model) === 'speech';
   const unit = speaks ? '1k_characters' : 'minute';
-  const one = { [LISTED_UNITS[unit].unit]: LISTED_UNITS[unit].quantity };
+  const one = { [LIST_PRICE_UNITS[unit].unit]: LIST_PRICE_UNITS[unit].quantity };
   const [endpoint] = model.endpoints;
   const prices = endpoint?.tariff.prices ?? [];
   const priced = (of: typeof prices) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Choices, isMedia, type MediaModel, readCatalogue } from '#catalogue';
+import { isMediaModel, type MediaChoices, type MediaModel, readCatalogue } from '#catalogue';
 import { billed, chargesIn, isExplained, PIXEL, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
@@ -11,12 +11,14 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const IMAGE = `data:image/png;base64,${PIXEL.toString('base64')}`;
-const models = (readCatalogue().models.filter(isMedia) as readonly MediaModel[]).filter(({ type }) => type === 'image');
+const models = (readCatalogue().models.filter(isMediaModel) as readonly MediaModel[]).filter(
+  ({ type }) => type === 'image',
+);
 const offers = models.flatMap((model) => model.endpoints.map(({ slug }) => [model.id, slug, model] as const));
 
 /** Every way to choose from a model's words. */
-function combinations({ choices = {} }: MediaModel): readonly Choices[] {
-  return Object.entries(choices).reduce<readonly Choices[]>(
+function combinations({ choices = {} }: MediaModel): readonly MediaChoices[] {
+  return Object.entries(choices).reduce<readonly MediaChoices[]>(
     (all, [choice, words]) => all.flatMap((each) => words.map((word) => ({ ...each, [choice]: word }))),
     [{}],
   );
@@ -28,9 +30,9 @@ interface Listed {
 }
 
 /** What a client expects to pay who reads the list as it says: the first variant that fits, else the base price. */
-function listedPrice({ pricing }: Listed, chosen: Choices): number {
+function listedPrice({ pricing }: Listed, chosen: MediaChoices): number {
   const fits = ({ price, ...when }: Readonly<Record<string, unknown>>) =>
-    Object.entries(when).every(([choice, word]) => chosen[choice as keyof Choices] === word);
+    Object.entries(when).every(([choice, word]) => chosen[choice as keyof MediaChoices] === word);
   return Number(pricing.variants?.find(fits)?.price ?? pricing.base_price);
 }
 

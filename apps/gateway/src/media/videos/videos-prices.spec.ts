@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type Choices, isMedia, type MediaModel, readCatalogue } from '#catalogue';
+import { isMediaModel, type MediaChoices, type MediaModel, readCatalogue } from '#catalogue';
 import { billed, chargesIn, isExplained, PIXEL, type TestAccount, TestWorld } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
 
@@ -13,18 +13,20 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const models = (readCatalogue().models.filter(isMedia) as readonly MediaModel[]).filter(({ type }) => type === 'video');
+const models = (readCatalogue().models.filter(isMediaModel) as readonly MediaModel[]).filter(
+  ({ type }) => type === 'video',
+);
 
 interface Order {
   readonly model: MediaModel;
   readonly vendor: string;
-  readonly choices: Choices;
+  readonly choices: MediaChoices;
 }
 
 /** Every way to choose what a price may depend on, of every model of every vendor; each ratio once in a while. */
 const orders: readonly Order[] = models.flatMap((model) => {
   const { choices = {}, endpoints } = model;
-  const ways = PRICED.reduce<readonly Choices[]>(
+  const ways = PRICED.reduce<readonly MediaChoices[]>(
     (all, choice) => all.flatMap((each) => (choices[choice] ?? ['']).map((word) => ({ ...each, [choice]: word }))),
     [{}],
   );
@@ -48,9 +50,9 @@ interface Listed {
 }
 
 /** What a client expects to pay who reads the list as it says: the first variant that fits, else the base price. */
-function listedPrice({ pricing }: Listed, chosen: Choices): number {
+function listedPrice({ pricing }: Listed, chosen: MediaChoices): number {
   const fits = ({ price, ...when }: Readonly<Record<string, unknown>>) =>
-    Object.entries(when).every(([choice, word]) => chosen[choice as keyof Choices] === word);
+    Object.entries(when).every(([choice, word]) => chosen[choice as keyof MediaChoices] === word);
   const each = Number(pricing.variants?.find(fits)?.price ?? pricing.base_price);
   return Number((pricing.unit === 'clip' ? each : each * Number(chosen.duration)).toFixed(12));
 }

@@ -169,7 +169,7 @@ export class SingleCallChat implements ChatExecutor {
     const { purchase } = this;
     const { amount, beside } = purchase.hold;
     const share = money.min(calculateFixedShare(money.add(amount, beside)), purchase.sale.atMost);
-    if (amount < share) await purchase.grow({ atLeast: amount, to: share });
+    if (amount < share) await purchase.grow({ minAmount: amount, targetAmount: share });
   }
 
   private tookOutput(failure?: UpstreamError): void {

@@ -213,7 +213,7 @@ export class UsageMeter {
     const { purchase } = this.metered;
     const to = this.priceOf(Math.max(this.held * 2, used + LEAST_TOKENS));
     const atLeast = money.min(this.priceOf(this.held + 1), purchase.sale.atMost);
-    const grown = await purchase.grow({ atLeast, to });
+    const grown = await purchase.grow({ minAmount: atLeast, targetAmount: to });
     this.held = this.affordedTokens();
     return grown;
   }

@@ -1,5 +1,5 @@
 /** A chat request: what the gateway reads of it, and what an upstream gets of it. */
-import { calculateListPrice, type Endpoint, LISTED_TOKENS } from '#catalogue';
+import { calculateListPrice, type Endpoint, LIST_PRICE_TOKENS } from '#catalogue';
 import type { Tariff } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
@@ -80,7 +80,7 @@ function mostOf(tariff: Tariff): object {
   const known = MAX_PRICES.get(tariff);
   if (known) return known;
   const priceOf = (unit: 'input' | 'output') =>
-    toUsdJsonNumber(calculateListPrice({ [unit]: LISTED_TOKENS }, tariff).price);
+    toUsdJsonNumber(calculateListPrice({ [unit]: LIST_PRICE_TOKENS }, tariff).price);
   const most = { prompt: priceOf('input'), completion: priceOf('output') };
   MAX_PRICES.set(tariff, most);
   return most;

@@ -91,7 +91,7 @@ export function toPartialQuote(quote: ChatQuote, first: number, grows: boolean):
   const least = limit === undefined ? quote.atLeast : calculateQuotePrice(leastOf(endpoints), quote);
   const atLeast = money.min(money.max(least, must), atMost);
   const wanted = money.max(calculateQuotePrice(first, quote), searching?.price ?? ZERO_USD);
-  const part = { first: money.min(wanted, atMost), share: grows ? SHARE_IF_GROWING : SHARE_IF_FIXED };
+  const part = { minAmount: money.min(wanted, atMost), divisor: grows ? SHARE_IF_GROWING : SHARE_IF_FIXED };
   return { ...quote, atLeast, part };
 }
 

@@ -57,7 +57,7 @@ export class CiphertextMeter {
     const [input, output] = [getQuantity('input', usage), getQuantity('output', usage)];
     const price = calculateMaxCallPrice(input, output, endpoint.tariff);
     const { amount } = purchase.hold;
-    if (price > amount) await purchase.grow({ atLeast: toPicoUsd(amount + 1n), to: price }).catch(() => {});
+    if (price > amount) await purchase.grow({ minAmount: toPicoUsd(amount + 1n), targetAmount: price }).catch(() => {});
     const most = Math.max(countAffordableOutputTokens(purchase.hold.amount, input, endpoint.tariff), 0);
     return output <= most ? { usage, estimated } : { usage: { input, output: most }, estimated: true };
   }
@@ -78,7 +78,7 @@ export class CiphertextMeter {
     for (let waited = 0; this.due > purchase.hold.amount; ) {
       const { due } = this;
       if (due > purchase.sale.atMost) throw new UpstreamError('answer_too_long', 'The answer is too long');
-      const grown = await purchase.grow({ atLeast: due, to: money.add(due, due) });
+      const grown = await purchase.grow({ minAmount: due, targetAmount: money.add(due, due) });
       if (grown === 'grown') continue;
       if (grown === 'no more' || waited >= WAITS_MS) throw usedUp();
       await delay(ASKS_AGAIN_MS, undefined, { signal: purchase.signal }).catch(() => {

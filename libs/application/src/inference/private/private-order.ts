@@ -57,7 +57,7 @@ export function quotePrivateChat(
     priceList: catalogue.priceList,
     atLeast: isMetered ? calculateMaxCallPrice(input(length ?? 0), 1, tariff) : first,
     atMost,
-    part: { first, share: SHARE_IF_GROWING },
+    part: { minAmount: first, divisor: SHARE_IF_GROWING },
   };
   return { endpoint, isMetered, terms: { eventBytes, eventTokens, templateTokens, context }, sale };
 }
@@ -70,7 +70,7 @@ export function resolvePrivateModel(
   name: string,
   catalogue: Catalogue,
 ): { readonly model: TokenPricedModel; readonly endpoint: Endpoint } {
-  const model = catalogue.find(name);
+  const model = catalogue.findModel(name);
   const endpoint = model?.endpoints[0];
   if (model?.type !== 'chat' || !isPrivate(model) || !endpoint)
     throw new InvalidRequestError(404, `The private model "${name}" does not exist`, 'model');

@@ -24,7 +24,7 @@ const file = (id: string, endpoints: readonly object[], more: object = {}) =>
   testModel(id, endpoints, { context: 100_000, maxOutput: 1_000, ...more }) as ModelFile;
 
 const free = { usdPerMillionTokens: { input: '0', output: '0' } };
-const catalogue = Catalogue.of(
+const catalogue = Catalogue.fromFiles(
   [
     file('plain', [endpoint('A')]),
     file('native', [endpoint('A', { searchFee: 'own' })]),
@@ -42,7 +42,7 @@ const own = (name: string) => ({ type: 'function', function: { name } });
 const plugins = [{ id: 'web' }];
 
 function planned(id: string, more: object, online = false, zdr = false) {
-  const model = catalogue.find(id);
+  const model = catalogue.findModel(id);
   if (model?.type !== 'chat') throw new Error(`no model ${id}`);
   const asked = { model: id, messages: [{ role: 'user', content: 'Why?' }], ...more } as ChatBody;
   const search = parseSearchRequest(asked, model, online);
@@ -126,11 +126,11 @@ describe('where nothing may be kept', () => {
 
   test('a search that keeps nothing is made', () => {
     const [exa, own] = fees;
-    const forgetful = Catalogue.of([file('m', [endpoint('A', { searchFee: 'own' })])], {
+    const forgetful = Catalogue.fromFiles([file('m', [endpoint('A', { searchFee: 'own' })])], {
       fees: [{ ...exa, zdr: true }, own] as never,
     });
     const body = { model: 'm', messages: [{ role: 'user', content: 'Why?' }], ...asked } as ChatBody;
-    const model = forgetful.find('m') as TokenPricedModel;
+    const model = forgetful.findModel('m') as TokenPricedModel;
     const search = parseSearchRequest(body, model, false) as SearchRequest;
     const { plan } = planSearch(search, { body, model, endpoints: model.endpoints, zdr: true }, forgetful);
     expect(plan).toMatchObject({ kind: 'before', fee: { of: 'web_search' } });

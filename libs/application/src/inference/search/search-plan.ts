@@ -74,15 +74,15 @@ export interface PlannedSearch {
 export function planSearch(
   request: SearchRequest,
   { body, model, endpoints, zdr }: Searchable,
-  catalogue: Pick<Catalogue, 'service' | 'keepsNothing'>,
+  catalogue: Pick<Catalogue, 'findService' | 'hasZeroDataRetention'>,
 ): PlannedSearch {
-  const mayAsk = (service: string) => !zdr || catalogue.keepsNothing(service);
+  const mayAsk = (service: string) => !zdr || catalogue.hasZeroDataRetention(service);
   if (request.engine !== 'exa') {
     if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };
     const searches = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => searchesFor(endpoint, body));
     const able = searches.filter(({ searchFee }) => mayAsk(String(searchFee)));
     const [first] = request.engine === 'native' ? able : endpoints;
-    const fee = first?.searchFee && able.includes(first) ? catalogue.service(first.searchFee) : undefined;
+    const fee = first?.searchFee && able.includes(first) ? catalogue.findService(first.searchFee) : undefined;
     if (fee) {
       const alike = able.filter(({ searchFee }) => searchFee === fee.of);
       return {
@@ -93,7 +93,7 @@ export function planSearch(
     if (request.engine === 'native') throw searches.length > 0 ? keepsData(model) : noneOfItsOwn(model, request);
   }
   if (!mayAsk(WEB_SEARCH)) throw keepsData(model);
-  const fee = catalogue.service(WEB_SEARCH);
+  const fee = catalogue.findService(WEB_SEARCH);
   return { plan: fee && planWith(request, body, endpoints, fee), endpoints };
 }
 

@@ -121,7 +121,7 @@ function modelWith({ input, output, request }: { input: string; output: string; 
     parameters: ['max_tokens', 'tools', 'tool_choice'],
   };
   const file = testModel('v/m', [endpoint], { context: 60_000, maxOutput: 4_000 }) as ModelFile;
-  const model = Catalogue.of([file]).find('v/m');
+  const model = Catalogue.fromFiles([file]).findModel('v/m');
   if (model?.type !== 'chat') throw new Error('no model');
   return model;
 }

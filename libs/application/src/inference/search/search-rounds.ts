@@ -88,7 +88,7 @@ export class SearchRounds {
     const short = money.subtract(this.priceOfSearch(endpoint, this.body), left);
     if (short <= 0n) return;
     const atLeast = money.add(hold.amount, short);
-    await purchase.grow({ atLeast, to: money.add(atLeast, sale.part.first) });
+    await purchase.grow({ minAmount: atLeast, targetAmount: money.add(atLeast, sale.part.minAmount) });
   }
 
   /** The next call; undefined when there is no money, or no room within the caller's limit. */

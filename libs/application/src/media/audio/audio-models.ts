@@ -1,5 +1,5 @@
 /** Models of sound: which one is asked for, where it is had, and what it costs at most. */
-import { type Catalogue, type Endpoint, isMedia, type MediaModel, mediaCapability } from '#catalogue';
+import { type Catalogue, type Endpoint, getProviderCapability, isMediaModel, type MediaModel } from '#catalogue';
 import { calculateMaxPrice, type PriceTerms, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
@@ -8,7 +8,7 @@ import { parseRoutingPreferences, resolveModel } from '../../routing/preferences
 /** @throws InvalidRequestError when there is no such model, or it does something else */
 export function resolveAudioModel(name: string, can: 'speech' | 'transcription', catalogue: Catalogue): MediaModel {
   const { model } = resolveModel(name, catalogue);
-  if (isMedia(model) && mediaCapability(model) === can) return model;
+  if (isMediaModel(model) && getProviderCapability(model) === can) return model;
   const does = can === 'speech' ? 'speak' : 'transcribe';
   throw new InvalidRequestError(
     400,
@@ -22,7 +22,10 @@ export function resolveAudioModel(name: string, can: 'speech' | 'transcription',
  * @param provider what a request prefers, in OpenRouter's words, as far as it says who may have the data
  * @throws InvalidRequestError 404 that says why there is none
  */
-export function selectAudioEndpoints({ id, endpoints, left = {} }: MediaModel, provider: unknown): readonly Endpoint[] {
+export function selectAudioEndpoints(
+  { id, endpoints, excludedEndpoints: left = {} }: MediaModel,
+  provider: unknown,
+): readonly Endpoint[] {
   const { only, ignore, zdr, denyDataCollection } = parseRoutingPreferences(asObject(provider));
   const reasons = new Map(Object.entries(left));
   const able = endpoints.filter((endpoint) => {

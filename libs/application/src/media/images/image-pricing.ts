@@ -1,5 +1,5 @@
 /** What images are sold for, and what is billed for a call that has made some, or none. */
-import type { Choices, Endpoint } from '#catalogue';
+import type { Endpoint, MediaChoices } from '#catalogue';
 import { type CallUsage, calculateCost, calculatePrice, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { GeneratedImages } from '../../providers/media-calls.ts';
@@ -9,7 +9,7 @@ const NOT_DELIVERED = 'not_delivered';
 const MANY = 1_000_000;
 
 /** The price of so many images, whoever of these makes them. */
-export function calculateImagePrice(count: number, endpoints: readonly Endpoint[], choices: Choices): PicoUsd {
+export function calculateImagePrice(count: number, endpoints: readonly Endpoint[], choices: MediaChoices): PicoUsd {
   return money.max(...endpoints.map(({ tariff }) => calculatePrice({ image: count }, tariff.prices, choices)));
 }
 
@@ -21,7 +21,7 @@ export function toCallUsages(
   { files, usage, vendorId }: GeneratedImages,
   delivered: number,
   { tariff }: Endpoint,
-  choices: Choices,
+  choices: MediaChoices,
 ): readonly CallUsage[] {
   const more = { terms: choices, ...(vendorId === undefined ? {} : { vendorId }) };
   const absorbed = { absorbed: NOT_DELIVERED };
@@ -38,7 +38,7 @@ export function toCallUsages(
 }
 
 /** What a call that failed is invoiced for: as its vendor says, or, where its answer is lost, all that it was to make. */
-export function toLostUsage(count: number, usage: Usage | undefined, { tariff }: Endpoint, choices: Choices) {
+export function toLostUsage(count: number, usage: Usage | undefined, { tariff }: Endpoint, choices: MediaChoices) {
   const all = isBilledByTokens(tariff) ? tokensOf(count, tariff, choices) : { image: count };
   return { usage: usage ?? all, terms: choices };
 }
@@ -48,7 +48,7 @@ function isBilledByTokens({ prices }: Tariff): boolean {
 }
 
 /** Where the vendor does not say: as many as cost what the images are sold for, which is rather too many. */
-function tokensOf(images: number, { prices }: Tariff, choices: Choices): Usage {
+function tokensOf(images: number, { prices }: Tariff, choices: MediaChoices): Usage {
   const each = calculateCost({ imageOutput: MANY }, prices, choices);
   if (each === 0n) return { imageOutput: 0 };
   return { imageOutput: Number((calculatePrice({ image: images }, prices, choices) * BigInt(MANY)) / each) };

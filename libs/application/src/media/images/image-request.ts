@@ -1,5 +1,5 @@
 /** What a request for images wants of a model: read once, the same for every endpoint that may serve it. */
-import type { Choices, MediaModel } from '#catalogue';
+import type { MediaChoices, MediaModel } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
 import type { MediaParameters } from '../../providers/media-calls.ts';
 import { type ChoiceFields, parseChoices, parseMediaParameters, parsePrompt } from '../parse-media-request.ts';
@@ -23,7 +23,7 @@ export interface ImageParams {
   /** Empty for models that take none. */
   readonly prompt: string;
   /** A word for each thing that the model leaves to choose: its price depends on them. */
-  readonly choices: Choices;
+  readonly choices: MediaChoices;
   /** The same, and what else was said of the result, by our names. */
   readonly parameters: MediaParameters;
 }

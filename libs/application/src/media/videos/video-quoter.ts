@@ -1,6 +1,6 @@
 /** What a request for a video wants of a model, who may make it, and what that costs. */
-import type { Choices, Endpoint, MediaModel } from '#catalogue';
-import { calculatePrice, priceToJson, type Usage, type VideoEndpoint } from '#domain';
+import type { Endpoint, MediaChoices, MediaModel } from '#catalogue';
+import { calculatePrice, toPriceJson, type Usage, type VideoEndpoint } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { Payer } from '../../billing/payer.ts';
 import type { Order } from '../../billing/purchase.ts';
@@ -36,7 +36,7 @@ export interface VideoQuote {
   readonly sale: Order;
   /** As a fact keeps them. */
   readonly endpoints: readonly VideoEndpoint[];
-  readonly choices: Choices;
+  readonly choices: MediaChoices;
   readonly prompt: string;
   readonly orders: StoredVideoRequest['orders'];
   /** Where its model makes a video of a picture. */
@@ -93,25 +93,25 @@ export class VideoQuoter {
 }
 
 /** Who is not told of a choice makes what it gets that chooses nothing. */
-function canDo({ parameters }: Endpoint, choices: Choices, model: MediaModel): boolean {
+function canDo({ parameters }: Endpoint, choices: MediaChoices, model: MediaModel): boolean {
   return Object.entries(choices).every(
-    ([choice, word]) => parameters.includes(choice) || word === model.choices?.[choice as keyof Choices]?.[0],
+    ([choice, word]) => parameters.includes(choice) || word === model.choices?.[choice as keyof MediaChoices]?.[0],
   );
 }
 
 /** A clip is a whole video, whatever its length. */
-function usageAt({ tariff }: Endpoint, { duration = '0' }: Choices): Usage {
+function usageAt({ tariff }: Endpoint, { duration = '0' }: MediaChoices): Usage {
   return tariff.prices.some(({ unit }) => unit === 'clip') ? { clip: 1 } : { videoSecond: Number(duration) };
 }
 
-function priceAt(endpoint: Endpoint, choices: Choices): PicoUsd {
+function priceAt(endpoint: Endpoint, choices: MediaChoices): PicoUsd {
   return calculatePrice(usageAt(endpoint, choices), endpoint.tariff.prices, choices);
 }
 
-function asQuoted(endpoint: Endpoint, choices: Choices): VideoEndpoint {
+function asQuoted(endpoint: Endpoint, choices: MediaChoices): VideoEndpoint {
   const { of, provider, creditor, prices } = endpoint.tariff;
   const usage = usageAt(endpoint, choices);
-  return { of, provider, creditor, model: endpoint.model, usage, prices: prices.map(priceToJson) };
+  return { of, provider, creditor, model: endpoint.model, usage, prices: prices.map(toPriceJson) };
 }
 
 function imageIn({ image_url: url }: VideoBody, { id, capabilities }: MediaModel): string | undefined {

@@ -82,7 +82,7 @@ export class VideoWebhookReceiver {
     const told = await maker.notified(hook, getSubmittedEndpoint(video).model);
     if (!told) return 'unsigned';
     if (video.phase === 'submitting' || video.phase === 'unknown') {
-      const answer: SubmissionResult = { taken: true, ...told, hooked: true };
+      const answer: SubmissionResult = { isAccepted: true, ...told, hooked: true };
       const data = { submission, outcome: { isKnown: true, result: answer } as const, at: clock.now() };
       await videos.run(jobId, { type: 'EndSubmission', data }, createRootCause(`vendor:${upstream}`, requestId));
     }
