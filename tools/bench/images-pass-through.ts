@@ -17,7 +17,7 @@ app.post('/v1/images/generations', async (incoming) => {
   const { data } = (await answer.body.json()) as { readonly data: readonly { readonly b64_json: string }[] };
   const id = generateFileId('gen', Date.now() + DAY_MS);
   const bytes = data.map(({ b64_json }) => Buffer.from(b64_json, 'base64'));
-  await Promise.all(bytes.map((each, n) => files.keep({ id, n, mediaType: 'image/png', bytes: each })));
+  await Promise.all(bytes.map((each, n) => files.save({ id, n, mediaType: 'image/png', bytes: each })));
   return { created: Math.floor(Date.now() / 1_000), data: data.map((_, n) => ({ url: `/v1/media/${id}/${n}` })) };
 });
 

@@ -43,12 +43,12 @@ export async function benchLedger(
       const accountId = callers[next++ % callers.length] as string;
       const began = performance.now();
       const amount = parseUsd('0.001');
-      const payer = payers.of({ accountId, keyId: null });
-      const hold = await payer.take({
+      const payer = payers.forCaller({ accountId, keyId: null });
+      const hold = await payer.hold({
         holdId: randomUUID(),
         query,
-        atLeast: amount,
-        atMost: amount,
+        minAmount: amount,
+        maxAmount: amount,
         priceList: charge.priceList,
         lifetimeMs: 600_000,
       });

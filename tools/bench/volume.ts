@@ -93,12 +93,19 @@ async function useOneAccount(foundation: Foundation, accountId: string, events: 
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
   const streams = createStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
-  const payer = new PayerFactory(streams, clock, () => 'bench').of({ accountId, keyId: null });
+  const payer = new PayerFactory(streams, clock, () => 'bench').forCaller({ accountId, keyId: null });
   let pairs = events / 2;
   const worker = async () => {
     while (pairs-- > 0) {
-      const request = { holdId: randomUUID(), query, atLeast: HELD, atMost: HELD, priceList: 'p', lifetimeMs: HOLD_MS };
-      await payer.settle(await payer.take(request), charge);
+      const request = {
+        holdId: randomUUID(),
+        query,
+        minAmount: HELD,
+        maxAmount: HELD,
+        priceList: 'p',
+        lifetimeMs: HOLD_MS,
+      };
+      await payer.settle(await payer.hold(request), charge);
     }
   };
   await Promise.all(Array.from({ length: 256 }, worker));

@@ -93,7 +93,7 @@ async function survivesAFullDisk(directory: string): Promise<void> {
     const store = await LocalFiles.open(directory);
     const id = generateFileId('gen', Date.now());
     const keep = (n: number, bytes: number) =>
-      store.keep({ id, n, mediaType: 'image/png', bytes: Buffer.alloc(bytes) }).catch((error: unknown) => error);
+      store.save({ id, n, mediaType: 'image/png', bytes: Buffer.alloc(bytes) }).catch((error: unknown) => error);
     await keep(0, 500_000);
     const refused = await keep(1, 2_000_000);
     check(refused instanceof FileStoreUnavailableError, `a full disk is said to be one: ${(refused as Error).message}`);

@@ -58,7 +58,7 @@ let tap: Wiretap;
 let world: TestWorld;
 /** Added to the time of the program. */
 let aheadMs = 0;
-const realTime = StoreClock.prototype.milliseconds;
+const realTime = StoreClock.prototype.nowMs;
 
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-stored-data-'));
@@ -70,7 +70,7 @@ beforeAll(async () => {
   await root.query("update public.leases set ends_at = 'infinity', backend = pg_backend_pid() where name = 'videos'");
   await root.query("update public.processes set ends_at = 'infinity', backend = pg_backend_pid()"); // has open holds
   const started = performance.now();
-  StoreClock.prototype.milliseconds = () => Math.floor(clients.time + performance.now() - started + aheadMs);
+  StoreClock.prototype.nowMs = () => Math.floor(clients.time + performance.now() - started + aheadMs);
   world = await TestWorld.open({
     ...{ DATABASE_URL: database.url, DATA_DIR: directory, MASTER_KEY: clients.masterKey },
     ...{ PUBLIC_BASE_URL: clients.publicBaseUrl, UNCLAIMED_AFTER_DAYS: '30', ...tap.settings },
@@ -79,7 +79,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world.close();
-  StoreClock.prototype.milliseconds = realTime;
+  StoreClock.prototype.nowMs = realTime;
   await root.end();
   await Promise.all([tap.close(), database.drop(), rm(directory, { recursive: true })]);
 });

@@ -1,11 +1,11 @@
 /** The answers of a chat, whole or not at all: that an answer ends is proven by what it says. */
 import {
   ChatChunkCollector,
-  DONE,
   isJsonObject,
   type JsonObject,
   MAX_EVENT_CHARACTERS,
   parseSseData,
+  SSE_DONE,
   SseParser,
 } from '#application/messages';
 import { parseJson } from './gateway.ts';
@@ -69,12 +69,12 @@ export async function* limitSize(pieces: AsyncIterable<Uint8Array>): AsyncGenera
 export interface CompletionEvent {
   /** Without its end. */
   readonly text: string;
-  /** What it carries, unless it is a comment or `[DONE]`. */
+  /** What it carries, unless it is a comment or `[SSE_DONE]`. */
   readonly chunk?: JsonObject;
 }
 
 /**
- * The events of a streamed answer, several at a time. The last one is `[DONE]`.
+ * The events of a streamed answer, several at a time. The last one is `[SSE_DONE]`.
  * @throws ProxyError when there is none, or one that cannot be read, after the events that came
  */
 export async function* parseEvents(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<readonly CompletionEvent[]> {
@@ -87,8 +87,8 @@ export async function* parseEvents(pieces: AsyncIterable<Uint8Array>): AsyncGene
       const { done, value } = await source.next();
       if (done) throw broken('The answer ended before it was complete');
       const events = reader.read(decoder.decode(value, { stream: true }));
-      if (reader.waiting > MAX_EVENT_CHARACTERS) throw broken('An event of the answer is too long');
-      const end = events.findIndex((event) => parseSseData(event) === DONE);
+      if (reader.pendingCharacters > MAX_EVENT_CHARACTERS) throw broken('An event of the answer is too long');
+      const end = events.findIndex((event) => parseSseData(event) === SSE_DONE);
       isDone = end >= 0;
       if (events.length > 0) yield (isDone ? events.slice(0, end + 1) : events).map(eventIn);
     }
@@ -101,7 +101,7 @@ export async function* parseEvents(pieces: AsyncIterable<Uint8Array>): AsyncGene
 
 function eventIn(text: string): CompletionEvent {
   const data = parseSseData(text);
-  if (data === undefined || data === DONE) return { text };
+  if (data === undefined || data === SSE_DONE) return { text };
   const chunk = parseJson(data);
   if (!isJsonObject(chunk)) throw broken('The answer has an event that is not JSON');
   return { text, chunk };

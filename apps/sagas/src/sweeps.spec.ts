@@ -105,9 +105,9 @@ test('a payment for one request whose proof nobody shows is found at the node on
   expect(await ends(id)).toEqual([]);
 
   const clock = world.part(Clock);
-  const now = clock.milliseconds.bind(clock);
-  Object.defineProperty(clock, 'milliseconds', { value: () => now() + 6 * 60_000, configurable: true });
+  const now = clock.nowMs.bind(clock);
+  Object.defineProperty(clock, 'nowMs', { value: () => now() + 6 * 60_000, configurable: true });
   await world.until(async () => (await ends(id)).length > 0);
-  Reflect.deleteProperty(clock, 'milliseconds');
+  Reflect.deleteProperty(clock, 'nowMs');
   expect(await ends(id)).toMatchObject([{ type: 'ChallengePaid', data: { by: 'backend' } }]);
 });

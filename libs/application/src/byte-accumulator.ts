@@ -1,28 +1,28 @@
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 /** Bytes that come in pieces, put together in memory that grows with them: a piece of one byte, as a sender may choose, needs no more. */
 export class ByteAccumulator {
   /** How many have come. */
   size = 0;
-  private room: Buffer = NOTHING;
+  private buffer: Buffer = EMPTY_BUFFER;
 
-  /** @param piece must stay as it is: a single one is not copied */
-  add(piece: Uint8Array): void {
+  /** @param chunk must stay as it is: a single one is not copied */
+  add(chunk: Uint8Array): void {
     const before = this.size;
-    this.size += piece.byteLength;
+    this.size += chunk.byteLength;
     if (before === 0) {
-      this.room = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+      this.buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
       return;
     }
-    if (this.size > this.room.length) {
-      const room = Buffer.allocUnsafe(Math.max(this.size, 2 * before));
-      this.room.copy(room, 0, 0, before);
-      this.room = room;
+    if (this.size > this.buffer.length) {
+      const buffer = Buffer.allocUnsafe(Math.max(this.size, 2 * before));
+      this.buffer.copy(buffer, 0, 0, before);
+      this.buffer = buffer;
     }
-    this.room.set(piece, before);
+    this.buffer.set(chunk, before);
   }
 
   get bytes(): Buffer {
-    return this.room.subarray(0, this.size);
+    return this.buffer.subarray(0, this.size);
   }
 }

@@ -8,7 +8,7 @@ import { Clock } from './clock.ts';
 import { createStreams, type PriceLists } from './streams.ts';
 
 class Noon extends Clock {
-  milliseconds(): number {
+  nowMs(): number {
     return Date.UTC(2026, 0, 1, 12);
   }
 }
@@ -27,7 +27,10 @@ function selling(baseUsd: string, upstream = 'here'): Catalogue {
   return Catalogue.fromFiles([], { dataEndpoints: [lookup] });
 }
 
-const vendors = { can: () => true, objection: (upstream: string) => (upstream === 'here' ? undefined : 'is away') };
+const vendors = {
+  supports: () => true,
+  findUnavailableReason: (upstream: string) => (upstream === 'here' ? undefined : 'is away'),
+};
 const costOf = (catalogue: Catalogue | undefined) => {
   const [price] = catalogue?.findDataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];
   return price?.cost;
@@ -46,7 +49,7 @@ async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
       return priceLists.read(version);
     },
   };
-  const catalogues = await CatalogueService.with(first, vendors, counted, new Noon());
+  const catalogues = await CatalogueService.create(first, vendors, counted, new Noon());
   for (const next of others) await catalogues.replace(next);
   return { catalogues, reads };
 }
@@ -56,30 +59,30 @@ describe('what is sold by an earlier list', () => {
 
   test('has the prices that were published then, read once', async () => {
     const { catalogues, reads } = await replaced(cheap, dear);
-    const earlier = await catalogues.asOf(cheap.priceList.version);
+    const earlier = await catalogues.findAtPriceList(cheap.priceList.version);
     expect([costOf(catalogues.current), costOf(earlier)]).toEqual([20_000_000_000n, 10_000_000_000n]);
     expect(earlier?.priceList.version).toBe(cheap.priceList.version);
-    expect(await catalogues.asOf(cheap.priceList.version)).toBe(earlier);
+    expect(await catalogues.findAtPriceList(cheap.priceList.version)).toBe(earlier);
     expect(reads).toEqual([cheap.priceList.version]);
   });
 
   test('is what is in force where that is the list', async () => {
     const { catalogues, reads } = await replaced(cheap);
-    expect(await catalogues.asOf(cheap.priceList.version)).toBe(catalogues.current);
+    expect(await catalogues.findAtPriceList(cheap.priceList.version)).toBe(catalogues.current);
     expect(reads).toEqual([]);
   });
 
   test('is nothing where no such list was published', async () => {
     const { catalogues } = await replaced(cheap);
-    expect(await catalogues.asOf(dear.priceList.version)).toBeUndefined();
-    expect(await catalogues.asOf('constructor')).toBeUndefined();
+    expect(await catalogues.findAtPriceList(dear.priceList.version)).toBeUndefined();
+    expect(await catalogues.findAtPriceList('constructor')).toBeUndefined();
   });
 
   test('follows what is in force: what is gone today cannot be had at any price', async () => {
     const { catalogues } = await replaced(cheap, dear);
-    await catalogues.asOf(cheap.priceList.version);
+    await catalogues.findAtPriceList(cheap.priceList.version);
     await catalogues.replace(selling('0.03', 'elsewhere'));
-    const earlier = await catalogues.asOf(cheap.priceList.version);
+    const earlier = await catalogues.findAtPriceList(cheap.priceList.version);
     expect(earlier?.findDataEndpoint('web', 'search')).toBeUndefined();
   });
 });

@@ -6,40 +6,40 @@ import { PriceLists } from './streams.ts';
 
 /** The capabilities of vendors, and whether they are available here. */
 export interface ProviderAvailability {
-  can(upstream: string, capability: Capability): boolean;
+  supports(upstream: string, capability: Capability): boolean;
   /** Why a vendor is not available here; undefined when it is. */
-  objection(upstream: string): string | undefined;
+  findUnavailableReason(upstream: string): string | undefined;
 }
 
 /** Proofs of payment come for the lists of the last hours: prices seldom change that often. */
-const REMEMBERED_LISTS = 8;
+const MAX_CACHED_PRICE_LISTS = 8;
 
 /** The catalogue that is in force. */
 export class CatalogueService {
   /** That catalogue at the prices of earlier lists. */
-  private readonly earlier = new LRUCache<string, Catalogue>({ max: REMEMBERED_LISTS });
+  private readonly cachedCatalogues = new LRUCache<string, Catalogue>({ max: MAX_CACHED_PRICE_LISTS });
 
   private constructor(
-    private inForce: Catalogue,
-    private readonly vendors: ProviderAvailability,
+    private currentCatalogue: Catalogue,
+    private readonly providers: ProviderAvailability,
     private readonly priceLists: PriceLists,
     private readonly clock: Clock,
   ) {}
 
-  static async with(
+  static async create(
     first: Catalogue,
-    vendors: ProviderAvailability,
+    providers: ProviderAvailability,
     priceLists: PriceLists,
     clock: Clock,
   ): Promise<CatalogueService> {
-    const catalogues = new CatalogueService(first, vendors, priceLists, clock);
+    const catalogues = new CatalogueService(first, providers, priceLists, clock);
     await catalogues.replace(first);
     return catalogues;
   }
 
   /** The part of it that is available here. */
   get current(): Catalogue {
-    return this.inForce;
+    return this.currentCatalogue;
   }
 
   /**
@@ -47,14 +47,14 @@ export class CatalogueService {
    * @returns undefined when no such list was published
    * @throws StoreUnavailableError
    */
-  async asOf(version: string): Promise<Catalogue | undefined> {
-    const current = this.inForce;
-    const known = current.priceList.version === version ? current : this.earlier.get(version);
-    if (known) return known;
+  async findAtPriceList(version: string): Promise<Catalogue | undefined> {
+    const current = this.currentCatalogue;
+    const cached = current.priceList.version === version ? current : this.cachedCatalogues.get(version);
+    if (cached) return cached;
     const published = await this.priceLists.read(version);
     if (published === null) return undefined;
     const priced = current.withPriceList({ version, lines: published.lines });
-    if (current === this.inForce) this.earlier.set(version, priced);
+    if (current === this.currentCatalogue) this.cachedCatalogues.set(version, priced);
     return priced;
   }
 
@@ -62,9 +62,9 @@ export class CatalogueService {
    * What is sold to a payer: at today's prices, or at those that he was promised.
    * @throws StoreUnavailableError
    */
-  async servedTo({ priceList }: { readonly priceList?: string | undefined }): Promise<Catalogue> {
+  async loadForPayer({ priceList }: { readonly priceList?: string | undefined }): Promise<Catalogue> {
     if (priceList === undefined) return this.current;
-    const promised = await this.asOf(priceList);
+    const promised = await this.findAtPriceList(priceList);
     if (promised) return promised;
     throw new Error(`the price list ${priceList} was never published`);
   }
@@ -74,8 +74,8 @@ export class CatalogueService {
     const { version, lines } = next.priceList;
     const data = { version, lines, at: this.clock.now() };
     await this.priceLists.run(version, { type: 'PublishPriceList', data }, createRootCause('catalogue', version));
-    this.inForce = next.withAvailableEndpoints((upstream) => this.vendors.objection(upstream));
-    this.earlier.clear();
+    this.currentCatalogue = next.withAvailableEndpoints((upstream) => this.providers.findUnavailableReason(upstream));
+    this.cachedCatalogues.clear();
   }
 }
 
@@ -84,8 +84,10 @@ export class CatalogueService {
  * start on.
  * @throws Error that names the model and the vendor
  */
-export function assertProvidersSupport(catalogue: Catalogue, vendors: ProviderAvailability): Catalogue {
-  const unmet = listRequirements(catalogue).find(({ upstream, capability }) => !vendors.can(upstream, capability));
+export function assertProvidersSupport(catalogue: Catalogue, providers: ProviderAvailability): Catalogue {
+  const unmet = listRequirements(catalogue).find(
+    ({ upstream, capability }) => !providers.supports(upstream, capability),
+  );
   if (unmet === undefined) return catalogue;
   const { owner, upstream, capability } = unmet;
   throw new Error(`cannot be used: ${owner} wants ${capability} of "${upstream}", which does not offer that`);

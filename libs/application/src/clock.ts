@@ -2,54 +2,54 @@ import type { Instant } from '#domain';
 
 /** Where use cases get the time from. */
 export abstract class Clock {
-  private readonly present = new Printer();
-  private readonly future = new Printer();
+  private readonly nowFormatter = new InstantFormatter();
+  private readonly instantFormatter = new InstantFormatter();
 
   /** Milliseconds since 1970: a whole number. */
-  abstract milliseconds(): number;
+  abstract nowMs(): number;
 
   /** Whether what others rely on may be ended by it. A clock that another contradicts may be wrong. */
-  isSure(): boolean {
+  isReliable(): boolean {
     return true;
   }
 
   now(): Instant {
-    return this.present.print(this.milliseconds());
+    return this.nowFormatter.format(this.nowMs());
   }
 
-  in(milliseconds: number): Instant {
-    return this.at(this.milliseconds() + milliseconds);
+  fromNow(milliseconds: number): Instant {
+    return this.toInstant(this.nowMs() + milliseconds);
   }
 
   /** The instant so many milliseconds after 1970. */
-  at(milliseconds: number): Instant {
-    return this.future.print(milliseconds);
+  toInstant(milliseconds: number): Instant {
+    return this.instantFormatter.format(milliseconds);
   }
 }
 
 /** This machine's clock: for tests, and for what is alone with its store. */
 export class SystemClock extends Clock {
-  milliseconds(): number {
+  nowMs(): number {
     return Date.now();
   }
 }
 
 /** Prints instants that mostly follow each other: each is printed once, and its second as well, since a date takes as long as a decision. */
-class Printer {
+class InstantFormatter {
   private second = Number.NaN;
-  private beginning = '';
+  private prefix = '';
   private last = Number.NaN;
-  private printed = '';
+  private lastText = '';
 
-  print(milliseconds: number): Instant {
-    if (milliseconds === this.last) return this.printed;
+  format(milliseconds: number): Instant {
+    if (milliseconds === this.last) return this.lastText;
     const second = Math.floor(milliseconds / 1000);
     if (second !== this.second) {
       this.second = second;
-      this.beginning = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
+      this.prefix = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
     }
     this.last = milliseconds;
-    this.printed = `${this.beginning}${String(Math.floor(milliseconds) - second * 1000).padStart(3, '0')}Z`;
-    return this.printed;
+    this.lastText = `${this.prefix}${String(Math.floor(milliseconds) - second * 1000).padStart(3, '0')}Z`;
+    return this.lastText;
   }
 }

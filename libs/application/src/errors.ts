@@ -3,7 +3,7 @@ import type { Usage } from '#domain';
 import { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
 
 /** Failures that are about the request: what is said to them, the caller can mend. All else is the house's own business. */
-const ABOUT_THE_REQUEST: ReadonlySet<FailureCode> = new Set(['invalid_request', 'content_policy_violation']);
+const REQUEST_FAILURE_CODES: ReadonlySet<FailureCode> = new Set(['invalid_request', 'content_policy_violation']);
 
 export type FailureCode =
   /** The upstream refused the request itself, because of what the caller sent. */
@@ -34,20 +34,20 @@ type FailureDetails = Partial<
     | 'status'
     | 'retryAfterSeconds'
     | 'vendorId'
-    | 'delivered'
+    | 'deliveredText'
     | 'usage'
     | 'param'
-    | 'word'
-    | 'said'
-    | 'unsent'
-    | 'isOurs'
+    | 'upstreamCode'
+    | 'upstreamMessage'
+    | 'isUnsent'
+    | 'isInternal'
     | 'cause'
   >
 >;
 
 /**
  * An upstream or a payment back end failed. The message is always ours, with at most 500 characters: facts and logs have it. What
- * the upstream said in its own words is in `said` alone, which is for who asked.
+ * the upstream said in its own words is in `upstreamMessage` alone, which is for who asked.
  */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
@@ -58,47 +58,47 @@ export class UpstreamError extends Error {
   /** The vendor's own id of what it answered, by which a line of its invoice can be found. */
   readonly vendorId: string | undefined;
   /** What had arrived of an answer that broke off, or is lost: the upstream may invoice it. It is not asked for again. */
-  readonly delivered: string | undefined;
+  readonly deliveredText: string | undefined;
   /** What the upstream counts, and invoices, though there is no answer. */
   readonly usage: Usage | undefined;
   /** The field of the request that is at fault, where that is known. */
   readonly param: string | undefined;
   /** OpenAI's word for what is wrong with the request, such as `context_length_exceeded`, where the upstream says one. */
-  readonly word: string | undefined;
+  readonly upstreamCode: string | undefined;
   /** What it said of the request, scrubbed and cut: for the caller, who may mend it, and for nobody else. */
-  readonly said: string | undefined;
+  readonly upstreamMessage: string | undefined;
   /** It surely never got there: there was no connection. */
-  readonly unsent: boolean;
+  readonly isUnsent: boolean;
   /** It is an exception of this program, and says nothing of the upstream, whatever the request was that led to it. */
-  readonly isOurs: boolean;
+  readonly isInternal: boolean;
 
   /** @param message in our words */
-  constructor(code: FailureCode, message: string, more: FailureDetails = {}) {
-    super(truncateText(message), { cause: more.cause });
+  constructor(code: FailureCode, message: string, details: FailureDetails = {}) {
+    super(truncateText(message), { cause: details.cause });
     this.code = code;
-    this.status = more.status;
-    this.retryAfterSeconds = more.retryAfterSeconds;
-    this.vendorId = more.vendorId;
-    this.delivered = more.delivered;
-    this.usage = more.usage;
-    this.param = more.param;
-    this.word = more.word;
-    this.said =
-      ABOUT_THE_REQUEST.has(code) && more.said !== undefined
-        ? sanitizeThirdPartyText(more.said) || undefined
+    this.status = details.status;
+    this.retryAfterSeconds = details.retryAfterSeconds;
+    this.vendorId = details.vendorId;
+    this.deliveredText = details.deliveredText;
+    this.usage = details.usage;
+    this.param = details.param;
+    this.upstreamCode = details.upstreamCode;
+    this.upstreamMessage =
+      REQUEST_FAILURE_CODES.has(code) && details.upstreamMessage !== undefined
+        ? sanitizeThirdPartyText(details.upstreamMessage) || undefined
         : undefined;
-    this.unsent = more.unsent ?? false;
-    this.isOurs = more.isOurs ?? false;
+    this.isUnsent = details.isUnsent ?? false;
+    this.isInternal = details.isInternal ?? false;
   }
 
   /** What the caller is told. */
-  get told(): string {
-    return this.said ?? this.message;
+  get publicMessage(): string {
+    return this.upstreamMessage ?? this.message;
   }
 
   /** The same failure, of which more is known. */
-  with(more: FailureDetails): UpstreamError {
-    return new UpstreamError(this.code, this.message, { ...this, cause: this.cause, ...more });
+  withDetails(details: FailureDetails): UpstreamError {
+    return new UpstreamError(this.code, this.message, { ...this, cause: this.cause, ...details });
   }
 }
 
@@ -107,7 +107,7 @@ export function toUpstreamError(error: unknown): UpstreamError {
   if (error instanceof UpstreamError) return error;
   return new UpstreamError('upstream_error', 'The upstream could not be asked, or its answer could not be understood', {
     cause: error,
-    isOurs: true,
+    isInternal: true,
   });
 }
 
@@ -120,12 +120,17 @@ export class InvalidRequestError extends Error {
   readonly status: 400 | 404 | 422;
   readonly param: string | null;
   /** It is more than the model reads at once. */
-  readonly tooLong: boolean;
+  readonly isTooLong: boolean;
 
-  constructor(status: 400 | 404 | 422, message: string, param: string | null = null, { tooLong = false } = {}) {
+  constructor(
+    status: 400 | 404 | 422,
+    message: string,
+    param: string | null = null,
+    { tooLong: isTooLong = false } = {},
+  ) {
     super(message);
     this.status = status;
     this.param = param;
-    this.tooLong = tooLong;
+    this.isTooLong = isTooLong;
   }
 }

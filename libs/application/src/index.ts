@@ -15,14 +15,14 @@ export {
   ConnectWalletHandler,
   DisconnectWallet,
   DisconnectWalletHandler,
-  MIN_THRESHOLD_USD,
+  MIN_AUTO_TOPUP_THRESHOLD_USD,
   WalletConnector,
 } from './autotopup/connect-wallet.ts';
 export { AutoTopupInvoices, InvoiceRejectedError } from './autotopup/invoices.ts';
 export { type WalletConnection, type WalletResponse, Wallets, WalletUnreachableError } from './autotopup/wallets.ts';
 export { BillingEngine, CallLimits, type ClientConnection } from './billing/billing-engine.ts';
 export type { PaidChallenge } from './billing/challenge-payer.ts';
-export { costDetails } from './billing/cost-details.ts';
+export { toCostDetails } from './billing/cost-details.ts';
 export { FreeModelLimits } from './billing/free-model-limits.ts';
 export { createExpireHoldsCommand, EXPIRY_MARGIN_MS, HoldCommandRouter } from './billing/hold-commands.ts';
 export {
@@ -122,7 +122,7 @@ export {
 export { CountResponseTokens, CountResponseTokensHandler } from './inference/responses/count-tokens.ts';
 export { CreateResponse, CreateResponseHandler } from './inference/responses/create-response.ts';
 export { NativeOutput } from './inference/responses/native-output.ts';
-export { LOGPROBS, wantsEncrypted } from './inference/responses/native-request.ts';
+export { LOGPROBS_INCLUDE, requestsEncryptedReasoning } from './inference/responses/native-request.ts';
 export { ResponseOutput } from './inference/responses/output.ts';
 export type { OutputItem } from './inference/responses/output-items.ts';
 export type { ChatMessage } from './inference/responses/parts.ts';
@@ -133,11 +133,11 @@ export type { ResponseEventOutput } from './inference/responses/response-writer.
 export { getFullInput, type ItemPage, paginateItems } from './inference/responses/stored-items.ts';
 export type { Conversation } from './inference/responses/stored-parts.ts';
 export { Toolset } from './inference/responses/toolset.ts';
-export { isWithinJsonLimits, MAX_PARTS } from './json-limits.ts';
+export { isWithinJsonLimits, MAX_JSON_PARTS } from './json-limits.ts';
 export { AudioDurationCounter, type AudioRecording } from './media/audio/audio-duration.ts';
-export { DEFAULT_SPEAKER, Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
+export { DEFAULT_SPEECH_MODEL, Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
 export {
-  DEFAULT_TRANSCRIBER,
+  DEFAULT_TRANSCRIPTION_MODEL,
   Transcribe,
   TranscribeHandler,
   type Transcription,
@@ -164,19 +164,19 @@ export {
   type GenerateImagesResult,
 } from './media/images/generate-images.ts';
 export { ImageFiles, type UploadedImages } from './media/images/image-files.ts';
-export { ImageMaker } from './media/images/image-generator.ts';
+export { ImageGenerator } from './media/images/image-generator.ts';
 export { ImageQuoter } from './media/images/image-quoter.ts';
 export type { ImageBody } from './media/images/image-request.ts';
 export { MAX_LINK_LIFETIME_MS, MediaLinks } from './media/media-links.ts';
 export { RejectedPrompts } from './media/rejected-prompts.ts';
 export {
-  filePath,
   type LinkCheck,
   type LinkPurpose,
   LinkSigner,
-  type Signed,
+  type SignatureParameters,
   SignedLinks,
-  statusPath,
+  toFilePath,
+  toStatusPath,
 } from './media/signed-links.ts';
 export {
   RejectedVideoLimit,
@@ -271,7 +271,7 @@ export {
   type CreatedTopup,
   CreateTopup,
   CreateTopupHandler,
-  newTopupId,
+  generateTopupId,
   TOPUP_ID_LENGTH,
   unknownMethodError,
 } from './topups/create-topup.ts';
@@ -284,9 +284,16 @@ export {
   type PaymentRequest,
   type WebhookRequest,
 } from './topups/payment-backend.ts';
-export { CARD, type OfferedMethod, PaymentMethods } from './topups/payment-methods.ts';
+export { type AvailablePaymentMethod, CARD_METHOD, PaymentMethods } from './topups/payment-methods.ts';
 export { toReceivedAmount } from './topups/received-amount.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
 export { TopupPollTrigger } from './topups/topup-poll-trigger.ts';
 export type { JsonObject } from './wire/json-object.ts';
-export { DONE, formatSseComment, formatSseEvent, MAX_EVENT_CHARACTERS, parseSseData, SseParser } from './wire/sse.ts';
+export {
+  formatSseComment,
+  formatSseEvent,
+  MAX_EVENT_CHARACTERS,
+  parseSseData,
+  SSE_DONE,
+  SseParser,
+} from './wire/sse.ts';

@@ -16,13 +16,13 @@ export type RateLimitKey =
 export abstract class RateLimiter {
   /**
    * Counts one, also where it is one too many.
-   * @param whose address, account or key; what everybody shares is nobody's
+   * @param subject address, account or key; what everybody shares is nobody's
    * @throws TooManyRequestsError; StoreUnavailableError when it cannot be counted: then it is not given
    */
-  abstract count(counted: RateLimitKey, whose?: string): Promise<void>;
+  abstract count(key: RateLimitKey, subject?: string): Promise<void>;
 
   /** Whether this process knows, without asking, that one more would be too many. */
-  abstract isOver(counted: RateLimitKey, whose: string): boolean;
+  abstract isExceeded(key: RateLimitKey, subject: string): boolean;
 }
 
 /** More is asked for than is given for nothing. */

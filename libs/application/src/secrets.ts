@@ -13,13 +13,13 @@ export interface SealedSecretBox {
 }
 
 /** A key of its own for each purpose, derived from a master key. */
-function derived(masterKey: Buffer, purpose: string, bytes = 32): Buffer {
+function deriveKey(masterKey: Buffer, purpose: string, bytes = 32): Buffer {
   return Buffer.from(hkdfSync('sha256', masterKey, '', purpose, bytes));
 }
 
 /** Names a master key without telling it. */
 export function toMasterKeyId(masterKey: Buffer): string {
-  return derived(masterKey, 'countinghouse key id', 6).toString('hex');
+  return deriveKey(masterKey, 'countinghouse key id', 6).toString('hex');
 }
 
 interface RingKey {
@@ -29,9 +29,9 @@ interface RingKey {
   readonly sealKey: Buffer;
 }
 
-function ringKey(masterKey: Buffer): RingKey {
-  const hashKey = derived(masterKey, 'countinghouse key hash').toString('hex');
-  return { id: toMasterKeyId(masterKey), masterKey, hashKey, sealKey: derived(masterKey, 'countinghouse seal') };
+function deriveRingKey(masterKey: Buffer): RingKey {
+  const hashKey = deriveKey(masterKey, 'countinghouse key hash').toString('hex');
+  return { id: toMasterKeyId(masterKey), masterKey, hashKey, sealKey: deriveKey(masterKey, 'countinghouse seal') };
 }
 
 /**
@@ -40,53 +40,53 @@ function ringKey(masterKey: Buffer): RingKey {
  * under any of them is opened and found.
  */
 export class Secrets {
-  private readonly ring: readonly [RingKey, ...RingKey[]];
+  private readonly keyRing: readonly [RingKey, ...RingKey[]];
   private readonly oldest: RingKey;
 
   /**
    * @param masterKey 32 random bytes, as each of the others
    * @param oldest of them the one that this installation has had for longest, whatever their order is
    */
-  constructor(masterKey: Buffer, others: readonly Buffer[] = [], oldest = toMasterKeyId(masterKey)) {
-    this.ring = [ringKey(masterKey), ...others.map(ringKey)];
-    this.oldest = this.ring.find(({ id }) => id === oldest) ?? this.ring[0];
+  constructor(masterKey: Buffer, otherMasterKeys: readonly Buffer[] = [], oldest = toMasterKeyId(masterKey)) {
+    this.keyRing = [deriveRingKey(masterKey), ...otherMasterKeys.map(deriveRingKey)];
+    this.oldest = this.keyRing.find(({ id }) => id === oldest) ?? this.keyRing[0];
   }
 
   /** Names the key that what is new is sealed with. */
   get keyId(): string {
-    return this.ring[0].id;
+    return this.keyRing[0].id;
   }
 
-  /** A key of its own for each purpose. What was made with it must be checked with all of `keysFor`. */
-  keyFor(purpose: string, bytes = 32): Buffer {
-    return derived(this.ring[0].masterKey, purpose, bytes);
+  /** A key of its own for each purpose. What was made with it must be checked with all of `derivePurposeKeys`. */
+  derivePurposeKey(purpose: string, bytes = 32): Buffer {
+    return deriveKey(this.keyRing[0].masterKey, purpose, bytes);
   }
 
-  /** The same of each key in the ring, that of `keyFor` first. */
-  keysFor(purpose: string, bytes = 32): readonly Buffer[] {
-    return this.ring.map(({ masterKey }) => derived(masterKey, purpose, bytes));
+  /** The same of each key in the ring, that of `derivePurposeKey` first. */
+  derivePurposeKeys(purpose: string, bytes = 32): readonly Buffer[] {
+    return this.keyRing.map(({ masterKey }) => deriveKey(masterKey, purpose, bytes));
   }
 
-  mintApiKey(): string {
-    return `sk-${randomBase62(KEY_LENGTH)}`;
+  generateApiKey(): string {
+    return `sk-${generateBase62(KEY_LENGTH)}`;
   }
 
   /** Only ever compared with others of its kind, so a key in front is as good as an HMAC, at a fifth of its cost. */
   hash(secret: string): string {
-    return hashed(secret, this.ring[0]);
+    return hashWithKey(secret, this.keyRing[0]);
   }
 
   /** What `hash` may have been when it was kept, what it is now first. */
-  hashes(secret: string): readonly string[] {
-    return this.ring.map((key) => hashed(secret, key));
+  hashWithAllKeys(secret: string): readonly string[] {
+    return this.keyRing.map((key) => hashWithKey(secret, key));
   }
 
   /**
    * The hash by which processes find out that they mean the same thing. They all make it alike, also while some have a new key
    * already and others have not: under the oldest.
    */
-  digest(text: string): string {
-    return hashed(text, this.oldest);
+  hashWithOldestKey(text: string): string {
+    return hashWithKey(text, this.oldest);
   }
 
   seal(secret: string): SealedSecretBox {
@@ -95,43 +95,43 @@ export class Secrets {
 
   /** @throws Error when it was sealed with a master key that is not in the ring, or was changed */
   open({ key, box }: SealedSecretBox): string {
-    const found = this.ring.find(({ id }) => id === key);
-    if (!found) throw new Error(`a secret is sealed with the master key ${key}, which is not among MASTER_KEY`);
-    return unsealed(Buffer.from(box, 'base64'), found).toString();
+    const match = this.keyRing.find(({ id }) => id === key);
+    if (!match) throw new Error(`a secret is sealed with the master key ${key}, which is not among MASTER_KEY`);
+    return unseal(Buffer.from(box, 'base64'), match).toString();
   }
 
   /** Seals what is too large for text. */
   sealBytes(bytes: Buffer): Buffer {
     const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.ring[0].sealKey, nonce);
+    const cipher = createCipheriv('aes-256-gcm', this.keyRing[0].sealKey, nonce);
     return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
   }
 
   /** @throws Error when it was sealed with a master key that is not in the ring, or was changed */
   openBytes(box: Buffer): Buffer {
-    let refusal: unknown;
-    for (const key of this.ring) {
+    let lastError: unknown;
+    for (const key of this.keyRing) {
       try {
-        return unsealed(box, key);
+        return unseal(box, key);
       } catch (error) {
-        refusal = error;
+        lastError = error;
       }
     }
-    throw refusal;
+    throw lastError;
   }
 }
 
-function hashed(text: string, { hashKey }: RingKey): string {
+function hashWithKey(text: string, { hashKey }: RingKey): string {
   return hash('sha256', hashKey + text, 'base64url');
 }
 
-function unsealed(box: Buffer, { sealKey }: RingKey): Buffer {
+function unseal(box: Buffer, { sealKey }: RingKey): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', sealKey, box.subarray(0, NONCE_BYTES));
   decipher.setAuthTag(box.subarray(-TAG_BYTES));
   return Buffer.concat([decipher.update(box.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
 }
 
 /** Random text without bias: `randomInt` draws again where a byte would favour some letters. */
-export function randomBase62(length: number): string {
+export function generateBase62(length: number): string {
   return Array.from({ length }, () => BASE62[randomInt(BASE62.length)]).join('');
 }

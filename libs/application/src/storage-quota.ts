@@ -8,17 +8,17 @@ const UNFUNDED_BYTES = 1024 * 1024;
 export class StorageQuota {
   /** @param isFunded whether an account was ever credited */
   constructor(
-    private readonly bytes: number,
+    private readonly fundedBytes: number,
     private readonly isFunded: (accountId: string) => Promise<boolean>,
   ) {}
 
   /** What any account may have. */
-  get least(): number {
-    return Math.min(UNFUNDED_BYTES, this.bytes);
+  get minBytes(): number {
+    return Math.min(UNFUNDED_BYTES, this.fundedBytes);
   }
 
   /** Bytes that may be stored for an account. */
-  async of(accountId: string): Promise<number> {
-    return (await this.isFunded(accountId)) ? this.bytes : this.least;
+  async loadMaxBytes(accountId: string): Promise<number> {
+    return (await this.isFunded(accountId)) ? this.fundedBytes : this.minBytes;
   }
 }

@@ -120,17 +120,17 @@ export abstract class Streams {
 
 /**
  * Opens the write paths of one process. There is one of each in a process: it owns the warm states.
- * @param warm how many of them there may be
+ * @param cache how many of them there may be
  */
 export function createStreams(
   store: EventStore,
   snapshots: SnapshotStore,
   runtime: Runtime,
-  warm = new StreamStateCache(),
+  cache = new StreamStateCache(),
 ): Streams {
-  const shared = { store, runtime, cache: warm };
-  const kept = { store: snapshots, codec: accountCodec };
-  const measured = { snapshots: kept, estimateBytes: estimateAccountBytes };
+  const shared = { store, runtime, cache };
+  const accountSnapshots = { store: snapshots, codec: accountCodec };
+  const measured = { snapshots: accountSnapshots, estimateBytes: estimateAccountBytes };
   return {
     accounts: createCommandRunner({ category: ACCOUNT, decider: accountDecider, ...shared, ...measured }),
     challenges: createCommandRunner({ category: CHALLENGE, decider: challengeDecider, ...shared }),

@@ -4,9 +4,9 @@
  */
 
 /** Longest words of others that are shown, and longest text of theirs that a fact has. */
-const MAX_WORDS = 500;
+const MAX_TEXT_LENGTH = 500;
 /** What is looked through, so that what is cut off first is not half of a secret. */
-const MAX_READ = 8 * MAX_WORDS;
+const MAX_READ = 8 * MAX_TEXT_LENGTH;
 const MASK = '…';
 
 /** Whatever may be a credential, an id of the house's, an address or a path. Each is linear in what it reads. */
@@ -35,8 +35,8 @@ const SECRETS: readonly RegExp[] = [
 ];
 
 /** Words of others as they may be shown: one line, without what looks like a secret, and cut. Done again, it changes nothing. */
-export function sanitizeThirdPartyText(words: string): string {
-  const line = words
+export function sanitizeThirdPartyText(message: string): string {
+  const line = message
     .slice(0, MAX_READ)
     .toWellFormed()
     .replace(/[\p{C}\s]+/gu, ' ')
@@ -46,5 +46,5 @@ export function sanitizeThirdPartyText(words: string): string {
 
 /** A text of others', no longer than facts and answers have them. */
 export function truncateText(text: string): string {
-  return text.length > MAX_WORDS ? `${text.slice(0, MAX_WORDS - MASK.length).toWellFormed()}${MASK}` : text;
+  return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH - MASK.length).toWellFormed()}${MASK}` : text;
 }

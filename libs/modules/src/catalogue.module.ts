@@ -17,7 +17,7 @@ import { StreamsModule } from './streams.module.ts';
       provide: CatalogueService,
       inject: [ProcessRole, ConnectedProviders, PriceLists, Clock],
       useFactory: (role: ProcessRole, vendors: ConnectedProviders, priceLists: PriceLists, clock: Clock) =>
-        CatalogueService.with(firstOf(sourceOf(role, vendors)), vendors, priceLists, clock),
+        CatalogueService.create(firstOf(sourceOf(role, vendors)), vendors, priceLists, clock),
     },
     {
       provide: CatalogueWatch,

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CARD, Clock, ExchangeRates, PaymentBackendRegistry, PaymentMethods } from '#application';
+import { CARD_METHOD, Clock, ExchangeRates, PaymentBackendRegistry, PaymentMethods } from '#application';
 import { readPayments } from '#catalogue';
 import { coinbase, coinGecko, kraken, MarketRates, openPaymentBackends } from '#connectors';
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
@@ -39,7 +39,7 @@ function readTerms({ settings }: ProcessRole): PaymentTerms {
   const methods = terms.methods.map((each) => {
     const confirmations = topupConfirmations[each.method];
     const terms = confirmations === undefined ? each : { ...each, confirmations: Number(confirmations) };
-    return each.method === CARD ? { ...terms, limits: cardLimits(settings) } : terms;
+    return each.method === CARD_METHOD ? { ...terms, limits: cardLimits(settings) } : terms;
   });
   return { ...terms, methods };
 }
@@ -104,7 +104,9 @@ function rateSourcesIn({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: P
 
 /** A coin that is rated as another needs the rate of that; what has a fixed rate needs none. */
 function ratedIn({ coins, methods }: PaymentTerms, backends: PaymentBackendRegistry): Rated {
-  const paid = methods.filter((each) => backends.of(each)).map(({ coin }) => coins.find(({ code }) => code === coin));
+  const paid = methods
+    .filter((each) => backends.findForMethod(each))
+    .map(({ coin }) => coins.find(({ code }) => code === coin));
   const taken = paid.flatMap((coin) => (coin && coin.fixedRate === undefined ? (coin.ratedAs ?? coin.code) : []));
   return { coins, taken: [...new Set(taken)] };
 }

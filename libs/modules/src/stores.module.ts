@@ -46,7 +46,7 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
       stopped: stopped.map(({ projection, position }) => `${projection} at ${position}`),
     };
   });
-  readiness.require('clock', () => ({ ok: clock.isSure(), skew_ms: clock.skewMs, ahead_ms: clock.aheadMs }));
+  readiness.require('clock', () => ({ ok: clock.isReliable(), skew_ms: clock.skewMs, ahead_ms: clock.aheadMs }));
   return readiness;
 }
 

@@ -31,7 +31,7 @@ const WARM_PART = 0.25;
       useFactory: ({ store, runtime }: Foundation, pool: pg.Pool, lag: ProjectorLag, secrets: Secrets) =>
         createStreams(
           lag.watching(store),
-          new PostgresSnapshots(pool, secrets.keysFor('countinghouse snapshots')),
+          new PostgresSnapshots(pool, secrets.derivePurposeKeys('countinghouse snapshots')),
           runtime,
           new StreamStateCache(WARM_PART * getHeapStatistics().heap_size_limit),
         ),

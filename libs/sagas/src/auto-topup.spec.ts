@@ -53,16 +53,16 @@ type Act = <T>(what: string, work: () => Promise<T>) => Promise<T>;
 /** Our own node. */
 class Node implements PaymentBackend {
   readonly name = 'lnd';
-  readonly batch = 100;
+  readonly maxBatchSize = 100;
   readonly node = new LightningNode(() => Date.parse(time.now()));
 
-  async request({ units, memo, expirySeconds }: PaymentRequest) {
+  async createPayment({ units, memo, expirySeconds }: PaymentRequest) {
     const { hash, paymentRequest } = this.node.issue({ msat: units, memo, expirySeconds });
     const reference = hash.toString('hex');
     return { reference, destination: { kind: 'bolt11', value: paymentRequest } as const, paymentHash: reference };
   }
 
-  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+  async fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     return references.flatMap((reference) => {
       const { payment } = this.node.find(reference) ?? {};
       if (!payment) return [];
@@ -71,7 +71,7 @@ class Node implements PaymentBackend {
     });
   }
 
-  async *hints() {}
+  async *subscribe() {}
   async close(): Promise<void> {}
 
   /** @throws Error as the network does */
@@ -142,7 +142,7 @@ class Purse extends Wallets {
 }
 
 class Market extends ExchangeRates {
-  async usdPer() {
+  async fetchUsdRate() {
     return { value: '100000', source: 'market', at: time.now() };
   }
 }
@@ -242,7 +242,7 @@ function ask(act: Act = alive): void {
   });
   const streams = createStreams(appending, NO_SNAPSHOTS, runtime);
   const requesting: PaymentBackend = Object.create(node, {
-    request: { value: (wanted: PaymentRequest) => doing('request', () => node.request(wanted)) },
+    createPayment: { value: (wanted: PaymentRequest) => doing('request', () => node.createPayment(wanted)) },
   });
   const requested = new PaymentMethods(readPayments(), new PaymentBackendRegistry([requesting]), 50);
   const creation = new CreateTopupHandler(streams as Streams, requested, new Market(), time);
@@ -375,13 +375,13 @@ test('another wallet is asked only once the one before can not pay any more', as
 test('what a wallet answers is noted behind an outage of the store: a wallet that has no quota left is not asked again', async () => {
   let backAt = 0;
   behaviour = (_, __, hear) => {
-    backAt = time.milliseconds() + 40 * SECOND;
+    backAt = time.nowMs() + 40 * SECOND;
     hear({ code: 'QUOTA_EXCEEDED' });
   };
   await connect();
   watch();
   ask((what, work) => {
-    if (what === 'append' && time.milliseconds() < backAt) throw new StoreUnavailableError('away');
+    if (what === 'append' && time.nowMs() < backAt) throw new StoreUnavailableError('away');
     return work();
   });
   await pass(60);

@@ -2,8 +2,8 @@ import {
   type AutoTopupInvoices,
   type AutoTopupLimits,
   type Clock,
+  generateTopupId,
   InvoiceRejectedError,
-  newTopupId,
   type PaymentBackendRegistry,
   type Secrets,
   type Streams,
@@ -83,7 +83,7 @@ class AutoTopupSteps {
     if (command.type === 'drop') return this.end({ attempt, outcome: 'dropped' }, accountId, cause);
     const { topupId, amount } = command;
     try {
-      const { destination, expiresAt } = await this.given.invoices.issued({ accountId, topupId, amount }, cause);
+      const { destination, expiresAt } = await this.given.invoices.getOrCreate({ accountId, topupId, amount }, cause);
       const data = { attempt, invoice: destination.value, expiresAt, at: this.given.clock.now() };
       await this.given.streams.autoTopups.run(accountId, { type: 'RecordInvoice', data }, cause);
     } catch (error) {
@@ -112,7 +112,7 @@ class AutoTopupSteps {
     const balance = balanceOf(await this.given.streams.accounts.read(accountId));
     if (balance >= threshold) return [];
     const { limits, clock } = this.given;
-    const data = { attempt, topupId: newTopupId(), balance, limits, at: clock.now() };
+    const data = { attempt, topupId: generateTopupId(), balance, limits, at: clock.now() };
     return [{ type: 'BeginAutoTopup', data }];
   }
 
@@ -130,9 +130,9 @@ class AutoTopupSteps {
     ];
     if (came.length > 0) return came.every(({ isCredited: credited }) => credited) ? ended('paid') : [];
     if (!isOver || !invoice) return [];
-    const backend = backends.named(invoice.backend);
+    const backend = backends.find(invoice.backend);
     if (!backend) throw new Error(`${invoice.backend}, which knows what became of an invoice, is not configured here`);
-    return (await backend.look([invoice.reference])).length > 0 ? [] : ended('expired');
+    return (await backend.fetchPayments([invoice.reference])).length > 0 ? [] : ended('expired');
   }
 
   /** Right before money is asked for, it is looked whether it is still wanted. */

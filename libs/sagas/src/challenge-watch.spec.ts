@@ -35,7 +35,7 @@ class Node {
 
   backend(act: Act): PaymentBackend {
     const look = (references: readonly string[]) => act(async () => this.look(references));
-    return { name: 'lnd', batch: 1, look } as unknown as PaymentBackend;
+    return { name: 'lnd', maxBatchSize: 1, fetchPayments: look } as unknown as PaymentBackend;
   }
 
   private look(references: readonly string[]): readonly BackendPayment[] {
@@ -136,7 +136,7 @@ async function pass(milliseconds: number): Promise<void> {
 const challenges = () => createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 
 async function issue(id = ID): Promise<void> {
-  const expires = { expiresAt: time.in(5 * MINUTE), usableUntil: time.in(24 * 60 * MINUTE) };
+  const expires = { expiresAt: time.fromNow(5 * MINUTE), usableUntil: time.fromNow(24 * 60 * MINUTE) };
   const data = issuedChallenge({ reference: id, ...expires, at: time.now() });
   await challenges().run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
 }
@@ -145,7 +145,7 @@ async function issue(id = ID): Promise<void> {
 async function use(): Promise<void> {
   const { query, request } = issuedChallenge();
   const price = parseUsd('0.0115');
-  const terms = { holdId: 'h', request, maxAmount: price, query, expiresAt: time.in(MINUTE) };
+  const terms = { holdId: 'h', request, maxAmount: price, query, expiresAt: time.fromNow(MINUTE) };
   await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, TEST_CAUSE);
 }
 
@@ -230,7 +230,7 @@ describe('a challenge', () => {
 
   test('of a back end that is not configured here is left alone', async () => {
     await issue();
-    node = Object.assign(new Node(), { backend: () => ({ name: 'cln', batch: 1 }) });
+    node = Object.assign(new Node(), { backend: () => ({ name: 'cln', maxBatchSize: 1 }) });
     watch();
     await pass(WEEK);
     expect([await types(), alarms]).toEqual([['ChallengeIssued'], []]);

@@ -16,7 +16,7 @@ let begun: number;
 beforeEach(() => {
   stop = new AbortController();
   alarms = [];
-  begun = time.milliseconds();
+  begun = time.nowMs();
 });
 afterEach(async () => {
   stop.abort();

@@ -15,7 +15,7 @@ export interface FileExpiryPorts {
 /** Deletes files whose time is over. */
 export async function expireFiles({ files, clock, alarm }: FileExpiryPorts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const swept = await files.removeExpired(clock.milliseconds()).then(
+    const swept = await files.removeExpired(clock.nowMs()).then(
       () => true,
       (error) => {
         alarm('files whose time is over could not be deleted; trying again', error);

@@ -44,7 +44,7 @@ function writePath(): Challenges {
 async function paid(...ids: readonly string[]): Promise<void> {
   const challenges = writePath();
   for (const id of ids) {
-    const data = issuedChallenge({ expiresAt: time.in(HOUR), usableUntil: time.in(DAY), at: time.now() });
+    const data = issuedChallenge({ expiresAt: time.fromNow(HOUR), usableUntil: time.fromNow(DAY), at: time.now() });
     await challenges.run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
     await challenges.run(id, { type: 'RecordChallengePayment', data: { units: 14_000n, at: time.now() } }, TEST_CAUSE);
   }

@@ -34,7 +34,7 @@ export async function forfeitUnclaimedPayments(ports: ForfeitDependencies, signa
 
 /** @returns whether nothing is left to be done */
 async function sweep(ports: ForfeitDependencies, signal: AbortSignal): Promise<boolean> {
-  const before = ports.clock.at(ports.clock.milliseconds() - ports.afterDays * DAY_MS);
+  const before = ports.clock.toInstant(ports.clock.nowMs() - ports.afterDays * DAY_MS);
   const found = await ports.unclaimed(before);
   let [challenges, amount, failed] = [0, ZERO_USD, false];
   for (const id of found) {

@@ -116,7 +116,7 @@ async function accountOf(owner: string | undefined, ...holdIds: readonly string[
   await accounts.run(id, { type: 'AddCredit', data: credit }, TEST_CAUSE);
   for (const holdId of holdIds) {
     const owned = owner === undefined ? {} : { owner };
-    const amounts = { minAmount: parseUsd(1), maxAmount: parseUsd(1), ...owned, expiresAt: time.in(EXPIRES_IN) };
+    const amounts = { minAmount: parseUsd(1), maxAmount: parseUsd(1), ...owned, expiresAt: time.fromNow(EXPIRES_IN) };
     await accounts.run(
       id,
       { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } },
@@ -141,11 +141,15 @@ describe('a hold', () => {
     async (why) => {
       const { challenges } = streams();
       const [id, price] = [randomUUID(), parseUsd('0.0115')];
-      const data = issuedChallenge({ expiresAt: time.in(MINUTE), usableUntil: time.in(60 * MINUTE), at: time.now() });
+      const data = issuedChallenge({
+        expiresAt: time.fromNow(MINUTE),
+        usableUntil: time.fromNow(60 * MINUTE),
+        at: time.now(),
+      });
       const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
       const claim = (holdId: string) => {
         const terms = { holdId, request: data.request, maxAmount: price, owner: 'a', query: data.query };
-        return run({ type: 'ClaimChallenge', data: { ...terms, expiresAt: time.in(EXPIRES_IN), at: time.now() } });
+        return run({ type: 'ClaimChallenge', data: { ...terms, expiresAt: time.fromNow(EXPIRES_IN), at: time.now() } });
       };
       await run({ type: 'IssueChallenge', data });
       await claim('h1');
@@ -161,7 +165,7 @@ describe('a hold', () => {
   test('is not ended by a clock that another contradicts, and is as soon as they agree', async () => {
     await accountWith('h1');
     let isSure = false;
-    const clock: HoldExpiryPorts['clock'] = Object.create(time, { isSure: { value: () => isSure } });
+    const clock: HoldExpiryPorts['clock'] = Object.create(time, { isReliable: { value: () => isSure } });
     start({ clock });
     await time.pass(10 * MINUTE);
     expect(await ended()).toEqual([]);
@@ -179,7 +183,7 @@ describe('a hold', () => {
       keyId: 'k',
       minAmount: parseUsd(1),
       maxAmount: parseUsd(1),
-      expiresAt: time.in(MINUTE),
+      expiresAt: time.fromNow(MINUTE),
       query,
     };
     const { events } = await accounts.run(id, { type: 'HoldFunds', data: { ...again, at: time.now() } }, TEST_CAUSE);

@@ -29,8 +29,8 @@ export async function expireHolds(ports: HoldExpiryDependencies, signal: AbortSi
   const { clock, overdue, heldBy } = ports;
   const watch = new DeathWatch(ports);
   while (!signal.aborted) {
-    const before = clock.in(-EXPIRY_MARGIN_MS);
-    const late = clock.isSure() ? await found('holds past their expiry', () => overdue(before), ports) : [];
+    const before = clock.fromNow(-EXPIRY_MARGIN_MS);
+    const late = clock.isReliable() ? await found('holds past their expiry', () => overdue(before), ports) : [];
     for (const payer of late) {
       if (signal.aborted) return;
       await endHolds(payer, createExpireHoldsCommand(clock), ports);

@@ -20,7 +20,7 @@ beforeEach(() => {
 /** @param perSecond requests @param batch references that one takes */
 function open(perSecond: number, batch = 1): PaymentPoller {
   const look = async (references: readonly string[]) => {
-    asked.push({ at: time.milliseconds(), references });
+    asked.push({ at: time.nowMs(), references });
     if (fails) throw fails;
     if (references.includes('wrong')) throw WRONG;
     return references.map((reference) => {
@@ -29,7 +29,12 @@ function open(perSecond: number, batch = 1): PaymentPoller {
     });
   };
   const sleep = (milliseconds: number) => time.delay(milliseconds).then(() => {});
-  return new PaymentPoller({ batch, look } as unknown as PaymentBackend, perSecond, { sleep }, over.signal);
+  return new PaymentPoller(
+    { maxBatchSize: batch, fetchPayments: look } as unknown as PaymentBackend,
+    perSecond,
+    { sleep },
+    over.signal,
+  );
 }
 
 const many = (n: number, name = 'r') => Array.from({ length: n }, (_, i) => `${name}${i}`);

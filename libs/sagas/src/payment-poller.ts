@@ -49,8 +49,8 @@ export class PaymentPoller {
   /** A request keeps its place for as long as keeps all of them below the limit. */
   private begin(): void {
     while (this.running < AT_ONCE) {
-      const batch = this.ahead.splice(0, this.backend.batch);
-      batch.push(...this.again.splice(0, this.backend.batch - batch.length));
+      const batch = this.ahead.splice(0, this.backend.maxBatchSize);
+      batch.push(...this.again.splice(0, this.backend.maxBatchSize - batch.length));
       if (batch.length === 0) batch.push(...this.alone.splice(0, 1));
       if (batch.length === 0) return;
       this.running++;
@@ -66,7 +66,7 @@ export class PaymentPoller {
     try {
       const references = new Set(batch.map(({ reference }) => reference));
       const received = new Set(batch.flatMap((each) => each.received));
-      const found = await this.backend.look([...references], [...received]);
+      const found = await this.backend.fetchPayments([...references], [...received]);
       const payments = Map.groupBy(found, ({ reference }) => reference);
       for (const { reference, answer } of batch) answer.resolve(payments.get(reference) ?? []);
     } catch (error) {
@@ -99,7 +99,7 @@ export function createPaymentPollers(
   runtime: Pick<Runtime, 'sleep'>,
   signal: AbortSignal,
 ): ReadonlyMap<string, PaymentPoller> {
-  return new Map(backends.all.map((each) => [each.name, new PaymentPoller(each, perSecond, runtime, signal)]));
+  return new Map(backends.backends.map((each) => [each.name, new PaymentPoller(each, perSecond, runtime, signal)]));
 }
 
 /** Whether the back end itself fails: then to ask it as much again would not help it. Else what it said is wrong. */

@@ -5,7 +5,7 @@ const SECOND = 1_000;
 
 test('a vendor is asked so many times a second, and what is too much is left out', () => {
   let now = 0;
-  const pace = new PollRateLimiter(10, { milliseconds: () => now });
+  const pace = new PollRateLimiter(10, { nowMs: () => now });
   const allowed = (times: number) => Array.from({ length: times }, () => pace.allows(false)).filter(Boolean).length;
   expect(allowed(50)).toBe(10);
   now += SECOND / 2;
@@ -17,7 +17,7 @@ test('a vendor is asked so many times a second, and what is too much is left out
 
 test('one that cannot be reached is left alone for a while', () => {
   let now = 0;
-  const pace = new PollRateLimiter(10, { milliseconds: () => now });
+  const pace = new PollRateLimiter(10, { nowMs: () => now });
   pace.leaveAlone();
   expect([pace.allows(false), pace.allows(true)]).toEqual([false, false]);
   now += 5 * SECOND;

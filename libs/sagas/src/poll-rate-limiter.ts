@@ -14,15 +14,15 @@ export class PollRateLimiter {
 
   constructor(
     private readonly perSecond: number,
-    private readonly clock: Pick<Clock, 'milliseconds'>,
+    private readonly clock: Pick<Clock, 'nowMs'>,
   ) {
     this.left = perSecond;
-    this.at = clock.milliseconds();
+    this.at = clock.nowMs();
   }
 
   /** Whether it may be asked now. @param ahead something has happened: that is not too many */
   allows(ahead: boolean): boolean {
-    const now = this.clock.milliseconds();
+    const now = this.clock.nowMs();
     this.left = Math.min(this.perSecond, this.left + ((now - this.at) / 1_000) * this.perSecond);
     this.at = now;
     if (now < this.awayUntil) return false;
@@ -33,6 +33,6 @@ export class PollRateLimiter {
   }
 
   leaveAlone(): void {
-    this.awayUntil = this.clock.milliseconds() + LEFT_ALONE_MS;
+    this.awayUntil = this.clock.nowMs() + LEFT_ALONE_MS;
   }
 }

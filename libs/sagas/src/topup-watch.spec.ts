@@ -38,7 +38,7 @@ type Report = { readonly hint: string } | Error | 'end';
 /** A node that settles, reports and breaks off as directed. */
 class Node implements PaymentBackend {
   readonly name = 'lnd';
-  readonly batch: number = 1;
+  readonly maxBatchSize: number = 1;
   readonly settled = new Map<string, BackendPayment>();
   readonly looks: (readonly string[])[] = [];
   readonly broken = new Set<string>();
@@ -50,17 +50,17 @@ class Node implements PaymentBackend {
     return this.looks.flat();
   }
 
-  request(): never {
+  createPayment(): never {
     throw new Error('no payment is requested here');
   }
 
-  async look(references: readonly string[]) {
+  async fetchPayments(references: readonly string[]) {
     this.looks.push(references);
     if (references.some((each) => this.broken.has(each))) throw new Error('the node has a problem with this one');
     return references.flatMap((each) => this.settled.get(each) ?? []);
   }
 
-  async *hints(signal: AbortSignal) {
+  async *subscribe(signal: AbortSignal) {
     this.subscriptions++;
     if (this.forbidden) throw new Error('forbidden');
     const stopped = new Promise<'end'>((resolve) => signal.addEventListener('abort', () => resolve('end')));
@@ -94,7 +94,7 @@ class Node implements PaymentBackend {
 class Market extends ExchangeRates {
   rate: string | undefined;
 
-  async usdPer(): Promise<Rate> {
+  async fetchUsdRate(): Promise<Rate> {
     if (this.rate === undefined) throw new UpstreamError('upstream_unavailable', 'No exchange rate is available');
     return { value: this.rate, source: 'market', at: '2026-11-20T12:30:00.000Z' };
   }
@@ -216,7 +216,7 @@ async function openAccount(): Promise<string> {
 /** An invoice of a dollar for 15 minutes; bitcoin was at 100,000 when it was made. */
 async function issue(reference: string, more: Partial<InvoiceIssued['data']> = {}): Promise<void> {
   const accountId = more.accountId ?? (await openAccount());
-  const data = issuedInvoice({ reference, expiresAt: time.in(15 * MINUTE), at: time.now(), ...more, accountId });
+  const data = issuedInvoice({ reference, expiresAt: time.fromNow(15 * MINUTE), at: time.now(), ...more, accountId });
   await books.streams.topups.run(reference, { type: 'IssueInvoice', data }, createRootCause('account:a', reference));
 }
 
@@ -300,7 +300,7 @@ describe('a payment', () => {
   test('that nothing is known of is forgotten where there are thousands of others, the oldest first', async () => {
     known = false;
     const hints = Array.from({ length: 5_002 }, (_, i) => `h${i}`);
-    node.hints = async function* (signal) {
+    node.subscribe = async function* (signal) {
       yield* hints;
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
     };
@@ -375,7 +375,7 @@ describe('a payment', () => {
 
   test('in time needs no rate but that of its invoice', async () => {
     await issue('aa');
-    node.pay('aa', time.in(15 * MINUTE)); // to the millisecond
+    node.pay('aa', time.fromNow(15 * MINUTE)); // to the millisecond
     books.watch();
     await time.pass(SECOND);
     expect((await facts('topup-aa'))[1]).toMatchObject({
@@ -385,7 +385,7 @@ describe('a payment', () => {
 
   test('late waits until there is a rate, and is worth that', async () => {
     await issue('aa');
-    node.pay('aa', time.in(15 * MINUTE + 1));
+    node.pay('aa', time.fromNow(15 * MINUTE + 1));
     books.watch();
     await time.pass(5 * SECOND);
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
@@ -582,7 +582,7 @@ describe('the node is asked after', () => {
   });
 
   test('several at once where it takes several', async () => {
-    Object.assign(node, { batch: 2 });
+    Object.assign(node, { maxBatchSize: 2 });
     for (const reference of ['aa', 'bb', 'cc']) await issue(reference);
     node.pay('bb');
     books.watch();

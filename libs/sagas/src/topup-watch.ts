@@ -48,7 +48,7 @@ export interface TopupWorkflowDependencies {
 /** Looks for the payments of top-ups and credits them, as long as this process has the turn. */
 export function watchTopups(ports: TopupWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
   const watch = startWorkflow(topupWorkflow, workflowPorts(ports, lease.signal), lease);
-  const listening = ports.backends.all.flatMap((backend) => {
+  const listening = ports.backends.backends.flatMap((backend) => {
     const hints = new Hints(backend.name, ports, watch.wake);
     return [listen(backend, ports, hints, lease.signal), hints.followUp(lease.signal)];
   });
@@ -84,7 +84,9 @@ async function learn(
   payments: TopupPayments,
 ) {
   const backend = looks.get(question.backend);
-  return backend ? payments.recording(question, await backend.look(question.reference, ahead, question.received)) : [];
+  return backend
+    ? payments.createCommands(question, await backend.look(question.reference, ahead, question.received))
+    : [];
 }
 
 /** Has what a back end hints at looked at now; a hint that may be of a top-up that is not known yet, as soon as it is. */
@@ -140,13 +142,13 @@ async function listen(
 ): Promise<void> {
   let wait = RESUBSCRIBE_MS;
   while (!signal.aborted) {
-    const began = clock.milliseconds();
+    const began = clock.nowMs();
     try {
-      for await (const reference of backend.hints(signal)) await hints.take(reference);
+      for await (const reference of backend.subscribe(signal)) await hints.take(reference);
     } catch (error) {
       if (!signal.aborted) runtime.reportError(`${backend.name} no longer reports payments; asking it again`, error);
     }
-    if (clock.milliseconds() - began >= LONGEST_RESUBSCRIBE_MS) wait = RESUBSCRIBE_MS;
+    if (clock.nowMs() - began >= LONGEST_RESUBSCRIBE_MS) wait = RESUBSCRIBE_MS;
     await runtime.sleep(wait, signal);
     wait = Math.min(2 * wait, LONGEST_RESUBSCRIBE_MS);
   }

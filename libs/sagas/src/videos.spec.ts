@@ -143,16 +143,16 @@ class Vendor {
   maker(act: Act): VideoProvider {
     return {
       submit: (order) => act('submit', async () => this.submit(order)),
-      look: (reference) => act('look', async () => this.look(reference)),
-      notified: async () => undefined,
+      getStatus: (reference) => act('look', async () => this.look(reference)),
+      parseWebhook: async () => undefined,
     };
   }
 
-  private submit({ hookUrl }: VideoOrder): SubmittedVideo {
+  private submit({ webhookUrl: hookUrl }: VideoOrder): SubmittedVideo {
     this.submissions++;
     const refused = caught(() => behaviour.submit?.(this.submissions));
     if (refused instanceof UpstreamError && refused.status !== undefined) throw refused;
-    const order: Order = { id: randomUUID(), at: time.milliseconds(), hook: hookUrl, billed: false };
+    const order: Order = { id: randomUUID(), at: time.nowMs(), hook: hookUrl, billed: false };
     this.orders.push(order);
     for (const seconds of behaviour.calls ?? []) void call(order, seconds * SECOND);
     if (refused) throw refused;
@@ -163,15 +163,14 @@ class Vendor {
     this.work();
     const order = this.orders.find(({ id }) => id === reference);
     if (!order) throw refusal(404);
-    const said = behaviour.look?.((time.milliseconds() - order.at) / SECOND);
+    const said = behaviour.look?.((time.nowMs() - order.at) / SECOND);
     if (said) return said;
     if (!order.billed) return { state: 'pending' };
     return { state: 'made', usage: undefined, vendorId: order.id, file: { kind: 'address', url: order.id } };
   }
 
   private work(): void {
-    for (const order of this.orders)
-      if (time.milliseconds() - order.at >= (behaviour.made ?? 3) * SECOND) order.billed = true;
+    for (const order of this.orders) if (time.nowMs() - order.at >= (behaviour.made ?? 3) * SECOND) order.billed = true;
   }
 }
 
@@ -187,7 +186,7 @@ function caught(work: () => void): unknown {
 /** What a gateway makes of a web hook. */
 async function call({ id, hook }: Order, milliseconds: number): Promise<void> {
   await time.delay(milliseconds);
-  const named = hooks.read('fal', hook?.split('/').at(-1) ?? '');
+  const named = hooks.verifyToken('fal', hook?.split('/').at(-1) ?? '');
   if (!named) throw new Error('its address names no video');
   const answer: SubmissionResult = { isAccepted: true, reference: id, vendorId: id, hooked: true };
   const data = { submission: named.submission, outcome: { isKnown: true, result: answer } as const, at: time.now() };
@@ -205,7 +204,7 @@ class Files extends FileStore {
     super();
   }
 
-  keep({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
+  save({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
     return this.act('keep', async () => {
       const pieces: Uint8Array[] = [];
       if (bytes instanceof Uint8Array) pieces.push(bytes);
@@ -241,11 +240,11 @@ class Net extends Downloader {
     super();
   }
 
-  ofCustomer(): never {
+  fetchCustomerUrl(): never {
     throw new Error('no customer here');
   }
 
-  ofVendor(): Promise<Download> {
+  fetchProviderFile(): Promise<Download> {
     return this.act('download', async () => {
       const file = behaviour.file?.(++vendor.fetches) ?? FILM;
       if (file instanceof DownloadError) throw file;
@@ -331,7 +330,7 @@ function work(act: Act = alive): void {
   });
   const own = new Files(doing, files);
   const maker = vendor.maker(doing);
-  const providers: ProviderRegistry = Object.create(ProviderRegistry.prototype, { of: { value: () => maker } });
+  const providers: ProviderRegistry = Object.create(ProviderRegistry.prototype, { get: { value: () => maker } });
   const streams = createStreams(appending, NO_SNAPSHOTS, runtime);
   const running = runVideos(
     {
@@ -393,15 +392,22 @@ async function request(holdId: string = randomUUID(), held = holdOfAccount): Pro
   const lines = [{ of: endpoint.of, provider: 'fal', creditor: 'fal', prices }];
   await priceLists.run('p', { type: 'PublishPriceList', data: { version: 'p', lines, at } }, cause);
   const amounts = { minAmount: PRICE, maxAmount: PRICE };
-  const payer = await held({ holdId, ...amounts, owner: 'gateway-1', query, expiresAt: time.in(600 * SECOND), at });
-  const kept = await new VideoRequestStore(files, secrets).keep(
+  const payer = await held({
+    holdId,
+    ...amounts,
+    owner: 'gateway-1',
+    query,
+    expiresAt: time.fromNow(600 * SECOND),
+    at,
+  });
+  const kept = await new VideoRequestStore(files, secrets).save(
     { prompt: 'A harbour', image: undefined, orders: [{ parameters: { duration: '8' }, wire: {} }] },
-    time.milliseconds(),
+    time.nowMs(),
   );
   const hold = { holdId, payer, amount: PRICE.toString() };
   const accountId = payer.slice(payer.indexOf('-') + 1);
   const about = { accountId, keyId: null, query, hold, endpoints: [{ ...endpoint, prices }], terms: {} };
-  const deadline = time.in(DEADLINE_S * SECOND);
+  const deadline = time.fromNow(DEADLINE_S * SECOND);
   const data = { ...about, priceList: 'p', request: kept, result: 'gen_result', deadline, at };
   await videos.run(jobId, { type: 'RequestVideo', data }, cause);
   return jobId;
@@ -610,7 +616,7 @@ test('an end that the account has forgotten is not made again', async () => {
     for (let i = 0; i < 1_100; i++) {
       const hold = { holdId: `h${i}`, keyId: null, minAmount: parseUsd('1'), maxAmount: parseUsd('1'), query };
       const at = time.now();
-      const terms = { ...hold, expiresAt: time.in(SECOND), at };
+      const terms = { ...hold, expiresAt: time.fromNow(SECOND), at };
       await accounts.run(ACCOUNT, { type: 'HoldFunds', data: terms }, cause);
       const why = { errorCode: 'timeout', reason: 'so', attempts: [] };
       await accounts.run(ACCOUNT, { type: 'ReleaseHold', data: { holdId: `h${i}`, ...why, at } }, cause);

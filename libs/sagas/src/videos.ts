@@ -148,10 +148,18 @@ class VideoSteps {
     const { prompt, image, orders } = opened;
     try {
       const maker = this.maker(upstream, hold);
-      const hookUrl = maker.notified && this.given.hooks.addressOf(upstream, { jobId, submission });
+      const hookUrl = maker.parseWebhook && this.given.hooks.createUrl(upstream, { jobId, submission });
       const signal = AbortSignal.timeout(SUBMIT_MS);
       const { parameters, wire } = orders[nth] ?? NO_ORDER;
-      const order = { model: endpoint.model, prompt, image, parameters, wire, hookUrl, signal };
+      const order = {
+        model: endpoint.model,
+        prompt,
+        image,
+        parameters,
+        wireMapping: wire,
+        webhookUrl: hookUrl,
+        signal,
+      };
       const { reference, vendorId } = await maker.submit(order);
       if (reference.length > MOST_REFERENCE || vendorId.length > MOST_REFERENCE)
         throw new Error('the vendor calls it by a name that is too long');
@@ -162,7 +170,7 @@ class VideoSteps {
         this.given.runtime.reportError(`it is not known whether ${upstream} has taken video ${jobId}`, error);
         throw error;
       }
-      const { code, status, word, message: why } = failure;
+      const { code, status, upstreamCode: word, message: why } = failure;
       const refused = REQUEST_ERROR_CODES.has(code) && status !== 404;
       return {
         isAccepted: false,
@@ -178,7 +186,7 @@ class VideoSteps {
   /** Nothing is handed over without it. */
   private async opened(request: VideoRequested['data']['request']): Promise<StoredVideoRequest | SubmissionResult> {
     try {
-      return await this.given.requests.open(request);
+      return await this.given.requests.load(request);
     } catch (error) {
       const lost = error instanceof StoredRequestLostError;
       this.given.runtime.reportError('the request of a video cannot be read', error);
@@ -204,7 +212,7 @@ class VideoSteps {
     const pace = this.paceOf(upstream);
     if (!pace.allows(ahead || isOver)) return [];
     const look = await this.maker(upstream, hold)
-      .look(reference, AbortSignal.timeout(LOOK_MS))
+      .getStatus(reference, AbortSignal.timeout(LOOK_MS))
       .catch((error: unknown) => {
         if (error instanceof UpstreamError && error.code === 'upstream_unavailable') pace.leaveAlone();
         throw error;
@@ -227,20 +235,20 @@ class VideoSteps {
       { type: 'RecordFetchFailure', data: { fetch, final, why, at: this.given.clock.now() } },
     ];
     try {
-      const look = await this.maker(upstream, hold).look(reference, AbortSignal.timeout(LOOK_MS));
+      const look = await this.maker(upstream, hold).getStatus(reference, AbortSignal.timeout(LOOK_MS));
       if (look.state !== 'made') return failed(look.state === 'failed', `Its vendor says now that it is ${look.state}`);
-      const stored = await this.given.results.fetch(upstream, look.file, result, this.over);
+      const stored = await this.given.results.fetchAndStore(upstream, look.file, result, this.over);
       return [{ type: 'RecordStored', data: { ...stored, at: this.given.clock.now() } }];
     } catch (error) {
       if (this.over.aborted) throw error;
-      if (error instanceof VideoFetchError) return failed(error.final, error.message);
+      if (error instanceof VideoFetchError) return failed(error.isFinal, error.message);
       if (error instanceof UpstreamError) return failed(false, error.message);
       throw error; // the file store is away: it is not the vendor's fault
     }
   }
 
   private maker(upstream: string, hold: VideoSubmitEffect['hold']): VideoProvider {
-    return this.given.providers.of(toHold(hold), upstream, 'videos');
+    return this.given.providers.get(toHold(hold), upstream, 'videos');
   }
 
   private paceOf(upstream: string): PollRateLimiter {
@@ -253,6 +261,6 @@ class VideoSteps {
 }
 
 /** Whether it has surely not been taken. */
-function isRefused({ status, unsent }: UpstreamError): boolean {
+function isRefused({ status, isUnsent: unsent }: UpstreamError): boolean {
   return unsent || (status !== undefined && status >= 300 && !PERHAPS_PASSED_ON.has(status));
 }

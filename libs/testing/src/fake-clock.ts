@@ -19,7 +19,7 @@ export class FakeClock extends Clock {
     this.current = Date.parse(start);
   }
 
-  milliseconds(): number {
+  nowMs(): number {
     return this.current;
   }
 

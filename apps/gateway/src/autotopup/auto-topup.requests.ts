@@ -1,5 +1,5 @@
 import { IsNumber, IsOptional, IsString, Max, Min } from 'class-validator';
-import { MIN_THRESHOLD_USD } from '#application';
+import { MIN_AUTO_TOPUP_THRESHOLD_USD } from '#application';
 import { Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
@@ -19,7 +19,7 @@ export class NewWallet {
   @Field({ description: `The account is topped up when its balance falls below it, in USD; ${DEFAULT_USD} by default` })
   @IsOptional()
   @Max(MAX_THRESHOLD_USD, { message: `threshold_usd must be at most ${MAX_THRESHOLD_USD}` })
-  @Min(MIN_THRESHOLD_USD, { message: `threshold_usd must be at least ${MIN_THRESHOLD_USD}` })
+  @Min(MIN_AUTO_TOPUP_THRESHOLD_USD, { message: `threshold_usd must be at least ${MIN_AUTO_TOPUP_THRESHOLD_USD}` })
   @IsNumber({ allowNaN: false, allowInfinity: false }, { message: 'threshold_usd must be a number' })
   threshold_usd?: number | null;
 

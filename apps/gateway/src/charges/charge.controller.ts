@@ -36,7 +36,7 @@ export class ChargeController {
     const { proof } = visitor;
     const challenge = await this.streams.challenges.read(proof.challengeId);
     reply.header('cache-control', 'no-store');
-    const { step } = this.offered.coin(proof.issued.coin);
+    const { step } = this.offered.getCoin(proof.issued.coin);
     const amount_sats = Number(BigInt(proof.issued.units) / BigInt(step));
     return { status: 'success', data: { ...chargeOf(proof, challenge, this.clock.now()), amount_sats } };
   }

@@ -11,18 +11,18 @@ export class DataFileHttpWriter extends HttpStreamWriter implements DataFileWrit
     super(reply);
   }
 
-  priced(price: PicoUsd): void {
+  setPrice(price: PicoUsd): void {
     this.price = price;
   }
 
   begin(mediaType: string): void {
-    if (this.started) return;
+    if (this.hasStarted) return;
     const headers = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
     this.open({ 'content-type': mediaType, 'x-cost-usd': formatUsd(this.price), ...headers });
   }
 
   end(_receipt: Receipt | undefined, failure?: unknown): void {
-    if (!this.started) return; // a failure that is answered with its own status
+    if (!this.hasStarted) return; // a failure that is answered with its own status
     if (failure === undefined) this.finish('');
     else this.breakOff();
   }

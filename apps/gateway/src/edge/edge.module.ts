@@ -90,7 +90,16 @@ const NOTED_PAYERS = Symbol('noted payers');
           Secrets,
           Clock,
         ]
-      ) => new IdempotencyService({ kept, room, facts, payers, secrets, clock, alarm: runtime.reportError }),
+      ) =>
+        new IdempotencyService({
+          store: kept,
+          quota: room,
+          events: facts,
+          payers,
+          secrets,
+          clock,
+          reportError: runtime.reportError,
+        }),
     },
     {
       provide: RefusedRequestRecorder,
@@ -128,9 +137,9 @@ const NOTED_PAYERS = Symbol('noted payers');
     {
       provide: NOTED_PAYERS,
       inject: [PayerFactory, RefusedRequestRecorder],
-      useFactory: (payers: PayerFactory, refusals: RefusedRequestRecorder) => ({
-        of: (caller: Caller) => refusals.payerOf(payers.of(caller), caller),
-        ofChallenge: (proven: PaidChallenge, again: boolean) => payers.ofChallenge(proven, again),
+      useFactory: (payers: PayerFactory, refusals: RefusedRequestRecorder): PaidRequestDependencies['payers'] => ({
+        forCaller: (caller: Caller) => refusals.wrapPayer(payers.forCaller(caller), caller),
+        forChallenge: (proven: PaidChallenge, again: boolean) => payers.forChallenge(proven, again),
       }),
     },
   ],

@@ -4,11 +4,11 @@ import {
   type ChatBody,
   type CompletionSource,
   type CompletionWriter,
-  costDetails,
-  DONE,
   formatSseEvent,
   type Receipt,
+  SSE_DONE,
   type TranslateChunk,
+  toCostDetails,
   translateEvents,
 } from '#application';
 import { getQuantity } from '#domain';
@@ -33,7 +33,7 @@ function usageWire(receipt: Receipt) {
     },
     completion_tokens_details: { reasoning_tokens: getQuantity('reasoning', usage) },
     // OpenRouter's strict clients refuse usage without the two parts.
-    cost_details: costDetails(receipt, 'completions'),
+    cost_details: toCostDetails(receipt, 'completions'),
   };
 }
 
@@ -78,7 +78,7 @@ export class ChatStreamWriter extends SseWriter implements CompletionWriter {
       : undefined;
     const events = error ? [{ ...head, ...brokenOff(error) }, ...usage] : usage;
     this.finish(
-      [...events.map((event) => JSON.stringify(retell(event))), DONE].map((data) => formatSseEvent(data)).join(''),
+      [...events.map((event) => JSON.stringify(retell(event))), SSE_DONE].map((data) => formatSseEvent(data)).join(''),
     );
   }
 

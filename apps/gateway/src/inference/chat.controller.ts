@@ -40,15 +40,20 @@ export class ChatController {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const former = toToolsRequest(body);
       const chat = former?.body ?? body;
-      const client = body.stream ? new ChatStreamWriter(reply, chat, former?.retell) : undefined;
-      const asked = { requestId: request.id, source: getQuerySource(request), audience, body: chat } as const;
+      const client = body.stream ? new ChatStreamWriter(reply, chat, former?.translate) : undefined;
+      const asked = {
+        requestId: request.id,
+        source: getQuerySource(request),
+        connection: audience,
+        body: chat,
+      } as const;
       const { created } = client ?? {};
       const whole = await this.commands.execute(
         new CompleteChat(payer, { ...asked, type: 'chat_completion', created }, client),
       );
       if (!whole) return;
       const answer = toChatCompletion(whole.body, whole.receipt);
-      reply.type('application/json').send(JSON.stringify(former?.retell(answer) ?? answer));
+      reply.type('application/json').send(JSON.stringify(former?.translate(answer) ?? answer));
     });
   }
 }

@@ -38,11 +38,13 @@ export class CompletionsController {
     @Body() body: CompletionRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const { body: chat, retell } = toChatRequest(body);
+      const { body: chat, translate: retell } = toChatRequest(body);
       const client = body.stream ? new ChatStreamWriter(reply, chat, retell) : undefined;
       const asked = { requestId: request.id, source: getQuerySource(request), body: chat, type: 'completion' } as const;
       const { created } = client ?? {};
-      const whole = await this.commands.execute(new CompleteChat(payer, { ...asked, audience, created }, client));
+      const whole = await this.commands.execute(
+        new CompleteChat(payer, { ...asked, connection: audience, created }, client),
+      );
       if (whole)
         reply.type('application/json').send(JSON.stringify(retell(toChatCompletion(whole.body, whole.receipt))));
     });

@@ -38,7 +38,11 @@ export class EmbeddingsController {
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const answer = await this.commands.execute(
-        new CreateEmbeddings(payer, { requestId: request.id, source: getQuerySource(request), audience }, body),
+        new CreateEmbeddings(
+          payer,
+          { requestId: request.id, source: getQuerySource(request), connection: audience },
+          body,
+        ),
       );
       reply.type('application/json').send(wire(answer));
     });

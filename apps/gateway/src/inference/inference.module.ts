@@ -75,7 +75,14 @@ import { openStoredResponses } from './stored-responses.ts';
       inject: [ResponseStore, StorageQuota, Secrets, Clock, Foundation],
       useFactory: (
         ...[stored, room, secrets, clock, { runtime }]: [ResponseStore, StorageQuota, Secrets, Clock, Foundation]
-      ) => new ConversationService({ stored, room, secrets, clock, alarm: runtime.reportError }),
+      ) =>
+        new ConversationService({
+          responseStore: stored,
+          quota: room,
+          secrets,
+          clock,
+          reportError: runtime.reportError,
+        }),
     },
   ],
 })

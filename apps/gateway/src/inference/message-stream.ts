@@ -9,7 +9,7 @@ const PING = formatSseEvent(JSON.stringify({ type: 'ping' }), 'ping');
 export class MessageStreamWriter extends SseWriter implements MessageEventOutput {
   protected override readonly keepAlive = PING;
 
-  explain(error: unknown) {
+  toErrorEvent(error: unknown) {
     return {
       type: 'error',
       ...selectErrorFormat(this.request).inEvent(toErrorResponse(error) ?? INTERNAL_ERROR, this.requestId),

@@ -26,7 +26,7 @@ export class MessagesController {
     @Body() body: MessageRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const asked = { requestId: request.id, source: getQuerySource(request), audience, body };
+      const asked = { requestId: request.id, source: getQuerySource(request), connection: audience, body };
       const outlet = body.stream ? new MessageStreamWriter(reply) : undefined;
       const whole = await this.commands.execute(new CreateMessage(payer, asked, outlet));
       if (whole) reply.type('application/json').send(whole);

@@ -11,7 +11,7 @@ const ERROR_CODES: ReadonlyMap<string, string> = new Map([
 
 /** A client of a response. */
 export class ResponseStreamWriter extends SseWriter implements ResponseEventOutput {
-  explain(error: unknown): ResponseError {
+  toResponseError(error: unknown): ResponseError {
     const { message, kind, code } = toErrorResponse(error) ?? INTERNAL_ERROR;
     return { code: ERROR_CODES.get(code) ?? ERROR_CODES.get(kind) ?? 'server_error', message };
   }

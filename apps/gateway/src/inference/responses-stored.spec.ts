@@ -284,10 +284,10 @@ class Stored extends ResponseStore {
 
   remove = async () => true;
   removeExpired = async () => {};
-  stored = async () => 0;
+  getStoredBytes = async () => 0;
 }
 
-const reader: StoredResponseReader = { accountId: 'a', take: async () => {} };
+const reader: StoredResponseReader = { accountId: 'a', reserveMemory: async () => {} };
 const idOf = (n: number) => `resp_00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
 describe('conversations', () => {
@@ -297,36 +297,36 @@ describe('conversations', () => {
   const room = new StorageQuota(Number.MAX_SAFE_INTEGER, async () => true);
   const keeping = (stored: ResponseStore, secret = 1, alarm: (problem: string) => void = () => {}) =>
     new ConversationService({
-      stored,
-      room,
+      responseStore: stored,
+      quota: room,
       secrets: new Secrets(Buffer.alloc(32, secret)),
       clock: new SystemClock(),
-      alarm,
+      reportError: alarm,
     });
 
   test('are not kept by a store that fails, which raises an alarm', async () => {
     const alarms: string[] = [];
     const failing = new Stored(() => Promise.reject(new Error('away')));
-    expect(await keeping(failing, 1, (problem) => alarms.push(problem)).keep(said)).toBe(false);
+    expect(await keeping(failing, 1, (problem) => alarms.push(problem)).store(said)).toBe(false);
     expect(alarms).toEqual(['a response was not stored']);
   });
 
   test('do not wait forever for a store that hangs', async () => {
-    expect(await keeping(new Stored(() => new Promise(() => {}))).keep(said)).toBe(false);
+    expect(await keeping(new Stored(() => new Promise(() => {}))).store(said)).toBe(false);
   });
 
   test('are not kept when they have grown too long', async () => {
     const stored = new Stored();
     const long = { items: [{ role: 'user', content: 'x'.repeat(33 * 1024 * 1024) }], response: '{}' };
-    expect(await keeping(stored).keep({ ...said, conversation: long })).toBe(false);
+    expect(await keeping(stored).store({ ...said, conversation: long })).toBe(false);
     expect(stored.saved).toEqual([]);
   });
 
   test('that another master key has sealed are not found', async () => {
     const stored = new Stored();
-    expect(await keeping(stored, 1).keep(said)).toBe(true);
-    expect(await keeping(stored, 1).recall(reader, id)).toMatchObject(conversation);
-    await expect(keeping(stored, 2).recall(reader, id)).rejects.toMatchObject({ status: 404 });
+    expect(await keeping(stored, 1).store(said)).toBe(true);
+    expect(await keeping(stored, 1).load(reader, id)).toMatchObject(conversation);
+    await expect(keeping(stored, 2).load(reader, id)).rejects.toMatchObject({ status: 404 });
   });
 
   describe('that go on', () => {
@@ -342,14 +342,18 @@ describe('conversations', () => {
       input: readonly unknown[],
       previous?: LoadedConversation,
     ) {
-      const { input: whole, recalled } = await conversations.resolved(reader, input, previous ? [previous] : []);
+      const { input: whole, loadedConversations: recalled } = await conversations.resolveReferences(
+        reader,
+        input,
+        previous ? [previous] : [],
+      );
       const items = [...(previous?.items ?? []), ...(whole as JsonObject[]), item(n)];
       const answered = [item(n)];
-      const kept = await conversations.keep({
-        ...{ accountId: 'a', id: idOf(n), answered, recalled },
+      const kept = await conversations.store({
+        ...{ accountId: 'a', id: idOf(n), outputItems: answered, loadedConversations: recalled },
         conversation: { items, response: `{"n":${n}}` },
       });
-      return kept ? conversations.recall(reader, idOf(n)) : undefined;
+      return kept ? conversations.load(reader, idOf(n)) : undefined;
     }
 
     test('are written once, whether they go on by a response or by references to its items', async () => {
@@ -380,25 +384,25 @@ describe('conversations', () => {
       await turn(conversations, 2, [{ role: 'user', content: 'Hi' }]);
       const input = ['msg_1', 'msg_2'].map(refer);
       expect((await turn(conversations, 3, input))?.items).toHaveLength(3);
-      const large = await conversations.recall(reader, idOf(1));
-      const small = await conversations.recall(reader, idOf(2));
-      const both = { accountId: 'a', id: idOf(4), recalled: [small, large] };
-      expect(await conversations.keep({ ...both, conversation: { items: large.items, response: '{}' } })).toBe(false);
+      const large = await conversations.load(reader, idOf(1));
+      const small = await conversations.load(reader, idOf(2));
+      const both = { accountId: 'a', id: idOf(4), loadedConversations: [small, large] };
+      expect(await conversations.store({ ...both, conversation: { items: large.items, response: '{}' } })).toBe(false);
     });
 
     test('are put together from 1,000 responses at most', async () => {
       const stored = new Stored();
       const conversations = keeping(stored);
       let last = await turn(conversations, 1, [big]);
-      last = last && { ...last, parts: 1_000 };
+      last = last && { ...last, partCount: 1_000 };
       const next = await turn(conversations, 2, [{ role: 'user', content: 'And?' }], last);
-      expect([next?.parts, next?.items.length]).toEqual([1, 4]);
+      expect([next?.partCount, next?.items.length]).toEqual([1, 4]);
     });
 
     test('refuse an item that is referred to twice', async () => {
       const conversations = keeping(new Stored());
       await turn(conversations, 1, [big]);
-      const twice = conversations.resolved(reader, [refer('msg_1'), refer('msg_1')]);
+      const twice = conversations.resolveReferences(reader, [refer('msg_1'), refer('msg_1')]);
       await expect(twice).rejects.toMatchObject({ status: 400, param: 'input[0].id' });
     });
   });
@@ -407,7 +411,7 @@ describe('conversations', () => {
 describe('what is stored', () => {
   const stored = () => new PostgresResponseStore(pool);
   const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
-  const bytes = (creditId: string) => stored().stored(creditId);
+  const bytes = (creditId: string) => stored().getStoredBytes(creditId);
   const left = async (...ids: string[]) =>
     (await pool.query('select id from app.responses where id = any($1) order by id', [ids])).rows.map(({ id }) => id);
 
@@ -425,14 +429,14 @@ describe('what is stored', () => {
     await save('resp_large_b', { previousId: 'resp_large_a', itemIds: ['item_large'] }, 60_000);
     const taken: number[] = [];
     const take = async (bytes: number) => void taken.push(bytes);
-    const chain = await find('item_large', { by: 'item', take });
+    const chain = await find('item_large', { by: 'item', reserveMemory: take });
     expect([chain?.id, chain?.parts.map(({ box }) => box.length), taken]).toEqual([
       ...['resp_large_b', [60_000, 60_000], [120_000]],
     ]);
-    await find('resp_large_b', { alone: true, take });
+    await find('resp_large_b', { withoutPrevious: true, reserveMemory: take });
     expect(taken).toHaveLength(1);
     const refuse = () => Promise.reject(new Error('no memory'));
-    await expect(find('resp_large_b', { take: refuse })).rejects.toThrow('no memory');
+    await expect(find('resp_large_b', { reserveMemory: refuse })).rejects.toThrow('no memory');
   });
 
   test('is deleted once it has expired and nothing goes on from it', async () => {
@@ -444,7 +448,7 @@ describe('what is stored', () => {
     expect(await left('resp_a', 'resp_b', 'resp_c', 'resp_old')).toEqual(['resp_a', 'resp_b', 'resp_c']);
     expect(await find('resp_b')).toBeUndefined();
     expect((await find('resp_c'))?.parts).toHaveLength(3);
-    expect((await find('resp_c', { alone: true }))?.parts).toHaveLength(1);
+    expect((await find('resp_c', { withoutPrevious: true }))?.parts).toHaveLength(1);
     expect(await find('resp_c', { accountId: other.creditId })).toBeUndefined();
     expect(await stored().remove(account.creditId, 'resp_c', at(0))).toBe(true);
     expect(await left('resp_a', 'resp_b', 'resp_c')).toEqual([]);

@@ -42,7 +42,7 @@ export class ResponsesController {
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const reader = this.readerOf(reply);
-      const asked = { requestId: request.id, source: getQuerySource(request), reader, audience, body };
+      const asked = { requestId: request.id, source: getQuerySource(request), reader, connection: audience, body };
       const outlet = body.stream ? new ResponseStreamWriter(reply) : undefined;
       const whole = await this.commands.execute(new CreateResponse(payer, asked, outlet));
       if (whole) reply.type('application/json').send(whole);
@@ -75,8 +75,8 @@ export class ResponsesController {
       const asked = {
         ...about,
         body: { ...body, input, store: false } as ResponsesInput,
-        audience,
-        as: 'compaction',
+        connection: audience,
+        resultFormat: 'compaction',
       } as const;
       reply.type('application/json').send(await this.commands.execute(new CreateResponse(payer, asked)));
     });
@@ -91,7 +91,7 @@ export class ResponsesController {
   ) {
     const { after, limit = '20', order = 'desc' } = query;
     const showsEncrypted = Object.values(query).flat().includes(ENCRYPTED);
-    const items = getFullInput(await this.conversations.recall(this.readerOf(reply), id));
+    const items = getFullInput(await this.conversations.load(this.readerOf(reply), id));
     return paginateItems(items, { after, limit: Number(limit), order, showsEncrypted });
   }
 
@@ -100,18 +100,18 @@ export class ResponsesController {
   async read(@Res() reply: FastifyReply, @Param('id') id: string, @Query('stream') stream: unknown) {
     if (stream !== undefined && isTrue(String(stream)))
       throw new BadRequestError('A stored response cannot be streamed', 'stream');
-    return reply.type('application/json').send(await this.conversations.response(this.readerOf(reply), id));
+    return reply.type('application/json').send(await this.conversations.loadResponse(this.readerOf(reply), id));
   }
 
   @Delete(['v1/responses/:id', 'responses/:id'])
   @Operation(operations.deleteResponse)
   async remove(@CurrentCaller() { accountId }: Caller, @Param('id') id: string) {
-    await this.conversations.forget(accountId, id);
+    await this.conversations.remove(accountId, id);
     return { id, object: 'response', deleted: true };
   }
 
   /** What is read for a request shares the memory that there is for bodies, until it is answered. */
   private readerOf(reply: FastifyReply): StoredResponseReader {
-    return { accountId: reply.request.caller.accountId, take: (bytes) => this.bodies.take(reply, bytes) };
+    return { accountId: reply.request.caller.accountId, reserveMemory: (bytes) => this.bodies.take(reply, bytes) };
   }
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ByteRange, FileStore, filePath, LinkSigner, type StoredFile } from '#application';
+import { type ByteRange, FileStore, LinkSigner, type StoredFile, toFilePath } from '#application';
 import { ForbiddenError, NotFoundError, RangeNotSatisfiableError } from '../edge/errors/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
@@ -67,7 +67,7 @@ export class FilesController {
   })
   async get(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const { id, n } = request.params as { readonly id: string; readonly n: string };
-    const checked = this.signer.check('file', filePath(id, n), request.query as object);
+    const checked = this.signer.check('file', toFilePath(id, n), request.query as object);
     if (!checked.ok)
       throw new ForbiddenError(checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid');
     const file = await this.files.find({ id, n: Number(n) });

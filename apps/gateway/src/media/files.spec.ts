@@ -1,6 +1,6 @@
 /** Signed addresses: what they open, and what they do not. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { FileStore, LinkSigner, MediaLinks, statusPath } from '#application';
+import { FileStore, LinkSigner, MediaLinks, toStatusPath } from '#application';
 import { TestWorld } from '#testing';
 
 const BYTES = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 11) % 253));
@@ -142,25 +142,25 @@ describe('nothing but its own file is opened', () => {
     await expectForbidden(await ask(`${signed.split('?')[0]}?${other.split('?')[1]}`));
     const signer = world.part(LinkSigner);
     const [address = ''] = signed.split('?');
-    await expectForbidden(await ask(`${address}?${signer.query('status', address, Date.now() + HOUR)}`));
-    const forFile = new URLSearchParams(signer.query('file', statusPath('gen_x'), Date.now() + HOUR));
-    expect(signer.check('status', statusPath('gen_x'), Object.fromEntries(forFile)).ok).toBe(false);
+    await expectForbidden(await ask(`${address}?${signer.createQuery('status', address, Date.now() + HOUR)}`));
+    const forFile = new URLSearchParams(signer.createQuery('file', toStatusPath('gen_x'), Date.now() + HOUR));
+    expect(signer.check('status', toStatusPath('gen_x'), Object.fromEntries(forFile)).ok).toBe(false);
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])('by %s', async (method) => {
-    const status = `${statusPath('gen_x')}?${world.part(LinkSigner).query('status', statusPath('gen_x'), Date.now() + HOUR)}`;
+    const status = `${toStatusPath('gen_x')}?${world.part(LinkSigner).createQuery('status', toStatusPath('gen_x'), Date.now() + HOUR)}`;
     for (const address of [signed, status])
       await expectForbidden(await ask(address, { method }), 'A signed address is for GET and HEAD only');
   });
 
   test('after its time', async () => {
     const [address = ''] = signed.split('?');
-    const query = world.part(LinkSigner).query('file', address, Date.now() - 1);
+    const query = world.part(LinkSigner).createQuery('file', address, Date.now() - 1);
     await expectForbidden(await ask(`${address}?${query}`), 'This address has expired');
   });
 
   test('for longer than 24 hours, whatever is asked for', async () => {
-    const query = new URLSearchParams(world.part(LinkSigner).query('file', '/x', Date.now() + 1_000 * HOUR));
+    const query = new URLSearchParams(world.part(LinkSigner).createQuery('file', '/x', Date.now() + 1_000 * HOUR));
     expect(Number(query.get('exp')) * 1000).toBeLessThanOrEqual(Date.now() + 24 * HOUR);
   });
 
@@ -175,8 +175,10 @@ describe('nothing but its own file is opened', () => {
 
 test('an address begins with the one that clients reach the API at, whatever host is asked for', async () => {
   const links = world.part(MediaLinks);
-  expect(links.file('gen_a', 1, Date.now() + HOUR)).toMatch(
+  expect(links.createFileUrl('gen_a', 1, Date.now() + HOUR)).toMatch(
     /^https:\/\/api\.example\.dev\/v1\/media\/gen_a\/1\?exp=\d+&sig=[\w-]{43}$/,
   );
-  expect(links.status('gen_a', Date.now() + HOUR)).toMatch(/^https:\/\/api\.example\.dev\/v1\/videos\/gen_a\?exp=/);
+  expect(links.createStatusUrl('gen_a', Date.now() + HOUR)).toMatch(
+    /^https:\/\/api\.example\.dev\/v1\/videos\/gen_a\?exp=/,
+  );
 });

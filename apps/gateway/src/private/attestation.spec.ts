@@ -9,7 +9,7 @@ import { AttestationCache } from './attestations.ts';
 class StoppedClock extends Clock {
   stoppedAt = Date.parse('2026-11-22T12:00:00Z');
 
-  milliseconds(): number {
+  nowMs(): number {
     return this.stoppedAt;
   }
 }
@@ -23,7 +23,7 @@ describe('the evidence of an enclave', () => {
   /** What was asked, and what ends it. */
   let asked: { readonly enclave: string; readonly answer: PromiseWithResolvers<object> }[];
   const providers = {
-    attestations: () => (enclave: string) => {
+    getAttestation: () => (enclave: string) => {
       const answer = Promise.withResolvers<object>();
       asked.push({ enclave, answer });
       return answer.promise;
@@ -100,7 +100,7 @@ describe('the evidence of an enclave', () => {
   test('is not waited for without an end: the enclave is told, and the caller that it took too long', async () => {
     const silent = (_enclave: string, signal: AbortSignal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    const hasSilent = { attestations: () => silent } as unknown as ProviderRegistry;
+    const hasSilent = { getAttestation: () => silent } as unknown as ProviderRegistry;
     const impatient = new AttestationCache({ current: readCatalogue() } as CatalogueService, hasSilent, time, 5);
     await expect(impatient.of(GPT)).rejects.toMatchObject({ code: 'timeout' });
   });

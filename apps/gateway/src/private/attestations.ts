@@ -68,13 +68,13 @@ export class AttestationCache {
 
   /** Where it is forgotten meanwhile, nothing is kept but what those get who have waited. */
   private async ask(endpoint: Endpoint, known: Known): Promise<string> {
-    const at = this.clock.milliseconds();
+    const at = this.clock.nowMs();
     try {
       const evidence = await this.given(endpoint);
       known.given = { evidence, at };
       return evidence;
     } catch (why) {
-      known.failed = { why, at: this.clock.milliseconds() };
+      known.failed = { why, at: this.clock.nowMs() };
       throw why;
     } finally {
       delete known.asking;
@@ -83,7 +83,7 @@ export class AttestationCache {
 
   /** Whether it was within the last so many milliseconds. */
   private isOf<T>(what: At<T> | undefined, milliseconds: number): what is At<T> {
-    const age = this.clock.milliseconds() - (what?.at ?? Number.NaN);
+    const age = this.clock.nowMs() - (what?.at ?? Number.NaN);
     return age >= 0 && age < milliseconds;
   }
 
@@ -93,7 +93,7 @@ export class AttestationCache {
     const late = () => patience.abort(new UpstreamError('timeout', 'The enclave took too long'));
     const timer = setTimeout(late, this.answeredWithinMs);
     try {
-      return written(await this.providers.attestations(upstream)(enclave, patience.signal));
+      return written(await this.providers.getAttestation(upstream)(enclave, patience.signal));
     } finally {
       clearTimeout(timer);
     }

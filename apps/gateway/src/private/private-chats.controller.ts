@@ -32,7 +32,7 @@ export class PrivateChatsController {
           await this.commands.execute(new RelayPrivateChat(payer, about, new CiphertextHttpWriter(reply)));
         } catch (error) {
           if (!(error instanceof EncryptedErrorResponse)) throw error;
-          if (error.isOfOtherKey) this.attestations.forget(asked.model);
+          if (error.isKeyMismatch) this.attestations.forget(asked.model);
           sendRefusal(reply, error);
         }
       });
@@ -62,11 +62,11 @@ function askedIn({ headers, body }: FastifyRequest) {
   const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
   if (body === undefined || length === 0) throw new BadRequestError('The body is missing');
   const stream = /\btext\/event-stream\b/i.test(headers.accept ?? '');
-  return { model, encapsulatedKey, stream, length, body: body as Readable };
+  return { model, encapsulatedKey, stream, contentLength: length, body: body as Readable };
 }
 
 /** As the enclave wrote it: only its client can read it, or it says to ask for the key again. */
-function sendRefusal(reply: FastifyReply, { answer, body }: EncryptedErrorResponse): void {
+function sendRefusal(reply: FastifyReply, { head: answer, body }: EncryptedErrorResponse): void {
   const { status, mediaType, nonce } = answer;
   reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { [RESPONSE_NONCE]: nonce }) });
   reply.status(status).type(mediaType).send(body);

@@ -11,7 +11,7 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
   private usageBehind: string | undefined;
 
   begin({ mediaType, nonce, usageText }: EncryptedResponseHead): void {
-    if (this.started) return;
+    if (this.hasStarted) return;
     this.open({
       'content-type': mediaType,
       'cache-control': 'no-store',
@@ -24,13 +24,13 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
     this.response.flushHeaders();
   }
 
-  trailer(usage: string): void {
+  setTrailer(usage: string): void {
     this.usageBehind = usage;
   }
 
   /** What is not whole ends with its connection: nothing in the ciphertext would tell. */
   end(receipt: Receipt | undefined, failure?: unknown): void {
-    if (!this.started) return; // a failure that is answered with its own status
+    if (!this.hasStarted) return; // a failure that is answered with its own status
     if (failure !== undefined || !receipt) {
       this.breakOff();
       return;

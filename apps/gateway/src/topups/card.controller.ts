@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { CARD, type Caller, CreateTopup, newTopupId, PaymentMethods } from '#application';
+import { CARD_METHOD, type Caller, CreateTopup, generateTopupId, PaymentMethods } from '#application';
 import type { Cause } from '#kernel';
 import { CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
 import { NotFoundError } from '../edge/errors/errors.ts';
@@ -25,10 +25,10 @@ export class CardController {
   @Post('card/session')
   @Creation(operations.createCardSession)
   async create(@CurrentCaller() { accountId }: Caller, @Body() body: NewCardSession, @RequestCause() cause: Cause) {
-    const topupId = newTopupId();
+    const topupId = generateTopupId();
     const checkout_url = toCheckoutUrl(this.address, topupId);
     const requested = { amount: String(body.amount), currency: (body.currency ?? 'USD').toUpperCase() };
-    const wanted = { method: CARD, requested, returnUrl: checkout_url };
+    const wanted = { method: CARD_METHOD, requested, returnUrl: checkout_url };
     const { invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause, topupId));
     const { at: createdAt, expiresAt, destination } = invoice;
     return {
@@ -41,7 +41,7 @@ export class CardController {
   @Get('card')
   @Operation(operations.getCardPage)
   page(@Res({ passthrough: true }) reply: FastifyReply) {
-    const limits = this.offered.method(CARD)?.terms.limits.USD;
+    const limits = this.offered.findMethod(CARD_METHOD)?.terms.limits.USD;
     if (!limits) throw new NotFoundError('Cards are not taken here');
     reply.headers(CARD_HEADERS);
     return renderCardPage(limits);

@@ -22,8 +22,8 @@ export class CheckoutController {
   async checkout(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
     const topup = TOPUP_ID.test(id) ? await this.books.topup(id) : undefined;
     if (!topup) throw new NotFoundError('There is no such invoice');
-    const displayName = this.offered.displayName(topup.method);
-    const coin = this.offered.coin(topup.coin);
+    const displayName = this.offered.getDisplayName(topup.method);
+    const coin = this.offered.getCoin(topup.coin);
     reply.headers(CHECKOUT_HEADERS);
     return renderCheckoutPage({ ...topup, coin, displayName }, this.clock.now());
   }

@@ -37,12 +37,12 @@ export class TopupsController {
     @Body() body: NewTopup,
     @RequestCause() cause: Cause,
   ) {
-    if (!this.offered.listed.some((each) => each.method === method)) throw unknownMethodError(method);
+    if (!this.offered.publicMethods.some((each) => each.method === method)) throw unknownMethodError(method);
     const requested = { amount: String(body.amount), currency: body.currency.toUpperCase() };
     const wanted = { method, requested };
     const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause));
     const { at: createdAt, expiresAt, destination } = invoice;
-    const coin = this.offered.coin(invoice.coin);
+    const coin = this.offered.getCoin(invoice.coin);
     const due = formatCoins(BigInt(invoice.units), coin);
     return {
       ...toInvoiceHeader({ topupId, requested, createdAt, expiresAt }),
@@ -58,12 +58,12 @@ export class TopupsController {
   async status(@Param('id') id: string) {
     const topup = TOPUP_ID.test(id) ? await this.books.topup(id) : undefined;
     if (!topup) throw new NotFoundError('Invoice not found');
-    const coin = this.offered.coin(topup.coin);
+    const coin = this.offered.getCoin(topup.coin);
     const left = topup.units - topup.paidUnits;
     return {
       ...toInvoiceHeader(topup),
       status: topup.status,
-      payment_method: this.offered.displayName(topup.method),
+      payment_method: this.offered.getDisplayName(topup.method),
       amount_paid: toJsonNumber(formatCoins(topup.paidUnits, coin)),
       amount_due: toJsonNumber(formatCoins(left > 0n && topup.status !== 'Settled' ? left : 0n, coin)),
       ...toDestinationFields(topup.destination),
@@ -73,7 +73,7 @@ export class TopupsController {
   @Get('payment-methods')
   @Operation(operations.listPaymentMethods)
   methods() {
-    const methods = this.offered.listed.map(toPaymentMethodJson);
+    const methods = this.offered.publicMethods.map(toPaymentMethodJson);
     return { status: 'success', success: true, supported_methods: methods, data: methods };
   }
 }

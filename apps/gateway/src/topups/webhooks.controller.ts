@@ -20,9 +20,9 @@ export class HooksController {
   @HttpCode(200)
   @Operation(operations.receivePaymentHook)
   async receive(@Param('backend') name: string, @Req() { headers, body }: FastifyRequest) {
-    const backend = this.backends.named(name);
-    if (!backend?.notified) throw new NotFoundError('There are no web hooks of such a back end');
-    const references = await backend.notified({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
+    const backend = this.backends.find(name);
+    if (!backend?.parseWebhook) throw new NotFoundError('There are no web hooks of such a back end');
+    const references = await backend.parseWebhook({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
     if (!references) throw new UnauthorizedError('The web hook is not signed as it must be');
     if (references.length > 0) await this.hints.wake(name, references);
     return { status: 'success' };

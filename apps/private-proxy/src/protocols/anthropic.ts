@@ -4,13 +4,13 @@ import { randomUUID } from 'node:crypto';
 import {
   estimateInputTokens,
   formatSseEvent,
+  getMessageErrorType,
   InvalidRequestError,
   isJsonObject,
   type JsonObject,
   MessageBuilder,
   type MessagesBody,
   type MessageUsage,
-  messageErrorType,
   type ParsedMessagesRequest,
   parseMessagesRequest,
   type TypedEvent,
@@ -26,7 +26,7 @@ import { enclaveChat } from './enclave-chat.ts';
 
 function error({ status, message, code, param, money }: ProxyError, request_id: string | null = null) {
   const details = { error_code: code, ...(param ? { param } : {}), ...money };
-  return { type: 'error', error: { type: messageErrorType(status), message, details }, request_id };
+  return { type: 'error', error: { type: getMessageErrorType(status), message, details }, request_id };
 }
 
 export const ANTHROPIC_PROTOCOL: ClientProtocol = {
@@ -74,7 +74,7 @@ export function messagesBody(body: JsonObject): MessagesBody {
 export function messageExchange(body: JsonObject, model: ResolvedPrivateModel): TranslatedExchange {
   const asked = messagesBody(body);
   if (asked.max_tokens === undefined) throw new ProxyError(400, 'max_tokens is required', { param: 'max_tokens' });
-  const { chat, thoughts } = understood(asked);
+  const { chat, thinkingVisibility: thoughts } = understood(asked);
   const draft = () => new MessageBuilder(randomUUID().replaceAll('-', ''), PREFIX + model.id, thoughts);
   return {
     streams: chat.stream === true,
@@ -113,20 +113,20 @@ async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageBuilder): P
     usage = usageIn(chunk.usage) ?? usage;
     draft.accept(chunk);
   }
-  return JSON.stringify(draft.finished(usage));
+  return JSON.stringify(draft.build(usage));
 }
 
 /** @throws ProxyError when the chat breaks off, after the events that it became: then there is no end */
 async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageBuilder): AsyncGenerator<string> {
   let usage: MessageUsage | undefined;
-  let said = printed(draft.started());
+  let said = printed(draft.createStartEvent());
   for await (const chunk of parseChunks(pieces)) {
     usage = usageIn(chunk.usage) ?? usage;
     said += draft.accept(chunk).map(printed).join('');
     if (said !== '') yield said;
     said = '';
   }
-  yield draft.ended(usage).map(printed).join('');
+  yield draft.createEndEvents(usage).map(printed).join('');
 }
 
 /** Usage as chats count it, in Anthropic's words: what came from a cache stands beside the rest of the input. */

@@ -17,13 +17,13 @@ export function generateCreditId(): string {
  * @param creditId a UUID in lower case
  */
 export function toAccountIds(creditId: string, secrets: Secrets): readonly [string, ...string[]] {
-  const [newest, ...older] = secrets.hashes(`credit_id ${creditId}`).map(asUuid);
-  const own = creditId[14] === RANDOM_VERSION ? [creditId] : [];
-  return [newest as string, ...older, ...own];
+  const [newest, ...older] = secrets.hashWithAllKeys(`credit_id ${creditId}`).map(formatUuid);
+  const legacyIds = creditId[14] === RANDOM_VERSION ? [creditId] : [];
+  return [newest as string, ...older, ...legacyIds];
 }
 
 /** The first 122 bits of a hash, by RFC 9562. */
-function asUuid(hash: string): string {
+function formatUuid(hash: string): string {
   const hex = Buffer.from(hash, 'base64url').toString('hex');
   const variant = '89ab'[Number.parseInt(hex[16] as string, 16) & 3];
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${DERIVED_VERSION}${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

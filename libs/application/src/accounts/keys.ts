@@ -42,7 +42,7 @@ export class CreateKeyHandler implements ICommandHandler<CreateKey> {
     const { apiKey, key } = generateApiKey(this.secrets, { ...fields, limit });
     const at = this.clock.now();
     const outcome = await this.accounts.run(accountId, { type: 'CreateKey', data: { key, at } }, cause);
-    return { ...changed(key.keyId, outcome, at), apiKey };
+    return { ...toChangedKey(key.keyId, outcome, at), apiKey };
   }
 }
 
@@ -66,12 +66,12 @@ export class UpdateKeyHandler implements ICommandHandler<UpdateKey> {
   ) {}
 
   async execute({ accountId, keyId, fields: { limit, ...fields }, cause }: UpdateKey): Promise<ChangedKey> {
-    const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-    const cap = limit === undefined ? {} : { limit: limit === null ? null : money.toJsonAmount(limit) };
-    const changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> = { ...given, ...cap };
+    const definedFields = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+    const limitField = limit === undefined ? {} : { limit: limit === null ? null : money.toJsonAmount(limit) };
+    const changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> = { ...definedFields, ...limitField };
     const at = this.clock.now();
     const command = { type: 'UpdateKey', data: { keyId, changes, at } } as const;
-    return changed(keyId, await this.accounts.run(accountId, command, cause), at);
+    return toChangedKey(keyId, await this.accounts.run(accountId, command, cause), at);
   }
 }
 
@@ -99,7 +99,11 @@ export class RevokeKeyHandler implements ICommandHandler<RevokeKey> {
   }
 }
 
-function changed(keyId: string, { state, position }: CommandOutcome<unknown, AccountState>, at: string): ChangedKey {
+function toChangedKey(
+  keyId: string,
+  { state, position }: CommandOutcome<unknown, AccountState>,
+  at: string,
+): ChangedKey {
   const key = state.keys.get(keyId);
   if (!key) throw new Error(`the key ${keyId} was decided and is not there`);
   return { key: toApiKeyRecord(keyId, key, at), position };

@@ -41,7 +41,7 @@ export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
   }
 }
 
-interface WantedKey {
+interface ApiKeyParams {
   readonly name: string;
   /** Pico-USD. */
   readonly limit?: string | null;
@@ -52,9 +52,9 @@ interface WantedKey {
 /** A new key: the secret for its owner, and what the books keep of it. */
 export function generateApiKey(
   secrets: Secrets,
-  { name, limit = null, resetPeriod = null, expireAt = null }: WantedKey,
+  { name, limit = null, resetPeriod = null, expireAt = null }: ApiKeyParams,
 ) {
-  const apiKey = secrets.mintApiKey();
+  const apiKey = secrets.generateApiKey();
   const keyId = randomBytes(12).toString('hex');
   const key: Omit<KeyCreated['data'], 'at'> = {
     keyId,

@@ -10,7 +10,7 @@ import type { PaymentMethods } from '../topups/payment-methods.ts';
 import { AUTO_TOPUP_METHOD } from './invoices.ts';
 import type { WalletConnection, Wallets } from './wallets.ts';
 
-export const MIN_THRESHOLD_USD = 5;
+export const MIN_AUTO_TOPUP_THRESHOLD_USD = 5;
 
 /** What automatic top-ups of an account may come to in a day. */
 export class AutoTopupLimits implements DailyLimits {
@@ -21,14 +21,14 @@ export class AutoTopupLimits implements DailyLimits {
 }
 
 /** The position from which the read models show what was decided. */
-interface Decided {
+interface WalletCommandResult {
   readonly position: bigint;
 }
 
-export class ConnectWallet extends Command<Decided> {
+export class ConnectWallet extends Command<WalletCommandResult> {
   constructor(
     readonly accountId: string,
-    readonly wanted: { readonly url: string; readonly threshold: PicoUsd; readonly amount: PicoUsd },
+    readonly params: { readonly url: string; readonly threshold: PicoUsd; readonly amount: PicoUsd },
     readonly cause: Cause,
   ) {
     super();
@@ -39,14 +39,18 @@ export class ConnectWallet extends Command<Decided> {
 export class WalletConnector {
   constructor(
     private readonly wallets: Wallets,
-    private readonly offered: PaymentMethods,
+    private readonly paymentMethods: PaymentMethods,
     private readonly limits: AutoTopupLimits,
   ) {}
 
   /** @throws InvalidRequestError, also where the wallet cannot be reached or cannot be asked to pay */
-  async reach({ url, threshold, amount }: ConnectWallet['wanted']): Promise<WalletConnection> {
-    if (threshold < parseUsd(MIN_THRESHOLD_USD)) {
-      throw new InvalidRequestError(400, `threshold_usd must be at least ${MIN_THRESHOLD_USD}`, 'threshold_usd');
+  async connect({ url, threshold, amount }: ConnectWallet['params']): Promise<WalletConnection> {
+    if (threshold < parseUsd(MIN_AUTO_TOPUP_THRESHOLD_USD)) {
+      throw new InvalidRequestError(
+        400,
+        `threshold_usd must be at least ${MIN_AUTO_TOPUP_THRESHOLD_USD}`,
+        'threshold_usd',
+      );
     }
     this.assertAmount(amount);
     return this.wallets.connect(url);
@@ -54,11 +58,11 @@ export class WalletConnector {
 
   /** What Lightning takes, and no more than a day may bring. */
   private assertAmount(amount: PicoUsd): void {
-    const limits = this.offered.method(AUTO_TOPUP_METHOD)?.terms.limits.USD;
+    const limits = this.paymentMethods.findMethod(AUTO_TOPUP_METHOD)?.terms.limits.USD;
     if (!limits) throw new InvalidRequestError(400, 'Payments over Lightning are not taken here');
-    const most = money.min(parseUsd(limits.max), this.limits.amount);
-    if (amount >= parseUsd(limits.min) && amount <= most) return;
-    const range = `from ${limits.min} to ${formatUsd(most)}`;
+    const maxAmount = money.min(parseUsd(limits.max), this.limits.amount);
+    if (amount >= parseUsd(limits.min) && amount <= maxAmount) return;
+    const range = `from ${limits.min} to ${formatUsd(maxAmount)}`;
     throw new InvalidRequestError(400, `topup_amount_usd must be ${range}`, 'topup_amount_usd');
   }
 }
@@ -67,22 +71,22 @@ export class WalletConnector {
 export class ConnectWalletHandler implements ICommandHandler<ConnectWallet> {
   constructor(
     private readonly autoTopups: AutoTopups,
-    private readonly agreements: WalletConnector,
+    private readonly connector: WalletConnector,
     private readonly secrets: Secrets,
     private readonly clock: Clock,
   ) {}
 
   /** @throws InvalidRequestError */
-  async execute({ accountId, wanted, cause }: ConnectWallet): Promise<Decided> {
-    const { secret, ...wallet } = await this.agreements.reach(wanted);
-    const amounts = { threshold: money.toJsonAmount(wanted.threshold), amount: money.toJsonAmount(wanted.amount) };
+  async execute({ accountId, params, cause }: ConnectWallet): Promise<WalletCommandResult> {
+    const { secret, ...wallet } = await this.connector.connect(params);
+    const amounts = { threshold: money.toJsonAmount(params.threshold), amount: money.toJsonAmount(params.amount) };
     const data = { wallet, secret: this.secrets.seal(secret), ...amounts, at: this.clock.now() };
     const { position } = await this.autoTopups.run(accountId, { type: 'ConnectWallet', data }, cause);
     return { position };
   }
 }
 
-export class DisconnectWallet extends Command<Decided> {
+export class DisconnectWallet extends Command<WalletCommandResult> {
   constructor(
     readonly accountId: string,
     readonly cause: Cause,
@@ -98,7 +102,7 @@ export class DisconnectWalletHandler implements ICommandHandler<DisconnectWallet
     private readonly clock: Clock,
   ) {}
 
-  async execute({ accountId, cause }: DisconnectWallet): Promise<Decided> {
+  async execute({ accountId, cause }: DisconnectWallet): Promise<WalletCommandResult> {
     const command = { type: 'DisconnectWallet', data: { at: this.clock.now() } } as const;
     const { position } = await this.autoTopups.run(accountId, command, cause);
     return { position };

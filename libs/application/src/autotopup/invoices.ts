@@ -22,15 +22,15 @@ export class InvoiceRejectedError extends Error {
 export class AutoTopupInvoices {
   constructor(
     private readonly topups: Streams['topups'],
-    private readonly creation: Pick<CreateTopupHandler, 'execute'>,
+    private readonly createTopup: Pick<CreateTopupHandler, 'execute'>,
   ) {}
 
   /**
    * The invoice of a top-up, which is made where there is none: asking twice gives the same one.
    * @throws InvoiceRejectedError, UpstreamError
    */
-  async issued(wanted: AutoTopupInvoiceParams, cause: Cause): Promise<InvoiceIssued['data']> {
-    return (await this.find(wanted.topupId)) ?? this.create(wanted, cause);
+  async getOrCreate(params: AutoTopupInvoiceParams, cause: Cause): Promise<InvoiceIssued['data']> {
+    return (await this.find(params.topupId)) ?? this.create(params, cause);
   }
 
   async find(topupId: string): Promise<InvoiceIssued['data'] | undefined> {
@@ -44,12 +44,12 @@ export class AutoTopupInvoices {
     const requested = { amount: formatUsd(amount), currency: 'USD' };
     const command = new CreateTopup(accountId, { method: AUTO_TOPUP_METHOD, requested }, cause, topupId);
     try {
-      return (await this.creation.execute(command)).invoice;
+      return (await this.createTopup.execute(command)).invoice;
     } catch (error) {
-      const made = await this.find(topupId); // by another process, at the same time
-      if (made) return made;
-      const isRefusal = error instanceof InvalidRequestError || error instanceof Rejection;
-      throw isRefusal ? new InvoiceRejectedError(error.message) : error;
+      const existing = await this.find(topupId); // by another process, at the same time
+      if (existing) return existing;
+      const isRejection = error instanceof InvalidRequestError || error instanceof Rejection;
+      throw isRejection ? new InvoiceRejectedError(error.message) : error;
     }
   }
 }

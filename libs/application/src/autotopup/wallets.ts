@@ -23,11 +23,15 @@ export abstract class Wallets {
   abstract connect(url: string): Promise<WalletConnection>;
 
   /**
-   * Asks a wallet to pay an invoice, once, and returns when that has left. `hear` gets its answer, perhaps much later or
+   * Asks a wallet to pay an invoice, once, and returns when that has left. `onResponse` gets its answer, perhaps much later or
    * never: whether the invoice was paid is known by our own node alone.
    * @throws WalletUnreachableError when nothing has left; any other error when that is not known
    */
-  abstract pay(wallet: WalletConnection, invoice: string, hear: (answer: WalletResponse) => void): Promise<void>;
+  abstract pay(
+    wallet: WalletConnection,
+    invoice: string,
+    onResponse: (response: WalletResponse) => void,
+  ): Promise<void>;
 
   abstract close(): Promise<void>;
 }

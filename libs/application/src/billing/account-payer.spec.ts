@@ -20,8 +20,8 @@ const query = { model: 'm', type: 'chat_completion', source: 'api', online: fals
 const request = {
   holdId: 'r',
   query,
-  atLeast: money.parseUsd('1'),
-  atMost: money.parseUsd('1'),
+  minAmount: money.parseUsd('1'),
+  maxAmount: money.parseUsd('1'),
   priceList: 'p',
   lifetimeMs: 1_000,
 };
@@ -33,11 +33,11 @@ async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
     commands.push(command);
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  const payer = new PayerFactory({ accounts: { run } } as never, new SystemClock(), owner).of({
+  const payer = new PayerFactory({ accounts: { run } } as never, new SystemClock(), owner).forCaller({
     accountId: 'a',
     keyId: null,
   });
-  await payer.take(request).catch((error) => {
+  await payer.hold(request).catch((error) => {
     if (error instanceof StoreUnavailableError) throw error;
   });
   return commands;
@@ -59,19 +59,19 @@ test('a process that others may take for dead holds nothing: its holds would be 
  * Returns when it was asked: seconds since the hold was refused.
  */
 async function unconfirmed(said: (look: number) => Error | 'released'): Promise<readonly number[]> {
-  const began = time.milliseconds();
+  const began = time.nowMs();
   const askedAt: number[] = [];
   const run = async (_: string, command: AccountCommand) => {
     if (command.type === 'HoldFunds') throw new UnknownOutcomeError('silent');
-    const answer = said(askedAt.push((time.milliseconds() - began) / 1_000));
+    const answer = said(askedAt.push((time.nowMs() - began) / 1_000));
     if (answer instanceof Error) throw answer;
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').of({
+  const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').forCaller({
     accountId: 'a',
     keyId: null,
   });
-  await expect(payer.take({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailableError);
+  await expect(payer.hold({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailableError);
   await time.pass(900_000);
   return askedAt;
 }
@@ -105,11 +105,11 @@ async function settling(error: Error, times: number) {
     if (asked++ < times) throw error;
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').of({
+  const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').forCaller({
     accountId: 'a',
     keyId: null,
   });
-  const expiresAt = time.milliseconds() + 60_000;
+  const expiresAt = time.nowMs() + 60_000;
   const hold = { holdId: 'r', payer: payer.id, amount: money.parseUsd('1'), beside: 0n, reach: 0n, expiresAt } as never;
   const settled = payer.settle(hold, {} as Charge).then(
     () => 'settled',
@@ -133,7 +133,10 @@ test('a charge whose confirmation was lost is told as it was made, and none wher
     const one = PersistentMap.empty<string>().with('r', ended);
     const state = { ...accountDecider.getInitialState(), resolved: [one, PersistentMap.empty<string>()] as never };
     const run = async () => ({ events: [], state, revision: 0, position: 0n });
-    const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'g').of({ accountId: 'a', keyId: null });
+    const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'g').forCaller({
+      accountId: 'a',
+      keyId: null,
+    });
     return payer.settle(
       { holdId: 'r', amount: money.parseUsd('1') } as never,
       { price: money.parseUsd(price).toString() } as never,

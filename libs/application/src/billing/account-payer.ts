@@ -14,11 +14,11 @@ import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 /** An account that pays from its balance, within the cap of the key it was asked with. */
 export class AccountPayer extends StreamPayer {
   constructor(
-    holding: PayerDependencies,
+    dependencies: PayerDependencies,
     private readonly accounts: Accounts,
     private readonly caller: Caller,
   ) {
-    super(holding);
+    super(dependencies);
   }
 
   get id(): string {
@@ -29,39 +29,35 @@ export class AccountPayer extends StreamPayer {
     return toActor(this.caller);
   }
 
-  async take({ holdId, query, atLeast, atMost, part, lifetimeMs }: HoldRequest): Promise<Hold> {
+  async hold({ holdId, query, minAmount, maxAmount, partial, lifetimeMs }: HoldRequest): Promise<Hold> {
     const { accountId, keyId } = this.caller;
-    const { clock, owner, bearable } = this.holding;
+    const { clock, getProcessId, lossLimit } = this.dependencies;
     const at = clock.now();
-    const expiresAt = clock.milliseconds() + lifetimeMs;
-    const wanted = {
-      holdId,
-      keyId,
-      query,
-      minAmount: atLeast,
-      maxAmount: atMost,
-      partialHold: part,
-      lossLimit: bearable,
-    };
-    const data = { ...wanted, owner: owner(), expiresAt: clock.at(expiresAt), at };
-    const { events, state } = await this.confirmed({ holdId, expiresAt }, () =>
-      this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId)),
+    const expiresAt = clock.nowMs() + lifetimeMs;
+    const holdLimits = { holdId, keyId, query, minAmount, maxAmount, partialHold: partial, lossLimit };
+    const data = { ...holdLimits, owner: getProcessId(), expiresAt: clock.toInstant(expiresAt), at };
+    const { events, state } = await this.acquireHold({ holdId, expiresAt }, () =>
+      this.accounts.run(accountId, { type: 'HoldFunds', data }, this.createCause(holdId)),
     );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);
     const amount = money.parseJsonAmount(held.data.amount);
-    const [beside, reach] = [calculateSpendable(state, keyId, at), calculateMaxSpendable(state, keyId, at)];
-    return { holdId, payer: this.id, amount, beside, reach, expiresAt };
+    const [availableAfter, maxSpendable] = [
+      calculateSpendable(state, keyId, at),
+      calculateMaxSpendable(state, keyId, at),
+    ];
+    return { holdId, payer: this.id, amount, availableAfter, maxSpendable, expiresAt };
   }
 
-  async grow(hold: Hold, growth: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'> {
+  async extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'> {
     const { holdId } = hold;
-    const data = { holdId, ...growth, at: this.holding.clock.now() };
-    const extend = () => this.accounts.run(this.caller.accountId, { type: 'ExtendHold', data }, this.request(holdId));
+    const data = { holdId, ...extension, at: this.dependencies.clock.now() };
+    const extend = () =>
+      this.accounts.run(this.caller.accountId, { type: 'ExtendHold', data }, this.createCause(holdId));
     try {
-      const { events } = await this.surely(hold, extend);
+      const { events } = await this.retryUntilExpiry(hold, extend);
       const extended = events.find((event) => event.type === 'HoldExtended');
-      return { ...hold, amount: extended ? money.parseJsonAmount(extended.data.amount) : growth.targetAmount };
+      return { ...hold, amount: extended ? money.parseJsonAmount(extended.data.amount) : extension.targetAmount };
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
       if (error.code === 'hold_resolved') return 'gone';

@@ -12,7 +12,7 @@ const HOLD_MARGIN_MS = 60_000;
  * What a request comes to nothing by is the caller's own doing: what was used for it until then, such as a search before the
  * model was asked, is charged.
  */
-const CALLERS_DOING: ReadonlySet<FailureCode> = new Set(['invalid_request', 'client_disconnected']);
+const CALLER_FAILURE_CODES: ReadonlySet<FailureCode> = new Set(['invalid_request', 'client_disconnected']);
 
 /** How long a paid call may take. */
 export abstract class CallLimits {
@@ -27,21 +27,21 @@ export abstract class CallLimits {
 /** Who waits for an answer. */
 export interface ClientConnection {
   /** Resolves when the client has gone before the end. */
-  readonly left: Promise<void>;
+  readonly disconnected: Promise<void>;
   /** The answer is kept, and can be had later: it is read on though nobody is there. */
-  readonly keeps: boolean;
+  readonly storesResponse: boolean;
 }
 
 /** Where a streamed answer goes, as far as the money path must know. */
 export interface StreamWriter extends ClientConnection {
   /** Whether anything has been sent: until then a failure is answered with a status of its own. */
-  readonly started: boolean;
+  readonly hasStarted: boolean;
   /** Sends the end, once the charge is durable; without a receipt when the charge is not known. */
   end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 }
 
 export interface Sold<A> {
-  readonly answer: A;
+  readonly result: A;
   readonly receipt: Receipt;
 }
 
@@ -51,7 +51,7 @@ export class BillingEngine {
   constructor(
     private readonly health: EndpointHealth,
     private readonly limits: CallLimits,
-    private readonly alarm: (problem: string, error: unknown) => void,
+    private readonly reportError: (problem: string, error: unknown) => void,
   ) {}
 
   /**
@@ -59,25 +59,25 @@ export class BillingEngine {
    * own doing; when it throws anything else, the money is released, and the house bears what was used nevertheless.
    * @throws Rejection when the payer cannot pay; UpstreamError when there is no answer
    */
-  async whole<A>(
+  async sell<A>(
     payer: Payer,
-    sale: Order,
+    order: Order,
     serve: (purchase: Purchase) => Promise<A>,
-    audience: ClientConnection,
+    connection: ClientConnection,
   ): Promise<Sold<A>> {
     const task = this.running.begin(this.limits.totalTimeoutMs);
-    const patience = this.patience(audience, task);
+    const disconnectHandler = this.createDisconnectHandler(connection, task);
     try {
-      const purchase = patience.with(await this.begin(payer, sale, task));
-      const served = await outcomeOf(serve(purchase));
+      const purchase = disconnectHandler.attach(await this.begin(payer, order, task));
+      const served = await captureOutcome(serve(purchase));
       if ('failure' in served) {
-        await this.endInVain(payer, purchase, served.failure);
+        await this.endWithoutResult(payer, purchase, served.failure);
         throw served.failure;
       }
-      return { answer: served.answer, receipt: await this.settle(payer, purchase, purchase.cutBy) };
+      return { result: served.result, receipt: await this.settle(payer, purchase, purchase.endedBy) };
     } finally {
-      patience.over();
-      task.finished();
+      disconnectHandler.stop();
+      task.finish();
     }
   }
 
@@ -87,30 +87,30 @@ export class BillingEngine {
    * vendor stops then; else it is read on for a while, since it will be invoiced.
    * @throws Rejection, UpstreamError as long as nothing was sent; whatever kept the charge from being made durable
    */
-  async stream<C extends StreamWriter>(
+  async sellStream<C extends StreamWriter>(
     payer: Payer,
-    sale: Order,
+    order: Order,
     serve: (purchase: Purchase, client: C) => Promise<UpstreamError | undefined>,
     client: C,
   ): Promise<void> {
     const task = this.running.begin(this.limits.totalTimeoutMs);
-    const patience = this.patience(client, task);
+    const disconnectHandler = this.createDisconnectHandler(client, task);
     try {
-      const purchase = patience.with(await this.begin(payer, sale, task));
-      const served = await outcomeOf(serve(purchase, client));
+      const purchase = disconnectHandler.attach(await this.begin(payer, order, task));
+      const served = await captureOutcome(serve(purchase, client));
       if (!('failure' in served)) {
-        await client.end(await this.settle(payer, purchase, served.answer), served.answer);
+        await client.end(await this.settle(payer, purchase, served.result), served.result);
       } else {
-        const receipt = await this.endInVain(payer, purchase, served.failure);
-        if (!client.started) throw served.failure;
+        const receipt = await this.endWithoutResult(payer, purchase, served.failure);
+        if (!client.hasStarted) throw served.failure;
         await client.end(receipt, served.failure);
       }
     } catch (error) {
-      if (client.started) await client.end(undefined, error);
+      if (client.hasStarted) await client.end(undefined, error);
       throw error;
     } finally {
-      patience.over();
-      task.finished();
+      disconnectHandler.stop();
+      task.finish();
     }
   }
 
@@ -119,8 +119,8 @@ export class BillingEngine {
    * kept for the job (`KeepHold`): should the process die before, it ends by itself.
    * @throws Rejection when the payer cannot pay
    */
-  holdForJob(payer: Payer, sale: Order): Promise<Hold> {
-    return this.hold(payer, sale);
+  holdForJob(payer: Payer, order: Order): Promise<Hold> {
+    return this.hold(payer, order);
   }
 
   /** Waits until nothing is served any more; what takes longer than `timeoutMs` is cut short and settled as it is. */
@@ -128,76 +128,90 @@ export class BillingEngine {
     return this.running.drain(timeoutMs);
   }
 
-  private async begin(payer: Payer, sale: Order, task: RunningTask): Promise<Purchase> {
-    const funds = { payer, hold: await this.hold(payer, sale) };
-    return new Purchase(sale, funds, task, { health: this.health, alarm: this.alarm });
+  private async begin(payer: Payer, order: Order, task: RunningTask): Promise<Purchase> {
+    const funds = { payer, hold: await this.hold(payer, order) };
+    return new Purchase(order, funds, task, { health: this.health, reportError: this.reportError });
   }
 
-  private hold(payer: Payer, { id, query, priceList, atLeast, atMost, part }: Order): Promise<Hold> {
+  private hold(payer: Payer, { id, query, priceList, minPrice, maxPrice, partialHold }: Order): Promise<Hold> {
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
     const lifetimeMs = totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS;
-    return payer.take({ holdId: id, query, priceList: priceList.version, atLeast, atMost, part, lifetimeMs });
+    return payer.hold({
+      holdId: id,
+      query,
+      priceList: priceList.version,
+      minAmount: minPrice,
+      maxAmount: maxPrice,
+      partial: partialHold,
+      lifetimeMs,
+    });
   }
 
   /** Ends a request that nothing came of. */
-  private async endInVain(payer: Payer, purchase: Purchase, failure: UpstreamError): Promise<Receipt> {
-    const { hold, attempts, sale, endpoint } = purchase;
-    if (endpoint) this.health.failed(sale.model, endpoint, failure);
-    const charge = purchase.charge(failure);
-    if (charge && CALLERS_DOING.has(failure.code) && charge.price !== '0') return this.settle(payer, purchase, failure);
-    await payer.release(hold, { failure, attempts, absorbed: charge }).catch(this.unstated(purchase, charge));
+  private async endWithoutResult(payer: Payer, purchase: Purchase, failure: UpstreamError): Promise<Receipt> {
+    const { hold, attempts, order, endpoint } = purchase;
+    if (endpoint) this.health.recordFailure(order.model, endpoint, failure);
+    const charge = purchase.createCharge(failure);
+    if (charge && CALLER_FAILURE_CODES.has(failure.code) && charge.price !== '0')
+      return this.settle(payer, purchase, failure);
+    await payer
+      .release(hold, { failure, attempts, absorbed: charge })
+      .catch(this.createUnrecordedReporter(purchase, charge));
     return EMPTY_RECEIPT;
   }
 
   private async settle(payer: Payer, purchase: Purchase, failure?: UpstreamError): Promise<Receipt> {
-    const { sale } = purchase;
-    const charge = purchase.charge(failure);
+    const { order } = purchase;
+    const charge = purchase.createCharge(failure);
     if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
-    if (sale.part !== undefined) await purchase.cover(charge);
-    return purchase.receipt(await payer.settle(purchase.hold, charge).catch(this.unstated(purchase, charge)));
+    if (order.partialHold !== undefined) await purchase.extendHoldToPrice(charge);
+    return purchase.createReceipt(
+      await payer.settle(purchase.hold, charge).catch(this.createUnrecordedReporter(purchase, charge)),
+    );
   }
 
   /**
    * What could not be stated before its hold expired is in no books, though vendors invoice it: it is said in the log. It counts
    * for no limit, since it is the store's doing.
    */
-  private unstated({ hold }: Purchase, charge: Charge | undefined) {
+  private createUnrecordedReporter({ hold }: Purchase, charge: Charge | undefined) {
     return (error: unknown): never => {
-      if (charge) this.alarm(`hold ${hold.holdId} of ${hold.payer}: ${charge.cost} pUSD of use are not stated`, error);
+      if (charge)
+        this.reportError(`hold ${hold.holdId} of ${hold.payer}: ${charge.cost} pUSD of use are not stated`, error);
       throw error;
     };
   }
 
   /** A client that goes is not waited for longer than it takes to drain, and not at all where that saves anything. */
-  private patience({ left, keeps }: ClientConnection, task: RunningTask) {
-    let drain: NodeJS.Timeout | undefined;
-    let [isOver, isGone] = [false, false];
-    let begun: Purchase | undefined;
-    void left.then(() => {
-      isGone = true;
-      if (isOver) return;
-      drain = setTimeout(() => task.cutShort(createDisconnectError()), this.limits.drainTimeoutMs);
-      if (!keeps) begun?.abandon(createDisconnectError());
+  private createDisconnectHandler({ disconnected, storesResponse }: ClientConnection, task: RunningTask) {
+    let drainTimer: NodeJS.Timeout | undefined;
+    let [isStopped, isDisconnected] = [false, false];
+    let startedPurchase: Purchase | undefined;
+    void disconnected.then(() => {
+      isDisconnected = true;
+      if (isStopped) return;
+      drainTimer = setTimeout(() => task.abort(createDisconnectError()), this.limits.drainTimeoutMs);
+      if (!storesResponse) startedPurchase?.abandon(createDisconnectError());
     });
     return {
-      with: (purchase: Purchase): Purchase => {
-        begun = purchase;
-        if (isGone && !keeps) purchase.abandon(createDisconnectError());
+      attach: (purchase: Purchase): Purchase => {
+        startedPurchase = purchase;
+        if (isDisconnected && !storesResponse) purchase.abandon(createDisconnectError());
         return purchase;
       },
-      over: () => {
-        isOver = true;
-        clearTimeout(drain);
+      stop: () => {
+        isStopped = true;
+        clearTimeout(drainTimer);
       },
     };
   }
 }
 
-async function outcomeOf<A>(
+async function captureOutcome<A>(
   serving: Promise<A>,
-): Promise<{ readonly answer: A } | { readonly failure: UpstreamError }> {
+): Promise<{ readonly result: A } | { readonly failure: UpstreamError }> {
   try {
-    return { answer: await serving };
+    return { result: await serving };
   } catch (error) {
     return { failure: toUpstreamError(error) };
   }
@@ -209,24 +223,24 @@ export function createDisconnectError(): UpstreamError {
 
 /** Work that a shutdown waits for. */
 interface RunningTask extends Deadline {
-  finished(): void;
+  finish(): void;
 }
 
 /** The requests that this process is serving. */
 class RunningTasks {
   private readonly tasks = new Set<RunningTask>();
-  private idle: (() => void) | undefined;
+  private onIdle: (() => void) | undefined;
 
   begin(timeoutMs: number): RunningTask {
     const abort = new AbortController();
-    const timer = setTimeout(() => task.cutShort(new UpstreamError('timeout', 'The answer took too long')), timeoutMs);
+    const timer = setTimeout(() => task.abort(new UpstreamError('timeout', 'The answer took too long')), timeoutMs);
     const task: RunningTask = {
       signal: abort.signal,
-      cutShort: (failure) => abort.abort(failure),
-      finished: () => {
+      abort: (failure) => abort.abort(failure),
+      finish: () => {
         clearTimeout(timer);
         this.tasks.delete(task);
-        if (this.tasks.size === 0) this.idle?.();
+        if (this.tasks.size === 0) this.onIdle?.();
       },
     };
     this.tasks.add(task);
@@ -237,10 +251,10 @@ class RunningTasks {
   async drain(timeoutMs: number): Promise<void> {
     if (this.tasks.size === 0) return;
     const idle = new Promise<void>((resolve) => {
-      this.idle = resolve;
+      this.onIdle = resolve;
     });
     const timer = setTimeout(() => {
-      for (const task of this.tasks) task.cutShort(new UpstreamError('shutdown', 'The gateway is shutting down'));
+      for (const task of this.tasks) task.abort(new UpstreamError('shutdown', 'The gateway is shutting down'));
     }, timeoutMs);
     await idle;
     clearTimeout(timer);

@@ -15,46 +15,46 @@ export interface PaidChallenge {
 
 /** A challenge pays for the one request that it was issued for, with what was paid and nothing more. */
 export class ChallengePayer extends StreamPayer {
-  /** @param again the request was served, and its answer was lost with the gateway that died: the house pays */
+  /** @param isRetry the request was served, and its answer was lost with the gateway that died: the house pays */
   constructor(
-    holding: PayerDependencies,
+    dependencies: PayerDependencies,
     private readonly challenges: Challenges,
-    private readonly proven: PaidChallenge,
-    private readonly again = false,
+    private readonly challenge: PaidChallenge,
+    private readonly isRetry = false,
   ) {
-    super(holding);
+    super(dependencies);
   }
 
   get id(): string {
-    return toStreamName(CHALLENGE, this.proven.challengeId);
+    return toStreamName(CHALLENGE, this.challenge.challengeId);
   }
 
   get priceList(): string {
-    return this.proven.priceList;
+    return this.challenge.priceList;
   }
 
   protected get actor(): string {
-    return `challenge:${this.proven.challengeId}`;
+    return `challenge:${this.challenge.challengeId}`;
   }
 
   /** @throws Rejection when it does not pay for this request, or not any more, or pays for it at this moment */
-  async take({ holdId, query, atMost, lifetimeMs }: HoldRequest): Promise<Hold> {
-    const { challengeId, request } = this.proven;
-    const { clock, owner } = this.holding;
-    const expiresAt = clock.milliseconds() + lifetimeMs;
-    const terms = { holdId, request, maxAmount: atMost, query, isRetry: this.again };
-    const data = { ...terms, owner: owner(), expiresAt: clock.at(expiresAt), at: clock.now() };
-    const { events } = await this.confirmed({ holdId, expiresAt }, () =>
-      this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.request(holdId)),
+  async hold({ holdId, query, maxAmount, lifetimeMs }: HoldRequest): Promise<Hold> {
+    const { challengeId, request } = this.challenge;
+    const { clock, getProcessId } = this.dependencies;
+    const expiresAt = clock.nowMs() + lifetimeMs;
+    const terms = { holdId, request, maxAmount, query, isRetry: this.isRetry };
+    const data = { ...terms, owner: getProcessId(), expiresAt: clock.toInstant(expiresAt), at: clock.now() };
+    const { events } = await this.acquireHold({ holdId, expiresAt }, () =>
+      this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.createCause(holdId)),
     );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);
     const amount = money.parseJsonAmount(held.data.amount);
-    return { holdId, payer: this.id, amount, beside: ZERO_USD, reach: amount, expiresAt };
+    return { holdId, payer: this.id, amount, availableAfter: ZERO_USD, maxSpendable: amount, expiresAt };
   }
 
   /** There is nothing beside what was paid. */
-  async grow(): Promise<'no more'> {
+  async extend(): Promise<'no more'> {
     return 'no more';
   }
 }

@@ -16,21 +16,21 @@ export interface ChargeBreakdown {
  * @param inputCost what the vendors take for the input of all calls
  */
 export function breakDownCharge(charged: PicoUsd, items: readonly ChargeItem[], inputCost: PicoUsd): ChargeBreakdown {
-  let left = charged;
-  const taken = (part: PicoUsd) => {
-    const amount = money.min(part, left);
-    left = money.subtract(left, amount);
+  let remaining = charged;
+  const deduct = (part: PicoUsd) => {
+    const amount = money.min(part, remaining);
+    remaining = money.subtract(remaining, amount);
     return amount;
   };
-  const sum = (amount: 'cost' | 'price', beside: boolean) =>
+  const sum = (amount: 'cost' | 'price', isExtra: boolean) =>
     money.sum(
-      items.filter((item) => (item.beside ?? false) === beside).map((item) => money.parseJsonAmount(item[amount])),
+      items.filter((item) => (item.beside ?? false) === isExtra).map((item) => money.parseJsonAmount(item[amount])),
     );
-  const searches = taken(sum('price', true));
+  const searches = deduct(sum('price', true));
   const cost = sum('cost', false);
-  const input = taken(money.min(inputCost, cost));
-  const output = taken(money.subtract(cost, money.min(inputCost, cost)));
-  return { input, output, searches, margin: left };
+  const input = deduct(money.min(inputCost, cost));
+  const output = deduct(money.subtract(cost, money.min(inputCost, cost)));
+  return { input, output, searches, margin: remaining };
 }
 
 /** What a vendor takes for all of a use but its output; nothing where it has no price. */

@@ -6,7 +6,7 @@ import type { Receipt } from './purchase.ts';
  * part. The parts add up to the cost.
  * @param protocol which decides what input and output are called
  */
-export function costDetails({ parts }: Receipt, protocol: 'completions' | 'others') {
+export function toCostDetails({ parts }: Receipt, protocol: 'completions' | 'others') {
   const { input, output, searches, margin } = parts;
   // Not by computed names, which take longer than all the rest.
   const sides =

@@ -16,17 +16,17 @@ class Counts extends RateLimiter {
     this.counted.push(`${counted}: ${whose}`);
   }
 
-  isOver(): boolean {
+  isExceeded(): boolean {
     return false;
   }
 }
 
 async function take(limits: RateLimiter, free: boolean): Promise<unknown> {
   const hold = { holdId: 'h', payer: 'p', amount: ZERO_USD, expiresAt: 0 };
-  const payer = { id: 'account', take: async () => hold } as unknown as Payer;
+  const payer = { id: 'account', hold: async () => hold } as unknown as Payer;
   const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
-  const request = { holdId: 'h', query, atLeast: ZERO_USD, atMost: ZERO_USD, priceList: 'p', lifetimeMs: 1 };
-  return new FreeModelLimits(limits).payerOf(payer, () => '192.0.2.1').take(request);
+  const request = { holdId: 'h', query, minAmount: ZERO_USD, maxAmount: ZERO_USD, priceList: 'p', lifetimeMs: 1 };
+  return new FreeModelLimits(limits).wrapPayer(payer, () => '192.0.2.1').hold(request);
 }
 
 test('what is free is counted by account and by address, and what is paid for is not', async () => {

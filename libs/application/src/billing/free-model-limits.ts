@@ -4,30 +4,30 @@ import { type Hold, type HoldRequest, type Payer, PayerDecorator } from './payer
 
 /** Counts by the account, and by the address that it comes from: accounts are free to make. */
 export class FreeModelLimits {
-  constructor(private readonly limits: RateLimiter) {}
+  constructor(private readonly rateLimiter: RateLimiter) {}
 
   /** The same payer, within the limits where what it pays for costs nothing. */
-  payerOf(payer: Payer, address: () => string): Payer {
+  wrapPayer(payer: Payer, address: () => string): Payer {
     return new LimitedPayer(payer, () => this.count(payer.id, address()));
   }
 
   /** What one limit refuses is not counted by the next. @throws TooManyRequestsError, StoreUnavailableError */
   private async count(account: string, address: string): Promise<void> {
-    await this.limits.count('free requests of an account in a minute', account);
-    await this.limits.count('free requests of an account in a day', account);
-    await this.limits.count('free requests of an address in a day', address);
+    await this.rateLimiter.count('free requests of an account in a minute', account);
+    await this.rateLimiter.count('free requests of an account in a day', account);
+    await this.rateLimiter.count('free requests of an address in a day', address);
   }
 }
 
 class LimitedPayer extends PayerDecorator {
   constructor(
     payer: Payer,
-    private readonly count: () => Promise<void>,
+    private readonly countRequest: () => Promise<void>,
   ) {
     super(payer);
   }
 
-  override take(request: HoldRequest): Promise<Hold> {
-    return request.query.free ? this.count().then(() => this.payer.take(request)) : this.payer.take(request);
+  override hold(request: HoldRequest): Promise<Hold> {
+    return request.query.free ? this.countRequest().then(() => this.payer.hold(request)) : this.payer.hold(request);
   }
 }

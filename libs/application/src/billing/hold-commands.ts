@@ -9,7 +9,7 @@ export const EXPIRY_MARGIN_MS = 30_000;
 
 /** Ends holds whose time is surely over: none by a clock that may be wrong. */
 export function createExpireHoldsCommand(clock: Clock): HoldCommand {
-  const before = clock.isSure() ? clock.in(-EXPIRY_MARGIN_MS) : clock.at(0);
+  const before = clock.isReliable() ? clock.fromNow(-EXPIRY_MARGIN_MS) : clock.toInstant(0);
   return { type: 'ExpireHolds', data: { before, at: clock.now() } };
 }
 

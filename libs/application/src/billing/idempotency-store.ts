@@ -14,13 +14,13 @@ export interface IdempotencyClaim {
 /** An earlier request with the same key. */
 export interface ExistingClaim extends IdempotencyClaim {
   /** Its gateway may still be at it. */
-  readonly running: boolean;
+  readonly isRunning: boolean;
   /** Its hold was made, and its upstream may have been called: its payer's facts say what became of it. */
-  readonly held: boolean;
+  readonly hasHold: boolean;
   /** It was charged, and there is nothing to replay. */
-  readonly lost: boolean;
+  readonly isLost: boolean;
   /** Sealed. */
-  readonly answer: Buffer | null;
+  readonly sealedResponse: Buffer | null;
 }
 
 export interface SavedHttpResponse {
@@ -49,7 +49,7 @@ export abstract class IdempotencyStore {
   abstract find(claim: IdempotencyClaim): Promise<ExistingClaim | undefined>;
 
   /** Takes the key of a request that does not run any more, and is as it was found. Of any number at once, one does. */
-  abstract takeOver(earlier: ExistingClaim, claim: IdempotencyClaim): Promise<boolean>;
+  abstract takeOver(existing: ExistingClaim, claim: IdempotencyClaim): Promise<boolean>;
 
   /**
    * States that the money is held, so that the upstream may be called. From now on the claim is respected for as long as
@@ -58,9 +58,9 @@ export abstract class IdempotencyStore {
    */
   abstract confirm(claim: IdempotencyClaim): Promise<boolean>;
 
-  /** @param atMost bytes that its payer may have stored then: beyond them an answer is not kept, and is lost */
-  abstract end(claim: IdempotencyClaim, ending: ClaimOutcome, atMost?: number): Promise<boolean>;
+  /** @param maxBytes bytes that its payer may have stored then: beyond them an answer is not kept, and is lost */
+  abstract end(claim: IdempotencyClaim, outcome: ClaimOutcome, maxBytes?: number): Promise<boolean>;
 
   /** @throws Error when it was sealed with another master key */
-  abstract open(answer: Buffer): Promise<SavedHttpResponse>;
+  abstract open(sealedResponse: Buffer): Promise<SavedHttpResponse>;
 }

@@ -5,15 +5,15 @@ import { type Cause, money, Rejection, StoreUnavailableError, ZERO_USD } from '#
 import { IdempotentPayer } from './idempotent-payer.ts';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-const amounts = { atLeast: money.parseUsd('1'), atMost: money.parseUsd('1'), priceList: 'p', lifetimeMs: 1_000 };
+const amounts = { minAmount: money.parseUsd('1'), maxAmount: money.parseUsd('1'), priceList: 'p', lifetimeMs: 1_000 };
 const caller = { accountId: 'a', keyId: null };
 const request = { holdId: 'r', query, ...amounts };
 const hold = {
   holdId: 'r',
   payer: 'account-a',
   amount: money.parseUsd('1'),
-  beside: ZERO_USD,
-  reach: money.parseUsd('1'),
+  availableAfter: ZERO_USD,
+  maxSpendable: money.parseUsd('1'),
   expiresAt: 0,
 };
 const held = {
@@ -31,7 +31,7 @@ function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm
     return { events: outcome, state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
   return new IdempotentPayer(
-    new PayerFactory({ accounts: { run } } as never, new SystemClock(), () => 'gateway-1').of(caller),
+    new PayerFactory({ accounts: { run } } as never, new SystemClock(), () => 'gateway-1').forCaller(caller),
     confirm,
   );
 }
@@ -40,13 +40,13 @@ test.each([
   [true, true],
   [false, false],
 ])('holds are ended for their time by a gateway whose clock is sure (%s): %s', async (isSure, isEnded) => {
-  const clock: SystemClock = Object.create(new SystemClock(), { isSure: { value: () => isSure } });
+  const clock: SystemClock = Object.create(new SystemClock(), { isReliable: { value: () => isSure } });
   let before = '';
   const run: Accounts['run'] = async (_, command) => {
     if (command.type === 'ExpireHolds') before = command.data.before;
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  const expiresAt = clock.in(-60_000);
+  const expiresAt = clock.fromNow(-60_000);
   await new PayerFactory({ accounts: { run } } as never, clock, () => 'gateway-1').endOverdueHolds(
     'account-a',
     {} as Cause,
@@ -67,10 +67,10 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle
   ['released', 'once it is released', [[held], []], 'release'],
 ])('the money of a claimed request is %s %s', async (standing, _, outcomes, last) => {
   const payer = payerOf(outcomes);
-  await payer.take(request).catch(() => {});
+  await payer.hold(request).catch(() => {});
   if (last === 'settle') await payer.settle(hold, {} as Charge).catch(() => {});
   if (last === 'release') await payer.release(hold, release);
-  expect(payer.standing).toBe(standing);
+  expect(payer.chargeState).toBe(standing);
 });
 
 test.each<[string, string, readonly (readonly AccountEvent[] | Error)[]]>([
@@ -78,19 +78,19 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[]]>([
   ['open', 'is left to expire when it cannot be given back', [[held], new Rejection('hold_not_found', '')]],
 ])('a hold that is not confirmed is %s: it %s', async (standing, _, outcomes) => {
   const payer = payerOf(outcomes, () => Promise.reject(new Error('not mine')));
-  await expect(payer.take(request)).rejects.toThrow(standing === 'released' ? 'not mine' : '');
-  expect(payer.standing).toBe(standing);
+  await expect(payer.hold(request)).rejects.toThrow(standing === 'released' ? 'not mine' : '');
+  expect(payer.chargeState).toBe(standing);
 });
 
 test('a hold is confirmed once it is made, and not when it is refused', async () => {
   const confirmed: string[] = [];
   const payer = payerOf([new Rejection('insufficient_balance', ''), [held]], async () => void confirmed.push('r'));
-  await expect(payer.take(request)).rejects.toMatchObject({ code: 'insufficient_balance' });
+  await expect(payer.hold(request)).rejects.toMatchObject({ code: 'insufficient_balance' });
   expect(confirmed).toEqual([]);
-  await payer.take(request);
+  await payer.hold(request);
   expect(confirmed).toEqual(['r']);
 });
 
 test('a hold that another request has open is refused: its call would be served for nothing', async () => {
-  await expect(payerOf([[]]).take(request)).rejects.toBeInstanceOf(HoldAlreadyExistsError);
+  await expect(payerOf([[]]).hold(request)).rejects.toBeInstanceOf(HoldAlreadyExistsError);
 });

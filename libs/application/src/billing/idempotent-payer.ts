@@ -7,14 +7,14 @@ import { type Hold, type HoldRelease, type HoldRequest, type Payer, PayerDecorat
 export type ChargeState = 'none' | 'open' | 'charged' | 'released';
 
 /** Rejections that mean another hold with the same id, whose fate is not known here. */
-const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
+const HOLD_EXISTS_CODES: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
 
 /**
  * A payer of a request whose idempotency key is claimed: the claim is confirmed once the money is held, and before the
  * hold may be used; and how the money ended is noted, so that no use case has to report whether it charged.
  */
 export class IdempotentPayer extends PayerDecorator {
-  private known: ChargeState = 'none';
+  private state: ChargeState = 'none';
 
   /** @param confirm what must hold, once there is money, before it may be used. It throws where it does not */
   constructor(
@@ -24,14 +24,14 @@ export class IdempotentPayer extends PayerDecorator {
     super(payer);
   }
 
-  get standing(): ChargeState {
-    return this.known;
+  get chargeState(): ChargeState {
+    return this.state;
   }
 
-  async take(request: HoldRequest): Promise<Hold> {
-    this.known = 'open';
-    const hold = await this.payer.take(request).catch((error) => {
-      if (error instanceof Rejection && !TAKEN.has(error.code)) this.known = 'none';
+  async hold(request: HoldRequest): Promise<Hold> {
+    this.state = 'open';
+    const hold = await this.payer.hold(request).catch((error) => {
+      if (error instanceof Rejection && !HOLD_EXISTS_CODES.has(error.code)) this.state = 'none';
       throw error;
     });
     await this.confirm().catch(async (error) => {
@@ -44,12 +44,12 @@ export class IdempotentPayer extends PayerDecorator {
 
   override async settle(hold: Hold, charge: Charge) {
     const charged = await this.payer.settle(hold, charge);
-    this.known = 'charged';
+    this.state = 'charged';
     return charged;
   }
 
-  override async release(hold: Hold, why: HoldRelease): Promise<void> {
-    await this.payer.release(hold, why);
-    this.known = 'released';
+  override async release(hold: Hold, details: HoldRelease): Promise<void> {
+    await this.payer.release(hold, details);
+    this.state = 'released';
   }
 }

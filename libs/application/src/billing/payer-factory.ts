@@ -10,25 +10,25 @@ import type { GetProcessId, PayerDependencies } from './stream-payer.ts';
 
 /** Finds the payer of a request. */
 export class PayerFactory {
-  private readonly holding: PayerDependencies;
+  private readonly dependencies: PayerDependencies;
 
-  /** @param bearable what the house bears for an account in an hour; any amount where it is left out */
+  /** @param lossLimit what the house bears for an account in an hour; any amount where it is left out */
   constructor(
     private readonly streams: Pick<Streams, 'accounts' | 'challenges'>,
     clock: Clock,
-    owner: GetProcessId,
-    bearable?: PicoUsd,
+    getProcessId: GetProcessId,
+    lossLimit?: PicoUsd,
   ) {
-    this.holding = { funds: new HoldCommandRouter(streams), clock, owner, bearable };
+    this.dependencies = { holdCommands: new HoldCommandRouter(streams), clock, getProcessId, lossLimit };
   }
 
-  of(caller: Caller): Payer {
-    return new AccountPayer(this.holding, this.streams.accounts, caller);
+  forCaller(caller: Caller): Payer {
+    return new AccountPayer(this.dependencies, this.streams.accounts, caller);
   }
 
-  /** @param again its answer was lost with the gateway that died: the house pays */
-  ofChallenge(proven: PaidChallenge, again = false): Payer {
-    return new ChallengePayer(this.holding, this.streams.challenges, proven, again);
+  /** @param isRetry its answer was lost with the gateway that died: the house pays */
+  forChallenge(challenge: PaidChallenge, isRetry = false): Payer {
+    return new ChallengePayer(this.dependencies, this.streams.challenges, challenge, isRetry);
   }
 
   /**
@@ -36,7 +36,7 @@ export class PayerFactory {
    * @param payer the name of its stream
    */
   async endOverdueHolds(payer: string, cause: Cause): Promise<Holds> {
-    const { funds, clock } = this.holding;
-    return (await funds.run(payer, createExpireHoldsCommand(clock), cause)).state;
+    const { holdCommands, clock } = this.dependencies;
+    return (await holdCommands.run(payer, createExpireHoldsCommand(clock), cause)).state;
   }
 }

@@ -24,14 +24,14 @@ export interface Hold {
   readonly payer: string;
   readonly amount: PicoUsd;
   /** What was available beside it when it was taken. */
-  readonly beside: PicoUsd;
+  readonly availableAfter: PicoUsd;
   /** What it can come to, with all that its payer has: also with what other requests held then, and may give back. */
-  readonly reach: PicoUsd;
+  readonly maxSpendable: PicoUsd;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;
 }
 
-/** More for a hold: altogether `targetAmount`, or what there is from `atLeast` on. Both are absolute, so that asking twice is asking once. */
+/** More for a hold: altogether `targetAmount`, or what there is from `minAmount` on. Both are absolute, so that asking twice is asking once. */
 export interface HoldExtensionRequest {
   readonly minAmount: PicoUsd;
   readonly targetAmount: PicoUsd;
@@ -43,10 +43,10 @@ export interface HoldRequest {
   readonly query: Query;
   /** The version of the price list that it is quoted by. */
   readonly priceList: string;
-  readonly atLeast: PicoUsd;
-  readonly atMost: PicoUsd;
+  readonly minAmount: PicoUsd;
+  readonly maxAmount: PicoUsd;
   /** How much of it is held at first; all of it where this is left out. */
-  readonly part?: PartialHold | undefined;
+  readonly partial?: PartialHold | undefined;
   readonly lifetimeMs: number;
 }
 
@@ -65,20 +65,20 @@ export interface Payer {
   /** The version of the price list that it is served at; today's where this is left out. */
   readonly priceList?: string | undefined;
   /**
-   * Holds what is available, between `atLeast` and `atMost`.
+   * Holds what is available, between `minAmount` and `maxAmount`.
    * @throws Rejection when there is less, HoldAlreadyExistsError when the request has its hold already
    */
-  take(request: HoldRequest): Promise<Hold>;
+  hold(request: HoldRequest): Promise<Hold>;
   /**
    * Holds more for a request that runs. `not now`: other requests hold the rest, and may give it back. `no more`: there is
    * less, or the key may not spend any more; the hold stays as it is. `gone`: it has expired or ended, and nothing may be
    * served for it any more. While the store is away this waits.
    */
-  grow(hold: Hold, growth: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'>;
+  extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'>;
   /** Charges a use, once. Returns what is paid of its price: at most what was held, nothing after the hold expired. */
   settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
   /** Releases a hold, because nothing was delivered. */
-  release(hold: Hold, why: HoldRelease): Promise<void>;
+  release(hold: Hold, details: HoldRelease): Promise<void>;
 }
 
 /** A payer that stands before another, and does something more with what it is asked for. */
@@ -93,18 +93,18 @@ export abstract class PayerDecorator implements Payer {
     return this.payer.priceList;
   }
 
-  abstract take(request: HoldRequest): Promise<Hold>;
+  abstract hold(request: HoldRequest): Promise<Hold>;
 
-  grow(hold: Hold, growth: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'> {
-    return this.payer.grow(hold, growth);
+  extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'> {
+    return this.payer.extend(hold, extension);
   }
 
   settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
     return this.payer.settle(hold, charge);
   }
 
-  release(hold: Hold, why: HoldRelease): Promise<void> {
-    return this.payer.release(hold, why);
+  release(hold: Hold, details: HoldRelease): Promise<void> {
+    return this.payer.release(hold, details);
   }
 }
 

@@ -10,7 +10,7 @@ import type { Payer } from './payer.ts';
 import { type Order, Purchase } from './purchase.ts';
 
 class StillClock extends Clock {
-  milliseconds(): number {
+  nowMs(): number {
     return 0;
   }
 }
@@ -30,23 +30,26 @@ const model = { id: 'v/m', endpoints: [endpoint] } as unknown as TokenPricedMode
 function begin(endpoints = [endpoint]) {
   const alarms: string[] = [];
   const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: parseUsd('1'), atMost: parseUsd('1') };
+  const bounds = { priceList: { version: 'list', lines: [] }, minPrice: parseUsd('1'), maxPrice: parseUsd('1') };
   const sale: Order = { id: 'h', query, model, endpoints, ...bounds };
   const hold = {
     holdId: 'h',
     payer: 'account-a',
     amount: parseUsd('1'),
-    beside: ZERO_USD,
-    reach: parseUsd('1'),
+    availableAfter: ZERO_USD,
+    maxSpendable: parseUsd('1'),
     expiresAt: 0,
   };
-  const watch = { health: new EndpointHealth(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
+  const watch = {
+    health: new EndpointHealth(new StillClock()),
+    reportError: (problem: string) => void alarms.push(problem),
+  };
   return {
     ...{ sale, hold },
     purchase: new Purchase(
       sale,
       { payer: {} as Payer, hold },
-      { signal: new AbortController().signal, cutShort: () => {} },
+      { signal: new AbortController().signal, abort: () => {} },
       watch,
     ),
     alarms,
@@ -55,8 +58,8 @@ function begin(endpoints = [endpoint]) {
 }
 
 const counted = async (): Promise<Usage> => ({ input: 100 });
-const call = { make: async () => 'answer', counted };
-const made = (usage: Usage | undefined, vendorId?: string) => ({ usage, delivered: () => '', vendorId });
+const call = { send: async () => 'answer', estimateUsage: counted };
+const made = (usage: Usage | undefined, vendorId?: string) => ({ usage, getDeliveredText: () => '', vendorId });
 
 describe('a purchase', () => {
   test.each([200, 5_000_000])(
@@ -65,12 +68,14 @@ describe('a purchase', () => {
       const { purchase } = begin(Array.from({ length: 32 }, (_, i) => ({ ...endpoint, slug: `endpoint ${i}` })));
       const vendorId = 'x'.repeat(length);
       const failure = new UpstreamError('upstream_error', 'no', { status: 400, vendorId });
-      await expect(purchase.ask({ make: async () => Promise.reject(failure), counted })).rejects.toBe(failure);
+      await expect(purchase.call({ send: async () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(
+        failure,
+      );
       for (let round = 0; round < 32; round++) {
         await purchase.billCall(call, made({ input: 100 }, vendorId));
         purchase.billSearches(search, 1, vendorId);
       }
-      const { attempts, items } = purchase.charge(failure) ?? {};
+      const { attempts, items } = purchase.createCharge(failure) ?? {};
       expect([attempts?.length, items?.length]).toEqual([32, 64]);
       expect(JSON.stringify({ attempts, items }).length).toBeLessThan(64 * 1024);
     },
@@ -86,20 +91,22 @@ describe('a purchase', () => {
       made++;
       throw error();
     };
-    await expect(purchase.ask({ make, counted })).rejects.toMatchObject({ code: 'upstream_error' });
-    expect([made, health.of(model, endpoint).coolingDown]).toEqual([calls, cools]);
+    await expect(purchase.call({ send: make, estimateUsage: counted })).rejects.toMatchObject({
+      code: 'upstream_error',
+    });
+    expect([made, health.get(model, endpoint).isCoolingDown]).toEqual([calls, cools]);
   });
 
   test('has an item for each call, and one for what was used beside them', async () => {
     const { purchase, alarms } = begin();
-    await purchase.ask(call);
+    await purchase.call(call);
     await purchase.billCall(call, made({ input: 2 }, 'gen-1'));
     purchase.billSearches(search, 1, 'exa-1');
     purchase.billSearches(search, 0);
-    await purchase.askAgain(call, endpoint);
+    await purchase.callSameEndpoint(call, endpoint);
     await purchase.billCall(call, made({ input: 1, output: 1 }));
     const sold = { of: 'v/m', provider: 'maker', creditor: 'router', estimated: false };
-    expect(purchase.charge()?.items).toEqual([
+    expect(purchase.createCharge()?.items).toEqual([
       { ...sold, vendorId: 'gen-1', usage: { input: 2, request: 1 }, cost: '13', price: '26' },
       {
         ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, vendorId: 'exa-1', estimated: false },
@@ -107,19 +114,24 @@ describe('a purchase', () => {
       },
       { ...sold, usage: { input: 1, output: 1, request: 1 }, cost: '15', price: '30' },
     ]);
-    expect(purchase.charge()).toMatchObject({ cost: '40', price: '80', priceList: 'list' });
-    expect(purchase.left).toBe(parseUsd('1') - 80n);
+    expect(purchase.createCharge()).toMatchObject({ cost: '40', price: '80', priceList: 'list' });
+    expect(purchase.remaining).toBe(parseUsd('1') - 80n);
     const parts = { input: 23n, output: 5n, searches: 24n, margin: 28n };
-    expect(purchase.receipt(parseUsd('0.00000000008'))).toMatchObject({ charged: 80n, parts });
-    expect(purchase.receipt(parseUsd('0.00000000003')).parts).toEqual({ ...parts, input: 6n, output: 0n, margin: 0n });
+    expect(purchase.createReceipt(parseUsd('0.00000000008'))).toMatchObject({ charged: 80n, parts });
+    expect(purchase.createReceipt(parseUsd('0.00000000003')).parts).toEqual({
+      ...parts,
+      input: 6n,
+      output: 0n,
+      margin: 0n,
+    });
     expect(alarms).toEqual([]);
   });
 
   test('names the model, who invoices it and the vendor’s id in each attempt', async () => {
     const { purchase } = begin();
-    const failure = new UpstreamError('invalid_request', 'no', { status: 400, delivered: '', vendorId: 'gen-2' });
-    await expect(purchase.ask({ make: () => Promise.reject(failure), counted })).rejects.toBe(failure);
-    const { attempts, items } = purchase.charge(failure) ?? {};
+    const failure = new UpstreamError('invalid_request', 'no', { status: 400, deliveredText: '', vendorId: 'gen-2' });
+    await expect(purchase.call({ send: () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(failure);
+    const { attempts, items } = purchase.createCharge(failure) ?? {};
     const asked = { provider: 'maker', creditor: 'router', model: 'v/m' };
     expect(attempts).toMatchObject([{ ...asked, vendorId: 'gen-2', outcome: 'invalid_request', status: 400 }]);
     expect(items).toMatchObject([{ vendorId: 'gen-2', estimated: true, usage: { input: 100, request: 1 } }]);
@@ -129,18 +141,18 @@ describe('a purchase', () => {
     const { purchase } = begin();
     purchase.billSearches(search, 1);
     purchase.billSearches(search, 2);
-    expect(purchase.charge()?.items).toMatchObject([
+    expect(purchase.createCharge()?.items).toMatchObject([
       { usage: { search: 1, request: 1 }, cost: '12' },
       { usage: { search: 2 }, cost: '22' },
     ]);
-    expect(purchase.charge()?.items[1]?.usage.request).toBeUndefined();
+    expect(purchase.createCharge()?.items[1]?.usage.request).toBeUndefined();
   });
 
   test('is paid by the whole hold when something was used that has no price, and raises an alarm', async () => {
     const { purchase, alarms } = begin();
-    await purchase.ask(call);
+    await purchase.call(call);
     await purchase.billCall(call, made({ input: 1, image: 1 }));
-    expect(purchase.charge()).toMatchObject({
+    expect(purchase.createCharge()).toMatchObject({
       price: parseUsd('1').toString(),
       items: [{ usage: { input: 1, image: 1, request: 1 }, price: parseUsd('1').toString() }],
     });
@@ -148,7 +160,7 @@ describe('a purchase', () => {
   });
 
   test('of nothing is no charge', () => {
-    expect(begin().purchase.charge()).toBeUndefined();
+    expect(begin().purchase.createCharge()).toBeUndefined();
   });
 });
 
@@ -159,17 +171,17 @@ test.each(['settle', 'release'] as const)(
     const away = async () => {
       throw new Error('the store is away');
     };
-    const payer = { id: 'account-a', take: async () => hold, [end]: away } as unknown as Payer;
+    const payer = { id: 'account-a', hold: async () => hold, [end]: away } as unknown as Payer;
     const limits = { totalTimeoutMs: 1_000, drainTimeoutMs: 0, heldInFullTokens: 0 };
     const paying = new BillingEngine(health, limits, (problem) => void alarms.push(problem));
     const serve = async (purchase: Purchase) => {
-      await purchase.ask(call);
+      await purchase.call(call);
       await purchase.billCall(call, made({ input: 100 }));
       if (end === 'release') throw new UpstreamError('upstream_error', 'it broke off');
       return 'answer';
     };
-    const audience = { left: new Promise<void>(() => {}), keeps: false };
-    await expect(paying.whole(payer, sale, serve, audience)).rejects.toThrow('the store is away');
+    const audience = { disconnected: new Promise<void>(() => {}), storesResponse: false };
+    await expect(paying.sell(payer, sale, serve, audience)).rejects.toThrow('the store is away');
     expect(alarms).toEqual(['hold h of account-a: 307 pUSD of use are not stated']);
   },
 );

@@ -28,10 +28,10 @@ import { canFallBack, isRetryable, toAttemptOutcome } from './retry-policy.ts';
 import type { CallResult, EndpointResponse, StreamResult, UpstreamCall } from './upstream-call.ts';
 
 /** Calls at most of one endpoint, the first included. */
-const MAX_TRIES = 3;
-const FIRST_WAIT_MS = 50;
+const MAX_ATTEMPTS = 3;
+const MIN_BACKOFF_MS = 50;
 /** An upstream that asks for a longer pause is not tried again. */
-const LONGEST_WAIT_MS = 2_000;
+const MAX_BACKOFF_MS = 2_000;
 
 /** What is about to be sold: the endpoints that may serve it, and what it may cost. */
 export interface Order {
@@ -42,17 +42,17 @@ export interface Order {
   /** In the order in which they are asked; at least one. */
   readonly endpoints: readonly Endpoint[];
   readonly priceList: PriceList;
-  readonly atLeast: PicoUsd;
-  readonly atMost: PicoUsd;
+  readonly minPrice: PicoUsd;
+  readonly maxPrice: PicoUsd;
   /** How much of it is held at first; all of it where this is left out. */
-  readonly part?: PartialHold | undefined;
+  readonly partialHold?: PartialHold | undefined;
 }
 
 /** The time that a request has. */
 export interface Deadline {
   /** Aborts when it has taken too long, or must be cut short; its reason is an `UpstreamError`. */
   readonly signal: AbortSignal;
-  cutShort(failure: UpstreamError): void;
+  abort(failure: UpstreamError): void;
 }
 
 /** Who pays, and what is held of it. */
@@ -64,7 +64,7 @@ export interface Funds {
 /** Receives how endpoints perform, and what should not happen. */
 export interface PurchaseObserver {
   readonly health: EndpointHealth;
-  readonly alarm: (problem: string, error: unknown) => void;
+  readonly reportError: (problem: string, error: unknown) => void;
 }
 
 /** The result of a request in money. */
@@ -94,17 +94,17 @@ export class Purchase {
   /** All that is held, also what was added since it was taken. */
   hold: Hold;
   /** What ended an answer early that is charged nevertheless. */
-  cutBy: UpstreamError | undefined;
+  endedBy: UpstreamError | undefined;
   private readonly payer: Payer;
   private canStop = false;
-  private momentMs = 0;
-  private abandoned: UpstreamError | undefined;
+  private abandonDelayMs = 0;
+  private abandonedBy: UpstreamError | undefined;
 
   constructor(
-    readonly sale: Order,
+    readonly order: Order,
     funds: Funds,
     private readonly deadline: Deadline,
-    private readonly watch: PurchaseObserver,
+    private readonly observer: PurchaseObserver,
   ) {
     this.hold = funds.hold;
     this.payer = funds.payer;
@@ -122,39 +122,39 @@ export class Purchase {
   /**
    * An answer is coming piece by piece: it can be cut short where its vendor stops then, and sends no invoice for the rest.
    * @param endpoint undefined once it has come: what follows may be invoiced in any case
-   * @param momentMs how long it is read on when nobody waits for it, to see what was under way
+   * @param abandonDelayMs how long it is read on when nobody waits for it, to see what was under way
    */
-  generating(endpoint: Endpoint | undefined, momentMs = 0): void {
+  markStreaming(endpoint: Endpoint | undefined, abandonDelayMs = 0): void {
     this.canStop = endpoint?.onDisconnect === 'stops';
-    this.momentMs = momentMs;
-    if (this.abandoned) this.abandon(this.abandoned);
+    this.abandonDelayMs = abandonDelayMs;
+    if (this.abandonedBy) this.abandon(this.abandonedBy);
   }
 
   /** Nobody waits for the answer any more. What has not begun, or goes on anyway, is read on. */
   abandon(failure: UpstreamError): void {
-    this.abandoned = failure;
+    this.abandonedBy = failure;
     if (!this.canStop) return;
-    if (this.momentMs === 0) this.cutShort(failure);
-    else setTimeout(() => this.cutShort(failure), this.momentMs).unref();
+    if (this.abandonDelayMs === 0) this.abort(failure);
+    else setTimeout(() => this.abort(failure), this.abandonDelayMs).unref();
   }
 
   /** Ends the calls of upstreams; what they have made by then is billed. */
-  cutShort(failure: UpstreamError): void {
-    this.deadline.cutShort(failure);
+  abort(failure: UpstreamError): void {
+    this.deadline.abort(failure);
   }
 
   /**
    * Holds more, up to the most that the sale can cost, as far as there is more to be had.
    * @throws UpstreamError `hold_ended` when nothing is held any more
    */
-  async grow({ minAmount: atLeast, targetAmount: to }: HoldExtensionRequest): Promise<'grown' | 'not now' | 'no more'> {
-    const grown = await this.payer.grow(this.hold, {
-      minAmount: atLeast,
-      targetAmount: money.min(to, this.sale.atMost),
+  async extendHold({ minAmount, targetAmount }: HoldExtensionRequest): Promise<'grown' | 'not now' | 'no more'> {
+    const extended = await this.payer.extend(this.hold, {
+      minAmount,
+      targetAmount: money.min(targetAmount, this.order.maxPrice),
     });
-    if (grown === 'no more' || grown === 'not now') return grown;
-    if (grown === 'gone') throw new UpstreamError('hold_ended', 'The money for the answer is not held any more');
-    if (grown.amount > this.hold.amount) this.hold = grown; // of two answers the later may come first
+    if (extended === 'no more' || extended === 'not now') return extended;
+    if (extended === 'gone') throw new UpstreamError('hold_ended', 'The money for the answer is not held any more');
+    if (extended.amount > this.hold.amount) this.hold = extended; // of two answers the later may come first
     return 'grown';
   }
 
@@ -162,63 +162,68 @@ export class Purchase {
    * What came behind the last count may be more than is held, where the hold was taken in parts. What there is no money for is
    * the loss of the house.
    */
-  async cover({ price }: Charge): Promise<void> {
+  async extendHoldToPrice({ price }: Charge): Promise<void> {
     const { amount } = this.hold;
     const due = money.parseJsonAmount(price);
     if (due <= amount) return;
-    await this.grow({ minAmount: toPicoUsd(amount + 1n), targetAmount: due }).catch(() => {}); // shows when it is settled
+    await this.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount: due }).catch(() => {}); // shows when it is settled
   }
 
   /**
    * Asks one endpoint after the other until one answers. What an endpoint was given up for is kept in the attempts.
    * @throws UpstreamError of the last endpoint
    */
-  async ask<A>(call: UpstreamCall<A>): Promise<EndpointResponse<A>> {
-    const endpoints = [...this.sale.endpoints];
+  async call<A>(call: UpstreamCall<A>): Promise<EndpointResponse<A>> {
+    const endpoints = [...this.order.endpoints];
     for (;;) {
       const endpoint = endpoints.shift() as Endpoint;
       try {
-        return await this.askOne(call, endpoint, endpoints.length === 0);
+        return await this.callEndpoint(call, endpoint, endpoints.length === 0);
       } catch (error) {
         const failure = toUpstreamError(error);
         if (endpoints.length === 0 || !canFallBack(failure, this.signal)) throw failure;
-        this.watch.health.failed(this.sale.model, endpoint, failure);
+        this.observer.health.recordFailure(this.order.model, endpoint, failure);
       }
     }
   }
 
   /** Asks the endpoint that has answered before, and no other: a charge is for one. @throws UpstreamError */
-  askAgain<A>(call: UpstreamCall<A>, endpoint: Endpoint): Promise<EndpointResponse<A>> {
-    return this.askOne(call, endpoint, true);
+  callSameEndpoint<A>(call: UpstreamCall<A>, endpoint: Endpoint): Promise<EndpointResponse<A>> {
+    return this.callEndpoint(call, endpoint, true);
   }
 
   /** The last endpoint is asked again. What it delivered before it failed is used, and is billed. */
-  private async askOne<A>(call: UpstreamCall<A>, endpoint: Endpoint, last: boolean): Promise<EndpointResponse<A>> {
+  private async callEndpoint<A>(
+    call: UpstreamCall<A>,
+    endpoint: Endpoint,
+    isLastEndpoint: boolean,
+  ): Promise<EndpointResponse<A>> {
     this.endpoint = endpoint;
-    const asked = performance.now();
+    const sentAtMs = performance.now();
     try {
-      const tries = last && !call.isOnce ? MAX_TRIES : 1;
-      const answer = await this.tried(endpoint.tariff, tries, () => call.make(endpoint));
-      const began = performance.now();
-      this.watch.health.answered(this.sale.model, endpoint, began - asked);
-      return { answer, endpoint, asked, began };
+      const maxAttempts = isLastEndpoint && !call.isSingleUse ? MAX_ATTEMPTS : 1;
+      const response = await this.callWithRetries(endpoint.tariff, maxAttempts, () => call.send(endpoint));
+      const firstByteAtMs = performance.now();
+      this.observer.health.recordFirstByte(this.order.model, endpoint, firstByteAtMs - sentAtMs);
+      return { response, endpoint, sentAtMs, firstByteAtMs };
     } catch (error) {
-      await this.billFailed(call, endpoint, toUpstreamError(error));
+      await this.billFailedCall(call, endpoint, toUpstreamError(error));
       throw error;
     }
   }
 
   /** What came of a call that failed may be on the vendor's invoice. */
-  private async billFailed(
-    call: Pick<UpstreamCall<unknown>, 'counted' | 'lost'>,
+  private async billFailedCall(
+    call: Pick<UpstreamCall<unknown>, 'estimateUsage' | 'getLostUsage'>,
     endpoint: Endpoint,
-    { code, delivered, usage, vendorId }: UpstreamError,
+    { code, deliveredText, usage, vendorId }: UpstreamError,
   ): Promise<void> {
-    if (delivered === undefined && usage === undefined) return;
-    if (!call.lost) return void (await this.billCall(call, { usage, delivered: () => delivered ?? '', vendorId }));
+    if (deliveredText === undefined && usage === undefined) return;
+    if (!call.getLostUsage)
+      return void (await this.billCall(call, { usage, getDeliveredText: () => deliveredText ?? '', vendorId }));
     const id = vendorId === undefined ? {} : { vendorId };
     this.bill(endpoint.tariff, {
-      ...call.lost(endpoint, usage),
+      ...call.getLostUsage(endpoint, usage),
       ...id,
       estimated: usage === undefined,
       absorbed: code,
@@ -229,27 +234,34 @@ export class Purchase {
    * Makes a call, retries it when it fails before the first byte, and records each try.
    * @throws UpstreamError of the last try
    */
-  private async tried<A>({ of: model, provider, creditor }: Tariff, tries: number, call: () => Promise<A>): Promise<A> {
+  private async callWithRetries<A>(
+    { of: model, provider, creditor }: Tariff,
+    maxAttempts: number,
+    call: () => Promise<A>,
+  ): Promise<A> {
     const { attempts, signal } = this;
-    for (let left = tries; ; ) {
-      left--;
+    for (let remaining = maxAttempts; ; ) {
+      remaining--;
       const started = performance.now();
       try {
-        const answer = await call();
-        attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: since(started) });
-        return answer;
+        const response = await call();
+        attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: getElapsedMs(started) });
+        return response;
       } catch (error) {
         const failure = toUpstreamError(error);
-        attempts.push({ provider, creditor, model, ...toAttemptOutcome(failure), milliseconds: since(started) });
-        const wait = Math.max(FIRST_WAIT_MS * 2 ** (tries - left), (failure.retryAfterSeconds ?? 0) * 1_000);
-        if (!isRetryable(failure) || wait > LONGEST_WAIT_MS || left === 0 || signal.aborted) throw failure;
+        attempts.push({ provider, creditor, model, ...toAttemptOutcome(failure), milliseconds: getElapsedMs(started) });
+        const wait = Math.max(
+          MIN_BACKOFF_MS * 2 ** (maxAttempts - remaining),
+          (failure.retryAfterSeconds ?? 0) * 1_000,
+        );
+        if (!isRetryable(failure) || wait > MAX_BACKOFF_MS || remaining === 0 || signal.aborted) throw failure;
         await delay(wait, undefined, { signal }).catch(() => {}); // an abort shows in the next call
       }
     }
   }
 
   /** An answer that was expected whole is none: the try that made it has failed. Returns the failure. */
-  brokenOff(failure: UpstreamError): UpstreamError {
+  markLastAttemptFailed(failure: UpstreamError): UpstreamError {
     const last = this.attempts.pop();
     if (last) this.attempts.push({ ...last, ...toAttemptOutcome(failure) });
     return failure;
@@ -257,11 +269,11 @@ export class Purchase {
 
   /** Bills a call of the model: as reported, or else counted from what was delivered. */
   async billCall(
-    call: Pick<UpstreamCall<unknown>, 'counted'>,
-    { usage: reported, delivered, vendorId }: CallResult,
+    call: Pick<UpstreamCall<unknown>, 'estimateUsage'>,
+    { usage: reported, getDeliveredText: delivered, vendorId }: CallResult,
   ): Promise<Usage> {
     const { tariff } = this.endpoint as Endpoint;
-    const usage = { ...(reported ?? (await call.counted(delivered()))), request: 1 };
+    const usage = { ...(reported ?? (await call.estimateUsage(delivered()))), request: 1 };
     this.bill(tariff, { usage, estimated: reported === undefined, ...(vendorId === undefined ? {} : { vendorId }) });
     this.usage = addUsage(this.usage, usage);
     this.inputCost = money.add(this.inputCost, calculateInputCost(tariff, usage));
@@ -273,26 +285,37 @@ export class Purchase {
    * its end would have told what was thought unseen: that is taken to have come at the usual speed, as far as it is held for.
    */
   async billStream(
-    call: Pick<UpstreamCall<unknown>, 'counted'>,
-    { answer, endpoint, asked, began }: EndpointResponse<StreamResult>,
+    call: Pick<UpstreamCall<unknown>, 'estimateUsage'>,
+    { response, endpoint, sentAtMs, firstByteAtMs }: EndpointResponse<StreamResult>,
   ): Promise<Usage> {
     const ended = performance.now();
-    const made = { usage: answer.usage(), delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
-    const thought = this.signal.aborted ? this.watch.health.thoughtIn(answer, this.sale.model, endpoint) : 0;
-    const counted = async (text: string) => this.withThoughts(await call.counted(text), thought, endpoint);
-    const usage = await this.billCall(thought > 0 ? { counted } : call, made);
-    const from = usage.reasoning ? asked : began; // what was thought may have been made before the first byte
-    this.watch.health.delivered(this.sale.model, endpoint, getQuantity('output', usage), ended - from);
+    const result = {
+      usage: response.usage(),
+      getDeliveredText: () => response.getDeliveredText(),
+      vendorId: response.vendorId(),
+    };
+    const reasoningTokens = this.signal.aborted
+      ? this.observer.health.estimateReasoningTokens(response, this.order.model, endpoint)
+      : 0;
+    const estimateUsage = async (text: string) =>
+      this.addReasoning(await call.estimateUsage(text), reasoningTokens, endpoint);
+    const usage = await this.billCall(reasoningTokens > 0 ? { estimateUsage } : call, result);
+    const from = usage.reasoning ? sentAtMs : firstByteAtMs; // what was thought may have been made before the first byte
+    this.observer.health.recordDelivery(this.order.model, endpoint, getQuantity('output', usage), ended - from);
     return usage;
   }
 
-  private withThoughts(usage: Usage, thought: number, { tariff }: Endpoint): Usage {
-    const most = countAffordableUnits(this.left, { unit: 'output', beside: { ...usage, request: 1 } }, tariff.prices);
-    return { ...usage, reasoning: Math.min(thought, Math.max(most, 0)) };
+  private addReasoning(usage: Usage, reasoningTokens: number, { tariff }: Endpoint): Usage {
+    const affordableTokens = countAffordableUnits(
+      this.remaining,
+      { unit: 'output', beside: { ...usage, request: 1 } },
+      tariff.prices,
+    );
+    return { ...usage, reasoning: Math.min(reasoningTokens, Math.max(affordableTokens, 0)) };
   }
 
   /** Bills what the endpoint has made that is not paid by tokens alone: images, seconds, characters. */
-  billMade(use: CallUsage): void {
+  billUsage(use: CallUsage): void {
     this.bill((this.endpoint as Endpoint).tariff, use);
     if (use.absorbed === undefined) this.usage = addUsage(this.usage, use.usage);
   }
@@ -308,24 +331,27 @@ export class Purchase {
   }
 
   /** What a vendor says cannot be true. */
-  doubt(problem: string): void {
-    this.watch.alarm(problem, undefined);
+  reportImplausible(problem: string): void {
+    this.observer.reportError(problem, undefined);
   }
 
   /** What the hold still has when all that was used is paid; below zero when it was more than it could be. */
-  get left(): PicoUsd {
-    return this.items.reduce((left, { price }) => money.subtract(left, money.parseJsonAmount(price)), this.hold.amount);
+  get remaining(): PicoUsd {
+    return this.items.reduce(
+      (remaining, { price }) => money.subtract(remaining, money.parseJsonAmount(price)),
+      this.hold.amount,
+    );
   }
 
   /** All that was used; undefined for nothing. */
-  charge(failure?: UpstreamError): Charge | undefined {
-    const { items, attempts, sale } = this;
+  createCharge(failure?: UpstreamError): Charge | undefined {
+    const { items, attempts, order } = this;
     if (items.length === 0) return undefined;
     const errorCode = failure ? { errorCode: failure.code } : {};
-    return toCharge(items, { priceList: sale.priceList.version, attempts, ...errorCode });
+    return toCharge(items, { priceList: order.priceList.version, attempts, ...errorCode });
   }
 
-  receipt(charged: PicoUsd): Receipt {
+  createReceipt(charged: PicoUsd): Receipt {
     return { usage: this.usage, charged, parts: breakDownCharge(charged, this.items, this.inputCost) };
   }
 
@@ -335,7 +361,7 @@ export class Purchase {
       this.items.push(toChargeItem(tariff, use));
     } catch (error) {
       if (!(error instanceof UnpricedUnitError)) throw error;
-      this.watch.alarm(`a use of ${tariff.of} by ${tariff.provider} has no price`, error);
+      this.observer.reportError(`a use of ${tariff.of} by ${tariff.provider} has no price`, error);
       const unpriced = toChargeItem(tariff, { ...use, usage: NO_USAGE });
       const price = money.toJsonAmount(this.hold.amount);
       this.items.push({ ...unpriced, usage: toUsageJson(use.usage), price });
@@ -343,6 +369,6 @@ export class Purchase {
   }
 }
 
-function since(started: number): number {
+function getElapsedMs(started: number): number {
   return Math.round(performance.now() - started);
 }

@@ -19,11 +19,11 @@ export class PaymentRequiredError extends Error {
 export class QuoteOnlyPayer implements Payer {
   readonly id = 'stranger';
 
-  async take({ query, priceList, atMost }: HoldRequest): Promise<Hold> {
-    throw new PaymentRequiredError(query, atMost, priceList);
+  async hold({ query, priceList, maxAmount }: HoldRequest): Promise<Hold> {
+    throw new PaymentRequiredError(query, maxAmount, priceList);
   }
 
-  async grow(): Promise<'no more'> {
+  async extend(): Promise<'no more'> {
     return 'no more';
   }
 

@@ -10,67 +10,67 @@ import type { RefusedRequests } from '../streams.ts';
 import { type Caller, type Hold, type HoldRequest, type Payer, PayerDecorator, toActor } from './payer.ts';
 
 /** Rejections that say that there is no money. */
-const NO_MONEY: ReadonlySet<string> = new Set(['insufficient_balance', 'key_limit_exceeded']);
+const INSUFFICIENT_FUNDS_CODES: ReadonlySet<string> = new Set(['insufficient_balance', 'key_limit_exceeded']);
 /** Streams that are known to be full, where what comes costs nothing at all, and accounts of which the log has said it. */
-const KNOWN = 10_000;
+const MAX_CACHE_ENTRIES = 10_000;
 
 export class RefusedRequestRecorder {
-  private readonly full = new LRUCache<string, true>({ max: KNOWN });
+  private readonly fullStreams = new LRUCache<string, true>({ max: MAX_CACHE_ENTRIES });
   /** Accounts that the house bears no more for, and until when. */
-  private readonly costly = new LRUCache<string, string>({ max: KNOWN });
+  private readonly reportedLossLimits = new LRUCache<string, string>({ max: MAX_CACHE_ENTRIES });
 
   constructor(
-    private readonly refused: RefusedRequests,
+    private readonly refusedRequests: RefusedRequests,
     private readonly clock: Clock,
-    private readonly alarm: Runtime['reportError'],
+    private readonly reportError: Runtime['reportError'],
   ) {}
 
   /** The same payer; what it refuses is noted before the refusal is answered. */
-  payerOf(payer: Payer, caller: Caller): Payer {
-    return new NotedPayer(payer, async (request, { code, details: { until = '' } }) => {
-      if (NO_MONEY.has(code)) await this.note(request, caller, code);
-      else if (code === 'too_much_borne') this.say(payer.id, until);
+  wrapPayer(payer: Payer, caller: Caller): Payer {
+    return new RecordingPayer(payer, async (request, { code, details: { until = '' } }) => {
+      if (INSUFFICIENT_FUNDS_CODES.has(code)) await this.record(request, caller, code);
+      else if (code === 'too_much_borne') this.reportLossLimit(payer.id, until);
     });
   }
 
-  private say(account: string, until: string): void {
-    if (this.costly.get(account) === until) return;
-    this.costly.set(account, until);
-    this.alarm(`${account} is refused until ${until}: its requests have cost the house too much`, undefined);
+  private reportLossLimit(account: string, until: string): void {
+    if (this.reportedLossLimits.get(account) === until) return;
+    this.reportedLossLimits.set(account, until);
+    this.reportError(`${account} is refused until ${until}: its requests have cost the house too much`, undefined);
   }
 
   /** A refusal that cannot be noted is a refusal all the same. */
-  private async note({ holdId: requestId, query }: HoldRequest, caller: Caller, errorCode: string): Promise<void> {
+  private async record({ holdId: requestId, query }: HoldRequest, caller: Caller, errorCode: string): Promise<void> {
     const at = this.clock.now();
     const id = toRefusedRequestsStreamId(caller.accountId, at);
-    if (this.full.has(id)) return;
+    if (this.fullStreams.has(id)) return;
     try {
       const data = { ...caller, requestId, query, errorCode, at };
-      const { events } = await this.refused.run(
+      const { events } = await this.refusedRequests.run(
         id,
         { type: 'NoteRefusal', data },
         createRootCause(toActor(caller), requestId),
       );
-      if (events.length === 0) this.full.set(id, true);
+      if (events.length === 0) this.fullStreams.set(id, true);
     } catch (error) {
-      this.alarm('a refusal could not be noted', error);
+      this.reportError('a refusal could not be noted', error);
     }
   }
 }
 
-class NotedPayer extends PayerDecorator {
+class RecordingPayer extends PayerDecorator {
   constructor(
     payer: Payer,
-    private readonly note: (request: HoldRequest, refusal: Rejection) => Promise<void>,
+    private readonly onRejected: (request: HoldRequest, rejection: Rejection) => Promise<void>,
   ) {
     super(payer);
   }
 
-  override async take(request: HoldRequest): Promise<Hold> {
+  override async hold(request: HoldRequest): Promise<Hold> {
     try {
-      return await this.payer.take(request);
+      return await this.payer.hold(request);
     } catch (error) {
-      if (error instanceof Rejection) await this.note(request, error);
+      if (error instanceof Rejection) await this.onRejected(request, error);
       throw error;
     }
   }

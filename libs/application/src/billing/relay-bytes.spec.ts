@@ -24,11 +24,11 @@ function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } =
   let now = 0;
   const heard: string[] = [];
   const client: ByteWriter = {
-    started: false,
-    left: new Promise(() => {}),
-    keeps: false,
+    hasStarted: false,
+    disconnected: new Promise(() => {}),
+    storesResponse: false,
     begin() {
-      Object.assign(client, { started: true });
+      Object.assign(client, { hasStarted: true });
     },
     write(piece) {
       heard.push(Buffer.from(piece).toString());
@@ -37,14 +37,19 @@ function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } =
         now += keepsWaiting;
       });
     },
-    get listening() {
+    get isListening() {
       return heard.length < leavesAfter;
     },
     end() {},
   };
   const brokenOff = (failure: UpstreamError) => failure;
   const relay = (...pieces: readonly (string | UpstreamError)[]) => {
-    return relayBytes({ mediaType: 'audio/mpeg', bytes: sound(...pieces) }, { brokenOff }, client, () => now);
+    return relayBytes(
+      { mediaType: 'audio/mpeg', bytes: sound(...pieces) },
+      { markLastAttemptFailed: brokenOff },
+      client,
+      () => now,
+    );
   };
   return { heard, relay };
 }

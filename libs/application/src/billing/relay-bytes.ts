@@ -4,7 +4,7 @@ import type { StreamWriter } from './billing-engine.ts';
 import type { Purchase } from './purchase.ts';
 
 /** A client that lets its bytes wait for longer, in all, may be why a vendor gives up. */
-const KEEPS_UP_MS = 5_000;
+const MAX_BACKPRESSURE_MS = 5_000;
 
 /** What a vendor sends, as it comes. */
 export interface ProviderByteStream {
@@ -17,9 +17,9 @@ export interface ByteWriter extends StreamWriter {
   /** Sends the head of the answer; only the first call counts. */
   begin(mediaType: string): void;
   /** Returns a promise when there is no room for more until that resolves. */
-  write(piece: Uint8Array): Promise<void> | undefined;
+  write(chunk: Uint8Array): Promise<void> | undefined;
   /** Whether anyone receives what is written. */
-  readonly listening: boolean;
+  readonly isListening: boolean;
 }
 
 /**
@@ -30,28 +30,30 @@ export interface ByteWriter extends StreamWriter {
  */
 export async function relayBytes(
   { bytes, mediaType }: ProviderByteStream,
-  purchase: Pick<Purchase, 'brokenOff'>,
+  purchase: Pick<Purchase, 'markLastAttemptFailed'>,
   client: ByteWriter,
   now = () => performance.now(),
 ): Promise<UpstreamError | undefined> {
-  let waited = 0;
+  let waitedMs = 0;
   try {
-    for await (const piece of bytes) {
-      if (piece.length === 0) continue;
+    for await (const chunk of bytes) {
+      if (chunk.length === 0) continue;
       client.begin(mediaType);
-      const room = client.write(piece);
-      if (room) {
+      const drained = client.write(chunk);
+      if (drained) {
         const from = now();
-        await room;
-        waited += now() - from;
+        await drained;
+        waitedMs += now() - from;
       }
-      if (!client.listening) return undefined;
+      if (!client.isListening) return undefined;
     }
   } catch (error) {
-    const failure = purchase.brokenOff(toUpstreamError(error));
-    if (client.started && (failure.code === 'client_disconnected' || waited > KEEPS_UP_MS)) return failure;
+    const failure = purchase.markLastAttemptFailed(toUpstreamError(error));
+    if (client.hasStarted && (failure.code === 'client_disconnected' || waitedMs > MAX_BACKPRESSURE_MS)) return failure;
     throw failure;
   }
-  if (client.started) return undefined;
-  throw purchase.brokenOff(new UpstreamError('upstream_error', 'The upstream sent nothing', { status: 200 }));
+  if (client.hasStarted) return undefined;
+  throw purchase.markLastAttemptFailed(
+    new UpstreamError('upstream_error', 'The upstream sent nothing', { status: 200 }),
+  );
 }

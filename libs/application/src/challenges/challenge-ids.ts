@@ -42,5 +42,5 @@ export function toChallengeStreamId(id: string): string {
 
 /** The key that ids are made with, and those that may have made others. */
 export function deriveChallengeKeys(secrets: Secrets): readonly Buffer[] {
-  return secrets.keysFor('countinghouse payment challenges');
+  return secrets.derivePurposeKeys('countinghouse payment challenges');
 }

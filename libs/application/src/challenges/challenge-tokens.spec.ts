@@ -13,14 +13,14 @@ test.each([
   ['short', 'gateway.example'],
   ['long', 'a'.repeat(200)],
 ])('a token of a %s host is a macaroon that the library reads as its own', (_, host) => {
-  const bytes = Buffer.from(tokens.tokenOf(terms, host), 'base64');
+  const bytes = Buffer.from(tokens.create(terms, host), 'base64');
   const read = macaroon.importMacaroon(bytes) as unknown as { exportBinary(): Uint8Array };
   expect(Buffer.from(read.exportBinary()).equals(bytes)).toBe(true);
 });
 
 test('a token says which challenge it is for, and nothing else can be added to it or made of it', () => {
-  const token = tokens.tokenOf(terms, 'gateway.example');
-  const found = tokens.read(token);
+  const token = tokens.create(terms, 'gateway.example');
+  const found = tokens.verify(token);
   expect(found).toMatchObject({ id: terms.id, paymentHash: terms.paymentHash });
   expect(found && matchesChallenge(found, terms)).toBe(true);
   for (const other of [{ request: 'other' }, { usableUntil: 0 }, { paymentHash: '' }, { id: '' }])
@@ -30,15 +30,15 @@ test('a token says which challenge it is for, and nothing else can be added to i
   for (let at = 0; at < bytes.length; at += 3) {
     const changed = Buffer.from(bytes);
     changed[at] = (changed[at] ?? 0) ^ 1;
-    const read = tokens.read(changed.toString('base64'));
+    const read = tokens.verify(changed.toString('base64'));
     // Only the place that it names is not signed.
     if (read) expect([read.id, read.conditions]).toEqual([found?.id, found?.conditions]);
   }
-  expect(new ChallengeTokens(new Secrets(Buffer.alloc(32, 2))).read(token)).toBeUndefined();
+  expect(new ChallengeTokens(new Secrets(Buffer.alloc(32, 2))).verify(token)).toBeUndefined();
 });
 
 test('tokens are made thousands in a second', () => {
   const began = performance.now();
-  for (let i = 0; i < 1_000; i++) tokens.tokenOf(terms, 'gateway.example');
+  for (let i = 0; i < 1_000; i++) tokens.create(terms, 'gateway.example');
   expect(performance.now() - began).toBeLessThan(1_000);
 });

@@ -35,31 +35,31 @@ export class ChallengeTokens {
   private readonly rootKeys: readonly Uint8Array[];
 
   constructor(secrets: Secrets) {
-    this.rootKeys = secrets.keysFor('countinghouse L402 tokens');
+    this.rootKeys = secrets.derivePurposeKeys('countinghouse L402 tokens');
   }
 
   /** Standard base64 of a macaroon of version 2, as all clients expect it. */
-  tokenOf({ id, paymentHash, request, usableUntil }: ChallengeTokenClaims, location: string): string {
+  create({ id, paymentHash, request, usableUntil }: ChallengeTokenClaims, location: string): string {
     const version = Buffer.alloc(VERSION_BYTES);
     const identifier = Buffer.concat([version, Buffer.from(paymentHash, 'hex'), Buffer.from(id, 'base64url')]);
     const token = macaroon.newMacaroon({ version: 2, identifier, location, rootKey: this.rootKeys[0] as Uint8Array });
-    const conditions = conditionsOf({ request, usableUntil });
+    const conditions = toConditions({ request, usableUntil });
     for (const condition of conditions) token.addFirstPartyCaveat(condition);
-    return written({ location, identifier, conditions, signature: token.signature }).toString('base64');
+    return serializeMacaroon({ location, identifier, conditions, signature: token.signature }).toString('base64');
   }
 
   /** What a token says that was made here; undefined for any other. Nothing is looked up for it. */
-  read(text: string): DecodedToken | undefined {
+  verify(text: string): DecodedToken | undefined {
     if (text.length > MAX_CHARACTERS || !BASE64.test(text)) return undefined;
     for (const rootKey of this.rootKeys) {
-      const token = verified(text, rootKey);
+      const token = verifyToken(text, rootKey);
       if (token) return token;
     }
     return undefined;
   }
 }
 
-function verified(text: string, rootKey: Uint8Array): DecodedToken | undefined {
+function verifyToken(text: string, rootKey: Uint8Array): DecodedToken | undefined {
   const conditions: string[] = [];
   try {
     const token = macaroon.importMacaroon(Buffer.from(text, 'base64'));
@@ -76,9 +76,9 @@ function verified(text: string, rootKey: Uint8Array): DecodedToken | undefined {
 }
 
 /** Of the binary format, version 2: https://github.com/rescrv/libmacaroons/blob/master/doc/format.txt */
-const FIELD = { end: 0, location: 1, identifier: 2, signature: 6 } as const;
+const MACAROON_FIELDS = { end: 0, location: 1, identifier: 2, signature: 6 } as const;
 
-interface Written {
+interface MacaroonParts {
   readonly location: string;
   readonly identifier: Uint8Array;
   readonly conditions: readonly string[];
@@ -86,32 +86,40 @@ interface Written {
 }
 
 /** The library's own `exportBinary` doubles its buffer with each field that it writes: a token would take a hundred megabytes. */
-function written({ location, identifier, conditions, signature }: Written): Buffer {
-  const end = Buffer.of(FIELD.end);
+function serializeMacaroon({ location, identifier, conditions, signature }: MacaroonParts): Buffer {
+  const end = Buffer.of(MACAROON_FIELDS.end);
   return Buffer.concat([
     Buffer.of(FORMAT),
-    ...[field(FIELD.location, Buffer.from(location)), field(FIELD.identifier, identifier), end],
-    ...conditions.flatMap((each) => [field(FIELD.identifier, Buffer.from(each)), end]),
-    ...[end, field(FIELD.signature, signature)],
+    ...[
+      encodeField(MACAROON_FIELDS.location, Buffer.from(location)),
+      encodeField(MACAROON_FIELDS.identifier, identifier),
+      end,
+    ],
+    ...conditions.flatMap((condition) => [encodeField(MACAROON_FIELDS.identifier, Buffer.from(condition)), end]),
+    ...[end, encodeField(MACAROON_FIELDS.signature, signature)],
   ]);
 }
 
-function field(type: number, bytes: Uint8Array): Buffer {
-  return Buffer.concat([Buffer.of(type, ...varint(bytes.length)), bytes]);
+function encodeField(type: number, bytes: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.of(type, ...encodeVarint(bytes.length)), bytes]);
 }
 
 /** Seven bits in each byte, the lowest first. */
-function varint(value: number): readonly number[] {
-  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >>> 7)];
+function encodeVarint(value: number): readonly number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...encodeVarint(value >>> 7)];
 }
 
 /** Whether a token is for the challenge with these terms, and says nothing that we do not: a holder may add conditions. */
 export function matchesChallenge({ id, paymentHash, conditions }: DecodedToken, terms: ChallengeTokenClaims): boolean {
-  const ours = conditionsOf(terms);
-  return id === terms.id && paymentHash === terms.paymentHash && conditions.every((each) => ours.includes(each));
+  const expected = toConditions(terms);
+  return (
+    id === terms.id &&
+    paymentHash === terms.paymentHash &&
+    conditions.every((condition) => expected.includes(condition))
+  );
 }
 
-function conditionsOf({
+function toConditions({
   request,
   usableUntil,
 }: Pick<ChallengeTokenClaims, 'request' | 'usableUntil'>): readonly string[] {

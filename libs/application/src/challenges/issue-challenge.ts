@@ -5,11 +5,11 @@ import { type ChallengeIssued, convertToUnits, convertToUsd, type Query } from '
 import { type Cause, money, type PicoUsd } from '#kernel';
 import type { Clock } from '../clock.ts';
 import { UpstreamError } from '../errors.ts';
-import { randomBase62, type Secrets } from '../secrets.ts';
+import { generateBase62, type Secrets } from '../secrets.ts';
 import type { Streams } from '../streams.ts';
 import type { ExchangeRates } from '../topups/exchange-rates.ts';
-import { type CheckedInvoice, verifyInvoice } from '../topups/lightning-invoice.ts';
-import type { OfferedMethod, PaymentMethods } from '../topups/payment-methods.ts';
+import { type VerifiedInvoice, verifyInvoice } from '../topups/lightning-invoice.ts';
+import type { AvailablePaymentMethod, PaymentMethods } from '../topups/payment-methods.ts';
 import { assertPlausibleInvoice } from '../topups/plausibility.ts';
 import {
   CHALLENGE_INTENT,
@@ -21,10 +21,10 @@ import {
 import type { ChallengeTokens } from './challenge-tokens.ts';
 
 /** The method of top-ups whose back end makes the invoices. */
-const PAID_BY = 'btc-lightning';
-const INVOICE_SECONDS = 300;
+const LIGHTNING_METHOD = 'btc-lightning';
+const INVOICE_EXPIRY_SECONDS = 300;
 /** How long what was paid can be used, from when it can no longer be paid. */
-const USABLE_MS = 24 * 60 * 60_000;
+const TOKEN_USABLE_MS = 24 * 60 * 60_000;
 const REFERENCE_LENGTH = 22;
 
 /** What is to be paid for. */
@@ -57,16 +57,16 @@ export interface PaymentChallenge {
 
 export class IssueChallenge extends Command<PaymentChallenge> {
   constructor(
-    readonly wanted: ChallengeParams,
+    readonly params: ChallengeParams,
     readonly cause: Cause,
   ) {
     super();
   }
 }
 
-interface Ports {
+interface IssueChallengeDependencies {
   readonly streams: Streams;
-  readonly offered: PaymentMethods;
+  readonly paymentMethods: PaymentMethods;
   readonly rates: ExchangeRates;
   readonly tokens: ChallengeTokens;
   readonly secrets: Secrets;
@@ -77,60 +77,60 @@ interface Ports {
 export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
   private readonly key: Buffer;
 
-  constructor(private readonly ports: Ports) {
-    this.key = deriveChallengeKeys(ports.secrets)[0] as Buffer;
+  constructor(private readonly dependencies: IssueChallengeDependencies) {
+    this.key = deriveChallengeKeys(dependencies.secrets)[0] as Buffer;
   }
 
   /** @throws UpstreamError when there is no rate that can be believed, or no invoice */
-  async execute({ wanted, cause }: IssueChallenge): Promise<PaymentChallenge> {
-    const { streams, tokens, clock } = this.ports;
-    const { terms, coin, backend } = lightningOf(this.ports.offered);
-    const rate = await this.ports.rates.usdPer(coin.code);
-    const units = convertToUnits(wanted.price, coin, rate.value);
-    const description = describeQuery(wanted.query);
-    const made = await backend.request({
-      ...{ topupId: randomBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
-      ...{ memo: description, expirySeconds: INVOICE_SECONDS, confirmations: terms.confirmations },
+  async execute({ params, cause }: IssueChallenge): Promise<PaymentChallenge> {
+    const { streams, tokens, clock } = this.dependencies;
+    const { terms, coin, backend } = getLightningMethod(this.dependencies.paymentMethods);
+    const rate = await this.dependencies.rates.fetchUsdRate(coin.code);
+    const units = convertToUnits(params.price, coin, rate.value);
+    const description = describeQuery(params.query);
+    const payment = await backend.createPayment({
+      ...{ topupId: generateBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
+      ...{ memo: description, expirySeconds: INVOICE_EXPIRY_SECONDS, confirmations: terms.confirmations },
     });
-    assertPlausibleInvoice(made);
+    assertPlausibleInvoice(payment);
     const at = clock.now();
-    const invoice = made.destination.value;
-    const known = made.paymentHash === undefined ? {} : { paymentHash: made.paymentHash };
-    const checked = verifyInvoice(invoice, { msat: units, ...known, now: at });
+    const invoice = payment.destination.value;
+    const expectedHash = payment.paymentHash === undefined ? {} : { paymentHash: payment.paymentHash };
+    const checked = verifyInvoice(invoice, { msat: units, ...expectedHash, now: at });
     const { expiresAt, paymentHash } = checked;
     const sats = units / BigInt(coin.step);
     const expires = formatExpiry(checked);
-    const request = requestOf(sats, invoice, checked);
-    const { realm } = wanted;
+    const request = encodePaymentRequest(sats, invoice, checked);
+    const { realm } = params;
     const parameters = { realm, method: CHALLENGE_METHOD, intent: CHALLENGE_INTENT, request, expires };
     const id = toChallengeId(parameters, this.key);
-    const usableUntil = Date.parse(expiresAt) + USABLE_MS;
+    const usableUntil = Date.parse(expiresAt) + TOKEN_USABLE_MS;
     const data: ChallengeIssued['data'] = {
-      ...{ id, query: wanted.query, price: money.toJsonAmount(wanted.price), priceList: wanted.priceList },
-      ...{ request: wanted.request, method: terms.method, coin: coin.code, units: units.toString() },
+      ...{ id, query: params.query, price: money.toJsonAmount(params.price), priceList: params.priceList },
+      ...{ request: params.request, method: terms.method, coin: coin.code, units: units.toString() },
       ...{ worth: money.toJsonAmount(convertToUsd(units, coin, rate.value)), rate, backend: backend.name },
-      ...{ reference: made.reference, paymentHash, expiresAt, usableUntil: clock.at(usableUntil), at },
+      ...{ reference: payment.reference, paymentHash, expiresAt, usableUntil: clock.toInstant(usableUntil), at },
     };
     const stream = toChallengeStreamId(id);
     await streams.challenges.run(stream, { type: 'IssueChallenge', data }, { ...cause, correlationId: stream });
-    const token = tokens.tokenOf({ id, paymentHash, request: wanted.request, usableUntil }, realm);
+    const token = tokens.create({ id, paymentHash, request: params.request, usableUntil }, realm);
     return { id, realm, request, description, expires, invoice, token, paymentHash, sats };
   }
 }
 
 /** Whether requests can be paid for one by one here. */
-export function canIssueChallenges(offered: PaymentMethods): boolean {
-  return offered.method(PAID_BY)?.terms.destination === 'bolt11';
+export function canIssueChallenges(paymentMethods: PaymentMethods): boolean {
+  return paymentMethods.findMethod(LIGHTNING_METHOD)?.terms.destination === 'bolt11';
 }
 
-function lightningOf(offered: PaymentMethods): OfferedMethod {
-  const method = offered.method(PAID_BY);
+function getLightningMethod(paymentMethods: PaymentMethods): AvailablePaymentMethod {
+  const method = paymentMethods.findMethod(LIGHTNING_METHOD);
   if (method) return method;
   throw new UpstreamError('upstream_unavailable', 'Lightning payments are not offered at the moment');
 }
 
 /** JSON in the form of RFC 8785: clients write it anew when they send it back. */
-function requestOf(sats: bigint, invoice: string, { paymentHash, network }: CheckedInvoice): string {
+function encodePaymentRequest(sats: bigint, invoice: string, { paymentHash, network }: VerifiedInvoice): string {
   const details = { invoice, paymentHash, ...(network === undefined ? {} : { network }) };
   const request = { amount: sats.toString(), currency: 'sat', methodDetails: details };
   return Buffer.from(canonicalize(request) as string).toString('base64url');

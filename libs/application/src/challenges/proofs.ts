@@ -40,7 +40,7 @@ export interface VerifiedProof {
   readonly issued: ChallengeIssued['data'];
 }
 
-interface Found {
+interface ProofMatch {
   readonly proof: VerifiedProof;
   readonly isPaid: boolean;
 }
@@ -61,62 +61,80 @@ export class ProofVerifier {
    * Whether a proof is right, and can still be used.
    * @param realm the host that a challenge of ours names where it is not sent back
    */
-  async check(shown: PresentedProof, realm: string): Promise<VerifiedProof | InvalidProofReason> {
-    const found = await this.find(shown, realm);
-    if (typeof found === 'string') return found;
-    const { proof, isPaid } = found;
+  async verify(presented: PresentedProof, realm: string): Promise<VerifiedProof | InvalidProofReason> {
+    const result = await this.findProof(presented, realm);
+    if (typeof result === 'string') return result;
+    const { proof, isPaid } = result;
     const { expiresAt, usableUntil } = proof.issued;
     if (this.clock.now() > (isPaid ? usableUntil : expiresAt)) return 'expired';
     return isPaid ? proof : 'unpaid';
   }
 
   /** The same, also of what can be used no more: its payer may see what became of it. */
-  async known(shown: PresentedProof, realm: string): Promise<VerifiedProof | InvalidProofReason> {
-    const found = await this.find(shown, realm);
-    if (typeof found === 'string') return found;
-    return found.isPaid ? found.proof : 'unpaid';
+  async verifyIgnoringExpiry(presented: PresentedProof, realm: string): Promise<VerifiedProof | InvalidProofReason> {
+    const result = await this.findProof(presented, realm);
+    if (typeof result === 'string') return result;
+    return result.isPaid ? result.proof : 'unpaid';
   }
 
   /** The challenge that is named, and whether the preimage is that of its payment. */
-  private async find({ challenge, preimage }: PresentedProof, realm: string): Promise<Found | InvalidProofReason> {
-    const named = 'tokens' in challenge ? this.named(challenge.tokens) : challenge;
-    if (named === undefined || !CHALLENGE_ID.test(named.id)) return 'unknown';
-    if ('method' in named && named.method !== undefined && named.method !== CHALLENGE_METHOD) return 'method';
-    const challengeId = toChallengeStreamId(named.id);
+  private async findProof(
+    { challenge, preimage }: PresentedProof,
+    realm: string,
+  ): Promise<ProofMatch | InvalidProofReason> {
+    const candidate = 'tokens' in challenge ? this.decodeFirst(challenge.tokens) : challenge;
+    if (candidate === undefined || !CHALLENGE_ID.test(candidate.id)) return 'unknown';
+    if ('method' in candidate && candidate.method !== undefined && candidate.method !== CHALLENGE_METHOD)
+      return 'method';
+    const challengeId = toChallengeStreamId(candidate.id);
     const { issued } = await this.challenges.read(challengeId);
-    if (!issued || issued.id !== named.id || !this.isSame(named, issued, realm)) return 'unknown';
-    return { proof: { id: named.id, challengeId, issued }, isPaid: isPreimageOf(preimage, issued.paymentHash) };
+    if (!issued || issued.id !== candidate.id || !this.matchesIssued(candidate, issued, realm)) return 'unknown';
+    return { proof: { id: candidate.id, challengeId, issued }, isPaid: isPreimageFor(preimage, issued.paymentHash) };
   }
 
   /** The first of the tokens that names a challenge: one of ours, or the id itself. */
-  private named(tokens: readonly string[]): EchoedChallenge | DecodedToken | undefined {
+  private decodeFirst(tokens: readonly string[]): EchoedChallenge | DecodedToken | undefined {
     for (const token of tokens) {
-      const found = CHALLENGE_ID.test(token) ? { id: token } : this.tokens.read(token);
-      if (found) return found;
+      const decoded = CHALLENGE_ID.test(token) ? { id: token } : this.tokens.verify(token);
+      if (decoded) return decoded;
     }
     return undefined;
   }
 
   /** Of what is not sent back, ours stands: the id itself says all of it. */
-  private isSame(named: EchoedChallenge | DecodedToken, issued: ChallengeIssued['data'], ourRealm: string): boolean {
+  private matchesIssued(
+    candidate: EchoedChallenge | DecodedToken,
+    issued: ChallengeIssued['data'],
+    expectedRealm: string,
+  ): boolean {
     const { id, request, paymentHash } = issued;
-    if ('conditions' in named)
-      return matchesChallenge(named, { id, paymentHash, request, usableUntil: Date.parse(issued.usableUntil) });
-    if (named.description !== undefined && named.description !== describeQuery(issued.query)) return false;
-    const ours = { realm: ourRealm, method: CHALLENGE_METHOD, intent: CHALLENGE_INTENT, expires: formatExpiry(issued) };
-    const { realm = ours.realm, method = ours.method, intent = ours.intent, expires = ours.expires } = named;
-    const { digest = '', opaque = '' } = named;
-    if (named.request !== undefined) {
-      const said = { realm, method, intent, request: named.request, expires, digest, opaque };
-      return this.keys.some((key) => toChallengeId(said, key) === id);
+    if ('conditions' in candidate)
+      return matchesChallenge(candidate, { id, paymentHash, request, usableUntil: Date.parse(issued.usableUntil) });
+    if (candidate.description !== undefined && candidate.description !== describeQuery(issued.query)) return false;
+    const expected = {
+      realm: expectedRealm,
+      method: CHALLENGE_METHOD,
+      intent: CHALLENGE_INTENT,
+      expires: formatExpiry(issued),
+    };
+    const {
+      realm = expected.realm,
+      method = expected.method,
+      intent = expected.intent,
+      expires = expected.expires,
+    } = candidate;
+    const { digest = '', opaque = '' } = candidate;
+    if (candidate.request !== undefined) {
+      const parameters = { realm, method, intent, request: candidate.request, expires, digest, opaque };
+      return this.keys.some((key) => toChallengeId(parameters, key) === id);
     }
-    const isOurs = realm === ours.realm && method === ours.method && intent === ours.intent;
-    return isOurs && expires === ours.expires && digest === '' && opaque === '';
+    const isMatch = realm === expected.realm && method === expected.method && intent === expected.intent;
+    return isMatch && expires === expected.expires && digest === '' && opaque === '';
   }
 }
 
 /** Whether it is what a payment hash was made of. */
-function isPreimageOf(preimage: string, paymentHash: string): boolean {
+function isPreimageFor(preimage: string, paymentHash: string): boolean {
   const hash = createHash('sha256').update(Buffer.from(preimage, 'hex')).digest();
   const due = Buffer.from(paymentHash, 'hex');
   return hash.length === due.length && timingSafeEqual(hash, due);

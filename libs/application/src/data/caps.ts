@@ -9,48 +9,47 @@ const DIGITS = /^[1-9]\d{0,15}$/;
 /** The fields with what is sent where a request says nothing. @throws InvalidRequestError 400 that names the cap */
 export function applyCaps(fields: JsonObject, entry: DataEndpoint): JsonObject {
   const { caps = {}, method } = entry;
-  return Object.entries(caps).reduce((within, [field, cap]) => {
+  return Object.entries(caps).reduce((result, [field, cap]) => {
     const path = method === 'GET' ? [field] : field.split('.');
-    return boundedAt(within, path, { field, cap, isList: isList(field, entry), isQuery: method === 'GET' });
+    return applyCapAt(result, path, { field, cap, isList: isList(field, entry), isQuery: method === 'GET' });
   }, fields);
 }
 
-interface Bound {
+interface CappedField {
   readonly field: string;
   readonly cap: FieldCap;
   readonly isList: boolean;
   readonly isQuery: boolean;
 }
 
-function boundedAt(fields: JsonObject, [name = '', ...rest]: readonly string[], bound: Bound): JsonObject {
-  const { field, cap } = bound;
-  const other = Object.keys(fields).find(
-    (each) => each !== name && normalizeFieldName(each) === normalizeFieldName(name),
-  );
-  if (other !== undefined) throw wrong(other, `is spelled ${name} here`);
+function applyCapAt(fields: JsonObject, [name = '', ...rest]: readonly string[], cappedField: CappedField): JsonObject {
+  const { field, cap } = cappedField;
+  const other = Object.keys(fields).find((key) => key !== name && normalizeFieldName(key) === normalizeFieldName(name));
+  if (other !== undefined) throw invalidField(other, `is spelled ${name} here`);
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
   if (rest.length > 0) {
-    if (value !== undefined && !isJsonObject(value)) throw wrong(field, `must be in an object "${name}"`);
-    const inside = boundedAt(value ?? {}, rest, bound);
+    if (value !== undefined && !isJsonObject(value)) throw invalidField(field, `must be in an object "${name}"`);
+    const inside = applyCapAt(value ?? {}, rest, cappedField);
     return value === undefined && Object.keys(inside).length === 0 ? fields : { ...fields, [name]: inside };
   }
   if (value === undefined) {
     if (cap.default === undefined) return fields;
-    return { ...fields, [name]: bound.isQuery ? String(cap.default) : cap.default };
+    return { ...fields, [name]: cappedField.isQuery ? String(cap.default) : cap.default };
   }
-  assertWithin(value, bound);
+  assertWithinCap(value, cappedField);
   return fields;
 }
 
-function assertWithin(value: unknown, { field, cap: { max }, isList, isQuery }: Bound): void {
+function assertWithinCap(value: unknown, { field, cap: { max }, isList, isQuery }: CappedField): void {
   if (isList) {
-    if (!Array.isArray(value) || value.length === 0) throw wrong(field, 'must be a list with something in it');
-    if (value.length > max) throw wrong(field, `may have at most ${max} ${max === 1 ? 'element' : 'elements'} here`);
+    if (!Array.isArray(value) || value.length === 0) throw invalidField(field, 'must be a list with something in it');
+    if (value.length > max)
+      throw invalidField(field, `may have at most ${max} ${max === 1 ? 'element' : 'elements'} here`);
     return;
   }
   const number = isQuery && typeof value === 'string' && DIGITS.test(value) ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isInteger(number) || number < 1 || number > max)
-    throw wrong(field, `must be a whole number from 1 to ${max} here`);
+    throw invalidField(field, `must be a whole number from 1 to ${max} here`);
 }
 
 /** The most results that the vendor can invoice, where it invoices them. */
@@ -73,6 +72,6 @@ function isList(field: string, { method, caps = {}, parameters, example }: DataE
   return Array.isArray(path.reduce<unknown>((at, name) => (isJsonObject(at) ? at[name] : undefined), example));
 }
 
-function wrong(field: string, how: string): InvalidRequestError {
-  return new InvalidRequestError(400, `${field} ${how}`, field);
+function invalidField(field: string, problem: string): InvalidRequestError {
+  return new InvalidRequestError(400, `${field} ${problem}`, field);
 }

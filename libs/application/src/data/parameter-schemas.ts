@@ -4,29 +4,33 @@ import type { DataEndpoint } from '#catalogue';
 import { InvalidRequestError } from '../errors.ts';
 import type { JsonObject } from './field-paths.ts';
 
-const OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
-const ofBodies = new Ajv2020(OPTIONS);
+const AJV_OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
+const bodyAjv = new Ajv2020(AJV_OPTIONS);
 /** Everything in a query is text, and is read as what the schema says it is. */
-const ofQueries = new Ajv2020({ ...OPTIONS, coerceTypes: true });
+const queryAjv = new Ajv2020({ ...AJV_OPTIONS, coerceTypes: true });
 
 /** By the schemas themselves, for as long as they are there. */
-const compiled = new WeakMap<object, ValidateFunction>();
+const validatorCache = new WeakMap<object, ValidateFunction>();
 
 /** @throws InvalidRequestError 400 that names the field */
 export function assertParameters(fields: JsonObject, { method, parameters }: DataEndpoint): void {
   if (!parameters) return;
-  const validate = compiled.get(parameters) ?? (method === 'GET' ? ofQueries : ofBodies).compile(parameters);
-  compiled.set(parameters, validate);
+  const validate = validatorCache.get(parameters) ?? (method === 'GET' ? queryAjv : bodyAjv).compile(parameters);
+  validatorCache.set(parameters, validate);
   // Texts that were read as numbers stay texts in what is sent.
   if (validate(method === 'GET' ? { ...fields } : fields)) return;
-  throw wrong((validate.errors ?? [])[0]);
+  throw toInvalidRequestError((validate.errors ?? [])[0]);
 }
 
-function wrong(error: ErrorObject | undefined): InvalidRequestError {
+function toInvalidRequestError(error: ErrorObject | undefined): InvalidRequestError {
   const { instancePath = '', params = {}, message = 'is not as it should be', keyword } = error ?? {};
   const missing = keyword === 'required' ? `/${params.missingProperty}` : '';
   const unknown = keyword === 'additionalProperties' ? `/${params.additionalProperty}` : '';
   const field = `${instancePath}${missing}${unknown}`.slice(1).replaceAll('/', '.');
-  const how = missing ? 'is required' : unknown ? 'is not known here' : message;
-  return new InvalidRequestError(400, `${field === '' ? 'The request' : field} ${how}`, field === '' ? null : field);
+  const problem = missing ? 'is required' : unknown ? 'is not known here' : message;
+  return new InvalidRequestError(
+    400,
+    `${field === '' ? 'The request' : field} ${problem}`,
+    field === '' ? null : field,
+  );
 }

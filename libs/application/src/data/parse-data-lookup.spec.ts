@@ -53,14 +53,14 @@ describe('a body', () => {
   test('goes as it came, with what the entry says besides', () => {
     const body = { query: 'x', nested: [{ a: null }], numResults: 3 };
     expect(post(body)).toEqual({
-      ...{ method: 'POST', path: '/search', query: [], headers: { 'x-fields': 'a' }, mostResults: 3 },
+      ...{ method: 'POST', path: '/search', query: [], headers: { 'x-fields': 'a' }, maxResults: 3 },
       body: { ...body, stream: false },
     });
   });
 
   test('gets the usual number where it says none', () => {
     expect(sent({})).toMatchObject({ numResults: 5 });
-    expect(post({ query: 'x' }).mostResults).toBe(5);
+    expect(post({ query: 'x' }).maxResults).toBe(5);
     expect(sent({ contents: { text: true } })).toMatchObject({ contents: { text: true } });
   });
 
@@ -150,7 +150,7 @@ describe('a query', () => {
       ['fields', 'id'],
     ];
     expect(get({ id: '12', a: 'ü', b: ['1', '2'], open: 'true', fields: '*', Fields: '*' })).toEqual({
-      ...{ method: 'GET', path: '/users/12/tweets:list', headers: {}, mostResults: 0, query },
+      ...{ method: 'GET', path: '/users/12/tweets:list', headers: {}, maxResults: 0, query },
     });
   });
 

@@ -15,35 +15,36 @@ export interface RawDataLookup {
 
 export interface ParsedDataLookup extends Pick<DataCall, 'method' | 'path' | 'query' | 'body' | 'headers'> {
   /** That its vendor can invoice; 0 where it does not invoice results. */
-  readonly mostResults: number;
+  readonly maxResults: number;
 }
 
 const MAX_PARAMETERS = 100;
-const MAX_NAME = 256;
-const MAX_VALUE = 4_096;
+const MAX_NAME_LENGTH = 256;
+const MAX_VALUE_LENGTH = 4_096;
 /** Of a query as it is sent: more than that is refused by many a server, or by what stands before it, without an answer. */
-const MAX_QUERY = 8_192;
+const MAX_QUERY_LENGTH = 8_192;
 /** What a field that stands in a path may be. */
-const STEP = /^(?!\.+$)[\w.-]{1,256}$/;
+const PATH_SEGMENT = /^(?!\.+$)[\w.-]{1,256}$/;
 
 /** @throws InvalidRequestError 400 that names the field */
-export function parseDataLookup(asked: RawDataLookup, entry: DataEndpoint): ParsedDataLookup {
+export function parseDataLookup(input: RawDataLookup, entry: DataEndpoint): ParsedDataLookup {
   const { upstreamMethod: method = entry.method, headers = {}, always = {} } = entry;
-  const given = fieldsOf(asked, entry);
+  const requestFields = parseRequestFields(input, entry);
   // A vendor that assigns fields one by one would have inherited what stands in it, past every cap.
-  if (Object.hasOwn(given, '__proto__')) throw new InvalidRequestError(400, '__proto__ is no field', '__proto__');
-  const fields = applyCaps(given, entry);
-  assertParameters(given, entry);
-  const { path, rest } = filled(entry.path, fields);
-  const ours = new Set(Object.keys(always).map(normalizeFieldName));
-  const theirs = Object.entries(rest).filter(([name]) => !ours.has(normalizeFieldName(name)));
-  const all: JsonObject = Object.fromEntries([...theirs, ...Object.entries(always)]);
-  const sent = method === 'GET' ? { query: queryOf(all) } : { query: [], body: all };
-  return { method, path, headers, ...sent, mostResults: getMaxResults(fields, entry) };
+  if (Object.hasOwn(requestFields, '__proto__'))
+    throw new InvalidRequestError(400, '__proto__ is no field', '__proto__');
+  const fields = applyCaps(requestFields, entry);
+  assertParameters(requestFields, entry);
+  const { path, rest } = fillPath(entry.path, fields);
+  const reservedNames = new Set(Object.keys(always).map(normalizeFieldName));
+  const clientFields = Object.entries(rest).filter(([name]) => !reservedNames.has(normalizeFieldName(name)));
+  const all: JsonObject = Object.fromEntries([...clientFields, ...Object.entries(always)]);
+  const sent = method === 'GET' ? { query: toQuery(all) } : { query: [], body: all };
+  return { method, path, headers, ...sent, maxResults: getMaxResults(fields, entry) };
 }
 
-function fieldsOf({ query, body }: RawDataLookup, { method }: DataEndpoint): JsonObject {
-  if (method === 'GET') return bounded(query);
+function parseRequestFields({ query, body }: RawDataLookup, { method }: DataEndpoint): JsonObject {
+  if (method === 'GET') return validateQuery(query);
   const [stray] = Object.keys(query);
   if (stray !== undefined)
     throw new InvalidRequestError(400, 'This lookup takes its fields in the body, and none in the query', stray);
@@ -54,27 +55,27 @@ function fieldsOf({ query, body }: RawDataLookup, { method }: DataEndpoint): Jso
   return (body ?? {}) as JsonObject;
 }
 
-function bounded(query: JsonObject): JsonObject {
-  const values = Object.entries(query).flatMap(([name, value]) => [value].flat().map((each) => [name, each] as const));
+function validateQuery(query: JsonObject): JsonObject {
+  const values = Object.entries(query).flatMap(([name, value]) => [value].flat().map((item) => [name, item] as const));
   if (values.length > MAX_PARAMETERS)
     throw new InvalidRequestError(400, `The query may have at most ${MAX_PARAMETERS} parameters`);
   for (const [name, value] of values) {
-    if (name.length > MAX_NAME)
-      throw new InvalidRequestError(400, `Names of parameters may have at most ${MAX_NAME} characters`);
-    if (String(value).length > MAX_VALUE)
-      throw new InvalidRequestError(400, `${name} may have at most ${MAX_VALUE} characters`, name);
+    if (name.length > MAX_NAME_LENGTH)
+      throw new InvalidRequestError(400, `Names of parameters may have at most ${MAX_NAME_LENGTH} characters`);
+    if (String(value).length > MAX_VALUE_LENGTH)
+      throw new InvalidRequestError(400, `${name} may have at most ${MAX_VALUE_LENGTH} characters`, name);
   }
   return query;
 }
 
 /** The vendor's path, and the fields that do not stand in it. */
-function filled(template: string, fields: JsonObject): { readonly path: string; readonly rest: JsonObject } {
+function fillPath(template: string, fields: JsonObject): { readonly path: string; readonly rest: JsonObject } {
   const used = new Set<string>();
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
     if (value === undefined) throw new InvalidRequestError(400, `${name} is required`, name);
     const text = typeof value === 'number' ? String(value) : value;
-    if (typeof text !== 'string' || !STEP.test(text))
+    if (typeof text !== 'string' || !PATH_SEGMENT.test(text))
       throw new InvalidRequestError(400, `${name} must be letters, digits, dots, hyphens and underscores`, name);
     used.add(name);
     return text;
@@ -82,16 +83,19 @@ function filled(template: string, fields: JsonObject): { readonly path: string; 
   return { path, rest: Object.fromEntries(Object.entries(fields).filter(([name]) => !used.has(name))) };
 }
 
-function queryOf(fields: JsonObject): DataCall['query'] {
+function toQuery(fields: JsonObject): DataCall['query'] {
   const query = Object.entries(fields).flatMap(([name, value]) =>
-    [value].flat().map((each) => [name, textOf(each, name)] as const),
+    [value].flat().map((item) => [name, formatValue(item, name)] as const),
   );
-  if (new URLSearchParams(query as [string, string][]).toString().length > MAX_QUERY)
-    throw new InvalidRequestError(400, `All fields together may have at most ${MAX_QUERY} characters in a query`);
+  if (new URLSearchParams(query as [string, string][]).toString().length > MAX_QUERY_LENGTH)
+    throw new InvalidRequestError(
+      400,
+      `All fields together may have at most ${MAX_QUERY_LENGTH} characters in a query`,
+    );
   return query;
 }
 
-function textOf(value: unknown, name: string): string {
+function formatValue(value: unknown, name: string): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   throw new InvalidRequestError(400, `${name} must be a text, a number or a boolean, or a list of them`, name);

@@ -26,7 +26,7 @@ export interface DataLookupParams {
 /** Takes a file as it comes; what is no file, it only waits for. */
 export interface DataFileWriter extends ByteWriter {
   /** Hears, before anything is sent, what a file will be charged with. */
-  priced(price: PicoUsd): void;
+  setPrice(price: PicoUsd): void;
 }
 
 export interface DataLookupResult {
@@ -42,7 +42,7 @@ export class RunDataLookup extends Command<DataLookupResult | undefined> {
   constructor(
     readonly payer: Payer,
     readonly request: DataLookupParams,
-    readonly asked: RawDataLookup,
+    readonly input: RawDataLookup,
     readonly client: DataFileWriter,
   ) {
     super();
@@ -52,16 +52,16 @@ export class RunDataLookup extends Command<DataLookupResult | undefined> {
 /** A lookup that is being sold. */
 interface LookupOrder {
   readonly entry: DataEndpoint;
-  readonly wanted: ParsedDataLookup;
-  readonly sale: Order;
+  readonly lookup: ParsedDataLookup;
+  readonly order: Order;
 }
 
-const PENDING = 202;
+const PENDING_STATUS = 202;
 
 /** A vendor has no answer yet, and does not invoice that: what it was paid with, or its key, asks again. */
-class StillLooking extends UpstreamError {
-  constructor(readonly found: JsonDataResponse) {
-    super('not_served', 'The upstream is still looking', { status: PENDING });
+class LookupPendingError extends UpstreamError {
+  constructor(readonly response: JsonDataResponse) {
+    super('not_served', 'The upstream is still looking', { status: PENDING_STATUS });
   }
 }
 
@@ -69,126 +69,129 @@ class StillLooking extends UpstreamError {
 export class RunDataLookupHandler implements ICommandHandler<RunDataLookup> {
   constructor(
     private readonly catalogues: CatalogueService,
-    private readonly paying: BillingEngine,
+    private readonly billing: BillingEngine,
     private readonly providers: ProviderRegistry,
   ) {}
 
-  async execute({ payer, request, asked, client }: RunDataLookup): Promise<DataLookupResult | undefined> {
-    const catalogue = await this.catalogues.servedTo(payer);
+  async execute({ payer, request, input, client }: RunDataLookup): Promise<DataLookupResult | undefined> {
+    const catalogue = await this.catalogues.loadForPayer(payer);
     const entry = catalogue.findDataEndpoint(request.provider, request.action);
     if (!entry) throw new InvalidRequestError(404, `There is no lookup ${request.provider}/${request.action}`);
-    const wanted = parseDataLookup(asked, entry);
-    const order = { entry, wanted, sale: saleOf(entry, catalogue.priceList, request) };
+    const lookup = parseDataLookup(input, entry);
+    const lookupOrder = { entry, lookup, order: toOrder(entry, catalogue.priceList, request) };
     try {
-      if (entry.binary) return void (await this.streamed(payer, order, client));
-      return await this.whole(payer, order, client);
+      if (entry.binary) return void (await this.sellFile(payer, lookupOrder, client));
+      return await this.sellJson(payer, lookupOrder, client);
     } catch (error) {
-      if (error instanceof StillLooking) return { status: PENDING, bytes: error.found.bytes, charged: ZERO_USD };
-      throw asAnswered(error);
+      if (error instanceof LookupPendingError)
+        return { status: PENDING_STATUS, bytes: error.response.bytes, charged: ZERO_USD };
+      throw toClientError(error);
     }
   }
 
-  private async whole(payer: Payer, order: LookupOrder, client: DataFileWriter): Promise<DataLookupResult> {
+  private async sellJson(payer: Payer, lookupOrder: LookupOrder, client: DataFileWriter): Promise<DataLookupResult> {
     const serve = async (purchase: Purchase) => {
-      const answer = await this.ask<JsonDataResponse>(purchase, order);
-      if (answer instanceof UpstreamError) return answer;
-      if (answer.status === PENDING) throw new StillLooking(answer);
-      purchase.billMade(useOf(answer, order));
-      return answer;
+      const response = await this.callProvider<JsonDataResponse>(purchase, lookupOrder);
+      if (response instanceof UpstreamError) return response;
+      if (response.status === PENDING_STATUS) throw new LookupPendingError(response);
+      purchase.billUsage(toCallUsage(response, lookupOrder));
+      return response;
     };
-    const { answer, receipt } = await this.paying.whole(payer, order.sale, serve, client);
-    if (answer instanceof UpstreamError) throw answer;
-    return { status: 200, bytes: answer.bytes, charged: receipt.charged };
+    const { result, receipt } = await this.billing.sell(payer, lookupOrder.order, serve, client);
+    if (result instanceof UpstreamError) throw result;
+    return { status: 200, bytes: result.bytes, charged: receipt.charged };
   }
 
-  private async streamed(payer: Payer, order: LookupOrder, client: DataFileWriter): Promise<void> {
+  private async sellFile(payer: Payer, lookupOrder: LookupOrder, client: DataFileWriter): Promise<void> {
     let failed: UpstreamError | undefined;
     const serve = async (purchase: Purchase) => {
-      const answer = await this.ask<FileDataResponse>(purchase, order);
-      if (answer instanceof UpstreamError) {
-        failed = answer;
-        return answer;
+      const response = await this.callProvider<FileDataResponse>(purchase, lookupOrder);
+      if (response instanceof UpstreamError) {
+        failed = response;
+        return response;
       }
-      const { vendorId } = answer;
-      purchase.billMade({ usage: { lookup: 1 }, estimated: false, ...(vendorId === undefined ? {} : { vendorId }) });
-      client.priced(order.sale.atMost);
-      return relayBytes(answer, purchase, client);
+      const { vendorId } = response;
+      purchase.billUsage({ usage: { lookup: 1 }, estimated: false, ...(vendorId === undefined ? {} : { vendorId }) });
+      client.setPrice(lookupOrder.order.maxPrice);
+      return relayBytes(response, purchase, client);
     };
-    await this.paying.stream(payer, order.sale, serve, client);
+    await this.billing.sellStream(payer, lookupOrder.order, serve, client);
     if (failed) throw failed;
   }
 
   /** @returns a failure that is charged all the same, because the vendor charges for it */
-  private async ask<A extends DataResponse>(
+  private async callProvider<A extends DataResponse>(
     purchase: Purchase,
-    { entry, wanted }: LookupOrder,
+    { entry, lookup }: LookupOrder,
   ): Promise<A | UpstreamError> {
-    const { mostResults, ...asked } = wanted;
+    const { maxResults, ...request } = lookup;
     const { hold, signal } = purchase;
     const call: UpstreamCall<A | UpstreamError> = {
-      make: async ({ upstream, onDisconnect }) => {
-        const lookUp = this.providers.of(hold, upstream, 'data');
-        const more = { isFile: entry.binary === true, billsOn: onDisconnect !== 'stops', signal };
-        return lookUp({ ...asked, ...more }).catch((error: unknown) => {
+      send: async ({ upstream, onDisconnect }) => {
+        const fetchData = this.providers.get(hold, upstream, 'data');
+        const options = { isFile: entry.binary === true, isBilledAfterDisconnect: onDisconnect !== 'stops', signal };
+        return fetchData({ ...request, ...options }).catch((error: unknown) => {
           const failure = toUpstreamError(error);
           if (isCharged(failure, entry)) return failure;
           throw failure;
         }) as Promise<A | UpstreamError>;
       },
-      counted: async () => ({ lookup: 1 }),
-      lost: () => ({ usage: usageOf(mostResults, entry) }),
+      estimateUsage: async () => ({ lookup: 1 }),
+      getLostUsage: () => ({ usage: toUsage(maxResults, entry) }),
     };
-    const { answer } = await purchase.ask(call);
-    if (!(answer instanceof UpstreamError)) return answer;
-    purchase.billMade({ usage: { lookup: 1 }, estimated: false });
-    purchase.cutBy = purchase.brokenOff(answer);
-    return answer;
+    const { response } = await purchase.call(call);
+    if (!(response instanceof UpstreamError)) return response;
+    purchase.billUsage({ usage: { lookup: 1 }, estimated: false });
+    purchase.endedBy = purchase.markLastAttemptFailed(response);
+    return response;
   }
 }
 
-function saleOf({ endpoint }: DataEndpoint, priceList: PriceList, { requestId: id, source }: DataLookupParams): Order {
+function toOrder({ endpoint }: DataEndpoint, priceList: PriceList, { requestId: id, source }: DataLookupParams): Order {
   const { of: model, prices } = endpoint.tariff;
   const price = calculateMaxPrice({ lookup: 1 }, prices);
   const query = { model, type: 'data_enrichment', source, online: false, free: price === 0n } as const;
-  return { id, query, model: { id: model }, endpoints: [endpoint], priceList, atLeast: price, atMost: price };
+  return { id, query, model: { id: model }, endpoints: [endpoint], priceList, minPrice: price, maxPrice: price };
 }
 
 /** What an answer comes to: nothing, where nothing was found and the vendor does not charge for that. */
-function useOf({ value, vendorId }: JsonDataResponse, { entry, wanted }: LookupOrder) {
+function toCallUsage({ value, vendorId }: JsonDataResponse, { entry, lookup }: LookupOrder) {
   const { results, charged, billed } = entry;
   const isFree = results !== undefined && !charged.empty && isEmptyResult(getByPath(value, results));
-  const counted = billed ? countIn(value, billed.count, wanted.mostResults) : 0;
+  const resultCount = billed ? countResults(value, billed.count, lookup.maxResults) : 0;
   return {
-    usage: isFree ? NO_USAGE : usageOf(counted ?? wanted.mostResults, entry),
-    estimated: !isFree && counted === undefined,
+    usage: isFree ? NO_USAGE : toUsage(resultCount ?? lookup.maxResults, entry),
+    estimated: !isFree && resultCount === undefined,
     ...(vendorId === undefined ? {} : { vendorId }),
   };
 }
 
-function usageOf(result: number, { billed }: DataEndpoint): Usage {
+function toUsage(result: number, { billed }: DataEndpoint): Usage {
   return billed ? { lookup: 1, result } : { lookup: 1 };
 }
 
 /**
  * Results, listed or counted; undefined where the answer does not have them as the entry says, or more of them than can be true.
- * @param most that were asked for: what was asked is what is owed, so that no lookup costs more than it is sold for
+ * @param maxResults that were asked for: what was asked is what is owed, so that no lookup costs more than it is sold for
  */
-function countIn(value: unknown, path: string, most: number): number | undefined {
-  const found = getByPath(value, path);
-  const count = Array.isArray(found) ? found.length : found;
-  return Number.isInteger(count) && (count as number) >= 0 && (count as number) <= most ? (count as number) : undefined;
+function countResults(value: unknown, path: string, maxResults: number): number | undefined {
+  const results = getByPath(value, path);
+  const count = Array.isArray(results) ? results.length : results;
+  return Number.isInteger(count) && (count as number) >= 0 && (count as number) <= maxResults
+    ? (count as number)
+    : undefined;
 }
 
 /** As far as it has a status: whose answer is lost is the house's. */
-function isCharged({ code, status = 0, delivered }: UpstreamError, { charged }: DataEndpoint): boolean {
+function isCharged({ code, status = 0, deliveredText }: UpstreamError, { charged }: DataEndpoint): boolean {
   if (code === 'answer_too_long') return charged.tooLong === true;
-  if (delivered !== undefined) return false;
+  if (deliveredText !== undefined) return false;
   return status === 404 ? charged.notFound : status >= 500 && charged.failed;
 }
 
 /** What the vendor does not have, or cannot make sense of, has the vendor's status and words. */
-function asAnswered(error: unknown): unknown {
+function toClientError(error: unknown): unknown {
   if (!(error instanceof UpstreamError) || error.code !== 'invalid_request') return error;
-  const { status, told, param = null } = error;
-  return status === 404 || status === 422 ? new InvalidRequestError(status, told, param) : error;
+  const { status, publicMessage, param = null } = error;
+  return status === 404 || status === 422 ? new InvalidRequestError(status, publicMessage, param) : error;
 }

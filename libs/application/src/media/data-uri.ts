@@ -3,7 +3,7 @@ import { DownloadError } from './downloads.ts';
 
 const HEAD = /^data:(?<type>[\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[\w.+-]+)*;base64,/i;
 /** Of what stands before the bytes. */
-const MAX_HEAD = 256;
+const MAX_HEAD_LENGTH = 256;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 export interface DataUri {
@@ -18,7 +18,7 @@ export function isDataUri(text: string): boolean {
 
 /** @throws DownloadError when it is none in strict base64, or has more than so many bytes */
 export function parseDataUri(text: string, maxBytes: number): DataUri {
-  const head = HEAD.exec(text.slice(0, MAX_HEAD));
+  const head = HEAD.exec(text.slice(0, MAX_HEAD_LENGTH));
   const base64 = head ? text.slice(head[0].length) : '';
   if (!head || base64 === '') throw new DownloadError('A data URI must be one in base64, and not empty', 'refused');
   if (base64.length > Math.ceil(maxBytes / 3) * 4)

@@ -38,13 +38,13 @@ export abstract class Downloader {
    * not by a redirect, and the connection goes to the address that was checked.
    * @throws DownloadError
    */
-  abstract ofCustomer(url: string, limits: DownloadLimits): Promise<Download>;
+  abstract fetchCustomerUrl(url: string, limits: DownloadLimits): Promise<Download>;
   /**
    * A file that a vendor has made. It may also be at the vendor's own address, as it is configured.
    * @param headers sent to the vendor's own address only
    * @throws DownloadError
    */
-  abstract ofVendor(
+  abstract fetchProviderFile(
     upstream: string,
     file: { readonly url: string; readonly headers?: Readonly<Record<string, string>> },
     limits: DownloadLimits,

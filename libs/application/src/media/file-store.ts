@@ -67,7 +67,7 @@ export abstract class FileStore {
    * @returns its size in bytes
    * @throws FileStoreUnavailableError, or what reading its bytes threw
    */
-  abstract keep(file: FileToStore): Promise<number>;
+  abstract save(file: FileToStore): Promise<number>;
   /** Undefined where there is none, or no more. */
   abstract find(name: FileName): Promise<StoredFile | undefined>;
   /** Deletes all files of an id. It is no error where there are none. */

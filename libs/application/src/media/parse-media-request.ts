@@ -13,7 +13,7 @@ type Body = Readonly<Record<string, unknown>>;
 export type ChoiceFields = Readonly<Partial<Record<MediaChoice, readonly string[]>>>;
 
 /** What says nothing: the model's own default. */
-const UNSAID: ReadonlySet<unknown> = new Set([undefined, null, '', 'auto']);
+const UNSET_VALUES: ReadonlySet<unknown> = new Set([undefined, null, '', 'auto']);
 const SECONDS = /^\s*0*(\d{1,4})(?:\.0+)?\s*(?:s|sec|seconds?)?\s*$/i;
 
 /** @throws InvalidRequestError when there is no such model, or it makes something else */
@@ -22,83 +22,83 @@ export function resolveMediaModel(
   type: 'image' | 'video',
   catalogue: Catalogue,
 ): ResolvedModel<MediaModel> {
-  const named = resolveModel(name, catalogue);
-  const { id, type: made } = named.model;
-  if (made !== type)
-    throw new InvalidRequestError(400, `The model "${id}" makes no ${type}s; it is of type ${made}`, 'model');
-  return named as ResolvedModel<MediaModel>;
+  const resolved = resolveModel(name, catalogue);
+  const { id, type: actualType } = resolved.model;
+  if (actualType !== type)
+    throw new InvalidRequestError(400, `The model "${id}" makes no ${type}s; it is of type ${actualType}`, 'model');
+  return resolved as ResolvedModel<MediaModel>;
 }
 
 /** @throws InvalidRequestError 400 when there is none, or too much of it */
-export function parsePrompt({ prompt }: Body, { id, maxPrompt }: MediaModel, longest: number): string {
+export function parsePrompt({ prompt }: Body, { id, maxPrompt }: MediaModel, defaultMaxLength: number): string {
   if (typeof prompt !== 'string' || prompt.trim() === '')
     throw new InvalidRequestError(400, `prompt is required for ${id}`, 'prompt');
-  const most = maxPrompt ?? longest;
-  if (prompt.length <= most) return prompt;
-  const message = `prompt may have at most ${most.toLocaleString('en-US')} characters for ${id}`;
+  const maxLength = maxPrompt ?? defaultMaxLength;
+  if (prompt.length <= maxLength) return prompt;
+  const message = `prompt may have at most ${maxLength.toLocaleString('en-US')} characters for ${id}`;
   throw new InvalidRequestError(400, message, 'prompt');
 }
 
 /** A word for each thing that the model leaves to choose. @throws InvalidRequestError 400 that lists what it may be */
 export function parseChoices(body: Body, { id, choices = {} }: MediaModel, fields: ChoiceFields): MediaChoices {
   const chosen: Partial<Record<MediaChoice, string>> = {};
-  for (const [choice, words = []] of Object.entries(choices)) {
+  for (const [choice, allowedValues = []] of Object.entries(choices)) {
     const names = fields[choice as MediaChoice] ?? [choice];
-    const field = names.find((name) => !UNSAID.has(body[name]));
-    const word = field === undefined ? words[0] : wordFor(choice, String(body[field]), words);
-    if (word === undefined) {
-      const allowed = sorted(choice, words).join(', ');
+    const field = names.find((name) => !UNSET_VALUES.has(body[name]));
+    const value = field === undefined ? allowedValues[0] : matchChoice(choice, String(body[field]), allowedValues);
+    if (value === undefined) {
+      const allowed = sortValues(choice, allowedValues).join(', ');
       throw new InvalidRequestError(400, `${field ?? choice} must be one of ${allowed} for ${id}`, field ?? choice);
     }
-    chosen[choice as MediaChoice] = word;
+    chosen[choice as MediaChoice] = value;
   }
   return chosen;
 }
 
-function sorted(choice: string, words: readonly string[]): readonly string[] {
-  return choice === 'duration' ? words.toSorted((a, b) => Number(a) - Number(b)) : words;
+function sortValues(choice: string, allowedValues: readonly string[]): readonly string[] {
+  return choice === 'duration' ? allowedValues.toSorted((a, b) => Number(a) - Number(b)) : allowedValues;
 }
 
-function wordFor(choice: string, said: string, words: readonly string[]): string | undefined {
-  if (choice === 'size') return toNearestAspectRatio(said, words);
-  const wanted = (choice === 'duration' ? SECONDS.exec(said)?.[1] : said)?.toLowerCase();
-  return words.find((word) => word.toLowerCase() === wanted);
+function matchChoice(choice: string, requested: string, allowedValues: readonly string[]): string | undefined {
+  if (choice === 'size') return toNearestAspectRatio(requested, allowedValues);
+  const normalized = (choice === 'duration' ? SECONDS.exec(requested)?.[1] : requested)?.toLowerCase();
+  return allowedValues.find((value) => value.toLowerCase() === normalized);
 }
 
 /** What is chosen, and what else is said of the result. */
 export function parseMediaParameters(body: Body, names: readonly string[], choices: MediaChoices): MediaParameters {
-  const passed = names.flatMap((name) => (UNSAID.has(body[name]) ? [] : [[name, body[name]] as const]));
-  return { ...(Object.fromEntries(passed) as MediaParameters), ...choices };
+  const entries = names.flatMap((name) => (UNSET_VALUES.has(body[name]) ? [] : [[name, body[name]] as const]));
+  return { ...(Object.fromEntries(entries) as MediaParameters), ...choices };
 }
 
 /** What an endpoint is told of it: what it knows. */
 export function pickEndpointParameters(
   { parameters }: Pick<Endpoint, 'parameters'>,
-  said: MediaParameters,
+  requested: MediaParameters,
 ): MediaParameters {
-  return Object.fromEntries(Object.entries(said).filter(([name]) => parameters.includes(name)));
+  return Object.fromEntries(Object.entries(requested).filter(([name]) => parameters.includes(name)));
 }
 
 /**
  * In which order endpoints are asked.
- * @param able those that can do it; where there are none, the reasons are those of all
+ * @param capable those that can do it; where there are none, the reasons are those of all
  * @throws InvalidRequestError 404
  */
 export function selectMediaRoute(
   { model, sort }: ResolvedModel<MediaModel>,
-  able: readonly Endpoint[],
-  asked: { readonly body: Body; readonly besides: ReadonlySet<string>; readonly source: string },
+  capable: readonly Endpoint[],
+  request: { readonly body: Body; readonly ignoredFields: ReadonlySet<string>; readonly source: string },
   health: EndpointHealth,
 ): readonly Endpoint[] {
-  const { body, besides, source } = asked;
+  const { body, ignoredFields, source } = request;
   return selectRoute({
-    model: { ...model, endpoints: able.length > 0 ? able : model.endpoints },
+    model: { ...model, endpoints: capable.length > 0 ? capable : model.endpoints },
     preferences: parseRoutingPreferences(body.provider, sort),
-    fields: listSetFields(body, besides),
+    fields: listSetFields(body, ignoredFields),
     usesTools: false,
     searchesWeb: false,
     source,
-    chance: Math.random(),
-    health: (endpoint) => health.of(model, endpoint),
+    randomValue: Math.random(),
+    getPerformance: (endpoint) => health.get(model, endpoint),
   }).endpoints;
 }

@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000;
 
 class SetClock extends Clock {
   time = 0;
-  milliseconds(): number {
+  nowMs(): number {
     return this.time;
   }
 }
@@ -20,22 +20,22 @@ const codeOf = (serving: Promise<unknown>) => serving.then(String, (error) => er
 
 test('an account may have so many prompts refused in an hour, and another account as many', async () => {
   const prompts = new RejectedPrompts(clock, 2);
-  for (const serve of [refuse, fail, deliver, refuse]) await codeOf(prompts.bounded('a', serve));
-  const error = (await prompts.bounded('a', deliver).catch((each) => each)) as UpstreamError;
+  for (const serve of [refuse, fail, deliver, refuse]) await codeOf(prompts.runWithinLimit('a', serve));
+  const error = (await prompts.runWithinLimit('a', deliver).catch((each) => each)) as UpstreamError;
   expect(error).toMatchObject({ code: 'rate_limited', retryAfterSeconds: HOUR_MS / 1_000 });
-  expect(await codeOf(prompts.bounded('b', refuse))).toBe('content_policy_violation');
+  expect(await codeOf(prompts.runWithinLimit('b', refuse))).toBe('content_policy_violation');
   clock.time += HOUR_MS;
-  expect(await codeOf(prompts.bounded('a', deliver))).toBe('an image');
+  expect(await codeOf(prompts.runWithinLimit('a', deliver))).toBe('an image');
 });
 
 test('requests at once are as many as may be refused, and one more for each that was good', async () => {
   const prompts = new RejectedPrompts(clock, 2);
   const pending = Promise.withResolvers<string>();
-  const running = [1, 2].map(() => prompts.bounded('a', () => pending.promise));
-  expect(await codeOf(prompts.bounded('a', deliver))).toBe('rate_limited');
+  const running = [1, 2].map(() => prompts.runWithinLimit('a', () => pending.promise));
+  expect(await codeOf(prompts.runWithinLimit('a', deliver))).toBe('rate_limited');
   pending.resolve('an image');
   await Promise.all(running);
-  const more = [1, 2, 3, 4].map(() => prompts.bounded('a', deliver));
+  const more = [1, 2, 3, 4].map(() => prompts.runWithinLimit('a', deliver));
   expect(await Promise.all(more)).toHaveLength(4);
-  expect(await codeOf(prompts.bounded('a', deliver))).toBe('an image');
+  expect(await codeOf(prompts.runWithinLimit('a', deliver))).toBe('an image');
 });

@@ -8,19 +8,19 @@ import { toUpstreamError, UpstreamError } from '../errors.ts';
 const HOUR_MS = 60 * 60_000;
 const RETRY_WHEN_BUSY_SECONDS = 5;
 /** Accounts that are counted before those are forgotten whose hour has passed. */
-const FORGET_ABOVE = 10_000;
+const EVICTION_THRESHOLD = 10_000;
 
 /** What an account did since an hour of its began. */
-interface Hour {
+interface HourlyCounts {
   since: number;
-  refused: number;
+  rejected: number;
   delivered: number;
   running: number;
 }
 
 /** Each gateway counts for itself: a limit that is a few times as high with a few gateways still is one. */
 export class RejectedPrompts {
-  private readonly hours = new Map<string, Hour>();
+  private readonly hours = new Map<string, HourlyCounts>();
 
   constructor(
     private readonly clock: Clock,
@@ -31,27 +31,27 @@ export class RejectedPrompts {
    * @param payer whose request it is
    * @throws UpstreamError `rate_limited` when it is one too many, and what `serve` throws
    */
-  async bounded<A>(payer: string, serve: () => Promise<A>): Promise<A> {
-    const hour = this.hourOf(payer);
-    this.assertWithin(hour);
+  async runWithinLimit<A>(payer: string, serve: () => Promise<A>): Promise<A> {
+    const hour = this.getHour(payer);
+    this.assertWithinLimit(hour);
     hour.running += 1;
     try {
-      const answer = await serve();
+      const result = await serve();
       hour.delivered += 1;
-      return answer;
+      return result;
     } catch (error) {
-      if (toUpstreamError(error).code === 'content_policy_violation') hour.refused += 1;
+      if (toUpstreamError(error).code === 'content_policy_violation') hour.rejected += 1;
       throw error;
     } finally {
       hour.running -= 1;
     }
   }
 
-  private assertWithin({ since, refused, delivered, running }: Hour): void {
+  private assertWithinLimit({ since, rejected, delivered, running }: HourlyCounts): void {
     const { perHour } = this;
-    if (refused >= perHour) {
-      const retryAfterSeconds = Math.ceil((since + HOUR_MS - this.clock.milliseconds()) / 1_000);
-      const message = `Vendors refused ${refused} prompts of this account within an hour, and no more are taken`;
+    if (rejected >= perHour) {
+      const retryAfterSeconds = Math.ceil((since + HOUR_MS - this.clock.nowMs()) / 1_000);
+      const message = `Vendors refused ${rejected} prompts of this account within an hour, and no more are taken`;
       throw new UpstreamError('rate_limited', message, { retryAfterSeconds });
     }
     if (running < perHour + delivered) return;
@@ -59,16 +59,16 @@ export class RejectedPrompts {
     throw new UpstreamError('rate_limited', message, { retryAfterSeconds: RETRY_WHEN_BUSY_SECONDS });
   }
 
-  private hourOf(payer: string): Hour {
-    const now = this.clock.milliseconds();
-    if (this.hours.size > FORGET_ABOVE) this.forget(now);
-    const hour = this.hours.get(payer) ?? { since: now, refused: 0, delivered: 0, running: 0 };
-    if (now - hour.since >= HOUR_MS) Object.assign(hour, { since: now, refused: 0, delivered: 0 });
+  private getHour(payer: string): HourlyCounts {
+    const now = this.clock.nowMs();
+    if (this.hours.size > EVICTION_THRESHOLD) this.evictExpired(now);
+    const hour = this.hours.get(payer) ?? { since: now, rejected: 0, delivered: 0, running: 0 };
+    if (now - hour.since >= HOUR_MS) Object.assign(hour, { since: now, rejected: 0, delivered: 0 });
     this.hours.set(payer, hour);
     return hour;
   }
 
-  private forget(now: number): void {
+  private evictExpired(now: number): void {
     for (const [payer, { since, running }] of this.hours)
       if (running === 0 && now - since >= HOUR_MS) this.hours.delete(payer);
   }

@@ -8,7 +8,7 @@ import { MAX_LINK_LIFETIME_MS, MediaLinks } from './media-links.ts';
 export type LinkPurpose = 'file' | 'status';
 
 /** What an address carries, as it came. */
-export interface Signed {
+export interface SignatureParameters {
   readonly exp?: unknown;
   readonly sig?: unknown;
 }
@@ -21,11 +21,11 @@ const EXPIRY = /^[1-9]\d{0,11}$/;
 /** Said first in what is signed, so that another form of it can never be taken for this one. */
 const VERSION = 'v1';
 
-export function filePath(id: string, n: number | string): string {
+export function toFilePath(id: string, n: number | string): string {
   return `/v1/media/${id}/${n}`;
 }
 
-export function statusPath(jobId: string): string {
+export function toStatusPath(jobId: string): string {
   return `/v1/videos/${jobId}`;
 }
 
@@ -38,29 +38,30 @@ export class LinkSigner {
     secrets: Secrets,
     private readonly clock: Clock,
   ) {
-    this.keys = secrets.keysFor('countinghouse signed addresses');
+    this.keys = secrets.derivePurposeKeys('countinghouse signed addresses');
   }
 
   /** @param until milliseconds since 1970; more than 24 hours ahead is as good as 24 hours */
-  query(purpose: LinkPurpose, path: string, until: number): string {
-    const expiry = Math.floor(Math.min(until, this.clock.milliseconds() + MAX_LINK_LIFETIME_MS) / 1000);
-    return `exp=${expiry}&sig=${this.signatures(purpose, path, String(expiry))[0]}`;
+  createQuery(purpose: LinkPurpose, path: string, until: number): string {
+    const expiry = Math.floor(Math.min(until, this.clock.nowMs() + MAX_LINK_LIFETIME_MS) / 1000);
+    return `exp=${expiry}&sig=${this.createSignatures(purpose, path, String(expiry))[0]}`;
   }
 
   /** @param path as it was signed, however it came */
-  check(purpose: LinkPurpose, path: string, { exp, sig }: Signed): LinkCheck {
+  check(purpose: LinkPurpose, path: string, { exp, sig }: SignatureParameters): LinkCheck {
     if (typeof exp !== 'string' || typeof sig !== 'string' || !EXPIRY.test(exp)) return { ok: false, reason: 'wrong' };
     // Compared as text: several texts of base64 stand for the same bytes.
-    const given = Buffer.from(sig);
-    const isGiven = (text: string) => text.length === given.length && timingSafeEqual(Buffer.from(text), given);
-    if (!this.signatures(purpose, path, exp).some(isGiven)) return { ok: false, reason: 'wrong' };
-    const seconds = Number(exp) - Math.floor(this.clock.milliseconds() / 1000);
+    const providedSignature = Buffer.from(sig);
+    const isMatch = (text: string) =>
+      text.length === providedSignature.length && timingSafeEqual(Buffer.from(text), providedSignature);
+    if (!this.createSignatures(purpose, path, exp).some(isMatch)) return { ok: false, reason: 'wrong' };
+    const seconds = Number(exp) - Math.floor(this.clock.nowMs() / 1000);
     return seconds > 0 ? { ok: true, seconds } : { ok: false, reason: 'expired' };
   }
 
-  private signatures(purpose: LinkPurpose, path: string, expiry: string): readonly string[] {
-    const said = `${VERSION}\n${purpose}\nGET\n${path}\n${expiry}`;
-    return this.keys.map((key) => createHmac('sha256', key).update(said).digest('base64url'));
+  private createSignatures(purpose: LinkPurpose, path: string, expiry: string): readonly string[] {
+    const message = `${VERSION}\n${purpose}\nGET\n${path}\n${expiry}`;
+    return this.keys.map((key) => createHmac('sha256', key).update(message).digest('base64url'));
   }
 }
 
@@ -68,20 +69,20 @@ export class LinkSigner {
 export class SignedLinks extends MediaLinks {
   constructor(
     private readonly signer: LinkSigner,
-    private readonly base: () => string,
+    private readonly getBaseUrl: () => string,
   ) {
     super();
   }
 
-  override file(id: string, n: number, until: number): string {
-    return this.address('file', filePath(id, n), until);
+  override createFileUrl(id: string, n: number, until: number): string {
+    return this.signUrl('file', toFilePath(id, n), until);
   }
 
-  override status(jobId: string, until: number): string {
-    return this.address('status', statusPath(jobId), until);
+  override createStatusUrl(jobId: string, until: number): string {
+    return this.signUrl('status', toStatusPath(jobId), until);
   }
 
-  private address(purpose: LinkPurpose, path: string, until: number): string {
-    return `${this.base()}${path}?${this.signer.query(purpose, path, until)}`;
+  private signUrl(purpose: LinkPurpose, path: string, until: number): string {
+    return `${this.getBaseUrl()}${path}?${this.signer.createQuery(purpose, path, until)}`;
   }
 }

@@ -12,20 +12,20 @@ export interface DataCall {
   /** The answer is a file, and not JSON. */
   readonly isFile: boolean;
   /** The vendor goes on, and invoices, when we hang up. */
-  readonly billsOn: boolean;
+  readonly isBilledAfterDisconnect: boolean;
   readonly signal: AbortSignal;
 }
 
 /** An answer with a status from 200 to 299, and nothing of our credential in it. */
 export type DataResponse = JsonDataResponse | FileDataResponse;
 
-interface Answered {
+interface DataResponseBase {
   readonly status: number;
   /** What the vendor calls its answer, by which a line of its invoice can be found. */
   readonly vendorId: string | undefined;
 }
 
-export interface JsonDataResponse extends Answered {
+export interface JsonDataResponse extends DataResponseBase {
   readonly kind: 'data';
   /** JSON as the vendor wrote it. */
   readonly bytes: Uint8Array;
@@ -33,7 +33,7 @@ export interface JsonDataResponse extends Answered {
   readonly value: unknown;
 }
 
-export interface FileDataResponse extends Answered {
+export interface FileDataResponse extends DataResponseBase {
   readonly kind: 'file';
   readonly mediaType: string;
   /** As it comes. May be read once; it throws an UpstreamError when it breaks off. */

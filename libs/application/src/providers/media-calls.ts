@@ -41,7 +41,7 @@ export interface ImageCall {
   readonly count: number;
   readonly parameters: MediaParameters;
   /** How this model's vendor is told of them. */
-  readonly wire: WireMapping;
+  readonly wireMapping: WireMapping;
   readonly signal: AbortSignal;
 }
 
@@ -61,12 +61,12 @@ export interface VideoProvider {
    */
   submit(order: VideoOrder): Promise<SubmittedVideo>;
   /** Changes nothing, and may be repeated. @throws UpstreamError when the vendor cannot be asked */
-  look(reference: string, signal: AbortSignal): Promise<VideoStatus>;
+  getStatus(reference: string, signal: AbortSignal): Promise<VideoStatus>;
   /**
    * What a web hook names that was asked for with a video of this model (the vendor's name of it); undefined: it is not the
    * vendor's (its signature), or says nothing.
    */
-  notified?(hook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined>;
+  parseWebhook?(webhook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined>;
 }
 
 export interface VideoOrder {
@@ -76,9 +76,9 @@ export interface VideoOrder {
   readonly image?: SourceImage | undefined;
   readonly parameters: MediaParameters;
   /** How this model's vendor is told of them. */
-  readonly wire: WireMapping;
+  readonly wireMapping: WireMapping;
   /** Where the vendor may say that it is done, where it can and we are reached from outside. */
-  readonly hookUrl?: string | undefined;
+  readonly webhookUrl?: string | undefined;
   readonly signal: AbortSignal;
 }
 

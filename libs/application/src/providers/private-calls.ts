@@ -17,9 +17,9 @@ export interface PrivateChatCall {
 /** A part of an answer, and how many bytes of text are at most in each of the frames that begin in it. */
 export interface EncryptedChunk {
   readonly bytes: Uint8Array;
-  readonly frames: readonly number[];
+  readonly frameSizes: readonly number[];
   /** How many bytes of the last frame are still to come. */
-  readonly missing: number;
+  readonly missingBytes: number;
 }
 
 /** What a client needs to open an answer. */
@@ -35,11 +35,11 @@ export interface EncryptedResponseHead {
 export interface EncryptedResponse {
   readonly head: EncryptedResponseHead;
   /** May be read once. It throws an UpstreamError when it breaks off, also in the middle of a frame. */
-  readonly pieces: AsyncIterable<EncryptedChunk>;
+  readonly chunks: AsyncIterable<EncryptedChunk>;
   /** As the enclave reported it, before the answer or, once that has ended, behind it. */
   usage(): Usage | undefined;
   /** The same as the enclave wrote it behind the answer. */
-  trailer(): string | undefined;
+  getTrailer(): string | undefined;
   vendorId(): string | undefined;
 }
 
@@ -47,14 +47,14 @@ export interface EncryptedResponse {
 export class EncryptedErrorResponse extends UpstreamError {
   constructor(
     failure: UpstreamError,
-    readonly answer: { readonly status: number; readonly mediaType: string; readonly nonce: string | undefined },
+    readonly head: { readonly status: number; readonly mediaType: string; readonly nonce: string | undefined },
     readonly body: Uint8Array,
   ) {
     super(failure.code, failure.message, { ...failure });
   }
 
   /** It does not have the key that the request was encrypted for. */
-  get isOfOtherKey(): boolean {
-    return this.answer.nonce === undefined;
+  get isKeyMismatch(): boolean {
+    return this.head.nonce === undefined;
   }
 }

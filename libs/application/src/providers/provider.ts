@@ -48,13 +48,13 @@ export abstract class ProviderRegistry {
    * @param upstream the vendor's slug
    * @throws UpstreamError when it is not available here
    */
-  abstract of<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
+  abstract get<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
 
   /**
    * How the enclaves of a vendor are asked for their evidence, which costs nothing.
    * @throws UpstreamError when it is not available here
    */
-  abstract attestations(upstream: string): NonNullable<Provider['attestation']>;
+  abstract getAttestation(upstream: string): NonNullable<Provider['attestation']>;
 }
 
 /** The identity of the answer, in place of the upstream's. */
@@ -68,9 +68,9 @@ export interface CompletionIdentity {
 
 export interface ChatCall {
   /** The protocol of the request and its answer. */
-  readonly language: ChatProtocol;
+  readonly protocol: ChatProtocol;
   /** The protocols of the endpoint, which may differ. */
-  readonly speaks: readonly ChatProtocol[];
+  readonly protocols: readonly ChatProtocol[];
   /** The request in OpenAI's shape for this language, with the upstream's name of the model. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly stream: boolean;
@@ -91,22 +91,26 @@ export type AppliedSampling = Readonly<Partial<Record<'temperature' | 'top_p', n
  */
 export interface Completion {
   readonly kind: 'whole';
-  readonly language: ChatProtocol;
+  readonly protocol: ChatProtocol;
   readonly body: Readonly<Record<string, unknown>>;
   readonly usage: Usage | undefined;
   /** What the upstream calls the answer, by which a line of its invoice can be found. */
   vendorId(): string | undefined;
   /** All text that was generated, for counting tokens that were not reported. */
-  deliveredText(): string;
+  getDeliveredText(): string;
   /** Where it is not what the request says. */
   readonly sampling?: AppliedSampling;
   /** What the upstream has searched for, and how many of those searches it invoices. */
-  readonly searches?: { readonly notes: readonly SearchStatus[]; readonly invoiced: number };
+  readonly searches?: { readonly statuses: readonly SearchStatus[]; readonly invoiced: number };
 }
 
 /** What is known of the call that a whole answer comes from. */
-export function toCallResult(answer: Completion): CallResult {
-  return { usage: answer.usage, delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
+export function toCallResult(completion: Completion): CallResult {
+  return {
+    usage: completion.usage,
+    getDeliveredText: () => completion.getDeliveredText(),
+    vendorId: completion.vendorId(),
+  };
 }
 
 /**
@@ -119,31 +123,31 @@ export type SseEventSink = (events: Uint8Array, search?: SearchStatus) => Promis
 /** An answer as it is generated. */
 export interface CompletionStream {
   readonly kind: 'stream';
-  readonly language: ChatProtocol;
+  readonly protocol: ChatProtocol;
   /**
    * Passes the events on as they come, from the first one, and resolves when all have been taken. May be called once.
    * @throws UpstreamError when the answer breaks off
    */
-  relayTo(receiver: SseEventSink): Promise<void>;
+  pipeTo(receiver: SseEventSink): Promise<void>;
   /** Once the events have ended, also by a failure. */
   usage(): Usage | undefined;
   /** What the upstream calls the answer; undefined before it has said so. */
   vendorId(): string | undefined;
   /** All text that was generated, also what was not passed on. */
-  deliveredText(): string;
+  getDeliveredText(): string;
   /** How many tokens that has at most: cheap enough to be asked with every event. */
-  generatedAtMost(): number;
+  getMaxGeneratedTokens(): number;
   /** Whether any of it was passed on. */
-  hasTold(): boolean;
+  hasForwarded(): boolean;
   /**
    * How long nothing came that can be seen, though it was asked for and read: a model may have thought meanwhile.
-   * @param excusedMs so long the first byte takes though nothing is thought
+   * @param graceMs so long the first byte takes though nothing is thought
    */
-  silentMs(excusedMs: number): number;
+  getIdleMs(graceMs: number): number;
   /** Where it is not what the request says. */
   readonly sampling?: AppliedSampling;
   /** How many searches the upstream invoices, where it was to search. */
-  invoicedSearches?(): number;
+  countInvoicedSearches?(): number;
 }
 
 export interface EmbeddingCall {

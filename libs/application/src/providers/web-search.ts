@@ -35,18 +35,18 @@ export interface SearchStatus {
   readonly query: string;
   readonly state: 'searching' | 'completed' | 'failed';
   /** The pages, of one that is completed, where the vendor names them. */
-  readonly found?: readonly Pick<SearchResult, 'url' | 'title'>[];
+  readonly results?: readonly Pick<SearchResult, 'url' | 'title'>[];
 }
 
 /** The searches that an upstream may make by itself. */
 export interface NativeSearch {
   readonly maxUses: number;
   /** It must search before it answers. */
-  readonly first: boolean;
+  readonly isRequired: boolean;
   /** One of the two is empty. */
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
   readonly location?: SearchLocation | undefined;
   /** No page may be fetched for it, where the vendor makes a difference. */
-  readonly offline?: boolean;
+  readonly isOffline?: boolean;
 }

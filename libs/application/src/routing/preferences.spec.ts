@@ -88,7 +88,7 @@ test.each([
 test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty'])(
   '%s is a suffix, and a provider, like any other',
   (name) => {
-    expect(resolveModel(`v/direct:${name}`, catalogue)).toMatchObject({ sort: undefined, passedOn: `:${name}` });
+    expect(resolveModel(`v/direct:${name}`, catalogue)).toMatchObject({ sort: undefined, forwardedSuffix: `:${name}` });
     expect(() => resolveModel(name, catalogue)).toThrow('does not exist');
   },
 );

@@ -18,7 +18,7 @@ export type RoutingSort = (typeof SORTS)[number];
 
 export interface RoutingPreferences {
   /** Whether the caller says anything at all: who does not is charged no more than is listed. */
-  readonly stated: boolean;
+  readonly isExplicit: boolean;
   /** Slugs of providers. */
   readonly order: readonly string[];
   readonly only: readonly string[];
@@ -38,7 +38,7 @@ export interface RoutingPreferences {
 }
 
 export const NO_PREFERENCES: RoutingPreferences = {
-  stated: false,
+  isExplicit: false,
   order: [],
   only: [],
   ignore: [],
@@ -60,16 +60,16 @@ export interface ResolvedModel<M extends AnyModel = TokenPricedModel> {
   /** Web search was asked for by `:online`. */
   readonly online: boolean;
   /** Suffixes that mean nothing here; the upstream gets them with its own name of the model. */
-  readonly passedOn: string;
+  readonly forwardedSuffix: string;
 }
 
-const SORT_OF: ReadonlyMap<string, RoutingSort> = new Map([
+const SORT_BY_SUFFIX: ReadonlyMap<string, RoutingSort> = new Map([
   ['nitro', 'throughput'],
   ['floor', 'price'],
   ['exacto', 'exacto'],
 ]);
 
-const PRIVATE =
+const PRIVATE_MODEL_MESSAGE =
   'Private models are only reachable through the local encrypting proxy: see "Private models" in the documentation at /docs';
 
 /**
@@ -77,9 +77,9 @@ const PRIVATE =
  * @throws InvalidRequestError 404 when there is no such model, or it has no such variant; 400 when it cannot be asked directly
  */
 export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
-  if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE, 'model');
-  const whole = catalogue.findModel(name);
-  if (whole) return { model: whole, sort: undefined, online: false, passedOn: '' };
+  if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE_MODEL_MESSAGE, 'model');
+  const exactMatch = catalogue.findModel(name);
+  if (exactMatch) return { model: exactMatch, sort: undefined, online: false, forwardedSuffix: '' };
   const parts = name.split(':');
   // An id may have a colon of its own: the longest name that is one counts.
   const length = parts.findLastIndex((_, i) => catalogue.findModel(parts.slice(0, i + 1).join(':')) !== undefined) + 1;
@@ -88,17 +88,22 @@ export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<
   const suffixes = parts.slice(length);
   let sort: RoutingSort | undefined;
   let online = false;
-  let passedOn = '';
+  let forwardedSuffix = '';
   for (const suffix of suffixes) {
     if (suffix === 'online') online = true;
-    else if (SORT_OF.has(suffix)) sort = SORT_OF.get(suffix);
-    else if (suffix === 'thinking' || suffix === 'extended') model = variantOf(model, suffix, name, catalogue);
-    else passedOn += `:${suffix}`;
+    else if (SORT_BY_SUFFIX.has(suffix)) sort = SORT_BY_SUFFIX.get(suffix);
+    else if (suffix === 'thinking' || suffix === 'extended') model = resolveVariant(model, suffix, name, catalogue);
+    else forwardedSuffix += `:${suffix}`;
   }
-  return { model, sort, online, passedOn };
+  return { model, sort, online, forwardedSuffix };
 }
 
-function variantOf(model: AnyModel, suffix: 'thinking' | 'extended', name: string, catalogue: Catalogue): AnyModel {
+function resolveVariant(
+  model: AnyModel,
+  suffix: 'thinking' | 'extended',
+  name: string,
+  catalogue: Catalogue,
+): AnyModel {
   const variant = catalogue.findModel(('variants' in model && model.variants?.[suffix]) || '');
   if (!variant) throw new InvalidRequestError(404, `No endpoints found for ${name}`, 'model');
   return variant;
@@ -110,45 +115,47 @@ function variantOf(model: AnyModel, suffix: 'thinking' | 'extended', name: strin
  */
 export function parseRoutingPreferences(provider: unknown, suffix?: RoutingSort): RoutingPreferences {
   if (provider === undefined || provider === null)
-    return suffix ? { ...NO_PREFERENCES, stated: true, sort: suffix } : NO_PREFERENCES;
-  if (typeof provider !== 'object' || Array.isArray(provider)) throw wrong('provider', 'an object');
+    return suffix ? { ...NO_PREFERENCES, isExplicit: true, sort: suffix } : NO_PREFERENCES;
+  if (typeof provider !== 'object' || Array.isArray(provider)) throw invalidPreference('provider', 'an object');
   const fields = provider as Readonly<Record<string, unknown>>;
-  const sort = sortIn(fields.sort);
+  const sort = parseSort(fields.sort);
   const dataCollection = fields.data_collection ?? 'allow';
-  if (dataCollection !== 'allow' && dataCollection !== 'deny') throw wrong('data_collection', 'allow or deny');
+  if (dataCollection !== 'allow' && dataCollection !== 'deny')
+    throw invalidPreference('data_collection', 'allow or deny');
   return {
-    stated: suffix !== undefined || Object.values(fields).some((value) => (value ?? null) !== null),
-    order: slugs(fields, 'order'),
-    only: slugs(fields, 'only'),
-    ignore: slugs(fields, 'ignore'),
+    isExplicit: suffix !== undefined || Object.values(fields).some((value) => (value ?? null) !== null),
+    order: parseSlugs(fields, 'order'),
+    only: parseSlugs(fields, 'only'),
+    ignore: parseSlugs(fields, 'ignore'),
     sort: suffix ?? sort,
-    zdr: flag(fields, 'zdr', false),
+    zdr: parseFlag(fields, 'zdr', false),
     denyDataCollection: dataCollection === 'deny',
-    quantizations: quantizationsIn(fields.quantizations),
-    maxPrice: maxPriceIn(fields.max_price),
-    preferredMaxLatency: preference(fields, 'preferred_max_latency', 1_000),
-    preferredMinThroughput: preference(fields, 'preferred_min_throughput', 1),
-    requireParameters: flag(fields, 'require_parameters', false),
-    allowFallbacks: flag(fields, 'allow_fallbacks', true),
+    quantizations: parseQuantizations(fields.quantizations),
+    maxPrice: parseMaxPrice(fields.max_price),
+    preferredMaxLatency: parsePreference(fields, 'preferred_max_latency', 1_000),
+    preferredMinThroughput: parsePreference(fields, 'preferred_min_throughput', 1),
+    requireParameters: parseFlag(fields, 'require_parameters', false),
+    allowFallbacks: parseFlag(fields, 'allow_fallbacks', true),
   };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type PreferenceFields = Readonly<Record<string, unknown>>;
 
-function wrong(field: string, must: string): InvalidRequestError {
+function invalidPreference(field: string, requirement: string): InvalidRequestError {
   const name = field === 'provider' ? field : `provider.${field}`;
-  return new InvalidRequestError(400, `${name} must be ${must}`, name);
+  return new InvalidRequestError(400, `${name} must be ${requirement}`, name);
 }
 
-function slugs(fields: Fields, field: string): readonly string[] {
+function parseSlugs(fields: PreferenceFields, field: string): readonly string[] {
   const value = fields[field] ?? [];
-  if (!Array.isArray(value) || !value.every((each) => typeof each === 'string')) throw wrong(field, 'a list of names');
+  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string'))
+    throw invalidPreference(field, 'a list of names');
   return value.map(toSlug);
 }
 
-function flag(fields: Fields, field: string, byDefault: boolean): boolean {
+function parseFlag(fields: PreferenceFields, field: string, byDefault: boolean): boolean {
   const value = fields[field] ?? byDefault;
-  if (typeof value !== 'boolean') throw wrong(field, 'a boolean');
+  if (typeof value !== 'boolean') throw invalidPreference(field, 'a boolean');
   return value;
 }
 
@@ -156,48 +163,51 @@ function flag(fields: Fields, field: string, byDefault: boolean): boolean {
 const PARTITIONS: readonly unknown[] = ['model', 'none', null, undefined];
 
 /** A word, or an object that says it with `by`. */
-function sortIn(value: unknown): RoutingSort | undefined {
+function parseSort(value: unknown): RoutingSort | undefined {
   if (typeof value === 'object' && !PARTITIONS.includes((value as { partition?: unknown } | null)?.partition))
-    throw wrong('sort.partition', 'model or none');
-  const word = typeof value === 'object' && value !== null ? (value as { by?: unknown }).by : value;
-  if (word === undefined || word === null) return undefined;
-  if (!SORTS.includes(word as RoutingSort)) throw wrong('sort', `one of ${SORTS.join(', ')}`);
-  return word as RoutingSort;
+    throw invalidPreference('sort.partition', 'model or none');
+  const sortName = typeof value === 'object' && value !== null ? (value as { by?: unknown }).by : value;
+  if (sortName === undefined || sortName === null) return undefined;
+  if (!SORTS.includes(sortName as RoutingSort)) throw invalidPreference('sort', `one of ${SORTS.join(', ')}`);
+  return sortName as RoutingSort;
 }
 
-function quantizationsIn(value: unknown): readonly string[] {
+function parseQuantizations(value: unknown): readonly string[] {
   const list = value ?? [];
-  const known = Array.isArray(list) && list.every((each) => QUANTIZATIONS.includes(each));
-  if (!known) throw wrong('quantizations', `a list of ${QUANTIZATIONS.join(', ')}`);
+  const isValid = Array.isArray(list) && list.every((item) => QUANTIZATIONS.includes(item));
+  if (!isValid) throw invalidPreference('quantizations', `a list of ${QUANTIZATIONS.join(', ')}`);
   return list;
 }
 
-function maxPriceIn(value: unknown): RoutingPreferences['maxPrice'] {
+function parseMaxPrice(value: unknown): RoutingPreferences['maxPrice'] {
   if (value === undefined || value === null) return {};
-  if (typeof value !== 'object' || Array.isArray(value)) throw wrong('max_price', 'an object');
+  if (typeof value !== 'object' || Array.isArray(value)) throw invalidPreference('max_price', 'an object');
   const prices: Partial<Record<'prompt' | 'completion' | 'request', number>> = {};
   for (const field of ['prompt', 'completion', 'request'] as const) {
-    const price = (value as Fields)[field];
+    const price = (value as PreferenceFields)[field];
     if (price === undefined || price === null) continue;
-    prices[field] = numberIn(price, `max_price.${field}`);
+    prices[field] = parseNumber(price, `max_price.${field}`);
   }
   return prices;
 }
 
 /** A number, or the strictest of several percentiles. */
-function preference(fields: Fields, field: string, unit: number): number | undefined {
+function parsePreference(fields: PreferenceFields, field: string, unit: number): number | undefined {
   const value = fields[field];
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'object') return numberIn(value, field) * unit;
-  const given = Object.values(value as Fields).filter((each) => each !== undefined && each !== null);
-  const numbers = given.map((each) => numberIn(each, field));
+  if (typeof value !== 'object') return parseNumber(value, field) * unit;
+  const percentiles = Object.values(value as PreferenceFields).filter(
+    (percentile) => percentile !== undefined && percentile !== null,
+  );
+  const numbers = percentiles.map((percentile) => parseNumber(percentile, field));
   if (numbers.length === 0) return undefined;
   return (field === 'preferred_max_latency' ? Math.min(...numbers) : Math.max(...numbers)) * unit;
 }
 
-function numberIn(value: unknown, field: string): number {
+function parseNumber(value: unknown, field: string): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
-  if (typeof number !== 'number' || !Number.isFinite(number) || number < 0) throw wrong(field, 'a number from 0');
+  if (typeof number !== 'number' || !Number.isFinite(number) || number < 0)
+    throw invalidPreference(field, 'a number from 0');
   return number;
 }
 
@@ -213,13 +223,13 @@ export function enforceRouting<B extends { readonly [field: string]: unknown }>(
   const { routing } = model;
   const zdr = requiresZdr(source, model);
   if (routing === undefined && sort === undefined && !zdr) return body;
-  const given = body.provider ?? {};
-  if (typeof given !== 'object' || Array.isArray(given)) return body; // routing refuses it
-  const { webSearchDropsZdr = false, ...rules } = routing ?? {};
-  const enforced: Record<string, unknown> = { ...given };
-  if (Object.values(rules).some((names) => names.length > 0)) {
+  const requested = body.provider ?? {};
+  if (typeof requested !== 'object' || Array.isArray(requested)) return body; // routing refuses it
+  const { webSearchDropsZdr = false, ...routingRules } = routing ?? {};
+  const enforced: Record<string, unknown> = { ...requested };
+  if (Object.values(routingRules).some((names) => names.length > 0)) {
     for (const field of ['order', 'only', 'ignore']) delete enforced[field];
-    Object.assign(enforced, rules);
+    Object.assign(enforced, routingRules);
   }
   if (zdr) enforced.zdr = true;
   if (webSearchDropsZdr && searchesWeb) delete enforced.zdr;
@@ -235,19 +245,20 @@ export function requiresZdr(source: string, { privacy }: Pick<AnyModel, 'privacy
 /** A router does not know itself as one of its providers. Undefined when nothing is left to be said. */
 export function toProviderPreferences({ routes, slug }: Pick<Endpoint, 'routes' | 'slug'>, provider: unknown): unknown {
   if (!routes || typeof provider !== 'object' || provider === null) return provider;
-  const said: Record<string, unknown> = { ...provider };
-  const meant = namesIn(provider as Fields, 'only').includes(slug);
+  const preferences: Record<string, unknown> = { ...provider };
+  const isRouterAllowed = listNames(provider as PreferenceFields, 'only').includes(slug);
   for (const field of ['order', 'only', 'ignore']) {
-    const names = namesIn(said, field);
-    const others = names.filter((name) => name !== slug);
+    const names = listNames(preferences, field);
+    const otherNames = names.filter((name) => name !== slug);
     // When the router as a whole is allowed, any of its providers is.
-    if (names.length > 0 && (others.length === 0 || (field === 'only' && meant))) delete said[field];
-    else if (others.length < names.length) said[field] = others;
+    if (names.length > 0 && (otherNames.length === 0 || (field === 'only' && isRouterAllowed)))
+      delete preferences[field];
+    else if (otherNames.length < names.length) preferences[field] = otherNames;
   }
-  return Object.keys(said).length > 0 ? said : undefined;
+  return Object.keys(preferences).length > 0 ? preferences : undefined;
 }
 
-function namesIn(fields: Fields, field: string): readonly string[] {
+function listNames(fields: PreferenceFields, field: string): readonly string[] {
   const names = fields[field];
   return Array.isArray(names) ? names.map(String).map(toSlug) : [];
 }
@@ -258,16 +269,16 @@ function namesIn(fields: Fields, field: string): readonly string[] {
  * @throws UpstreamError
  */
 export function mapNotFoundError<A>(
-  { model, passedOn }: ResolvedModel<AnyModel>,
+  { model, forwardedSuffix }: ResolvedModel<AnyModel>,
   { routes, slug }: Pick<Endpoint, 'routes' | 'slug'>,
-  answer: Promise<A>,
+  response: Promise<A>,
 ): Promise<A> {
-  if (passedOn === '' && !routes) return answer;
-  return answer.catch((error) => {
+  if (forwardedSuffix === '' && !routes) return response;
+  return response.catch((error) => {
     if (!(error instanceof UpstreamError) || error.status !== 404) throw error;
-    const param = passedOn === '' ? 'provider' : 'model';
-    const why = passedOn === '' ? `: ${slug} has none of the providers that are asked for` : '';
-    const message = `No endpoints found for ${model.id}${passedOn}${why}`;
+    const param = forwardedSuffix === '' ? 'provider' : 'model';
+    const reason = forwardedSuffix === '' ? `: ${slug} has none of the providers that are asked for` : '';
+    const message = `No endpoints found for ${model.id}${forwardedSuffix}${reason}`;
     throw new UpstreamError('invalid_request', message, { status: 404, param, cause: error });
   });
 }

@@ -60,7 +60,7 @@ const catalogue = Catalogue.fromFiles([
   file('v/free', { endpoints: [endpoint('A', '0'), endpoint('B', '0'), endpoint('C', '0.01')] }),
 ]);
 
-const calm: EndpointPerformance = { latencyMs: undefined, tokensPerSecond: undefined, coolingDown: false };
+const calm: EndpointPerformance = { latencyMs: undefined, tokensPerSecond: undefined, isCoolingDown: false };
 
 interface Case {
   readonly model?: string;
@@ -95,8 +95,8 @@ function route(given: Case) {
     searchesWeb,
     choices,
     source,
-    chance,
-    health: ({ slug }: Endpoint) => ({ ...calm, ...health[slug] }),
+    randomValue: chance,
+    getPerformance: ({ slug }: Endpoint) => ({ ...calm, ...health[slug] }),
   });
 }
 
@@ -115,13 +115,13 @@ describe('endpoints are asked in this order', () => {
       'all that are listed and no others, also when one of them failed a moment ago',
       {
         provider: { order: ['alpha', 'delta', 'beta'], allow_fallbacks: false },
-        health: { alpha: { coolingDown: true } },
+        health: { alpha: { isCoolingDown: true } },
       },
       ['beta', 'alpha'],
     ],
     [
       'the listed one that failed a moment ago, when others are not allowed',
-      { provider: { order: ['alpha'], allow_fallbacks: false }, health: { alpha: { coolingDown: true } } },
+      { provider: { order: ['alpha'], allow_fallbacks: false }, health: { alpha: { isCoolingDown: true } } },
       ['alpha'],
     ],
     ['only those that give several choices', { model: 'v/several', choices: 2 }, ['a']],
@@ -184,12 +184,12 @@ describe('endpoints are asked in this order', () => {
     ],
     [
       'an endpoint that failed a moment ago comes last',
-      { provider: { allow_fallbacks: true }, health: { beta: { coolingDown: true } } },
+      { provider: { allow_fallbacks: true }, health: { beta: { isCoolingDown: true } } },
       ['gamma-cloud', 'alpha', 'beta'],
     ],
     [
       'an endpoint that failed is asked when there is no other',
-      { provider: { only: ['beta'] }, health: { beta: { coolingDown: true } } },
+      { provider: { only: ['beta'] }, health: { beta: { isCoolingDown: true } } },
       ['beta'],
     ],
     [
@@ -250,7 +250,7 @@ describe('endpoints of about the same price share the load', () => {
   });
 
   test('and the route reports how it was drawn', () => {
-    const { draw } = route({ model: 'v/equals', chance: 0.5 });
+    const { loadShares: draw } = route({ model: 'v/equals', chance: 0.5 });
     expect(draw?.chance).toBe(0.5);
     expect(Object.keys(draw?.shares ?? {})).toEqual(['b', 'd', 'a']);
     for (const [slug, share] of Object.entries(shares)) expect(draw?.shares[slug]).toBeCloseTo(share, 12);
@@ -263,7 +263,7 @@ describe('endpoints of about the same price share the load', () => {
     ['among those that are left', { model: 'v/equals', provider: { ignore: ['b'] } }, ['a', 'd', 'c']],
     [
       'but not with one that failed a moment ago',
-      { model: 'v/equals', provider: { only: ['b', 'd'] }, health: { b: { coolingDown: true } } },
+      { model: 'v/equals', provider: { only: ['b', 'd'] }, health: { b: { isCoolingDown: true } } },
       ['d', 'b'],
     ],
     [
@@ -288,7 +288,7 @@ describe('endpoints of about the same price share the load', () => {
     ['a single endpoint', { model: 'v/pinned' }, ['alpha']],
   ])('%s leaves nothing to chance', (_, given, expected) => {
     for (const chance of [0, 0.5, 0.999999]) {
-      const { endpoints, draw } = route({ ...given, chance });
+      const { endpoints, loadShares: draw } = route({ ...given, chance });
       expect(endpoints.map(({ slug }) => slug)).toEqual(expected);
       expect(draw).toBeUndefined();
     }
@@ -333,7 +333,7 @@ describe('a name with a suffix', () => {
     ['v/odd:free', { id: 'v/odd:free', online: false, passedOn: '' }],
     ['v/odd:free:online', { id: 'v/odd:free', online: true, passedOn: '' }],
   ])('%s', (name, expected) => {
-    const { model, online, passedOn } = resolveModel(name, catalogue);
+    const { model, online, forwardedSuffix: passedOn } = resolveModel(name, catalogue);
     expect({ id: model.id, online, passedOn }).toEqual(expected);
   });
 

@@ -10,7 +10,7 @@ export interface EndpointPerformance {
   readonly latencyMs: number | undefined;
   readonly tokensPerSecond: number | undefined;
   /** It failed a moment ago and is avoided for a while. */
-  readonly coolingDown: boolean;
+  readonly isCoolingDown: boolean;
 }
 
 /** A model as far as its endpoints are chosen by it. */
@@ -18,7 +18,7 @@ export type RoutableModel = Pick<AnyModel, 'id' | 'endpoints' | 'excludedEndpoin
   Pick<TokenPricedModel, 'routing'>;
 
 /** What decides who is able to serve a request. */
-interface PlainRequest {
+interface EligibilityRequest {
   readonly model: RoutableModel;
   readonly preferences: RoutingPreferences;
   /** Fields of the request that an endpoint may not know. */
@@ -31,27 +31,27 @@ interface PlainRequest {
   readonly source: string;
 }
 
-export interface RouteRequest extends PlainRequest {
+export interface RouteRequest extends EligibilityRequest {
   /** From 0 to below 1, by chance: it decides between endpoints that rank equal. */
-  readonly chance: number;
-  health(endpoint: Endpoint): EndpointPerformance;
+  readonly randomValue: number;
+  getPerformance(endpoint: Endpoint): EndpointPerformance;
 }
 
 /** The fields that a request has a value for, without those that no model needs to support. */
 export function listSetFields(
   body: Readonly<Record<string, unknown>>,
-  besides: ReadonlySet<string>,
+  ignoredFields: ReadonlySet<string>,
 ): readonly string[] {
-  return Object.keys(body).filter((field) => (body[field] ?? null) !== null && !besides.has(field));
+  return Object.keys(body).filter((field) => (body[field] ?? null) !== null && !ignoredFields.has(field));
 }
 
-export interface Route {
+export interface SelectedRoute {
   /** At least one; the first is asked first, the others when it fails before its first byte. */
   readonly endpoints: readonly Endpoint[];
   /** Why an endpoint is not asked, by its slug. */
-  readonly left: Readonly<Record<string, string>>;
+  readonly exclusionReasons: Readonly<Record<string, string>>;
   /** How the first one was drawn, where several rank equal. */
-  readonly draw: LoadShares | undefined;
+  readonly loadShares: LoadShares | undefined;
   /** Only those that keep nothing are asked. */
   readonly zdr: boolean;
 }
@@ -65,7 +65,7 @@ export interface LoadShares {
 const PICO_USD_PER_USD = 1e12;
 
 /** Prices up to so many times the cheapest count as equal to it. */
-const EQUAL_PRICES = 1.1;
+const EQUAL_PRICE_FACTOR = 1.1;
 
 /** The only objection that the caller overcomes by asking for less, and not by asking another. */
 const ONE_CHOICE = 'gives one choice';
@@ -74,30 +74,32 @@ const NOT_LISTED = 'is dearer than the model is listed at, and nothing was said 
 /**
  * @throws InvalidRequestError 404 when no endpoint is left; 400 where that is for want of one that gives several choices
  */
-export function selectRoute(request: RouteRequest): Route {
-  const { model, health } = request;
-  const preferences = enforced(request);
-  const left: Record<string, string> = { ...model.excludedEndpoints };
-  const able = model.endpoints.filter((endpoint) => {
-    const why = objection(endpoint, request, preferences);
-    if (why !== undefined) left[endpoint.slug] = why;
-    return why === undefined;
+export function selectRoute(request: RouteRequest): SelectedRoute {
+  const { model, getPerformance } = request;
+  const preferences = applyModelRules(request);
+  const exclusionReasons: Record<string, string> = { ...model.excludedEndpoints };
+  const capable = model.endpoints.filter((endpoint) => {
+    const reason = findExclusionReason(endpoint, request, preferences);
+    if (reason !== undefined) exclusionReasons[endpoint.slug] = reason;
+    return reason === undefined;
   });
-  if (able.length === 0) throw noneLeft(model, preferences, left);
-  const asked = preferences.stated ? able : aboutCheapest(able);
-  for (const { slug } of able) if (!asked.some((each) => each.slug === slug)) left[slug] = NOT_LISTED;
+  if (capable.length === 0) throw createNoEndpointsError(model, preferences, exclusionReasons);
+  const candidates = preferences.isExplicit ? capable : selectCheapest(capable);
+  for (const { slug } of capable)
+    if (!candidates.some((candidate) => candidate.slug === slug)) exclusionReasons[slug] = NOT_LISTED;
   const { zdr } = preferences;
-  if (asked.length === 1) return { endpoints: asked, left, draw: undefined, zdr };
-  const ranked = asked
-    .map((endpoint, i) => ({ endpoint, rank: rankOf(endpoint, preferences, health(endpoint), request), i }))
-    .sort((a, b) => compare(a.rank, b.rank) || a.i - b.i);
-  const draw = drawAmong(ranked, preferences, request.chance);
+  if (candidates.length === 1) return { endpoints: candidates, exclusionReasons, loadShares: undefined, zdr };
+  const ranked = candidates
+    .map((endpoint, i) => ({ endpoint, rank: getRank(endpoint, preferences, getPerformance(endpoint), request), i }))
+    .sort((a, b) => compareRanks(a.rank, b.rank) || a.i - b.i);
+  const loadShares = calculateLoadShares(ranked, preferences, request.randomValue);
   const inOrder = ranked.map(({ endpoint }) => endpoint);
-  const endpoints = draw ? drawnFirst(inOrder, draw) : inOrder;
+  const endpoints = loadShares ? moveChosenFirst(inOrder, loadShares) : inOrder;
   // Without fallbacks those that the caller has listed are asked, in their order, or else the first one alone.
-  if (preferences.allowFallbacks || preferences.order.length > 0) return { endpoints, left, draw, zdr };
-  for (const { slug } of endpoints.slice(1)) left[slug] = 'is a fallback, and none are allowed';
-  return { endpoints: endpoints.slice(0, 1), left, draw, zdr };
+  if (preferences.allowFallbacks || preferences.order.length > 0)
+    return { endpoints, exclusionReasons, loadShares, zdr };
+  for (const { slug } of endpoints.slice(1)) exclusionReasons[slug] = 'is a fallback, and none are allowed';
+  return { endpoints: endpoints.slice(0, 1), exclusionReasons, loadShares, zdr };
 }
 
 /**
@@ -105,26 +107,28 @@ export function selectRoute(request: RouteRequest): Route {
  * where no endpoint that the model's rules allow can be had here.
  */
 export function selectDefaultEndpoints(model: RoutableModel): readonly Endpoint[] {
-  const asked = { fields: [], usesTools: false, searchesWeb: false, source: 'api' };
-  const plain = { ...asked, model, preferences: NO_PREFERENCES };
-  const preferences = enforced(plain);
-  const able = model.endpoints.filter((endpoint) => objection(endpoint, plain, preferences) === undefined);
-  return preferences.stated ? able : aboutCheapest(able);
+  const requestDefaults = { fields: [], usesTools: false, searchesWeb: false, source: 'api' };
+  const request = { ...requestDefaults, model, preferences: NO_PREFERENCES };
+  const preferences = applyModelRules(request);
+  const capable = model.endpoints.filter(
+    (endpoint) => findExclusionReason(endpoint, request, preferences) === undefined,
+  );
+  return preferences.isExplicit ? capable : selectCheapest(capable);
 }
 
-function aboutCheapest(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+function selectCheapest(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   if (endpoints.length < 2) return endpoints;
-  const most = Math.min(...endpoints.map(priceLevel)) * EQUAL_PRICES;
-  return endpoints.filter((endpoint) => priceLevel(endpoint) <= most);
+  const maxLevel = Math.min(...endpoints.map(getPriceLevel)) * EQUAL_PRICE_FACTOR;
+  return endpoints.filter((endpoint) => getPriceLevel(endpoint) <= maxLevel);
 }
 
-function noneLeft(
+function createNoEndpointsError(
   model: RoutableModel,
   { order, only }: RoutingPreferences,
-  left: Readonly<Record<string, string>>,
+  exclusionReasons: Readonly<Record<string, string>>,
 ): InvalidRequestError {
-  const reasons = Object.entries(left).map(([slug, why]) => `${slug} ${why}`);
-  if (Object.values(left).includes(ONE_CHOICE))
+  const reasons = Object.entries(exclusionReasons).map(([slug, reason]) => `${slug} ${reason}`);
+  if (Object.values(exclusionReasons).includes(ONE_CHOICE))
     return new InvalidRequestError(400, `n must be 1 for ${model.id}: ${reasons.join('; ')}`, 'n');
   const unknown = [...new Set([...order, ...only])].filter((name) => isUnknown(name, model));
   const all = [...reasons, ...unknown.map((name) => `${name} does not have it`)];
@@ -140,44 +144,52 @@ interface Ranked {
  * Endpoints that differ by little but their price share the load, each by the inverse square of its price, as
  * OpenRouter does it. An order or a sort of the caller's decides which is first.
  */
-function drawAmong(ranked: readonly Ranked[], preferences: RoutingPreferences, chance: number): LoadShares | undefined {
+function calculateLoadShares(
+  ranked: readonly Ranked[],
+  preferences: RoutingPreferences,
+  chance: number,
+): LoadShares | undefined {
   const [first] = ranked;
   if (first === undefined || ranked.length < 2 || preferences.sort !== undefined || preferences.order.length > 0)
     return undefined;
-  const least = first.rank.at(-1) as number;
+  const lowestPrice = first.rank.at(-1) as number;
   const isEqual = ({ rank }: Ranked) =>
-    compare(rank.slice(0, -1), first.rank) === 0 && (rank.at(-1) as number) <= least * EQUAL_PRICES;
+    compareRanks(rank.slice(0, -1), first.rank) === 0 && (rank.at(-1) as number) <= lowestPrice * EQUAL_PRICE_FACTOR;
   const equals = ranked.filter(isEqual);
   if (equals.length < 2) return undefined;
-  const weights = equals.map(({ rank }) => (least === 0 ? 1 : (least / (rank.at(-1) as number)) ** 2));
-  const total = weights.reduce((sum, each) => sum + each);
+  const weights = equals.map(({ rank }) => (lowestPrice === 0 ? 1 : (lowestPrice / (rank.at(-1) as number)) ** 2));
+  const total = weights.reduce((sum, weight) => sum + weight);
   const shares = equals.map(({ endpoint }, i) => [endpoint.slug, (weights[i] as number) / total] as const);
   return { chance, shares: Object.fromEntries(shares) };
 }
 
 /** The others stay in their order. */
-function drawnFirst(endpoints: readonly Endpoint[], { chance, shares }: LoadShares): readonly Endpoint[] {
+function moveChosenFirst(endpoints: readonly Endpoint[], { chance, shares }: LoadShares): readonly Endpoint[] {
   let upTo = 0;
-  const drawn = Object.entries(shares).find(([, share]) => {
+  const chosen = Object.entries(shares).find(([, share]) => {
     upTo += share;
     return chance < upTo;
   });
-  const first = endpoints.find(({ slug }) => slug === drawn?.[0]) ?? endpoints[0];
-  return [first as Endpoint, ...endpoints.filter((each) => each !== first)];
+  const first = endpoints.find(({ slug }) => slug === chosen?.[0]) ?? endpoints[0];
+  return [first as Endpoint, ...endpoints.filter((endpoint) => endpoint !== first)];
 }
 
 /** What a model's own rules say overrides what the caller says; zdr stays the caller's. */
-function enforced({ model, preferences, searchesWeb, source }: PlainRequest): RoutingPreferences {
+function applyModelRules({ model, preferences, searchesWeb, source }: EligibilityRequest): RoutingPreferences {
   const zdr = preferences.zdr || requiresZdr(source, model);
   const { routing } = model;
   if (!routing) return { ...preferences, zdr };
   const { order = [], only = [], ignore = [], webSearchDropsZdr = false } = routing;
-  const rules = order.length + only.length + ignore.length > 0 ? { stated: true, order, only, ignore } : {};
-  return { ...preferences, ...rules, zdr: zdr && !(webSearchDropsZdr && searchesWeb) };
+  const overrides = order.length + only.length + ignore.length > 0 ? { isExplicit: true, order, only, ignore } : {};
+  return { ...preferences, ...overrides, zdr: zdr && !(webSearchDropsZdr && searchesWeb) };
 }
 
 /** Why an endpoint cannot serve the request; undefined when it can. */
-function objection(endpoint: Endpoint, request: PlainRequest, preferences: RoutingPreferences): string | undefined {
+function findExclusionReason(
+  endpoint: Endpoint,
+  request: EligibilityRequest,
+  preferences: RoutingPreferences,
+): string | undefined {
   const { slug, zdr, collectsData, quantization, parameters, speaks } = endpoint;
   const { only, order, allowFallbacks } = preferences;
   if (only.length > 0 && !isNamed(endpoint, only, request.model)) return 'is not among those that are allowed';
@@ -188,13 +200,13 @@ function objection(endpoint: Endpoint, request: PlainRequest, preferences: Routi
   if (preferences.denyDataCollection && collectsData) return 'collects data';
   if (preferences.quantizations.length > 0 && !preferences.quantizations.includes(quantization))
     return `is quantized as ${quantization}`;
-  if (isAbove(endpoint, preferences.maxPrice)) return 'is too expensive';
+  if (isTooExpensive(endpoint, preferences.maxPrice)) return 'is too expensive';
   if (preferences.requireParameters) {
     const unknown = request.fields.find((field) => !parameters.includes(field));
     if (unknown !== undefined) return `does not know ${unknown}`;
   }
-  const others = request.model.endpoints.some((each) => each.parameters.includes('tools'));
-  if (request.usesTools && others && !parameters.includes('tools')) return 'has no tools';
+  const hasToolEndpoint = request.model.endpoints.some((candidate) => candidate.parameters.includes('tools'));
+  if (request.usesTools && hasToolEndpoint && !parameters.includes('tools')) return 'has no tools';
   if ((request.choices ?? 1) > 1 && !(parameters.includes('n') && speaks.includes('chat'))) return ONE_CHOICE;
   return undefined;
 }
@@ -204,21 +216,24 @@ function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: Ro
   return names.includes(slug) || (routes === true && names.some((name) => isUnknown(name, model)));
 }
 
-function isUnknown(name: string, { endpoints, excludedEndpoints: left = {} }: RoutableModel): boolean {
-  return !endpoints.some(({ slug }) => slug === name) && !Object.hasOwn(left, name);
+function isUnknown(name: string, { endpoints, excludedEndpoints = {} }: RoutableModel): boolean {
+  return !endpoints.some(({ slug }) => slug === name) && !Object.hasOwn(excludedEndpoints, name);
 }
 
-function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingPreferences['maxPrice']): boolean {
-  const usd = (usage: Usage) => Number(listedOrNone(usage, tariff)) / PICO_USD_PER_USD;
+function isTooExpensive(
+  { tariff }: Endpoint,
+  { prompt, completion, request }: RoutingPreferences['maxPrice'],
+): boolean {
+  const toUsd = (usage: Usage) => Number(getListPriceOrZero(usage, tariff)) / PICO_USD_PER_USD;
   return (
-    (prompt !== undefined && usd({ input: LIST_PRICE_TOKENS }) > prompt) ||
-    (completion !== undefined && usd({ output: LIST_PRICE_TOKENS }) > completion) ||
-    (request !== undefined && usd({ request: 1 }) > request)
+    (prompt !== undefined && toUsd({ input: LIST_PRICE_TOKENS }) > prompt) ||
+    (completion !== undefined && toUsd({ output: LIST_PRICE_TOKENS }) > completion) ||
+    (request !== undefined && toUsd({ request: 1 }) > request)
   );
 }
 
 /** 0 where it is not sold by what is asked about. */
-function listedOrNone(usage: Usage, tariff: Endpoint['tariff']): bigint {
+function getListPriceOrZero(usage: Usage, tariff: Endpoint['tariff']): bigint {
   try {
     return calculateListPrice(usage, tariff).price;
   } catch (error) {
@@ -228,28 +243,29 @@ function listedOrNone(usage: Usage, tariff: Endpoint['tariff']): bigint {
 }
 
 /** The ranking criteria, the most important first; less is better. */
-function rankOf(
+function getRank(
   endpoint: Endpoint,
   preferences: RoutingPreferences,
   health: EndpointPerformance,
   request: RouteRequest,
 ): readonly number[] {
-  const place = preferences.order.indexOf(endpoint.slug);
+  const orderIndex = preferences.order.indexOf(endpoint.slug);
   const latency = health.latencyMs ?? endpoint.latencyMs ?? Number.MAX_VALUE;
   const throughput = health.tokensPerSecond ?? endpoint.tokensPerSecond ?? 0;
-  const slow = preferences.preferredMaxLatency !== undefined && latency > preferences.preferredMaxLatency;
-  const thin = preferences.preferredMinThroughput !== undefined && throughput < preferences.preferredMinThroughput;
+  const isSlow = preferences.preferredMaxLatency !== undefined && latency > preferences.preferredMaxLatency;
+  const hasLowThroughput =
+    preferences.preferredMinThroughput !== undefined && throughput < preferences.preferredMinThroughput;
   const unknown = request.fields.filter((field) => !endpoint.parameters.includes(field)).length;
   const key: Record<RoutingSort, number> = {
-    price: priceLevel(endpoint),
+    price: getPriceLevel(endpoint),
     latency,
     throughput: -throughput,
     exacto: -(endpoint.toolReliability ?? 0),
   };
   return [
-    Number(health.coolingDown),
-    place === -1 ? preferences.order.length : place,
-    Number(slow) + Number(thin),
+    Number(health.isCoolingDown),
+    orderIndex === -1 ? preferences.order.length : orderIndex,
+    Number(isSlow) + Number(hasLowThroughput),
     preferences.sort ? key[preferences.sort] : unknown,
     key.price,
   ];
@@ -258,7 +274,7 @@ function rankOf(
 const priceLevels = new WeakMap<Endpoint, number>();
 
 /** What a typical use costs, of tokens three parts of input to one of output: only good for comparing. */
-function priceLevel(endpoint: Endpoint): number {
+function getPriceLevel(endpoint: Endpoint): number {
   let level = priceLevels.get(endpoint);
   if (level === undefined) {
     const { tariff } = endpoint;
@@ -271,7 +287,7 @@ function priceLevel(endpoint: Endpoint): number {
   return level;
 }
 
-function compare(a: readonly number[], b: readonly number[]): number {
+function compareRanks(a: readonly number[], b: readonly number[]): number {
   for (const [i, value] of a.entries()) {
     const difference = value - (b[i] as number);
     if (difference !== 0 && !Number.isNaN(difference)) return difference;

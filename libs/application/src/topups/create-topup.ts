@@ -13,19 +13,19 @@ import {
 import { type Cause, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { InvalidRequestError, UpstreamError } from '../errors.ts';
-import { randomBase62 } from '../secrets.ts';
+import { generateBase62 } from '../secrets.ts';
 import { Streams } from '../streams.ts';
 import { ExchangeRates } from './exchange-rates.ts';
 import { verifyInvoice } from './lightning-invoice.ts';
 import type { CreatedPayment, PaymentRequest } from './payment-backend.ts';
-import { type OfferedMethod, PaymentMethods } from './payment-methods.ts';
+import { type AvailablePaymentMethod, PaymentMethods } from './payment-methods.ts';
 import { assertPlausibleInvoice } from './plausibility.ts';
 
 /** 22 base62 characters: a top-up can be asked after by its id alone, so it must not be guessable. */
 export const TOPUP_ID_LENGTH = 22;
 
-export function newTopupId(): string {
-  return randomBase62(TOPUP_ID_LENGTH);
+export function generateTopupId(): string {
+  return generateBase62(TOPUP_ID_LENGTH);
 }
 
 /** What the payer's wallet may show. */
@@ -53,10 +53,10 @@ export interface TopupParams {
 export class CreateTopup extends Command<CreatedTopup> {
   constructor(
     readonly accountId: string,
-    readonly wanted: TopupParams,
+    readonly params: TopupParams,
     readonly cause: Cause,
     /** Draws one where none is given. */
-    readonly topupId = newTopupId(),
+    readonly topupId = generateTopupId(),
   ) {
     super();
   }
@@ -66,32 +66,41 @@ export class CreateTopup extends Command<CreatedTopup> {
 export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   constructor(
     private readonly streams: Streams,
-    private readonly offered: PaymentMethods,
+    private readonly paymentMethods: PaymentMethods,
     private readonly rates: ExchangeRates,
     private readonly clock: Clock,
   ) {}
 
   /** @throws InvalidRequestError, UpstreamError; Rejection when the account has too many invoices */
-  async execute({ accountId, wanted, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
-    const { method, requested, ...more } = wanted;
-    const { terms, coin, backend } = this.methodOf(method);
+  async execute({ accountId, params, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
+    const { method, requested, ...options } = params;
+    const { terms, coin, backend } = this.getMethod(method);
     assertWithinLimits(terms, coin, requested);
-    const rate = await this.rates.usdPer(coin.code);
-    const priced = price(coin, requested, rate);
+    const rate = await this.rates.fetchUsdRate(coin.code);
+    const priced = convertRequestedAmount(coin, requested, rate);
     const at = this.clock.now();
     const { destination: kind, bonus, confirmations, expiryMinutes } = terms;
     const expirySeconds = expiryMinutes * 60;
-    const asked = { topupId, coin, kind, units: priced.units, memo: MEMO, expirySeconds, confirmations, ...more };
-    await this.allow({ accountId, topupId, expiresAt: endOf(asked, at), at }, cause);
-    const made = await backend.request(asked);
-    assertPlausibleInvoice(made);
-    if (made.destination.kind !== kind) throw new UpstreamError('upstream_error', `${backend.name} made no ${kind}`);
+    const paymentRequest = {
+      topupId,
+      coin,
+      kind,
+      units: priced.units,
+      memo: MEMO,
+      expirySeconds,
+      confirmations,
+      ...options,
+    };
+    await this.allowInvoice({ accountId, topupId, expiresAt: toExpiry(paymentRequest, at), at }, cause);
+    const payment = await backend.createPayment(paymentRequest);
+    assertPlausibleInvoice(payment);
+    if (payment.destination.kind !== kind) throw new UpstreamError('upstream_error', `${backend.name} made no ${kind}`);
     const data: InvoiceIssued['data'] = {
       ...{ accountId, method: terms.method, coin: coin.code, requested },
       ...{ usd: money.toJsonAmount(priced.value), units: priced.units.toString(), rate },
-      ...{ backend: backend.name, reference: made.reference, destination: made.destination },
+      ...{ backend: backend.name, reference: payment.reference, destination: payment.destination },
       ...{ bonusPercent: bonus?.percent ?? 0, confirmations },
-      expiresAt: expiryOf(made, asked, at),
+      expiresAt: getInvoiceExpiry(payment, paymentRequest, at),
       at,
     };
     await this.streams.topups.run(topupId, { type: 'IssueInvoice', data }, { ...cause, correlationId: topupId });
@@ -99,18 +108,18 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   }
 
   /** Before a back end is asked: what is made there is a promise. */
-  private async allow(data: InvoiceAllowed['data'], cause: Cause): Promise<void> {
-    const most = this.offered.maxOpenInvoices;
+  private async allowInvoice(data: InvoiceAllowed['data'], cause: Cause): Promise<void> {
+    const maxOpenInvoices = this.paymentMethods.maxOpenInvoices;
     await this.streams.openInvoices.run(
       data.accountId,
-      { type: 'AllowInvoice', data: { ...data, maxOpenInvoices: most } },
+      { type: 'AllowInvoice', data: { ...data, maxOpenInvoices } },
       cause,
     );
   }
 
-  private methodOf(name: string): OfferedMethod {
-    const offered = this.offered.method(name);
-    if (offered) return offered;
+  private getMethod(name: string): AvailablePaymentMethod {
+    const method = this.paymentMethods.findMethod(name);
+    if (method) return method;
     throw unknownMethodError(name);
   }
 }
@@ -125,47 +134,49 @@ function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount
     throw new InvalidRequestError(400, `currency must be one of ${Object.keys(limits).join(', ')}`, 'currency');
   }
   const { min, max } = range;
-  const [asked, least, most] = [amount, min, max].map((each) => amountIn(each, currency, coin)) as [
+  const [requested, minAmount, maxAmount] = [amount, min, max].map((text) => parseAmount(text, currency, coin)) as [
     bigint,
     bigint,
     bigint,
   ];
-  if (asked < least || asked > most) {
+  if (requested < minAmount || requested > maxAmount) {
     throw new InvalidRequestError(400, `amount must be from ${min} to ${max} ${currency}`, 'amount');
   }
 }
 
 /** Whole units of the coin, where the currency is one of its own; else pico-USD. */
-function amountIn(amount: string, currency: string, coin: CoinTerms): bigint {
+function parseAmount(amount: string, currency: string, coin: CoinTerms): bigint {
   try {
-    return isOwn(currency, coin) ? parseCoinAmount(amount, currency, coin) : money.roundToPicoUsd(Number(amount));
+    return isCoinCurrency(currency, coin)
+      ? parseCoinAmount(amount, currency, coin)
+      : money.roundToPicoUsd(Number(amount));
   } catch {
     throw new InvalidRequestError(400, `amount is not an amount of ${currency}`, 'amount');
   }
 }
 
-function isOwn(currency: string, { currencies }: CoinTerms): boolean {
+function isCoinCurrency(currency: string, { currencies }: CoinTerms): boolean {
   return Object.hasOwn(currencies, currency);
 }
 
 /** What is to be paid, and what that is worth. */
-function price(coin: CoinTerms, { amount, currency }: RequestedAmount, rate: RateUsed) {
-  const asked = amountIn(amount, currency, coin);
-  if (isOwn(currency, coin)) return { units: asked, value: convertToUsd(asked, coin, rate.value) };
-  return { units: convertToUnits(asked as PicoUsd, coin, rate.value), value: asked as PicoUsd };
+function convertRequestedAmount(coin: CoinTerms, { amount, currency }: RequestedAmount, rate: RateUsed) {
+  const requested = parseAmount(amount, currency, coin);
+  if (isCoinCurrency(currency, coin)) return { units: requested, value: convertToUsd(requested, coin, rate.value) };
+  return { units: convertToUnits(requested as PicoUsd, coin, rate.value), value: requested as PicoUsd };
 }
 
 /** When a request for payment expires: a Lightning invoice says so itself, and is held against what was asked. */
-function expiryOf(
+function getInvoiceExpiry(
   { destination, paymentHash }: CreatedPayment,
   { units, expirySeconds }: PaymentRequest,
   now: string,
 ): string {
-  if (destination.kind !== 'bolt11') return endOf({ expirySeconds }, now);
-  const known = paymentHash === undefined ? {} : { paymentHash };
-  return verifyInvoice(destination.value, { msat: units, ...known, now }).expiresAt;
+  if (destination.kind !== 'bolt11') return toExpiry({ expirySeconds }, now);
+  const expectedHash = paymentHash === undefined ? {} : { paymentHash };
+  return verifyInvoice(destination.value, { msat: units, ...expectedHash, now }).expiresAt;
 }
 
-function endOf({ expirySeconds }: Pick<PaymentRequest, 'expirySeconds'>, now: string): string {
+function toExpiry({ expirySeconds }: Pick<PaymentRequest, 'expirySeconds'>, now: string): string {
   return new Date(Date.parse(now) + expirySeconds * 1000).toISOString();
 }

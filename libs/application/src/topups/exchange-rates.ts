@@ -11,5 +11,5 @@ export interface Rate {
 /** The port to exchange rates. Adapters: `libs/connectors`. */
 export abstract class ExchangeRates {
   /** @throws UpstreamError when no rate is fresh enough to sell at */
-  abstract usdPer(coin: Coin): Promise<Rate>;
+  abstract fetchUsdRate(coin: Coin): Promise<Rate>;
 }

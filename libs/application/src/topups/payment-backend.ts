@@ -8,10 +8,10 @@ export interface PaymentBackend {
   /** Its name in facts: a payment is known by this name and the id that it has there. Never changes. */
   readonly name: string;
   /** How many references one look takes at most. */
-  readonly batch: number;
+  readonly maxBatchSize: number;
 
   /** Asks for a payment. Nothing remembers what was asked for when the answer is lost: it is never paid, and expires. */
-  request(payment: PaymentRequest): Promise<CreatedPayment>;
+  createPayment(payment: PaymentRequest): Promise<CreatedPayment>;
 
   /**
    * What has come for these references so far: the truth, as often as it is asked for.
@@ -19,19 +19,19 @@ export interface PaymentBackend {
    * who is told of one can say that it is lost
    * @throws UpstreamError when that is not known for one of them
    */
-  look(references: readonly string[], received?: readonly string[]): Promise<readonly BackendPayment[]>;
+  fetchPayments(references: readonly string[], received?: readonly string[]): Promise<readonly BackendPayment[]>;
 
   /**
    * References for which something may have changed, until the back end or `signal` ends it. Only hints: they can be
    * lost, late, repeated or forged, so each is looked at.
    */
-  hints(signal: AbortSignal): AsyncIterable<string>;
+  subscribe(signal: AbortSignal): AsyncIterable<string>;
 
   /**
    * The references that a web hook names, where the back end sends such.
    * @returns undefined when it does not come from the back end
    */
-  notified?(hook: WebhookRequest): readonly string[] | undefined | Promise<readonly string[] | undefined>;
+  parseWebhook?(webhook: WebhookRequest): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 
   close(): Promise<void>;
 }
@@ -88,24 +88,24 @@ export interface BackendPayment {
 
 /** The back ends that are configured here. */
 export class PaymentBackendRegistry {
-  /** @param chosen back ends by method, where the operator prefers another than the method does */
+  /** @param backendByMethod back ends by method, where the operator prefers another than the method does */
   constructor(
-    readonly all: readonly PaymentBackend[],
-    private readonly chosen: Readonly<Record<string, string>> = {},
+    readonly backends: readonly PaymentBackend[],
+    private readonly backendByMethod: Readonly<Record<string, string>> = {},
   ) {}
 
-  named(name: string): PaymentBackend | undefined {
-    return this.all.find((backend) => backend.name === name);
+  find(name: string): PaymentBackend | undefined {
+    return this.backends.find((backend) => backend.name === name);
   }
 
   /** The back end that takes a method's payments: the one that was chosen, or the first of the method's that is configured. */
-  of({ method, backends }: PaymentMethod): PaymentBackend | undefined {
-    const chosen = this.chosen[method];
+  findForMethod({ method, backends }: PaymentMethod): PaymentBackend | undefined {
+    const chosen = this.backendByMethod[method];
     const names = chosen === undefined ? backends : [chosen];
-    return names.map((name) => this.named(name)).find((backend) => backend !== undefined);
+    return names.map((name) => this.find(name)).find((backend) => backend !== undefined);
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.all.map((backend) => backend.close()));
+    await Promise.all(this.backends.map((backend) => backend.close()));
   }
 }

@@ -10,8 +10,8 @@ export interface ReceivedAmount {
 
 /** @throws UpstreamError when what a back end says cannot be: ask again later */
 export function toReceivedAmount(reported: readonly BackendPayment[]): ReceivedAmount {
-  for (const each of reported) assertPlausiblePayment(each);
+  for (const payment of reported) assertPlausiblePayment(payment);
   const final = reported.filter(({ confirmations }) => confirmations === 'final');
-  const units = final.reduce((sum, each) => sum + each.units, 0n);
+  const units = final.reduce((sum, payment) => sum + payment.units, 0n);
   return { units, fees: final.flatMap(({ fees = [] }) => fees) };
 }

@@ -15,7 +15,7 @@ import { assertPlausiblePayment, hasNoValue, toPlausibleUsd } from './plausibili
 export class TopupPayments {
   constructor(
     private readonly rates: ExchangeRates,
-    private readonly offered: PaymentMethods,
+    private readonly paymentMethods: PaymentMethods,
     private readonly clock: Clock,
   ) {}
 
@@ -24,37 +24,37 @@ export class TopupPayments {
    * @throws UpstreamError when a late payment needs a rate and there is none, or what the back end says cannot be: ask
    * again later
    */
-  async recording(wanted: PaymentsQuery, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
-    for (const each of reported) assertPlausiblePayment(each);
-    const came = reported.filter((each) => !hasNoValue(each));
-    const found = new Set(came.map(({ id }) => id));
-    const { backend } = wanted;
+  async createCommands(query: PaymentsQuery, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
+    for (const payment of reported) assertPlausiblePayment(payment);
+    const received = reported.filter((payment) => !hasNoValue(payment));
+    const receivedIds = new Set(received.map(({ id }) => id));
+    const { backend } = query;
     const at = this.clock.now();
-    const lost = wanted.pending
-      .filter((id) => !found.has(id))
+    const lost = query.pending
+      .filter((id) => !receivedIds.has(id))
       .map(
         (id): ReportedPayment => ({ payment: { backend, id }, units: 0n, confirmations: 'lost', receivedAt: at, at }),
       );
-    const payments = await Promise.all(came.map((each) => this.payment(wanted, each)));
+    const payments = await Promise.all(received.map((payment) => this.toPayment(query, payment)));
     return [...payments, ...lost].map((data) => ({ type: 'RecordPayment', data }));
   }
 
-  private async payment(wanted: PaymentsQuery, came: BackendPayment): Promise<ReportedPayment> {
-    const { reference: _, id, ...found } = came;
-    const data = { payment: { backend: wanted.backend, id }, ...found, at: this.clock.now() };
-    const market = wanted.received.includes(id) ? undefined : await this.worthNow(wanted, data);
+  private async toPayment(query: PaymentsQuery, reported: BackendPayment): Promise<ReportedPayment> {
+    const { reference: _, id, ...details } = reported;
+    const data = { payment: { backend: query.backend, id }, ...details, at: this.clock.now() };
+    const market = query.received.includes(id) ? undefined : await this.getMarketValue(query, data);
     return market ? { ...data, market } : data;
   }
 
   /** One that is in time is worth what was asked for, so it does not wait for a rate. */
-  private async worthNow(wanted: PaymentsQuery, payment: ReportedPayment) {
-    const { coin: code } = wanted;
+  private async getMarketValue(query: PaymentsQuery, payment: ReportedPayment) {
+    const { coin: code } = query;
     const { units } = payment;
-    const coin = this.offered.coin(code);
-    const late = isCreditedAtMarketRate(wanted, payment);
-    if (coin.fixedRate !== undefined && !late) return undefined;
-    const rate = await this.rates.usdPer(code).catch((error) => {
-      if (late) throw error;
+    const coin = this.paymentMethods.getCoin(code);
+    const isAtMarketRate = isCreditedAtMarketRate(query, payment);
+    if (coin.fixedRate !== undefined && !isAtMarketRate) return undefined;
+    const rate = await this.rates.fetchUsdRate(code).catch((error) => {
+      if (isAtMarketRate) throw error;
     });
     return rate && { rate, amount: toPlausibleUsd(convertToUsd(units, coin, rate.value)) };
   }

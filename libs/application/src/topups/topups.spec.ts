@@ -29,14 +29,14 @@ const HASH = createHash('sha256').update('preimage').digest();
 const { secretKey } = secp256k1.keygen();
 
 class StandingClock extends Clock {
-  milliseconds(): number {
+  nowMs(): number {
     return Date.parse(NOW);
   }
 }
 
 /** Bitcoin is at 100,000 USD: a dollar is a thousand satoshis. */
 class StandingRate extends ExchangeRates {
-  async usdPer() {
+  async fetchUsdRate() {
     return { value: '100000.00', source: 'kraken', at: NOW };
   }
 }
@@ -44,13 +44,13 @@ class StandingRate extends ExchangeRates {
 /** A node whose invoices differ from what was asked for. */
 class LyingNode implements PaymentBackend {
   readonly name = 'lnd';
-  readonly batch = 1;
+  readonly maxBatchSize = 1;
   lies: Partial<InvoiceTerms> = {};
   damage = (invoice: string) => invoice;
 
   requests = 0;
 
-  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
+  async createPayment({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     this.requests++;
     const timestamp = Date.parse(NOW) / 1000;
     const asked = {
@@ -67,11 +67,11 @@ class LyingNode implements PaymentBackend {
     return { reference: paymentHash, destination: { kind: 'bolt11', value }, paymentHash };
   }
 
-  look(): never {
+  fetchPayments(): never {
     throw new Error('nothing is looked up here');
   }
 
-  hints(): never {
+  subscribe(): never {
     throw new Error('nothing is reported here');
   }
 
@@ -125,7 +125,7 @@ test('an account has no more invoices at once than it may, however fast it asks 
 
 test('an address where an invoice was asked for is not handed out', async () => {
   const wallet: PaymentBackend = Object.assign(new LyingNode(), {
-    request: async () => ({ reference: 'r', destination: { kind: 'address', value: 'bcrt1q' } }),
+    createPayment: async () => ({ reference: 'r', destination: { kind: 'address', value: 'bcrt1q' } }),
   });
   await expect(request([wallet])).rejects.toMatchObject({ name: 'UpstreamError', code: 'upstream_error' });
   expect(await facts()).toEqual([]);
@@ -206,13 +206,13 @@ describe('whatever a back end says of a payment, and whatever rate is believed, 
   const rate = fc.constantFrom('0.000000000001', '1', '999999999999.999999999999');
 
   test.each(coins.map((coin) => [coin.code, coin] as const))('%s', async (_, coin) => {
-    const offered = { coin: () => coin } as unknown as PaymentMethods;
+    const offered = { getCoin: () => coin } as unknown as PaymentMethods;
     await fc.assert(
       fc.asyncProperty(payments, rate, async (payment, value) => {
-        const rates = { usdPer: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
+        const rates = { fetchUsdRate: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
         const invoice = issuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
         const wanted = { ...invoice, kind: invoice.destination.kind, pending: ['p'], received: [] };
-        const recorded = new TopupPayments(rates, offered, new StandingClock()).recording(wanted, [payment]);
+        const recorded = new TopupPayments(rates, offered, new StandingClock()).createCommands(wanted, [payment]);
         const refused = (error: unknown) => {
           expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);
           return [];

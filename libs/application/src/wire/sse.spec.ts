@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DONE, formatSseComment, formatSseEvent, parseSseData, parseSseEvents, SseParser } from './sse.ts';
+import { formatSseComment, formatSseEvent, parseSseData, parseSseEvents, SSE_DONE, SseParser } from './sse.ts';
 
 describe('the data of an event', () => {
   test.each<[string, string, string | undefined]>([
@@ -10,7 +10,7 @@ describe('the data of an event', () => {
     ['before its id', 'data: {"a":1}\nid: 7', '{"a":1}'],
     ['of lines as HTTP ends them', 'event: message\r\ndata: {"a":1}\r', '{"a":1}'],
     ['of several lines', 'data: {"a":\ndata: 1}', '{"a":\n1}'],
-    ['the end marker', 'data: [DONE]', DONE],
+    ['the end marker', 'data: [DONE]', SSE_DONE],
     ['of a comment', ': data: keep-alive', undefined],
     ['of another field', 'metadata: x', undefined],
     ['of nothing', '', undefined],
@@ -60,7 +60,7 @@ describe('a body', () => {
       const reader = new SseParser();
       const began = performance.now();
       for (let i = 0; i < pieces; i++) reader.read(piece);
-      expect(reader.waiting).toBe(pieces * piece.length);
+      expect(reader.pendingCharacters).toBe(pieces * piece.length);
       expect(reader.read('\ndata: end\n\n').at(-1)).toMatch(/data: end$/);
       return performance.now() - began;
     };

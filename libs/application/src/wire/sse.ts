@@ -6,7 +6,7 @@ import { UpstreamError } from '../errors.ts';
 import type { JsonObject } from './json-object.ts';
 
 /** The data of the event that ends a stream of OpenAI's. */
-export const DONE = '[DONE]';
+export const SSE_DONE = '[DONE]';
 
 const EVENT_END = '\n\n';
 /** Some vendors end lines with CR LF, as HTTP does. */
@@ -39,12 +39,12 @@ export function parseSseData(event: string): string | undefined {
 /** The data of events that have come whole. */
 export function parseSseEvents(events: Uint8Array): readonly string[] {
   const text = Buffer.from(events.buffer, events.byteOffset, events.byteLength).toString('utf8');
-  const found: string[] = [];
+  const payloads: string[] = [];
   for (const event of text.split(EVENT_END)) {
     const data = parseSseData(event);
-    if (data !== undefined) found.push(data);
+    if (data !== undefined) payloads.push(data);
   }
-  return found;
+  return payloads;
 }
 
 /** What an event of a chat or a response carries. @throws UpstreamError when it cannot be read */
@@ -66,23 +66,23 @@ export class SseParser {
   /** What has come of an event that was not ended. */
   private pending: string[] = [];
   /** How many characters that are: there may be `MAX_EVENT_CHARACTERS`. */
-  waiting = 0;
+  pendingCharacters = 0;
   /** Its last characters. */
   private last = '';
 
   /** The events, without their ends, that a piece completes. */
-  read(piece: string): readonly string[] {
-    const seen = this.last + piece;
-    if (!seen.includes(EVENT_END) && !(seen.includes('\r') && ANY_EVENT_END.test(seen))) {
-      this.keep(piece, seen);
+  read(chunk: string): readonly string[] {
+    const scanned = this.last + chunk;
+    if (!scanned.includes(EVENT_END) && !(scanned.includes('\r') && ANY_EVENT_END.test(scanned))) {
+      this.retain(chunk, scanned);
       return [];
     }
-    const text = this.pending.length === 0 ? piece : this.pending.join('') + piece;
+    const text = this.pending.length === 0 ? chunk : this.pending.join('') + chunk;
     const events = text.includes('\r') ? text.split(ANY_EVENT_END) : text.split(EVENT_END);
     const rest = events.pop() as string;
     this.pending = [];
-    this.waiting = 0;
-    this.keep(rest, rest);
+    this.pendingCharacters = 0;
+    this.retain(rest, rest);
     return events;
   }
 
@@ -91,10 +91,10 @@ export class SseParser {
     return this.pending.join('');
   }
 
-  private keep(piece: string, seen: string): void {
-    this.last = seen.slice(-END_BEFORE);
-    if (piece === '') return;
-    this.pending.push(piece);
-    this.waiting += piece.length;
+  private retain(chunk: string, scanned: string): void {
+    this.last = scanned.slice(-END_BEFORE);
+    if (chunk === '') return;
+    this.pending.push(chunk);
+    this.pendingCharacters += chunk.length;
   }
 }

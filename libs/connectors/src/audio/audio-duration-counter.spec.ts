@@ -25,7 +25,7 @@ afterAll(async () => {
 async function counted(bytes: Buffer) {
   const file = path.join(directory, String(Math.random()));
   await writeFile(file, bytes);
-  return lengths.of(file);
+  return lengths.measure(file);
 }
 
 function expectAbout(milliseconds: number | undefined, seconds: number): void {
@@ -286,10 +286,10 @@ test.each([
 test('when many recordings wait, further ones are refused for a while', async () => {
   const file = path.join(directory, 'waiting');
   await writeFile(file, soundFile('mp3', { seconds: 1 }));
-  const answers = await Promise.allSettled(Array.from({ length: 101 }, () => lengths.of(file)));
+  const answers = await Promise.allSettled(Array.from({ length: 101 }, () => lengths.measure(file)));
   expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
   expect(answers.at(-1)).toMatchObject({ reason: { code: 'not_served', retryAfterSeconds: 5 } });
-  expect(await lengths.of(file)).toBeDefined();
+  expect(await lengths.measure(file)).toBeDefined();
 });
 
 test('whatever a file holds, the count goes on with the next one', async () => {

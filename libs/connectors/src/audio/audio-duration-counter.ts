@@ -20,7 +20,7 @@ export class WorkerAudioDurationCounter extends AudioDurationCounter {
   private waiting = 0;
 
   /** @throws UpstreamError when too many wait */
-  override async of(file: string): Promise<AudioRecording | undefined> {
+  override async measure(file: string): Promise<AudioRecording | undefined> {
     if (this.waiting >= MAX_WAITING)
       throw new UpstreamError('not_served', 'Too many recordings are being read at the moment; try again soon', {
         retryAfterSeconds: RETRY_AFTER_SECONDS,

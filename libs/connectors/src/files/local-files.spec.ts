@@ -28,7 +28,7 @@ const file = () => ({ id: generateFileId('gen', Date.now()), n: 0, mediaType: 'i
 
 test('files are for their owner alone', async () => {
   const root = newRoot();
-  await (await LocalFiles.open(root)).keep(file());
+  await (await LocalFiles.open(root)).save(file());
   const found = await readdir(root, { recursive: true, withFileTypes: true });
   for (const each of found) {
     const { mode } = await stat(path.join(each.parentPath, each.name));
@@ -41,7 +41,7 @@ test('a directory that cannot be written says so', async () => {
   const store = await LocalFiles.open(root);
   await rm(root, { recursive: true });
   await writeFile(root, 'in its place');
-  await expect(store.keep(file())).rejects.toThrow(FileStoreUnavailableError);
+  await expect(store.save(file())).rejects.toThrow(FileStoreUnavailableError);
   await expect(store.find(file())).rejects.toThrow('Files cannot be kept or read at the moment');
   await expect(store.removeExpired(0)).rejects.toThrow(FileStoreUnavailableError);
   await expect(LocalFiles.open(path.join(root, 'below'))).rejects.toThrow(FileStoreUnavailableError);

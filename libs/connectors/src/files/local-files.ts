@@ -33,7 +33,7 @@ export class LocalFiles extends FileStore {
     return new LocalFiles(root);
   }
 
-  override async keep({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
+  override async save({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
     const directory = path.join(this.root, resolveHourName(id, n, mediaType), id);
     const made = await reaching(() => mkdir(directory, { recursive: true, mode: 0o700 }));
     const unfinished = path.join(directory, `${n}.${randomUUID()}`);

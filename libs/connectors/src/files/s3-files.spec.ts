@@ -46,7 +46,7 @@ test('a file that is larger than a part is kept and read whole', async () => {
   const bytes = (async function* () {
     yield* pieces;
   })();
-  expect(await store.keep({ id, n: 0, mediaType: 'video/mp4', bytes })).toBe(13_000_000);
+  expect(await store.save({ id, n: 0, mediaType: 'video/mp4', bytes })).toBe(13_000_000);
   const found = await store.find({ id, n: 0 });
   expect(found).toMatchObject({ mediaType: 'video/mp4', size: 13_000_000 });
   const read: Uint8Array[] = [];
@@ -58,7 +58,7 @@ test('an object says its type and its expiry to who looks into the bucket', asyn
   const bucket = `bucket-${stores.length}`;
   const store = await open();
   const id = generateFileId('gen', Date.parse('2026-11-22T13:10:00Z'));
-  await store.keep({ id, n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
+  await store.save({ id, n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
   const { Contents } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
   expect(Contents).toMatchObject([{ Key: `2026-11-22T14/${id}/0`, Size: 3 }]);
 });
@@ -76,7 +76,7 @@ test('objects that are not ours are left alone', async () => {
   const store = await open();
   await client.send(new PutObjectCommand({ Bucket: bucket, Key: '1/notes.txt', Body: 'mine' }));
   await client.send(new PutObjectCommand({ Bucket: bucket, Key: 'notes.txt', Body: 'mine' }));
-  await store.keep({ id: generateFileId('gen', 0), n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
+  await store.save({ id: generateFileId('gen', 0), n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
   expect(await store.removeExpired(Date.now())).toBe(1);
   const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
   expect(Contents.map(({ Key }) => Key)).toEqual(['1/notes.txt', 'notes.txt']);

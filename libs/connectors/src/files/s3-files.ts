@@ -67,7 +67,7 @@ export class S3Files extends FileStore {
     }
   }
 
-  override async keep({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
+  override async save({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
     const Key = `${resolveHourName(id, n, mediaType)}/${id}/${n}`;
     const upload = new PartedUpload(this.aws, this.client, { ...this.bucket, Key, ContentType: mediaType });
     let size = 0;

@@ -85,7 +85,7 @@ async function refusalOf(download: Promise<Download>): Promise<DownloadError> {
 }
 
 const expectRefused = async (url: string, more: Partial<DownloadOptions> = {}) =>
-  expect(await refusalOf(downloads(more).ofCustomer(url, limits()))).toMatchObject({
+  expect(await refusalOf(downloads(more).fetchCustomerUrl(url, limits()))).toMatchObject({
     message: MESSAGE,
     reason: 'refused',
   });
@@ -107,7 +107,7 @@ const OURS = [
 describe('of a customer, an address', () => {
   test('is fetched from what its name resolves to, by that name', async () => {
     answer = (_, response) => response.setHeader('content-type', 'image/png').end('a file');
-    const plain = await downloads().ofCustomer('http://pictures.example.com/a.png?x=1#y', limits());
+    const plain = await downloads().fetchCustomerUrl('http://pictures.example.com/a.png?x=1#y', limits());
     expect(plain).toMatchObject({ declaredType: 'image/png', declaredSize: 6 });
     expect(await read(plain)).toBe('a file');
     expect(asked.map(({ url }) => url)).toEqual(['http://pictures.example.com/a.png?x=1']);
@@ -163,7 +163,9 @@ describe('of a customer, an address', () => {
   test('is resolved once for each request: what was checked is dialled, whatever the name says next', async () => {
     const answers = [['93.184.215.14'], ['127.0.0.1']];
     const resolve = async () => answers.shift() ?? ['127.0.0.1'];
-    expect(await read(await downloads({ resolve }).ofCustomer('http://rebound.example.com/', limits()))).toBe('a file');
+    expect(await read(await downloads({ resolve }).fetchCustomerUrl('http://rebound.example.com/', limits()))).toBe(
+      'a file',
+    );
     expect(dialled).toEqual([['93.184.215.14']]);
     await expectRefused('http://rebound.example.com/', { resolve });
     expect(dialled).toHaveLength(1);
@@ -178,7 +180,7 @@ describe('of a customer, an address', () => {
         });
       response.end(left > 0 ? 'x'.repeat(200_000) : 'a file');
     };
-    expect(await read(await downloads().ofCustomer('http://pictures.example.com/5', limits()))).toBe('a file');
+    expect(await read(await downloads().fetchCustomerUrl('http://pictures.example.com/5', limits()))).toBe('a file');
     expect(resolved).toHaveLength(6);
     await expectRefused('http://pictures.example.com/6');
   });
@@ -226,25 +228,30 @@ describe('of a customer, an address', () => {
       response.once('close', () => clearInterval(drip));
     };
     const begun = performance.now();
-    const failure = await refusalOf(downloads().ofCustomer('http://pictures.example.com/', limits({ timeoutMs: 60 })));
+    const failure = await refusalOf(
+      downloads().fetchCustomerUrl('http://pictures.example.com/', limits({ timeoutMs: 60 })),
+    );
     expect(failure.reason).toBe('refused');
     expect(performance.now() - begun).toBeLessThan(1_000);
   });
 
   test('whose name does not resolve in time is given up', async () => {
     const never = downloads({ resolve: () => new Promise(() => {}) });
-    const failure = await refusalOf(never.ofCustomer('http://slow.example.com/', limits({ timeoutMs: 20 })));
+    const failure = await refusalOf(never.fetchCustomerUrl('http://slow.example.com/', limits({ timeoutMs: 20 })));
     expect(failure.reason).toBe('refused');
   });
 
   test('is given up when who asked has gone, also while it comes', async () => {
     const gone = new AbortController();
     answer = (_, response) => response.write('a');
-    const download = await downloads().ofCustomer('http://pictures.example.com/', limits({ signal: gone.signal }));
+    const download = await downloads().fetchCustomerUrl(
+      'http://pictures.example.com/',
+      limits({ signal: gone.signal }),
+    );
     setImmediate(() => gone.abort());
     await expect(read(download)).rejects.toThrow(DownloadError);
     await expect(
-      downloads().ofCustomer('http://pictures.example.com/', limits({ signal: gone.signal })),
+      downloads().fetchCustomerUrl('http://pictures.example.com/', limits({ signal: gone.signal })),
     ).rejects.toThrow(MESSAGE);
   });
 
@@ -254,7 +261,7 @@ describe('of a customer, an address', () => {
       response.once('close', closed.resolve);
       response.write('x'.repeat(50_000));
     };
-    const { bytes } = await downloads().ofCustomer('http://pictures.example.com/', limits());
+    const { bytes } = await downloads().fetchCustomerUrl('http://pictures.example.com/', limits());
     for await (const _ of bytes) break;
     await closed.promise;
   });
@@ -272,7 +279,7 @@ describe('of a customer, an address', () => {
   test('may be private where its exact origin is admitted, and only that', async () => {
     const admitted = [`http://127.0.0.1:${port}`];
     const own = downloads({ admitted });
-    expect(await read(await own.ofCustomer(`http://127.0.0.1:${port}/a`, limits()))).toBe('a file');
+    expect(await read(await own.fetchCustomerUrl(`http://127.0.0.1:${port}/a`, limits()))).toBe('a file');
     for (const url of [`http://127.0.0.1:${port + 1}/`, `https://127.0.0.1:${port}/`, `http://localhost:${port}/`])
       await expectRefused(url, { admitted });
     answer = (_, response) => response.writeHead(302, { location: 'http://10.0.0.1/' }).end();
@@ -283,7 +290,8 @@ describe('of a customer, an address', () => {
 describe('of a vendor, a file', () => {
   const KEY = { authorization: 'Key secret' };
   const home = () => `http://127.0.0.1:${port}`;
-  const fetched = (url: string, upstream = 'fal') => downloads().ofVendor(upstream, { url, headers: KEY }, limits());
+  const fetched = (url: string, upstream = 'fal') =>
+    downloads().fetchProviderFile(upstream, { url, headers: KEY }, limits());
 
   test('may be at its own address, wherever that is, and is asked for with its credential', async () => {
     expect(await read(await fetched(`${home()}/files/a.png`))).toBe('a file');

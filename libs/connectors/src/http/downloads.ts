@@ -52,7 +52,7 @@ export class HttpDownloads extends Downloader {
     this.failureStepMs = failureStepMs;
   }
 
-  override async ofCustomer(url: string, limits: DownloadLimits): Promise<Download> {
+  override async fetchCustomerUrl(url: string, limits: DownloadLimits): Promise<Download> {
     const begun = performance.now();
     try {
       const { bytes, ...declared } = await this.download(url, (each) => this.hopTo(each), limits);
@@ -64,7 +64,7 @@ export class HttpDownloads extends Downloader {
     }
   }
 
-  override async ofVendor(
+  override async fetchProviderFile(
     upstream: string,
     { url, headers = {} }: { readonly url: string; readonly headers?: Readonly<Record<string, string>> },
     limits: DownloadLimits,

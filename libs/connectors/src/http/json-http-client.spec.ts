@@ -92,8 +92,8 @@ test('a model that has opened its answer may think for longer than it may be sil
     setTimeout(() => response.end(`${chunk({ content: 'thought' }, 'stop')}data: [DONE]\n\n`), 200);
   }, 20);
   const answer = await stream(endpoint);
-  await answer.relayTo(() => undefined);
-  expect(answer.deliveredText()).toBe('thought');
+  await answer.pipeTo(() => undefined);
+  expect(answer.getDeliveredText()).toBe('thought');
 });
 
 test('a model that falls silent within its answer is not waited for', async () => {
@@ -101,7 +101,7 @@ test('a model that falls silent within its answer is not waited for', async () =
     response.write(chunk({ role: 'assistant', content: 'Well' }));
   }, 20);
   const answer = await stream(endpoint);
-  await expect(answer.relayTo(() => undefined)).rejects.toMatchObject({ code: 'timeout' });
+  await expect(answer.pipeTo(() => undefined)).rejects.toMatchObject({ code: 'timeout' });
 });
 
 test('an event without an end is not read for ever, and what came before it counts', async () => {
@@ -114,5 +114,8 @@ test('an event without an end is not read for ever, and what came before it coun
     write();
   });
   const answer = await stream(endpoint);
-  await expect(answer.relayTo(() => undefined)).rejects.toMatchObject({ code: 'answer_too_long', delivered: 'Well' });
+  await expect(answer.pipeTo(() => undefined)).rejects.toMatchObject({
+    code: 'answer_too_long',
+    deliveredText: 'Well',
+  });
 });

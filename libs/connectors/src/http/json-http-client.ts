@@ -63,7 +63,7 @@ export class JsonHttpClient {
     if (answer.status !== 200) throw this.refusalOf(answer.status, answer.headers, answer.text);
     if (answer.broken === undefined) return answer.text;
     // An answer that breaks off has been generated, and may be invoiced, as far as it came.
-    throw brokenOff(failureFrom(answer.broken, signal), { delivered: wordsIn(answer.text) });
+    throw brokenOff(failureFrom(answer.broken, signal), { deliveredText: wordsIn(answer.text) });
   }
 
   /**
@@ -83,7 +83,7 @@ export class JsonHttpClient {
     const delivered = () => (translator.generating ? translator.deliveredText() : undefined);
     const failureOf = (error: unknown, started: boolean) =>
       started
-        ? brokenOff(failureFrom(error, signal), { delivered: delivered(), vendorId: translator.vendorId() })
+        ? brokenOff(failureFrom(error, signal), { deliveredText: delivered(), vendorId: translator.vendorId() })
         : failureFrom(error, signal);
     const relay = new StreamRelay({ translator, signal, idleTimeoutMs, refusalOf, failureOf });
     const unbounded = { headersTimeout: 0, bodyTimeout: 0 };
@@ -91,14 +91,14 @@ export class JsonHttpClient {
     await relay.started;
     return {
       kind: 'stream',
-      language,
-      relayTo: (receiver) => relay.to(receiver),
+      protocol: language,
+      pipeTo: (receiver) => relay.to(receiver),
       usage: () => translator.usage(),
       vendorId: () => translator.vendorId(),
-      deliveredText: () => translator.deliveredText(),
-      generatedAtMost: () => translator.generatedAtMost(),
-      hasTold: () => translator.hasTold(),
-      silentMs: (excusedMs) => relay.silentMs(excusedMs),
+      getDeliveredText: () => translator.deliveredText(),
+      getMaxGeneratedTokens: () => translator.generatedAtMost(),
+      hasForwarded: () => translator.hasTold(),
+      getIdleMs: (excusedMs) => relay.silentMs(excusedMs),
     };
   }
 }
@@ -136,16 +136,16 @@ const OURS = /^(account_|billing_|insufficient_quota|invalid_api_key)/;
 /** The way to a field, as vendors write it. */
 const PARAM = /^[\w.[\]-]{1,128}$/;
 
-type Complaint = Pick<Partial<UpstreamError>, 'said' | 'param' | 'word'>;
+type Complaint = Pick<Partial<UpstreamError>, 'upstreamMessage' | 'param' | 'upstreamCode'>;
 
 /** What an error says, as far as it does: the message, and OpenAI's `param` and `code`. */
 function complaintIn(text: string): Complaint & { readonly isOurs?: true } {
   try {
     const { message, param, code } = JSON.parse(text).error;
     return {
-      ...(typeof message === 'string' ? { said: message } : {}),
+      ...(typeof message === 'string' ? { upstreamMessage: message } : {}),
       ...(typeof param === 'string' && PARAM.test(param) ? { param } : {}),
-      ...(typeof code === 'string' && WORD.test(code) ? { word: code } : {}),
+      ...(typeof code === 'string' && WORD.test(code) ? { upstreamCode: code } : {}),
       ...(typeof code === 'string' && OURS.test(code) ? { isOurs: true } : {}),
     };
   } catch {
@@ -156,7 +156,7 @@ function complaintIn(text: string): Complaint & { readonly isOurs?: true } {
 /** A connection that is lost within an answer is no sign that the upstream cannot be reached. */
 function brokenOff(
   { code, message, cause }: UpstreamError,
-  known: Partial<Pick<UpstreamError, 'delivered' | 'vendorId'>>,
+  known: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId'>>,
 ): UpstreamError {
   if (code !== 'upstream_unavailable') return new UpstreamError(code, message, { cause, ...known });
   return new UpstreamError('upstream_error', 'The upstream broke off the answer', { cause, ...known });

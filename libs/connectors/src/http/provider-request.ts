@@ -39,7 +39,7 @@ export interface ProviderHttpResponse {
 
 /**
  * @throws UpstreamError; one without a `status` leaves it open whether the vendor has taken the request, unless it was
- * `unsent`, and one with `delivered` says that it has been sent, so that what it asked for may be invoiced
+ * `isUnsent`, and one with `deliveredText` says that it has been sent, so that what it asked for may be invoiced
  */
 export async function sendProviderRequest(
   url: string,
@@ -58,7 +58,7 @@ export async function sendProviderRequest(
     // Such an answer is silent until it is complete: only its signal bounds it.
     headersTimeout: 0,
   }).catch((error: unknown) => {
-    if (isNotConnected(error)) throw failureOf(error, signal, UNREACHED).with({ unsent: true });
+    if (isNotConnected(error)) throw failureOf(error, signal, UNREACHED).withDetails({ isUnsent: true });
     throw isInvoiced ? lost(error, signal, LOST, billsOn) : failureOf(error, signal, UNREACHED);
   });
   const { statusCode: status } = answer;
@@ -131,7 +131,7 @@ function isNotConnected(error: unknown): boolean {
 /** What was asked for may have been made, and be invoiced; unless it was ended from here, which many vendors notice. */
 function lost(error: unknown, signal: AbortSignal, said: Said, billsOn = false): UpstreamError {
   const failure = failureOf(error, signal, said);
-  return signal.aborted && !billsOn ? failure : failure.with({ delivered: '' });
+  return signal.aborted && !billsOn ? failure : failure.withDetails({ deliveredText: '' });
 }
 
 function failureOf(error: unknown, signal: AbortSignal, [code, message]: Said): UpstreamError {

@@ -12,7 +12,7 @@ export function toSpeechAudio(
   if (!/^(audio\/|application\/octet-stream)/.test(mediaType))
     throw new UpstreamError('upstream_error', 'The upstream sent something else than sound', {
       status: answer.status,
-      delivered: '',
+      deliveredText: '',
       vendorId: more.vendorId,
     });
   return { mediaType, bytes: answer.pieces(), ...more };

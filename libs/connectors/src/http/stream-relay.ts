@@ -1,10 +1,10 @@
 /** A streamed answer on its way through: pieces of a body come in, events in our shape go out. */
 import type { Dispatcher } from 'undici';
 import {
-  DONE,
   MAX_EVENT_CHARACTERS,
   parseSseData,
   type SearchStatus,
+  SSE_DONE,
   type SseEventSink,
   SseParser,
   UpstreamError,
@@ -65,7 +65,7 @@ export abstract class EventTranslator {
    */
   accept(piece: Uint8Array, pass: ForwardEvents): void {
     this.translate(this.reader.read(decodeLatin1(piece)), pass);
-    if (this.reader.waiting > MAX_EVENT_CHARACTERS)
+    if (this.reader.pendingCharacters > MAX_EVENT_CHARACTERS)
       throw new UpstreamError('answer_too_long', 'The upstream sent an event that is too long');
   }
 
@@ -83,7 +83,7 @@ export abstract class EventTranslator {
       for (const event of events) {
         if (this.marked) break;
         const data = parseSseData(event);
-        if (data === DONE) this.marked = true;
+        if (data === SSE_DONE) this.marked = true;
         else if (data !== undefined) out += this.handle(data);
       }
     } finally {

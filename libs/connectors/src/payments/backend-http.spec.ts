@@ -89,7 +89,7 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
   }
   const failures = (backend: PaymentBackend) =>
     Promise.all(
-      [backend.look([reference]), backend.request(asked)].map((each) =>
+      [backend.fetchPayments([reference]), backend.createPayment(asked)].map((each) =>
         each.then(
           () => expect(each).rejects.toThrow(),
           (error: unknown) => error,

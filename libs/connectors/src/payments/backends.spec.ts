@@ -10,7 +10,7 @@ const SETTINGS = { lndUrl: NOWHERE, lndMacaroon: '00', topupBackends: {} } as Pa
 test('every back end goes by the name of its kind', async () => {
   const small = { clnUrl: NOWHERE, clnRune: 'r', phoenixdUrl: NOWHERE, phoenixdPassword: 'p', moneroUrl: NOWHERE };
   const backends = openPaymentBackends({ ...SETTINGS, ...small, btcpayUrl: NOWHERE, btcpayStoreId: 's' }, terms);
-  expect(backends.all.map(({ name }) => name)).toEqual(['lnd', 'btcpay', 'cln', 'phoenixd', 'monero']);
+  expect(backends.backends.map(({ name }) => name)).toEqual(['lnd', 'btcpay', 'cln', 'phoenixd', 'monero']);
   await backends.close();
 });
 

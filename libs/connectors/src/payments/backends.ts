@@ -43,7 +43,7 @@ export function openPaymentBackends(settings: PaymentSettings, terms: PaymentTer
   const missing = Object.values(topupBackends).find((name) => !opened.some((backend) => backend.name === name));
   if (missing !== undefined) throw new Error(`TOPUP_BACKENDS names "${missing}", which is not configured`);
   const backends = new PaymentBackendRegistry(opened, topupBackends);
-  for (const method of terms.methods) assertConfirmed(backends.of(method)?.name, method, terms);
+  for (const method of terms.methods) assertConfirmed(backends.findForMethod(method)?.name, method, terms);
   return backends;
 }
 

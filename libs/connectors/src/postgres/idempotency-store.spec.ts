@@ -64,10 +64,10 @@ describe('a key', () => {
     await kept.end(dead, 'unknown');
     const earlier = await kept.find(dead);
     if (!earlier) throw new Error('it was forgotten');
-    expect(earlier).toEqual({ ...dead, running: false, held: false, lost: false, answer: null });
+    expect(earlier).toEqual({ ...dead, isRunning: false, hasHold: false, isLost: false, sealedResponse: null });
     const heirs = Array.from({ length: 50 }, () => kept.takeOver(earlier, { ...dead, owner: randomUUID() }));
     expect((await Promise.all(heirs)).filter((mine) => mine)).toHaveLength(1);
-    expect(await kept.find(dead)).toMatchObject({ running: true });
+    expect(await kept.find(dead)).toMatchObject({ isRunning: true });
   });
 
   test('is not changed any more by who has lost it', async () => {
@@ -82,7 +82,12 @@ describe('a key', () => {
       kept.end(dead, 'unpaid'),
     ];
     expect(await Promise.all(late)).toEqual([false, false, false, false, false]);
-    expect(await kept.find(dead)).toMatchObject({ owner: heir.owner, running: true, lost: false, answer: null });
+    expect(await kept.find(dead)).toMatchObject({
+      owner: heir.owner,
+      isRunning: true,
+      isLost: false,
+      sealedResponse: null,
+    });
   });
 
   test('that is forgotten, or has expired, is free, and nothing is left of what it was', async () => {
@@ -94,7 +99,13 @@ describe('a key', () => {
     for (const { payer } of [forgotten, expired]) {
       const another = claimOf({ payer, request: 'another' });
       expect(await kept.claim(another)).toBeDefined();
-      expect(await kept.find(another)).toEqual({ ...another, running: true, held: false, lost: false, answer: null });
+      expect(await kept.find(another)).toEqual({
+        ...another,
+        isRunning: true,
+        hasHold: false,
+        isLost: false,
+        sealedResponse: null,
+      });
     }
   });
 
@@ -103,7 +114,7 @@ describe('a key', () => {
     expect(await leaseOf(claim)).toBeLessThanOrEqual(10);
     expect(await kept.confirm(claim)).toBe(true);
     expect(await leaseOf(claim)).toBeGreaterThan(50);
-    expect(await kept.find(claim)).toMatchObject({ running: true, held: true });
+    expect(await kept.find(claim)).toMatchObject({ isRunning: true, hasHold: true });
   });
 
   test('is not taken over as it was found when it has been confirmed meanwhile', async () => {
@@ -115,7 +126,7 @@ describe('a key', () => {
     expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
     await kept.end(late, 'unknown');
     expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
-    expect(await kept.find(late)).toMatchObject({ owner: late.owner, held: true });
+    expect(await kept.find(late)).toMatchObject({ owner: late.owner, hasHold: true });
   });
 
   test('that is taken over is as new', async () => {
@@ -123,7 +134,13 @@ describe('a key', () => {
     await kept.confirm(dead);
     const heir = claimOf({ payer: dead.payer, revision: 9 });
     expect(await takenOver(dead, heir)).toBe(true);
-    expect(await kept.find(dead)).toEqual({ ...heir, running: true, held: false, lost: false, answer: null });
+    expect(await kept.find(dead)).toEqual({
+      ...heir,
+      isRunning: true,
+      hasHold: false,
+      isLost: false,
+      sealedResponse: null,
+    });
     expect(await leaseOf(dead)).toBeLessThanOrEqual(10);
   });
 
@@ -158,11 +175,11 @@ test('what was stored before it was counted is counted, and removed as what came
   await keep('before');
   await migrate(older.url, contentMigrations);
   const stored = new PostgresResponseStore(books);
-  expect(await stored.stored(payer)).toBe(9);
+  expect(await stored.getStoredBytes(payer)).toBe(9);
   await stored.removeExpired(new Date().toISOString());
-  expect(await stored.stored(payer)).toBe(6);
+  expect(await stored.getStoredBytes(payer)).toBe(6);
   await keep('restored');
-  expect(await stored.stored(payer)).toBe(12);
+  expect(await stored.getStoredBytes(payer)).toBe(12);
   await books.end();
   await older.drop();
 });
@@ -171,7 +188,7 @@ describe('an answer', () => {
   test('counts for its payer until it is gone, however it goes', async () => {
     const [first, second] = [await claimed(), await claimed()];
     for (const claim of [first, second]) await kept.end(claim, ANSWER);
-    const answer = (await kept.find(first))?.answer;
+    const answer = (await kept.find(first))?.sealedResponse;
     const another = { ...claimOf({ payer: first.payer }), key: 'another' };
     expect(await kept.claim(another)).toBe(answer?.length);
     await expire(first);
@@ -189,14 +206,14 @@ describe('an answer', () => {
     const ended = await Promise.all(running.map((each) => kept.end(each, { ...ANSWER, body }, 1_500)));
     expect(ended.filter((isKept) => isKept)).toHaveLength(3);
     const found = await Promise.all(running.map((each) => kept.find(each)));
-    expect(found.map((each) => each?.lost)).toEqual(ended.map((isKept) => !isKept));
+    expect(found.map((each) => each?.isLost)).toEqual(ended.map((isKept) => !isKept));
     expect(await kept.claim({ ...claimOf({ payer }), key: 'next' })).toBeLessThanOrEqual(1_500);
   });
 
   test('comes back byte for byte, and only by the same master key', async () => {
     const claim = await claimed();
     await kept.end(claim, ANSWER);
-    const { answer } = (await kept.find(claim)) ?? {};
+    const { sealedResponse: answer } = (await kept.find(claim)) ?? {};
     if (!answer) throw new Error('it was not kept');
     expect(await kept.open(answer)).toEqual(ANSWER);
     const stranger = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), 60_000);

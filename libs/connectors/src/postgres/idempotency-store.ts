@@ -98,7 +98,18 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     const [row] = rows;
     if (!row) return undefined;
     const { request, request_id: requestId, revision, owner, running, held, lost, answer } = row;
-    return { payer, key, request, requestId, revision: Number(revision), owner, running, held, lost, answer };
+    return {
+      payer,
+      key,
+      request,
+      requestId,
+      revision: Number(revision),
+      owner,
+      isRunning: running,
+      hasHold: held,
+      isLost: lost,
+      sealedResponse: answer,
+    };
   }
 
   takeOver(earlier: ExistingClaim, { requestId, owner, revision }: IdempotencyClaim): Promise<boolean> {
@@ -106,7 +117,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     return this.change('take-over', earlier, {
       sql: `update gateway.answers set owner = $4, request_id = $5, revision = $8, held = false, ${lease}`,
       and: 'leased_until <= now() and held = $7',
-      values: [owner, requestId, CLAIM_LEASE_MS, earlier.held, revision],
+      values: [owner, requestId, CLAIM_LEASE_MS, earlier.hasHold, revision],
     });
   }
 

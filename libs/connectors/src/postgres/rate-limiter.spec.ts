@@ -19,7 +19,7 @@ const RATES: RateLimitSettings = {
   freePerDay: 5,
   freePerDayOfAddress: 6,
 };
-const hashed = { digest: (text: string) => `hash of ${text}` };
+const hashed = { hashWithOldestKey: (text: string) => `hash of ${text}` };
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -56,11 +56,11 @@ test('a process knows who is over a limit once it has told him', async () => {
   const [limits, another] = [opened(), opened()];
   const times = (length: number) => Array.from({ length }, () => limits.count('changes of an account', 'a'));
   await allowed(times(20));
-  expect(limits.isOver('changes of an account', 'a')).toBe(false);
+  expect(limits.isExceeded('changes of an account', 'a')).toBe(false);
   await allowed(times(1));
-  expect(limits.isOver('changes of an account', 'a')).toBe(true);
-  expect(limits.isOver('changes of an account', 'b')).toBe(false);
-  expect(another.isOver('changes of an account', 'a')).toBe(false);
+  expect(limits.isExceeded('changes of an account', 'a')).toBe(true);
+  expect(limits.isExceeded('changes of an account', 'b')).toBe(false);
+  expect(another.isExceeded('changes of an account', 'a')).toBe(false);
 });
 
 test('what has expired is counted no more, and removed', async () => {

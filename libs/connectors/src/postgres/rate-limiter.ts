@@ -122,7 +122,7 @@ export class PostgresRateLimiter extends RateLimiter {
 
   constructor(
     private readonly pool: pg.Pool,
-    private readonly secrets: Pick<Secrets, 'digest'>,
+    private readonly secrets: Pick<Secrets, 'hashWithOldestKey'>,
     private readonly rates: RateLimitSettings,
   ) {
     super();
@@ -133,13 +133,13 @@ export class PostgresRateLimiter extends RateLimiter {
   }
 
   async count(counted: RateLimitKey, whose = EVERYBODY): Promise<void> {
-    const hashed = this.secrets.digest(whose);
+    const hashed = this.secrets.hashWithOldestKey(whose);
     const leftMs = this.refusedMs(counted, hashed) || (await this.consume(counted, hashed));
     if (leftMs > 0) throw new TooManyRequestsError(LIMITS[counted].words(this.rates), Math.ceil(leftMs / 1_000));
   }
 
-  isOver(counted: RateLimitKey, whose: string): boolean {
-    return this.refusedMs(counted, this.secrets.digest(whose)) > 0;
+  isExceeded(counted: RateLimitKey, whose: string): boolean {
+    return this.refusedMs(counted, this.secrets.hashWithOldestKey(whose)) > 0;
   }
 
   async removeExpired(): Promise<void> {

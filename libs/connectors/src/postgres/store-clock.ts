@@ -52,7 +52,7 @@ export class StoreClock extends Clock {
     return clock;
   }
 
-  milliseconds(): number {
+  nowMs(): number {
     this.latest = Math.max(this.latest, Math.floor(this.monotonic() + this.offset));
     return this.latest;
   }
@@ -68,7 +68,7 @@ export class StoreClock extends Clock {
   }
 
   /** Two clocks that disagree: one of them is wrong, and it may be the store's. Nor is one sure that a jump has left ahead. */
-  override isSure(): boolean {
+  override isReliable(): boolean {
     return Math.max(Math.abs(this.skewMs), this.aheadMs) <= this.options.maxSkewMs;
   }
 

@@ -115,7 +115,7 @@ export class PostgresResponseStore extends ResponseStore {
   }
 
   async find(wanted: StoredResponseRef): Promise<StoredChain | undefined> {
-    const { by, id, accountId, now, alone = false, take } = wanted;
+    const { by, id, accountId, now, withoutPrevious: alone = false, reserveMemory: take } = wanted;
     const { rows } = await this.pool.query<StoredRow>({
       name: `response-find-by-${by}${alone ? '-alone' : ''}`,
       text: chainFrom(STARTS[by], alone),
@@ -143,7 +143,7 @@ export class PostgresResponseStore extends ResponseStore {
     await this.pool.query('delete from app.stored_bytes where bytes <= 0');
   }
 
-  stored(accountId: string): Promise<number> {
+  getStoredBytes(accountId: string): Promise<number> {
     return storedBytes(this.pool, accountId);
   }
 

@@ -127,7 +127,7 @@ describe('Deepgram', () => {
     ['what is no JSON', '<html>'],
   ])('that answers with %s may send an invoice for it, and is not asked again', async (_, answer) => {
     server.answer = json(answer);
-    await expect(listen('deepgram')).rejects.toMatchObject({ code: 'upstream_error', delivered: '' });
+    await expect(listen('deepgram')).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });
     expect(server.asked).toHaveLength(1);
   });
 
@@ -169,7 +169,7 @@ describe('Deepgram', () => {
         response.writeHead(status, { 'dg-request-id': 'dg-2', 'retry-after': '7' });
         response.end(typeof body === 'string' ? body : JSON.stringify(body));
       };
-      const failure = { code, status, told: message, vendorId: 'dg-2' };
+      const failure = { code, status, publicMessage: message, vendorId: 'dg-2' };
       await expect(listen('deepgram')).rejects.toMatchObject(failure);
       await expect(speak('deepgram')).rejects.toMatchObject(failure);
     },
@@ -247,7 +247,7 @@ describe('ElevenLabs', () => {
     'that refuses with %j (%i) has its words passed on where they are about the request',
     async (body, status, code, message) => {
       server.answer = json(body, status);
-      await expect(speak('elevenlabs')).rejects.toMatchObject({ code, status, told: message });
+      await expect(speak('elevenlabs')).rejects.toMatchObject({ code, status, publicMessage: message });
     },
   );
 });
@@ -291,6 +291,6 @@ test.each(['deepgram', 'elevenlabs', 'openai'] as const)(
   'what %s sends as sound and is none is not asked for again',
   async (vendor) => {
     server.answer = json({ oops: true });
-    await expect(speak(vendor)).rejects.toMatchObject({ code: 'upstream_error', delivered: '' });
+    await expect(speak(vendor)).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });
   },
 );

@@ -30,7 +30,7 @@ beforeEach(() => {
 
 const picture = new Blob([PIXEL], { type: 'image/png' });
 const call = (more: Partial<ImageCall> = {}): ImageCall => ({
-  ...{ model: 'maker/model', prompt: 'A coin', images: [], count: 1, parameters: {}, wire: {} },
+  ...{ model: 'maker/model', prompt: 'A coin', images: [], count: 1, parameters: {}, wireMapping: {} },
   signal: new AbortController().signal,
   ...more,
 });
@@ -73,19 +73,19 @@ describe('what a vendor refuses means the same, however it is said', () => {
     ['google', 503, googleError('UNAVAILABLE'), 'upstream_unavailable'],
   ])('%s: %d %j is %s', async (vendor, status, body, code) => {
     const failure = await failureOf(vendor, json(body, status));
-    expect(failure).toMatchObject({ code, status, delivered: undefined, usage: undefined });
-    expect(failure.told).not.toMatch(/balance|key/i);
+    expect(failure).toMatchObject({ code, status, deliveredText: undefined, usage: undefined });
+    expect(failure.publicMessage).not.toMatch(/balance|key/i);
   });
 
   test.each(['openai', 'fal', 'google'] as const)('%s: an answer that is lost may be invoiced', async (vendor) => {
     const lost: StubHandler = (_, request) => void request.socket.destroy();
-    expect(await failureOf(vendor, lost)).toMatchObject({ code: 'upstream_unavailable', delivered: '' });
-    expect(await failureOf(vendor, json('{"broken'))).toMatchObject({ code: 'upstream_error', delivered: '' });
+    expect(await failureOf(vendor, lost)).toMatchObject({ code: 'upstream_unavailable', deliveredText: '' });
+    expect(await failureOf(vendor, json('{"broken'))).toMatchObject({ code: 'upstream_error', deliveredText: '' });
   });
 
   test.each(['openai', 'google'] as const)('%s: an answer without an image too', async (vendor) => {
-    expect(await failureOf(vendor, json({ created: 1 }))).toMatchObject({ code: 'upstream_error', delivered: '' });
-    expect(await failureOf(vendor, json(null))).toMatchObject({ code: 'upstream_error', delivered: '' });
+    expect(await failureOf(vendor, json({ created: 1 }))).toMatchObject({ code: 'upstream_error', deliveredText: '' });
+    expect(await failureOf(vendor, json(null))).toMatchObject({ code: 'upstream_error', deliveredText: '' });
   });
 });
 
@@ -119,7 +119,9 @@ describe("OpenAI's images", () => {
       words: { size: { '3:2': '1536x1024' } },
       withImage: { always: { input_fidelity: 'low' } },
     };
-    await makers.openai(call({ images: [picture], mask: picture, parameters: { size: '3:2', quality: 'low' }, wire }));
+    await makers.openai(
+      call({ images: [picture], mask: picture, parameters: { size: '3:2', quality: 'low' }, wireMapping: wire }),
+    );
     const [{ line, headers, body }] = server.asked as [(typeof server.asked)[number]];
     expect([line, headers['content-type']]).toEqual([
       'POST /images/edits',
@@ -146,7 +148,7 @@ describe("fal's images", () => {
     server.answer = queue(json({ images: [image('a'), image('b')] }));
     const wire = { names: { size: 'image_size' }, words: { size: { '1:1': 'square_hd' } }, always: { max_images: 1 } };
     const parameters = { size: '1:1', seed: 7 };
-    expect(await makers.fal(call({ count: 2, parameters, wire }))).toEqual({
+    expect(await makers.fal(call({ count: 2, parameters, wireMapping: wire }))).toEqual({
       files: ['a', 'b'].map((name) => ({ kind: 'address', ...image(name) })),
       usage: { image: 2 },
       vendorId: 'r1',
@@ -162,7 +164,7 @@ describe("fal's images", () => {
 
   test('from a picture go where edits go', async () => {
     server.answer = queue(json({ image: image('a') }));
-    await makers.fal(call({ images: [picture], wire: { withImage: { model: 'maker/model/edit' } } }));
+    await makers.fal(call({ images: [picture], wireMapping: { withImage: { model: 'maker/model/edit' } } }));
     const [{ line, body }] = server.asked as [(typeof server.asked)[number]];
     expect([line, JSON.parse(body).image_urls]).toEqual([
       'POST /maker/model/edit',
@@ -218,7 +220,7 @@ describe("Google's images", () => {
     [{ candidates: [{ finishReason: 'IMAGE_SAFETY' }] }],
   ])('that are against its rules are refused with what they cost: %j', async (body) => {
     const failure = await failureOf('google', json({ ...body, usageMetadata }));
-    expect(failure).toMatchObject({ code: 'content_policy_violation', delivered: undefined });
+    expect(failure).toMatchObject({ code: 'content_policy_violation', deliveredText: undefined });
     expect(failure.usage).toEqual({ input: 4, imageInput: 1_120, output: 74, imageOutput: 1_120 });
   });
 });

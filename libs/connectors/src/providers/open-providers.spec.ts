@@ -18,7 +18,7 @@ afterAll(() => providers.close());
 
 function refused(upstream: string): UpstreamError {
   try {
-    providers.of(hold, upstream, 'chat');
+    providers.get(hold, upstream, 'chat');
   } catch (error) {
     expect(error).toBeInstanceOf(UpstreamError);
     return error as UpstreamError;
@@ -29,25 +29,25 @@ function refused(upstream: string): UpstreamError {
 describe('a vendor', () => {
   test('that speaks the protocol of OpenAI needs no code', async () => {
     for (const capability of ['chat', 'responses', 'embeddings'] as const) {
-      expect(providers.can('one', capability)).toBe(true);
-      expect(providers.of(hold, 'one', capability)).toBeInstanceOf(Function);
+      expect(providers.supports('one', capability)).toBe(true);
+      expect(providers.get(hold, 'one', capability)).toBeInstanceOf(Function);
     }
-    expect(providers.can('one', 'search')).toBe(false);
+    expect(providers.supports('one', 'search')).toBe(false);
   });
 
   test('without a credential can do what it can, and is not asked', () => {
-    expect(providers.can('two', 'chat')).toBe(true);
-    expect(providers.objection('two')).toBe('has no credential here');
+    expect(providers.supports('two', 'chat')).toBe(true);
+    expect(providers.findUnavailableReason('two')).toBe('has no credential here');
     expect(refused('two')).toMatchObject({ code: 'upstream_unavailable', message: '"two" has no credential here' });
   });
 
   test('of an unknown protocol can do nothing', () => {
-    expect(providers.can('odd', 'chat')).toBe(false);
+    expect(providers.supports('odd', 'chat')).toBe(false);
     expect(refused('odd').message).toBe('"odd" does not offer chat');
   });
 
   test('that is not there is not asked', () => {
-    expect(providers.can('three', 'chat')).toBe(false);
+    expect(providers.supports('three', 'chat')).toBe(false);
     expect(refused('three').code).toBe('upstream_unavailable');
   });
 });
@@ -56,6 +56,6 @@ test('the vendors that are shipped can do what the catalogue that is shipped wan
   const shipped = createProviders(readProviders(), { ...timeouts, providers: new Map() });
   const demands = listRequirements(readCatalogue());
   expect(demands.length).toBeGreaterThan(0);
-  expect(demands.filter(({ upstream, capability }) => !shipped.can(upstream, capability))).toEqual([]);
+  expect(demands.filter(({ upstream, capability }) => !shipped.supports(upstream, capability))).toEqual([]);
   await shipped.close();
 });

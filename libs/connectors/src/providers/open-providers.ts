@@ -65,19 +65,19 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
     super();
   }
 
-  of<C extends Capability>(_hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]> {
+  get<C extends Capability>(_hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]> {
     return this.offer(upstream, capability);
   }
 
-  attestations(upstream: string): NonNullable<Provider['attestation']> {
+  getAttestation(upstream: string): NonNullable<Provider['attestation']> {
     return this.offer(upstream, 'attestation');
   }
 
-  can(upstream: string, capability: Capability): boolean {
+  supports(upstream: string, capability: Capability): boolean {
     return this.providers.get(upstream)?.[capability] !== undefined;
   }
 
-  objection(upstream: string): string | undefined {
+  findUnavailableReason(upstream: string): string | undefined {
     return this.reached.has(upstream) ? undefined : NO_CREDENTIAL;
   }
 
@@ -86,7 +86,7 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
   }
 
   private offer<F extends keyof Provider>(upstream: string, capability: F): NonNullable<Provider[F]> {
-    const why = this.objection(upstream);
+    const why = this.findUnavailableReason(upstream);
     if (why !== undefined) throw unavailable(`"${upstream}" ${why}`);
     const able = this.providers.get(upstream)?.[capability];
     if (able) return able;
@@ -95,5 +95,5 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
 }
 
 function unavailable(message: string): UpstreamError {
-  return new UpstreamError('upstream_unavailable', message, { unsent: true });
+  return new UpstreamError('upstream_unavailable', message, { isUnsent: true });
 }

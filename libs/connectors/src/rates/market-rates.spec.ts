@@ -15,7 +15,7 @@ const MINUTE = 60_000;
 class HandClock extends Clock {
   current = NOON;
 
-  milliseconds(): number {
+  nowMs(): number {
     return this.current;
   }
 }
@@ -85,7 +85,7 @@ describe('with each source over its own protocol', () => {
     const { url } = sandbox;
     const sources = [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`), coinGecko(`${url}/coingecko`)];
     const rates = new MarketRates({ sources, coins }, clock, SETTINGS, alarm);
-    return rates.usdPer(coin).finally(() => rates.close());
+    return rates.fetchUsdRate(coin).finally(() => rates.close());
   }
 
   test.each(COINS)('the rate of %s is the truth, and names its sources', async (coin) => {
@@ -147,14 +147,18 @@ function market(says: Readonly<Record<string, string | null>>, settings: Partial
   const say = (changes: Readonly<Record<string, string | null>>) => {
     for (const [name, price] of Object.entries(changes)) (told[name] as Told).says = price;
   };
-  return { rates, say, told: told as Record<string, Told>, value: async () => (await rates.usdPer('BTC')).value };
+  return { rates, say, told: told as Record<string, Told>, value: async () => (await rates.fetchUsdRate('BTC')).value };
 }
 
 describe('a rate', () => {
   test('is of when the older of its sources said so', async () => {
     const { rates, told } = market({ a: '100', b: '101' });
     (told.b as Told).at = NOON - 30_000;
-    expect(await rates.usdPer('LBTC')).toEqual({ value: '100.5', source: 'a, b', at: '2026-11-20T11:59:30.000Z' });
+    expect(await rates.fetchUsdRate('LBTC')).toEqual({
+      value: '100.5',
+      source: 'a, b',
+      at: '2026-11-20T11:59:30.000Z',
+    });
   });
 
   test('is asked for once by all who want it at the same time, and then no sooner than after half a minute', async () => {
@@ -183,13 +187,13 @@ describe('a rate', () => {
     const { rates, say, value } = market({ a: '100', b: '100' });
     await value();
     say({ a: '5', b: '5' });
-    expect((await rates.usdPer('LTC')).value).toBe('5');
+    expect((await rates.fetchUsdRate('LTC')).value).toBe('5');
     expect(await value()).toBe('100');
   });
 
   test('of a currency that is none of the market is fixed', async () => {
     const { rates, told } = market({ a: '100', b: '100' });
-    expect(await rates.usdPer('USD')).toEqual({ value: '1', source: 'fixed', at: '2026-11-20T12:00:00.000Z' });
+    expect(await rates.fetchUsdRate('USD')).toEqual({ value: '1', source: 'fixed', at: '2026-11-20T12:00:00.000Z' });
     expect(told.a?.asked).toBe(0);
   });
 });
@@ -340,7 +344,7 @@ describe('one source alone', () => {
     for (let hour = 0; hour < 24; hour++) {
       clock.current += 60 * MINUTE;
       say({ a: '120' });
-      expect(await rates.usdPer('BTC')).toMatchObject({ value: '120', source: 'a' });
+      expect(await rates.fetchUsdRate('BTC')).toMatchObject({ value: '120', source: 'a' });
       clock.current += MINUTE;
       say({ a: '121' });
       await expect(value()).rejects.toEqual(JUMP);

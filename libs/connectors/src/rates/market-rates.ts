@@ -74,7 +74,7 @@ export class MarketRates extends ExchangeRates {
     super();
   }
 
-  async usdPer(wanted: string): Promise<Rate> {
+  async fetchUsdRate(wanted: string): Promise<Rate> {
     const terms = this.terms(wanted);
     const { code: coin, rates = {}, fixedRate } = terms.ratedAs === undefined ? terms : this.terms(terms.ratedAs);
     if (fixedRate !== undefined) return { value: fixedRate, source: 'fixed', at: this.clock.now() };
@@ -94,7 +94,7 @@ export class MarketRates extends ExchangeRates {
   }
 
   private believed(coin: string, sources: readonly RateSource[]): Rate {
-    const now = this.clock.milliseconds();
+    const now = this.clock.nowMs();
     const quotes = sources.flatMap((source) => this.fresh(source, coin, now) ?? []);
     const agreed = this.agreed.get(coin) ?? [];
     const mayBeAlone = this.settings.loneSourceCoins.includes(coin);
@@ -136,7 +136,7 @@ export class MarketRates extends ExchangeRates {
     const before = known ? `; agreed on before: ${formatUsd(known.price)}` : '; nothing is known from before';
     this.raise(coin, doubt, `no rate of ${coin} is believed, ${WHY[doubt]}: ${printed(quotes) || 'nothing'}${before}`);
     const next = Math.min(...sources.map(({ name }) => this.known.get(`${name} ${coin}`)?.askAgainAt ?? 0));
-    const waitMs = Math.min(Math.max(next - this.clock.milliseconds(), 1_000), MAX_RETRY_MS);
+    const waitMs = Math.min(Math.max(next - this.clock.nowMs(), 1_000), MAX_RETRY_MS);
     const message = `No exchange rate can be believed at the moment: ${WHY[doubt]}`;
     throw new UpstreamError('upstream_unavailable', message, { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
   }
@@ -156,7 +156,7 @@ export class MarketRates extends ExchangeRates {
     const key = `${source.name} ${coin}`;
     const known = this.known.get(key) ?? UNKNOWN;
     if (known.asking) return known.asking;
-    const now = this.clock.milliseconds();
+    const now = this.clock.nowMs();
     const waitMs = known.askAgainAt - now;
     if (waitMs > 0 && waitMs <= MAX_RETRY_MS) return;
     const asking = source

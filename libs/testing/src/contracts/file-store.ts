@@ -30,7 +30,7 @@ export function fileStoreContract(
     });
 
     test('is found as it was kept, with its type and its size', async () => {
-      expect(await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES })).toBe(BYTES.length);
+      expect(await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES })).toBe(BYTES.length);
       const found = await store.find({ id, n: 0 });
       expect(found).toMatchObject({ mediaType: 'image/png', size: BYTES.length });
       expect(await read(found)).toEqual(BYTES);
@@ -39,19 +39,19 @@ export function fileStoreContract(
     test.each([1, 1_000, 150_000])('is kept as it comes, in pieces of %d bytes', async (size) => {
       const bytes = BYTES.subarray(0, size * 1_500);
       const kept = { id, n: 3, mediaType: 'video/mp4', bytes: inPieces(bytes, size) };
-      expect(await store.keep(kept)).toBe(bytes.length);
+      expect(await store.save(kept)).toBe(bytes.length);
       expect(await read(await store.find({ id, n: 3 }))).toEqual(bytes);
     });
 
     test('may be empty', async () => {
-      expect(await store.keep({ id, n: 0, mediaType: 'audio/mpeg', bytes: inPieces(Buffer.alloc(0), 1) })).toBe(0);
+      expect(await store.save({ id, n: 0, mediaType: 'audio/mpeg', bytes: inPieces(Buffer.alloc(0), 1) })).toBe(0);
       const found = await store.find({ id, n: 0 });
       expect(found).toMatchObject({ mediaType: 'audio/mpeg', size: 0 });
       expect(await read(found)).toHaveLength(0);
     });
 
     test('is read in part, to the byte', async () => {
-      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
+      await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       for (const [start, end] of [
         [0, 0],
         [0, 99],
@@ -64,7 +64,7 @@ export function fileStoreContract(
     });
 
     test('need not be read to its end', async () => {
-      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
+      await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       for await (const piece of (await store.find({ id, n: 0 }))?.read() ?? []) {
         expect(piece.length).toBeGreaterThan(0);
         break;
@@ -72,8 +72,8 @@ export function fileStoreContract(
     });
 
     test('is replaced when it is kept again', async () => {
-      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
-      await store.keep({ id, n: 0, mediaType: 'image/jpeg', bytes: Buffer.from('abc') });
+      await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
+      await store.save({ id, n: 0, mediaType: 'image/jpeg', bytes: Buffer.from('abc') });
       expect(await store.find({ id, n: 0 })).toMatchObject({ mediaType: 'image/jpeg', size: 3 });
       expect(String(await read(await store.find({ id, n: 0 })))).toBe('abc');
     });
@@ -85,19 +85,19 @@ export function fileStoreContract(
           for (let left = size; left > 0; left -= 50_000) yield Buffer.alloc(50_000);
           throw new Error('it broke off');
         })();
-        await expect(store.keep({ id, n: 0, mediaType: 'image/png', bytes })).rejects.toThrow('it broke off');
+        await expect(store.save({ id, n: 0, mediaType: 'image/png', bytes })).rejects.toThrow('it broke off');
         expect(await store.find({ id, n: 0 })).toBeUndefined();
         expect(await leftovers()).toEqual([]);
       },
     );
 
     test('that is replaced by one that breaks off stays as it was', async () => {
-      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
+      await store.save({ id, n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
       const bytes = (async function* () {
         yield Buffer.from('def');
         throw new Error('it broke off');
       })();
-      await expect(store.keep({ id, n: 0, mediaType: 'image/jpeg', bytes })).rejects.toThrow('it broke off');
+      await expect(store.save({ id, n: 0, mediaType: 'image/jpeg', bytes })).rejects.toThrow('it broke off');
       expect(await store.find({ id, n: 0 })).toMatchObject({ mediaType: 'image/png' });
       expect(String(await read(await store.find({ id, n: 0 })))).toBe('abc');
     });
@@ -105,14 +105,14 @@ export function fileStoreContract(
     test('is one of two that are kept under its name at once', async () => {
       const kept = [Buffer.alloc(100_000, 'a'), Buffer.alloc(100_000, 'b')];
       await Promise.all(
-        kept.map((bytes) => store.keep({ id, n: 0, mediaType: 'image/png', bytes: inPieces(bytes, 10_000) })),
+        kept.map((bytes) => store.save({ id, n: 0, mediaType: 'image/png', bytes: inPieces(bytes, 10_000) })),
       );
       const found = await read(await store.find({ id, n: 0 }));
       expect(kept.some((bytes) => bytes.equals(found))).toBe(true);
     });
 
     test('that was never kept is not found, by whatever name', async () => {
-      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
+      await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       expect(await store.find({ id, n: 1 })).toBeUndefined();
       expect(await store.find({ id: generateFileId('gen', NOW), n: 0 })).toBeUndefined();
       for (const odd of ['', '..', `${id}/..`, `../${id}`, id.toUpperCase(), `${id} `, 'gen_'])
@@ -125,13 +125,13 @@ export function fileStoreContract(
       ['no number', undefined, -1, 'image/png'],
       ['a type that is none', undefined, 0, 'image/png\r\nx: y'],
     ])('is not kept under %s', async (_, odd, n, mediaType) => {
-      await expect(store.keep({ id: odd ?? id, n, mediaType, bytes: BYTES })).rejects.toThrow('no file can be kept');
+      await expect(store.save({ id: odd ?? id, n, mediaType, bytes: BYTES })).rejects.toThrow('no file can be kept');
     });
 
     test('is deleted with all others of its id, and with no other', async () => {
       const other = generateFileId('gen', NOW + 24 * HOUR);
-      for (const n of [0, 1, 2]) await store.keep({ id, n, mediaType: 'image/png', bytes: BYTES });
-      await store.keep({ id: other, n: 0, mediaType: 'image/png', bytes: BYTES });
+      for (const n of [0, 1, 2]) await store.save({ id, n, mediaType: 'image/png', bytes: BYTES });
+      await store.save({ id: other, n: 0, mediaType: 'image/png', bytes: BYTES });
       await store.remove(id);
       await store.remove(id);
       await store.remove('../x');
@@ -143,7 +143,7 @@ export function fileStoreContract(
       const ids = [1, 2, 24].map((hours) => generateFileId('gen', NOW + hours * HOUR));
       const sealed = generateFileId('req', NOW + HOUR);
       for (const each of [...ids, sealed]) {
-        for (const n of [0, 1]) await store.keep({ id: each, n, mediaType: 'image/png', bytes: BYTES.subarray(0, 9) });
+        for (const n of [0, 1]) await store.save({ id: each, n, mediaType: 'image/png', bytes: BYTES.subarray(0, 9) });
       }
       const there = async () => {
         const found = await Promise.all([...ids, sealed].map((each) => store.find({ id: each, n: 1 })));

@@ -71,7 +71,7 @@ function ask(backend: PaymentBackend, { coin, kind, units }: Taken, more = 0n): 
   const topupId = `contract${Date.now()}x${requested++}`;
   const returnUrl = `https://gateway.example/topup/checkout/${topupId}`;
   const terms = { topupId, coin, kind, memo: 'Päivää ☕', expirySeconds: EXPIRY_SECONDS, confirmations: CONFIRMATIONS };
-  return backend.request({ ...terms, returnUrl, units: units + more });
+  return backend.createPayment({ ...terms, returnUrl, units: units + more });
 }
 
 function requests(taken: Taken, backend: () => PaymentBackend): void {
@@ -83,8 +83,10 @@ function requests(taken: Taken, backend: () => PaymentBackend): void {
   });
 
   test('nothing has come before it was paid, whoever is asked after', async () => {
-    const made = await Promise.all(Array.from({ length: Math.min(backend().batch, 5) }, () => ask(backend(), taken)));
-    expect(await backend().look(made.map(({ reference }) => reference))).toEqual([]);
+    const made = await Promise.all(
+      Array.from({ length: Math.min(backend().maxBatchSize, 5) }, () => ask(backend(), taken)),
+    );
+    expect(await backend().fetchPayments(made.map(({ reference }) => reference))).toEqual([]);
   });
 }
 
@@ -109,7 +111,7 @@ function payments(taken: Taken, opened: () => OpenBackend): void {
       await tell({
         made,
         pay: (amount, how) => wallet.pay(made.destination, amount, coin, how),
-        found: (is) => until(() => backend.look([made.reference]), is),
+        found: (is) => until(() => backend.fetchPayments([made.reference]), is),
         mine: () => wallet.mine(coin),
         opened: opened(),
       });
@@ -126,7 +128,7 @@ function payments(taken: Taken, opened: () => OpenBackend): void {
       expect([payment?.reference, payment?.units, more]).toEqual([story.made.reference, units, []]);
       expect(Date.parse(payment?.receivedAt ?? '')).toBeGreaterThan(before);
       expect(new Date(payment?.receivedAt ?? '').toISOString()).toBe(payment?.receivedAt);
-      expect(await story.opened.backend.look([story.made.reference])).toEqual([payment]);
+      expect(await story.opened.backend.fetchPayments([story.made.reference])).toEqual([payment]);
     },
   );
 
@@ -136,14 +138,14 @@ function payments(taken: Taken, opened: () => OpenBackend): void {
     await story.pay(units);
     await story.mine();
     const [{ id: first } = { id: '' }] = await story.found(isFinal);
-    expect(await backend.look([other.reference])).toEqual([]);
+    expect(await backend.fetchPayments([other.reference])).toEqual([]);
     await story.opened.wallet?.pay(other.destination, units, coin);
     await story.mine();
-    const [second] = await until(() => backend.look([other.reference]), isFinal);
+    const [second] = await until(() => backend.fetchPayments([other.reference]), isFinal);
     expect(second).toMatchObject({ reference: other.reference, units });
     expect(second?.id).not.toBe(first);
-    if (backend.batch < 2) return;
-    const both = await backend.look([other.reference, story.made.reference]);
+    if (backend.maxBatchSize < 2) return;
+    const both = await backend.fetchPayments([other.reference, story.made.reference]);
     expect(both.map(({ reference }) => reference).toSorted()).toEqual(
       [other.reference, story.made.reference].toSorted(),
     );
@@ -202,7 +204,7 @@ function payments(taken: Taken, opened: () => OpenBackend): void {
       await story.pay(units, { lowFee: true });
       const [payment] = await story.found((all) => all.length === 1);
       await story.mine();
-      expect(await story.opened.backend.look([story.made.reference])).toEqual([payment]);
+      expect(await story.opened.backend.fetchPayments([story.made.reference])).toEqual([payment]);
       expect([payment?.units, isEnough(payment)]).toEqual([units, false]);
     },
     'waiting',
@@ -229,7 +231,7 @@ function payments(taken: Taken, opened: () => OpenBackend): void {
       await story.mine();
       const [counted] = await story.found(isFinal);
       await story.opened.wallet?.undo?.(coin, payment);
-      const look = () => story.opened.backend.look([story.made.reference], [counted?.id ?? '']);
+      const look = () => story.opened.backend.fetchPayments([story.made.reference], [counted?.id ?? '']);
       const [lost] = await until(look, (all) => all.some(({ confirmations }) => confirmations === 'lost'));
       expect(lost).toEqual({ ...counted, confirmations: 'lost' });
     },
@@ -240,7 +242,7 @@ function payments(taken: Taken, opened: () => OpenBackend): void {
     'is hinted at',
     async ({ opened: { backend, wallet } }) => {
       const stop = new AbortController();
-      const hints = backend.hints(stop.signal)[Symbol.asyncIterator]();
+      const hints = backend.subscribe(stop.signal)[Symbol.asyncIterator]();
       const hinted = hints.next();
       const references: string[] = [];
       const hint = await payUntil(hinted, async () => {

@@ -292,7 +292,7 @@ class Writer {
     const last = events.at(-1);
     if (!last) throw new Error('the account has no events');
     const secrets = this.world.part(Secrets);
-    const snapshots = new PostgresSnapshots(this.pool, secrets.keysFor('countinghouse snapshots'));
+    const snapshots = new PostgresSnapshots(this.pool, secrets.derivePurposeKeys('countinghouse snapshots'));
     const state = accountCodec.encode(
       fold(accountDecider, accountDecider.getInitialState(), events as readonly AccountEvent[]),
     );
@@ -306,7 +306,7 @@ class Writer {
     for (;;) {
       await this.world.until(() => this.isRead());
       const before = await this.lastPosition();
-      const time = this.world.part(Clock).milliseconds();
+      const time = this.world.part(Clock).nowMs();
       await writeTables(url);
       const backup = path.join(STORED_DATA, 'backup');
       await rm(backup, { recursive: true, force: true });

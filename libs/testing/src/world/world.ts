@@ -9,12 +9,12 @@ import type { INestApplicationContext } from '@nestjs/common';
 import {
   Clock,
   FileStore,
-  filePath,
   generateFileId,
   LinkSigner,
   MAX_LINK_LIFETIME_MS,
   Secrets,
   toAccountIds,
+  toFilePath,
 } from '#application';
 import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
@@ -144,9 +144,9 @@ export class TestWorld {
    */
   stopClock(): () => void {
     const clock = this.app.get(Clock);
-    const at = clock.milliseconds();
-    Object.defineProperty(clock, 'milliseconds', { value: () => at, configurable: true });
-    return () => void Reflect.deleteProperty(clock, 'milliseconds');
+    const at = clock.nowMs();
+    Object.defineProperty(clock, 'nowMs', { value: () => at, configurable: true });
+    return () => void Reflect.deleteProperty(clock, 'nowMs');
   }
 
   /** One more gateway on the same stores, perhaps with settings of its own. Closes with the world. */
@@ -236,10 +236,10 @@ export class TestWorld {
 
   /** Keeps a file for a day. @returns the path and query of its signed address */
   async keepFile(bytes: Uint8Array, mediaType: string): Promise<string> {
-    const until = this.app.get(Clock).milliseconds() + MAX_LINK_LIFETIME_MS;
+    const until = this.app.get(Clock).nowMs() + MAX_LINK_LIFETIME_MS;
     const id = generateFileId('gen', until);
-    await this.app.get(FileStore).keep({ id, n: 0, mediaType, bytes });
-    return `${filePath(id, 0)}?${this.app.get(LinkSigner).query('file', filePath(id, 0), until)}`;
+    await this.app.get(FileStore).save({ id, n: 0, mediaType, bytes });
+    return `${toFilePath(id, 0)}?${this.app.get(LinkSigner).createQuery('file', toFilePath(id, 0), until)}`;
   }
 
   /** A part of the product, by its port. */

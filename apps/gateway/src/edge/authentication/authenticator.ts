@@ -221,7 +221,7 @@ export class Authenticator {
 
   /** The id of an account's key, by its secret; undefined when the account has no such key. @throws ReadModelLaggingError, ReadModelIncompleteError */
   async keyOf(account: string, apiKey: string): Promise<string | undefined> {
-    const owner = await this.ports.books.ownerOf(this.ports.secrets.hashes(apiKey));
+    const owner = await this.ports.books.ownerOf(this.ports.secrets.hashWithAllKeys(apiKey));
     return owner?.accountId === account ? owner.keyId : undefined;
   }
 
@@ -236,7 +236,7 @@ export class Authenticator {
   /** A key that is known here exists, whether or not the read model shows it yet. */
   private async ownerOf(apiKey: string, hash: string, withinMs: number): Promise<Caller> {
     const { books, secrets } = this.ports;
-    const hashes = secrets.hashes(apiKey);
+    const hashes = secrets.hashWithAllKeys(apiKey);
     const known = this.owners.get(hash);
     const owner = await (known ? findKey(books.pool, hashes) : books.ownerOf(hashes, withinMs));
     if (!owner && known) return known;

@@ -1,6 +1,6 @@
 /** The one place that writes an error, in the shape that its reader looks for. */
 import type { FastifyRequest } from 'fastify';
-import { messageErrorType } from '#application/messages';
+import { getMessageErrorType } from '#application/messages';
 import { getPageHeaders, renderErrorPage } from '../pages/page.ts';
 
 export interface ErrorResponse {
@@ -47,7 +47,7 @@ const OPENROUTER = shapeOf(({ status, message, type, kind, param, details = {} }
 /** What stands behind `upstream_unavailable` is what Anthropic calls overloaded. */
 export function toAnthropicErrorType({ status, type }: Pick<ErrorResponse, 'status' | 'type'>): string {
   if (type === 'upstream_unavailable') return 'overloaded_error';
-  return messageErrorType(status);
+  return getMessageErrorType(status);
 }
 
 /** The same in an event of a stream. Our own word is where its clients look for a narrower one. */

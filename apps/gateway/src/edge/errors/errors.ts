@@ -223,7 +223,7 @@ export function toErrorResponse(error: unknown): ErrorResponse | undefined {
     return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfter(error) });
   }
   if (error instanceof UpstreamError) {
-    const { code, status, retryAfterSeconds, param = null, word, told } = error;
+    const { code, status, retryAfterSeconds, param = null, upstreamCode: word, publicMessage: told } = error;
     if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', told);
     const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
     return answer(FAILURES[code], told, { param, ...more, ...(word ? { code: word } : {}) });
@@ -239,10 +239,10 @@ export function toErrorResponse(error: unknown): ErrorResponse | undefined {
   if (error instanceof IdempotencyConflictError) {
     const { retryAfterSeconds } = error;
     const more = retryAfterSeconds === undefined ? { final: true } : { retryAfterSeconds };
-    return answer([409, error.type, 'invalid_request'], error.message, { param: error.of, ...more });
+    return answer([409, error.type, 'invalid_request'], error.message, { param: error.source, ...more });
   }
   if (error instanceof InvalidRequestError) {
-    const { status, message, param, tooLong } = error;
+    const { status, message, param, isTooLong: tooLong } = error;
     if (status === 404) return notThere(param, message);
     if (status === 422) return answer(UNFIT, message, { param });
     return answer(tooLong ? TOO_LONG : INVALID, message, { param });

@@ -30,14 +30,14 @@ type Serve = (payer: Payer, audience: ClientConnection) => Promise<unknown>;
 
 interface Serving {
   readonly serve: Serve;
-  readonly leftBy?: NonNullable<IdempotentRequest['leftBy']>;
+  readonly recoverResponse?: NonNullable<IdempotentRequest['recoverResponse']>;
 }
 
 /** The one key of a payer that pays for one request. */
 const PROOF = 'proof of payment';
 
 export interface PaidRequestDependencies {
-  readonly payers: Pick<PayerFactory, 'of' | 'ofChallenge'>;
+  readonly payers: Pick<PayerFactory, 'forCaller' | 'forChallenge'>;
   readonly idempotency: IdempotencyService;
   readonly authenticator: Authenticator;
   readonly freeUse: FreeModelLimits;
@@ -58,7 +58,7 @@ export class PaidRequestHandler {
   /**
    * Serves a request that is known to be well-formed: once, where it has an Idempotency-Key, and with the answer of then
    * from then on. Without a caller it is paid for by the request. It is served under `request.id`. What goes on without its
-   * gateway is not lost with its answer: `leftBy` says it.
+   * gateway is not lost with its answer: `recoverResponse` says it.
    * @throws IdempotencyConflictError when the key is another request's, or its request runs, or its answer is lost
    */
   async once(
@@ -69,7 +69,7 @@ export class PaidRequestHandler {
   ): Promise<void> {
     const job = typeof serving === 'function' ? { serve: serving } : serving;
     if (caller === undefined) return this.visited(reply, job);
-    const payer = this.ports.payers.of(caller);
+    const payer = this.ports.payers.forCaller(caller);
     const key = request.headers['idempotency-key'];
     const claimed = () =>
       this.ports.idempotency.claim({ ...this.keyedBy(String(key), request, payer.id), ...job }, payer);
@@ -99,12 +99,18 @@ export class PaidRequestHandler {
     const digest = this.ports.doors.digestOf(request);
     if (digest !== issued.request) return 'other request';
     const proven = { challengeId, request: digest, priceList: issued.priceList };
-    const payer = this.ports.payers.ofChallenge(proven);
-    const payerAgain = () => this.ports.payers.ofChallenge(proven, true);
-    const keyed = { payer: payer.id, key: PROOF, named: 'payment', about: digest, requestId: request.id } as const;
+    const payer = this.ports.payers.forChallenge(proven);
+    const payerAgain = () => this.ports.payers.forChallenge(proven, true);
+    const keyed = {
+      payer: payer.id,
+      key: PROOF,
+      source: 'payment',
+      fingerprint: digest,
+      requestId: request.id,
+    } as const;
     try {
       const served = await this.ports.idempotency.claim(
-        { ...keyed, ...job, mayRead: async () => {}, payerAgain },
+        { ...keyed, ...job, assertCredentialValid: async () => {}, createRetryPayer: payerAgain },
         payer,
       );
       await this.serve(reply, served, job);
@@ -122,9 +128,9 @@ export class PaidRequestHandler {
     job: Serving,
   ): Promise<void> {
     if ('status' in served) return replay(served, reply);
-    if ('ended' in served) this.record(reply, served.ended);
+    if ('complete' in served) this.record(reply, served.complete);
     reply.header('x-generation-id', `gen-${reply.request.id}`);
-    const payer = this.ports.freeUse.payerOf(served.payer, () => toNetwork(reply.request.ip));
+    const payer = this.ports.freeUse.wrapPayer(served.payer, () => toNetwork(reply.request.ip));
     await working(reply, () => job.serve(payer, new HttpClientConnection(reply)));
   }
 
@@ -136,18 +142,21 @@ export class PaidRequestHandler {
   async creation(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
     const key = String(request.headers['idempotency-key']);
     const served = await this.ports.idempotency.claimCreation(
-      this.keyed(key, request, this.ports.payers.of(request.caller).id),
+      this.keyed(key, request, this.ports.payers.forCaller(request.caller).id),
     );
     if ('status' in served) {
       reply.header('idempotent-replayed', 'true');
       return JSON.parse(served.body.toString());
     }
-    this.record(reply, served.ended);
+    this.record(reply, served.complete);
     return create();
   }
 
   private keyedBy(key: string, request: FastifyRequest, payer: string): IdempotentRequest {
-    return { ...this.keyed(key, request, payer), mayRead: () => this.ports.authenticator.mayRead(request) };
+    return {
+      ...this.keyed(key, request, payer),
+      assertCredentialValid: () => this.ports.authenticator.mayRead(request),
+    };
   }
 
   private keyed(key: string, { id: requestId, url, body }: FastifyRequest, payer: string): IdempotentRequest {
@@ -157,7 +166,7 @@ export class PaidRequestHandler {
     const about = `${normalizePath(url)}\n${JSON.stringify(body)}`;
     // Who creates something has just shown a credential that is good.
     const mayRead = async () => {};
-    return { payer, key, named: 'Idempotency-Key', about, requestId, mayRead };
+    return { payer, key, source: 'Idempotency-Key', fingerprint: about, requestId, assertCredentialValid: mayRead };
   }
 
   private record(reply: FastifyReply, ended: (answer: SavedHttpResponse | undefined) => Promise<void>): void {

@@ -2,7 +2,7 @@
  * Limits of everything in a request but its content: names, ids, roles, tags. They are checked before anything looks
  * into it, so that no request makes us look up a name of 24 MB. What a model reads is only limited with the whole body.
  */
-import { isWithinJsonLimits, MAX_PARTS } from '#application';
+import { isWithinJsonLimits, MAX_JSON_PARTS } from '#application';
 import { BadRequestError } from '../errors/errors.ts';
 
 /** Nesting of objects and lists. */
@@ -68,7 +68,7 @@ const ALL_CONTENT: ReadonlySet<string> = new Set(['arguments', 'input_schema', '
 
 /** @throws BadRequestError for JSON with more objects, lists and fields than a body may have, before it is parsed */
 export function assertJsonWithinLimits(json: string): void {
-  if (!isWithinJsonLimits(json)) throw tooMany('objects, lists and fields', MAX_PARTS);
+  if (!isWithinJsonLimits(json)) throw tooMany('objects, lists and fields', MAX_JSON_PARTS);
 }
 
 /** @throws BadRequestError that names the field */

@@ -13,9 +13,9 @@ function limitsOf(most: number, mostMs?: number) {
     count: async () => {
       if (++counted > most) throw new TooManyRequestsError('Too many', 1);
     },
-    isOver: () => counted > most,
+    isExceeded: () => counted > most,
   };
-  return new CredentialLookups(limits as Pick<RateLimiter, 'count' | 'isOver'> as RateLimiter, mostMs);
+  return new CredentialLookups(limits as Pick<RateLimiter, 'count' | 'isExceeded'> as RateLimiter, mostMs);
 }
 
 const failing = (error: Error) => () => Promise.reject(error);

@@ -35,7 +35,7 @@ export class CredentialLookups {
   async make<T>(ip: string, known: boolean, look: (withinMs: number) => Promise<T>): Promise<T> {
     const address = toNetwork(ip);
     try {
-      const waits = !known && this.limits.isOver('wrong credentials of an address', address);
+      const waits = !known && this.limits.isExceeded('wrong credentials of an address', address);
       return await (waits ? this.inTurn(() => look(IN_TURN_WAIT_MS)) : look(READ_MODEL_WAIT_MS));
     } catch (error) {
       const count = () => this.limits.count('wrong credentials of an address', address);

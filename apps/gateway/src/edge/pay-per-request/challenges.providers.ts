@@ -35,7 +35,7 @@ export const challengeProviders: readonly Provider[] = [
         Secrets,
         Clock,
       ]
-    ) => new IssueChallengeHandler({ streams, offered, rates, tokens, secrets, clock }),
+    ) => new IssueChallengeHandler({ streams, paymentMethods: offered, rates, tokens, secrets, clock }),
   },
   {
     provide: PayPerRequestGate,

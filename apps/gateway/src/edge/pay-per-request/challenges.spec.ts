@@ -279,7 +279,7 @@ describe('a proof whose gateway died', () => {
       ]);
   const later = (milliseconds: number) => {
     const value = () => Date.now() + milliseconds;
-    Object.defineProperty(world.part(Clock), 'milliseconds', { value, configurable: true });
+    Object.defineProperty(world.part(Clock), 'nowMs', { value, configurable: true });
   };
 
   test('between the charge and the answer is served again a moment later, and the house pays', async () => {
@@ -291,7 +291,7 @@ describe('a proof whose gateway died', () => {
     expect((await show()).status).toBe(409);
     later(15_000);
     const second = await show();
-    Reflect.deleteProperty(world.part(Clock), 'milliseconds');
+    Reflect.deleteProperty(world.part(Clock), 'nowMs');
     expect([second.status, second.headers.has('payment-receipt'), second.body.cost]).toEqual([200, true, 0]);
     expect(second.text).not.toBe(first.text);
     expect((await show()).text).toBe(second.text);

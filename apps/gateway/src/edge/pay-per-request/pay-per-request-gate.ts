@@ -75,7 +75,7 @@ export class PayPerRequestGate {
     const shown = parseCredential(request);
     if (shown === 'account') return undefined;
     const checked =
-      typeof shown === 'object' ? await this.looked(request, () => this.ports.proofs.check(shown, this.realm)) : shown;
+      typeof shown === 'object' ? await this.looked(request, () => this.ports.proofs.verify(shown, this.realm)) : shown;
     if (typeof checked === 'object') return { proof: checked };
     if (!canIssueChallenges(this.ports.offered)) return undefined;
     await this.count(request);
@@ -90,7 +90,9 @@ export class PayPerRequestGate {
     const shown = parseCredential(request);
     if (shown === 'account' || shown === 'nothing') return undefined;
     const known =
-      shown === 'malformed' ? shown : await this.looked(request, () => this.ports.proofs.known(shown, this.realm));
+      shown === 'malformed'
+        ? shown
+        : await this.looked(request, () => this.ports.proofs.verifyIgnoringExpiry(shown, this.realm));
     if (typeof known === 'object') return { proof: known };
     throw new UnauthorizedError('The proof of payment is not valid');
   }
@@ -133,7 +135,9 @@ export class PayPerRequestGate {
    * another boundary. Keyed, so that nobody finds out by it what was asked.
    */
   digestOf({ method, url, body }: FastifyRequest): string {
-    return this.ports.secrets.digest(`request of a payment ${method} ${normalizePath(url)}\n${canonical(body)}`);
+    return this.ports.secrets.hashWithOldestKey(
+      `request of a payment ${method} ${normalizePath(url)}\n${canonical(body)}`,
+    );
   }
 
   /** A proof is a credential: who tries many that pay for nothing has them looked up as other wrong ones are. */

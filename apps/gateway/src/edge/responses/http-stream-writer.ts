@@ -8,9 +8,9 @@ import { getRecording, isResponseStored, type ResponseRecording, waitForDisconne
  * its own. Bytes go out as they come; a slow reader is waited for, until `Connections` ends the connection of one that reads nothing.
  */
 export class HttpStreamWriter {
-  started = false;
+  hasStarted = false;
   /** Resolves when the client has gone before the end. */
-  readonly left: Promise<void>;
+  readonly disconnected: Promise<void>;
   protected readonly response: ServerResponse;
   private recording: ResponseRecording | undefined;
 
@@ -20,7 +20,7 @@ export class HttpStreamWriter {
     closed?: () => void,
   ) {
     this.response = reply.raw;
-    this.left = waitForDisconnect(reply, closed);
+    this.disconnected = waitForDisconnect(reply, closed);
   }
 
   get request(): FastifyRequest {
@@ -34,7 +34,7 @@ export class HttpStreamWriter {
   /** Takes the reply over and sends its head. */
   protected open(headers: Readonly<Record<string, string>>): void {
     const { reply, response } = this;
-    this.started = true;
+    this.hasStarted = true;
     reply.hijack();
     this.recording = getRecording(reply);
     response.on('error', () => {}); // shows in `gone`
@@ -44,13 +44,13 @@ export class HttpStreamWriter {
   }
 
   /** Whether the answer can be had later. */
-  get keeps(): boolean {
+  get storesResponse(): boolean {
     return isResponseStored(this.reply);
   }
 
   /** Whether anyone receives what is written: the client, or what it can still ask for later. */
-  get listening(): boolean {
-    return !this.gone || this.keeps;
+  get isListening(): boolean {
+    return !this.gone || this.storesResponse;
   }
 
   /** Returns a promise when there is no room for more until that resolves. */

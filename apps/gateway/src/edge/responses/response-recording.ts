@@ -73,11 +73,11 @@ export function waitForDisconnect({ raw }: FastifyReply, closed?: () => void): P
 export class HttpClientConnection implements ClientConnection {
   constructor(private readonly reply: FastifyReply) {}
 
-  get left(): Promise<void> {
+  get disconnected(): Promise<void> {
     return waitForDisconnect(this.reply);
   }
 
-  get keeps(): boolean {
+  get storesResponse(): boolean {
     return isResponseStored(this.reply);
   }
 }

@@ -20,11 +20,11 @@ export class SseWriter extends HttpStreamWriter {
   }
 
   begin(): void {
-    if (!this.started) this.openEvents();
+    if (!this.hasStarted) this.openEvents();
   }
 
-  stillWaiting(): void {
-    if (this.started || this.gone) return;
+  startHeartbeat(): void {
+    if (this.hasStarted || this.gone) return;
     this.openEvents();
     this.response.write(this.keepAlive);
   }

@@ -33,7 +33,7 @@ export class AudioController {
     @Uploaded() [file]: readonly UploadedFile[],
   ) {
     await this.paid.once(request, reply, request.caller, async (payer, audience) => {
-      const about = { requestId: request.id, source: getQuerySource(request), audience };
+      const about = { requestId: request.id, source: getQuerySource(request), connection: audience };
       const transcription = await this.commands.execute(new Transcribe(payer, about, body, file as UploadedFile));
       const answer = formatTranscript(transcription, body.response_format ?? 'json');
       reply.type(answer.mediaType).send(answer.body);

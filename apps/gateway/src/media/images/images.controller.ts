@@ -94,7 +94,12 @@ export class ImagesController {
     const isUrl = !isStreamed && (body.response_format ?? (upload ? 'b64_json' : 'url')) === 'url';
     const as = isUrl ? 'addresses' : 'bytes';
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const asked = { requestId: request.id, source: getQuerySource(request), audience, as } as const;
+      const asked = {
+        requestId: request.id,
+        source: getQuerySource(request),
+        connection: audience,
+        delivery: as,
+      } as const;
       const make = () =>
         this.commands.execute(new GenerateImages(payer, asked, body, upload ? picturesOf(upload) : undefined));
       const answer = await (upload ? upload.during(make) : make());

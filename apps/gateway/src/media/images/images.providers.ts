@@ -8,7 +8,7 @@ import {
   FileStore,
   GenerateImagesHandler,
   ImageFiles,
-  ImageMaker,
+  ImageGenerator,
   ImageQuoter,
   MediaLinks,
   ProviderRegistry,
@@ -32,7 +32,7 @@ export const imageProviders: readonly Provider[] = [
     provide: ImageFiles,
     inject: [Downloader, FileStore, MediaLinks, Clock],
     useFactory: (downloads: Downloader, store: FileStore, links: MediaLinks, clock: Clock) =>
-      new ImageFiles({ downloads, store, links, clock, pictureTypeOf: detectImageType }),
+      new ImageFiles({ downloads, store, links, clock, detectImageType }),
   },
   {
     provide: GenerateImagesHandler,
@@ -45,6 +45,6 @@ export const imageProviders: readonly Provider[] = [
         ImageFiles,
         RejectedPrompts,
       ]
-    ) => new GenerateImagesHandler(quotes, paying, { maker: new ImageMaker(providers, files), files }, refused),
+    ) => new GenerateImagesHandler(quotes, paying, { generator: new ImageGenerator(providers, files), files }, refused),
   },
 ];

@@ -15,8 +15,8 @@ export class HistoryRefusedVideoLimit extends RejectedVideoLimit {
     super();
   }
 
-  async assertFew(accountId: string): Promise<void> {
-    const refused = await countRefusedVideos(this.pool, accountId, this.clock.in(-HOUR_MS));
+  async assertWithinLimit(accountId: string): Promise<void> {
+    const refused = await countRefusedVideos(this.pool, accountId, this.clock.fromNow(-HOUR_MS));
     if (refused < this.perHour) return;
     const message = `Vendors refused ${refused} prompts for videos of this account within an hour, and no more are taken`;
     throw new UpstreamError('rate_limited', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });

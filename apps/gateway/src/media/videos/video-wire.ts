@@ -22,7 +22,7 @@ export function toSubmittedVideoJson(id: string, request: Requested, links: Medi
     ...headOf(id, request),
     status: 'pending',
     estimated_cost: toUsdJsonNumber(money.parseJsonAmount(request.hold.amount)),
-    status_url: links.status(id, until),
+    status_url: links.createStatusUrl(id, until),
   };
 }
 
@@ -51,5 +51,5 @@ function headOf(id: string, { query, at }: Requested) {
 function fileOf({ result }: Requested, content_type: string, { links, now }: Links) {
   const end = (parseFileId(result)?.hour ?? 0) * HOUR_MS;
   if (now >= end) return {};
-  return { data: { url: links.file(result, 0, Math.min(now + MAX_LINK_LIFETIME_MS, end)), content_type } };
+  return { data: { url: links.createFileUrl(result, 0, Math.min(now + MAX_LINK_LIFETIME_MS, end)), content_type } };
 }

@@ -9,7 +9,7 @@ import {
   RequestVideo,
   type Secrets,
   type Streams,
-  statusPath,
+  toStatusPath,
   toVideoId,
 } from '#application';
 import { CHALLENGE, type VideoRequested, type VideoState } from '#domain';
@@ -68,7 +68,7 @@ export class VideosController {
         const { id, video } = await this.commands.execute(new RequestVideo(payer, asked, body));
         reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS).send(this.answer(id, video));
       },
-      leftBy: (requestId) => this.leftBy(requestId, caller === undefined),
+      recoverResponse: (requestId) => this.leftBy(requestId, caller === undefined),
     });
   }
 
@@ -83,7 +83,7 @@ export class VideosController {
     const { videos, signer, links, clock } = this.given;
     const isSigned = query.sig !== undefined || query.exp !== undefined;
     if (isSigned) {
-      const checked = signer.check('status', statusPath(id), query);
+      const checked = signer.check('status', toStatusPath(id), query);
       if (!checked.ok)
         throw new ForbiddenError(
           checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid',
@@ -93,7 +93,7 @@ export class VideosController {
     const video = await videos.read(id);
     const { request } = video;
     if (!request || !(isSigned || isPayerOf(request, caller, visitor))) throw new NotFoundError(NONE);
-    const answer = toVideoStatusJson(id, request, video, { links, now: clock.milliseconds() });
+    const answer = toVideoStatusJson(id, request, video, { links, now: clock.nowMs() });
     reply.header('cache-control', 'no-store');
     if (answer.status === 'pending') reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS);
     return answer;

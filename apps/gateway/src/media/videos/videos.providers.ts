@@ -69,7 +69,13 @@ export const videoProviders: readonly Provider[] = [
         RejectedVideoLimit,
         VideosControllerDependencies,
       ]
-    ) => new RequestVideoHandler(quotes, paying, { images, requests, refused, secrets, clock }, videos),
+    ) =>
+      new RequestVideoHandler(
+        quotes,
+        paying,
+        { images, requests, rejectedVideoLimit: refused, secrets, clock },
+        videos,
+      ),
   },
   {
     provide: VideoWebhooks,
@@ -85,7 +91,7 @@ export const videoProviders: readonly Provider[] = [
       hints: VideoPollTrigger,
       providers: ProviderRegistry,
       { videos, clock }: VideosControllerDependencies,
-    ) => new VideoWebhookReceiver({ hooks, hints, providers, videos, clock }),
+    ) => new VideoWebhookReceiver({ webhooks: hooks, pollTrigger: hints, providers, videos, clock }),
   },
 ];
 

@@ -25,26 +25,26 @@ export class ChatQuoter {
   ) {}
 
   /** @throws InvalidRequestError for what does not exist or is not available */
-  orderOf(payer: Payer, request: ChatParams, stream: boolean): ChatOrder | Promise<ChatOrder> {
+  createOrder(payer: Payer, request: ChatParams, stream: boolean): ChatOrder | Promise<ChatOrder> {
     const { health, lengths, limits } = this;
-    const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), limitDemanded } = request;
-    const asked = quoteChat(request, this.catalogues.current, health, responses && countMaxCarriedTokens(responses));
-    const { model } = asked.named;
-    const upTo = limitDemanded ? 0 : limits.heldInFullTokens;
-    const quoted = withPartialHold(asked, () => lengths.first(model.id, payer.id), upTo);
-    const tokensPerSecond = (endpoint: Endpoint) =>
-      health.of(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond;
-    const order = { ...quoted, requestId, source, type, responses, created, stream, lengths, tokensPerSecond };
-    return responses && allowsTruncation(responses.body) ? cut(order, responses) : order;
+    const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), isLimitRequired } = request;
+    const chat = quoteChat(request, this.catalogues.current, health, responses && countMaxCarriedTokens(responses));
+    const { model } = chat.resolved;
+    const maxFullHoldTokens = isLimitRequired ? 0 : limits.heldInFullTokens;
+    const quoted = withPartialHold(chat, () => lengths.getInitialTokens(model.id, payer.id), maxFullHoldTokens);
+    const getTokensPerSecond = (endpoint: Endpoint) =>
+      health.get(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond;
+    const order = { ...quoted, requestId, source, type, responses, created, stream, lengths, getTokensPerSecond };
+    return responses && allowsTruncation(responses.body) ? truncateConversation(order, responses) : order;
   }
 }
 
 /** Truncates a conversation that is too long, for endpoints that do not do so themselves. */
-async function cut(order: ChatOrder, responses: NativeRequest): Promise<ChatOrder> {
-  const { quote, plan, body, named } = order;
-  const isDoneThere = (endpoint: Endpoint) =>
-    !usesGatewaySearch(plan) && usesNativeResponses(endpoint, responses, quote.wanted);
-  if (quote.endpoints.every(isDoneThere)) return order;
-  const more = plan?.kind === 'before' ? countMaxPreSearchTokens(plan) : 0;
-  return { ...order, body: await truncateToFit(body, named.model, more) };
+async function truncateConversation(order: ChatOrder, responses: NativeRequest): Promise<ChatOrder> {
+  const { quote, plan, body, resolved } = order;
+  const isTruncatedUpstream = (endpoint: Endpoint) =>
+    !usesGatewaySearch(plan) && usesNativeResponses(endpoint, responses, quote.requestedMaxTokens);
+  if (quote.endpoints.every(isTruncatedUpstream)) return order;
+  const extraInputTokens = plan?.kind === 'before' ? countMaxPreSearchTokens(plan) : 0;
+  return { ...order, body: await truncateToFit(body, resolved.model, extraInputTokens) };
 }

@@ -36,10 +36,10 @@ export class CompleteChat extends Command<BilledCompletion | undefined> {
 @CommandHandler(CompleteChat)
 export class CompleteChatHandler extends ChatService implements ICommandHandler<CompleteChat> {
   constructor(
-    private readonly quotes: ChatQuoter,
-    private readonly paying: BillingEngine,
+    private readonly quoter: ChatQuoter,
+    private readonly billing: BillingEngine,
     private readonly providers: ProviderRegistry,
-    private readonly patience: KeepAliveSettings,
+    private readonly settings: KeepAliveSettings,
   ) {
     super();
   }
@@ -49,26 +49,31 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
   }
 
   async complete(payer: Payer, request: ChatParams, client?: CompletionWriter): Promise<BilledCompletion | undefined> {
-    const order = await this.quotes.orderOf(payer, request, client !== undefined);
-    const answer = (purchase: Purchase) => answering(order, purchase, this.providers);
+    const order = await this.quoter.createOrder(payer, request, client !== undefined);
+    const createExecutor = (purchase: Purchase) => createChatExecutor(order, purchase, this.providers);
     try {
       if (client) {
-        const stream = async (purchase: Purchase) => (await answer(purchase)).stream(client);
-        await this.paying.stream(payer, toOrder(order), (purchase) => this.awaited(client, stream(purchase)), client);
+        const stream = async (purchase: Purchase) => (await createExecutor(purchase)).stream(client);
+        await this.billing.sellStream(
+          payer,
+          toOrder(order),
+          (purchase) => this.runWithFirstComment(client, stream(purchase)),
+          client,
+        );
         return undefined;
       }
-      const whole = async (purchase: Purchase) => (await answer(purchase)).whole();
-      const sold = await this.paying.whole(payer, toOrder(order), whole, request.audience);
-      return { ...sold.answer, receipt: sold.receipt };
+      const complete = async (purchase: Purchase) => (await createExecutor(purchase)).complete();
+      const sold = await this.billing.sell(payer, toOrder(order), complete, request.connection);
+      return { ...sold.result, receipt: sold.receipt };
     } catch (error) {
       throw explainInsufficientBalance(error, order.quote);
     }
   }
 
   /** An answer that the client waits for: no proxy between takes a long silence for a dead connection. */
-  private async awaited<A>(client: CompletionWriter, answer: Promise<A>): Promise<A> {
-    const patience = setTimeout(() => client.stillWaiting?.(), this.patience.firstCommentMs);
-    return answer.finally(() => clearTimeout(patience));
+  private async runWithFirstComment<A>(client: CompletionWriter, result: Promise<A>): Promise<A> {
+    const timer = setTimeout(() => client.startHeartbeat?.(), this.settings.firstCommentMs);
+    return result.finally(() => clearTimeout(timer));
   }
 }
 
@@ -76,7 +81,7 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
  * How it is answered: in one way for each in which the web is searched for it, and in one for none.
  * @throws UpstreamError when a search that comes before the answer fails
  */
-function answering(
+function createChatExecutor(
   order: ChatOrder,
   purchase: Purchase,
   providers: ProviderRegistry,
@@ -84,12 +89,12 @@ function answering(
   const { plan } = order;
   switch (plan?.kind) {
     case 'before':
-      return searchedBefore(plan, order, purchase, providers);
+      return createPreSearchedChat(plan, order, purchase, providers);
     case 'tool':
-      return searchedInRounds(plan, order, purchase, providers);
+      return createSearchChat(plan, order, purchase, providers);
     case 'upstream': {
-      const afforded = limitSearchesToHold(order, plan, purchase.hold.amount);
-      return new SingleCallChat({ ...order, ...afforded, searchFee: plan.fee }, purchase, providers);
+      const limited = limitSearchesToHold(order, plan, purchase.hold.amount);
+      return new SingleCallChat({ ...order, ...limited, searchFee: plan.fee }, purchase, providers);
     }
     case 'anyway':
     case undefined:
@@ -100,39 +105,39 @@ function answering(
 }
 
 /** The search runs before the model answers. One that fails costs nothing. */
-async function searchedBefore(
+async function createPreSearchedChat(
   plan: PreSearchPlan,
   order: ChatOrder,
   purchase: Purchase,
   providers: ProviderRegistry,
 ): Promise<ChatExecutor> {
   const { hold, signal } = purchase;
-  const { results: found, vendorId } = await providers.of(hold, plan.fee.provider, 'search')({ ...plan, signal });
+  const { results, vendorId } = await providers.get(hold, plan.fee.provider, 'search')({ ...plan, signal });
   purchase.billSearches(plan.fee, 1, vendorId);
-  const searches = [{ at: 0, query: plan.query, state: 'completed', found }] as const;
-  const body = withResults(order.body, plan, { results: found, day: new Date().toISOString().slice(0, 10) });
-  return new SingleCallChat({ ...order, body, found, searches }, purchase, providers);
+  const searches = [{ at: 0, query: plan.query, state: 'completed', results }] as const;
+  const body = withResults(order.body, plan, { results: results, day: new Date().toISOString().slice(0, 10) });
+  return new SingleCallChat({ ...order, body, searchResults: results, searches }, purchase, providers);
 }
 
-function searchedInRounds(
+function createSearchChat(
   plan: ToolSearchPlan,
   order: ChatOrder,
   purchase: Purchase,
   providers: ProviderRegistry,
 ): ChatExecutor {
-  const { body, quote, named } = order;
+  const { body, quote, resolved } = order;
   const { hold } = purchase;
-  const ask = createUpstreamCall(order, purchase, providers);
+  const callUpstream = createUpstreamCall(order, purchase, providers);
   const request = {
     plan,
     body,
-    model: named.model,
-    wanted: quote.wanted,
-    identityOf: createCompletionIdentity(order, hold),
-    ask: (endpoint: Endpoint, asked: ChatBody, limit: number | undefined) =>
-      ask(endpoint, { body: asked, limit, stream: order.stream }),
-    search: (query: SearchQuery) => providers.of(hold, plan.fee.provider, 'search')(query),
-    counted: estimateChatUsage,
+    model: resolved.model,
+    requestedMaxTokens: quote.requestedMaxTokens,
+    getIdentity: createCompletionIdentity(order, hold),
+    callUpstream: (endpoint: Endpoint, roundBody: ChatBody, limit: number | undefined) =>
+      callUpstream(endpoint, { body: roundBody, limit, stream: order.stream }),
+    search: (query: SearchQuery) => providers.get(hold, plan.fee.provider, 'search')(query),
+    estimateUsage: estimateChatUsage,
   };
   return new SearchChat(request, purchase);
 }

@@ -12,7 +12,7 @@ import {
   type ResolvedModel,
   resolveModel,
 } from '../../routing/preferences.ts';
-import { listSetFields, type Route, selectRoute } from '../../routing/route.ts';
+import { listSetFields, type SelectedRoute, selectRoute } from '../../routing/route.ts';
 import { type ChatBody, parseReasoning, type Reasoning } from '../chat/chat-body.ts';
 import { type ChatQuote, quoteChatRequest, toExtraInput, toPartialQuote } from '../chat/chat-quote.ts';
 import { assertSupportedContent } from '../chat/content-parts.ts';
@@ -21,8 +21,8 @@ import type { NativeRequest } from '../responses/native-request.ts';
 import { type NativeSearchPlan, planSearch, type SearchPlan } from '../search/search-plan.ts';
 import { quoteNativeSearch, quoteSearch } from '../search/search-quote.ts';
 import {
-  assertPriced,
-  isFree,
+  assertSupportedTools,
+  isFreeModel,
   parseSearchRequest,
   removeSearchOptions,
   type SearchRequest,
@@ -30,7 +30,7 @@ import {
 import type { OutputLengthStats } from './output-length-stats.ts';
 
 export interface QuotedChat {
-  readonly named: ResolvedModel;
+  readonly resolved: ResolvedModel;
   readonly priceList: PriceList;
   /** The request without the tool that asks for a search. */
   readonly body: ChatBody;
@@ -40,7 +40,7 @@ export interface QuotedChat {
   readonly online: boolean;
   readonly quote: ChatQuote;
   /** Maximum tokens of input beside the messages. */
-  readonly carried: number;
+  readonly extraInputTokens: number;
 }
 
 /** The same with what else the request says: all that answering it needs. */
@@ -54,19 +54,19 @@ export interface ChatOrder extends QuotedChat {
   readonly created: number;
   readonly lengths: OutputLengthStats;
   /** How fast an endpoint usually is; undefined where that is not known. */
-  tokensPerSecond(endpoint: Endpoint): number | undefined;
+  getTokensPerSecond(endpoint: Endpoint): number | undefined;
   /** The same request for endpoints that speak Responses; their protocol is used only with it. */
   readonly responses?: NativeRequest | undefined;
 }
 
 /** The names of fields in lists of parameters. */
-const PARAMETER_OF: ReadonlyMap<string, string> = new Map([
+const PARAMETER_BY_FIELD: ReadonlyMap<string, string> = new Map([
   ['max_completion_tokens', 'max_tokens'],
   ['reasoning_effort', 'reasoning'],
   ['include_reasoning', 'reasoning'],
 ]);
 /** Fields of the request itself, which no model needs to support. */
-const NO_PARAMETERS: ReadonlySet<string> = new Set([
+const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'messages',
   'stream',
@@ -78,65 +78,87 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * @param carried maximum tokens of input beside the messages
+ * @param extraInputTokens maximum tokens of input beside the messages
  * @throws InvalidRequestError for what does not exist or is not available
  */
 export function quoteChat(
-  { body: asked, source }: Pick<ChatParams, 'body' | 'source'>,
+  { body: requestBody, source }: Pick<ChatParams, 'body' | 'source'>,
   catalogue: Catalogue,
   health: EndpointHealth,
-  carried = 0,
+  extraInputTokens = 0,
 ): QuotedChat {
-  const named = resolveChatModel(asked.model, catalogue);
-  assertPriced(asked);
+  const resolved = resolveChatModel(requestBody.model, catalogue);
+  assertSupportedTools(requestBody);
   const { priceList } = catalogue;
-  const { model } = named;
-  assertSupportedContent(asked, model);
-  const reasoning = parseReasoning(asked);
-  const search = parseSearchRequest(asked, model, named.online);
-  const body = enforceRouting(removeSearchOptions(asked, model), named, {
+  const { model } = resolved;
+  assertSupportedContent(requestBody, model);
+  const reasoning = parseReasoning(requestBody);
+  const search = parseSearchRequest(requestBody, model, resolved.online);
+  const body = enforceRouting(removeSearchOptions(requestBody, model), resolved, {
     source,
     searchesWeb: search !== undefined,
   });
-  const { endpoints: routed, zdr } = routeOf({ body, provider: asked.provider, source }, named, search, health);
-  const always = model.searchesWeb === true && !isFree(model);
-  const plain = (endpoints: readonly Endpoint[]) => quoteChatRequest(body, model, endpoints, toExtraInput(carried));
+  const { endpoints: routed, zdr } = selectChatRoute(
+    { body, provider: requestBody.provider, source },
+    resolved,
+    search,
+    health,
+  );
+  const isAlwaysOnline = model.searchesWeb === true && !isFreeModel(model);
+  const quoteWithoutSearch = (endpoints: readonly Endpoint[]) =>
+    quoteChatRequest(body, model, endpoints, toExtraInput(extraInputTokens));
   if (search === undefined) {
-    return { named, priceList, body, reasoning, plan: undefined, carried, online: always, quote: plain(routed) };
+    return {
+      resolved,
+      priceList,
+      body,
+      reasoning,
+      plan: undefined,
+      extraInputTokens,
+      online: isAlwaysOnline,
+      quote: quoteWithoutSearch(routed),
+    };
   }
   const { plan, endpoints } = planSearch(search, { body, model, endpoints: routed, zdr }, catalogue);
-  const quote = plan ? quoteSearch(plan, { body, model, endpoints, carried }) : plain(endpoints);
+  const quote = plan ? quoteSearch(plan, { body, model, endpoints, extraInputTokens }) : quoteWithoutSearch(endpoints);
   return {
-    named,
+    resolved,
     priceList,
     body,
     reasoning,
     plan,
-    carried,
-    online: always || (plan !== undefined && !mayOnlySearch(plan)),
+    extraInputTokens,
+    online: isAlwaysOnline || (plan !== undefined && !isSearchOptional(plan)),
     quote,
   };
 }
 
 /** What is sold, as the money path sees it. */
-export function toOrder({ requestId, named, type, source, online, quote, priceList }: ChatOrder): Order {
-  const { atLeast, atMost, part, endpoints } = quote;
-  const query = { model: named.model.id, type, source, online, free: atMost === 0n };
-  return { id: requestId, query, model: named.model, endpoints, priceList, atLeast, atMost, part };
+export function toOrder({ requestId, resolved, type, source, online, quote, priceList }: ChatOrder): Order {
+  const { minPrice, maxPrice, partialHold, endpoints } = quote;
+  const query = { model: resolved.model.id, type, source, online, free: maxPrice === 0n };
+  return { id: requestId, query, model: resolved.model, endpoints, priceList, minPrice, maxPrice, partialHold };
 }
 
 /**
  * How much of what the answer may cost is held at first.
- * @param first tokens of output that are held for then
- * @param upTo a limit of the caller's up to so many tokens is meant and held for in full; agents name larger ones as a habit
+ * @param getInitialTokens tokens of output that are held for then
+ * @param maxFullHoldTokens a limit of the caller's up to so many tokens is meant and held for in full; agents name larger ones as a habit
  */
-export function withPartialHold(quoted: QuotedChat, first: () => number, upTo: number): QuotedChat {
+export function withPartialHold(
+  quoted: QuotedChat,
+  getInitialTokens: () => number,
+  maxFullHoldTokens: number,
+): QuotedChat {
   const { quote, plan } = quoted;
-  const isMeant = quote.wanted !== undefined && quote.wanted <= upTo;
-  if (isMeant && quote.searching === undefined) return quoted;
-  const grows = quote.endpoints[0]?.onDisconnect === 'stops' && canExtendHold(plan);
-  if (!isMeant) return { ...quoted, quote: toPartialQuote(quote, first(), grows) };
-  return { ...quoted, quote: { ...toPartialQuote(quote, quote.wanted as number, grows), atLeast: quote.atLeast } };
+  const isHeldInFull = quote.requestedMaxTokens !== undefined && quote.requestedMaxTokens <= maxFullHoldTokens;
+  if (isHeldInFull && quote.search === undefined) return quoted;
+  const isExtensible = quote.endpoints[0]?.onDisconnect === 'stops' && canExtendHold(plan);
+  if (!isHeldInFull) return { ...quoted, quote: toPartialQuote(quote, getInitialTokens(), isExtensible) };
+  return {
+    ...quoted,
+    quote: { ...toPartialQuote(quote, quote.requestedMaxTokens as number, isExtensible), minPrice: quote.minPrice },
+  };
 }
 
 /** Whether the output is all that decides how much is used: searches are held for before they are made. */
@@ -146,47 +168,56 @@ export function canExtendHold(plan: SearchPlan | undefined): boolean {
 
 /** An upstream that searches by itself may make as many searches as the money that is held affords. */
 export function limitSearchesToHold(
-  { named, body, quote, carried }: QuotedChat,
+  { resolved, body, quote, extraInputTokens }: QuotedChat,
   plan: NativeSearchPlan,
   held: PicoUsd,
 ): { readonly quote: ChatQuote; readonly native?: NativeSearch } {
   for (let maxUses = plan.native.maxUses; maxUses > 0; maxUses--) {
-    const quoted = quoteNativeSearch(plan, maxUses, { body, model: named.model, endpoints: quote.endpoints, carried });
-    if (quoted.atLeast <= held) return { quote: quoted, native: { ...plan.native, maxUses } };
+    const quoted = quoteNativeSearch(plan, maxUses, {
+      body,
+      model: resolved.model,
+      endpoints: quote.endpoints,
+      extraInputTokens,
+    });
+    if (quoted.minPrice <= held) return { quote: quoted, native: { ...plan.native, maxUses } };
   }
-  return { quote: quoteChatRequest(body, named.model, quote.endpoints, toExtraInput(carried)) };
+  return { quote: quoteChatRequest(body, resolved.model, quote.endpoints, toExtraInput(extraInputTokens)) };
 }
 
 /** Whether the model or its upstream decides. */
-function mayOnlySearch(plan: SearchPlan): boolean {
-  return plan.kind === 'tool' || (plan.kind === 'upstream' && plan.byModel);
+function isSearchOptional(plan: SearchPlan): boolean {
+  return plan.kind === 'tool' || (plan.kind === 'upstream' && plan.isModelDecided);
 }
 
 /** @param provider what the caller says of providers: the models' own rules are known to the route */
-function routeOf(
+function selectChatRoute(
   { body, provider, source }: Pick<ChatParams, 'body' | 'source'> & { readonly provider: unknown },
   { model, sort }: ResolvedModel,
   search: SearchRequest | undefined,
   health: EndpointHealth,
-): Route {
+): SelectedRoute {
   return selectRoute({
     model,
     preferences: parseRoutingPreferences(provider, sort),
-    fields: listSetFields(body, NO_PARAMETERS).map((field) => PARAMETER_OF.get(field) ?? field),
-    usesTools: (body.tools?.length ?? 0) > 0 || search?.byModel === true,
+    fields: listSetFields(body, NON_PARAMETER_FIELDS).map((field) => PARAMETER_BY_FIELD.get(field) ?? field),
+    usesTools: (body.tools?.length ?? 0) > 0 || search?.isModelDecided === true,
     choices: body.n ?? 1,
     searchesWeb: search !== undefined,
     source,
-    chance: Math.random(),
-    health: (endpoint) => health.of(model, endpoint),
+    randomValue: Math.random(),
+    getPerformance: (endpoint) => health.get(model, endpoint),
   });
 }
 
 /** @throws InvalidRequestError when there is no such model, or it is not available here */
 export function resolveChatModel(name: string, catalogue: Catalogue): ResolvedModel {
-  const named = resolveModel(name, catalogue);
-  if (named.model.type === 'chat') return named as ResolvedModel;
-  throw new InvalidRequestError(400, `The model "${name}" does not chat; it is of type ${named.model.type}`, 'model');
+  const resolved = resolveModel(name, catalogue);
+  if (resolved.model.type === 'chat') return resolved as ResolvedModel;
+  throw new InvalidRequestError(
+    400,
+    `The model "${name}" does not chat; it is of type ${resolved.model.type}`,
+    'model',
+  );
 }
 
 /** Whether our own search puts its results into the messages. */

@@ -29,14 +29,14 @@ import {
 } from '../chat/completion-writer.ts';
 import { countInputTokens, countTokens, loadTokenizer } from '../chat/count-tokens.ts';
 import { toUpstreamResponsesBody, usesNativeResponses } from '../responses/native-request.ts';
-import { citationEvent, withCitations } from '../search/results.ts';
+import { createCitationEvent, withCitations } from '../search/results.ts';
 import { type ChatOrder, canExtendHold, usesGatewaySearch } from './quote-chat.ts';
 import { StreamCollector } from './stream-collector.ts';
 import { UsageMeter } from './usage-meter.ts';
 
 export interface SingleCallOrder extends ChatOrder {
   /** What a search before the answer has found, and how it is reported. */
-  readonly found?: readonly SearchResult[];
+  readonly searchResults?: readonly SearchResult[];
   readonly searches?: readonly SearchStatus[];
   /** What the upstream is to search for by itself, and what each search that it invoices costs. */
   readonly native?: NativeSearch;
@@ -53,158 +53,178 @@ export class SingleCallChat implements ChatExecutor {
     providers: ProviderRegistry,
   ) {
     const { body, native } = order;
-    const ask = createUpstreamCall(order, purchase, providers, native);
+    const callUpstream = createUpstreamCall(order, purchase, providers, native);
     this.call = {
-      make: async (endpoint) => {
-        if (this.grows(endpoint)) {
+      send: async (endpoint) => {
+        if (this.isExtensible(endpoint)) {
           await loadTokenizer();
-          return await ask(endpoint, { body, limit: outputLimit(order, purchase.hold.reach), stream: true });
+          return await callUpstream(endpoint, {
+            body,
+            limit: getOutputLimit(order, purchase.hold.maxSpendable),
+            stream: true,
+          });
         }
-        if (purchase.sale.part !== undefined) await this.takeShare();
-        return await ask(endpoint, { body, limit: outputLimit(order, purchase.hold.amount), stream: order.stream });
+        if (purchase.order.partialHold !== undefined) await this.extendToFixedShare();
+        return await callUpstream(endpoint, {
+          body,
+          limit: getOutputLimit(order, purchase.hold.amount),
+          stream: order.stream,
+        });
       },
-      counted: (delivered) => estimateChatUsage(body, delivered),
+      estimateUsage: (delivered) => estimateChatUsage(body, delivered),
     };
   }
 
-  async whole(): Promise<CompletionDraft> {
+  async complete(): Promise<CompletionDraft> {
     const { order, purchase, call } = this;
-    const { found, searches = [] } = order;
-    const served = await purchase.ask(call);
-    const { answer } = served;
-    if (answer.kind === 'stream') return this.collected({ ...served, answer });
-    await purchase.billCall(call, toCallResult(answer));
-    this.tookOutput();
-    this.billSearches(answer, answer.searches?.invoiced);
-    const body = found ? withCitations(answer.body, found) : answer.body;
-    return { ...toCompletionSource(order.named.model, served), body, searches: answer.searches?.notes ?? searches };
+    const { searchResults, searches = [] } = order;
+    const served = await purchase.call(call);
+    const { response } = served;
+    if (response.kind === 'stream') return this.collectStream({ ...served, response });
+    await purchase.billCall(call, toCallResult(response));
+    this.recordOutputLength();
+    this.billSearches(response, response.searches?.invoiced);
+    const body = searchResults ? withCitations(response.body, searchResults) : response.body;
+    return {
+      ...toCompletionSource(order.resolved.model, served),
+      body,
+      searches: response.searches?.statuses ?? searches,
+    };
   }
 
   /** Passes events on as they come. */
   async stream(client: CompletionWriter): Promise<UpstreamError | undefined> {
     const { purchase, call } = this;
-    const served = (await purchase.ask(call)) as EndpointResponse<CompletionStream>;
-    client.begin(toCompletionSource(this.order.named.model, served));
-    return this.passOn(served, client);
+    const served = (await purchase.call(call)) as EndpointResponse<CompletionStream>;
+    client.begin(toCompletionSource(this.order.resolved.model, served));
+    return this.forwardStream(served, client);
   }
 
   /** As a client would: the answer is asked for as a stream where more can be held while it comes. */
-  private async collected(served: EndpointResponse<CompletionStream>): Promise<CompletionDraft> {
-    const { model } = this.order.named;
+  private async collectStream(served: EndpointResponse<CompletionStream>): Promise<CompletionDraft> {
+    const { model } = this.order.resolved;
     const source = toCompletionSource(model, served);
     const collector = new StreamCollector(
-      served.answer.language,
+      served.response.protocol,
       createCompletionIdentity(this.order, this.purchase.hold)(served.endpoint),
     );
-    const failure = await this.passOn(served, collector).catch(toUpstreamError);
+    const failure = await this.forwardStream(served, collector).catch(toUpstreamError);
     // An answer in one piece that broke off is none, but for a client that has gone: it owes what was made for it.
-    if (failure && failure.code !== 'client_disconnected') throw this.purchase.brokenOff(failure);
-    this.purchase.cutBy = failure;
+    if (failure && failure.code !== 'client_disconnected') throw this.purchase.markLastAttemptFailed(failure);
+    this.purchase.endedBy = failure;
     return { ...source, body: collector.body, searches: collector.searches };
   }
 
-  private async passOn(
+  private async forwardStream(
     served: EndpointResponse<CompletionStream>,
     client: CompletionSink,
   ): Promise<UpstreamError | undefined> {
     const { purchase, call } = this;
-    const { answer } = served;
-    const meter = this.meterOf(served);
-    purchase.generating(served.endpoint);
+    const { response } = served;
+    const meter = this.createMeter(served);
+    purchase.markStreaming(served.endpoint);
     let failure: UpstreamError | undefined;
-    const pass: SseEventSink = (events, search) =>
-      search === undefined ? client.write(events) : client.searched?.(search);
+    const sink: SseEventSink = (events, search) =>
+      search === undefined ? client.write(events) : client.writeSearch?.(search);
     try {
       await this.sendSearches(served, client);
-      await answer.relayTo(meter ? meter.through(pass) : pass);
+      await response.pipeTo(meter ? meter.wrapSink(sink) : sink);
     } catch (error) {
       failure = toUpstreamError(error);
     }
-    await meter?.over();
-    if (meter?.isUsedUp) return this.endOfMoney(served, meter, client);
+    await meter?.finish();
+    if (meter?.isUsedUp) return this.endAtHoldLimit(served, meter, client);
     const usage = await purchase.billStream(call, served);
-    this.tookOutput(failure);
-    meter?.compare(getQuantity('output', usage) - (usage.reasoning ?? 0));
-    this.billSearches(answer, answer.invoicedSearches?.());
+    this.recordOutputLength(failure);
+    meter?.recordRatio(getQuantity('output', usage) - (usage.reasoning ?? 0));
+    this.billSearches(response, response.countInvoicedSearches?.());
     // A client that goes away owes what was generated for it; one that got nothing of a broken answer owes nothing.
-    const owes = answer.usage() !== undefined || answer.deliveredText() !== '' || Boolean(usage.reasoning);
-    const left = failure?.code === 'client_disconnected' && owes;
-    if (!failure || left || answer.hasTold()) return failure;
+    const owes = response.usage() !== undefined || response.getDeliveredText() !== '' || Boolean(usage.reasoning);
+    const owesAfterDisconnect = failure?.code === 'client_disconnected' && owes;
+    if (!failure || owesAfterDisconnect || response.hasForwarded()) return failure;
     throw failure;
   }
 
   /** What could be paid for has been sent: it ends as an answer does that has reached its limit. */
-  private async endOfMoney(
-    { answer, endpoint }: EndpointResponse<CompletionStream>,
+  private async endAtHoldLimit(
+    { response, endpoint }: EndpointResponse<CompletionStream>,
     meter: UsageMeter,
     client: CompletionSink,
   ): Promise<undefined> {
     const { order, purchase } = this;
     const identity = createCompletionIdentity(order, purchase.hold)(endpoint);
-    await client.write(createLengthLimitEvents(answer.language, identity, order.quote.choices));
+    await client.write(createLengthLimitEvents(response.protocol, identity, order.quote.choices));
     const input = await countInputTokens(order.body);
-    const usage = async () => ({ input, output: meter.charged });
-    const made = { usage: undefined, delivered: () => '', vendorId: answer.vendorId() };
-    await purchase.billCall({ counted: usage }, made);
+    const usage = async () => ({ input, output: meter.chargedTokens });
+    const callResult = { usage: undefined, getDeliveredText: () => '', vendorId: response.vendorId() };
+    await purchase.billCall({ estimateUsage: usage }, callResult);
   }
 
-  private meterOf({ answer, endpoint }: EndpointResponse<CompletionStream>): UsageMeter | undefined {
-    if (!this.grows(endpoint)) return undefined;
+  private createMeter({ response, endpoint }: EndpointResponse<CompletionStream>): UsageMeter | undefined {
+    if (!this.isExtensible(endpoint)) return undefined;
     const { order, purchase } = this;
-    const { quote, lengths, tokensPerSecond } = order;
+    const { quote, lengths, getTokensPerSecond } = order;
     const thinks = canReason(endpoint);
-    const metered = { purchase, quote, endpoint, lengths, tokensPerSecond: tokensPerSecond(endpoint), thinks };
-    return new UsageMeter(metered, answer);
+    const params = {
+      purchase,
+      quote,
+      endpoint,
+      lengths,
+      tokensPerSecond: getTokensPerSecond(endpoint),
+      hasReasoning: thinks,
+    };
+    return new UsageMeter(params, response);
   }
 
   /** Only what stops when we hang up may use more than is held when it begins. */
-  private grows({ onDisconnect }: Endpoint): boolean {
-    const { hold, sale } = this.purchase;
-    const isWhole = sale.part === undefined || hold.amount >= sale.atMost;
-    return !isWhole && onDisconnect === 'stops' && canExtendHold(this.order.plan);
+  private isExtensible({ onDisconnect }: Endpoint): boolean {
+    const { hold, order } = this.purchase;
+    const isFullyHeld = order.partialHold === undefined || hold.amount >= order.maxPrice;
+    return !isFullyHeld && onDisconnect === 'stops' && canExtendHold(this.order.plan);
   }
 
   /** Where the hold must do, one that was taken to grow takes its share of what there is before more is asked for. */
-  private async takeShare(): Promise<void> {
+  private async extendToFixedShare(): Promise<void> {
     const { purchase } = this;
-    const { amount, beside } = purchase.hold;
-    const share = money.min(calculateFixedShare(money.add(amount, beside)), purchase.sale.atMost);
-    if (amount < share) await purchase.grow({ minAmount: amount, targetAmount: share });
+    const { amount, availableAfter } = purchase.hold;
+    const share = money.min(calculateFixedShare(money.add(amount, availableAfter)), purchase.order.maxPrice);
+    if (amount < share) await purchase.extendHold({ minAmount: amount, targetAmount: share });
   }
 
-  private tookOutput(failure?: UpstreamError): void {
+  private recordOutputLength(failure?: UpstreamError): void {
     const { purchase, order } = this;
-    if (!failure) order.lengths.took(order.named.model.id, purchase.payerId, getQuantity('output', purchase.usage));
+    if (!failure)
+      order.lengths.recordLength(order.resolved.model.id, purchase.payerId, getQuantity('output', purchase.usage));
   }
 
   /** What was searched for before the answer. */
   private async sendSearches({ endpoint }: EndpointResponse<CompletionStream>, client: CompletionSink): Promise<void> {
     const { order, purchase } = this;
-    const { found = [], searches = [] } = order;
+    const { searchResults = [], searches = [] } = order;
     for (const search of searches) {
-      await client.searched?.({ ...search, state: 'searching' });
-      await client.searched?.(search);
+      await client.writeSearch?.({ ...search, state: 'searching' });
+      await client.writeSearch?.(search);
     }
-    if (found.length > 0)
-      await client.write(citationEvent(createCompletionIdentity(order, purchase.hold)(endpoint), found));
+    if (searchResults.length > 0)
+      await client.write(createCitationEvent(createCompletionIdentity(order, purchase.hold)(endpoint), searchResults));
   }
 
-  private billSearches(answer: Completion | CompletionStream, invoiced = 0): void {
+  private billSearches(completion: Completion | CompletionStream, invoiced = 0): void {
     const { searchFee } = this.order;
-    if (searchFee) this.purchase.billSearches(searchFee, invoiced, answer.vendorId());
+    if (searchFee) this.purchase.billSearches(searchFee, invoiced, completion.vendorId());
   }
 }
 
 /** The caller's limit, as far as an amount affords it; undefined where that is all that the model can make. */
-function outputLimit({ quote, named }: ChatOrder, amount: PicoUsd): number | undefined {
-  const { maxOutput } = named.model;
-  if (quote.part === undefined && quote.wanted !== undefined) return quote.wanted;
-  const limit = Math.min(quote.wanted ?? maxOutput, countAffordableTokensPerChoice(amount, quote));
-  return quote.wanted !== undefined || limit < maxOutput ? limit : undefined;
+function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number | undefined {
+  const { maxOutput } = resolved.model;
+  if (quote.partialHold === undefined && quote.requestedMaxTokens !== undefined) return quote.requestedMaxTokens;
+  const limit = Math.min(quote.requestedMaxTokens ?? maxOutput, countAffordableTokensPerChoice(amount, quote));
+  return quote.requestedMaxTokens !== undefined || limit < maxOutput ? limit : undefined;
 }
 
 /** Calls one endpoint, in its best protocol. */
-export type CallUpstream = (endpoint: Endpoint, asked: UpstreamCallParams) => Promise<Completion | CompletionStream>;
+export type CallUpstream = (endpoint: Endpoint, params: UpstreamCallParams) => Promise<Completion | CompletionStream>;
 
 export interface UpstreamCallParams {
   readonly body: ChatBody;
@@ -220,19 +240,19 @@ export function createUpstreamCall(
   providers: ProviderRegistry,
   search?: NativeSearch,
 ): CallUpstream {
-  const { named, reasoning, plan, responses } = order;
+  const { resolved, reasoning, plan, responses } = order;
   const identity = createCompletionIdentity(order, hold);
   return (endpoint, { body, limit, stream }) => {
     const { upstream, speaks } = endpoint;
-    const target = { ...endpoint, model: endpoint.model + named.passedOn };
-    const natively =
+    const target = { ...endpoint, model: endpoint.model + resolved.forwardedSuffix };
+    const isNative =
       responses !== undefined && !usesGatewaySearch(plan) && usesNativeResponses(endpoint, responses, limit);
-    const language = natively ? 'responses' : 'chat';
-    const ask = providers.of(hold, upstream, language);
-    const answer = ask({
-      language,
-      speaks,
-      body: natively
+    const protocol = isNative ? 'responses' : 'chat';
+    const callProvider = providers.get(hold, upstream, protocol);
+    const response = callProvider({
+      protocol,
+      protocols: speaks,
+      body: isNative
         ? toUpstreamResponsesBody({ ...responses, body: { ...responses.body, stream } }, target, limit, reasoning)
         : toUpstreamBody({ ...body, stream }, target, limit, reasoning),
       stream,
@@ -241,16 +261,16 @@ export function createUpstreamCall(
       search,
       signal,
     });
-    return mapNotFoundError(named, endpoint, answer);
+    return mapNotFoundError(resolved, endpoint, response);
   };
 }
 
 /** The identity of an answer, from any endpoint. */
 export function createCompletionIdentity(
-  { named, created }: ChatOrder,
+  { resolved, created }: ChatOrder,
   { holdId }: Hold,
 ): (endpoint: Endpoint) => CompletionIdentity {
-  return ({ provider }) => ({ id: `gen-${holdId}`, model: named.model.id, provider, created });
+  return ({ provider }) => ({ id: `gen-${holdId}`, model: resolved.model.id, provider, created });
 }
 
 /** The usage that no upstream reported, as an estimate. */

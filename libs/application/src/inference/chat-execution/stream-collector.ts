@@ -11,33 +11,34 @@ import { NativeOutput } from '../responses/native-output.ts';
 export class StreamCollector implements CompletionSink {
   private readonly native: NativeOutput | undefined;
   private readonly chat = new ChatChunkCollector();
-  private noted: SearchStatus[] = [];
+  private finishedSearches: SearchStatus[] = [];
 
   constructor(
-    language: 'chat' | 'responses',
+    protocol: 'chat' | 'responses',
     private readonly identity: CompletionIdentity,
   ) {
-    this.native = language === 'responses' ? new NativeOutput(true) : undefined;
+    this.native = protocol === 'responses' ? new NativeOutput(true) : undefined;
   }
 
   /** @throws UpstreamError when an event cannot be read */
   write(events: Uint8Array): undefined {
-    const into = this.native ?? this.chat;
-    for (const data of parseSseEvents(events)) into.accept(parseEventJson(data));
+    const target = this.native ?? this.chat;
+    for (const data of parseSseEvents(events)) target.accept(parseEventJson(data));
   }
 
-  searched(search: SearchStatus): undefined {
-    if (search.state !== 'searching') this.noted.push(search);
+  writeSearch(search: SearchStatus): undefined {
+    if (search.state !== 'searching') this.finishedSearches.push(search);
   }
 
   get searches(): readonly SearchStatus[] {
-    return this.noted;
+    return this.finishedSearches;
   }
 
   get body(): JsonObject {
     const { native, chat, identity } = this;
     if (!native) return { ...chat.body, ...identity };
-    const details = native.cutShort === undefined ? {} : { incomplete_details: { reason: native.cutShort } };
+    const details =
+      native.incompleteReason === undefined ? {} : { incomplete_details: { reason: native.incompleteReason } };
     return { object: 'response', output: native.items, ...details };
   }
 }

@@ -4,29 +4,32 @@ import { type ChatBody, getRequestedMaxTokens } from '../chat/chat-body.ts';
 import { countInputTokens, countMaxChatInputTokens } from '../chat/count-tokens.ts';
 
 /** The part of the room that is filled: other tokenizers make up to a quarter more tokens of a text than ours. */
-const FILLED = 0.8;
+const MAX_FILL_SHARE = 0.8;
 /** The largest part of the context that is reserved for the output. */
-const MOST_OUTPUT = 0.5;
+const MAX_OUTPUT_SHARE = 0.5;
 
 type Messages = ChatBody['messages'];
 
 /**
  * The request as it fits the model. What is known to fit without counting is not counted.
- * @param more tokens that are yet to be added to the input
+ * @param extraInputTokens tokens that are yet to be added to the input
  */
 export async function truncateToFit(
   body: ChatBody,
   model: Pick<TokenPricedModel, 'context' | 'maxOutput' | 'imageTokens'>,
-  more = 0,
+  extraInputTokens = 0,
 ): Promise<ChatBody> {
   const { context, maxOutput } = model;
-  const output = Math.min(getRequestedMaxTokens(body) ?? maxOutput, maxOutput, context * MOST_OUTPUT);
-  const room = context - output - more;
-  if (countMaxChatInputTokens(body, model) <= room) return body;
+  const output = Math.min(getRequestedMaxTokens(body) ?? maxOutput, maxOutput, context * MAX_OUTPUT_SHARE);
+  const availableTokens = context - output - extraInputTokens;
+  if (countMaxChatInputTokens(body, model) <= availableTokens) return body;
   const { messages, ...rest } = body;
-  const others = await countInputTokens({ ...rest, messages: [] } as ChatBody);
+  const otherTokens = await countInputTokens({ ...rest, messages: [] } as ChatBody);
   const count = (turn: Messages) => countInputTokens({ messages: turn } as ChatBody);
-  return { ...body, messages: await selectLatestTurns(messages, room * FILLED - others, count) } as ChatBody;
+  return {
+    ...body,
+    messages: await selectLatestTurns(messages, availableTokens * MAX_FILL_SHARE - otherTokens, count),
+  } as ChatBody;
 }
 
 /**
@@ -35,22 +38,22 @@ export async function truncateToFit(
  */
 export async function selectLatestTurns(
   messages: Messages,
-  room: number,
+  availableTokens: number,
   count: (turn: Messages) => number | Promise<number>,
 ): Promise<Messages> {
   const isSystem = ({ role }: Messages[number]) => role === 'system' || role === 'developer';
-  const turns = turnsOf(messages.filter((message) => !isSystem(message)));
-  let left = room - (await count(messages.filter(isSystem)));
-  const kept = new Set<Messages[number]>();
+  const turns = groupIntoTurns(messages.filter((message) => !isSystem(message)));
+  let remainingTokens = availableTokens - (await count(messages.filter(isSystem)));
+  const retained = new Set<Messages[number]>();
   for (const [age, turn] of turns.toReversed().entries()) {
-    left -= await count(turn);
-    if (age > 0 && left < 0) break;
-    for (const message of turn) kept.add(message);
+    remainingTokens -= await count(turn);
+    if (age > 0 && remainingTokens < 0) break;
+    for (const message of turn) retained.add(message);
   }
-  return messages.filter((message) => isSystem(message) || kept.has(message));
+  return messages.filter((message) => isSystem(message) || retained.has(message));
 }
 
-function turnsOf(messages: Messages): readonly Messages[] {
+function groupIntoTurns(messages: Messages): readonly Messages[] {
   const turns: Messages[number][][] = [];
   for (const message of messages) {
     const last = turns.at(-1);

@@ -18,16 +18,16 @@ import type { OutputLengthStats } from './output-length-stats.ts';
  * More is asked for when so many tokens are left, and no sooner: an answer that ends just there would take from others what
  * it never needs. An append is over in milliseconds, and the answer stands still for no longer.
  */
-const ASKS_AHEAD_TOKENS = 8;
+const EXTENSION_LEAD_TOKENS = 8;
 /** What is asked for at least, beyond what is used. */
-const LEAST_TOKENS = 64;
+const MIN_EXTENSION_TOKENS = 64;
 /** A model that thinks unseen is taken to be so many times as fast as usual. */
-const UNSEEN = 2;
+const HIDDEN_SPEED_FACTOR = 2;
 /** How long an answer stands still that waits for what other requests hold, and how often it asks. */
-const WAITS_MS = 5_000;
-const ASKS_AGAIN_MS = 100;
+const MAX_EXTENSION_WAIT_MS = 5_000;
+const EXTENSION_RETRY_MS = 100;
 /** How often it is looked whether anything has come. */
-const LOOKS_EVERY_MS = 250;
+const HIDDEN_CHECK_INTERVAL_MS = 250;
 
 /** What is metered. */
 export interface MeterParams {
@@ -37,169 +37,181 @@ export interface MeterParams {
   readonly lengths: OutputLengthStats;
   readonly tokensPerSecond: number | undefined;
   /** It may use tokens that are not seen. */
-  readonly thinks: boolean;
+  readonly hasReasoning: boolean;
 }
 
 export class UsageMeter {
   /** Tokens of output, of all choices, that the hold affords. */
-  private held: number;
+  private heldTokens: number;
   /** Tokens that were counted, those of so many characters of the text for good, when so many bytes of it were there. */
-  private counted = 0;
-  private beforeGap = 0;
-  private characters = 0;
-  private bytes = 0;
+  private countedTokens = 0;
+  private tokensBeforeGap = 0;
+  private countedCharacters = 0;
+  private maxTokensAtCount = 0;
   /** Tokens that may have been made before anything was seen. */
-  private unseen = 0;
-  private readonly began = performance.now();
-  private asking: Promise<unknown> | undefined;
+  private hiddenTokens = 0;
+  private readonly startedAtMs = performance.now();
+  private pendingExtension: Promise<unknown> | undefined;
   /** Asked for in vain when so much was used. */
-  private refusedAt = -1;
-  private waiting: Promise<void> | undefined;
-  private stopped = false;
-  private usedUp = false;
+  private rejectedAtTokens = -1;
+  private pendingForward: Promise<void> | undefined;
+  private isStopped = false;
+  private hasRunOut = false;
   private readonly ratio: number;
-  private readonly perSecond: number;
-  private look: NodeJS.Timeout | undefined;
+  private readonly tokensPerSecond: number;
+  private hiddenCheckTimer: NodeJS.Timeout | undefined;
 
   constructor(
-    private readonly metered: MeterParams,
-    private readonly answer: CompletionStream,
+    private readonly params: MeterParams,
+    private readonly completion: CompletionStream,
   ) {
-    const { lengths, purchase, tokensPerSecond, thinks } = metered;
-    this.ratio = lengths.ratio(purchase.sale.model.id);
-    this.perSecond = getTypicalSpeed(tokensPerSecond);
-    this.held = this.affordedTokens();
-    if (thinks) this.look = setInterval(() => this.lookForUnseen(), LOOKS_EVERY_MS).unref();
+    const { lengths, purchase, tokensPerSecond, hasReasoning } = params;
+    this.ratio = lengths.getRatio(purchase.order.model.id);
+    this.tokensPerSecond = getTypicalSpeed(tokensPerSecond);
+    this.heldTokens = this.countAffordableTokens();
+    if (hasReasoning)
+      this.hiddenCheckTimer = setInterval(() => this.checkHiddenUsage(), HIDDEN_CHECK_INTERVAL_MS).unref();
   }
 
   /** The same receiver, for what is held for; the answer is cut short where that ends. */
-  through(pass: SseEventSink): SseEventSink {
+  wrapSink(sink: SseEventSink): SseEventSink {
     return (events, search) => {
-      const room = this.waiting ? this.waiting.then(() => this.take() ?? true) : this.take();
-      if (!room) return pass(events, search);
-      return this.wait(
-        room.then((enough) => this.passOn(enough, () => pass(enough ? events : this.heldFor(events), search))),
+      const pendingCheck = this.pendingForward
+        ? this.pendingForward.then(() => this.checkHold() ?? true)
+        : this.checkHold();
+      if (!pendingCheck) return sink(events, search);
+      return this.trackForward(
+        pendingCheck.then((isCovered) =>
+          this.forwardOrStop(isCovered, () => sink(isCovered ? events : this.selectCoveredEvents(events), search)),
+        ),
       );
     };
   }
 
   /** Resolves once everything that was received has been passed on. */
-  async over(): Promise<void> {
-    clearInterval(this.look);
-    await this.waiting;
-    await this.asking;
+  async finish(): Promise<void> {
+    clearInterval(this.hiddenCheckTimer);
+    await this.pendingForward;
+    await this.pendingExtension;
   }
 
   /** What was held was used, and there was no more: the answer was cut short. */
   get isUsedUp(): boolean {
-    return this.usedUp;
+    return this.hasRunOut;
   }
 
   /** Tokens of output that are charged for an answer that was cut short: what may have been used, and is held. */
-  get charged(): number {
-    return Math.min(Math.ceil(this.counted * this.ratio + this.unseen / UNSEEN), this.held);
+  get chargedTokens(): number {
+    return Math.min(
+      Math.ceil(this.countedTokens * this.ratio + this.hiddenTokens / HIDDEN_SPEED_FACTOR),
+      this.heldTokens,
+    );
   }
 
   /** Compares our count with the vendor's, of what can be seen. */
-  compare(visible: number): void {
-    if (this.counted === 0) return;
-    this.count();
-    this.metered.lengths.compared(this.metered.purchase.sale.model.id, this.counted, visible);
+  recordRatio(visible: number): void {
+    if (this.countedTokens === 0) return;
+    this.updateCount();
+    this.params.lengths.recordRatio(this.params.purchase.order.model.id, this.countedTokens, visible);
   }
 
-  private wait(passed: Promise<void>): Promise<void> {
-    this.waiting = passed;
-    void passed.then(() => {
-      if (this.waiting === passed) this.waiting = undefined;
+  private trackForward(forwarding: Promise<void>): Promise<void> {
+    this.pendingForward = forwarding;
+    void forwarding.then(() => {
+      if (this.pendingForward === forwarding) this.pendingForward = undefined;
     });
-    return passed;
+    return forwarding;
   }
 
-  private async passOn(enough: boolean, pass: () => Promise<void> | undefined): Promise<void> {
-    if (this.stopped) return;
+  private async forwardOrStop(isCovered: boolean, forward: () => Promise<void> | undefined): Promise<void> {
+    if (this.isStopped) return;
     try {
-      await pass();
+      await forward();
     } catch (error) {
       this.stop(toUpstreamError(error));
     }
-    if (enough || this.stopped) return;
-    this.usedUp = true;
+    if (isCovered || this.isStopped) return;
+    this.hasRunOut = true;
     this.stop(new UpstreamError('hold_used_up', 'All that is held for the answer was used'));
   }
 
   private stop(failure: UpstreamError): void {
-    this.stopped = true;
-    clearInterval(this.look);
-    this.metered.purchase.cutShort(failure);
+    this.isStopped = true;
+    clearInterval(this.hiddenCheckTimer);
+    this.params.purchase.abort(failure);
   }
 
   /** Undefined: there is room. Else whether there is, once it is known. */
-  private take(): Promise<boolean> | undefined {
-    if (this.stopped) return Promise.resolve(false);
-    const { asksAt } = this;
-    if (this.usedAtMost < asksAt) return undefined;
-    this.count();
-    const { used } = this;
-    if (used < asksAt) return undefined;
-    if (used > this.held) return this.enough();
-    this.askAhead(used);
+  private checkHold(): Promise<boolean> | undefined {
+    if (this.isStopped) return Promise.resolve(false);
+    const { extensionThreshold } = this;
+    if (this.maxUsedTokens < extensionThreshold) return undefined;
+    this.updateCount();
+    const { usedTokens } = this;
+    if (usedTokens < extensionThreshold) return undefined;
+    if (usedTokens > this.heldTokens) return this.extendUntilCovered();
+    this.extendInAdvance(usedTokens);
     return undefined;
   }
 
   /** Where more is asked for; never, once all that it can come to is held. */
-  private get asksAt(): number {
-    return this.isAllHeld ? Number.POSITIVE_INFINITY : this.held - ASKS_AHEAD_TOKENS;
+  private get extensionThreshold(): number {
+    return this.isFullyHeld ? Number.POSITIVE_INFINITY : this.heldTokens - EXTENSION_LEAD_TOKENS;
   }
 
   /** All that it can come to is held, whatever we count. */
-  private get isAllHeld(): boolean {
-    const { hold, sale } = this.metered.purchase;
-    return hold.amount >= sale.atMost;
+  private get isFullyHeld(): boolean {
+    const { hold, order } = this.params.purchase;
+    return hold.amount >= order.maxPrice;
   }
 
   /** A byte is a token at most. */
-  private get usedAtMost(): number {
-    return (this.counted + this.answer.generatedAtMost() - this.bytes) * this.ratio + this.unseen;
+  private get maxUsedTokens(): number {
+    return (
+      (this.countedTokens + this.completion.getMaxGeneratedTokens() - this.maxTokensAtCount) * this.ratio +
+      this.hiddenTokens
+    );
   }
 
-  private get used(): number {
-    return Math.ceil(this.counted * this.ratio + this.unseen);
+  private get usedTokens(): number {
+    return Math.ceil(this.countedTokens * this.ratio + this.hiddenTokens);
   }
 
   /** Up to the last gap once and for all: what is behind it may be a part of a token. */
-  private count(): void {
-    const text = this.answer.deliveredText();
+  private updateCount(): void {
+    const text = this.completion.getDeliveredText();
     const gap = text.lastIndexOf(' ');
-    const end = gap > this.characters ? gap : this.characters;
-    this.beforeGap += countTokensSync(text.slice(this.characters, end));
-    this.characters = end;
-    this.counted = this.beforeGap + countTokensSync(text.slice(end));
-    this.bytes = this.answer.generatedAtMost();
+    const end = gap > this.countedCharacters ? gap : this.countedCharacters;
+    this.tokensBeforeGap += countTokensSync(text.slice(this.countedCharacters, end));
+    this.countedCharacters = end;
+    this.countedTokens = this.tokensBeforeGap + countTokensSync(text.slice(end));
+    this.maxTokensAtCount = this.completion.getMaxGeneratedTokens();
   }
 
   /** What was refused is asked for again, when half of what was left is used. */
-  private askAhead(used: number): void {
-    if (this.asking || used < this.refusedAt + (this.held - this.refusedAt) / 2) return;
-    this.asking = this.grow(used)
-      .then((grown) => {
-        this.refusedAt = grown === 'grown' ? -1 : used;
+  private extendInAdvance(used: number): void {
+    if (this.pendingExtension || used < this.rejectedAtTokens + (this.heldTokens - this.rejectedAtTokens) / 2) return;
+    this.pendingExtension = this.extendHold(used)
+      .then((outcome) => {
+        this.rejectedAtTokens = outcome === 'grown' ? -1 : used;
       })
       .catch((error) => this.stop(toUpstreamError(error)))
       .finally(() => {
-        this.asking = undefined;
+        this.pendingExtension = undefined;
       });
   }
 
   /** The answer waits a little for what other requests hold: most of it is back when they end. */
-  private async enough(): Promise<boolean> {
-    await this.asking;
+  private async extendUntilCovered(): Promise<boolean> {
+    await this.pendingExtension;
     try {
-      for (let waited = 0; this.used > this.held && !this.isAllHeld; ) {
-        const grown = await this.grow(this.used);
-        if (grown === 'grown') continue;
-        if (grown === 'no more' || waited >= WAITS_MS || this.metered.purchase.signal.aborted) return false;
-        await delay(ASKS_AGAIN_MS);
-        waited += ASKS_AGAIN_MS;
+      for (let waited = 0; this.usedTokens > this.heldTokens && !this.isFullyHeld; ) {
+        const outcome = await this.extendHold(this.usedTokens);
+        if (outcome === 'grown') continue;
+        if (outcome === 'no more' || waited >= MAX_EXTENSION_WAIT_MS || this.params.purchase.signal.aborted)
+          return false;
+        await delay(EXTENSION_RETRY_MS);
+        waited += EXTENSION_RETRY_MS;
       }
       return true;
     } catch (error) {
@@ -209,22 +221,22 @@ export class UsageMeter {
   }
 
   /** Twice the output is held for, or what there is. */
-  private async grow(used: number): Promise<'grown' | 'not now' | 'no more'> {
-    const { purchase } = this.metered;
-    const to = this.priceOf(Math.max(this.held * 2, used + LEAST_TOKENS));
-    const atLeast = money.min(this.priceOf(this.held + 1), purchase.sale.atMost);
-    const grown = await purchase.grow({ minAmount: atLeast, targetAmount: to });
-    this.held = this.affordedTokens();
-    return grown;
+  private async extendHold(used: number): Promise<'grown' | 'not now' | 'no more'> {
+    const { purchase } = this.params;
+    const targetAmount = this.calculatePrice(Math.max(this.heldTokens * 2, used + MIN_EXTENSION_TOKENS));
+    const minAmount = money.min(this.calculatePrice(this.heldTokens + 1), purchase.order.maxPrice);
+    const outcome = await purchase.extendHold({ minAmount, targetAmount });
+    this.heldTokens = this.countAffordableTokens();
+    return outcome;
   }
 
-  private priceOf(output: number): PicoUsd {
-    const { quote, endpoint } = this.metered;
+  private calculatePrice(output: number): PicoUsd {
+    const { quote, endpoint } = this.params;
     return money.add(quote.fees, calculateMaxCallPrice(quote.inputTokens, output, endpoint.tariff));
   }
 
-  private affordedTokens(): number {
-    const { purchase, quote, endpoint } = this.metered;
+  private countAffordableTokens(): number {
+    const { purchase, quote, endpoint } = this.params;
     return countAffordableOutputTokens(
       money.subtract(purchase.hold.amount, quote.fees),
       quote.inputTokens,
@@ -233,41 +245,47 @@ export class UsageMeter {
   }
 
   /** Nothing is seen of a model that thinks: only time says what it may have used. */
-  private lookForUnseen(): void {
-    if (this.answer.generatedAtMost() > 0) {
-      clearInterval(this.look);
+  private checkHiddenUsage(): void {
+    if (this.completion.getMaxGeneratedTokens() > 0) {
+      clearInterval(this.hiddenCheckTimer);
       return;
     }
-    this.unseen = ((performance.now() - this.began) / 1_000) * this.perSecond * UNSEEN;
-    const { used } = this;
-    if (used < this.asksAt) return;
-    if (used <= this.held) this.askAhead(used);
-    else if (!this.waiting) void this.wait(this.enough().then((enough) => this.passOn(enough, () => undefined)));
+    this.hiddenTokens = ((performance.now() - this.startedAtMs) / 1_000) * this.tokensPerSecond * HIDDEN_SPEED_FACTOR;
+    const { usedTokens } = this;
+    if (usedTokens < this.extensionThreshold) return;
+    if (usedTokens <= this.heldTokens) this.extendInAdvance(usedTokens);
+    else if (!this.pendingForward)
+      void this.trackForward(
+        this.extendUntilCovered().then((isCovered) => this.forwardOrStop(isCovered, () => undefined)),
+      );
   }
 
   /** As many of these events, which have been counted, as are held for. */
-  private heldFor(events: Uint8Array): Uint8Array {
-    const all = parseSseEvents(events).map((data) => ({ data, tokens: countTokensSync(textIn(data)) * this.ratio }));
-    let left = this.held - this.used + all.reduce((sum, { tokens }) => sum + tokens, 0);
-    const kept = all.filter(({ tokens }) => {
-      left -= tokens;
-      return left >= 0;
+  private selectCoveredEvents(events: Uint8Array): Uint8Array {
+    const all = parseSseEvents(events).map((data) => ({
+      data,
+      tokens: countTokensSync(getGeneratedText(data)) * this.ratio,
+    }));
+    let remaining = this.heldTokens - this.usedTokens + all.reduce((sum, { tokens }) => sum + tokens, 0);
+    const covered = all.filter(({ tokens }) => {
+      remaining -= tokens;
+      return remaining >= 0;
     });
-    return Buffer.from(kept.map(({ data }) => formatSseEvent(data)).join(''));
+    return Buffer.from(covered.map(({ data }) => formatSseEvent(data)).join(''));
   }
 }
 
 /** What was generated of a chunk of a chat, or of an event of a response. */
-function textIn(data: string): string {
+function getGeneratedText(data: string): string {
   const event = JSON.parse(data) as {
     readonly choices?: readonly { readonly delta?: object }[];
     readonly delta?: unknown;
   };
   if (typeof event.delta === 'string') return event.delta;
-  return (event.choices ?? []).flatMap(({ delta = {} }) => stringsIn(delta)).join('');
+  return (event.choices ?? []).flatMap(({ delta = {} }) => collectStrings(delta)).join('');
 }
 
-function stringsIn(value: unknown): readonly string[] {
+function collectStrings(value: unknown): readonly string[] {
   if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collectStrings) : [];
 }

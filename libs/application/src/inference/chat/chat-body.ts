@@ -5,7 +5,7 @@ import { toUsdJsonNumber } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import { toProviderPreferences } from '../../routing/preferences.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
+type ReasoningFields = Readonly<Record<string, unknown>>;
 
 /** A chat request in OpenAI's shape, as far as the gateway reads it; the rest passes through. */
 export interface ChatBody {
@@ -21,7 +21,7 @@ export interface ChatBody {
 }
 
 /** Fields that clients have several names for. */
-const RENAMED: ReadonlySet<string> = new Set([
+const RENAMED_FIELDS: ReadonlySet<string> = new Set([
   'max_tokens',
   'max_completion_tokens',
   'reasoning',
@@ -50,9 +50,9 @@ export function toUpstreamBody(
   const sent: Record<string, unknown> = { model, messages: body.messages };
   for (const field of parameters) {
     const value = body[field];
-    if (value !== undefined && value !== null && !RENAMED.has(field)) sent[field] = value;
+    if (value !== undefined && value !== null && !RENAMED_FIELDS.has(field)) sent[field] = value;
   }
-  if (parameters.includes(ROUTING)) sent[ROUTING] = routingFor(endpoint, sent[ROUTING]);
+  if (parameters.includes(ROUTING)) sent[ROUTING] = createRouting(endpoint, sent[ROUTING]);
   if (limit !== undefined) sent.max_completion_tokens = limit;
   if (reasoning !== undefined && parameters.includes('reasoning')) sent.reasoning = reasoning;
   if (body.stream) {
@@ -69,21 +69,24 @@ const ROUTING = 'provider';
  * What the caller wishes, at no price that is above ours: a router's providers differ by several times, and may be chosen by
  * name, speed or quantization. https://openrouter.ai/docs/features/provider-routing
  */
-function routingFor(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, provider: unknown): object {
-  return { ...(toProviderPreferences(endpoint, provider) as object | undefined), max_price: mostOf(endpoint.tariff) };
+function createRouting(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, provider: unknown): object {
+  return {
+    ...(toProviderPreferences(endpoint, provider) as object | undefined),
+    max_price: getMaxPrices(endpoint.tariff),
+  };
 }
 
 const MAX_PRICES = new WeakMap<Tariff, object>();
 
 /** USD for a million tokens, as the model is sold: what it costs may be that much and no more. */
-function mostOf(tariff: Tariff): object {
-  const known = MAX_PRICES.get(tariff);
-  if (known) return known;
-  const priceOf = (unit: 'input' | 'output') =>
+function getMaxPrices(tariff: Tariff): object {
+  const cached = MAX_PRICES.get(tariff);
+  if (cached) return cached;
+  const getPrice = (unit: 'input' | 'output') =>
     toUsdJsonNumber(calculateListPrice({ [unit]: LIST_PRICE_TOKENS }, tariff).price);
-  const most = { prompt: priceOf('input'), completion: priceOf('output') };
-  MAX_PRICES.set(tariff, most);
-  return most;
+  const maxPrices = { prompt: getPrice('input'), completion: getPrice('output') };
+  MAX_PRICES.set(tariff, maxPrices);
+  return maxPrices;
 }
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
@@ -102,17 +105,17 @@ export interface Reasoning {
  * Reads `reasoning` and `reasoning_effort`; undefined when neither says anything. A number of tokens says more than a word.
  * @throws InvalidRequestError 400 that names the field
  */
-export function parseReasoning({ reasoning, reasoning_effort }: Fields): Reasoning | undefined {
+export function parseReasoning({ reasoning, reasoning_effort }: ReasoningFields): Reasoning | undefined {
   if ((reasoning ?? reasoning_effort ?? undefined) === undefined) return undefined;
-  if (typeof (reasoning ?? {}) !== 'object' || Array.isArray(reasoning)) throw wrong('reasoning', 'an object');
-  const fields = (reasoning ?? {}) as Fields;
-  const tokens = read(fields.max_tokens, 'reasoning.max_tokens', 'a whole number from 0', isCount);
-  const word = reasoning_effort ?? undefined;
+  if (typeof (reasoning ?? {}) !== 'object' || Array.isArray(reasoning)) throw invalidField('reasoning', 'an object');
+  const fields = (reasoning ?? {}) as ReasoningFields;
+  const tokens = parseOptional(fields.max_tokens, 'reasoning.max_tokens', 'a whole number from 0', isCount);
+  const rawEffort = reasoning_effort ?? undefined;
   const effort =
-    read(word, 'reasoning_effort', `one of ${EFFORTS.join(', ')}`, isEffort) ??
-    read(fields.effort, 'reasoning.effort', `one of ${EFFORTS.join(', ')}`, isEffort);
-  const enabled = read(fields.enabled, 'reasoning.enabled', 'a boolean', isFlag);
-  const exclude = read(fields.exclude, 'reasoning.exclude', 'a boolean', isFlag);
+    parseOptional(rawEffort, 'reasoning_effort', `one of ${EFFORTS.join(', ')}`, isEffort) ??
+    parseOptional(fields.effort, 'reasoning.effort', `one of ${EFFORTS.join(', ')}`, isEffort);
+  const enabled = parseOptional(fields.enabled, 'reasoning.enabled', 'a boolean', isFlag);
+  const exclude = parseOptional(fields.exclude, 'reasoning.exclude', 'a boolean', isFlag);
   const requested: Reasoning = {
     ...(tokens === undefined ? {} : { max_tokens: tokens }),
     ...(effort === undefined || tokens !== undefined ? {} : { effort }),
@@ -122,9 +125,14 @@ export function parseReasoning({ reasoning, reasoning_effort }: Fields): Reasoni
   return Object.keys(requested).length === 0 ? undefined : requested;
 }
 
-function read<T>(value: unknown, field: string, must: string, is: (value: unknown) => value is T): T | undefined {
+function parseOptional<T>(
+  value: unknown,
+  field: string,
+  requirement: string,
+  isValid: (value: unknown) => value is T,
+): T | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!is(value)) throw wrong(field, must);
+  if (!isValid(value)) throw invalidField(field, requirement);
   return value;
 }
 
@@ -132,6 +140,6 @@ const isFlag = (value: unknown): value is boolean => typeof value === 'boolean';
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isEffort = (value: unknown): value is Effort => EFFORTS.includes(value as Effort);
 
-function wrong(field: string, must: string): InvalidRequestError {
-  return new InvalidRequestError(400, `${field} must be ${must}`, field);
+function invalidField(field: string, requirement: string): InvalidRequestError {
+  return new InvalidRequestError(400, `${field} must be ${requirement}`, field);
 }

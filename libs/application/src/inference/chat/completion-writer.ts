@@ -18,11 +18,11 @@ import { formatSseEvent } from '../../wire/sse.ts';
 export interface CompletionSource {
   /** The id of the model, by whichever name it was requested. */
   readonly model: string;
-  readonly language: ChatProtocol;
+  readonly protocol: ChatProtocol;
   /** The slug of the endpoint. */
   readonly provider: string;
   /** The parameters that the endpoint knows: all others of the request were left out. */
-  readonly knows: readonly string[];
+  readonly supportedParameters: readonly string[];
   /** How it was sampled, where that is not as the request says. */
   readonly sampling?: AppliedSampling;
 }
@@ -38,17 +38,17 @@ export interface CompletionSink {
   /** Resolves when there is room for more. Everything is written, also when the client has gone. */
   write(events: Uint8Array): Promise<void> | undefined;
   /** Takes searches as they begin and end, between the events that they stand between. */
-  searched?(search: SearchStatus): Promise<void> | undefined;
+  writeSearch?(search: SearchStatus): Promise<void> | undefined;
 }
 
 /** Where a streamed answer goes. */
 export interface CompletionWriter extends StreamWriter, CompletionSink {
   /** Whether anyone receives what is written: the client, or a record that it can still fetch. */
-  readonly listening: boolean;
+  readonly isListening: boolean;
   /** Starts the answer; until then nothing of it is sent. */
   begin(source: CompletionSource): void;
   /** Shows that there will be an answer, though nothing of it is there yet: a failure can then only be a part of it. */
-  stillWaiting?(): void;
+  startHeartbeat?(): void;
 }
 
 /** An answer in one piece, before it is paid. */
@@ -65,7 +65,7 @@ export interface BilledCompletion extends CompletionDraft {
 /** How an answer is made, once its money is held. One of the two is called, once. */
 export interface ChatExecutor {
   /** @throws UpstreamError when there is no answer, and the payer owes nothing */
-  whole(): Promise<CompletionDraft>;
+  complete(): Promise<CompletionDraft>;
   /**
    * Begins the client when there is an answer, and writes all of it.
    * @returns what broke the answer off, if the payer owes what the client had of it
@@ -76,10 +76,16 @@ export interface ChatExecutor {
 
 export function toCompletionSource(
   { id: model }: TokenPricedModel,
-  { answer, endpoint }: EndpointResponse<Completion | CompletionStream>,
+  { response, endpoint }: EndpointResponse<Completion | CompletionStream>,
 ): CompletionSource {
-  const { language, sampling } = answer;
-  return { model, language, provider: endpoint.slug, knows: endpoint.parameters, ...(sampling ? { sampling } : {}) };
+  const { protocol: language, sampling } = response;
+  return {
+    model,
+    protocol: language,
+    provider: endpoint.slug,
+    supportedParameters: endpoint.parameters,
+    ...(sampling ? { sampling } : {}),
+  };
 }
 
 /** An event of a stream that no upstream has sent. */
@@ -102,11 +108,11 @@ export function createChunkEvent(
 
 /** The end of an answer that has reached its limit. @param choices how many there are of it */
 export function createLengthLimitEvents(
-  language: ChatProtocol,
+  protocol: ChatProtocol,
   identity: CompletionIdentity,
   choices: number,
 ): Uint8Array {
-  if (language === 'responses') {
+  if (protocol === 'responses') {
     const response = { object: 'response', incomplete_details: { reason: 'max_output_tokens' } };
     return Buffer.from(formatSseEvent(JSON.stringify({ type: 'response.incomplete', response })));
   }

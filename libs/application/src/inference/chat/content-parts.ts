@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from './chat-body.ts';
 
 /** The types of parts, and what a model must take for them, as the catalogue calls it. */
-const INPUT_OF: ReadonlyMap<unknown, string> = new Map([
+const INPUT_BY_PART_TYPE: ReadonlyMap<unknown, string> = new Map([
   ['text', 'text'],
   ['refusal', 'text'],
   ['image_url', 'image'],
@@ -26,37 +26,42 @@ export function assertSupportedContent({ messages }: ChatBody, model: Pick<Token
   for (const [i, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;
     for (const [j, part] of content.entries())
-      if (part?.type !== 'text') assertPart(part, model, `messages[${i}].content[${j}]`);
+      if (part?.type !== 'text') assertSupportedPart(part, model, `messages[${i}].content[${j}]`);
   }
 }
 
-function assertPart(part: unknown, { id, inputs }: Pick<TokenPricedModel, 'id' | 'inputs'>, at: string): void {
+function assertSupportedPart(
+  part: unknown,
+  { id, inputs }: Pick<TokenPricedModel, 'id' | 'inputs'>,
+  path: string,
+): void {
   const { type, file, image_url } = isJsonObject(part) ? part : {};
-  const input = INPUT_OF.get(type);
+  const input = INPUT_BY_PART_TYPE.get(type);
   if (input === undefined) {
     const name = type ?? (isJsonObject(part) ? Object.keys(part)[0] : undefined) ?? null;
-    throw wrong(`Content parts of the type "${String(name).slice(0, 64)}" are not supported`, `${at}.type`);
+    throw invalidContent(`Content parts of the type "${String(name).slice(0, 64)}" are not supported`, `${path}.type`);
   }
   if (input !== 'text' && !inputs.includes(input))
-    throw wrong(`The model "${id}" takes ${inputs.join(', ')}, and no ${input}`, `${at}.type`);
-  if (type === 'file') assertFile(isJsonObject(file) ? file : {}, `${at}.file`);
-  if (type === 'image_url') assertImage(isJsonObject(image_url) ? image_url.url : image_url, `${at}.image_url`);
+    throw invalidContent(`The model "${id}" takes ${inputs.join(', ')}, and no ${input}`, `${path}.type`);
+  if (type === 'file') assertFile(isJsonObject(file) ? file : {}, `${path}.file`);
+  if (type === 'image_url') assertImage(isJsonObject(image_url) ? image_url.url : image_url, `${path}.image_url`);
 }
 
 /** By its id or address nobody knows how long it is, and by its id not even whose. */
-function assertFile(file: JsonObject, at: string): void {
+function assertFile(file: JsonObject, path: string): void {
   for (const name of ['file_id', 'file_url'])
     if ((file[name] ?? null) !== null)
-      throw wrong('Files by id or address are not supported: send file_data', `${at}.${name}`);
-  if (typeof file.file_data !== 'string') throw wrong(`${at}.file_data must be a data URL`, `${at}.file_data`);
+      throw invalidContent('Files by id or address are not supported: send file_data', `${path}.${name}`);
+  if (typeof file.file_data !== 'string')
+    throw invalidContent(`${path}.file_data must be a data URL`, `${path}.file_data`);
 }
 
 /** What is in the request is an image by what it says of itself: a document in its place would have many times its tokens. */
-function assertImage(url: unknown, at: string): void {
+function assertImage(url: unknown, path: string): void {
   if (typeof url === 'string' && (/^https?:\/\//i.test(url) || /^data:image\//i.test(url))) return;
-  throw wrong(`${at}.url must be an address or a data URL of an image`, `${at}.url`);
+  throw invalidContent(`${path}.url must be an address or a data URL of an image`, `${path}.url`);
 }
 
-function wrong(message: string, param: string): InvalidRequestError {
+function invalidContent(message: string, param: string): InvalidRequestError {
   return new InvalidRequestError(400, message, param);
 }

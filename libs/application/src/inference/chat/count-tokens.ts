@@ -7,21 +7,21 @@ import type { ChatBody } from './chat-body.ts';
 import { countMaxAudioTokens } from './max-audio-tokens.ts';
 
 /** Tokens that chat formats add per message and per request. */
-const PER_MESSAGE = 8;
-const PER_REQUEST = 16;
+const TOKENS_PER_MESSAGE = 8;
+const TOKENS_PER_REQUEST = 16;
 /** Upper bound for an image at full detail, over the vendors; those that count more say so in the catalogue. */
-const PER_IMAGE = 5_000;
+const MAX_TOKENS_PER_IMAGE = 5_000;
 /** What most vendors count an image at full detail as. */
-const USUAL_IMAGE = 2_000;
+const TYPICAL_TOKENS_PER_IMAGE = 2_000;
 /** Attached files and audio are counted by size: no vendor makes more than a token of four base64 characters. */
-const BASE64_PER_TOKEN = 4;
+const BASE64_CHARACTERS_PER_TOKEN = 4;
 /**
  * A PDF is read as text and as pictures of its pages, and a page may be a few bytes: vendors take 100 pages, and name
  * 3,000 tokens for a dense one.
  */
-const PER_PDF = 300_000;
+const MAX_TOKENS_PER_PDF = 300_000;
 /** Parts that are counted by their size, as far as that says anything. */
-const ATTACHED: ReadonlySet<unknown> = new Set(['file', 'input_audio', 'video_url']);
+const ATTACHMENT_TYPES: ReadonlySet<unknown> = new Set(['file', 'input_audio', 'video_url']);
 const TEXT_DATA = /^data:(text|application\/json)\b/;
 /** Within which a file says what it is. */
 const HEAD_CHARACTERS = 1_024;
@@ -39,64 +39,66 @@ const MAX_DEPTH = 100;
  */
 export function countMaxChatInputTokens(
   body: ChatBody,
-  { imageTokens = PER_IMAGE }: Pick<TokenPricedModel, 'imageTokens'> = {},
+  { imageTokens = MAX_TOKENS_PER_IMAGE }: Pick<TokenPricedModel, 'imageTokens'> = {},
 ): number {
   const { messages, tools, response_format } = body;
-  let total = PER_REQUEST + bound(tools) + bound(response_format);
-  for (const message of messages) total += PER_MESSAGE + boundMessage(message, imageTokens);
+  let total = TOKENS_PER_REQUEST + countMaxValueTokens(tools) + countMaxValueTokens(response_format);
+  for (const message of messages) total += TOKENS_PER_MESSAGE + countMaxMessageTokens(message, imageTokens);
   return Math.ceil(total);
 }
 
 /** Only content parts are attachments, whatever other fields claim. */
-function boundMessage(message: Part, imageTokens: number): number {
+function countMaxMessageTokens(message: Part, imageTokens: number): number {
   let total = 0;
-  for (const [name, each] of Object.entries(message)) {
+  for (const [name, value] of Object.entries(message)) {
     total += countMaxTextTokens(name);
-    if (name !== 'content' || !Array.isArray(each)) total += bound(each, 2);
-    else for (const part of each) total += attachment(part, imageTokens) ?? bound(part, 3);
+    if (name !== 'content' || !Array.isArray(value)) total += countMaxValueTokens(value, 2);
+    else for (const part of value) total += countMaxAttachmentTokens(part, imageTokens) ?? countMaxValueTokens(part, 3);
   }
   return total;
 }
 
-function bound(value: unknown, depth = 0): number {
+function countMaxValueTokens(value: unknown, depth = 0): number {
   if (typeof value === 'string') return countMaxTextTokens(value);
   if (typeof value === 'number') return countMaxTextTokens(String(value));
   if (typeof value !== 'object' || value === null) return 1;
   if (depth > MAX_DEPTH) throw new InvalidRequestError(400, 'The request is nested too deeply');
   let total = 1;
-  if (Array.isArray(value)) for (const each of value) total += bound(each, depth + 1);
-  else for (const [name, each] of Object.entries(value)) total += countMaxTextTokens(name) + bound(each, depth + 1);
+  if (Array.isArray(value)) for (const item of value) total += countMaxValueTokens(item, depth + 1);
+  else
+    for (const [name, member] of Object.entries(value))
+      total += countMaxTextTokens(name) + countMaxValueTokens(member, depth + 1);
   return total;
 }
 
 type Part = Readonly<Record<string, unknown>>;
 
 /** Tokens of a content part that is not text, at most; undefined for one that is. */
-function attachment(part: Part | null, imageTokens: number): number | undefined {
-  const size = sizeOf(part, imageTokens);
-  return size === undefined ? undefined : Math.max(size, hidden(part as Part));
+function countMaxAttachmentTokens(part: Part | null, imageTokens: number): number | undefined {
+  const size = estimateTokensBySize(part, imageTokens);
+  return size === undefined ? undefined : Math.max(size, countMaxHiddenTokens(part as Part));
 }
 
 /** Tokens of a content part that is not text, by its size. */
-function sizeOf(part: Part | null, imageTokens: number): number | undefined {
+function estimateTokensBySize(part: Part | null, imageTokens: number): number | undefined {
   const type = part?.type;
   if (type === 'image_url' || type === 'input_image') return imageTokens;
-  if (ATTACHED.has(type)) return JSON.stringify(part).length / BASE64_PER_TOKEN;
+  if (ATTACHMENT_TYPES.has(type)) return JSON.stringify(part).length / BASE64_CHARACTERS_PER_TOKEN;
   return undefined;
 }
 
 /** Tokens that a content part may have whatever its size: what is fetched, and a film, may fill the context. */
-function hidden({ type, file, input_audio }: Part): number {
+function countMaxHiddenTokens({ type, file, input_audio }: Part): number {
   if (type === 'input_audio') return countMaxAudioTokens(isJsonObject(input_audio) ? input_audio.data : undefined);
-  if (type === 'file') return boundFile(isJsonObject(file) ? file.file_data : undefined);
+  if (type === 'file') return countMaxFileTokens(isJsonObject(file) ? file.file_data : undefined);
   return type === 'video_url' ? Number.POSITIVE_INFINITY : 0;
 }
 
 /** Whatever is neither may be a program of one token for each sign, or a spreadsheet that is packed. */
-function boundFile(data: unknown): number {
+function countMaxFileTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
-  if (PDF_DATA.test(data)) return PER_PDF;
-  const text = TEXT_DATA.test(data) ? textIn(data) : undefined;
+  if (PDF_DATA.test(data)) return MAX_TOKENS_PER_PDF;
+  const text = TEXT_DATA.test(data) ? decodeText(data) : undefined;
   return text === undefined || isDisguised(text) ? Number.POSITIVE_INFINITY : countMaxTextTokens(text);
 }
 
@@ -107,7 +109,7 @@ function isDisguised(text: string): boolean {
 }
 
 /** Attached text counts as text. */
-function textIn(data: string): string {
+function decodeText(data: string): string {
   const start = data.indexOf(',') + 1;
   return data.slice(0, start).includes('base64') ? Buffer.from(data.slice(start), 'base64').toString('utf8') : data;
 }
@@ -141,19 +143,19 @@ function countPart(part: string): number {
 
 /** Counts the input of a request as countTokens would see it. */
 export async function countInputTokens(body: ChatBody): Promise<number> {
-  const { text, beside } = inputOf(body);
-  return beside + (await countTokens(text));
+  const { text, otherTokens } = collectInput(body);
+  return otherTokens + (await countTokens(text));
 }
 
 /** The same, for so much of it as anyone may have counted for nothing: what is longer is taken to go on like that. */
 export async function estimateInputTokens(body: ChatBody): Promise<number> {
-  const { text, beside } = inputOf(body);
-  const counted = await countTokens(text.slice(0, ESTIMATED_CHARACTERS));
-  return beside + Math.ceil(counted * Math.max(text.length / ESTIMATED_CHARACTERS, 1));
+  const { text, otherTokens } = collectInput(body);
+  const countedTokens = await countTokens(text.slice(0, ESTIMATED_CHARACTERS));
+  return otherTokens + Math.ceil(countedTokens * Math.max(text.length / ESTIMATED_CHARACTERS, 1));
 }
 
 /** All text of a request, and the tokens of everything else. */
-function inputOf({ messages, tools }: ChatBody): { readonly text: string; readonly beside: number } {
+function collectInput({ messages, tools }: ChatBody): { readonly text: string; readonly otherTokens: number } {
   let attached = 0;
   const texts: string[] = [];
   const collect = (value: unknown): void => {
@@ -164,11 +166,11 @@ function inputOf({ messages, tools }: ChatBody): { readonly text: string; readon
   for (const { content, ...message } of messages) {
     collect(message);
     for (const part of Array.isArray(content) ? content : [content]) {
-      const size = sizeOf(part, USUAL_IMAGE);
+      const size = estimateTokensBySize(part, TYPICAL_TOKENS_PER_IMAGE);
       if (size === undefined) collect(part);
       else attached += size;
     }
   }
   if (tools) texts.push(JSON.stringify(tools));
-  return { text: texts.join('\n'), beside: Math.ceil(attached) + messages.length * 4 };
+  return { text: texts.join('\n'), otherTokens: Math.ceil(attached) + messages.length * 4 };
 }

@@ -1,9 +1,9 @@
 /** How many tokens a sound within a message has at most. */
 
 /** Base64 characters of which no vendor makes more than a token, where they play for as long as usual. */
-const BASE64_PER_TOKEN = 4;
+const BASE64_CHARACTERS_PER_TOKEN = 4;
 /** Fewer bytes than these for a second, and it plays for longer than its size lets expect. */
-const LEAST_PER_SECOND = 1_000;
+const MIN_BYTES_PER_SECOND = 1_000;
 /** What is looked into to find out what it is: behind it there are only frames. */
 const HEAD_BYTES = 64;
 const WAV_PCM = 1;
@@ -16,21 +16,21 @@ const ID3_BYTES = 10;
  */
 export function countMaxAudioTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
-  return takesRoom(data) ? data.length / BASE64_PER_TOKEN : Number.POSITIVE_INFINITY;
+  return isSizeProportional(data) ? data.length / BASE64_CHARACTERS_PER_TOKEN : Number.POSITIVE_INFINITY;
 }
 
-function takesRoom(data: string): boolean {
-  const head = bytesAt(data, 0);
-  if (head.toString('latin1', 0, 4) === 'RIFF') return isPlainWav(head);
+function isSizeProportional(data: string): boolean {
+  const head = decodeBytesAt(data, 0);
+  if (head.toString('latin1', 0, 4) === 'RIFF') return isPcmWav(head);
   const isTagged = head.toString('latin1', 0, 3) === 'ID3' && head.length >= ID3_BYTES;
-  return isMp3(isTagged ? bytesAt(data, ID3_BYTES + tagLength(head)) : head);
+  return isMp3(isTagged ? decodeBytesAt(data, ID3_BYTES + readTagLength(head)) : head);
 }
 
 /** http://soundfile.sapp.org/doc/WaveFormat/ */
-function isPlainWav(head: Buffer): boolean {
+function isPcmWav(head: Buffer): boolean {
   if (head.length < 44 || head.toString('latin1', 8, 16) !== 'WAVEfmt ') return false;
-  const [samples, bytesOfAll] = [head.readUInt32LE(24), head.readUInt16LE(32)];
-  return head.readUInt16LE(20) === WAV_PCM && samples * bytesOfAll >= LEAST_PER_SECOND;
+  const [sampleRate, bytesPerFrame] = [head.readUInt32LE(24), head.readUInt16LE(32)];
+  return head.readUInt16LE(20) === WAV_PCM && sampleRate * bytesPerFrame >= MIN_BYTES_PER_SECOND;
 }
 
 /** Eleven bits that are set, and then a layer: http://www.mp3-tech.org/programmer/frame_header.html */
@@ -40,11 +40,11 @@ function isMp3(head: Buffer): boolean {
 }
 
 /** Seven bits of each byte: https://id3.org/id3v2.4.0-structure */
-function tagLength(head: Buffer): number {
+function readTagLength(head: Buffer): number {
   return [6, 7, 8, 9].reduce((length, at) => length * 128 + ((head[at] ?? 0) & 0x7f), 0);
 }
 
-function bytesAt(data: string, from: number): Buffer {
+function decodeBytesAt(data: string, from: number): Buffer {
   const start = Math.floor(from / 3) * 4;
   const bytes = Buffer.from(data.slice(start, start + HEAD_BYTES * 2), 'base64');
   return bytes.subarray(from % 3, HEAD_BYTES + (from % 3));

@@ -25,67 +25,67 @@ export interface TypedEvent {
 
 /** Where events are sent. */
 export interface SseOutput {
-  readonly started: boolean;
-  readonly left: Promise<void>;
-  readonly keeps: boolean;
-  readonly listening: boolean;
+  readonly hasStarted: boolean;
+  readonly disconnected: Promise<void>;
+  readonly storesResponse: boolean;
+  readonly isListening: boolean;
   begin(): void;
-  stillWaiting(): void;
+  startHeartbeat(): void;
   write(events: Uint8Array): Promise<void> | undefined;
   finish(events: string): void;
 }
 
 /** The answer in the other protocol, while it is made. */
 export interface EventTranslation {
-  answeredBy(source: CompletionSource): void;
+  setSource(source: CompletionSource): void;
   /** The events that a chunk of a chat becomes. */
   accept(chunk: JsonObject): readonly TypedEvent[];
-  search(search: SearchStatus): readonly TypedEvent[];
+  recordSearch(search: SearchStatus): readonly TypedEvent[];
 }
 
 /** Takes the events of a chat, and sends those of the other protocol: each as soon as it comes. */
-export abstract class TranslatingWriter<Outlet extends SseOutput, Draft extends EventTranslation>
+export abstract class TranslatingWriter<Output extends SseOutput, Draft extends EventTranslation>
   implements CompletionWriter
 {
   constructor(
-    protected readonly outlet: Outlet,
+    protected readonly output: Output,
     protected readonly draft: Draft,
   ) {}
 
-  get started(): boolean {
-    return this.outlet.started;
+  get hasStarted(): boolean {
+    return this.output.hasStarted;
   }
 
-  get left(): Promise<void> {
-    return this.outlet.left;
+  get disconnected(): Promise<void> {
+    return this.output.disconnected;
   }
 
-  get keeps(): boolean {
-    return this.outlet.keeps;
+  get storesResponse(): boolean {
+    return this.output.storesResponse;
   }
 
-  get listening(): boolean {
-    return this.outlet.listening;
+  get isListening(): boolean {
+    return this.output.isListening;
   }
 
-  stillWaiting(): void {
-    this.outlet.stillWaiting();
+  startHeartbeat(): void {
+    this.output.startHeartbeat();
   }
 
   begin(source: CompletionSource): void {
-    this.draft.answeredBy(source);
-    this.outlet.begin();
+    this.draft.setSource(source);
+    this.output.begin();
     this.announce();
   }
 
   /** @throws UpstreamError when an event cannot be read */
   write(events: Uint8Array): Promise<void> | undefined {
-    if (!this.listening) return undefined;
+    if (!this.isListening) return undefined;
     return this.send(parseSseEvents(events).flatMap((data) => this.draft.accept(parseEventJson(data))));
   }
 
-  searched(search: SearchStatus): Promise<void> | undefined {
-    return this.send(this.draft.search(search));
+  writeSearch(search: SearchStatus): Promise<void> | undefined {
+    return this.send(this.draft.recordSearch(search));
   }
 
   abstract end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
@@ -94,10 +94,10 @@ export abstract class TranslatingWriter<Outlet extends SseOutput, Draft extends 
   protected abstract announce(): void;
 
   /** The event as it is sent. */
-  protected abstract written(event: TypedEvent): string;
+  protected abstract formatEvent(event: TypedEvent): string;
 
   protected send(events: readonly TypedEvent[]): Promise<void> | undefined {
-    if (events.length === 0 || !this.listening) return undefined;
-    return this.outlet.write(Buffer.from(events.map((event) => this.written(event)).join('')));
+    if (events.length === 0 || !this.isListening) return undefined;
+    return this.output.write(Buffer.from(events.map((event) => this.formatEvent(event)).join('')));
   }
 }

@@ -14,7 +14,7 @@ export interface CompletionBody {
 }
 
 /** The same in both shapes. */
-const SHARED = [
+const SHARED_FIELDS = [
   'model',
   'stream',
   'stream_options',
@@ -43,37 +43,40 @@ const SHARED = [
  */
 export function toChatRequest(body: CompletionBody): TranslatedRequest<ChatBody> {
   const { prompt, echo, suffix, logprobs, best_of, n } = body;
-  if (echo) throw refusal('echo is not supported', 'echo');
-  if ((suffix ?? '') !== '') throw refusal('suffix is not supported', 'suffix');
-  if ((logprobs ?? false) !== false) throw refusal('logprobs are not supported', 'logprobs');
+  if (echo) throw invalidRequest('echo is not supported', 'echo');
+  if ((suffix ?? '') !== '') throw invalidRequest('suffix is not supported', 'suffix');
+  if ((logprobs ?? false) !== false) throw invalidRequest('logprobs are not supported', 'logprobs');
   if (best_of !== undefined && best_of !== null && best_of !== (n ?? 1)) {
-    throw refusal('best_of must be n: of more answers none is chosen', 'best_of');
+    throw invalidRequest('best_of must be n: of more answers none is chosen', 'best_of');
   }
-  const asked: Record<string, unknown> = { messages: [{ role: 'user', content: textOf(prompt) }] };
-  for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) asked[field] = body[field];
-  return { body: asked as ChatBody, retell: asCompletion };
+  const chat: Record<string, unknown> = { messages: [{ role: 'user', content: parsePrompt(prompt) }] };
+  for (const field of SHARED_FIELDS) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
+  return { body: chat as ChatBody, translate: toCompletion };
 }
 
-function textOf(prompt: unknown): string {
-  const [only = '', ...others] = Array.isArray(prompt) ? prompt : [prompt];
-  if (typeof only === 'string' && only !== '' && others.length === 0) return only;
-  throw refusal('prompt must be text, or a list of one text; tokens and several prompts are not supported', 'prompt');
+function parsePrompt(prompt: unknown): string {
+  const [only = '', ...otherPrompts] = Array.isArray(prompt) ? prompt : [prompt];
+  if (typeof only === 'string' && only !== '' && otherPrompts.length === 0) return only;
+  throw invalidRequest(
+    'prompt must be text, or a list of one text; tokens and several prompts are not supported',
+    'prompt',
+  );
 }
 
-const asCompletion: TranslateChunk = (answer) => {
-  const choices = getChoices(answer).map(({ index, message, delta, finish_reason }) => ({
-    text: saidIn((message ?? delta ?? {}) as JsonObject),
+const toCompletion: TranslateChunk = (completion) => {
+  const choices = getChoices(completion).map(({ index, message, delta, finish_reason }) => ({
+    text: getText((message ?? delta ?? {}) as JsonObject),
     index,
     logprobs: null,
     finish_reason: finish_reason ?? null,
   }));
-  return { ...answer, object: 'text_completion', choices };
+  return { ...completion, object: 'text_completion', choices };
 };
 
-function saidIn({ content, refusal: refused }: JsonObject): string {
-  return [content, refused].filter((each) => typeof each === 'string').join('');
+function getText({ content, refusal: refusalText }: JsonObject): string {
+  return [content, refusalText].filter((text) => typeof text === 'string').join('');
 }
 
-function refusal(message: string, param: string): InvalidRequestError {
+function invalidRequest(message: string, param: string): InvalidRequestError {
   return new InvalidRequestError(400, message, param);
 }

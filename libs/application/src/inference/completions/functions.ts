@@ -12,46 +12,46 @@ import { getChoices, type TranslatedRequest } from './translate.ts';
  * @throws InvalidRequestError that names the field that is at fault
  */
 export function toToolsRequest(body: ChatBody): TranslatedRequest<ChatBody> | undefined {
-  const declares = (body.functions ?? body.function_call ?? undefined) !== undefined;
-  if (!declares && !body.messages.some(isFormer)) return undefined;
+  const declaresFunctions = (body.functions ?? body.function_call ?? undefined) !== undefined;
+  if (!declaresFunctions && !body.messages.some(isLegacyMessage)) return undefined;
   const { functions, function_call, messages, ...rest } = body;
-  if (declares && rest.tools) throw refusal('functions and tools cannot be used together', 'functions');
-  const tools = declared(functions ?? []);
-  const choice = tools.length > 0 ? chosen(function_call, tools) : undefined;
-  const asked: JsonObject = {
+  if (declaresFunctions && rest.tools) throw invalidRequest('functions and tools cannot be used together', 'functions');
+  const tools = toTools(functions ?? []);
+  const choice = tools.length > 0 ? toToolChoice(function_call, tools) : undefined;
+  const chat: JsonObject = {
     ...rest,
-    messages: currentMessages(messages),
+    messages: convertLegacyMessages(messages),
     // A message has room for one call.
     ...(tools.length > 0 ? { tools, parallel_tool_calls: false } : {}),
     ...(choice === undefined ? {} : { tool_choice: choice }),
   };
-  return { body: asked as ChatBody, retell: declares ? withFunctionCalls : (answer) => answer };
+  return { body: chat as ChatBody, translate: declaresFunctions ? withFunctionCalls : (completion) => completion };
 }
 
-function isFormer({ role, function_call }: JsonObject): boolean {
+function isLegacyMessage({ role, function_call }: JsonObject): boolean {
   return role === 'function' || (function_call ?? undefined) !== undefined;
 }
 
-function declared(functions: unknown): readonly JsonObject[] {
-  if (!Array.isArray(functions)) throw refusal('functions must be an array', 'functions');
-  return functions.map((each, at) => {
+function toTools(functions: unknown): readonly JsonObject[] {
+  if (!Array.isArray(functions)) throw invalidRequest('functions must be an array', 'functions');
+  return functions.map((definition, at) => {
     const param = `functions[${at}]`;
-    if (!isJsonObject(each)) throw refusal(`${param} must be an object`, param);
-    if (!isName(each.name)) throw refusal(`${param}.name must be a string`, `${param}.name`);
-    return { type: 'function', function: each };
+    if (!isJsonObject(definition)) throw invalidRequest(`${param} must be an object`, param);
+    if (!isName(definition.name)) throw invalidRequest(`${param}.name must be a string`, `${param}.name`);
+    return { type: 'function', function: definition };
   });
 }
 
-function chosen(choice: unknown, tools: readonly JsonObject[]): unknown {
+function toToolChoice(choice: unknown, tools: readonly JsonObject[]): unknown {
   if (choice === undefined || choice === null || choice === 'auto' || choice === 'none') return choice ?? undefined;
   const name = isJsonObject(choice) ? choice.name : undefined;
-  if (tools.some(({ function: each }) => (each as JsonObject).name === name))
+  if (tools.some(({ function: definition }) => (definition as JsonObject).name === name))
     return { type: 'function', function: { name } };
-  throw refusal('function_call must be "auto", "none" or the name of one of the functions', 'function_call');
+  throw invalidRequest('function_call must be "auto", "none" or the name of one of the functions', 'function_call');
 }
 
 /** Each result with the id of the last call of its function. */
-function currentMessages(messages: readonly JsonObject[]): readonly JsonObject[] {
+function convertLegacyMessages(messages: readonly JsonObject[]): readonly JsonObject[] {
   const ids = new Map<unknown, string>();
   return messages.map((message, at) => {
     const param = `messages[${at}]`;
@@ -59,13 +59,16 @@ function currentMessages(messages: readonly JsonObject[]): readonly JsonObject[]
     if (role === 'function') {
       const tool_call_id = ids.get(name);
       if (tool_call_id === undefined) {
-        throw refusal(`There is no function_call before ${param} with its name`, `${param}.name`);
+        throw invalidRequest(`There is no function_call before ${param} with its name`, `${param}.name`);
       }
       return { role: 'tool', ...rest, tool_call_id };
     }
     if (call === undefined || call === null) return message;
     if (!isJsonObject(call) || !isName(call.name) || typeof call.arguments !== 'string') {
-      throw refusal(`${param}.function_call must have a name and arguments, both strings`, `${param}.function_call`);
+      throw invalidRequest(
+        `${param}.function_call must have a name and arguments, both strings`,
+        `${param}.function_call`,
+      );
     }
     const id = `call_${at}`;
     ids.set(call.name, id);
@@ -80,22 +83,22 @@ function isName(name: unknown): name is string {
 }
 
 /** The first call of a message, or of a piece of one, is its function call. */
-function withFunctionCalls(answer: JsonObject): JsonObject {
-  const choices = getChoices(answer).map(({ message, delta, finish_reason, ...choice }) => ({
+function withFunctionCalls(completion: JsonObject): JsonObject {
+  const choices = getChoices(completion).map(({ message, delta, finish_reason, ...choice }) => ({
     ...choice,
-    ...(message ? { message: former(message as JsonObject) } : {}),
-    ...(delta ? { delta: former(delta as JsonObject) } : {}),
+    ...(message ? { message: withFunctionCall(message as JsonObject) } : {}),
+    ...(delta ? { delta: withFunctionCall(delta as JsonObject) } : {}),
     finish_reason: finish_reason === 'tool_calls' ? 'function_call' : finish_reason,
   }));
-  return { ...answer, choices };
+  return { ...completion, choices };
 }
 
-function former({ tool_calls, ...said }: JsonObject): JsonObject {
+function withFunctionCall({ tool_calls, ...message }: JsonObject): JsonObject {
   const calls = Array.isArray(tool_calls) ? (tool_calls as readonly JsonObject[]) : [];
   const first = calls.find(({ index }, at) => (index ?? at) === 0);
-  return first ? { ...said, function_call: first.function } : said;
+  return first ? { ...message, function_call: first.function } : message;
 }
 
-function refusal(message: string, param: string): InvalidRequestError {
+function invalidRequest(message: string, param: string): InvalidRequestError {
   return new InvalidRequestError(400, message, param);
 }

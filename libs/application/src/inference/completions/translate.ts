@@ -4,17 +4,17 @@ import type { JsonObject } from '../../wire/json-object.ts';
 import { formatSseEvent, parseEventJson, parseSseEvents } from '../../wire/sse.ts';
 
 /** Says an answer, or a chunk of one, in another shape. */
-export type TranslateChunk = (answer: JsonObject) => JsonObject;
+export type TranslateChunk = (completion: JsonObject) => JsonObject;
 
 /** A chat request that stands for one in another shape, and how its answer is told. */
 export interface TranslatedRequest<B> {
   readonly body: B;
-  readonly retell: TranslateChunk;
+  readonly translate: TranslateChunk;
 }
 
 /** The events of a stream, each in the other shape. */
-export function translateEvents(events: Uint8Array, retell: TranslateChunk): Uint8Array {
-  const chunks = parseSseEvents(events).map((data) => formatSseEvent(JSON.stringify(retell(parseEventJson(data)))));
+export function translateEvents(events: Uint8Array, translate: TranslateChunk): Uint8Array {
+  const chunks = parseSseEvents(events).map((data) => formatSseEvent(JSON.stringify(translate(parseEventJson(data)))));
   return Buffer.from(chunks.join(''));
 }
 

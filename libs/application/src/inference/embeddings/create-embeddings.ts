@@ -21,7 +21,7 @@ import { listSetFields, selectRoute } from '../../routing/route.ts';
 import { calculateMaxCallPrice } from '../chat/chat-quote.ts';
 import {
   assertInputsFit,
-  countInputs,
+  countEmbeddingTokens,
   countMaxInputTokens,
   type EmbeddingInput,
   parseEmbeddingInputs,
@@ -48,7 +48,7 @@ export interface CreateEmbeddingsParams {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  readonly audience: ClientConnection;
+  readonly connection: ClientConnection;
 }
 
 export class CreateEmbeddings extends Command<EmbeddingsResult> {
@@ -62,67 +62,68 @@ export class CreateEmbeddings extends Command<EmbeddingsResult> {
 }
 
 /** Fields of the request itself, which no model needs to support. */
-const NO_PARAMETERS: ReadonlySet<string> = new Set(['model', 'input', 'provider']);
+const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set(['model', 'input', 'provider']);
 
 @CommandHandler(CreateEmbeddings)
 export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings> {
   constructor(
     private readonly catalogues: CatalogueService,
     private readonly health: EndpointHealth,
-    private readonly paying: BillingEngine,
+    private readonly billing: BillingEngine,
     private readonly providers: ProviderRegistry,
   ) {}
 
   async execute({ payer, request, body }: CreateEmbeddings): Promise<EmbeddingsResult> {
-    const { requestId, source, audience } = request;
+    const { requestId, source, connection } = request;
     const { current: catalogue } = this.catalogues;
-    const named = embeddingModel(body, catalogue);
-    const { model } = named;
+    const resolved = resolveEmbeddingModel(body, catalogue);
+    const { model } = resolved;
     const inputs = parseEmbeddingInputs(body.input);
-    const endpoints = this.endpointsFor(body, named, source);
+    const endpoints = this.selectEndpoints(body, resolved, source);
     await assertInputsFit(inputs, model.context);
-    const most = mostFor(inputs, model, endpoints);
-    const query: Query = { model: model.id, type: 'embedding', source, online: false, free: most === 0n };
+    const maxPrice = calculateMaxInputPrice(inputs, model, endpoints);
+    const query: Query = { model: model.id, type: 'embedding', source, online: false, free: maxPrice === 0n };
     const { priceList } = catalogue;
-    const sale: Order = { id: requestId, query, model, endpoints, priceList, atLeast: most, atMost: most };
+    const order: Order = { id: requestId, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice: maxPrice };
     const embed = async (purchase: Purchase) => {
       const { hold, signal } = purchase;
       const call: UpstreamCall<EmbeddingsResponse> = {
-        make: (endpoint) => {
-          const sent = upstreamBody(body, endpoint, endpoint.model + named.passedOn);
-          const embed = this.providers.of(hold, endpoint.upstream, 'embeddings');
-          return mapNotFoundError(named, endpoint, embed({ body: sent, count: inputs.length, signal }));
+        send: (endpoint) => {
+          const sent = toUpstreamBody(body, endpoint, endpoint.model + resolved.forwardedSuffix);
+          const embed = this.providers.get(hold, endpoint.upstream, 'embeddings');
+          return mapNotFoundError(resolved, endpoint, embed({ body: sent, count: inputs.length, signal }));
         },
-        counted: async () => ({ input: await countInputs(inputs) }),
+        estimateUsage: async () => ({ input: await countEmbeddingTokens(inputs) }),
       };
-      const { answer } = await purchase.ask(call);
-      const { usage, vendorId } = answer;
-      await purchase.billCall(call, { usage, delivered: () => '', vendorId });
-      return answer;
+      const { response } = await purchase.call(call);
+      const { usage, vendorId } = response;
+      await purchase.billCall(call, { usage, getDeliveredText: () => '', vendorId });
+      return response;
     };
-    const { answer, receipt } = await this.paying.whole(payer, sale, embed, audience);
-    return { model: model.id, data: answer.data, receipt };
+    const { result, receipt } = await this.billing.sell(payer, order, embed, connection);
+    return { model: model.id, data: result.data, receipt };
   }
 
   /** An endpoint that does not know `dimensions` would ignore them, and its vectors could not be compared. */
-  private endpointsFor(body: EmbeddingBody, { model, sort }: ResolvedModel, source: string): readonly Endpoint[] {
-    const shortens = (endpoint: Endpoint) => endpoint.parameters.includes('dimensions');
-    const able = (body.dimensions ?? undefined) === undefined ? model.endpoints : model.endpoints.filter(shortens);
+  private selectEndpoints(body: EmbeddingBody, { model, sort }: ResolvedModel, source: string): readonly Endpoint[] {
+    const supportsDimensions = (endpoint: Endpoint) => endpoint.parameters.includes('dimensions');
+    const capable =
+      (body.dimensions ?? undefined) === undefined ? model.endpoints : model.endpoints.filter(supportsDimensions);
     return selectRoute({
-      model: { ...model, endpoints: able },
+      model: { ...model, endpoints: capable },
       preferences: parseRoutingPreferences(body.provider, sort),
-      fields: listSetFields(body, NO_PARAMETERS),
+      fields: listSetFields(body, NON_PARAMETER_FIELDS),
       usesTools: false,
       searchesWeb: false,
       source,
-      chance: Math.random(),
-      health: (endpoint) => this.health.of(model, endpoint),
+      randomValue: Math.random(),
+      getPerformance: (endpoint) => this.health.get(model, endpoint),
     }).endpoints;
   }
 }
 
 /** The maximum cost of the inputs, over these endpoints. */
-function mostFor(
+function calculateMaxInputPrice(
   inputs: readonly EmbeddingInput[],
   { context }: TokenPricedModel,
   endpoints: readonly Endpoint[],
@@ -132,22 +133,22 @@ function mostFor(
 }
 
 /** @throws InvalidRequestError when there is no such model, it makes no embeddings, or none of this length */
-function embeddingModel(body: EmbeddingBody, catalogue: Catalogue): ResolvedModel {
-  const named = resolveModel(body.model, catalogue);
-  const { id, type } = named.model;
+function resolveEmbeddingModel(body: EmbeddingBody, catalogue: Catalogue): ResolvedModel {
+  const resolved = resolveModel(body.model, catalogue);
+  const { id, type } = resolved.model;
   if (type !== 'embedding')
     throw new InvalidRequestError(400, `The model "${id}" makes no embeddings; it is of type ${type}`, 'model');
-  const { dimensions = 0, endpoints } = named.model as TokenPricedModel;
-  const wanted = body.dimensions ?? undefined;
-  if (wanted !== undefined && !endpoints.some(({ parameters }) => parameters.includes('dimensions')))
+  const { dimensions = 0, endpoints } = resolved.model as TokenPricedModel;
+  const requestedDimensions = body.dimensions ?? undefined;
+  if (requestedDimensions !== undefined && !endpoints.some(({ parameters }) => parameters.includes('dimensions')))
     throw new InvalidRequestError(400, `The model "${id}" has vectors of ${dimensions} dimensions only`, 'dimensions');
-  if (wanted !== undefined && wanted > dimensions)
+  if (requestedDimensions !== undefined && requestedDimensions > dimensions)
     throw new InvalidRequestError(400, `dimensions must be at most ${dimensions} for this model`, 'dimensions');
-  return named as ResolvedModel;
+  return resolved as ResolvedModel;
 }
 
 /** The fields that the upstream knows. The vectors are requested in the caller's format, so that they are passed on unchanged. */
-function upstreamBody(body: EmbeddingBody, { parameters }: Endpoint, model: string): Record<string, unknown> {
+function toUpstreamBody(body: EmbeddingBody, { parameters }: Endpoint, model: string): Record<string, unknown> {
   const sent: Record<string, unknown> = { model, input: body.input, encoding_format: body.encoding_format ?? 'float' };
   for (const field of parameters) {
     const value = body[field];

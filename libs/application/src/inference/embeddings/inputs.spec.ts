@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/cl100k_base';
-import { assertInputsFit, countInputs } from './inputs.ts';
+import { assertInputsFit, countEmbeddingTokens } from './inputs.ts';
 
 const counted = (text: string) => countWhole(text, { allowedSpecial: 'all' });
 
@@ -30,7 +30,7 @@ describe('a text that is counted in parts', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(WORDS, { minLength: 800, maxLength: 1_500 }), async (words) => {
         const text = words.join('');
-        expect(await countInputs([text])).toBe(counted(text));
+        expect(await countEmbeddingTokens([text])).toBe(counted(text));
       }),
       { numRuns: 60 },
     );
@@ -47,7 +47,7 @@ describe('a text that is counted in parts', () => {
     await expect(assertInputsFit([text], tokens - 1)).rejects.toMatchObject({
       status: 400,
       param: 'input',
-      tooLong: true,
+      isTooLong: true,
     });
   });
 });

@@ -13,7 +13,7 @@ export interface CreateMessageParams {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  readonly audience: ClientConnection;
+  readonly connection: ClientConnection;
   readonly body: MessagesBody;
 }
 
@@ -22,7 +22,7 @@ export class CreateMessage extends Command<string | undefined> {
   constructor(
     readonly payer: Payer,
     readonly request: CreateMessageParams,
-    readonly outlet?: MessageEventOutput,
+    readonly output?: MessageEventOutput,
   ) {
     super();
   }
@@ -32,16 +32,16 @@ export class CreateMessage extends Command<string | undefined> {
 export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
   constructor(private readonly chats: ChatService) {}
 
-  async execute({ payer, request, outlet }: CreateMessage): Promise<string | undefined> {
-    const { requestId, source, audience, body } = request;
-    const { chat, thoughts } = parseMessagesRequest(body);
-    const draft = new MessageBuilder(requestId, body.model, thoughts);
-    const asked = { requestId, source, audience, body: chat, type: 'message', limitDemanded: true } as const;
-    const whole = await this.chats.complete(payer, asked, outlet && new MessageWriter(outlet, draft));
-    if (!whole) return undefined;
-    draft.answeredBy(whole);
-    for (const search of whole.searches) draft.search(search);
-    draft.accept(whole.body);
-    return JSON.stringify(draft.finished(toMessageUsage(whole.receipt)));
+  async execute({ payer, request, output }: CreateMessage): Promise<string | undefined> {
+    const { requestId, source, connection, body } = request;
+    const { chat, thinkingVisibility } = parseMessagesRequest(body);
+    const draft = new MessageBuilder(requestId, body.model, thinkingVisibility);
+    const chatParams = { requestId, source, connection, body: chat, type: 'message', isLimitRequired: true } as const;
+    const completion = await this.chats.complete(payer, chatParams, output && new MessageWriter(output, draft));
+    if (!completion) return undefined;
+    draft.setSource(completion);
+    for (const search of completion.searches) draft.recordSearch(search);
+    draft.accept(completion.body);
+    return JSON.stringify(draft.build(toMessageUsage(completion.receipt)));
   }
 }

@@ -1,5 +1,5 @@
 /** Anthropic's words for statuses, those of its clients: https://docs.claude.com/en/api/errors */
-const TYPES: Readonly<Record<number, string>> = {
+const ERROR_TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
   402: 'billing_error',
   403: 'permission_error',
@@ -10,6 +10,6 @@ const TYPES: Readonly<Record<number, string>> = {
   504: 'timeout_error',
 };
 
-export function messageErrorType(status: number): string {
-  return TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
+export function getMessageErrorType(status: number): string {
+  return ERROR_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }

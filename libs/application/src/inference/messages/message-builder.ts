@@ -36,71 +36,75 @@ const NO_USAGE: MessageUsage = {
 
 export class MessageBuilder {
   private readonly output: MessageOutput;
-  private finish = 'stop';
+  private finishReason = 'stop';
   private stopSequence: string | null = null;
 
   constructor(
     private readonly id: string,
     private model: string,
-    thoughts: ThinkingVisibility,
+    thinkingVisibility: ThinkingVisibility,
   ) {
-    this.output = new MessageOutput(id, thoughts);
+    this.output = new MessageOutput(id, thinkingVisibility);
   }
 
-  answeredBy({ model }: Pick<CompletionSource, 'model'>): void {
+  setSource({ model }: Pick<CompletionSource, 'model'>): void {
     this.model = model;
   }
 
   /** A piece of the answer, or all of it. */
-  accept(answer: Readonly<Record<string, unknown>>): readonly TypedEvent[] {
+  accept(completion: Readonly<Record<string, unknown>>): readonly TypedEvent[] {
     // Only one choice is ever asked for.
-    const [choice] = (answer.choices ?? []) as readonly ChatChoice[];
+    const [choice] = (completion.choices ?? []) as readonly ChatChoice[];
     if (!choice) return [];
-    this.finish = choice.finish_reason ?? this.finish;
+    this.finishReason = choice.finish_reason ?? this.finishReason;
     if (typeof choice.stop_sequence === 'string') this.stopSequence = choice.stop_sequence;
     return this.output.accept(choice.message ?? choice.delta ?? {});
   }
 
-  search(search: SearchStatus): readonly TypedEvent[] {
-    return this.output.search(search);
+  recordSearch(search: SearchStatus): readonly TypedEvent[] {
+    return this.output.recordSearch(search);
   }
 
   /** The first event. What the input came to is only known at the end. What is sent from now on is not kept. */
-  started(): TypedEvent {
-    this.output.keepsTexts = false;
-    return { type: 'message_start', message: this.wire([], { stop_reason: null, stop_sequence: null }, NO_USAGE) };
+  createStartEvent(): TypedEvent {
+    this.output.retainsTexts = false;
+    return {
+      type: 'message_start',
+      message: this.toMessageJson([], { stop_reason: null, stop_sequence: null }, NO_USAGE),
+    };
   }
 
   /** The last events. */
-  ended(usage: MessageUsage | undefined): readonly TypedEvent[] {
+  createEndEvents(usage: MessageUsage | undefined): readonly TypedEvent[] {
     const blocks = this.output.end();
     return [
       ...blocks,
-      { type: 'message_delta', delta: this.stop, usage: this.withSearches(usage) },
+      { type: 'message_delta', delta: this.stop, usage: this.addSearchUsage(usage) },
       { type: 'message_stop' },
     ];
   }
 
   /** All of it, once nothing more will come. */
-  finished(usage: MessageUsage | undefined): object {
+  build(usage: MessageUsage | undefined): object {
     this.output.end();
-    return this.wire(this.output.blocks, this.stop, this.withSearches(usage));
+    return this.toMessageJson(this.output.blocks, this.stop, this.addSearchUsage(usage));
   }
 
   private get stop() {
-    const { finish, stopSequence: stop_sequence, output } = this;
+    const { finishReason, stopSequence: stop_sequence, output } = this;
     const byItself = output.callsFunctions ? 'tool_use' : stop_sequence === null ? 'end_turn' : 'stop_sequence';
-    return { stop_reason: STOP_REASONS.get(finish) ?? byItself, stop_sequence };
+    return { stop_reason: STOP_REASONS.get(finishReason) ?? byItself, stop_sequence };
   }
 
-  private wire(content: readonly object[], stop: object, usage: MessageUsage) {
+  private toMessageJson(content: readonly object[], stop: object, usage: MessageUsage) {
     const { id, model } = this;
     return { id: `msg_${id}`, type: 'message', role: 'assistant', model, content, ...stop, usage };
   }
 
-  private withSearches(usage = NO_USAGE): MessageUsage {
-    const { searched } = this.output;
-    const made = searched > 0 ? { server_tool_use: { web_search_requests: searched, web_fetch_requests: 0 } } : {};
-    return { ...usage, ...made };
+  private addSearchUsage(usage = NO_USAGE): MessageUsage {
+    const { searchCount } = this.output;
+    const serverToolUse =
+      searchCount > 0 ? { server_tool_use: { web_search_requests: searchCount, web_fetch_requests: 0 } } : {};
+    return { ...usage, ...serverToolUse };
   }
 }

@@ -124,9 +124,9 @@ describe('the blocks of an answer', () => {
     const output = new MessageOutput('1', 'shown');
     const events = [
       ...output.accept({ content: 'a' }),
-      ...output.search({ at: 0, query: 'q', state: 'searching' }),
-      ...output.search({ at: 0, query: 'q', state: 'completed', found: [{ url: 'u', title: 'T' }] }),
-      ...output.search({ at: 1, query: 'r', state: 'failed' }),
+      ...output.recordSearch({ at: 0, query: 'q', state: 'searching' }),
+      ...output.recordSearch({ at: 0, query: 'q', state: 'completed', results: [{ url: 'u', title: 'T' }] }),
+      ...output.recordSearch({ at: 1, query: 'r', state: 'failed' }),
       ...output.accept({ content: 'b' }),
       ...output.end(),
     ];
@@ -142,7 +142,7 @@ describe('the blocks of an answer', () => {
     const page = { type: 'web_search_result', url: 'u', title: 'T', encrypted_content: '', page_age: null };
     expect(output.blocks[2]).toMatchObject({ tool_use_id: 'srvtoolu_1_0', content: [page] });
     expect(rebuilt(events)).toEqual(output.blocks);
-    expect(output.searched).toBe(1);
+    expect(output.searchCount).toBe(1);
   });
 
   test.each<[ThinkingVisibility, object[]]>([

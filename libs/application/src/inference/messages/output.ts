@@ -32,25 +32,25 @@ interface CallBlock {
 }
 
 /** Comes whole. */
-interface WholeBlock {
+interface CompleteBlock {
   readonly type: 'redacted_thinking' | 'web_search_tool_result';
   readonly [field: string]: unknown;
 }
 
-export type ContentBlock = TextBlock | ThinkingBlock | CallBlock | WholeBlock;
+export type ContentBlock = TextBlock | ThinkingBlock | CallBlock | CompleteBlock;
 
 /** A block and what is known of it. */
 interface Segment<B extends ContentBlock = ContentBlock> {
   readonly block: B;
   /** As it is announced, before it is filled. */
-  readonly start: () => object;
+  readonly getStartBlock: () => object;
   /** Its place in the message, once it is announced. */
-  at: number;
+  index: number;
   /** Deltas that wait for that. */
-  waiting: JsonObject[];
+  pendingDeltas: JsonObject[];
   /** Of a call: JSON, once it is complete. */
-  args: string;
-  ended: boolean;
+  argumentsText: string;
+  isEnded: boolean;
 }
 
 const SEARCH = 'web_search';
@@ -59,9 +59,9 @@ export class MessageOutput {
   /** As they stand in the message. */
   readonly blocks: ContentBlock[] = [];
   /** Searches of the web that were made. */
-  searched = 0;
+  searchCount = 0;
   /** Whether texts are kept: not where each piece of them is sent, since many long answers are made at a time. */
-  keepsTexts = true;
+  retainsTexts = true;
   /** The first is open, the others wait. */
   private readonly queue: Segment[] = [];
   /** The functions that are called, by their index in the chat answer. */
@@ -75,7 +75,7 @@ export class MessageOutput {
   /** @param id what the ids of calls are made of that have none */
   constructor(
     private readonly id: string,
-    private readonly thoughts: ThinkingVisibility,
+    private readonly thinkingVisibility: ThinkingVisibility,
   ) {}
 
   get callsFunctions(): boolean {
@@ -85,63 +85,66 @@ export class MessageOutput {
   /** Takes the next piece, and returns what it lets happen. */
   accept(delta: ChatDelta): readonly TypedEvent[] {
     const { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls } = delta;
-    if (this.thoughts !== 'hidden')
-      for (const each of extractReasoning(reasoning_details, reasoning ?? reasoning_content)) this.think(each);
-    for (const text of [content, refusal]) if (isSaid(text)) this.say(text);
-    for (const each of objectsIn(annotations)) this.cite(each);
-    for (const [at, each] of objectsIn(tool_calls).entries()) this.call(each, at);
-    return this.delivered();
+    if (this.thinkingVisibility !== 'hidden')
+      for (const reasoningBlock of extractReasoning(reasoning_details, reasoning ?? reasoning_content))
+        this.appendReasoning(reasoningBlock);
+    for (const text of [content, refusal]) if (isNonEmptyString(text)) this.appendText(text);
+    for (const annotation of filterJsonObjects(annotations)) this.cite(annotation);
+    for (const [at, toolCall] of filterJsonObjects(tool_calls).entries()) this.callTool(toolCall, at);
+    return this.flushEvents();
   }
 
   /** Takes a search of the web. One that is reported only at its end starts there. */
-  search({ at, query, state, found = [] }: SearchStatus): readonly TypedEvent[] {
+  recordSearch({ at, query, state, results = [] }: SearchStatus): readonly TypedEvent[] {
     let id = this.searches.get(at);
     if (id === undefined) {
       id = `srvtoolu_${this.id}_${at}`;
       this.searches.set(at, id);
       const block: CallBlock = { type: 'server_tool_use', id, name: SEARCH, input: {} };
-      this.fill(this.append(block), { type: 'input_json_delta', partial_json: JSON.stringify({ query }) });
+      this.applyDelta(this.append(block), { type: 'input_json_delta', partial_json: JSON.stringify({ query }) });
     }
     if (state !== 'searching') {
-      if (state === 'completed') this.searched++;
+      if (state === 'completed') this.searchCount++;
       const content =
-        state === 'completed' ? found.map(pageOf) : { type: 'web_search_tool_result_error', error_code: 'unavailable' };
+        state === 'completed'
+          ? results.map(toSearchResultBlock)
+          : { type: 'web_search_tool_result_error', error_code: 'unavailable' };
       this.append({ type: 'web_search_tool_result', tool_use_id: id, content });
     }
-    return this.delivered();
+    return this.flushEvents();
   }
 
   /** Nothing more will come. */
   end(): readonly TypedEvent[] {
-    while (this.queue.length > 0) this.next();
-    return this.delivered();
+    while (this.queue.length > 0) this.closeFirst();
+    return this.flushEvents();
   }
 
-  private think(thought: ReasoningBlock): void {
-    if ('encrypted' in thought) return void this.append({ type: 'redacted_thinking', data: thought.encrypted });
-    const { text, signature } = thought;
-    const last = this.lastOf('thinking');
+  private appendReasoning(reasoning: ReasoningBlock): void {
+    if ('encrypted' in reasoning) return void this.append({ type: 'redacted_thinking', data: reasoning.encrypted });
+    const { text, signature } = reasoning;
+    const last = this.findLast('thinking');
     const open = last?.block.signature === '' ? last : undefined;
     // Some give all of a thought again together with its signature.
-    const isAgain = signature !== undefined && open?.block.thinking === text;
-    const said = this.thoughts === 'shown' && !isAgain ? text : '';
-    if (said === '' && signature === undefined) return;
+    const isRepeated = signature !== undefined && open?.block.thinking === text;
+    const visibleText = this.thinkingVisibility === 'shown' && !isRepeated ? text : '';
+    if (visibleText === '' && signature === undefined) return;
     const segment = open ?? (this.append({ type: 'thinking', thinking: '', signature: '' }) as Segment<ThinkingBlock>);
-    if (said !== '') this.fill(segment, { type: 'thinking_delta', thinking: said });
-    if (signature !== undefined) this.fill(segment, { type: 'signature_delta', signature });
+    if (visibleText !== '') this.applyDelta(segment, { type: 'thinking_delta', thinking: visibleText });
+    if (signature !== undefined) this.applyDelta(segment, { type: 'signature_delta', signature });
   }
 
-  private say(text: string): void {
-    this.fill(this.textSegment(), { type: 'text_delta', text });
+  private appendText(text: string): void {
+    this.applyDelta(this.ensureTextSegment(), { type: 'text_delta', text });
   }
 
-  private textSegment(): Segment {
-    const last = this.lastOf('text');
+  private ensureTextSegment(): Segment {
+    const last = this.findLast('text');
     if (last) return last;
     const segment = this.append({ type: 'text', text: '', citations: null });
     const { citations } = this;
     this.citations = [];
-    for (const citation of citations) this.fill(segment, { type: 'citations_delta', citation });
+    for (const citation of citations) this.applyDelta(segment, { type: 'citations_delta', citation });
     return segment;
   }
 
@@ -150,33 +153,33 @@ export class MessageOutput {
     const { url, title, content } = url_citation;
     const cited_text = typeof content === 'string' ? content : '';
     const citation = { type: 'web_search_result_location', url, title: title ?? null, cited_text, encrypted_index: '' };
-    const text = this.lastOf('text');
-    if (text) this.fill(text, { type: 'citations_delta', citation });
+    const text = this.findLast('text');
+    if (text) this.applyDelta(text, { type: 'citations_delta', citation });
     else this.citations.push(citation);
   }
 
-  private call({ index, id, function: called }: JsonObject, place: number): void {
+  private callTool({ index, id, function: called }: JsonObject, position: number): void {
     const { name, arguments: args } = isJsonObject(called) ? called : {};
-    const key = typeof index === 'number' ? index : place;
-    const segment = this.calls.get(key) ?? this.newCall(key);
+    const key = typeof index === 'number' ? index : position;
+    const segment = this.calls.get(key) ?? this.createCallSegment(key);
     const { block } = segment;
     // A block is announced with both: until it has a name, it waits.
-    if (isSaid(id) && segment.at < 0) block.id = id;
-    if (isSaid(name) && block.name === '') block.name = name;
+    if (isNonEmptyString(id) && segment.index < 0) block.id = id;
+    if (isNonEmptyString(name) && block.name === '') block.name = name;
     if (segment === this.queue[0]) this.open(segment);
-    if (!isSaid(args) || segment.ended) return;
-    segment.args += args;
-    this.fill(segment, { type: 'input_json_delta', partial_json: args });
+    if (!isNonEmptyString(args) || segment.isEnded) return;
+    segment.argumentsText += args;
+    this.applyDelta(segment, { type: 'input_json_delta', partial_json: args });
     this.advance();
   }
 
-  private newCall(key: number): Segment<CallBlock> {
+  private createCallSegment(key: number): Segment<CallBlock> {
     const segment = this.append({ type: 'tool_use', id: `toolu_${this.id}_${key}`, name: '', input: {} });
     this.calls.set(key, segment as Segment<CallBlock>);
     return segment as Segment<CallBlock>;
   }
 
-  private lastOf<T extends 'text' | 'thinking'>(type: T) {
+  private findLast<T extends 'text' | 'thinking'>(type: T) {
     const last = this.queue.at(-1);
     return last?.block.type === type ? (last as Segment<Extract<ContentBlock, { type: T }>>) : undefined;
   }
@@ -186,11 +189,11 @@ export class MessageOutput {
     const segment: Segment = {
       block,
       // The name of a call comes later than the call.
-      start: () => ('input' in start ? { ...block, input: {} } : start),
-      at: -1,
-      waiting: [],
-      args: '',
-      ended: false,
+      getStartBlock: () => ('input' in start ? { ...block, input: {} } : start),
+      index: -1,
+      pendingDeltas: [],
+      argumentsText: '',
+      isEnded: false,
     };
     this.queue.push(segment);
     if (this.queue.length === 1) this.open(segment);
@@ -198,47 +201,48 @@ export class MessageOutput {
     return segment;
   }
 
-  private fill(segment: Segment, delta: JsonObject): void {
-    const { block, at } = segment;
+  private applyDelta(segment: Segment, delta: JsonObject): void {
+    const { block, index } = segment;
     if (block.type === 'text') {
-      if (delta.type === 'text_delta') block.text += this.keepsTexts ? delta.text : '';
+      if (delta.type === 'text_delta') block.text += this.retainsTexts ? delta.text : '';
       else block.citations = [...(block.citations ?? []), delta.citation as JsonObject];
     } else if (block.type === 'thinking') {
       if (delta.type === 'thinking_delta') block.thinking += delta.thinking;
       else block.signature = String(delta.signature);
     } else if (block.type === 'server_tool_use') {
-      segment.args += delta.partial_json;
+      segment.argumentsText += delta.partial_json;
     }
-    if (at < 0) segment.waiting.push(delta);
-    else this.events.push({ type: 'content_block_delta', index: at, delta });
+    if (index < 0) segment.pendingDeltas.push(delta);
+    else this.events.push({ type: 'content_block_delta', index: index, delta });
   }
 
   /** Goes on to the next block as long as the one that is open is complete. */
   private advance(): void {
-    while (this.queue.length > 1 && isComplete(this.queue[0] as Segment)) this.next();
+    while (this.queue.length > 1 && isComplete(this.queue[0] as Segment)) this.closeFirst();
   }
 
   private open(segment: Segment): void {
-    const { block, waiting } = segment;
-    if (segment.at >= 0 || (block.type === 'tool_use' && block.name === '')) return;
+    const { block, pendingDeltas } = segment;
+    if (segment.index >= 0 || (block.type === 'tool_use' && block.name === '')) return;
     const index = this.blocks.push(block) - 1;
-    segment.at = index;
-    segment.waiting = [];
-    this.events.push({ type: 'content_block_start', index, content_block: segment.start() });
-    for (const delta of waiting) this.events.push({ type: 'content_block_delta', index, delta });
+    segment.index = index;
+    segment.pendingDeltas = [];
+    this.events.push({ type: 'content_block_start', index, content_block: segment.getStartBlock() });
+    for (const delta of pendingDeltas) this.events.push({ type: 'content_block_delta', index, delta });
   }
 
   /** Ends the block that is open. One that was never announced, a call of nothing, is not there. */
-  private next(): void {
+  private closeFirst(): void {
     const segment = this.queue.shift() as Segment;
-    const { block, at, args } = segment;
-    segment.ended = true;
-    if (block.type === 'tool_use' || block.type === 'server_tool_use') block.input = inputIn(args) ?? {};
-    if (at >= 0) this.events.push({ type: 'content_block_stop', index: at });
+    const { block, index, argumentsText } = segment;
+    segment.isEnded = true;
+    if (block.type === 'tool_use' || block.type === 'server_tool_use')
+      block.input = parseCallInput(argumentsText) ?? {};
+    if (index >= 0) this.events.push({ type: 'content_block_stop', index: index });
     if (this.queue[0]) this.open(this.queue[0]);
   }
 
-  private delivered(): readonly TypedEvent[] {
+  private flushEvents(): readonly TypedEvent[] {
     const { events } = this;
     this.events = [];
     return events;
@@ -246,16 +250,19 @@ export class MessageOutput {
 }
 
 /** The text of a page is for the model alone. */
-function pageOf({ url, title }: NonNullable<SearchStatus['found']>[number]): JsonObject {
+function toSearchResultBlock({ url, title }: NonNullable<SearchStatus['results']>[number]): JsonObject {
   return { type: 'web_search_result', url, title, encrypted_content: '', page_age: null };
 }
 
-function isComplete({ block, args }: Segment): boolean {
-  return block.type !== 'tool_use' || (block.name !== '' && args !== '' && inputIn(args) !== undefined);
+function isComplete({ block, argumentsText }: Segment): boolean {
+  return (
+    block.type !== 'tool_use' ||
+    (block.name !== '' && argumentsText !== '' && parseCallInput(argumentsText) !== undefined)
+  );
 }
 
 /** The input of a call; undefined for arguments that were cut, or that a model made up. */
-function inputIn(args: string): unknown {
+function parseCallInput(args: string): unknown {
   if (args.trim() === '') return {};
   try {
     const input = JSON.parse(args);
@@ -265,10 +272,10 @@ function inputIn(args: string): unknown {
   }
 }
 
-function isSaid(value: unknown): value is string {
+function isNonEmptyString(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-function objectsIn(value: unknown): readonly JsonObject[] {
+function filterJsonObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }

@@ -8,69 +8,69 @@ import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
  */
 export function toChatParts(block: JsonObject, param: string): readonly JsonObject[] {
   const { cache_control } = block;
-  const parts = unmarked(block, param);
+  const parts = convertBlock(block, param);
   const last = parts.at(-1);
   return last && isJsonObject(cache_control) ? [...parts.slice(0, -1), { ...last, cache_control }] : parts;
 }
 
-function unmarked(block: JsonObject, param: string): readonly JsonObject[] {
+function convertBlock(block: JsonObject, param: string): readonly JsonObject[] {
   const { type, text, source, title, context, tool_name } = block;
   switch (type) {
     case 'text':
-      if (typeof text !== 'string') throw refusal(`${param}.text must be a string`, `${param}.text`);
-      return textPart(text);
+      if (typeof text !== 'string') throw invalidRequest(`${param}.text must be a string`, `${param}.text`);
+      return toTextParts(text);
     case 'image':
-      return [{ type: 'image_url', image_url: { url: addressIn(source, `${param}.source`) } }];
+      return [{ type: 'image_url', image_url: { url: parseSourceUrl(source, `${param}.source`) } }];
     case 'document':
-      return [...textPart(headOf([title, context])), ...documentIn(source, title, `${param}.source`)];
+      return [...toTextParts(formatHeading([title, context])), ...toDocumentParts(source, title, `${param}.source`)];
     case 'search_result':
-      return [...textPart(headOf([title, source])), ...blocksIn(block.content, `${param}.content`)];
+      return [...toTextParts(formatHeading([title, source])), ...parseNestedBlocks(block.content, `${param}.content`)];
     case 'tool_reference':
-      return textPart(String(tool_name));
+      return toTextParts(String(tool_name));
     default:
-      throw refusal(`Content of the type "${String(type).slice(0, 64)}" is not supported`, `${param}.type`);
+      throw invalidRequest(`Content of the type "${String(type).slice(0, 64)}" is not supported`, `${param}.type`);
   }
 }
 
 /** What a document or a result of a search is introduced by. */
-function headOf(lines: readonly unknown[]): string {
-  const said = lines.filter((line) => typeof line === 'string' && line !== '');
-  return said.length > 0 ? `${said.join('\n')}\n` : '';
+function formatHeading(lines: readonly unknown[]): string {
+  const nonEmptyLines = lines.filter((line) => typeof line === 'string' && line !== '');
+  return nonEmptyLines.length > 0 ? `${nonEmptyLines.join('\n')}\n` : '';
 }
 
 /** Where no vendor has to look for it: a document of text is text, any other one a file. */
-function documentIn(source: unknown, title: unknown, param: string): readonly JsonObject[] {
+function toDocumentParts(source: unknown, title: unknown, param: string): readonly JsonObject[] {
   const { type, data, content } = isJsonObject(source) ? source : {};
-  if (type === 'text' && typeof data === 'string') return textPart(data);
+  if (type === 'text' && typeof data === 'string') return toTextParts(data);
   if (type === 'content')
-    return typeof content === 'string' ? textPart(content) : blocksIn(content, `${param}.content`);
+    return typeof content === 'string' ? toTextParts(content) : parseNestedBlocks(content, `${param}.content`);
   const filename = typeof title === 'string' ? { filename: title } : {};
-  return [{ type: 'file', file: { ...filename, file_data: addressIn(source, param) } }];
+  return [{ type: 'file', file: { ...filename, file_data: parseSourceUrl(source, param) } }];
 }
 
-function blocksIn(content: unknown, param: string): readonly JsonObject[] {
-  if (!Array.isArray(content)) throw refusal(`${param} must be an array of objects`, param);
+function parseNestedBlocks(content: unknown, param: string): readonly JsonObject[] {
+  if (!Array.isArray(content)) throw invalidRequest(`${param} must be an array of objects`, param);
   return content.flatMap((block, at) => {
-    const place = `${param}[${at}]`;
-    if (isJsonObject(block) && (block.type === 'text' || block.type === 'image')) return unmarked(block, place);
-    throw refusal(`${place} must be a text or an image`, place);
+    const path = `${param}[${at}]`;
+    if (isJsonObject(block) && (block.type === 'text' || block.type === 'image')) return convertBlock(block, path);
+    throw invalidRequest(`${path} must be a text or an image`, path);
   });
 }
 
 /** What is in the request, as a `data:` URL, or where it is. */
-function addressIn(source: unknown, param: string): string {
+function parseSourceUrl(source: unknown, param: string): string {
   const { type, media_type, data, url } = isJsonObject(source) ? source : {};
   if (type === 'url' && typeof url === 'string') return url;
   if (type === 'base64' && typeof media_type === 'string' && typeof data === 'string') {
     return `data:${media_type};base64,${data}`;
   }
-  throw refusal(`${param} must be base64 with a media_type, or a url; files by id are not supported`, param);
+  throw invalidRequest(`${param} must be base64 with a media_type, or a url; files by id are not supported`, param);
 }
 
-function textPart(text: string): readonly JsonObject[] {
+function toTextParts(text: string): readonly JsonObject[] {
   return text === '' ? [] : [{ type: 'text', text }];
 }
 
-function refusal(message: string, param: string): InvalidRequestError {
+function invalidRequest(message: string, param: string): InvalidRequestError {
   return new InvalidRequestError(400, message, param);
 }

@@ -190,7 +190,7 @@ describe('a message as a chat', () => {
     [{ type: 'adaptive' }, 'shown'],
     [{ type: 'enabled', budget_tokens: 1_024, display: 'omitted' }, 'signed'],
   ])('shows of its thoughts what is asked for: %j', (thinking, thoughts) => {
-    expect(read(thinking ? { thinking } : {}).thoughts).toBe(thoughts);
+    expect(read(thinking ? { thinking } : {}).thinkingVisibility).toBe(thoughts);
   });
 });
 

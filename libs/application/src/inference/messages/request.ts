@@ -3,7 +3,7 @@ import { InvalidRequestError } from '../../errors.ts';
 import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { MessagesBody } from './body.ts';
-import { declaredTools, toolChoice } from './tools.ts';
+import { toChatTools, toToolChoice } from './tools.ts';
 import { toChatMessages, toSystemMessages } from './turns.ts';
 
 /** What the client gets of the model's thoughts: all of it, only what it must send back with the results of tools, or nothing. */
@@ -12,45 +12,46 @@ export type ThinkingVisibility = 'shown' | 'signed' | 'hidden';
 /** A request as it was understood. */
 export interface ParsedMessagesRequest {
   readonly chat: ChatBody;
-  readonly thoughts: ThinkingVisibility;
+  readonly thinkingVisibility: ThinkingVisibility;
 }
 
 /** The same in both shapes. The last two are OpenRouter's. */
-const SHARED = ['model', 'stream', 'temperature', 'top_p', 'top_k', 'provider', 'plugins'] as const;
+const SHARED_FIELDS = ['model', 'stream', 'temperature', 'top_p', 'top_k', 'provider', 'plugins'] as const;
 /** These change the answer: to ignore them would be to answer something else. */
-const UNSUPPORTED = ['container', 'mcp_servers'] as const;
+const UNSUPPORTED_FIELDS = ['container', 'mcp_servers'] as const;
 const EFFORTS: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 /** OpenAI's models refuse a longer one. It says nothing about the answer. */
-const MAX_USER = 64;
+const MAX_USER_LENGTH = 64;
 
 /** @throws InvalidRequestError that names the field that cannot be served */
 export function parseMessagesRequest(body: MessagesBody): ParsedMessagesRequest {
-  for (const field of UNSUPPORTED) if (isGiven(body[field])) throw refusal(`${field} is not supported`, field);
+  for (const field of UNSUPPORTED_FIELDS)
+    if (isSet(body[field])) throw invalidRequest(`${field} is not supported`, field);
   const { max_tokens, stop_sequences, metadata } = body;
   const chat: Record<string, unknown> = {
-    messages: marked([...toSystemMessages(body.system), ...toChatMessages(body.messages)], body),
+    messages: withCacheControl([...toSystemMessages(body.system), ...toChatMessages(body.messages)], body),
   };
-  for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
+  for (const field of SHARED_FIELDS) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
   if (max_tokens !== undefined) chat.max_completion_tokens = max_tokens;
   if (stop_sequences?.length) chat.stop = stop_sequences;
   const user = metadata?.user_id;
-  if (typeof user === 'string' && user.length <= MAX_USER) chat.user = user;
-  const { thoughts, reasoning } = thinkingOf(body);
+  if (typeof user === 'string' && user.length <= MAX_USER_LENGTH) chat.user = user;
+  const { thinkingVisibility, reasoning } = parseThinking(body);
   if (reasoning) chat.reasoning = reasoning;
-  const format = formatOf(body);
+  const format = parseResponseFormat(body);
   if (format) chat.response_format = format;
-  const tools = declaredTools(body.tools ?? []);
+  const tools = toChatTools(body.tools ?? []);
   // Upstreams refuse a choice of tools where there are none.
-  if (tools.length > 0) Object.assign(chat, { tools, ...toolChoice(body.tool_choice, tools) });
-  return { chat: chat as ChatBody, thoughts };
+  if (tools.length > 0) Object.assign(chat, { tools, ...toToolChoice(body.tool_choice, tools) });
+  return { chat: chat as ChatBody, thinkingVisibility };
 }
 
-function isGiven(value: unknown): boolean {
+function isSet(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null;
 }
 
 /** A mark for the cache at the top stands for one on the last message. */
-function marked(messages: readonly JsonObject[], { cache_control }: MessagesBody): readonly JsonObject[] {
+function withCacheControl(messages: readonly JsonObject[], { cache_control }: MessagesBody): readonly JsonObject[] {
   const last = messages.at(-1);
   if (!cache_control || !last) return messages;
   const { content } = last;
@@ -61,48 +62,48 @@ function marked(messages: readonly JsonObject[], { cache_control }: MessagesBody
 }
 
 /** How the model is to think. Without the word it does so as it likes, and the client expects to see nothing of it. */
-function thinkingOf({ thinking, output_config, max_tokens }: MessagesBody): {
-  readonly thoughts: ThinkingVisibility;
+function parseThinking({ thinking, output_config, max_tokens }: MessagesBody): {
+  readonly thinkingVisibility: ThinkingVisibility;
   readonly reasoning?: JsonObject;
 } {
   const { type, budget_tokens, display } = thinking ?? {};
   const effort = output_config?.effort ?? undefined;
   if (effort !== undefined && !EFFORTS.includes(effort)) {
-    throw refusal(`output_config.effort must be one of ${EFFORTS.join(', ')}`, 'output_config.effort');
+    throw invalidRequest(`output_config.effort must be one of ${EFFORTS.join(', ')}`, 'output_config.effort');
   }
-  const thoughts = display === 'omitted' ? 'signed' : 'shown';
+  const thinkingVisibility = display === 'omitted' ? 'signed' : 'shown';
   switch (type) {
     case undefined:
     case 'disabled':
-      return { thoughts: 'hidden' };
+      return { thinkingVisibility: 'hidden' };
     case 'adaptive':
     case 'between_tools':
-      return { thoughts, reasoning: effort === undefined ? { enabled: true } : { effort } };
+      return { thinkingVisibility, reasoning: effort === undefined ? { enabled: true } : { effort } };
     case 'enabled':
       if (!Number.isSafeInteger(budget_tokens) || (budget_tokens as number) < 1) {
-        throw refusal('thinking.budget_tokens must be a whole number from 1', 'thinking.budget_tokens');
+        throw invalidRequest('thinking.budget_tokens must be a whole number from 1', 'thinking.budget_tokens');
       }
       if (max_tokens !== undefined && (budget_tokens as number) >= max_tokens) {
-        throw refusal('max_tokens must be greater than thinking.budget_tokens', 'max_tokens');
+        throw invalidRequest('max_tokens must be greater than thinking.budget_tokens', 'max_tokens');
       }
-      return { thoughts, reasoning: { max_tokens: budget_tokens } };
+      return { thinkingVisibility, reasoning: { max_tokens: budget_tokens } };
     default:
-      throw refusal('thinking.type must be "enabled", "adaptive" or "disabled"', 'thinking.type');
+      throw invalidRequest('thinking.type must be "enabled", "adaptive" or "disabled"', 'thinking.type');
   }
 }
 
 /** A schema that binds the answer. The second name is that of its beta. */
-function formatOf({ output_config, output_format }: MessagesBody): JsonObject | undefined {
+function parseResponseFormat({ output_config, output_format }: MessagesBody): JsonObject | undefined {
   const [format, param] = output_config?.format
     ? [output_config.format, 'output_config.format']
     : [output_format ?? undefined, 'output_format'];
   if (format === undefined) return undefined;
   if (!isJsonObject(format) || format.type !== 'json_schema' || !isJsonObject(format.schema)) {
-    throw refusal(`${param} must have the type "json_schema" and a schema`, param);
+    throw invalidRequest(`${param} must have the type "json_schema" and a schema`, param);
   }
   return { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } };
 }
 
-function refusal(message: string, param: string): InvalidRequestError {
+function invalidRequest(message: string, param: string): InvalidRequestError {
   return new InvalidRequestError(400, message, param);
 }

@@ -1,6 +1,6 @@
 import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
-import { costDetails } from '../../billing/cost-details.ts';
+import { toCostDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/purchase.ts';
 import type { MessageUsage } from './message-builder.ts';
 
@@ -15,6 +15,6 @@ export function toMessageUsage(receipt: Receipt): MessageUsage {
     output_tokens_details: { thinking_tokens: getQuantity('reasoning', usage) },
     service_tier: 'standard',
     cost: toUsdJsonNumber(charged),
-    cost_details: costDetails(receipt, 'others'),
+    cost_details: toCostDetails(receipt, 'others'),
   };
 }

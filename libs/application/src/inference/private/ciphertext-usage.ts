@@ -17,13 +17,13 @@ export interface EnclaveOverhead {
 }
 
 /** Estimates take a token for so many bytes: English has four and more, code and other scripts fewer. */
-const BYTES_OF_TOKEN = 3;
+const BYTES_PER_TOKEN = 3;
 /** What is beyond these is no honest count: even token probabilities, or fields that a server skips, take up less. */
-const MOST_BYTES_OF_INPUT = 64;
-const MOST_BYTES_OF_OUTPUT = 4_096;
+const MAX_BYTES_PER_INPUT_TOKEN = 64;
+const MAX_BYTES_PER_OUTPUT_TOKEN = 4_096;
 /** Events of a stream that have no token, at most, and how many of the others may have none. */
-const EMPTY_EVENTS = 8;
-const EVENTS_OF_TOKEN = 4;
+const MAX_EMPTY_EVENTS = 8;
+const MAX_EVENTS_PER_TOKEN = 4;
 
 /** A report as far as the bytes allow it, or what takes its place. */
 export interface ClampedUsage {
@@ -31,22 +31,22 @@ export interface ClampedUsage {
   /** It is not what the enclave reported. */
   readonly estimated: boolean;
   /** What is wrong with the report. */
-  readonly doubt?: string;
+  readonly problem?: string;
 }
 
 export class CiphertextUsageLimits {
-  private sent = 0;
-  private frames = 0;
+  private sentBytes = 0;
+  private frameCount = 0;
   /** Bytes of all frames, as they were announced, and how many of the last one have not come. */
-  private announced = 0;
-  private missing = 0;
+  private announcedBytes = 0;
+  private missingBytes = 0;
   private isStream = false;
 
-  constructor(private readonly terms: EnclaveOverhead) {}
+  constructor(private readonly overhead: EnclaveOverhead) {}
 
   /** So many more bytes of the request are passed on. */
-  send(bytes: number): void {
-    this.sent += bytes;
+  recordSent(bytes: number): void {
+    this.sentBytes += bytes;
   }
 
   /**
@@ -54,58 +54,63 @@ export class CiphertextUsageLimits {
    * @param isStream each of them is an event
    * @param missing how many bytes of the last frame are still to come
    */
-  receive(frames: readonly number[], isStream: boolean, missing = 0): void {
+  recordReceived(frames: readonly number[], isStream: boolean, missing = 0): void {
     this.isStream = isStream;
-    this.missing = missing;
-    for (const bytes of frames) this.announced += bytes;
-    this.frames += frames.length;
+    this.missingBytes = missing;
+    for (const bytes of frames) this.announcedBytes += bytes;
+    this.frameCount += frames.length;
   }
 
   /** What is held for: no honest count is higher where events have as many tokens as they should. */
-  get most(): Required<Pick<Usage, 'input' | 'output'>> {
-    const { templateTokens, eventTokens, context } = this.terms;
-    const output = this.isStream && eventTokens ? this.frames * eventTokens : this.room;
-    return { input: Math.min(this.sent + templateTokens, context), output };
+  get maxUsage(): Required<Pick<Usage, 'input' | 'output'>> {
+    const { templateTokens, eventTokens, context } = this.overhead;
+    const output = this.isStream && eventTokens ? this.frameCount * eventTokens : this.maxTextBytes;
+    return { input: Math.min(this.sentBytes + templateTokens, context), output };
   }
 
-  private get received(): number {
-    return Math.max(this.announced - this.missing, 0);
+  private get receivedBytes(): number {
+    return Math.max(this.announcedBytes - this.missingBytes, 0);
   }
 
   /** No honest count of the answer is higher, however many tokens an event has: its bytes that are text, at most. */
-  private get room(): number {
-    const { isStream, frames, received, terms } = this;
-    const besides = terms.eventBytes * (isStream ? frames : Math.min(frames, 1));
-    return Math.max(received - besides, frames);
+  private get maxTextBytes(): number {
+    const { isStream, frameCount, receivedBytes, overhead } = this;
+    const overheadBytes = overhead.eventBytes * (isStream ? frameCount : Math.min(frameCount, 1));
+    return Math.max(receivedBytes - overheadBytes, frameCount);
   }
 
   /** What it comes to where nothing is reported. */
-  private get estimated(): Usage {
-    const { most, frames, isStream, terms } = this;
-    const ofText = Math.max(Math.ceil(this.room / BYTES_OF_TOKEN), frames);
+  private get estimatedUsage(): Usage {
+    const { maxUsage, frameCount, isStream, overhead } = this;
+    const textTokens = Math.max(Math.ceil(this.maxTextBytes / BYTES_PER_TOKEN), frameCount);
     return {
-      input: Math.min(Math.ceil(this.sent / BYTES_OF_TOKEN), most.input),
-      output: isStream && terms.eventTokens ? most.output : ofText,
+      input: Math.min(Math.ceil(this.sentBytes / BYTES_PER_TOKEN), maxUsage.input),
+      output: isStream && overhead.eventTokens ? maxUsage.output : textTokens,
     };
   }
 
   /** A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. */
-  judge(reported: Usage | undefined): ClampedUsage {
-    if (reported === undefined) return { usage: this.estimated, estimated: true, doubt: 'reports no usage' };
+  clamp(reported: Usage | undefined): ClampedUsage {
+    if (reported === undefined) return { usage: this.estimatedUsage, estimated: true, problem: 'reports no usage' };
     const [input, output] = [getQuantity('input', reported), getQuantity('output', reported)];
-    const { least, estimated } = this;
-    const most = { input: this.most.input, output: Math.max(this.room, this.most.output) };
-    const bounds = `its bytes allow ${least.input} to ${most.input}, and ${least.output} to ${most.output}`;
-    const doubted = { estimated: true, doubt: `reports ${input} tokens in and ${output} out, where ${bounds}` };
-    if (input < least.input || output < least.output) return { usage: estimated, ...doubted };
-    if (input <= most.input && output <= most.output) return { usage: { input, output }, estimated: false };
-    return { usage: { input: Math.min(input, most.input), output: Math.min(output, most.output) }, ...doubted };
+    const { minUsage, estimatedUsage } = this;
+    const maxUsage = { input: this.maxUsage.input, output: Math.max(this.maxTextBytes, this.maxUsage.output) };
+    const bounds = `its bytes allow ${minUsage.input} to ${maxUsage.input}, and ${minUsage.output} to ${maxUsage.output}`;
+    const implausible = { estimated: true, problem: `reports ${input} tokens in and ${output} out, where ${bounds}` };
+    if (input < minUsage.input || output < minUsage.output) return { usage: estimatedUsage, ...implausible };
+    if (input <= maxUsage.input && output <= maxUsage.output) return { usage: { input, output }, estimated: false };
+    return {
+      usage: { input: Math.min(input, maxUsage.input), output: Math.min(output, maxUsage.output) },
+      ...implausible,
+    };
   }
 
   /** No honest count is lower. */
-  private get least(): Required<Pick<Usage, 'input' | 'output'>> {
-    const { sent, received, frames, isStream } = this;
-    const output = isStream ? (frames - EMPTY_EVENTS) / EVENTS_OF_TOKEN : received / MOST_BYTES_OF_OUTPUT;
-    return { input: Math.floor(sent / MOST_BYTES_OF_INPUT), output: Math.max(Math.floor(output), 0) };
+  private get minUsage(): Required<Pick<Usage, 'input' | 'output'>> {
+    const { sentBytes, receivedBytes, frameCount, isStream } = this;
+    const output = isStream
+      ? (frameCount - MAX_EMPTY_EVENTS) / MAX_EVENTS_PER_TOKEN
+      : receivedBytes / MAX_BYTES_PER_OUTPUT_TOKEN;
+    return { input: Math.floor(sentBytes / MAX_BYTES_PER_INPUT_TOKEN), output: Math.max(Math.floor(output), 0) };
   }
 }

@@ -24,9 +24,9 @@ import { type PrivateOrder, quotePrivateChat } from './private-order.ts';
  * A client that leaves may have had the answer and not its report, or not have read what had come: so long it is read on, for
  * what is under way to be counted, before the enclave is stopped.
  */
-const MOMENT_MS = 500;
+const ABANDON_DELAY_MS = 500;
 /** Payers whose word is not taken any more, of each gateway. */
-const MOST_REMEMBERED = 100_000;
+const MAX_MISLED_PAYERS = 100_000;
 
 export interface PrivateChatRequest {
   readonly requestId: string;
@@ -38,7 +38,7 @@ export interface PrivateChatRequest {
   /** The client says that the answer comes as a stream; what it asks for in its ciphertext is not known. */
   readonly stream: boolean;
   /** Bytes of the body, where its sender said so beforehand. */
-  readonly length: number | undefined;
+  readonly contentLength: number | undefined;
   readonly body: AsyncIterable<Uint8Array>;
 }
 
@@ -46,9 +46,9 @@ export interface PrivateChatRequest {
 export interface CiphertextWriter extends StreamWriter {
   begin(head: EncryptedResponseHead): void;
   /** Returns a promise when there is no room for more until that resolves. */
-  write(piece: Uint8Array): Promise<void> | undefined;
+  write(chunk: Uint8Array): Promise<void> | undefined;
   /** Hears how the enclave has ended an answer, before it ends. */
-  trailer(usage: string): void;
+  setTrailer(usage: string): void;
 }
 
 /** @throws EncryptedErrorResponse when the enclave has refused it in words for the client: nothing is charged then */
@@ -65,77 +65,89 @@ export class RelayPrivateChat extends Command<void> {
 @CommandHandler(RelayPrivateChat)
 export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat> {
   /** They said that an answer would be a stream, and asked for one in one piece, which cannot be metered. */
-  private readonly misled = new LRUCache<string, true>({ max: MOST_REMEMBERED });
+  private readonly misledPayers = new LRUCache<string, true>({ max: MAX_MISLED_PAYERS });
 
   constructor(
     private readonly catalogues: CatalogueService,
-    private readonly paying: BillingEngine,
+    private readonly billing: BillingEngine,
     private readonly providers: ProviderRegistry,
     private readonly lengths: OutputLengthStats,
   ) {}
 
   async execute({ payer, request, client }: RelayPrivateChat): Promise<void> {
-    const isMetered = request.stream && !this.misled.has(payer.id);
-    const catalogue = await this.catalogues.servedTo(payer);
+    const isMetered = request.stream && !this.misledPayers.has(payer.id);
+    const catalogue = await this.catalogues.loadForPayer(payer);
     const order = quotePrivateChat({ ...request, isMetered }, payer, catalogue, this.lengths);
-    let fault: unknown;
+    let requestError: unknown;
     const serve = async (purchase: Purchase) => {
-      const usage = new CiphertextUsageLimits(order.terms);
+      const usage = new CiphertextUsageLimits(order.overhead);
       const meter = new CiphertextMeter(purchase, usage, order);
       try {
         return await this.relay({ order, request, purchase, usage, meter }, client);
       } finally {
-        fault = meter.fault;
+        requestError = meter.requestError;
       }
     };
     try {
-      await this.paying.stream(payer, order.sale, serve, client);
+      await this.billing.sellStream(payer, order.billingOrder, serve, client);
     } catch (error) {
-      throw fault && !(error instanceof EncryptedErrorResponse) ? fault : error;
+      throw requestError && !(error instanceof EncryptedErrorResponse) ? requestError : error;
     }
   }
 
   /** @returns the failure that broke an answer off of which the client has had a part */
   private async relay(
-    { order, request, purchase, usage, meter }: Relaying,
+    { order, request, purchase, usage, meter }: RelayContext,
     client: CiphertextWriter,
   ): Promise<UpstreamError | undefined> {
     const call: UpstreamCall<EncryptedResponse> = {
-      isOnce: true,
-      make: ({ upstream, enclave = '' }: Endpoint) => {
-        const ask = this.providers.of(purchase.hold, upstream, 'privateChat');
+      isSingleUse: true,
+      send: ({ upstream, enclave = '' }: Endpoint) => {
+        const callEnclave = this.providers.get(purchase.hold, upstream, 'privateChat');
         const { encapsulatedKey, stream } = request;
-        return ask({ enclave, encapsulatedKey, stream, body: meter.sent(request.body), signal: purchase.signal });
+        return callEnclave({
+          enclave,
+          encapsulatedKey,
+          stream,
+          body: meter.meterRequest(request.body),
+          signal: purchase.signal,
+        });
       },
-      counted: async () => usage.judge(undefined).usage,
+      estimateUsage: async () => usage.clamp(undefined).usage,
     };
-    const asked = await purchase.ask(call).catch(toUpstreamError);
-    if (asked instanceof UpstreamError) {
-      if (hasLeft(asked) && asked.delivered !== undefined) return asked;
-      throw asked;
+    const outcome = await purchase.call(call).catch(toUpstreamError);
+    if (outcome instanceof UpstreamError) {
+      if (hasDisconnected(outcome) && outcome.deliveredText !== undefined) return outcome;
+      throw outcome;
     }
-    const { answer, endpoint } = asked;
+    const { response, endpoint } = outcome;
     // What comes whole has been made: to stop it would save nothing.
-    if (isStream(answer)) purchase.generating(endpoint, MOMENT_MS);
-    else if (request.stream) this.misled.set(purchase.payerId, true);
-    const failure = await passedOn(answer, meter, client).then(() => undefined, toUpstreamError);
-    if (failure) purchase.cutShort(failure);
-    const judged = usage.judge(answer.usage());
-    if (judged.doubt && !failure) purchase.doubt(`the enclave of ${order.sale.model.id} ${judged.doubt}`);
-    const { usage: used, estimated } = await meter.afforded(judged);
-    if (estimated && !judged.estimated)
-      purchase.doubt(`${order.sale.model.id}: more was reported than there was money for`);
-    const made = { usage: estimated ? undefined : used, delivered: () => '', vendorId: answer.vendorId() };
-    await purchase.billCall({ counted: async () => used }, made);
-    if (failure && !client.started && !hasLeft(failure)) throw failure;
-    if (!failure) this.lengths.took(order.sale.model.id, purchase.payerId, getQuantity('output', purchase.usage));
-    const trailer = answer.trailer();
-    if (trailer !== undefined) client.trailer(trailer);
+    if (isEventStream(response)) purchase.markStreaming(endpoint, ABANDON_DELAY_MS);
+    else if (request.stream) this.misledPayers.set(purchase.payerId, true);
+    const failure = await forwardChunks(response, meter, client).then(() => undefined, toUpstreamError);
+    if (failure) purchase.abort(failure);
+    const clamped = usage.clamp(response.usage());
+    if (clamped.problem && !failure)
+      purchase.reportImplausible(`the enclave of ${order.billingOrder.model.id} ${clamped.problem}`);
+    const { usage: used, estimated } = await meter.limitToHold(clamped);
+    if (estimated && !clamped.estimated)
+      purchase.reportImplausible(`${order.billingOrder.model.id}: more was reported than there was money for`);
+    const callResult = {
+      usage: estimated ? undefined : used,
+      getDeliveredText: () => '',
+      vendorId: response.vendorId(),
+    };
+    await purchase.billCall({ estimateUsage: async () => used }, callResult);
+    if (failure && !client.hasStarted && !hasDisconnected(failure)) throw failure;
+    if (!failure)
+      this.lengths.recordLength(order.billingOrder.model.id, purchase.payerId, getQuantity('output', purchase.usage));
+    const trailer = response.getTrailer();
+    if (trailer !== undefined) client.setTrailer(trailer);
     return failure;
   }
 }
 
-interface Relaying {
+interface RelayContext {
   readonly order: PrivateOrder;
   readonly request: PrivateChatRequest;
   readonly purchase: Purchase;
@@ -144,22 +156,26 @@ interface Relaying {
 }
 
 /** @throws UpstreamError when it breaks off, or there is no money for more of it */
-async function passedOn(answer: EncryptedResponse, meter: CiphertextMeter, client: CiphertextWriter): Promise<void> {
-  const { head, pieces } = answer;
-  const inEvents = isStream(answer);
-  for await (const piece of pieces) {
+async function forwardChunks(
+  response: EncryptedResponse,
+  meter: CiphertextMeter,
+  client: CiphertextWriter,
+): Promise<void> {
+  const { head, chunks } = response;
+  const isSse = isEventStream(response);
+  for await (const chunk of chunks) {
     client.begin(head);
-    await meter.received(piece, inEvents);
-    await client.write(piece.bytes);
+    await meter.meterChunk(chunk, isSse);
+    await client.write(chunk.bytes);
   }
   client.begin(head);
 }
 
-function isStream({ head }: EncryptedResponse): boolean {
+function isEventStream({ head }: EncryptedResponse): boolean {
   return head.mediaType === 'text/event-stream';
 }
 
 /** Who leaves owes what was begun for him, whether he has had any of it or not. */
-function hasLeft({ code }: UpstreamError): boolean {
+function hasDisconnected({ code }: UpstreamError): boolean {
   return code === 'client_disconnected';
 }

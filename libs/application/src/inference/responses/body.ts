@@ -28,5 +28,5 @@ export interface ParsedResponsesOptions {
   readonly format: JsonObject;
   readonly store: boolean;
   /** The conversation is compacted, instead of answered. */
-  readonly compacts: boolean;
+  readonly isCompaction: boolean;
 }

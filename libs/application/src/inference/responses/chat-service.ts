@@ -16,9 +16,9 @@ export interface ChatParams {
   /** Unix seconds that the answer shows, where its client writes events of its own beside it; now, where it does not. */
   readonly created?: number | undefined;
   /** The protocol demands a limit of output: it bounds the answer, and says nothing of how long that will be. */
-  readonly limitDemanded?: boolean;
+  readonly isLimitRequired?: boolean;
   /** Who waits for an answer in one piece. */
-  readonly audience: ClientConnection;
+  readonly connection: ClientConnection;
   /** The same request for endpoints that speak Responses; their protocol is used only with it. */
   readonly responses?: NativeRequest;
 }

@@ -17,12 +17,12 @@ function drafted(content: string): ResponseBuilder {
 test('a conversation is compacted to what was written down', () => {
   const draft = drafted('It is done');
   const item = { type: 'compaction', id: 'cmp_1', encrypted_content: expect.any(String) };
-  expect(draft.finished(receipt)).toMatchObject({ status: 'completed', output: [item] });
-  expect(draft.compacted(receipt).output).toEqual([expect.objectContaining({ role: 'user' }), item]);
+  expect(draft.build(receipt)).toMatchObject({ status: 'completed', output: [item] });
+  expect(draft.buildCompaction(receipt).output).toEqual([expect.objectContaining({ role: 'user' }), item]);
 });
 
 test('and fails where a model wrote nothing: all that was said would be lost', () => {
   const draft = drafted(' ');
-  expect(draft.finished(receipt)).toMatchObject({ status: 'failed', output: [], error: { code: 'server_error' } });
-  expect(() => draft.compacted(receipt)).toThrow(UpstreamError);
+  expect(draft.build(receipt)).toMatchObject({ status: 'failed', output: [], error: { code: 'server_error' } });
+  expect(() => draft.buildCompaction(receipt)).toThrow(UpstreamError);
 });

@@ -8,7 +8,7 @@ import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import type { ChatMessage } from './parts.ts';
 
 /** What vendors encrypt by themselves begins otherwise. */
-const MARK = 'chat-compaction.';
+const COMPACTION_PREFIX = 'chat-compaction.';
 
 const INSTRUCTION =
   'Stop here. Your memory of this conversation will be replaced by what you write now, so that there is room to go on. ' +
@@ -20,28 +20,28 @@ const INSTRUCTION =
 export const COMPACTION_PROMPT: ChatMessage = { role: 'user', content: INSTRUCTION };
 
 /** Whether the conversation is to be compacted, instead of answered. */
-export function isCompacted(input: readonly unknown[]): boolean {
+export function isCompactionRequest(input: readonly unknown[]): boolean {
   const last = input.at(-1);
   return isJsonObject(last) && last.type === 'compaction_trigger';
 }
 
 /** What stands for a conversation, in a chat. @throws InvalidRequestError when it was made elsewhere, or was changed */
-export function summaryMessage({ encrypted_content: sealed }: JsonObject, param: string): ChatMessage {
-  if (typeof sealed !== 'string' || !sealed.startsWith(MARK)) {
+export function toSummaryMessage({ encrypted_content: sealed }: JsonObject, param: string): ChatMessage {
+  if (typeof sealed !== 'string' || !sealed.startsWith(COMPACTION_PREFIX)) {
     const field = `${param}.encrypted_content`;
     throw new InvalidRequestError(400, `${field} was not made here: what it stands for cannot be read`, field);
   }
-  const summary = Buffer.from(sealed.slice(MARK.length), 'base64').toString();
+  const summary = Buffer.from(sealed.slice(COMPACTION_PREFIX.length), 'base64').toString();
   return { role: 'user', content: `What was said and done before, as you wrote it down:\n\n${summary}` };
 }
 
 /** What a conversation goes on from: what its users said, and the item that stands for the rest. */
 export function toCompactedConversation(
-  said: readonly JsonObject[],
-  answered: readonly JsonObject[],
+  inputItems: readonly JsonObject[],
+  outputItems: readonly JsonObject[],
 ): readonly JsonObject[] {
-  const users = said.filter(({ type = 'message', role }) => type === 'message' && role === 'user');
-  return [...users, ...answered];
+  const users = inputItems.filter(({ type = 'message', role }) => type === 'message' && role === 'user');
+  return [...users, ...outputItems];
 }
 
 type CompactionItem = JsonObject & {
@@ -59,7 +59,7 @@ export class CompactionOutput {
   /** @param id what the id of the item is made of */
   constructor(private readonly id: string) {}
 
-  get kept(): readonly CompactionItem[] {
+  get retainedItems(): readonly CompactionItem[] {
     return this.items;
   }
 
@@ -68,21 +68,21 @@ export class CompactionOutput {
     return [];
   }
 
-  search(): readonly TypedEvent[] {
+  recordSearch(): readonly TypedEvent[] {
     return [];
   }
 
   /** A model that wrote nothing down has nothing to go on from. */
   end(): readonly TypedEvent[] {
     if (this.text.trim() === '') return [];
-    const encrypted_content = MARK + Buffer.from(this.text).toString('base64');
+    const encrypted_content = COMPACTION_PREFIX + Buffer.from(this.text).toString('base64');
     const item: CompactionItem = { id: `cmp_${this.id}`, type: 'compaction', encrypted_content };
     this.items.push(item);
     return ['added', 'done'].map((state) => ({ type: `response.output_item.${state}`, output_index: 0, item }));
   }
 
   /** What it has of it stands for nothing. */
-  breakOff(): void {
+  interrupt(): void {
     this.items.length = 0;
   }
 }

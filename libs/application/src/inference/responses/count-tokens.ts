@@ -16,10 +16,10 @@ export class CountResponseTokens extends Command<number> {
 
 @CommandHandler(CountResponseTokens)
 export class CountResponseTokensHandler implements ICommandHandler<CountResponseTokens> {
-  constructor(private readonly reading: ResponseRequestLoader) {}
+  constructor(private readonly requestLoader: ResponseRequestLoader) {}
 
   /** @throws InvalidRequestError for a model that is not there, and for what could not be served */
   async execute({ reader, body }: CountResponseTokens): Promise<number> {
-    return estimateInputTokens((await this.reading.understood(reader, body)).chat);
+    return estimateInputTokens((await this.requestLoader.load(reader, body)).chat);
   }
 }

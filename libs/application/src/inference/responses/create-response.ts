@@ -16,10 +16,10 @@ export interface CreateResponseParams {
   readonly source: string;
   /** Of the account whose conversations it may continue. */
   readonly reader: StoredResponseReader;
-  readonly audience: ClientConnection;
+  readonly connection: ClientConnection;
   readonly body: ResponsesBody;
   /** What is answered: the response, or what a conversation goes on from that it has compacted. */
-  readonly as?: 'compaction';
+  readonly resultFormat?: 'compaction';
 }
 
 /** Makes a response. Returns its JSON, or sends its events as they come and returns nothing. */
@@ -27,14 +27,14 @@ export class CreateResponse extends Command<string | undefined> {
   constructor(
     readonly payer: Payer,
     readonly request: CreateResponseParams,
-    readonly outlet?: ResponseEventOutput,
+    readonly output?: ResponseEventOutput,
   ) {
     super();
   }
 }
 
 /** A response that has been made, and the provider that made it. */
-interface Made {
+interface CreatedResponse {
   readonly draft: ResponseBuilder;
   readonly response: ResponseJson;
   readonly provider: string;
@@ -44,43 +44,55 @@ interface Made {
 export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
   constructor(
     private readonly chats: ChatService,
-    private readonly reading: ResponseRequestLoader,
+    private readonly requestLoader: ResponseRequestLoader,
     private readonly conversations: ConversationService,
   ) {}
 
-  async execute({ payer, request, outlet }: CreateResponse): Promise<string | undefined> {
-    const { requestId, source, reader, audience, body, as } = request;
+  async execute({ payer, request, output }: CreateResponse): Promise<string | undefined> {
+    const { requestId, source, reader, connection, body, resultFormat } = request;
     const { accountId } = reader;
-    const understood = await this.reading.understood(reader, body);
+    const loaded = await this.requestLoader.load(reader, body);
     // Who does not ask for it is told by the answer that it is not kept.
-    if (body.store) await this.conversations.assertRoom(accountId);
-    const draft = new ResponseBuilder(requestId, understood);
-    const kept = (response: ResponseJson, provider: string) =>
-      this.kept(accountId, understood, { draft, response, provider });
-    const { chat, native } = understood;
-    const whole = await this.chats.complete(
+    if (body.store) await this.conversations.assertWithinQuota(accountId);
+    const draft = new ResponseBuilder(requestId, loaded);
+    const store = (response: ResponseJson, provider: string) =>
+      this.storeResponse(accountId, loaded, { draft, response, provider });
+    const { chat, native } = loaded;
+    const completion = await this.chats.complete(
       payer,
-      { requestId, source, audience, body: chat, type: 'response', responses: native },
-      outlet && new ResponseWriter(outlet, draft, kept),
+      { requestId, source, connection, body: chat, type: 'response', responses: native },
+      output && new ResponseWriter(output, draft, store),
     );
-    if (!whole) return undefined;
-    draft.answeredBy(whole);
-    for (const search of whole.searches) draft.search(search);
-    draft.accept(whole.body);
+    if (!completion) return undefined;
+    draft.setSource(completion);
+    for (const search of completion.searches) draft.recordSearch(search);
+    draft.accept(completion.body);
     draft.end();
-    if (as === 'compaction') return JSON.stringify(draft.compacted(whole.receipt));
-    return JSON.stringify(await kept(draft.finished(whole.receipt), whole.provider));
+    if (resultFormat === 'compaction') return JSON.stringify(draft.buildCompaction(completion.receipt));
+    return JSON.stringify(await store(draft.build(completion.receipt), completion.provider));
   }
 
   /** The response as it is answered, after the attempt to store it. It is charged by then in any case. */
-  private async kept(accountId: string, request: LoadedResponseRequest, made: Made): Promise<ResponseJson> {
-    const { draft, response, provider } = made;
+  private async storeResponse(
+    accountId: string,
+    request: LoadedResponseRequest,
+    created: CreatedResponse,
+  ): Promise<ResponseJson> {
+    const { draft, response, provider } = created;
     if (!request.store) return response;
-    const answered = draft.kept(provider);
-    const items = request.compacts ? toCompactedConversation(request.said, answered) : [...request.said, ...answered];
+    const outputItems = draft.getRetainedItems(provider);
+    const items = request.isCompaction
+      ? toCompactedConversation(request.inputItems, outputItems)
+      : [...request.inputItems, ...outputItems];
     const conversation = { items, response: JSON.stringify(response) };
-    const { recalled } = request;
-    const kept = await this.conversations.keep({ accountId, id: draft.id, conversation, answered, recalled });
-    return kept ? response : { ...response, store: false };
+    const { loadedConversations } = request;
+    const isStored = await this.conversations.store({
+      accountId,
+      id: draft.id,
+      conversation,
+      outputItems,
+      loadedConversations,
+    });
+    return isStored ? response : { ...response, store: false };
   }
 }

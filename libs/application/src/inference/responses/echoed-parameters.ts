@@ -10,28 +10,28 @@ export function toEchoedParameters(
   source?: CompletionSource,
 ): JsonObject {
   const { body } = native;
-  const knows = (parameter: string) => source?.knows.includes(parameter) ?? true;
+  const isSupported = (parameter: string) => source?.supportedParameters.includes(parameter) ?? true;
   const used: JsonObject = { ...body, ...source?.sampling };
   /** Null where it was given and not used, its default where it was not given. */
-  const setting = (field: string, byDefault: number) =>
-    (body[field] ?? null) === null ? byDefault : knows(field) ? used[field] : null;
-  const { effort = null, summary = null } = knows('reasoning') ? (body.reasoning ?? {}) : {};
-  const verbosity = knows('verbosity') ? body.text?.verbosity : undefined;
-  const top = knows('top_logprobs') ? body.top_logprobs : undefined;
+  const getSetting = (field: string, byDefault: number) =>
+    (body[field] ?? null) === null ? byDefault : isSupported(field) ? used[field] : null;
+  const { effort = null, summary = null } = isSupported('reasoning') ? (body.reasoning ?? {}) : {};
+  const verbosity = isSupported('verbosity') ? body.text?.verbosity : undefined;
+  const top = isSupported('top_logprobs') ? body.top_logprobs : undefined;
   return {
     instructions: body.instructions ?? null,
     metadata,
-    parallel_tool_calls: knows('parallel_tool_calls') ? (body.parallel_tool_calls ?? true) : true,
-    temperature: setting('temperature', 1),
-    top_p: setting('top_p', 1),
-    presence_penalty: setting('presence_penalty', 0),
-    frequency_penalty: setting('frequency_penalty', 0),
+    parallel_tool_calls: isSupported('parallel_tool_calls') ? (body.parallel_tool_calls ?? true) : true,
+    temperature: getSetting('temperature', 1),
+    top_p: getSetting('top_p', 1),
+    presence_penalty: getSetting('presence_penalty', 0),
+    frequency_penalty: getSetting('frequency_penalty', 0),
     tool_choice: toolset.choice,
     tools: toolset.tools,
     max_output_tokens: body.max_output_tokens ?? null,
     previous_response_id: body.previous_response_id ?? null,
     reasoning: { effort, summary },
-    text: { format: knows('response_format') ? format : { type: 'text' }, ...(verbosity ? { verbosity } : {}) },
+    text: { format: isSupported('response_format') ? format : { type: 'text' }, ...(verbosity ? { verbosity } : {}) },
     store,
     truncation: body.truncation ?? 'disabled',
     ...(top ? { top_logprobs: top } : {}),

@@ -1,17 +1,17 @@
 /** The input of a response as messages of a chat. */
 import { InvalidRequestError } from '../../errors.ts';
 import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
-import { summaryMessage } from './compaction.ts';
-import { agentMessage, type ChatMessage, toChatMessage, toToolOutput } from './parts.ts';
+import { toSummaryMessage } from './compaction.ts';
+import { type ChatMessage, toAgentMessage, toChatMessage, toToolOutput } from './parts.ts';
 import { decodeReasoning } from './reasoning.ts';
 import { type ToolName, type Toolset, toFunctionArguments } from './toolset.ts';
 
 /**
  * What a model has done by itself, and what a client sends back with the rest of an answer: its text says what came of
- * it, and no chat takes it. Of reasoning only its maker can go on from, see `thoughts.ts`.
+ * it, and no chat takes it. Of reasoning only its maker can go on from, see `reasoningDetails.ts`.
  */
 export const OMITTED_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
-const OUTPUTS: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output']);
+const CALL_OUTPUT_TYPES: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output']);
 /** What says nothing, but sets something for what follows. */
 export const SETTING_ITEM_TYPES: ReadonlySet<unknown> = new Set(['additional_tools', 'configuration_update']);
 
@@ -33,7 +33,7 @@ export function toChatMessages(
   const transcript = new Transcript(tools);
   for (const item of earlier) transcript.append(item, 'previous_response_id');
   for (const [at, item] of input.entries()) transcript.append(item, `input[${at}]`);
-  if (transcript.messages.length === 0) throw refusal('input must have at least one message', 'input');
+  if (transcript.messages.length === 0) throw invalidRequest('input must have at least one message', 'input');
   return transcript.messages;
 }
 
@@ -45,27 +45,27 @@ class Transcript {
   /** The calls of the last message, as long as more may join them. */
   private calls: JsonObject[] | undefined;
   /** What the model thought before it says or calls something. */
-  private thoughts: JsonObject[] = [];
+  private reasoningDetails: JsonObject[] = [];
 
   constructor(private readonly tools: Toolset) {}
 
   append(item: unknown, param: string): void {
-    if (!isJsonObject(item)) throw refusal(`${param} must be an object`, param);
+    if (!isJsonObject(item)) throw invalidRequest(`${param} must be an object`, param);
     const { type = 'message' } = item;
     if (type === 'message') this.add(toChatMessage(item, param));
-    else if (type === 'agent_message') this.add(agentMessage(item, param));
-    else if (type === 'compaction') this.add(summaryMessage(item, param));
+    else if (type === 'agent_message') this.add(toAgentMessage(item, param));
+    else if (type === 'compaction') this.add(toSummaryMessage(item, param));
     else if (type === 'function_call') this.addCall(item, item.arguments, param);
     else if (type === 'custom_tool_call') this.addCall(item, item.input, param);
-    else if (OUTPUTS.has(type)) this.addOutput(item, param);
-    else if (type === 'reasoning') this.thoughts.push(...decodeReasoning(item, param));
+    else if (CALL_OUTPUT_TYPES.has(type)) this.addOutput(item, param);
+    else if (type === 'reasoning') this.reasoningDetails.push(...decodeReasoning(item, param));
     else if (!OMITTED_ITEM_TYPES.has(type) && !SETTING_ITEM_TYPES.has(type))
-      throw refusal(`Items of the type "${String(type)}" are not supported`, `${param}.type`);
+      throw invalidRequest(`Items of the type "${String(type)}" are not supported`, `${param}.type`);
   }
 
   private add(message: ChatMessage): void {
-    this.messages.push(message.role === 'assistant' ? this.withThoughts(message) : message);
-    this.thoughts = [];
+    this.messages.push(message.role === 'assistant' ? this.withReasoning(message) : message);
+    this.reasoningDetails = [];
     this.calls = undefined;
   }
 
@@ -73,43 +73,43 @@ class Transcript {
   private addCall({ type, call_id, name, namespace = null }: JsonObject, text: unknown, param: string): void {
     const isCustom = type === 'custom_tool_call';
     if (typeof call_id !== 'string' || typeof name !== 'string' || typeof text !== 'string') {
-      const said = isCustom ? 'an input' : 'arguments';
-      throw refusal(`${param} must have a call_id, a name and ${said}, all of them strings`, param);
+      const textName = isCustom ? 'an input' : 'arguments';
+      throw invalidRequest(`${param} must have a call_id, a name and ${textName}, all of them strings`, param);
     }
     if (namespace !== null && typeof namespace !== 'string') {
-      throw refusal(`${param}.namespace must be a string`, `${param}.namespace`);
+      throw invalidRequest(`${param}.namespace must be a string`, `${param}.namespace`);
     }
-    this.calls ??= this.callsOfLast();
-    const own: ToolName = namespace === null ? { name } : { name, namespace };
-    const called = { name: this.tools.calledBy(own), arguments: isCustom ? toFunctionArguments(text) : text };
+    this.calls ??= this.openToolCalls();
+    const toolName: ToolName = namespace === null ? { name } : { name, namespace };
+    const called = { name: this.tools.getModelName(toolName), arguments: isCustom ? toFunctionArguments(text) : text };
     this.calls.push({ id: call_id, type: 'function', function: called });
-    if (this.thoughts.length > 0) this.messages.push(this.withThoughts(this.messages.pop() as ChatMessage));
-    this.thoughts = [];
+    if (this.reasoningDetails.length > 0) this.messages.push(this.withReasoning(this.messages.pop() as ChatMessage));
+    this.reasoningDetails = [];
     this.outputs.set(call_id, undefined);
   }
 
-  private callsOfLast(): JsonObject[] {
+  private openToolCalls(): JsonObject[] {
     const last = this.messages.at(-1);
-    const said = last?.role === 'assistant' ? this.messages.pop() : undefined;
-    const tool_calls = said ? [...listOf(said.tool_calls)] : [];
-    this.messages.push({ role: 'assistant', content: null, ...said, tool_calls });
+    const assistantMessage = last?.role === 'assistant' ? this.messages.pop() : undefined;
+    const tool_calls = assistantMessage ? [...toList(assistantMessage.tool_calls)] : [];
+    this.messages.push({ role: 'assistant', content: null, ...assistantMessage, tool_calls });
     return tool_calls;
   }
 
-  private withThoughts(message: ChatMessage): ChatMessage {
-    if (this.thoughts.length === 0) return message;
-    return { ...message, reasoning_details: [...listOf(message.reasoning_details), ...this.thoughts] };
+  private withReasoning(message: ChatMessage): ChatMessage {
+    if (this.reasoningDetails.length === 0) return message;
+    return { ...message, reasoning_details: [...toList(message.reasoning_details), ...this.reasoningDetails] };
   }
 
   /** A tool may answer several times, and a call of a chat has one answer: more of it joins that. */
   private addOutput({ call_id, output }: JsonObject, param: string): void {
     if (!this.outputs.has(call_id)) {
-      throw refusal(`There is no call with the call_id of ${param}`, `${param}.call_id`);
+      throw invalidRequest(`There is no call with the call_id of ${param}`, `${param}.call_id`);
     }
     const content = toToolOutput(output, param);
     const at = this.outputs.get(call_id);
     const before = at === undefined ? undefined : this.messages[at];
-    if (at !== undefined && before) this.messages[at] = { ...before, content: joined(before.content, content) };
+    if (at !== undefined && before) this.messages[at] = { ...before, content: joinContent(before.content, content) };
     else {
       this.outputs.set(call_id, this.messages.length);
       this.add({ role: 'tool', tool_call_id: call_id, content });
@@ -117,17 +117,17 @@ class Transcript {
   }
 }
 
-function joined(before: unknown, more: unknown): string | readonly JsonObject[] {
-  if (typeof before === 'string' && typeof more === 'string') return `${before}\n${more}`;
+function joinContent(before: unknown, addition: unknown): string | readonly JsonObject[] {
+  if (typeof before === 'string' && typeof addition === 'string') return `${before}\n${addition}`;
   const parts = (content: unknown) =>
-    typeof content === 'string' ? [{ type: 'text', text: content }] : listOf(content);
-  return [...parts(before), ...parts(more)];
+    typeof content === 'string' ? [{ type: 'text', text: content }] : toList(content);
+  return [...parts(before), ...parts(addition)];
 }
 
-function listOf(value: unknown): readonly JsonObject[] {
+function toList(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
 }
 
-function refusal(message: string, param: string): InvalidRequestError {
+function invalidRequest(message: string, param: string): InvalidRequestError {
   return new InvalidRequestError(400, message, param);
 }

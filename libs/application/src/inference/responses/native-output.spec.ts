@@ -43,7 +43,7 @@ describe('events of an upstream that speaks Responses', () => {
   test('are folded, for reads before the end', () => {
     const { output } = folded(TEXT);
     expect(output.outputText).toBe('Hello');
-    output.breakOff();
+    output.interrupt();
     const content = [{ ...PART, text: 'Hello', annotations: [{ url: 'u' }] }];
     expect(output.items).toEqual([{ ...MESSAGE, status: 'incomplete', content }]);
   });
@@ -79,7 +79,7 @@ describe('events of an upstream that speaks Responses', () => {
       },
     ]);
     expect(passed).toHaveLength(TEXT.length);
-    expect([output.items, output.cutShort]).toEqual([[{ ...MESSAGE, id: 'x' }], 'content_filter']);
+    expect([output.items, output.incompleteReason]).toEqual([[{ ...MESSAGE, id: 'x' }], 'content_filter']);
   });
 
   test.each([false, true])('show encrypted reasoning where requested (%p); it is kept for the next turn', (shows) => {
@@ -88,7 +88,7 @@ describe('events of an upstream that speaks Responses', () => {
     const shown = shows ? REASONING : hidden;
     expect(passed.map(({ item }) => item)).toEqual([shown, shown]);
     expect(output.items).toEqual([shown]);
-    expect(output.kept('openai')).toEqual([{ ...REASONING, made_by: 'openai' }]);
+    expect(output.getRetainedItems('openai')).toEqual([{ ...REASONING, made_by: 'openai' }]);
   });
 
   test('about items that never came change nothing', () => {
@@ -99,5 +99,5 @@ describe('events of an upstream that speaks Responses', () => {
 
 test('a response in one piece is its output', () => {
   const { output, passed } = folded([{ object: 'response', status: 'completed', output: [REASONING, MESSAGE] }]);
-  expect([passed, output.items.length, output.cutShort]).toEqual([[], 2, undefined]);
+  expect([passed, output.items.length, output.incompleteReason]).toEqual([[], 2, undefined]);
 });

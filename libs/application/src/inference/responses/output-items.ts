@@ -33,18 +33,18 @@ export interface ReasoningItem {
   encrypted_content?: string;
 }
 
-interface CallOf extends ToolName {
+interface CallItemBase extends ToolName {
   readonly id: string;
   status: ItemStatus;
   readonly call_id: string;
 }
 
-interface FunctionCallItem extends CallOf {
+interface FunctionCallItem extends CallItemBase {
   readonly type: 'function_call';
   arguments: string;
 }
 
-interface CustomCallItem extends CallOf {
+interface CustomCallItem extends CallItemBase {
   readonly type: 'custom_tool_call';
   input: string;
 }

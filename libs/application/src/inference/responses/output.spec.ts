@@ -37,10 +37,10 @@ describe('reasoning that its maker wants back', () => {
       { content: 'Yes' },
     ];
     const { output, events } = written(pieces);
-    const [thought] = output.kept as readonly { readonly encrypted_content?: string }[];
+    const [thought] = output.retainedItems as readonly { readonly encrypted_content?: string }[];
     const details = [detail('So be it', { signature: 's' }), { type: 'reasoning.encrypted', data: 'x', index: 1 }];
     expect(decodeReasoning(thought as JsonObject, '')).toEqual(details);
-    expect(saidBy({ items: output.kept })).toEqual({
+    expect(saidBy({ items: output.retainedItems })).toEqual({
       role: 'assistant',
       content: 'Yes',
       reasoning_details: details,
@@ -74,11 +74,11 @@ describe('searches of an answer', () => {
     expect(
       lines(output, [
         () => output.accept({ content: 'Let me see' }),
-        () => output.search(note(0, 'searching')),
-        () => output.search(note(0, 'completed')),
+        () => output.recordSearch(note(0, 'searching')),
+        () => output.recordSearch(note(0, 'completed')),
         () => output.accept({ annotations: [source] }),
-        () => output.search(note(1, 'searching')),
-        () => output.search(note(1, 'failed')),
+        () => output.recordSearch(note(1, 'searching')),
+        () => output.recordSearch(note(1, 'failed')),
         () => output.accept({ content: 'Yes' }),
       ]),
     ).toEqual([
@@ -115,7 +115,7 @@ describe('searches of an answer', () => {
 
   test('that are reported only at their end are reported in full', () => {
     const output = new ResponseOutput('1');
-    const types = output.search(note(0, 'completed')).map(({ type }) => type.replace('response.', ''));
+    const types = output.recordSearch(note(0, 'completed')).map(({ type }) => type.replace('response.', ''));
     expect(types).toEqual([
       'output_item.added',
       'web_search_call.in_progress',
@@ -130,7 +130,7 @@ describe('searches of an answer', () => {
 
   test('are no answer: there is a message behind them, and it has the sources', () => {
     const output = new ResponseOutput('1');
-    output.search(note(0, 'completed'));
+    output.recordSearch(note(0, 'completed'));
     output.accept({ annotations: [source] });
     output.end('completed');
     expect(output.items.at(-1)).toMatchObject({
@@ -320,7 +320,7 @@ test('what was open when the answer broke off is incomplete', () => {
   const output = new ResponseOutput('1');
   output.accept({ reasoning: 'Hm' });
   output.accept({ content: 'Ye' });
-  output.breakOff();
+  output.interrupt();
   expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
 });
 
@@ -339,6 +339,6 @@ test('what a vendor sends in ever so many places takes a time that grows with it
   expect(choice?.message.tool_calls.at(-1)).toEqual({ id: `c${PLACES - 1}`, function: { name: 'f', arguments: '{}' } });
   const thoughts = calls.map(({ index }) => ({ reasoning_details: [{ type: 'reasoning.text', text: 'x', index }] }));
   const { output, events } = written([{ tool_calls: calls }, ...thoughts]);
-  expect([output.kept.length, events.at(-1)?.output_index]).toEqual([PLACES + 1, PLACES - 1]);
+  expect([output.retainedItems.length, events.at(-1)?.output_index]).toEqual([PLACES + 1, PLACES - 1]);
   expect(performance.now() - began).toBeLessThan(3_000); // to look through all of them for each takes 11 s
 });

@@ -22,16 +22,16 @@ import { parseToolInput, Toolset } from './toolset.ts';
 /** A call while it is made: models write the plain text of a tool as the arguments of a function. */
 interface OpenCall {
   readonly item: CallItem;
-  written: string;
+  argumentsText: string;
 }
 
 export class ResponseOutput {
   /** With everything that the next answer can use. */
-  readonly kept: OutputItem[] = [];
+  readonly retainedItems: OutputItem[] = [];
   /** Where each stands among them. */
-  private readonly places = new Map<OutputItem, number>();
+  private readonly indexes = new Map<OutputItem, number>();
   /** The message or the reasoning that is being filled: the next thing that is not of its kind ends it. */
-  private text: MessageItem | ReasoningItem | undefined;
+  private openItem: MessageItem | ReasoningItem | undefined;
   /** By their index in the chat answer. They stay open to the end: their arguments may come by turns. */
   private readonly calls = new Map<number, OpenCall>();
   /** By their place among the searches. */
@@ -39,7 +39,7 @@ export class ResponseOutput {
   /** Sources that came before the text that they are sources of. */
   private citations: JsonObject[] = [];
   /** Of the reasoning that is being filled: what its maker wants back. */
-  private details = new ReasoningCollector();
+  private reasoningDetails = new ReasoningCollector();
   private events: TypedEvent[] = [];
 
   /**
@@ -54,12 +54,12 @@ export class ResponseOutput {
   ) {}
 
   get items(): readonly OutputItem[] {
-    return this.kept.map((item) => this.shown(item));
+    return this.retainedItems.map((item) => this.toVisibleItem(item));
   }
 
   /** All text of all messages. */
   get outputText(): string {
-    const parts = this.kept.flatMap((item) => (item.type === 'message' ? item.content : []));
+    const parts = this.retainedItems.flatMap((item) => (item.type === 'message' ? item.content : []));
     return parts.map((part) => (part.type === 'output_text' ? part.text : '')).join('');
   }
 
@@ -71,59 +71,64 @@ export class ResponseOutput {
     { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls }: ChatDelta,
     logprobs?: unknown,
   ): readonly TypedEvent[] {
-    const thought = reasoning ?? reasoning_content;
-    if (isSaid(thought)) this.think(thought);
-    this.keepThoughts(objectsIn(reasoning_details));
-    if (isSaid(content)) this.say(content, objectsIn(logprobs));
-    for (const each of objectsIn(annotations)) this.annotate(each);
-    if (isSaid(refusal)) this.refuse(refusal);
-    for (const [at, each] of objectsIn(tool_calls).entries()) this.callTool(each, at);
-    return this.delivered();
+    const reasoningText = reasoning ?? reasoning_content;
+    if (isNonEmptyString(reasoningText)) this.appendReasoning(reasoningText);
+    this.collectReasoningDetails(filterJsonObjects(reasoning_details));
+    if (isNonEmptyString(content)) this.appendText(content, filterJsonObjects(logprobs));
+    for (const annotation of filterJsonObjects(annotations)) this.annotate(annotation);
+    if (isNonEmptyString(refusal)) this.appendRefusal(refusal);
+    for (const [at, toolCall] of filterJsonObjects(tool_calls).entries()) this.callTool(toolCall, at);
+    return this.flushEvents();
   }
 
   /** Takes a search of the web: what was said before it is complete. One that is reported only at its end starts there. */
-  search({ at, query, state }: SearchStatus): readonly TypedEvent[] {
+  recordSearch({ at, query, state }: SearchStatus): readonly TypedEvent[] {
     const item = this.searches.get(at) ?? this.openSearch(at, query);
-    if (state === 'searching') return this.delivered();
+    if (state === 'searching') return this.flushEvents();
     if (state === 'completed') this.emit('response.web_search_call.completed', item, {});
-    this.done(item, state);
-    return this.delivered();
+    this.endItem(item, state);
+    return this.flushEvents();
   }
 
   /** Ends all that is open. An answer always has an item, and be it an empty message. */
   end(status: 'completed' | 'incomplete'): readonly TypedEvent[] {
-    if (this.citations.length > 0 || this.kept.every(isSearch)) this.textPart(this.messageItem());
+    if (this.citations.length > 0 || this.retainedItems.every(isSearch)) this.ensureTextPart(this.ensureMessageItem());
     this.endText(status);
     for (const call of this.calls.values()) this.endCall(call, status);
     this.calls.clear();
-    return this.delivered();
+    return this.flushEvents();
   }
 
   /** The answer broke off: what is open stays so. */
-  breakOff(): void {
-    for (const item of this.kept) if (item.status === 'in_progress') item.status = 'incomplete';
+  interrupt(): void {
+    for (const item of this.retainedItems) if (item.status === 'in_progress') item.status = 'incomplete';
   }
 
-  private think(delta: string): void {
-    const item = this.reasoningItem();
+  private appendReasoning(delta: string): void {
+    const item = this.ensureReasoningItem();
     const [part = this.openSummary(item)] = item.summary;
     part.text += delta;
     this.emit('response.reasoning_summary_text.delta', item, { summary_index: 0, delta });
   }
 
-  private keepThoughts(details: readonly JsonObject[]): void {
+  private collectReasoningDetails(details: readonly JsonObject[]): void {
     if (details.length === 0) return;
-    this.reasoningItem();
-    this.details.add(details);
+    this.ensureReasoningItem();
+    this.reasoningDetails.add(details);
   }
 
-  private reasoningItem(): ReasoningItem {
-    if (this.text?.type === 'reasoning') return this.text;
+  private ensureReasoningItem(): ReasoningItem {
+    if (this.openItem?.type === 'reasoning') return this.openItem;
     this.endText('completed');
-    const item: ReasoningItem = { type: 'reasoning', id: this.newId('reasoning'), status: 'in_progress', summary: [] };
-    this.add(item);
-    this.text = item;
-    this.details = new ReasoningCollector();
+    const item: ReasoningItem = {
+      type: 'reasoning',
+      id: this.createItemId('reasoning'),
+      status: 'in_progress',
+      summary: [],
+    };
+    this.addItem(item);
+    this.openItem = item;
+    this.reasoningDetails = new ReasoningCollector();
     return item;
   }
 
@@ -134,30 +139,30 @@ export class ResponseOutput {
     return item.summary[0] as ReasoningItem['summary'][number];
   }
 
-  private say(delta: string, logprobs: readonly JsonObject[]): void {
-    const item = this.messageItem();
-    const part = this.textPart(item);
+  private appendText(delta: string, logprobs: readonly JsonObject[]): void {
+    const item = this.ensureMessageItem();
+    const part = this.ensureTextPart(item);
     part.text += delta;
     part.logprobs.push(...logprobs);
-    this.emit('response.output_text.delta', item, { content_index: indexOfLast(item.content), delta, logprobs });
+    this.emit('response.output_text.delta', item, { content_index: getLastIndex(item.content), delta, logprobs });
   }
 
   private annotate({ type, url_citation }: JsonObject): void {
     if (type !== 'url_citation' || !isJsonObject(url_citation)) return;
     const { url, title, start_index, end_index } = url_citation;
     const annotation = { type, url, title: title ?? '', start_index: start_index ?? 0, end_index: end_index ?? 0 };
-    if (this.text?.type === 'message') this.cite(this.text, this.textPart(this.text), annotation);
+    if (this.openItem?.type === 'message') this.cite(this.openItem, this.ensureTextPart(this.openItem), annotation);
     else this.citations.push(annotation);
   }
 
   private cite(item: MessageItem, part: TextPart, annotation: JsonObject): void {
     const annotation_index = part.annotations.push(annotation) - 1;
-    const content_index = indexOfLast(item.content);
+    const content_index = getLastIndex(item.content);
     this.emit('response.output_text.annotation.added', item, { content_index, annotation_index, annotation });
   }
 
-  private refuse(delta: string): void {
-    const item = this.messageItem();
+  private appendRefusal(delta: string): void {
+    const item = this.ensureMessageItem();
     let part = item.content.at(-1);
     if (part?.type !== 'refusal') {
       this.endPart(item);
@@ -165,20 +170,20 @@ export class ResponseOutput {
       this.addPart(item, part);
     }
     part.refusal += delta;
-    this.emit('response.refusal.delta', item, { content_index: indexOfLast(item.content), delta });
+    this.emit('response.refusal.delta', item, { content_index: getLastIndex(item.content), delta });
   }
 
-  private messageItem(): MessageItem {
-    if (this.text?.type === 'message') return this.text;
+  private ensureMessageItem(): MessageItem {
+    if (this.openItem?.type === 'message') return this.openItem;
     this.endText('completed');
-    const id = this.newId('message');
+    const id = this.createItemId('message');
     const item: MessageItem = { type: 'message', id, status: 'in_progress', role: 'assistant', content: [] };
-    this.add(item);
-    this.text = item;
+    this.addItem(item);
+    this.openItem = item;
     return item;
   }
 
-  private textPart(item: MessageItem): TextPart {
+  private ensureTextPart(item: MessageItem): TextPart {
     const last = item.content.at(-1);
     if (last?.type === 'output_text') return last;
     this.endPart(item);
@@ -186,7 +191,7 @@ export class ResponseOutput {
     this.addPart(item, part);
     const { citations } = this;
     this.citations = [];
-    for (const each of citations) this.cite(item, part, each);
+    for (const citation of citations) this.cite(item, part, citation);
     return part;
   }
 
@@ -198,7 +203,7 @@ export class ResponseOutput {
   private endPart(item: MessageItem): void {
     const part = item.content.at(-1);
     if (!part) return;
-    const content_index = indexOfLast(item.content);
+    const content_index = getLastIndex(item.content);
     if (part.type === 'refusal') this.emit('response.refusal.done', item, { content_index, refusal: part.refusal });
     else this.emit('response.output_text.done', item, { content_index, text: part.text, logprobs: [...part.logprobs] });
     this.emit('response.content_part.done', item, { content_index, part: structuredClone(part) });
@@ -208,8 +213,8 @@ export class ResponseOutput {
     const { name, arguments: args } = isJsonObject(called) ? called : {};
     const key = typeof index === 'number' ? index : at;
     const call = this.calls.get(key) ?? this.openCall(key, id, name);
-    if (!isSaid(args)) return;
-    call.written += args;
+    if (!isNonEmptyString(args)) return;
+    call.argumentsText += args;
     if (call.item.type === 'custom_tool_call') return;
     call.item.arguments += args;
     this.emit('response.function_call_arguments.delta', call.item, { delta: args });
@@ -217,42 +222,48 @@ export class ResponseOutput {
 
   private openCall(key: number, id: unknown, name: unknown): OpenCall {
     this.endText('completed');
-    const { type, own } = this.toolset.called(isSaid(name) ? name : '');
-    const itemId = this.newId(type === 'custom' ? 'custom_tool_call' : 'function_call');
-    const head = { id: itemId, status: 'in_progress', call_id: isSaid(id) ? id : `call_${itemId}`, ...own } as const;
+    const { type, toolName } = this.toolset.getTool(isNonEmptyString(name) ? name : '');
+    const itemId = this.createItemId(type === 'custom' ? 'custom_tool_call' : 'function_call');
+    const head = {
+      id: itemId,
+      status: 'in_progress',
+      call_id: isNonEmptyString(id) ? id : `call_${itemId}`,
+      ...toolName,
+    } as const;
     const item: CallItem =
       type === 'custom'
         ? { type: 'custom_tool_call', ...head, input: '' }
         : { type: 'function_call', ...head, arguments: '' };
-    const call = { item, written: '' };
+    const call = { item, argumentsText: '' };
     this.calls.set(key, call);
-    this.add(item);
+    this.addItem(item);
     return call;
   }
 
   private openSearch(at: number, query: string): SearchItem {
     this.endText('completed');
-    const id = this.newId('web_search_call');
+    const id = this.createItemId('web_search_call');
     const item: SearchItem = { type: 'web_search_call', id, status: 'in_progress', action: { type: 'search', query } };
     this.searches.set(at, item);
-    this.add(item);
+    this.addItem(item);
     this.emit('response.web_search_call.in_progress', item, {});
     this.emit('response.web_search_call.searching', item, {});
     return item;
   }
 
   private endText(status: 'completed' | 'incomplete'): void {
-    const item = this.text;
-    this.text = undefined;
+    const item = this.openItem;
+    this.openItem = undefined;
     if (!item) return;
     if (item.type === 'message') this.endPart(item);
     else this.endReasoning(item);
-    this.done(item, status);
+    this.endItem(item, status);
   }
 
   /** What its maker wants back is known when all of it has come. */
   private endReasoning(item: ReasoningItem): void {
-    if (this.details.all.length > 0) item.encrypted_content = encodeReasoning(this.details.all);
+    if (this.reasoningDetails.collected.length > 0)
+      item.encrypted_content = encodeReasoning(this.reasoningDetails.collected);
     const [part] = item.summary;
     if (!part) return;
     this.emit('response.reasoning_summary_text.done', item, { summary_index: 0, text: part.text });
@@ -260,46 +271,54 @@ export class ResponseOutput {
   }
 
   /** Plain text is known when all of it has been written. */
-  private endCall({ item, written }: OpenCall, status: 'completed' | 'incomplete'): void {
+  private endCall({ item, argumentsText }: OpenCall, status: 'completed' | 'incomplete'): void {
     if (item.type === 'function_call') {
       const { name, arguments: args } = item;
       this.emit('response.function_call_arguments.done', item, { name, arguments: args });
     } else {
-      item.input = parseToolInput(written);
+      item.input = parseToolInput(argumentsText);
       if (item.input !== '') this.emit('response.custom_tool_call_input.delta', item, { delta: item.input });
       this.emit('response.custom_tool_call_input.done', item, { input: item.input });
     }
-    this.done(item, status);
+    this.endItem(item, status);
   }
 
-  private add(item: OutputItem): void {
-    const output_index = this.kept.push(item) - 1;
-    this.places.set(item, output_index);
-    this.events.push({ type: 'response.output_item.added', output_index, item: this.shown(structuredClone(item)) });
+  private addItem(item: OutputItem): void {
+    const output_index = this.retainedItems.push(item) - 1;
+    this.indexes.set(item, output_index);
+    this.events.push({
+      type: 'response.output_item.added',
+      output_index,
+      item: this.toVisibleItem(structuredClone(item)),
+    });
   }
 
-  private done(item: OutputItem, status: 'completed' | 'incomplete' | 'failed'): void {
+  private endItem(item: OutputItem, status: 'completed' | 'incomplete' | 'failed'): void {
     item.status = status;
-    const output_index = this.places.get(item);
-    this.events.push({ type: 'response.output_item.done', output_index, item: this.shown(structuredClone(item)) });
+    const output_index = this.indexes.get(item);
+    this.events.push({
+      type: 'response.output_item.done',
+      output_index,
+      item: this.toVisibleItem(structuredClone(item)),
+    });
   }
 
-  private emit(type: string, item: OutputItem, more: JsonObject): void {
-    this.events.push({ type, item_id: item.id, output_index: this.places.get(item), ...more });
+  private emit(type: string, item: OutputItem, fields: JsonObject): void {
+    this.events.push({ type, item_id: item.id, output_index: this.indexes.get(item), ...fields });
   }
 
-  private shown(item: OutputItem): OutputItem {
+  private toVisibleItem(item: OutputItem): OutputItem {
     return this.showsEncrypted ? item : omitEncryptedReasoning(item);
   }
 
-  private delivered(): readonly TypedEvent[] {
+  private flushEvents(): readonly TypedEvent[] {
     const { events } = this;
     this.events = [];
     return events;
   }
 
-  private newId(type: OutputItem['type']): string {
-    return `${ID_PREFIX[type]}_${this.id}_${this.kept.length}`;
+  private createItemId(type: OutputItem['type']): string {
+    return `${ID_PREFIX[type]}_${this.id}_${this.retainedItems.length}`;
   }
 }
 
@@ -307,14 +326,14 @@ function isSearch({ type }: OutputItem): boolean {
   return type === 'web_search_call';
 }
 
-function isSaid(value: unknown): value is string {
+function isNonEmptyString(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-function objectsIn(value: unknown): readonly JsonObject[] {
+function filterJsonObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-function indexOfLast(list: readonly unknown[]): number {
+function getLastIndex(list: readonly unknown[]): number {
   return list.length - 1;
 }

@@ -7,30 +7,30 @@ export type ChatMessage = JsonObject & { readonly role: string };
 
 /** @throws InvalidRequestError that names what is wrong */
 export function toChatMessage({ role, content }: JsonObject, param: string): ChatMessage {
-  if (role === 'assistant') return { role, ...spoken(content, param) };
+  if (role === 'assistant') return { role, ...toAssistantContent(content, param) };
   // Every chat model knows "system"; "developer" only some.
-  if (role === 'system' || role === 'developer') return { role: 'system', content: textOf(content, param) };
+  if (role === 'system' || role === 'developer') return { role: 'system', content: parseText(content, param) };
   if (role !== 'user') {
-    throw refusal(`${param}.role must be "user", "assistant", "system" or "developer"`, `${param}.role`);
+    throw invalidRequest(`${param}.role must be "user", "assistant", "system" or "developer"`, `${param}.role`);
   }
   if (typeof content === 'string') return { role, content };
-  return { role, content: partsOf(content, param).map((part, at) => chatPart(part, `${param}.content[${at}]`)) };
+  return { role, content: parseParts(content, param).map((part, at) => toChatPart(part, `${param}.content[${at}]`)) };
 }
 
 /** A message of the model itself. */
-function spoken(content: unknown, param: string): JsonObject {
+function toAssistantContent(content: unknown, param: string): JsonObject {
   if (typeof content === 'string') return { content };
-  const parts = partsOf(content, param);
-  const refused = parts.filter(({ type }) => type === 'refusal').map((part) => part.refusal);
-  const text = textOf(
+  const parts = parseParts(content, param);
+  const refusalTexts = parts.filter(({ type }) => type === 'refusal').map((part) => part.refusal);
+  const text = parseText(
     parts.filter(({ type }) => type !== 'refusal'),
     param,
   );
-  return refused.length === 0 ? { content: text } : { content: text || null, refusal: refused.join('') };
+  return refusalTexts.length === 0 ? { content: text } : { content: text || null, refusal: refusalTexts.join('') };
 }
 
 /** How vendors begin what they have encrypted. */
-const ENCRYPTED = 'gAAAA';
+const ENCRYPTED_PREFIX = 'gAAAA';
 
 /**
  * A part as it can be read. Agents mark as encrypted what their vendor would have encrypted for them: here no model does,
@@ -38,80 +38,79 @@ const ENCRYPTED = 'gAAAA';
  */
 export function toReadablePart(part: JsonObject): JsonObject {
   const { type, encrypted_content: text } = part;
-  const isPlain = type === 'encrypted_content' && typeof text === 'string' && !text.startsWith(ENCRYPTED);
+  const isPlain = type === 'encrypted_content' && typeof text === 'string' && !text.startsWith(ENCRYPTED_PREFIX);
   return isPlain ? { type: 'input_text', text } : part;
 }
 
 /** What another agent has said to this one: no chat has a role for it. */
-export function agentMessage({ author, recipient, content }: JsonObject, param: string): ChatMessage {
+export function toAgentMessage({ author, recipient, content }: JsonObject, param: string): ChatMessage {
   for (const [field, value] of Object.entries({ author, recipient })) {
-    if (typeof value !== 'string') throw refusal(`${param}.${field} must be a string`, `${param}.${field}`);
+    if (typeof value !== 'string') throw invalidRequest(`${param}.${field} must be a string`, `${param}.${field}`);
   }
-  return { role: 'user', content: `Message from ${author} to ${recipient}:\n${textOf(content, param)}` };
+  return { role: 'user', content: `Message from ${author} to ${recipient}:\n${parseText(content, param)}` };
 }
 
 /** What a tool has answered: text, or parts some of which are not. */
 export function toToolOutput(output: unknown, param: string): string | readonly JsonObject[] {
   if (typeof output === 'string') return output;
-  const parts = partsOf(output, param, 'output').map((part, at) => chatPart(part, `${param}.output[${at}]`));
+  const parts = parseParts(output, param, 'output').map((part, at) => toChatPart(part, `${param}.output[${at}]`));
   return parts.every(({ type }) => type === 'text') ? parts.map(({ text }) => text).join('') : parts;
 }
 
 /** Content that can only be text, as that of most roles. */
-function textOf(content: unknown, param: string): string {
+function parseText(content: unknown, param: string): string {
   if (typeof content === 'string') return content;
-  return partsOf(content, param)
+  return parseParts(content, param)
     .map(({ type, text }, at) => {
       if (isTextPart(type) && typeof text === 'string') return text;
-      throw refusal(`${param}.content[${at}] must be text`, `${param}.content[${at}]`);
+      throw invalidRequest(`${param}.content[${at}] must be text`, `${param}.content[${at}]`);
     })
     .join('');
 }
 
-function partsOf(content: unknown, param: string, field = 'content'): readonly JsonObject[] {
+function parseParts(content: unknown, param: string, field = 'content'): readonly JsonObject[] {
   if (Array.isArray(content) && content.every(isJsonObject)) return content.map(toReadablePart);
-  throw refusal(`${param}.${field} must be a string or an array of objects`, `${param}.${field}`);
+  throw invalidRequest(`${param}.${field} must be a string or an array of objects`, `${param}.${field}`);
 }
 
 export function isTextPart(type: unknown): boolean {
   return type === 'input_text' || type === 'output_text' || type === 'text';
 }
 
-function chatPart(part: JsonObject, param: string): JsonObject {
+function toChatPart(part: JsonObject, param: string): JsonObject {
   const { type } = part;
   if (isTextPart(type)) {
-    if (typeof part.text !== 'string') throw refusal(`${param}.text must be a string`, `${param}.text`);
+    if (typeof part.text !== 'string') throw invalidRequest(`${param}.text must be a string`, `${param}.text`);
     return { type: 'text', text: part.text };
   }
-  if (type === 'input_image' || type === 'image_url') return imagePart(part, param);
-  if (type === 'input_file' || type === 'file') return filePart(part, param);
+  if (type === 'input_image' || type === 'image_url') return toImagePart(part, param);
+  if (type === 'input_file' || type === 'file') return toFilePart(part, param);
   if (type === 'input_audio' && isJsonObject(part.input_audio)) return { type, input_audio: part.input_audio };
-  throw refusal(`Content of the type "${String(type)}" is not supported`, `${param}.type`);
+  throw invalidRequest(`Content of the type "${String(type)}" is not supported`, `${param}.type`);
 }
 
 export function getPartUrl({ image_url }: JsonObject): unknown {
   return isJsonObject(image_url) ? image_url.url : image_url;
 }
 
-function imagePart({ image_url, detail }: JsonObject, param: string): JsonObject {
+function toImagePart({ image_url, detail }: JsonObject, param: string): JsonObject {
   const url = getPartUrl({ image_url });
   if (typeof url !== 'string')
-    throw refusal(`${param}.image_url must be an address or a data URL`, `${param}.image_url`);
+    throw invalidRequest(`${param}.image_url must be an address or a data URL`, `${param}.image_url`);
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' ? { detail } : {}) } };
 }
 
 /** A file comes in the request: what it may cost is bounded by its size, which an address does not reveal. */
-function filePart(part: JsonObject, param: string): JsonObject {
+function toFilePart(part: JsonObject, param: string): JsonObject {
   const { file_data, filename } = isJsonObject(part.file) ? part.file : part;
   if (typeof file_data !== 'string') {
-    const field =
-      ['file_url', 'file_id'].find((each) => part[each] !== undefined && part[each] !== null) ?? 'file_data';
+    const field = ['file_url', 'file_id'].find((key) => part[key] !== undefined && part[key] !== null) ?? 'file_data';
     const message = `${param}.file_data must be a data URL; files by id or address are not supported`;
-    throw refusal(message, `${param}.${field}`);
+    throw invalidRequest(message, `${param}.${field}`);
   }
   return { type: 'file', file: { ...(typeof filename === 'string' ? { filename } : {}), file_data } };
 }
 
-function refusal(message: string, param: string): InvalidRequestError {
+function invalidRequest(message: string, param: string): InvalidRequestError {
   return new InvalidRequestError(400, message, param);
 }

@@ -6,18 +6,18 @@ import { InvalidRequestError } from '../../errors.ts';
 import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 
 /** What vendors encrypt by themselves begins otherwise. */
-const MARK = 'chat-reasoning.';
+const REASONING_PREFIX = 'chat-reasoning.';
 /** Texts that come in pieces. */
-const TEXTS = ['text', 'summary', 'data'] as const;
+const TEXT_FIELDS = ['text', 'summary', 'data'] as const;
 
 /** Whether an item's reasoning was made in a chat: other protocols have no use for it. */
 export function isChatReasoning({ encrypted_content }: JsonObject): boolean {
-  return typeof encrypted_content === 'string' && encrypted_content.startsWith(MARK);
+  return typeof encrypted_content === 'string' && encrypted_content.startsWith(REASONING_PREFIX);
 }
 
 /** @param details as OpenRouter shapes them: https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning */
 export function encodeReasoning(details: readonly JsonObject[]): string {
-  return MARK + Buffer.from(JSON.stringify(details)).toString('base64');
+  return REASONING_PREFIX + Buffer.from(JSON.stringify(details)).toString('base64');
 }
 
 /**
@@ -27,7 +27,9 @@ export function encodeReasoning(details: readonly JsonObject[]): string {
 export function decodeReasoning(item: JsonObject, param: string): readonly JsonObject[] {
   if (!isChatReasoning(item)) return [];
   try {
-    const details = JSON.parse(Buffer.from(String(item.encrypted_content).slice(MARK.length), 'base64').toString());
+    const details = JSON.parse(
+      Buffer.from(String(item.encrypted_content).slice(REASONING_PREFIX.length), 'base64').toString(),
+    );
     if (Array.isArray(details) && details.every(isJsonObject)) return details;
   } catch {} // refused with all else that is no list
   const field = `${param}.encrypted_content`;
@@ -36,38 +38,38 @@ export function decodeReasoning(item: JsonObject, param: string): readonly JsonO
 
 /** Pieces of reasoning as they come, in whole ones: those of one index and type belong together. */
 export class ReasoningCollector {
-  readonly all: JsonObject[] = [];
+  readonly collected: JsonObject[] = [];
   /** By what their pieces have in common. */
-  private readonly places = new Map<string, number>();
+  private readonly indexes = new Map<string, number>();
 
-  add(pieces: readonly JsonObject[]): void {
-    for (const piece of pieces) {
-      const { index, type } = piece;
+  add(chunks: readonly JsonObject[]): void {
+    for (const chunk of chunks) {
+      const { index, type } = chunk;
       const name = index === undefined ? undefined : JSON.stringify([index, type]);
-      const at = name === undefined ? undefined : this.places.get(name);
+      const at = name === undefined ? undefined : this.indexes.get(name);
       if (at === undefined) {
-        if (name !== undefined) this.places.set(name, this.all.length);
-        this.all.push(piece);
+        if (name !== undefined) this.indexes.set(name, this.collected.length);
+        this.collected.push(chunk);
       } else {
-        const before = this.all[at] as JsonObject;
-        this.all[at] = { ...before, ...stated(piece), ...joined(before, piece) };
+        const before = this.collected[at] as JsonObject;
+        this.collected[at] = { ...before, ...omitNullish(chunk), ...joinTexts(before, chunk) };
       }
     }
   }
 }
 
-function stated(piece: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(piece).filter(([, value]) => value !== null && value !== undefined));
+function omitNullish(chunk: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(chunk).filter(([, value]) => value !== null && value !== undefined));
 }
 
-function joined(before: JsonObject, piece: JsonObject): JsonObject {
-  const texts = TEXTS.filter((field) => typeof before[field] === 'string' && typeof piece[field] === 'string');
-  return Object.fromEntries(texts.map((field) => [field, `${before[field]}${piece[field]}`]));
+function joinTexts(before: JsonObject, chunk: JsonObject): JsonObject {
+  const texts = TEXT_FIELDS.filter((field) => typeof before[field] === 'string' && typeof chunk[field] === 'string');
+  return Object.fromEntries(texts.map((field) => [field, `${before[field]}${chunk[field]}`]));
 }
 
 /** An item as a client sees it that has not asked for reasoning that it cannot read. */
 export function omitEncryptedReasoning<T extends { readonly type?: unknown }>(item: T): T {
   if (item.type !== 'reasoning' || !('encrypted_content' in item)) return item;
-  const { encrypted_content: _, ...shown } = item;
-  return shown as unknown as T;
+  const { encrypted_content: _, ...visible } = item;
+  return visible as unknown as T;
 }

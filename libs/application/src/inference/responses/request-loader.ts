@@ -7,7 +7,7 @@ import { type ParsedResponsesRequest, parseResponsesRequest } from './request.ts
 
 /** A request as it was understood, and the stored conversations that it goes on from. */
 export interface LoadedResponseRequest extends ParsedResponsesRequest {
-  readonly recalled: readonly LoadedConversation[];
+  readonly loadedConversations: readonly LoadedConversation[];
 }
 
 export class ResponseRequestLoader {
@@ -20,24 +20,27 @@ export class ResponseRequestLoader {
    * @param reader of the account whose conversations it may continue
    * @throws InvalidRequestError for what cannot be served, or continues what is not there
    */
-  async understood(reader: StoredResponseReader, body: ResponsesBody): Promise<LoadedResponseRequest> {
+  async load(reader: StoredResponseReader, body: ResponsesBody): Promise<LoadedResponseRequest> {
     const { model } = resolveModel(body.model, this.catalogues.current);
-    const earlier = await this.earlier(reader, body);
+    const earlier = await this.loadPrevious(reader, body);
     const { input } = body;
-    const whole = Array.isArray(input)
-      ? await this.conversations.resolved(reader, input, earlier)
-      : { input, recalled: earlier };
-    const asked = whole.input === input ? body : { ...body, input: whole.input };
-    const said = earlier.flatMap(({ items }) => items);
+    const resolved = Array.isArray(input)
+      ? await this.conversations.resolveReferences(reader, input, earlier)
+      : { input, loadedConversations: earlier };
+    const resolvedBody = resolved.input === input ? body : { ...body, input: resolved.input };
+    const earlierItems = earlier.flatMap(({ items }) => items);
     // Who chooses a model that keeps nothing does not expect us to.
-    return { ...parseResponsesRequest(asked, said, model.privacy !== 'zdr'), recalled: whole.recalled };
+    return {
+      ...parseResponsesRequest(resolvedBody, earlierItems, model.privacy !== 'zdr'),
+      loadedConversations: resolved.loadedConversations,
+    };
   }
 
-  private async earlier(
+  private async loadPrevious(
     reader: StoredResponseReader,
     { previous_response_id: id }: ResponsesBody,
   ): Promise<readonly LoadedConversation[]> {
     if (id === undefined || id === null) return [];
-    return [await this.conversations.recall(reader, id, 'previous_response_id')];
+    return [await this.conversations.load(reader, id, 'previous_response_id')];
   }
 }

@@ -115,14 +115,14 @@ describe('the input becomes messages', () => {
       { role: 'user', content: '1' },
       { role: 'assistant', content: '2' },
     ] as never;
-    const { chat, said } = read({ instructions: 'Be brief' }, earlier);
+    const { chat, inputItems: said } = read({ instructions: 'Be brief' }, earlier);
     expect(chat.messages).toEqual([{ role: 'system', content: 'Be brief' }, ...(earlier as []), USER]);
     expect(said).toEqual([...(earlier as []), { type: 'message', ...USER }]);
   });
 
   test('an output answers a call that was made before', () => {
     const input = [{ type: 'function_call_output', call_id: 'call_1', output: '42' }];
-    const { chat, said } = read({ input }, [CALL] as never);
+    const { chat, inputItems: said } = read({ input }, [CALL] as never);
     expect(chat.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'call_1', content: '42' });
     expect(said).toEqual([CALL, ...input]);
   });

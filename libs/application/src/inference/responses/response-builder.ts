@@ -1,7 +1,7 @@
 /** OpenAI's shape of a response, complete: strict clients need every key. */
 import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
-import { costDetails } from '../../billing/cost-details.ts';
+import { toCostDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/purchase.ts';
 import { UpstreamError } from '../../errors.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
@@ -12,7 +12,7 @@ import type { ResponsesBody } from './body.ts';
 import { CompactionOutput, toCompactedConversation } from './compaction.ts';
 import { toEchoedParameters } from './echoed-parameters.ts';
 import { NativeOutput } from './native-output.ts';
-import { wantsEncrypted } from './native-request.ts';
+import { requestsEncryptedReasoning } from './native-request.ts';
 import { ResponseOutput } from './output.ts';
 import type { ParsedResponsesRequest } from './request.ts';
 import { toListedItem } from './stored-items.ts';
@@ -26,7 +26,7 @@ export interface ChatChoice {
 }
 
 /** Why an answer ended that is not complete, in OpenAI's two vocabularies. */
-const CUT_SHORT: ReadonlyMap<string, string> = new Map([
+const INCOMPLETE_REASONS: ReadonlyMap<string, string> = new Map([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
 ]);
@@ -36,7 +36,7 @@ export interface ResponseError {
   readonly message: string;
 }
 
-const NOTHING_TO_GO_ON_FROM: ResponseError = {
+const EMPTY_COMPACTION_ERROR: ResponseError = {
   code: 'server_error',
   message: 'The model wrote nothing that the conversation could go on from',
 };
@@ -52,10 +52,10 @@ export class ResponseBuilder {
   readonly id: string;
   private readonly body: ResponsesBody;
   private output: ResponseOutput | NativeOutput | CompactionOutput;
-  private readonly createdAt = seconds();
+  private readonly createdAt = getUnixSeconds();
   private model: string;
   private source: CompletionSource | undefined;
-  private finish = 'stop';
+  private finishReason = 'stop';
 
   constructor(
     id: string,
@@ -65,52 +65,53 @@ export class ResponseBuilder {
     this.id = `resp_${id}`;
     this.body = body;
     this.model = body.model;
-    this.output = request.compacts
+    this.output = request.isCompaction
       ? new CompactionOutput(id)
-      : new ResponseOutput(id, request.toolset, wantsEncrypted(body));
+      : new ResponseOutput(id, request.toolset, requestsEncryptedReasoning(body));
   }
 
   /** The first events. */
-  answeredBy(source: CompletionSource): void {
-    const { model, language } = source;
+  setSource(source: CompletionSource): void {
+    const { model, protocol } = source;
     this.model = model;
     this.source = source;
-    if (language === 'responses') this.output = new NativeOutput(wantsEncrypted(this.body), this.request.toolset);
+    if (protocol === 'responses')
+      this.output = new NativeOutput(requestsEncryptedReasoning(this.body), this.request.toolset);
   }
 
   /** A piece of the answer, or all of it. */
-  accept(answer: JsonObject): readonly TypedEvent[] {
+  accept(completion: JsonObject): readonly TypedEvent[] {
     const { output } = this;
-    if (output instanceof NativeOutput) return output.accept(answer);
+    if (output instanceof NativeOutput) return output.accept(completion);
     // Only one choice is ever asked for.
-    const [choice] = (answer.choices ?? []) as readonly ChatChoice[];
+    const [choice] = (completion.choices ?? []) as readonly ChatChoice[];
     if (!choice) return [];
-    this.finish = choice.finish_reason ?? this.finish;
+    this.finishReason = choice.finish_reason ?? this.finishReason;
     return output.accept(choice.message ?? choice.delta ?? {}, choice.logprobs?.content);
   }
 
   /** A search that is not an item of the answer by itself, as one in Responses is. */
-  search(search: SearchStatus): readonly TypedEvent[] {
-    return this.output instanceof NativeOutput ? [] : this.output.search(search);
+  recordSearch(search: SearchStatus): readonly TypedEvent[] {
+    return this.output instanceof NativeOutput ? [] : this.output.recordSearch(search);
   }
 
   /** Nothing more will come. */
   end(): readonly TypedEvent[] {
     if (this.output instanceof NativeOutput) return [];
-    return this.output.end(this.cutShort ? 'incomplete' : 'completed');
+    return this.output.end(this.incompleteReason ? 'incomplete' : 'completed');
   }
 
   /** What can be continued. @param provider the maker */
-  kept(provider: string): readonly JsonObject[] {
+  getRetainedItems(provider: string): readonly JsonObject[] {
     const { output } = this;
     return output instanceof NativeOutput
-      ? output.kept(provider)
-      : (output.kept as readonly object[] as readonly JsonObject[]);
+      ? output.getRetainedItems(provider)
+      : (output.retainedItems as readonly object[] as readonly JsonObject[]);
   }
 
   /** As it is before anything has come. */
-  started(): ResponseJson {
-    return this.wire({ status: 'in_progress', output: [], output_text: '', usage: null });
+  buildInitial(): ResponseJson {
+    return this.toResponseJson({ status: 'in_progress', output: [], output_text: '', usage: null });
   }
 
   /**
@@ -118,41 +119,46 @@ export class ResponseBuilder {
    * @param receipt what it came to, if it could be charged
    * @param error why it broke off, if it did
    */
-  finished(receipt: Receipt | undefined, error?: ResponseError): ResponseJson {
-    if (error) this.output.breakOff();
-    else if (this.isLost) return this.finished(receipt, NOTHING_TO_GO_ON_FROM);
+  build(receipt: Receipt | undefined, error?: ResponseError): ResponseJson {
+    if (error) this.output.interrupt();
+    else if (this.hasNoSummary) return this.build(receipt, EMPTY_COMPACTION_ERROR);
     const { items, outputText } = this.output;
-    const outcome = { output: items, output_text: outputText, usage: receipt ? usageWire(receipt) : null };
-    if (error) return this.wire({ ...outcome, status: 'failed', store: false, error });
-    const { cutShort: reason } = this;
-    if (reason) return this.wire({ ...outcome, status: 'incomplete', incomplete_details: { reason } });
-    return this.wire({ ...outcome, status: 'completed', completed_at: seconds() });
+    const outcome = { output: items, output_text: outputText, usage: receipt ? toUsageJson(receipt) : null };
+    if (error) return this.toResponseJson({ ...outcome, status: 'failed', store: false, error });
+    const { incompleteReason: reason } = this;
+    if (reason) return this.toResponseJson({ ...outcome, status: 'incomplete', incomplete_details: { reason } });
+    return this.toResponseJson({ ...outcome, status: 'completed', completed_at: getUnixSeconds() });
   }
 
   /** A conversation of which nothing would be left. */
-  private get isLost(): boolean {
+  private get hasNoSummary(): boolean {
     return this.output instanceof CompactionOutput && this.output.items.length === 0;
   }
 
   /** What the conversation goes on from, in OpenAI's shape. @throws UpstreamError when that is nothing */
-  compacted(receipt: Receipt): JsonObject {
+  buildCompaction(receipt: Receipt): JsonObject {
     const { id, createdAt, output, request } = this;
-    if (this.isLost) throw new UpstreamError('upstream_error', NOTHING_TO_GO_ON_FROM.message);
-    const items = toCompactedConversation(request.said, output.items as readonly object[] as readonly JsonObject[]);
+    if (this.hasNoSummary) throw new UpstreamError('upstream_error', EMPTY_COMPACTION_ERROR.message);
+    const items = toCompactedConversation(
+      request.inputItems,
+      output.items as readonly object[] as readonly JsonObject[],
+    );
     return {
       id,
       object: 'response.compaction',
       created_at: createdAt,
       output: items.map((item, at) => toListedItem(item, `${id.slice('resp_'.length)}_${at}`)),
-      usage: usageWire(receipt),
+      usage: toUsageJson(receipt),
     };
   }
 
-  private get cutShort(): string | undefined {
-    return this.output instanceof NativeOutput ? this.output.cutShort : CUT_SHORT.get(this.finish);
+  private get incompleteReason(): string | undefined {
+    return this.output instanceof NativeOutput
+      ? this.output.incompleteReason
+      : INCOMPLETE_REASONS.get(this.finishReason);
   }
 
-  private wire(state: ResponseJson): ResponseJson {
+  private toResponseJson(state: ResponseJson): ResponseJson {
     return {
       id: this.id,
       object: 'response',
@@ -168,7 +174,7 @@ export class ResponseBuilder {
 }
 
 /** Usage with its cost, as Responses count it: the parts are contained in the sums. */
-function usageWire(receipt: Receipt) {
+function toUsageJson(receipt: Receipt) {
   const { usage, charged } = receipt;
   const input = getQuantity('input', usage);
   const output = getQuantity('output', usage);
@@ -182,10 +188,10 @@ function usageWire(receipt: Receipt) {
     output_tokens_details: { reasoning_tokens: getQuantity('reasoning', usage) },
     total_tokens: input + output,
     cost: toUsdJsonNumber(charged),
-    cost_details: costDetails(receipt, 'others'),
+    cost_details: toCostDetails(receipt, 'others'),
   };
 }
 
-function seconds(): number {
+function getUnixSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }

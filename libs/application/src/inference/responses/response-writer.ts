@@ -1,5 +1,5 @@
 import type { Receipt } from '../../billing/purchase.ts';
-import { DONE, formatSseEvent } from '../../wire/sse.ts';
+import { formatSseEvent, SSE_DONE } from '../../wire/sse.ts';
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/translating-writer.ts';
 import type { ResponseBuilder, ResponseError, ResponseJson } from './response-builder.ts';
@@ -7,21 +7,21 @@ import type { ResponseBuilder, ResponseError, ResponseJson } from './response-bu
 /** Where the events of a response are sent. */
 export interface ResponseEventOutput extends SseOutput {
   /** The description of an error that ends a response. */
-  explain(error: unknown): ResponseError;
+  toResponseError(error: unknown): ResponseError;
 }
 
 export class ResponseWriter extends TranslatingWriter<ResponseEventOutput, ResponseBuilder> {
   private sequence = 0;
   private provider = '';
-  private announced = false;
+  private isAnnounced = false;
 
-  /** @param kept the response as it is answered once it is kept, or is not */
+  /** @param storeResponse the response as it is answered once it is kept, or is not */
   constructor(
-    outlet: ResponseEventOutput,
+    output: ResponseEventOutput,
     draft: ResponseBuilder,
-    private readonly kept: (response: ResponseJson, provider: string) => Promise<ResponseJson>,
+    private readonly storeResponse: (response: ResponseJson, provider: string) => Promise<ResponseJson>,
   ) {
-    super(outlet, draft);
+    super(output, draft);
   }
 
   override begin(source: CompletionSource): void {
@@ -30,30 +30,30 @@ export class ResponseWriter extends TranslatingWriter<ResponseEventOutput, Respo
   }
 
   override async end(receipt: Receipt | undefined, failure?: unknown): Promise<void> {
-    const { draft, outlet } = this;
+    const { draft, output } = this;
     if (failure) {
       this.announce();
-      return this.finish(draft.finished(receipt, outlet.explain(failure)));
+      return this.finish(draft.build(receipt, output.toResponseError(failure)));
     }
     void this.send(draft.end());
     // A client that has gone, and cannot ask again, will never have all of it: there is nothing to continue from.
-    if (this.listening) this.finish(await this.kept(draft.finished(receipt), this.provider));
+    if (this.isListening) this.finish(await this.storeResponse(draft.build(receipt), this.provider));
   }
 
   /** Every response begins with these, also one that fails before anything of it is there. */
   protected override announce(): void {
-    if (this.announced) return;
-    this.announced = true;
-    const response = this.draft.started();
+    if (this.isAnnounced) return;
+    this.isAnnounced = true;
+    const response = this.draft.buildInitial();
     void this.send(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
   }
 
-  protected override written({ type, ...more }: TypedEvent): string {
-    return formatSseEvent(JSON.stringify({ type, sequence_number: this.sequence++, ...more }), type);
+  protected override formatEvent({ type, ...fields }: TypedEvent): string {
+    return formatSseEvent(JSON.stringify({ type, sequence_number: this.sequence++, ...fields }), type);
   }
 
   private finish(response: ResponseJson): void {
-    const end = this.written({ type: `response.${response.status}`, response });
-    this.outlet.finish(end + formatSseEvent(DONE));
+    const end = this.formatEvent({ type: `response.${response.status}`, response });
+    this.output.finish(end + formatSseEvent(SSE_DONE));
   }
 }

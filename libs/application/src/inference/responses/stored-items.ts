@@ -41,13 +41,13 @@ export function paginateItems(
 }
 
 /** Items that have a status, beside messages. */
-const CALLS = /_call(_output)?$/;
+const CALL_TYPE = /_call(_output)?$/;
 
 /** @param id for an item that has none */
 export function toListedItem({ made_by, ...item }: JsonObject, id: string): JsonObject {
   const { type = 'message', role, content, status = 'completed' } = item;
   if (type !== 'message')
-    return { ...item, id: item.id ?? `item_${id}`, ...(CALLS.test(String(type)) ? { status } : {}) };
+    return { ...item, id: item.id ?? `item_${id}`, ...(CALL_TYPE.test(String(type)) ? { status } : {}) };
   const part = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' };
   const parts = typeof content === 'string' ? [{ ...part, text: content }] : content;
   return { ...item, type, id: item.id ?? `msg_${id}`, status, role, content: parts };

@@ -13,25 +13,25 @@ export interface Conversation {
 }
 
 /** Items of the conversation before, by their places in it. */
-type Span = readonly [from: number, to: number];
+type ItemRange = readonly [from: number, to: number];
 
 export interface StoredPart {
-  readonly items: readonly (JsonObject | Span)[];
+  readonly items: readonly (JsonObject | ItemRange)[];
   readonly response: string;
 }
 
 /** @param before the items of the conversation that it goes on from: those that are the same objects are not written again */
 export function toStoredPart({ items, response }: Conversation, before: readonly JsonObject[]): StoredPart {
-  const places = new Map(before.map((item, at) => [item, at]));
-  const kept: (JsonObject | [number, number])[] = [];
+  const indexes = new Map(before.map((item, at) => [item, at]));
+  const storedItems: (JsonObject | [number, number])[] = [];
   for (const item of items) {
-    const at = places.get(item);
-    const last = kept.at(-1);
-    if (at === undefined) kept.push(item);
+    const at = indexes.get(item);
+    const last = storedItems.at(-1);
+    if (at === undefined) storedItems.push(item);
     else if (Array.isArray(last) && last[1] === at) last[1] = at + 1;
-    else kept.push([at, at + 1]);
+    else storedItems.push([at, at + 1]);
   }
-  return { items: kept, response };
+  return { items: storedItems, response };
 }
 
 /** @param parts from the first one on */
@@ -39,11 +39,11 @@ export function joinParts(parts: readonly StoredPart[]): Conversation {
   let items: readonly JsonObject[] = [];
   for (const part of parts) {
     const before = items;
-    items = part.items.flatMap((each) => (isSpan(each) ? before.slice(...each) : [each]));
+    items = part.items.flatMap((item) => (isItemRange(item) ? before.slice(...item) : [item]));
   }
   return { items, response: parts.at(-1)?.response ?? '' };
 }
 
-function isSpan(item: JsonObject | Span): item is Span {
+function isItemRange(item: JsonObject | ItemRange): item is ItemRange {
   return Array.isArray(item);
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../wire/json-object.ts';
 import { toCitations } from './results.ts';
 import type { RoundCollector, RoundOutput, SearchCall } from './search-tool.ts';
 
-interface AnswerMessage extends JsonObject {
+interface CompletionMessage extends JsonObject {
   readonly content?: unknown;
   readonly reasoning?: unknown;
   readonly reasoning_details?: unknown;
@@ -22,11 +22,11 @@ const GAP = '\n\n';
 
 /** Rounds whose answer is sent in one piece, once there is no more to come. */
 export class BufferedRounds implements RoundCollector<Completion> {
-  readonly delivered = false;
-  readonly abandoned = false;
+  readonly hasDelivered = false;
+  readonly isAbandoned = false;
   readonly searches: SearchStatus[] = [];
   private readonly contents: string[] = [];
-  private readonly thoughts: string[] = [];
+  private readonly reasoningTexts: string[] = [];
   private readonly details: unknown[] = [];
   private readonly annotations: unknown[] = [];
   private last: JsonObject = {};
@@ -35,33 +35,33 @@ export class BufferedRounds implements RoundCollector<Completion> {
   /** @param tool the name of the search tool */
   constructor(private readonly tool: string) {}
 
-  async take({ body }: Completion): Promise<RoundOutput> {
+  async collectRound({ body }: Completion): Promise<RoundOutput> {
     this.last = body;
     const { message = {}, finish_reason } = this.choice;
     const { content, reasoning, reasoning_details, annotations } = message;
-    const calls = this.callsIn(message);
-    const details = listOf(reasoning_details);
-    if (isSaid(content)) this.contents.push(content);
-    if (isSaid(reasoning)) this.thoughts.push(reasoning);
+    const calls = this.splitCalls(message);
+    const details = toList(reasoning_details);
+    if (isNonEmptyString(content)) this.contents.push(content);
+    if (isNonEmptyString(reasoning)) this.reasoningTexts.push(reasoning);
     this.details.push(...details);
-    this.annotations.push(...listOf(annotations));
+    this.annotations.push(...toList(annotations));
     return {
-      content: isSaid(content) ? content : '',
+      content: isNonEmptyString(content) ? content : '',
       reasoningDetails: details,
       calls: calls.search.map(
         (call, i): SearchCall => ({ id: call.id ?? `search_${i}`, arguments: call.function?.arguments ?? '' }),
       ),
-      callsClient: calls.client.length > 0,
-      finish: finish_reason ?? undefined,
+      hasClientCalls: calls.client.length > 0,
+      finishReason: finish_reason ?? undefined,
     };
   }
 
-  note(search: SearchStatus): undefined {
+  recordSearch(search: SearchStatus): undefined {
     if (search.state !== 'searching') this.searches.push(search);
   }
 
-  cite(found: readonly SearchResult[]): undefined {
-    this.annotations.push(...toCitations(found));
+  cite(results: readonly SearchResult[]): undefined {
+    this.annotations.push(...toCitations(results));
   }
 
   end(reason: string): undefined {
@@ -72,35 +72,35 @@ export class BufferedRounds implements RoundCollector<Completion> {
   get body(): JsonObject {
     const { message = {}, ...choice } = this.choice;
     const { tool_calls: _, ...rest } = message;
-    const { client } = this.callsIn(message);
+    const { client } = this.splitCalls(message);
     const content = this.contents.join(GAP);
-    const whole = {
+    const completeMessage = {
       ...rest,
       content: content === '' && client.length > 0 ? null : content,
-      ...(this.thoughts.length > 0 ? { reasoning: this.thoughts.join(GAP) } : {}),
+      ...(this.reasoningTexts.length > 0 ? { reasoning: this.reasoningTexts.join(GAP) } : {}),
       ...(this.details.length > 0 ? { reasoning_details: this.details } : {}),
       annotations: this.annotations,
       ...(client.length > 0 ? { tool_calls: client } : {}),
     };
-    return { ...this.last, choices: [{ ...choice, message: whole, finish_reason: this.reason }] };
+    return { ...this.last, choices: [{ ...choice, message: completeMessage, finish_reason: this.reason }] };
   }
 
   /** There is only one: requests for several are not served in rounds. */
-  private get choice(): { readonly message?: AnswerMessage; readonly finish_reason?: string | null } & JsonObject {
+  private get choice(): { readonly message?: CompletionMessage; readonly finish_reason?: string | null } & JsonObject {
     return (this.last.choices as readonly JsonObject[] | undefined)?.[0] ?? {};
   }
 
-  private callsIn({ tool_calls }: AnswerMessage) {
-    const calls = listOf(tool_calls) as readonly ToolCall[];
+  private splitCalls({ tool_calls }: CompletionMessage) {
+    const calls = toList(tool_calls) as readonly ToolCall[];
     const isSearch = (call: ToolCall) => call.function?.name === this.tool;
     return { search: calls.filter(isSearch), client: calls.filter((call) => !isSearch(call)) };
   }
 }
 
-function isSaid(text: unknown): text is string {
+function isNonEmptyString(text: unknown): text is string {
   return typeof text === 'string' && text !== '';
 }
 
-function listOf(value: unknown): readonly unknown[] {
+function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

@@ -9,7 +9,7 @@ import type { PreSearchPlan, SearchTerms } from './search-plan.ts';
 /** Title and address of a result, in tokens at most. */
 const RESULT_HEAD = 300;
 /** All days are as long. */
-const ANY_DAY = '2000-01-01';
+const PLACEHOLDER_DAY = '2000-01-01';
 
 /** Tokens that the results of a search add to the input at most. */
 export function countMaxResultTokens({ maxResults }: SearchTerms): number {
@@ -18,12 +18,12 @@ export function countMaxResultTokens({ maxResults }: SearchTerms): number {
 
 /** Tokens that a search before the answer adds to the input at most. */
 export function countMaxPreSearchTokens(plan: PreSearchPlan): number {
-  return countMaxResultTokens(plan) + promptOf(plan, ANY_DAY).length;
+  return countMaxResultTokens(plan) + getPrompt(plan, PLACEHOLDER_DAY).length;
 }
 
-function promptOf({ prompt }: PreSearchPlan, day: string): string {
-  const ours = `The web was searched on ${day}. Use these results where they help, and name the sources you use as [title](address).`;
-  return prompt ?? ours;
+function getPrompt({ prompt }: PreSearchPlan, day: string): string {
+  const defaultPrompt = `The web was searched on ${day}. Use these results where they help, and name the sources you use as [title](address).`;
+  return prompt ?? defaultPrompt;
 }
 
 export function formatResults(results: readonly SearchResult[]): string {
@@ -39,7 +39,7 @@ export interface DatedResults {
 
 /** The conversation with the results in front of its last question. */
 export function withResults(body: ChatBody, plan: PreSearchPlan, { results, day }: DatedResults): ChatBody {
-  const content = `${promptOf(plan, day)}\n\n${formatResults(results)}`;
+  const content = `${getPrompt(plan, day)}\n\n${formatResults(results)}`;
   const last = body.messages.findLastIndex(({ role }) => role === 'user');
   return { ...body, messages: body.messages.toSpliced(last, 0, { role: 'system', content }) };
 }
@@ -53,7 +53,7 @@ export function toCitations(results: readonly SearchResult[]): readonly object[]
 }
 
 /** The event that has the sources, for a stream's client; the role comes with the answer. */
-export function citationEvent(identity: CompletionIdentity, results: readonly SearchResult[]): Uint8Array {
+export function createCitationEvent(identity: CompletionIdentity, results: readonly SearchResult[]): Uint8Array {
   return createChunkEvent(identity, { delta: { annotations: toCitations(results) } });
 }
 

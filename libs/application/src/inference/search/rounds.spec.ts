@@ -22,12 +22,12 @@ function streamed(...rounds: readonly (readonly string[])[]) {
   const passed: Uint8Array[] = [];
   const said = rounds.map((chunks) => {
     for (const each of chunks) {
-      const out = events.pass(Buffer.from(each));
+      const out = events.filterEvents(Buffer.from(each));
       if (out) passed.push(out);
     }
     return events.endRound();
   });
-  passed.push(events.finished('stop'));
+  passed.push(events.createEndEvent('stop'));
   const text = Buffer.concat(passed).toString();
   const choices = text
     .split('\n\n')
@@ -51,9 +51,9 @@ describe('the streams of several rounds', () => {
     expect(deltas).toEqual([role, { content: 'Yes' }, { content: '!' }, 'stop']);
     expect(said[0]).toMatchObject({
       calls: [{ id: 'call_web_search', arguments: '{"query":"x"}' }],
-      finish: 'tool_calls',
+      finishReason: 'tool_calls',
     });
-    expect(said[1]).toMatchObject({ calls: [], content: 'Yes!', finish: 'stop' });
+    expect(said[1]).toMatchObject({ calls: [], content: 'Yes!', finishReason: 'stop' });
   });
 
   test('have a gap between the words before a search and those after it', () => {
@@ -78,7 +78,7 @@ describe('the streams of several rounds', () => {
       { tool_calls: [call(1, 'other', '{}')] },
       'stop',
     ]);
-    expect(said[0]).toMatchObject({ callsClient: true, calls: [{ arguments: '{} ' }] });
+    expect(said[0]).toMatchObject({ hasClientCalls: true, calls: [{ arguments: '{} ' }] });
   });
 
   test('keep thoughts with their signatures for the next round, and pass them on', () => {
@@ -96,7 +96,7 @@ describe('the streams of several rounds', () => {
   });
 
   test('have delivered something once there were words, thoughts or calls', () => {
-    const delivered = (...chunks: readonly string[]) => streamed(chunks).events.delivered;
+    const delivered = (...chunks: readonly string[]) => streamed(chunks).events.hasDelivered;
     expect(delivered(chunk(role), chunk({ content: '' }), chunk({ tool_calls: [call(0, 'web_search', '')] }))).toBe(
       false,
     );
@@ -109,7 +109,7 @@ describe('the streams of several rounds', () => {
     const last = `data: ${JSON.stringify({ ...identity, system_fingerprint: 'fp', choices: [{ index: 0, delta: { content: '!' }, logprobs: null, finish_reason: 'stop' }] })}\n\n`;
     const { deltas, events } = streamed([chunk({ content: 'Yes' }), last]);
     expect(deltas).toEqual([{ content: 'Yes' }, { content: '!' }, 'stop']);
-    const end = JSON.parse(Buffer.from(events.finished('length')).toString().slice(6));
+    const end = JSON.parse(Buffer.from(events.createEndEvent('length')).toString().slice(6));
     expect(end).toMatchObject({
       system_fingerprint: 'fp',
       choices: [{ delta: {}, logprobs: null, finish_reason: 'length' }],
@@ -118,28 +118,28 @@ describe('the streams of several rounds', () => {
 
   test('that are not JSON are a failure of the upstream', () => {
     const events = new RoundEvents(identity, 'web_search');
-    expect(() => events.pass(Buffer.from('data: {"role"\n\n'))).toThrow(UpstreamError);
+    expect(() => events.filterEvents(Buffer.from('data: {"role"\n\n'))).toThrow(UpstreamError);
   });
 });
 
 describe('answers of several rounds in one piece', () => {
   const answer = (message: object, finish_reason = 'stop') => ({
     kind: 'whole' as const,
-    language: 'chat' as const,
+    protocol: 'chat' as const,
     body: { ...identity, choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }] },
     usage: undefined,
     vendorId: () => undefined,
-    deliveredText: () => '',
+    getDeliveredText: () => '',
   });
   const source = { url: 'https://a.example', title: 'A', text: 'a' };
 
   test('are one, with the words, thoughts and sources of all', async () => {
     const rounds = new BufferedRounds('web_search');
     const calling = { content: 'Let me see', reasoning: 'Hm', tool_calls: [call(0, 'web_search', '{"query":"x"}')] };
-    const said = await rounds.take(answer(calling, 'tool_calls'));
-    expect(said).toMatchObject({ calls: [{ arguments: '{"query":"x"}' }], callsClient: false });
+    const said = await rounds.collectRound(answer(calling, 'tool_calls'));
+    expect(said).toMatchObject({ calls: [{ arguments: '{"query":"x"}' }], hasClientCalls: false });
     rounds.cite([source]);
-    await rounds.take(answer({ content: 'Yes', refusal: null }));
+    await rounds.collectRound(answer({ content: 'Yes', refusal: null }));
     rounds.end('stop');
     expect(rounds.body).toEqual({
       ...identity,
@@ -162,7 +162,9 @@ describe('answers of several rounds in one piece', () => {
   test('have the client’s calls, and no search', async () => {
     const rounds = new BufferedRounds('web_search');
     const tool_calls = [call(0, 'web_search', '{}'), call(1, 'book', '{}')];
-    expect(await rounds.take(answer({ content: null, tool_calls }, 'tool_calls'))).toMatchObject({ callsClient: true });
+    expect(await rounds.collectRound(answer({ content: null, tool_calls }, 'tool_calls'))).toMatchObject({
+      hasClientCalls: true,
+    });
     rounds.end('tool_calls');
     const [choice] = rounds.body.choices as readonly { message: object }[];
     expect(choice?.message).toMatchObject({ content: null, tool_calls: [call(1, 'book', '{}')] });

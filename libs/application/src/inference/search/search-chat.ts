@@ -19,110 +19,113 @@ import {
   toCompletionSource,
 } from '../chat/completion-writer.ts';
 import { BufferedRounds } from './buffered-rounds.ts';
-import { type Round, type RoundsRequest, SearchRounds } from './search-rounds.ts';
+import { type Round, SearchRounds, type SearchRoundsParams } from './search-rounds.ts';
 import type { RoundCollector, RoundOutput } from './search-tool.ts';
 import { StreamedRounds } from './streamed-rounds.ts';
 
-export interface SearchingRequest extends RoundsRequest {
-  identityOf(endpoint: Endpoint): CompletionIdentity;
+export interface SearchChatParams extends SearchRoundsParams {
+  getIdentity(endpoint: Endpoint): CompletionIdentity;
   /** Asks one endpoint. @throws UpstreamError */
-  ask(endpoint: Endpoint, body: ChatBody, limit: number | undefined): Promise<Completion | CompletionStream>;
+  callUpstream(endpoint: Endpoint, body: ChatBody, limit: number | undefined): Promise<Completion | CompletionStream>;
   /** The usage that no upstream reported. */
-  counted(body: ChatBody, delivered: string): Promise<Usage>;
+  estimateUsage(body: ChatBody, delivered: string): Promise<Usage>;
 }
 
 /** Ends of rounds after which no search is made, whatever was called. */
-const CUT_SHORT: ReadonlySet<unknown> = new Set(['length', 'content_filter']);
+const NO_SEARCH_FINISH_REASONS: ReadonlySet<unknown> = new Set(['length', 'content_filter']);
 
 export class SearchChat implements ChatExecutor {
   private readonly rounds: SearchRounds;
   private round: Round;
   /** Rounds that were read to their end. */
-  private completed = 0;
+  private completedRounds = 0;
   /** The present round, as it can be asked of any endpoint. */
   private readonly call: UpstreamCall<Completion | CompletionStream>;
 
   constructor(
-    private readonly request: SearchingRequest,
+    private readonly request: SearchChatParams,
     private readonly purchase: Purchase,
   ) {
     this.rounds = new SearchRounds(request, purchase);
-    this.round = this.rounds.first(purchase.sale.endpoints);
+    this.round = this.rounds.createFirstRound(purchase.order.endpoints);
     this.call = {
-      make: (endpoint) => request.ask(endpoint, this.round.body, this.round.limit),
-      counted: (delivered) => request.counted(this.round.body, delivered),
+      send: (endpoint) => request.callUpstream(endpoint, this.round.body, this.round.limit),
+      estimateUsage: (delivered) => request.estimateUsage(this.round.body, delivered),
     };
   }
 
-  async whole(): Promise<CompletionDraft> {
-    const first = (await this.purchase.ask(this.call)) as EndpointResponse<Completion>;
-    const answers = new BufferedRounds(this.rounds.name);
-    await answers.end(await this.allRounds(first, answers));
-    return { ...toCompletionSource(this.request.model, first), body: answers.body, searches: answers.searches };
+  async complete(): Promise<CompletionDraft> {
+    const first = (await this.purchase.call(this.call)) as EndpointResponse<Completion>;
+    const collector = new BufferedRounds(this.rounds.toolName);
+    await collector.end(await this.runRounds(first, collector));
+    return { ...toCompletionSource(this.request.model, first), body: collector.body, searches: collector.searches };
   }
 
   async stream(client: CompletionWriter): Promise<UpstreamError | undefined> {
-    const { identityOf, model } = this.request;
-    const first = (await this.purchase.ask(this.call)) as EndpointResponse<CompletionStream>;
+    const { getIdentity, model } = this.request;
+    const first = (await this.purchase.call(this.call)) as EndpointResponse<CompletionStream>;
     client.begin(toCompletionSource(model, first));
-    const answers = new StreamedRounds(identityOf(first.endpoint), this.rounds.name, client);
+    const collector = new StreamedRounds(getIdentity(first.endpoint), this.rounds.toolName, client);
     try {
-      await answers.end(await this.allRounds(first, answers));
+      await collector.end(await this.runRounds(first, collector));
       return undefined;
     } catch (error) {
       const failure = toUpstreamError(error);
-      const left = failure.code === 'client_disconnected' && this.completed > 0;
-      if (answers.delivered || left) return failure;
+      const owesAfterDisconnect = failure.code === 'client_disconnected' && this.completedRounds > 0;
+      if (collector.hasDelivered || owesAfterDisconnect) return failure;
       throw failure;
     }
   }
 
   /** @returns why it ended. @throws UpstreamError when it broke off */
-  private async allRounds<A extends Completion | CompletionStream>(
+  private async runRounds<A extends Completion | CompletionStream>(
     first: EndpointResponse<A>,
-    answers: RoundCollector<A>,
+    collector: RoundCollector<A>,
   ) {
     const { endpoint } = first;
     for (let served = first; ; ) {
-      const said = await this.taken(served, answers);
-      if (!this.callsForSearch(said)) return finishOf(said);
-      if (answers.abandoned) throw createDisconnectError();
-      const found = await this.rounds.search(endpoint, said, (search) => answers.note(search));
-      if (found.length > 0) await answers.cite(found);
-      await this.rounds.reserve(endpoint);
-      const next = this.rounds.next(endpoint);
+      const roundOutput = await this.readRound(served, collector);
+      if (!this.requestsSearch(roundOutput)) return getFinishReason(roundOutput);
+      if (collector.isAbandoned) throw createDisconnectError();
+      const results = await this.rounds.search(endpoint, roundOutput, (search) => collector.recordSearch(search));
+      if (results.length > 0) await collector.cite(results);
+      await this.rounds.reserveSearch(endpoint);
+      const next = this.rounds.createNextRound(endpoint);
       if (!next) return 'length';
-      if (answers.abandoned) throw createDisconnectError();
+      if (collector.isAbandoned) throw createDisconnectError();
       this.round = next;
-      served = (await this.purchase.askAgain(this.call, endpoint)) as EndpointResponse<A>;
+      served = (await this.purchase.callSameEndpoint(this.call, endpoint)) as EndpointResponse<A>;
     }
   }
 
-  private callsForSearch({ calls, callsClient, finish }: RoundOutput): boolean {
-    return this.round.offers && calls.length > 0 && !callsClient && !CUT_SHORT.has(finish);
+  private requestsSearch({ calls, hasClientCalls, finishReason }: RoundOutput): boolean {
+    return (
+      this.round.hasSearchTool && calls.length > 0 && !hasClientCalls && !NO_SEARCH_FINISH_REASONS.has(finishReason)
+    );
   }
 
   /** Reads an answer to its end. Its usage is billed then, also when it broke off. */
-  private async taken<A extends Completion | CompletionStream>(
+  private async readRound<A extends Completion | CompletionStream>(
     served: EndpointResponse<A>,
-    answers: RoundCollector<A>,
+    collector: RoundCollector<A>,
   ): Promise<RoundOutput> {
-    const { answer, endpoint, asked, began } = served;
+    const { response, endpoint, sentAtMs, firstByteAtMs } = served;
     try {
-      if (answer.kind === 'stream') this.purchase.generating(endpoint);
-      const said = await answers.take(answer);
-      this.completed++;
-      return said;
+      if (response.kind === 'stream') this.purchase.markStreaming(endpoint);
+      const roundOutput = await collector.collectRound(response);
+      this.completedRounds++;
+      return roundOutput;
     } finally {
-      this.purchase.generating(undefined);
-      if (answer.kind === 'stream') await this.purchase.billStream(this.call, { answer, endpoint, asked, began });
-      else await this.purchase.billCall(this.call, toCallResult(answer));
+      this.purchase.markStreaming(undefined);
+      if (response.kind === 'stream')
+        await this.purchase.billStream(this.call, { response, endpoint, sentAtMs, firstByteAtMs });
+      else await this.purchase.billCall(this.call, toCallResult(response));
     }
   }
 }
 
 /** A call that is not answered is not reported. */
-function finishOf({ calls, callsClient, finish }: RoundOutput): string {
-  const reason = finish ?? (callsClient ? 'tool_calls' : 'stop');
-  return calls.length > 0 && !callsClient && reason === 'tool_calls' ? 'stop' : reason;
+function getFinishReason({ calls, hasClientCalls, finishReason }: RoundOutput): string {
+  const reason = finishReason ?? (hasClientCalls ? 'tool_calls' : 'stop');
+  return calls.length > 0 && !hasClientCalls && reason === 'tool_calls' ? 'stop' : reason;
 }

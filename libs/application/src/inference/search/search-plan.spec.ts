@@ -142,7 +142,12 @@ describe('a search in OpenAI’s words', () => {
 
   test.each<[string, string, object, object]>([
     ['an option', 'plain', {}, { kind: 'before', maxResults: 5, location: undefined }],
-    ['an option, of the model’s vendor', 'native', {}, { kind: 'upstream', byModel: false, native: { first: true } }],
+    [
+      'an option, of the model’s vendor',
+      'native',
+      {},
+      { kind: 'upstream', isModelDecided: false, native: { isRequired: true } },
+    ],
     ['more to read', 'plain', { search_context_size: 'high' }, { maxResults: 10 }],
     ['less to read', 'plain', { search_context_size: 'low' }, { maxResults: 3 }],
     ['a place', 'plain', { user_location }, { location: { city: 'Bern', country: 'CH' } }],
@@ -156,7 +161,7 @@ describe('a search in OpenAI’s words', () => {
       const place = { type: 'approximate', city: 'Bern' };
       const asked = { tools: [{ type, user_location: place }], tool_choice: { type } };
       expect(planned('plain', asked)).toMatchObject({
-        plan: { kind: 'tool', first: true, location: { city: 'Bern' } },
+        plan: { kind: 'tool', isRequired: true, location: { city: 'Bern' } },
         body: expect.not.objectContaining({ tools: expect.anything() }),
       });
     },
@@ -217,16 +222,16 @@ describe('what is held', () => {
   const plain = planned('anyway', { plugins }).quote;
 
   test('at least for a search that may be made is what is held without one', () => {
-    expect(planned('plain', { tools: [tool] }).quote?.atLeast).toBe(plain?.atLeast);
-    expect(planned('native', { tools: [tool] }).quote?.atLeast).toBe(plain?.atLeast);
+    expect(planned('plain', { tools: [tool] }).quote?.minPrice).toBe(plain?.minPrice);
+    expect(planned('native', { tools: [tool] }).quote?.minPrice).toBe(plain?.minPrice);
   });
 
   test.each<[string, string, bigint[]]>([
     ['plain', 'ours by the request', [20_000_000_000n, 0n, 0n]],
     ['native', 'a vendor’s one by one', [11_000_000_000n, 11_000_000_000n, 11_000_000_000n]],
   ])('at most is for all searches, with their fees: %s, %s', (id, _, fees) => {
-    const quotes = [1, 2, 3].map((max_uses) => planned(id, { tools: [{ ...tool, max_uses }] }).quote?.atMost ?? 0n);
-    const more = quotes.map((quote, i) => quote - (quotes[i - 1] ?? plain?.atMost ?? 0n));
+    const quotes = [1, 2, 3].map((max_uses) => planned(id, { tools: [{ ...tool, max_uses }] }).quote?.maxPrice ?? 0n);
+    const more = quotes.map((quote, i) => quote - (quotes[i - 1] ?? plain?.maxPrice ?? 0n));
     for (const [i, each] of more.entries()) expect(each).toBeGreaterThan(fees[i] as bigint);
     // Each search is read with all that was found before; only the fee makes the first one dearer.
     const [first = 0n, second = 0n] = more;
@@ -235,7 +240,7 @@ describe('what is held', () => {
 
   test.each(['plain', 'native'])('at least for a search that must be made has its fee: %s', (id) => {
     const must = planned(id, { tools: [tool], tool_choice: tool }).quote;
-    expect(must?.atLeast).toBeGreaterThan(10_000_000_000n);
-    expect(must?.atMost).toBeGreaterThanOrEqual(must?.atLeast ?? 0n);
+    expect(must?.minPrice).toBeGreaterThan(10_000_000_000n);
+    expect(must?.maxPrice).toBeGreaterThanOrEqual(must?.minPrice ?? 0n);
   });
 });

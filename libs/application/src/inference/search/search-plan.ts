@@ -9,7 +9,7 @@ import type { SearchRequest } from './search-request.ts';
 /** The fee's name in price lists and books. */
 export const WEB_SEARCH = 'web_search';
 /** Longer queries find nothing better. */
-const MAX_QUERY = 2_000;
+const MAX_QUERY_LENGTH = 2_000;
 
 /** What all searches of one answer have in common. */
 export interface SearchTerms {
@@ -32,13 +32,13 @@ export interface PreSearchPlan extends SearchTerms {
 export interface ToolSearchPlan extends SearchTerms {
   readonly kind: 'tool';
   readonly maxUses: number;
-  readonly first: boolean;
+  readonly isRequired: boolean;
 }
 
 /** The upstream searches while it answers, and invoices each search. */
 export interface NativeSearchPlan {
   readonly kind: 'upstream';
-  readonly byModel: boolean;
+  readonly isModelDecided: boolean;
   readonly native: NativeSearch;
   readonly fee: Tariff;
 }
@@ -51,7 +51,7 @@ export interface BuiltInSearchPlan {
 export type SearchPlan = PreSearchPlan | ToolSearchPlan | NativeSearchPlan | BuiltInSearchPlan;
 
 /** What is asked, and who may serve it, in their order. */
-export interface Searchable {
+export interface SearchPlanParams {
   /** Without the tool that asks for the search. */
   readonly body: ChatBody;
   readonly model: TokenPricedModel;
@@ -73,54 +73,55 @@ export interface PlannedSearch {
  */
 export function planSearch(
   request: SearchRequest,
-  { body, model, endpoints, zdr }: Searchable,
+  { body, model, endpoints, zdr }: SearchPlanParams,
   catalogue: Pick<Catalogue, 'findService' | 'hasZeroDataRetention'>,
 ): PlannedSearch {
-  const mayAsk = (service: string) => !zdr || catalogue.hasZeroDataRetention(service);
+  const allowsService = (service: string) => !zdr || catalogue.hasZeroDataRetention(service);
   if (request.engine !== 'exa') {
     if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };
-    const searches = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => searchesFor(endpoint, body));
-    const able = searches.filter(({ searchFee }) => mayAsk(String(searchFee)));
-    const [first] = request.engine === 'native' ? able : endpoints;
-    const fee = first?.searchFee && able.includes(first) ? catalogue.findService(first.searchFee) : undefined;
+    const searches = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => canSearch(endpoint, body));
+    const capable = searches.filter(({ searchFee }) => allowsService(String(searchFee)));
+    const [first] = request.engine === 'native' ? capable : endpoints;
+    const fee = first?.searchFee && capable.includes(first) ? catalogue.findService(first.searchFee) : undefined;
     if (fee) {
-      const alike = able.filter(({ searchFee }) => searchFee === fee.of);
+      const alike = capable.filter(({ searchFee }) => searchFee === fee.of);
       return {
-        plan: { kind: 'upstream', byModel: request.byModel, native: nativeSearch(request), fee },
+        plan: { kind: 'upstream', isModelDecided: request.isModelDecided, native: toNativeSearch(request), fee },
         endpoints: alike,
       };
     }
-    if (request.engine === 'native') throw searches.length > 0 ? keepsData(model) : noneOfItsOwn(model, request);
+    if (request.engine === 'native')
+      throw searches.length > 0 ? createRetentionError(model) : createNoNativeSearchError(model, request);
   }
-  if (!mayAsk(WEB_SEARCH)) throw keepsData(model);
+  if (!allowsService(WEB_SEARCH)) throw createRetentionError(model);
   const fee = catalogue.findService(WEB_SEARCH);
-  return { plan: fee && planWith(request, body, endpoints, fee), endpoints };
+  return { plan: fee && createPlan(request, body, endpoints, fee), endpoints };
 }
 
-function planWith(
-  { byModel, first, maxUses, maxResults, includeDomains, excludeDomains, location, prompt }: SearchRequest,
+function createPlan(
+  { isModelDecided, isRequired, maxUses, maxResults, includeDomains, excludeDomains, location, prompt }: SearchRequest,
   body: ChatBody,
   endpoints: readonly Endpoint[],
   fee: Tariff,
 ): SearchPlan | undefined {
   const terms = { maxResults, includeDomains, excludeDomains, location, fee };
   const callsTools = endpoints.every(({ parameters }) => parameters.includes('tools'));
-  if (byModel && callsTools && (body.n ?? 1) === 1) return { kind: 'tool', ...terms, maxUses, first };
-  const query = questionOf(body).slice(0, MAX_QUERY);
+  if (isModelDecided && callsTools && (body.n ?? 1) === 1) return { kind: 'tool', ...terms, maxUses, isRequired };
+  const query = getLastUserText(body).slice(0, MAX_QUERY_LENGTH);
   return query.trim() === '' ? undefined : { kind: 'before', ...terms, query, prompt };
 }
 
-function nativeSearch({ byModel, first, ...search }: SearchRequest): NativeSearch {
-  const { maxUses, includeDomains, excludeDomains, location, offline } = search;
+function toNativeSearch({ isModelDecided, isRequired, ...search }: SearchRequest): NativeSearch {
+  const { maxUses, includeDomains, excludeDomains, location, isOffline } = search;
   if (includeDomains.length > 0 && excludeDomains.length > 0) {
     const message = 'A search of the model’s own takes domains to include or domains to exclude, not both';
-    throw new InvalidRequestError(400, message, byModel ? 'tools' : 'plugins');
+    throw new InvalidRequestError(400, message, isModelDecided ? 'tools' : 'plugins');
   }
-  return { maxUses, first: first || !byModel, includeDomains, excludeDomains, location, offline };
+  return { maxUses, isRequired: isRequired || !isModelDecided, includeDomains, excludeDomains, location, isOffline };
 }
 
 /** Whether an endpoint searches by itself: for one answer only, also where it gives several without a search. */
-function searchesFor({ searchFee }: Endpoint, { n }: ChatBody): boolean {
+function canSearch({ searchFee }: Endpoint, { n }: ChatBody): boolean {
   return searchFee !== undefined && (n ?? 1) === 1;
 }
 
@@ -129,19 +130,19 @@ export function hasFunction({ tools }: ChatBody, name: string): boolean {
 }
 
 /** The words of the last user message. */
-function questionOf({ messages }: ChatBody): string {
+function getLastUserText({ messages }: ChatBody): string {
   const content = messages.findLast(({ role }) => role === 'user')?.content;
   if (typeof content === 'string') return content;
   const parts = Array.isArray(content) ? (content as readonly { text?: unknown }[]) : [];
   return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
 }
 
-function keepsData({ id }: TokenPricedModel): InvalidRequestError {
+function createRetentionError({ id }: TokenPricedModel): InvalidRequestError {
   const message = `No endpoints found for ${id} with a web search: provider.zdr is set, and the search keeps data`;
   return new InvalidRequestError(404, message, 'provider');
 }
 
-function noneOfItsOwn({ id }: TokenPricedModel, { byModel }: SearchRequest): InvalidRequestError {
+function createNoNativeSearchError({ id }: TokenPricedModel, { isModelDecided }: SearchRequest): InvalidRequestError {
   const message = `engine of the web search must be exa: ${id} has no search of its own`;
-  return new InvalidRequestError(400, message, `${byModel ? 'tools' : 'plugins'}.engine`);
+  return new InvalidRequestError(400, message, `${isModelDecided ? 'tools' : 'plugins'}.engine`);
 }

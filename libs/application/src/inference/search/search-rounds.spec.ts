@@ -28,14 +28,14 @@ function searching(fails: readonly boolean[]): () => Promise<WebSearchResponse> 
 }
 
 class StillClock extends Clock {
-  milliseconds(): number {
+  nowMs(): number {
     return 0;
   }
 }
 const clock = new StillClock();
 const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: true, free: false } as const;
 const priceList = { version: 'v', lines: [] };
-const reported = { counted: () => Promise.reject(new Error('all usage is reported')) };
+const reported = { estimateUsage: () => Promise.reject(new Error('all usage is reported')) };
 
 const microUsd = fc.integer({ min: 0, max: 50_000_000 }).map((micro) => (micro / 1e6).toFixed(6));
 
@@ -61,47 +61,58 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const once = { unit: 'request' as const, per: 1n, cost: 0n, price: 20_000_000_000n };
         const fee = { of: 'web_search', provider: 'exa', creditor: 'exa', prices: [search, once] };
         const terms = { maxResults: 5, includeDomains: [], excludeDomains: [], fee };
-        const plan: ToolSearchPlan = { kind: 'tool', ...terms, maxUses: 3, first: false };
+        const plan: ToolSearchPlan = { kind: 'tool', ...terms, maxUses: 3, isRequired: false };
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
-        const { atLeast, atMost } = quoteSearch(plan, { body: asked, model, endpoints });
+        const { minPrice: atLeast, maxPrice: atMost } = quoteSearch(plan, { body: asked, model, endpoints });
         const amount = money.toPicoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
-        const hold = { holdId: 'h', payer: 'account-a', amount, beside: ZERO_USD, reach: amount, expiresAt: 0 };
+        const hold = {
+          holdId: 'h',
+          payer: 'account-a',
+          amount,
+          availableAfter: ZERO_USD,
+          maxSpendable: amount,
+          expiresAt: 0,
+        };
         const { signal } = new AbortController();
-        const sale = { id: 'h', query, model, endpoints, priceList, atLeast, atMost };
+        const sale = { id: 'h', query, model, endpoints, priceList, minPrice: atLeast, maxPrice: atMost };
         const purchase = new Purchase(
           sale,
           { payer: {} as Payer, hold },
-          { signal, cutShort: () => {} },
-          { health: new EndpointHealth(clock), alarm: () => {} },
+          { signal, abort: () => {} },
+          { health: new EndpointHealth(clock), reportError: () => {} },
         );
         purchase.endpoint = endpoint;
         const rounds = new SearchRounds(
-          { plan, body: asked, model, wanted: wanted ?? undefined, search: searching(fails) },
+          { plan, body: asked, model, requestedMaxTokens: wanted ?? undefined, search: searching(fails) },
           purchase,
         );
-        const cost = () => money.subtract(amount, purchase.left);
+        const cost = () => money.subtract(amount, purchase.remaining);
         const said = {
           content: '',
           reasoningDetails: [],
           calls: Array.from({ length: calls }, (_, i) => ({ id: `c${i}`, arguments: '{"query":"ledgers"}' })),
-          callsClient: false,
-          finish: 'tool_calls',
+          hasClientCalls: false,
+          finishReason: 'tool_calls',
         };
         let count = 0;
-        for (let next: Round | undefined = rounds.first(endpoints); next; next = rounds.next(endpoint)) {
+        for (
+          let next: Round | undefined = rounds.createFirstRound(endpoints);
+          next;
+          next = rounds.createNextRound(endpoint)
+        ) {
           const most = next.limit ?? model.maxOutput;
-          const output = next.offers ? Math.floor(most * (parts[count] ?? 0)) : most;
+          const output = next.hasSearchTool ? Math.floor(most * (parts[count] ?? 0)) : most;
           const usage = { input: countMaxChatInputTokens(next.body), output };
-          await purchase.billCall(reported, { usage, delivered: () => '', vendorId: undefined });
+          await purchase.billCall(reported, { usage, getDeliveredText: () => '', vendorId: undefined });
           expect(cost()).toBeLessThanOrEqual(amount);
           count++;
-          if (!next.offers) break;
+          if (!next.hasSearchTool) break;
           await rounds.search(endpoint, said, () => undefined);
           expect(cost()).toBeLessThanOrEqual(amount);
         }
         expect(count).toBeGreaterThan(0);
         expect(count).toBeLessThanOrEqual(plan.maxUses + 1);
-        const searches = (purchase.charge()?.items ?? []).filter(({ beside }) => beside);
+        const searches = (purchase.createCharge()?.items ?? []).filter(({ beside }) => beside);
         expect(searches.length).toBeLessThanOrEqual(plan.maxUses);
         expect(searches.map(({ price }) => Number(price))).toEqual(searches.map((_, i) => (i === 0 ? 2e10 : 0)));
         expect(getQuantity('output', purchase.usage)).toBeLessThanOrEqual(wanted ?? model.maxOutput);

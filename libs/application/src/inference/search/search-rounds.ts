@@ -16,28 +16,28 @@ import type { ToolSearchPlan } from './search-plan.ts';
 import { calculateMinResponsePrice, calculateMinSearchRoundPrice, calculateSearchPrice } from './search-quote.ts';
 import {
   addSearchTool,
+  chooseToolName,
   disableSearchTool,
   parseSearchQuery,
   type RoundOutput,
   type SearchCall,
   toAssistantMessage,
-  toolName,
 } from './search-tool.ts';
 
-const MAX_QUERY = 2_000;
+const MAX_QUERY_LENGTH = 2_000;
 
-const NO_MORE = 'There are no more searches to be had. Answer with what there is.';
+const NO_SEARCHES_LEFT = 'There are no more searches to be had. Answer with what there is.';
 const NO_QUERY = 'Nothing was searched for: the call has no query.';
-const FAILED = 'The search failed. Answer without it, and say so where that matters.';
+const SEARCH_FAILED = 'The search failed. Answer without it, and say so where that matters.';
 
 /** What the answer is made with. */
-export interface RoundsRequest {
+export interface SearchRoundsParams {
   readonly plan: ToolSearchPlan;
   /** Without the tool that asked for the search. */
   readonly body: ChatBody;
   readonly model: TokenPricedModel;
   /** The caller's own limit of output tokens, for all rounds together. */
-  readonly wanted: number | undefined;
+  readonly requestedMaxTokens: number | undefined;
   search(query: SearchQuery): Promise<WebSearchResponse>;
 }
 
@@ -47,33 +47,36 @@ export interface Round {
   /** Output tokens at most; undefined for as many as the model makes. */
   readonly limit: number | undefined;
   /** Whether it may call for a search. */
-  readonly offers: boolean;
+  readonly hasSearchTool: boolean;
 }
 
 export class SearchRounds {
-  readonly name: string;
+  readonly toolName: string;
   private body: ChatBody;
   private started = 0;
   /** Searches that are on the bill. */
   private billed = 0;
 
   constructor(
-    private readonly request: RoundsRequest,
+    private readonly request: SearchRoundsParams,
     private readonly purchase: Purchase,
   ) {
     this.body = request.body;
-    this.name = toolName(request.body);
+    this.toolName = chooseToolName(request.body);
   }
 
   /** The first call, for any endpoint. */
-  first(endpoints: readonly Endpoint[]): Round {
-    const { plan, model, wanted } = this.request;
-    const offered = addSearchTool(this.body, this.name, { first: plan.first, later: false });
-    const offers = endpoints.every((endpoint) => this.affordsSearch(endpoint, offered));
-    const body = offers ? offered : this.body;
-    const afforded = Math.min(...endpoints.map((endpoint) => this.affordedOutput(endpoint, body)));
-    const limit = Math.min(offers ? this.room : (wanted ?? model.maxOutput), afforded);
-    return { body, limit: this.limitOf(limit), offers };
+  createFirstRound(endpoints: readonly Endpoint[]): Round {
+    const { plan, model, requestedMaxTokens } = this.request;
+    const bodyWithTool = addSearchTool(this.body, this.toolName, { first: plan.isRequired, later: false });
+    const hasSearchTool = endpoints.every((endpoint) => this.canAffordSearch(endpoint, bodyWithTool));
+    const body = hasSearchTool ? bodyWithTool : this.body;
+    const affordableTokens = Math.min(...endpoints.map((endpoint) => this.countAffordableOutput(endpoint, body)));
+    const limit = Math.min(
+      hasSearchTool ? this.remainingTokens : (requestedMaxTokens ?? model.maxOutput),
+      affordableTokens,
+    );
+    return { body, limit: this.toOutputLimit(limit), hasSearchTool };
   }
 
   /**
@@ -81,57 +84,61 @@ export class SearchRounds {
    * is offered. Without it the next call is one that cannot search.
    * @throws UpstreamError when nothing is held any more
    */
-  async reserve(endpoint: Endpoint): Promise<void> {
+  async reserveSearch(endpoint: Endpoint): Promise<void> {
     const { purchase } = this;
-    const { hold, left, sale } = purchase;
-    if (sale.part === undefined || this.started >= this.request.plan.maxUses) return;
-    const short = money.subtract(this.priceOfSearch(endpoint, this.body), left);
+    const { hold, remaining, order } = purchase;
+    if (order.partialHold === undefined || this.started >= this.request.plan.maxUses) return;
+    const short = money.subtract(this.calculateSearchRoundPrice(endpoint, this.body), remaining);
     if (short <= 0n) return;
-    const atLeast = money.add(hold.amount, short);
-    await purchase.grow({ minAmount: atLeast, targetAmount: money.add(atLeast, sale.part.minAmount) });
+    const minAmount = money.add(hold.amount, short);
+    await purchase.extendHold({ minAmount, targetAmount: money.add(minAmount, order.partialHold.minAmount) });
   }
 
   /** The next call; undefined when there is no money, or no room within the caller's limit. */
-  next(endpoint: Endpoint): Round | undefined {
-    const offered = addSearchTool(this.body, this.name, { first: false, later: true });
-    const offers = this.affordsSearch(endpoint, offered);
-    const body = offers ? offered : disableSearchTool(this.body, this.name, endpoint);
-    const limit = Math.min(this.room, this.affordedOutput(endpoint, body));
-    return limit < getMinOutputTokens(endpoint) ? undefined : { body, limit: this.limitOf(limit), offers };
+  createNextRound(endpoint: Endpoint): Round | undefined {
+    const bodyWithTool = addSearchTool(this.body, this.toolName, { first: false, later: true });
+    const hasSearchTool = this.canAffordSearch(endpoint, bodyWithTool);
+    const body = hasSearchTool ? bodyWithTool : disableSearchTool(this.body, this.toolName, endpoint);
+    const limit = Math.min(this.remainingTokens, this.countAffordableOutput(endpoint, body));
+    return limit < getMinOutputTokens(endpoint) ? undefined : { body, limit: this.toOutputLimit(limit), hasSearchTool };
   }
 
   /** Makes the searches that the model has called for, as far as there is money for them. @throws UpstreamError when time is up */
-  async search(endpoint: Endpoint, said: RoundOutput, notify: (note: SearchStatus) => Promise<void> | undefined) {
-    const found: SearchResult[] = [];
-    this.add(toAssistantMessage(this.name, said));
-    for (const call of said.calls) {
-      const content = await this.answerTo(call, endpoint, found, notify);
+  async search(
+    endpoint: Endpoint,
+    roundOutput: RoundOutput,
+    onStatus: (status: SearchStatus) => Promise<void> | undefined,
+  ) {
+    const allResults: SearchResult[] = [];
+    this.add(toAssistantMessage(this.toolName, roundOutput));
+    for (const call of roundOutput.calls) {
+      const content = await this.runSearch(call, endpoint, allResults, onStatus);
       this.add({ role: 'tool', tool_call_id: call.id, content });
     }
-    return found;
+    return allResults;
   }
 
-  private async answerTo(
+  private async runSearch(
     call: SearchCall,
     endpoint: Endpoint,
-    found: SearchResult[],
-    notify: (note: SearchStatus) => Promise<void> | undefined,
+    allResults: SearchResult[],
+    onStatus: (status: SearchStatus) => Promise<void> | undefined,
   ): Promise<string> {
     const { plan } = this.request;
-    const query = parseSearchQuery(call.arguments)?.slice(0, MAX_QUERY);
-    if (this.started >= plan.maxUses) return NO_MORE;
+    const query = parseSearchQuery(call.arguments)?.slice(0, MAX_QUERY_LENGTH);
+    if (this.started >= plan.maxUses) return NO_SEARCHES_LEFT;
     const at = this.started++;
     if (query === undefined) return NO_QUERY;
-    if (!this.affordsResults(endpoint, this.body)) return NO_MORE;
-    await notify({ at, query, state: 'searching' });
-    const results = await this.resultsOf(query);
-    if (results) found.push(...results);
-    await notify(results ? { at, query, state: 'completed', found: results } : { at, query, state: 'failed' });
-    return results ? formatResults(results) : FAILED;
+    if (!this.canAffordResults(endpoint, this.body)) return NO_SEARCHES_LEFT;
+    await onStatus({ at, query, state: 'searching' });
+    const results = await this.fetchResults(query);
+    if (results) allResults.push(...results);
+    await onStatus(results ? { at, query, state: 'completed', results: results } : { at, query, state: 'failed' });
+    return results ? formatResults(results) : SEARCH_FAILED;
   }
 
   /** Undefined when the search failed: that costs nothing. @throws UpstreamError when the time is up */
-  private async resultsOf(query: string): Promise<readonly SearchResult[] | undefined> {
+  private async fetchResults(query: string): Promise<readonly SearchResult[] | undefined> {
     const { plan } = this.request;
     const { signal } = this.purchase;
     try {
@@ -150,50 +157,50 @@ export class SearchRounds {
   }
 
   /** Whether there is money for this round with a call in it, the search, and another round to say what it found. */
-  private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
+  private canAffordSearch(endpoint: Endpoint, body: ChatBody): boolean {
     if (this.started >= this.request.plan.maxUses) return false;
-    return this.priceOfSearch(endpoint, body) <= this.purchase.left;
+    return this.calculateSearchRoundPrice(endpoint, body) <= this.purchase.remaining;
   }
 
-  private priceOfSearch(endpoint: Endpoint, body: ChatBody): PicoUsd {
+  private calculateSearchRoundPrice(endpoint: Endpoint, body: ChatBody): PicoUsd {
     const { plan, model } = this.request;
-    const tokens = { input: countMaxChatInputTokens(body, model), output: this.room, searches: this.billed };
+    const tokens = { input: countMaxChatInputTokens(body, model), output: this.remainingTokens, searches: this.billed };
     return calculateMinSearchRoundPrice(plan, tokens, model, endpoint);
   }
 
   /** Whether there is money for a search and the round that reads it. */
-  private affordsResults(endpoint: Endpoint, body: ChatBody): boolean {
+  private canAffordResults(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     const needed = money.add(
       calculateSearchPrice(plan.fee, 1, this.billed),
       calculateMinResponsePrice(
         plan,
-        { input: countMaxChatInputTokens(body, model), output: this.room },
+        { input: countMaxChatInputTokens(body, model), output: this.remainingTokens },
         model,
         endpoint,
       ),
     );
-    return this.room > 0 && needed <= this.purchase.left;
+    return this.remainingTokens > 0 && needed <= this.purchase.remaining;
   }
 
   /** A limit that the model has anyway need not be named. */
-  private limitOf(limit: number): number | undefined {
-    const { wanted, model } = this.request;
-    return wanted === undefined && limit >= model.maxOutput ? undefined : limit;
+  private toOutputLimit(limit: number): number | undefined {
+    const { requestedMaxTokens, model } = this.request;
+    return requestedMaxTokens === undefined && limit >= model.maxOutput ? undefined : limit;
   }
 
-  private affordedOutput(endpoint: Endpoint, body: ChatBody): number {
-    return countAffordableOutputTokens(this.purchase.left, this.inputOf(body), endpoint.tariff);
+  private countAffordableOutput(endpoint: Endpoint, body: ChatBody): number {
+    return countAffordableOutputTokens(this.purchase.remaining, this.getInputTokens(body), endpoint.tariff);
   }
 
-  private inputOf(body: ChatBody): number {
+  private getInputTokens(body: ChatBody): number {
     const { model } = this.request;
     return Math.min(countMaxChatInputTokens(body, model), model.context);
   }
 
   /** Output tokens that the limit leaves. */
-  private get room(): number {
-    const { wanted, model } = this.request;
-    return (wanted ?? model.maxOutput) - getQuantity('output', this.purchase.usage);
+  private get remainingTokens(): number {
+    const { requestedMaxTokens, model } = this.request;
+    return (requestedMaxTokens ?? model.maxOutput) - getQuantity('output', this.purchase.usage);
   }
 }

@@ -19,32 +19,32 @@ export interface RoundOutput {
   readonly reasoningDetails: readonly unknown[];
   readonly calls: readonly SearchCall[];
   /** Whether it also called functions of the client's, which must then answer first. */
-  readonly callsClient: boolean;
-  readonly finish: string | undefined;
+  readonly hasClientCalls: boolean;
+  readonly finishReason: string | undefined;
 }
 
 /** Takes the answers of all rounds and makes one of them. */
 export interface RoundCollector<A> {
   /** Whether the client has had any of it. */
-  readonly delivered: boolean;
+  readonly hasDelivered: boolean;
   /** The rest will never be read. */
-  readonly abandoned: boolean;
+  readonly isAbandoned: boolean;
   /** @throws UpstreamError when the answer breaks off */
-  take(answer: A): Promise<RoundOutput>;
-  note(search: SearchStatus): Promise<void> | undefined;
-  cite(found: readonly SearchResult[]): Promise<void> | undefined;
+  collectRound(completion: A): Promise<RoundOutput>;
+  recordSearch(search: SearchStatus): Promise<void> | undefined;
+  cite(results: readonly SearchResult[]): Promise<void> | undefined;
   /** @param reason why the last round ended */
   end(reason: string): Promise<void> | undefined;
 }
 
 /** A name that no function of the caller has. */
-export function toolName(body: ChatBody): string {
+export function chooseToolName(body: ChatBody): string {
   let name = WEB_SEARCH;
   for (let i = 2; hasFunction(body, name); i++) name = `${WEB_SEARCH}_${i}`;
   return name;
 }
 
-function declared(name: string): JsonObject {
+function createSearchTool(name: string): JsonObject {
   const description =
     'Searches the web. Use it for what is recent, or what you do not know for certain. The answer has the addresses and texts of pages; name those that you use as [title](address).';
   const query = { type: 'string', description: 'What to search for, in a few words or as a question' };
@@ -58,8 +58,8 @@ export function addSearchTool(
   name: string,
   { first, later }: { first: boolean; later: boolean },
 ): ChatBody {
-  const tools = [...(body.tools ?? []), declared(name)];
-  if (later) return { ...afterCalls(body), tools };
+  const tools = [...(body.tools ?? []), createSearchTool(name)];
+  if (later) return { ...relaxToolChoice(body), tools };
   return first ? { ...body, tools, tool_choice: { type: 'function', function: { name } } } : { ...body, tools };
 }
 
@@ -68,15 +68,15 @@ export function addSearchTool(
  * some upstreams: the search then stays declared, but may not be called.
  */
 export function disableSearchTool(body: ChatBody, name: string, { parameters }: Endpoint): ChatBody {
-  if (body.tools?.length) return afterCalls(body);
-  return parameters.includes('tool_choice') ? { ...body, tools: [declared(name)], tool_choice: 'none' } : body;
+  if (body.tools?.length) return relaxToolChoice(body);
+  return parameters.includes('tool_choice') ? { ...body, tools: [createSearchTool(name)], tool_choice: 'none' } : body;
 }
 
 /** The demanded call has been made. */
-function afterCalls(body: ChatBody): ChatBody {
+function relaxToolChoice(body: ChatBody): ChatBody {
   const { tool_choice: choice } = body;
-  const demanding = choice === 'required' || (typeof choice === 'object' && choice !== null);
-  return demanding ? { ...body, tool_choice: 'auto' } : body;
+  const isCallRequired = choice === 'required' || (typeof choice === 'object' && choice !== null);
+  return isCallRequired ? { ...body, tool_choice: 'auto' } : body;
 }
 
 /** The model's turn, for the next round. */

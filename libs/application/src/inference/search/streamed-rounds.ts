@@ -1,7 +1,7 @@
 import type { CompletionIdentity, CompletionStream } from '../../providers/provider.ts';
 import type { SearchResult, SearchStatus } from '../../providers/web-search.ts';
 import type { CompletionWriter } from '../chat/completion-writer.ts';
-import { citationEvent } from './results.ts';
+import { createCitationEvent } from './results.ts';
 import { RoundEvents } from './round-events.ts';
 import type { RoundCollector, RoundOutput } from './search-tool.ts';
 
@@ -17,29 +17,29 @@ export class StreamedRounds implements RoundCollector<CompletionStream> {
     this.events = new RoundEvents(identity, tool);
   }
 
-  get delivered(): boolean {
-    return this.events.delivered;
+  get hasDelivered(): boolean {
+    return this.events.hasDelivered;
   }
 
-  get abandoned(): boolean {
-    return !this.client.listening;
+  get isAbandoned(): boolean {
+    return !this.client.isListening;
   }
 
-  async take(answer: CompletionStream): Promise<RoundOutput> {
-    await answer.relayTo((events) => this.write(this.events.pass(events)));
+  async collectRound(completion: CompletionStream): Promise<RoundOutput> {
+    await completion.pipeTo((events) => this.write(this.events.filterEvents(events)));
     return this.events.endRound();
   }
 
-  note(search: SearchStatus): Promise<void> | undefined {
-    return this.client.searched?.(search);
+  recordSearch(search: SearchStatus): Promise<void> | undefined {
+    return this.client.writeSearch?.(search);
   }
 
-  cite(found: readonly SearchResult[]): Promise<void> | undefined {
-    return this.write(citationEvent(this.identity, found));
+  cite(results: readonly SearchResult[]): Promise<void> | undefined {
+    return this.write(createCitationEvent(this.identity, results));
   }
 
   end(reason: string): Promise<void> | undefined {
-    return this.write(this.events.finished(reason));
+    return this.write(this.events.createEndEvent(reason));
   }
 
   private write(events: Uint8Array | undefined): Promise<void> | undefined {

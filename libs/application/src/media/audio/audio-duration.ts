@@ -13,5 +13,5 @@ export interface AudioRecording {
 
 export abstract class AudioDurationCounter {
   /** Undefined where a file is none of MP3, MP4, M4A, MPEG, MPGA, WAV and WebM, or has no sound in it. */
-  abstract of(path: string): Promise<AudioRecording | undefined>;
+  abstract measure(path: string): Promise<AudioRecording | undefined>;
 }

@@ -6,10 +6,14 @@ import { InvalidRequestError } from '../../errors.ts';
 import { parseRoutingPreferences, resolveModel } from '../../routing/preferences.ts';
 
 /** @throws InvalidRequestError when there is no such model, or it does something else */
-export function resolveAudioModel(name: string, can: 'speech' | 'transcription', catalogue: Catalogue): MediaModel {
+export function resolveAudioModel(
+  name: string,
+  capability: 'speech' | 'transcription',
+  catalogue: Catalogue,
+): MediaModel {
   const { model } = resolveModel(name, catalogue);
-  if (isMediaModel(model) && getProviderCapability(model) === can) return model;
-  const does = can === 'speech' ? 'speak' : 'transcribe';
+  if (isMediaModel(model) && getProviderCapability(model) === capability) return model;
+  const does = capability === 'speech' ? 'speak' : 'transcribe';
   throw new InvalidRequestError(
     400,
     `The model "${model.id}" does not ${does}; GET /v1/audio/models lists those that do`,
@@ -23,12 +27,12 @@ export function resolveAudioModel(name: string, can: 'speech' | 'transcription',
  * @throws InvalidRequestError 404 that says why there is none
  */
 export function selectAudioEndpoints(
-  { id, endpoints, excludedEndpoints: left = {} }: MediaModel,
+  { id, endpoints, excludedEndpoints = {} }: MediaModel,
   provider: unknown,
 ): readonly Endpoint[] {
-  const { only, ignore, zdr, denyDataCollection } = parseRoutingPreferences(asObject(provider));
-  const reasons = new Map(Object.entries(left));
-  const able = endpoints.filter((endpoint) => {
+  const { only, ignore, zdr, denyDataCollection } = parseRoutingPreferences(parseIfJson(provider));
+  const reasons = new Map(Object.entries(excludedEndpoints));
+  const allowedEndpoints = endpoints.filter((endpoint) => {
     const { slug } = endpoint;
     if (zdr && !endpoint.zdr) reasons.set(slug, 'keeps data');
     else if (denyDataCollection && endpoint.collectsData) reasons.set(slug, 'collects data');
@@ -36,9 +40,9 @@ export function selectAudioEndpoints(
     else return true;
     return false;
   });
-  if (able.length > 0) return able;
-  const why = [...reasons].map(([slug, reason]) => `${slug} ${reason}`).join('; ');
-  throw new InvalidRequestError(404, `No endpoints found for ${id}${why && `: ${why}`}`, 'provider');
+  if (allowedEndpoints.length > 0) return allowedEndpoints;
+  const explanation = [...reasons].map(([slug, reason]) => `${slug} ${reason}`).join('; ');
+  throw new InvalidRequestError(404, `No endpoints found for ${id}${explanation && `: ${explanation}`}`, 'provider');
 }
 
 export function calculateMaxAudioPrice(usage: Usage, endpoints: readonly Endpoint[], terms: PriceTerms = {}): PicoUsd {
@@ -48,10 +52,10 @@ export function calculateMaxAudioPrice(usage: Usage, endpoints: readonly Endpoin
 /** What an endpoint knows of what a request says; what it does not know is left out. */
 export function pickSupportedFields<V>(
   { parameters }: Endpoint,
-  said: Readonly<Record<string, V | undefined>>,
+  fields: Readonly<Record<string, V | undefined>>,
 ): Readonly<Record<string, V>> {
-  const kept = Object.entries(said).filter(([name, value]) => value !== undefined && parameters.includes(name));
-  return Object.fromEntries(kept) as Readonly<Record<string, V>>;
+  const supported = Object.entries(fields).filter(([name, value]) => value !== undefined && parameters.includes(name));
+  return Object.fromEntries(supported) as Readonly<Record<string, V>>;
 }
 
 /** A language without its region: `en` for `en-US`. */
@@ -60,7 +64,7 @@ export function toPrimaryLanguage(language: string): string {
 }
 
 /** A form has it as text. What is none is refused with the same words as elsewhere. */
-function asObject(provider: unknown): unknown {
+function parseIfJson(provider: unknown): unknown {
   if (typeof provider !== 'string') return provider;
   try {
     return JSON.parse(provider);

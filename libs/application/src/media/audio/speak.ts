@@ -20,7 +20,7 @@ import {
 } from './audio-models.ts';
 import { selectVoice } from './voices.ts';
 
-export const DEFAULT_SPEAKER = 'deepgram_aura_2';
+export const DEFAULT_SPEECH_MODEL = 'deepgram_aura_2';
 
 export interface SpeechBody {
   readonly input: string;
@@ -55,7 +55,7 @@ export class Speak extends Command<void> {
 export class SpeakHandler implements ICommandHandler<Speak> {
   constructor(
     private readonly catalogues: CatalogueService,
-    private readonly paying: BillingEngine,
+    private readonly billing: BillingEngine,
     private readonly providers: ProviderRegistry,
   ) {}
 
@@ -63,41 +63,41 @@ export class SpeakHandler implements ICommandHandler<Speak> {
     const { requestId: id, source } = request;
     const { current: catalogue } = this.catalogues;
     const { priceList } = catalogue;
-    const model = resolveAudioModel(body.model ?? DEFAULT_SPEAKER, 'speech', catalogue);
-    const usage = { character: charactersOf(body.input, model) };
-    const spoken = spokenAs(body, model);
+    const model = resolveAudioModel(body.model ?? DEFAULT_SPEECH_MODEL, 'speech', catalogue);
+    const usage = { character: countCharacters(body.input, model) };
+    const speechParameters = toSpeechParameters(body, model);
     const endpoints = selectAudioEndpoints(model, body.provider);
-    const most = calculateMaxAudioPrice(usage, endpoints);
-    const query: Query = { model: model.id, type: 'text_to_speech', source, online: false, free: most === 0n };
-    const sale: Order = { id, query, model, endpoints, priceList, atLeast: most, atMost: most };
+    const maxPrice = calculateMaxAudioPrice(usage, endpoints);
+    const query: Query = { model: model.id, type: 'text_to_speech', source, online: false, free: maxPrice === 0n };
+    const order: Order = { id, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice: maxPrice };
     const speak = async (purchase: Purchase) => {
       const { hold, signal } = purchase;
       const { input } = body;
       const call: UpstreamCall<SpeechAudio> = {
-        make: (endpoint) => {
-          const { voice, ...said } = spoken;
-          const parameters = pickSupportedFields<string | number>(endpoint, said);
-          const speech = this.providers.of(hold, endpoint.upstream, 'speech');
+        send: (endpoint) => {
+          const { voice, ...fields } = speechParameters;
+          const parameters = pickSupportedFields<string | number>(endpoint, fields);
+          const speech = this.providers.get(hold, endpoint.upstream, 'speech');
           return speech({ model: endpoint.model, input, voice, parameters, signal });
         },
-        counted: async () => usage,
-        lost: () => ({ usage }),
+        estimateUsage: async () => usage,
+        getLostUsage: () => ({ usage }),
       };
-      const { answer } = await purchase.ask(call);
-      const { characters, vendorId } = answer;
-      purchase.billMade({
+      const { response } = await purchase.call(call);
+      const { characters, vendorId } = response;
+      purchase.billUsage({
         usage: { character: characters ?? usage.character },
         estimated: characters === undefined,
         ...(vendorId === undefined ? {} : { vendorId }),
       });
-      return relayBytes(answer, purchase, client);
+      return relayBytes(response, purchase, client);
     };
-    await this.paying.stream(payer, sale, speak, client);
+    await this.billing.sellStream(payer, order, speak, client);
   }
 }
 
 /** @throws InvalidRequestError when there is nothing to say, or too much */
-function charactersOf(input: string, { id, maxCharacters = 0 }: MediaModel): number {
+function countCharacters(input: string, { id, maxCharacters = 0 }: MediaModel): number {
   const characters = [...input].length;
   if (input.trim() === '') throw new InvalidRequestError(400, 'input must be a text with something in it', 'input');
   if (characters <= maxCharacters) return characters;
@@ -106,7 +106,7 @@ function charactersOf(input: string, { id, maxCharacters = 0 }: MediaModel): num
 }
 
 /** @throws InvalidRequestError */
-function spokenAs({ voice, language, response_format, speed, instructions }: SpeechBody, model: MediaModel) {
+function toSpeechParameters({ voice, language, response_format, speed, instructions }: SpeechBody, model: MediaModel) {
   const name = typeof voice === 'object' && voice !== null ? voice.id : voice;
   // Clients send what they were given nothing for as an empty text.
   const { id } = selectVoice(model, { voice: name || undefined, language: language || undefined });

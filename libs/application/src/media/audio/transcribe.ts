@@ -19,13 +19,13 @@ import {
   toPrimaryLanguage,
 } from './audio-models.ts';
 
-export const DEFAULT_TRANSCRIBER = 'nova-3';
+export const DEFAULT_TRANSCRIPTION_MODEL = 'nova-3';
 
 /** Vendors round up to whole seconds, and decoders add the end of a frame or two. */
-const ROUNDED_TO_MS = 1_000;
-const DECODERS_ADD_MS = 100;
+const ROUNDING_STEP_MS = 1_000;
+const MAX_DECODER_PADDING_MS = 100;
 /** A vendor that reports a longer recording is not believed. */
-const MOST_MS = 30 * 24 * 3_600_000;
+const MAX_REPORTED_MS = 30 * 24 * 3_600_000;
 
 export interface TranscriptionBody {
   readonly model?: string | null;
@@ -53,7 +53,7 @@ export interface TranscribeParams {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  readonly audience: ClientConnection;
+  readonly connection: ClientConnection;
 }
 
 export class Transcribe extends Command<Transcription> {
@@ -71,73 +71,75 @@ export class Transcribe extends Command<Transcription> {
 export class TranscribeHandler implements ICommandHandler<Transcribe> {
   constructor(
     private readonly catalogues: CatalogueService,
-    private readonly paying: BillingEngine,
+    private readonly billing: BillingEngine,
     private readonly providers: ProviderRegistry,
-    private readonly lengths: AudioDurationCounter,
+    private readonly durationCounter: AudioDurationCounter,
   ) {}
 
   async execute({ payer, request, body, file }: Transcribe): Promise<Transcription> {
-    const { requestId: id, source, audience } = request;
+    const { requestId: id, source, connection } = request;
     const { current: catalogue } = this.catalogues;
     const { priceList } = catalogue;
-    const model = resolveAudioModel(body.model ?? DEFAULT_TRANSCRIBER, 'transcription', catalogue);
-    const language = languageFor(model, body.language || undefined);
+    const model = resolveAudioModel(body.model ?? DEFAULT_TRANSCRIPTION_MODEL, 'transcription', catalogue);
+    const language = resolveLanguage(model, body.language || undefined);
     const endpoints = selectAudioEndpoints(model, body.provider);
-    const recording = await this.recordingIn(file);
-    const quoted = quotedFor(recording);
-    const most = calculateMaxAudioPrice({ audioMillisecond: quoted }, endpoints, { language });
-    const query: Query = { model: model.id, type: 'speech_to_text', source, online: false, free: most === 0n };
-    const sale: Order = { id, query, model, endpoints, priceList, atLeast: most, atMost: most };
+    const recording = await this.loadRecording(file);
+    const quoted = roundUpForQuote(recording);
+    const maxPrice = calculateMaxAudioPrice({ audioMillisecond: quoted }, endpoints, { language });
+    const query: Query = { model: model.id, type: 'speech_to_text', source, online: false, free: maxPrice === 0n };
+    const order: Order = { id, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice: maxPrice };
     const transcribe = async (purchase: Purchase) => {
-      const call = this.call({ purchase, file, recording, language, body });
-      const { answer } = await purchase.ask(call);
-      const { vendorId } = answer;
-      const said =
-        answer.milliseconds !== undefined && answer.milliseconds <= MOST_MS ? answer.milliseconds : undefined;
-      purchase.billMade({
-        usage: { audioMillisecond: said ?? recording.milliseconds },
+      const call = this.createCall({ purchase, file, recording, language, body });
+      const { response } = await purchase.call(call);
+      const { vendorId } = response;
+      const reportedMs =
+        response.milliseconds !== undefined && response.milliseconds <= MAX_REPORTED_MS
+          ? response.milliseconds
+          : undefined;
+      purchase.billUsage({
+        usage: { audioMillisecond: reportedMs ?? recording.milliseconds },
         terms: { language },
-        estimated: said === undefined,
+        estimated: reportedMs === undefined,
         ...(vendorId === undefined ? {} : { vendorId }),
       });
-      return { answer, milliseconds: said ?? recording.milliseconds };
+      return { transcript: response, milliseconds: reportedMs ?? recording.milliseconds };
     };
-    const { answer, receipt } = await this.paying.whole(payer, sale, transcribe, audience);
+    const { result, receipt } = await this.billing.sell(payer, order, transcribe, connection);
     return {
-      transcript: answer.answer,
-      milliseconds: answer.milliseconds,
-      language: answer.answer.language ?? language,
+      transcript: result.transcript,
+      milliseconds: result.milliseconds,
+      language: result.transcript.language ?? language,
       receipt,
     };
   }
 
-  private call({ purchase, file, recording, language, body }: Called): UpstreamCall<Transcript> {
+  private createCall({ purchase, file, recording, language, body }: TranscriptionCallParams): UpstreamCall<Transcript> {
     const { hold, signal } = purchase;
     const { mediaType, extension, milliseconds } = recording;
     const usage = { audioMillisecond: milliseconds };
     return {
-      make: (endpoint) => {
-        const said = { language, prompt: body.prompt ?? undefined, temperature: body.temperature ?? undefined };
-        return this.providers.of(
+      send: (endpoint) => {
+        const fields = { language, prompt: body.prompt ?? undefined, temperature: body.temperature ?? undefined };
+        return this.providers.get(
           hold,
           endpoint.upstream,
           'transcription',
         )({
           model: endpoint.model,
           file: { ...file, mediaType, name: `recording.${extension}` },
-          parameters: pickSupportedFields<string | number>(endpoint, said),
+          parameters: pickSupportedFields<string | number>(endpoint, fields),
           signal,
         });
       },
-      counted: async () => usage,
-      lost: () => ({ usage, terms: { language } }),
+      estimateUsage: async () => usage,
+      getLostUsage: () => ({ usage, terms: { language } }),
     };
   }
 
   /** @throws InvalidRequestError when it is none that can be transcribed */
-  private async recordingIn({ path, size }: RecordingFile): Promise<AudioRecording> {
+  private async loadRecording({ path, size }: RecordingFile): Promise<AudioRecording> {
     if (size === 0) throw new InvalidRequestError(400, 'file is empty', 'file');
-    const recording = await this.lengths.of(path);
+    const recording = await this.durationCounter.measure(path);
     if (recording) return recording;
     throw new InvalidRequestError(
       400,
@@ -147,7 +149,7 @@ export class TranscribeHandler implements ICommandHandler<Transcribe> {
   }
 }
 
-interface Called {
+interface TranscriptionCallParams {
   readonly purchase: Purchase;
   readonly file: RecordingFile;
   readonly recording: AudioRecording;
@@ -155,15 +157,17 @@ interface Called {
   readonly body: TranscriptionBody;
 }
 
-function quotedFor({ milliseconds }: AudioRecording): number {
-  return Math.ceil((milliseconds + DECODERS_ADD_MS) / ROUNDED_TO_MS) * ROUNDED_TO_MS;
+function roundUpForQuote({ milliseconds }: AudioRecording): number {
+  return Math.ceil((milliseconds + MAX_DECODER_PADDING_MS) / ROUNDING_STEP_MS) * ROUNDING_STEP_MS;
 }
 
 /** @throws InvalidRequestError that lists the languages of the model */
-function languageFor({ choices }: MediaModel, asked: string | undefined): string {
+function resolveLanguage({ choices }: MediaModel, requested: string | undefined): string {
   const languages = choices?.language ?? [];
-  if (asked === undefined) return languages[0] ?? 'en';
-  const found = [asked.toLowerCase(), toPrimaryLanguage(asked)].find((each) => languages.includes(each));
-  if (found !== undefined) return found;
+  if (requested === undefined) return languages[0] ?? 'en';
+  const match = [requested.toLowerCase(), toPrimaryLanguage(requested)].find((candidate) =>
+    languages.includes(candidate),
+  );
+  if (match !== undefined) return match;
   throw new InvalidRequestError(400, `language must be one of ${languages.join(', ')} for this model`, 'language');
 }

@@ -19,15 +19,20 @@ export interface VoicePreference {
  * @throws InvalidRequestError 422 when voice and language do not fit, 400 when there is no such voice or language
  */
 export function selectVoice(model: MediaModel, { voice, language }: VoicePreference): Voice {
-  const named = voice === undefined ? undefined : voiceNamed(model, voice);
-  const wanted = language === undefined ? undefined : toPrimaryLanguage(language);
-  if (named && wanted !== undefined && !supportsLanguage(model, named, wanted)) {
-    const message = `The voice "${named.id}" does not speak "${language}"; GET /v1/audio/voices?language=${wanted} lists those that do`;
+  const requestedVoice = voice === undefined ? undefined : findVoice(model, voice);
+  const primaryLanguage = language === undefined ? undefined : toPrimaryLanguage(language);
+  if (requestedVoice && primaryLanguage !== undefined && !supportsLanguage(model, requestedVoice, primaryLanguage)) {
+    const message = `The voice "${requestedVoice.id}" does not speak "${language}"; GET /v1/audio/voices?language=${primaryLanguage} lists those that do`;
     throw new InvalidRequestError(422, message, 'voice');
   }
-  const found = named ?? model.voices.find((each) => wanted === undefined || supportsLanguage(model, each, wanted));
-  if (found) return found;
-  if (wanted === undefined) throw new InvalidRequestError(400, `The model "${model.id}" has no voices`, 'model');
+  const selected =
+    requestedVoice ??
+    model.voices.find(
+      (candidate) => primaryLanguage === undefined || supportsLanguage(model, candidate, primaryLanguage),
+    );
+  if (selected) return selected;
+  if (primaryLanguage === undefined)
+    throw new InvalidRequestError(400, `The model "${model.id}" has no voices`, 'model');
   throw new InvalidRequestError(
     400,
     `language must be one of ${listLanguages(model).join(', ')} for this model`,
@@ -49,10 +54,10 @@ export function listLanguages({ voices, choices }: MediaModel): readonly string[
 }
 
 /** Undefined for a name of OpenAI's that is none here. */
-function voiceNamed({ id, voices }: MediaModel, name: string): Voice | undefined {
+function findVoice({ id, voices }: MediaModel, name: string): Voice | undefined {
   const lower = name.toLowerCase();
-  const found = voices.find((each) => each.id === name) ?? voices.find((each) => each.name.toLowerCase() === lower);
-  if (found || OPENAI_VOICES.has(lower)) return found;
+  const match = voices.find((voice) => voice.id === name) ?? voices.find((voice) => voice.name.toLowerCase() === lower);
+  if (match || OPENAI_VOICES.has(lower)) return match;
   throw new InvalidRequestError(
     400,
     `The model "${id}" has no voice "${name.slice(0, 100)}"; GET /v1/audio/voices lists its voices`,

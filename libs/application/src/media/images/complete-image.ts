@@ -2,16 +2,16 @@
 import type { SourceImage } from '../../providers/media-calls.ts';
 
 /** Some programs write a little behind the end. */
-const BEHIND_END = 4_096;
+const MAX_TRAILING_BYTES = 4_096;
 const PNG_END = Buffer.from('IEND', 'latin1');
 const JPEG_END = Buffer.from([0xff, 0xd9]);
 const RIFF_HEADER = 8;
 
 export function isCompleteImage({ mediaType, bytes }: SourceImage): boolean {
-  const picture = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const tail = picture.subarray(-BEHIND_END);
+  const image = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const tail = image.subarray(-MAX_TRAILING_BYTES);
   if (mediaType === 'image/png') return tail.includes(PNG_END);
   if (mediaType === 'image/jpeg') return tail.includes(JPEG_END);
   // WebP says at its beginning how long it is.
-  return picture.length >= 2 * RIFF_HEADER && picture.length >= picture.readUInt32LE(4) + RIFF_HEADER;
+  return image.length >= 2 * RIFF_HEADER && image.length >= image.readUInt32LE(4) + RIFF_HEADER;
 }

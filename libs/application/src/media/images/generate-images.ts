@@ -7,7 +7,7 @@ import type { Purchase } from '../../billing/purchase.ts';
 import type { SourceImage } from '../../providers/media-calls.ts';
 import { RejectedPrompts } from '../rejected-prompts.ts';
 import { ImageFiles, type StoredImage, type UploadedImages } from './image-files.ts';
-import { ImageMaker } from './image-generator.ts';
+import { ImageGenerator } from './image-generator.ts';
 import { hasImage, ImageQuoter } from './image-quoter.ts';
 import type { ImageBody } from './image-request.ts';
 
@@ -15,9 +15,9 @@ export interface GenerateImagesParams {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  readonly audience: ClientConnection;
+  readonly connection: ClientConnection;
   /** Pictures come as they are, or are kept for a while and come as addresses. */
-  readonly as: 'bytes' | 'addresses';
+  readonly delivery: 'bytes' | 'addresses';
 }
 
 export type DeliveredImage = SourceImage | StoredImage;
@@ -44,26 +44,26 @@ export class GenerateImages extends Command<GenerateImagesResult> {
 @CommandHandler(GenerateImages)
 export class GenerateImagesHandler implements ICommandHandler<GenerateImages> {
   constructor(
-    private readonly quotes: ImageQuoter,
-    private readonly paying: BillingEngine,
-    private readonly images: { readonly maker: ImageMaker; readonly files: ImageFiles },
-    private readonly refused: RejectedPrompts,
+    private readonly quoter: ImageQuoter,
+    private readonly billing: BillingEngine,
+    private readonly images: { readonly generator: ImageGenerator; readonly files: ImageFiles },
+    private readonly rejectedPromptLimit: RejectedPrompts,
   ) {}
 
   async execute({ payer, request, body, uploaded }: GenerateImages): Promise<GenerateImagesResult> {
-    const { requestId, source, audience, as } = request;
-    const { maker, files } = this.images;
-    if (as === 'addresses') files.assertKept();
-    const quote = await this.quotes.quote(body, { payer, requestId, source, isEdit: uploaded !== undefined });
-    const { sale, usesImage } = quote;
-    const brought = usesImage ? (uploaded ?? (hasImage(body) ? String(body.image_url) : undefined)) : undefined;
-    const order = { ...quote, pictures: await files.pictures(brought) };
-    const make = async (purchase: Purchase): Promise<readonly DeliveredImage[]> => {
-      const made = await maker.make(order, purchase);
-      return as === 'bytes' ? made : files.kept(made);
+    const { requestId, source, connection, delivery } = request;
+    const { generator, files } = this.images;
+    if (delivery === 'addresses') files.assertStoreAvailable();
+    const quote = await this.quoter.quote(body, { payer, requestId, source, isEdit: uploaded !== undefined });
+    const { order, usesImage } = quote;
+    const imageInput = usesImage ? (uploaded ?? (hasImage(body) ? String(body.image_url) : undefined)) : undefined;
+    const imageOrder = { ...quote, inputs: await files.prepareInputs(imageInput) };
+    const generate = async (purchase: Purchase): Promise<readonly DeliveredImage[]> => {
+      const generated = await generator.generate(imageOrder, purchase);
+      return delivery === 'bytes' ? generated : files.storeImages(generated);
     };
-    const sell = () => this.paying.whole(payer, sale, make, audience);
-    const { answer: images, receipt } = await this.refused.bounded(payer.id, sell);
-    return { model: sale.model.id, images, charged: receipt.charged };
+    const sell = () => this.billing.sell(payer, order, generate, connection);
+    const { result: images, receipt } = await this.rejectedPromptLimit.runWithinLimit(payer.id, sell);
+    return { model: order.model.id, images, charged: receipt.charged };
   }
 }

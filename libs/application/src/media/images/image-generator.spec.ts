@@ -10,10 +10,10 @@ import type { GeneratedImages, ImageCall } from '../../providers/media-calls.ts'
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import type { ImageFiles } from './image-files.ts';
-import { ImageMaker } from './image-generator.ts';
+import { ImageGenerator } from './image-generator.ts';
 
 class StillClock extends Clock {
-  milliseconds(): number {
+  nowMs(): number {
     return 0;
   }
 }
@@ -38,18 +38,18 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
   const endpoint = { ...TAKES, slug: 'maker', upstream: 'maker', model: 'm', imagesPerCall: perCall, tariff };
   const model = { id: 'v/m', endpoints: [endpoint] } as unknown as MediaModel;
   const query = { model: 'v/m', type: 'image_generation', source: 'api', online: false, free: false } as const;
-  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: parseUsd('1'), atMost: parseUsd('1') };
+  const bounds = { priceList: { version: 'list', lines: [] }, minPrice: parseUsd('1'), maxPrice: parseUsd('1') };
   const sale: Order = { id: 'h', query, model, endpoints: [endpoint as unknown as Endpoint], ...bounds };
   const hold = {
     holdId: 'h',
     payer: 'account-a',
     amount: parseUsd('1'),
-    beside: ZERO_USD,
-    reach: parseUsd('1'),
+    availableAfter: ZERO_USD,
+    maxSpendable: parseUsd('1'),
     expiresAt: 0,
   };
-  const watch = { health: new EndpointHealth(new StillClock()), alarm: () => {} };
-  const deadline = { signal: new AbortController().signal, cutShort: () => {} };
+  const watch = { health: new EndpointHealth(new StillClock()), reportError: () => {} };
+  const deadline = { signal: new AbortController().signal, abort: () => {} };
   const purchase = new Purchase(sale, { payer: {} as Payer, hold }, deadline, watch);
   const asked: ImageCall[] = [];
   const images = async (call: ImageCall): Promise<GeneratedImages> => {
@@ -60,24 +60,27 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
     return { files, usage: undefined, vendorId: `v${asked.length}`, ...answer };
   };
   const files = {
-    made: async (_: string, { bytes }: { bytes: Buffer }) =>
+    fetchGenerated: async (_: string, { bytes }: { bytes: Buffer }) =>
       bytes === GOOD ? { mediaType: 'image/png', bytes } : undefined,
   };
-  const maker = new ImageMaker({ of: () => images } as unknown as ProviderRegistry, files as unknown as ImageFiles);
+  const maker = new ImageGenerator(
+    { get: () => images } as unknown as ProviderRegistry,
+    files as unknown as ImageFiles,
+  );
   const choices = { quality: 'low' };
   const order = {
-    named: { model, sort: undefined, online: false, passedOn: '' },
-    wanted: { count, prompt: 'A coin', choices, parameters: choices },
-    pictures: async () => ({}),
+    resolved: { model, sort: undefined, online: false, forwardedSuffix: '' },
+    params: { count, prompt: 'A coin', choices, parameters: choices },
+    inputs: async () => ({}),
   };
-  const outcome = await maker.make(order, purchase).catch((failure: UpstreamError) => failure);
-  const { items = [], cost = '0', price = '0' } = purchase.charge() ?? {};
+  const outcome = await maker.generate(order, purchase).catch((failure: UpstreamError) => failure);
+  const { items = [], cost = '0', price = '0' } = purchase.createCharge() ?? {};
   const delivered = outcome instanceof Error ? outcome.code : outcome.length;
-  return { delivered, cost, price, items, calls: asked.map((call) => call.count), cutBy: purchase.cutBy?.code };
+  return { delivered, cost, price, items, calls: asked.map((call) => call.count), cutBy: purchase.endedBy?.code };
 }
 
 const refused = new UpstreamError('invalid_request', 'no', { status: 400 });
-const lost = new UpstreamError('upstream_unavailable', 'gone', { delivered: '' });
+const lost = new UpstreamError('upstream_unavailable', 'gone', { deliveredText: '' });
 
 describe('images', () => {
   test('are made in as many calls as are needed', async () => {

@@ -13,12 +13,12 @@ import { acceptsImage } from './image-quoter.ts';
 import type { ImageParams } from './image-request.ts';
 
 export interface ImageOrder {
-  readonly named: ResolvedModel<MediaModel>;
-  readonly wanted: ImageParams;
-  readonly pictures: LoadImageInputs;
+  readonly resolved: ResolvedModel<MediaModel>;
+  readonly params: ImageParams;
+  readonly inputs: LoadImageInputs;
 }
 
-export class ImageMaker {
+export class ImageGenerator {
   constructor(
     private readonly providers: ProviderRegistry,
     private readonly files: ImageFiles,
@@ -29,74 +29,76 @@ export class ImageMaker {
    * them have made is delivered, though others fail.
    * @throws UpstreamError when there is no image
    */
-  async make(order: ImageOrder, purchase: Purchase): Promise<readonly SourceImage[]> {
-    const callFor = await this.calls(order, purchase);
-    const { count } = order.wanted;
-    const { answer, endpoint } = await purchase.ask(callFor(count));
-    const [first = count, ...others] = countsOf(endpoint, count);
+  async generate(order: ImageOrder, purchase: Purchase): Promise<readonly SourceImage[]> {
+    const createCall = await this.prepareCalls(order, purchase);
+    const { count } = order.params;
+    const { response, endpoint } = await purchase.call(createCall(count));
+    const [first = count, ...otherCounts] = listCallCounts(endpoint, count);
     const done = await Promise.allSettled([
-      this.delivered(order, purchase, answer, first),
-      ...others.map(async (wanted) => {
-        const { answer } = await purchase.askAgain(callFor(wanted), endpoint);
-        return this.delivered(order, purchase, answer, wanted);
+      this.fetchAndBill(order, purchase, response, first),
+      ...otherCounts.map(async (otherCount) => {
+        const { response } = await purchase.callSameEndpoint(createCall(otherCount), endpoint);
+        return this.fetchAndBill(order, purchase, response, otherCount);
       }),
     ]);
-    const made = done.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
-    const broken = done.find((each) => each.status === 'rejected');
-    const failure = broken ? toUpstreamError(broken.reason) : undefined;
-    if (made.length === 0)
+    const images = done.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+    const rejected = done.find((result) => result.status === 'rejected');
+    const failure = rejected ? toUpstreamError(rejected.reason) : undefined;
+    if (images.length === 0)
       throw failure ?? new UpstreamError('upstream_error', 'What the upstream made cannot be had, or is no picture');
-    purchase.cutBy = failure;
-    return made;
+    purchase.endedBy = failure;
+    return images;
   }
 
   /** Calls for so many images, as far as an endpoint makes them at once. */
-  private async calls(
-    { named, wanted, pictures }: ImageOrder,
+  private async prepareCalls(
+    { resolved, params, inputs }: ImageOrder,
     { hold, signal }: Purchase,
   ): Promise<(count: number) => UpstreamCall<GeneratedImages>> {
-    const { image, mask } = await pictures(signal);
+    const { image, mask } = await inputs(signal);
     return (count) => ({
-      make: (endpoint) => {
+      send: (endpoint) => {
         const { upstream, wire = {}, parameters } = endpoint;
-        const images = this.providers.of(hold, upstream, 'images');
-        const asked = {
-          model: endpoint.model + named.passedOn,
-          prompt: wanted.prompt,
+        const images = this.providers.get(hold, upstream, 'images');
+        const request = {
+          model: endpoint.model + resolved.forwardedSuffix,
+          prompt: params.prompt,
           images: image && acceptsImage(endpoint) ? [image] : [],
           mask: parameters.includes('mask') ? mask : undefined,
-          count: countOf(endpoint, count),
-          parameters: pickEndpointParameters(endpoint, wanted.parameters),
+          count: getCountPerCall(endpoint, count),
+          parameters: pickEndpointParameters(endpoint, params.parameters),
         };
-        return mapNotFoundError(named, endpoint, images({ ...asked, wire, signal }));
+        return mapNotFoundError(resolved, endpoint, images({ ...request, wireMapping: wire, signal }));
       },
-      counted: async () => ({ image: count }),
-      lost: (endpoint, usage) => toLostUsage(countOf(endpoint, count), usage, endpoint, wanted.choices),
+      estimateUsage: async () => ({ image: count }),
+      getLostUsage: (endpoint, usage) => toLostUsage(getCountPerCall(endpoint, count), usage, endpoint, params.choices),
     });
   }
 
   /** Fetches what a call has made, and bills it. No more than was wanted is delivered. */
-  private async delivered(
-    { wanted }: ImageOrder,
+  private async fetchAndBill(
+    { params }: ImageOrder,
     purchase: Purchase,
-    made: GeneratedImages,
+    generated: GeneratedImages,
     count: number,
   ): Promise<readonly SourceImage[]> {
     const endpoint = purchase.endpoint as Endpoint;
-    const files = made.files.slice(0, count);
-    const fetched = await Promise.all(files.map((file) => this.files.made(endpoint.upstream, file, purchase.signal)));
-    const pictures = fetched.filter((each) => each !== undefined);
-    for (const use of toCallUsages(made, pictures.length, endpoint, wanted.choices)) purchase.billMade(use);
-    return pictures;
+    const files = generated.files.slice(0, count);
+    const fetched = await Promise.all(
+      files.map((file) => this.files.fetchGenerated(endpoint.upstream, file, purchase.signal)),
+    );
+    const images = fetched.filter((image) => image !== undefined);
+    for (const use of toCallUsages(generated, images.length, endpoint, params.choices)) purchase.billUsage(use);
+    return images;
   }
 }
 
-function countOf({ imagesPerCall = 1 }: Endpoint, count: number): number {
+function getCountPerCall({ imagesPerCall = 1 }: Endpoint, count: number): number {
   return Math.min(imagesPerCall, count);
 }
 
 /** How many each call makes. */
-function countsOf(endpoint: Endpoint, count: number): readonly number[] {
-  const each = countOf(endpoint, count);
-  return Array.from({ length: Math.ceil(count / each) }, (_, i) => Math.min(each, count - i * each));
+function listCallCounts(endpoint: Endpoint, count: number): readonly number[] {
+  const perCall = getCountPerCall(endpoint, count);
+  return Array.from({ length: Math.ceil(count / perCall) }, (_, i) => Math.min(perCall, count - i * perCall));
 }

@@ -6,7 +6,7 @@ import type { GeneratedImages } from '../../providers/media-calls.ts';
 
 const NOT_DELIVERED = 'not_delivered';
 /** For what the tokens of an image cost. */
-const MANY = 1_000_000;
+const SCALE = 1_000_000;
 
 /** The price of so many images, whoever of these makes them. */
 export function calculateImagePrice(count: number, endpoints: readonly Endpoint[], choices: MediaChoices): PicoUsd {
@@ -23,23 +23,23 @@ export function toCallUsages(
   { tariff }: Endpoint,
   choices: MediaChoices,
 ): readonly CallUsage[] {
-  const more = { terms: choices, ...(vendorId === undefined ? {} : { vendorId }) };
+  const details = { terms: choices, ...(vendorId === undefined ? {} : { vendorId }) };
   const absorbed = { absorbed: NOT_DELIVERED };
   if (isBilledByTokens(tariff)) {
-    const tokens = usage ?? tokensOf(files.length, tariff, choices);
-    const use = { ...more, usage: { ...tokens, image: delivered }, estimated: usage === undefined };
+    const tokens = usage ?? estimateTokens(files.length, tariff, choices);
+    const use = { ...details, usage: { ...tokens, image: delivered }, estimated: usage === undefined };
     return [delivered > 0 ? use : { ...use, ...absorbed }];
   }
   const lost = Math.max((usage?.image ?? files.length) - delivered, 0);
   return [
-    ...(delivered > 0 ? [{ ...more, usage: { image: delivered }, estimated: false }] : []),
-    ...(lost > 0 ? [{ ...more, ...absorbed, usage: { image: lost }, estimated: false }] : []),
+    ...(delivered > 0 ? [{ ...details, usage: { image: delivered }, estimated: false }] : []),
+    ...(lost > 0 ? [{ ...details, ...absorbed, usage: { image: lost }, estimated: false }] : []),
   ];
 }
 
 /** What a call that failed is invoiced for: as its vendor says, or, where its answer is lost, all that it was to make. */
 export function toLostUsage(count: number, usage: Usage | undefined, { tariff }: Endpoint, choices: MediaChoices) {
-  const all = isBilledByTokens(tariff) ? tokensOf(count, tariff, choices) : { image: count };
+  const all = isBilledByTokens(tariff) ? estimateTokens(count, tariff, choices) : { image: count };
   return { usage: usage ?? all, terms: choices };
 }
 
@@ -48,8 +48,8 @@ function isBilledByTokens({ prices }: Tariff): boolean {
 }
 
 /** Where the vendor does not say: as many as cost what the images are sold for, which is rather too many. */
-function tokensOf(images: number, { prices }: Tariff, choices: MediaChoices): Usage {
-  const each = calculateCost({ imageOutput: MANY }, prices, choices);
-  if (each === 0n) return { imageOutput: 0 };
-  return { imageOutput: Number((calculatePrice({ image: images }, prices, choices) * BigInt(MANY)) / each) };
+function estimateTokens(images: number, { prices }: Tariff, choices: MediaChoices): Usage {
+  const costPerMillion = calculateCost({ imageOutput: SCALE }, prices, choices);
+  if (costPerMillion === 0n) return { imageOutput: 0 };
+  return { imageOutput: Number((calculatePrice({ image: images }, prices, choices) * BigInt(SCALE)) / costPerMillion) };
 }

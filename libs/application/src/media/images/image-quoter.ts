@@ -12,14 +12,14 @@ import { type ImageBody, type ImageParams, parseImageRequest } from './image-req
 
 /** What is asked for, of whom, and for how much. */
 export interface ImageQuote {
-  readonly named: ResolvedModel<MediaModel>;
-  readonly wanted: ImageParams;
-  readonly sale: Order;
+  readonly resolved: ResolvedModel<MediaModel>;
+  readonly params: ImageParams;
+  readonly order: Order;
   /** Some of the endpoints can use a picture that is brought. */
   readonly usesImage: boolean;
 }
 
-export interface QuotedRequest {
+export interface ImageQuoteParams {
   readonly payer: Pick<Payer, 'priceList'>;
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
@@ -29,7 +29,7 @@ export interface QuotedRequest {
 }
 
 /** Fields of the request itself, which no model needs to support. */
-const NO_PARAMETERS: ReadonlySet<string> = new Set([
+const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
   ...['model', 'prompt', 'provider', 'response_format', 'stream', 'partial_images', 'aspect_ratio', 'num_images'],
 ]);
 
@@ -40,34 +40,34 @@ export class ImageQuoter {
   ) {}
 
   /** @throws InvalidRequestError 400 that names the field, 404 */
-  async quote(body: ImageBody, { requestId, source, isEdit, payer }: QuotedRequest): Promise<ImageQuote> {
-    const catalogue = await this.catalogues.servedTo(payer);
+  async quote(body: ImageBody, { requestId, source, isEdit, payer }: ImageQuoteParams): Promise<ImageQuote> {
+    const catalogue = await this.catalogues.loadForPayer(payer);
     const { priceList } = catalogue;
-    const named = resolveMediaModel(body.model, 'image', catalogue);
-    const { model } = named;
-    const wanted = parseImageRequest(body, model);
-    const endpoints = this.endpointsFor(body, named, { source, isEdit });
-    const price = calculateImagePrice(wanted.count, endpoints, wanted.choices);
+    const resolved = resolveMediaModel(body.model, 'image', catalogue);
+    const { model } = resolved;
+    const params = parseImageRequest(body, model);
+    const endpoints = this.selectEndpoints(body, resolved, { source, isEdit });
+    const price = calculateImagePrice(params.count, endpoints, params.choices);
     const type = isEdit ? 'image_edit' : 'image_generation';
     const query = { model: model.id, type, source, online: false, free: price === 0n } as const;
-    const sale: Order = { id: requestId, query, model, endpoints, priceList, atLeast: price, atMost: price };
-    return { named, wanted, sale, usesImage: endpoints.some(acceptsImage) };
+    const order: Order = { id: requestId, query, model, endpoints, priceList, minPrice: price, maxPrice: price };
+    return { resolved, params, order, usesImage: endpoints.some(acceptsImage) };
   }
 
   /** A picture that is brought is for those who can use it; where nobody can, it is left aside. */
-  private endpointsFor(
+  private selectEndpoints(
     body: ImageBody,
-    named: ResolvedModel<MediaModel>,
-    { source, isEdit }: Pick<QuotedRequest, 'source' | 'isEdit'>,
+    resolved: ResolvedModel<MediaModel>,
+    { source, isEdit }: Pick<ImageQuoteParams, 'source' | 'isEdit'>,
   ): readonly Endpoint[] {
-    const { model } = named;
-    const brings = isEdit || hasImage(body);
-    if (!brings && model.capabilities.includes('requires_image'))
+    const { model } = resolved;
+    const hasSourceImage = isEdit || hasImage(body);
+    if (!hasSourceImage && model.capabilities.includes('requires_image'))
       throw new InvalidRequestError(400, `image_url is required for ${model.id}`, 'image_url');
-    const able = brings ? model.endpoints.filter(acceptsImage) : model.endpoints;
-    if (isEdit && able.length === 0 && model.endpoints.length > 0)
+    const capable = hasSourceImage ? model.endpoints.filter(acceptsImage) : model.endpoints;
+    if (isEdit && capable.length === 0 && model.endpoints.length > 0)
       throw new InvalidRequestError(400, `The model "${model.id}" makes images from words alone`, 'model');
-    return selectMediaRoute(named, able, { body, besides: NO_PARAMETERS, source }, this.health);
+    return selectMediaRoute(resolved, capable, { body, ignoredFields: NON_PARAMETER_FIELDS, source }, this.health);
   }
 }
 

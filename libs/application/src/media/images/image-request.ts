@@ -28,10 +28,10 @@ export interface ImageParams {
   readonly parameters: MediaParameters;
 }
 
-const LONGEST_PROMPT = 32_000;
-const FIELDS: ChoiceFields = { size: ['aspect_ratio', 'size'] };
+const MAX_PROMPT_LENGTH = 32_000;
+const CHOICE_FIELDS: ChoiceFields = { size: ['aspect_ratio', 'size'] };
 /** Beside choices. A model is told those of them that it knows. */
-const PASSED = [
+const FORWARDED_FIELDS = [
   'negative_prompt',
   'output_format',
   'output_compression',
@@ -43,21 +43,21 @@ const PASSED = [
 
 /** @throws InvalidRequestError 400 that names the field, and what it may be */
 export function parseImageRequest(body: ImageBody, model: MediaModel): ImageParams {
-  const choices = parseChoices(body, model, FIELDS);
+  const choices = parseChoices(body, model, CHOICE_FIELDS);
   return {
-    count: countIn(body, model),
-    prompt: takesPrompt(model) ? parsePrompt(body, model, LONGEST_PROMPT) : '',
+    count: parseImageCount(body, model),
+    prompt: acceptsPrompt(model) ? parsePrompt(body, model, MAX_PROMPT_LENGTH) : '',
     choices,
-    parameters: parseMediaParameters(body, PASSED, choices),
+    parameters: parseMediaParameters(body, FORWARDED_FIELDS, choices),
   };
 }
 
-function takesPrompt({ endpoints }: Pick<MediaModel, 'endpoints'>): boolean {
+function acceptsPrompt({ endpoints }: Pick<MediaModel, 'endpoints'>): boolean {
   return endpoints.some(({ parameters }) => parameters.includes('prompt'));
 }
 
 /** A model that makes one picture of one, such as an upscaler, does not know how many are wanted. */
-function countIn(body: ImageBody, { id, maxImages = 1 }: MediaModel): number {
+function parseImageCount(body: ImageBody, { id, maxImages = 1 }: MediaModel): number {
   const field = (body.n ?? undefined) === undefined ? 'num_images' : 'n';
   const count = body[field] ?? 1;
   if (maxImages === 1) return 1;

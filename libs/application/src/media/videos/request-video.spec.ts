@@ -6,11 +6,11 @@ const hold: Hold = {
   holdId: 'r',
   payer: 'account-a',
   amount: ZERO_USD,
-  beside: ZERO_USD,
-  reach: ZERO_USD,
+  availableAfter: ZERO_USD,
+  maxSpendable: ZERO_USD,
   expiresAt: 0,
 };
-const quote = { sale: { priceList: { version: 'p' } }, deadlineMs: 1_000 };
+const quote = { order: { priceList: { version: 'p' } }, deadlineMs: 1_000 };
 
 /** Asks for a video whose statement ends so. Returns the holds that were released by the time of the answer. */
 async function releasedAfter(error: Error): Promise<readonly string[]> {
@@ -21,9 +21,9 @@ async function releasedAfter(error: Error): Promise<readonly string[]> {
   };
   const payer = { id: 'account-a', release } as Partial<Payer> as Payer;
   const given = {
-    images: { sources: async () => async () => ({ image: undefined }) },
-    requests: { keep: async () => ({}) },
-    secrets: { digest: () => '' },
+    images: { prepareSources: async () => async () => ({ image: undefined }) },
+    requests: { save: async () => ({}) },
+    secrets: { hashWithOldestKey: () => '' },
     clock: new SystemClock(),
   };
   const videos = {

@@ -15,16 +15,16 @@ import type { VideoRequestStore } from './video-request-store.ts';
 
 const HOUR_MS = 60 * 60_000;
 /** A request is kept for a day after it may have been handed over. */
-const REQUEST_KEPT_MS = 24 * HOUR_MS;
+const REQUEST_RETENTION_MS = 24 * HOUR_MS;
 /** A video can be had for a day, also one that was fetched hours after its deadline. */
-const RESULT_KEPT_MS = 27 * HOUR_MS;
+const RESULT_RETENTION_MS = 27 * HOUR_MS;
 /** A picture is fetched within this time. */
-const FETCH_MS = 60_000;
+const FETCH_TIMEOUT_MS = 60_000;
 const ID_DIGITS = 32;
 
 /** The id of the video that a request asks for: the same for the same request, and nobody else can guess it. */
 export function toVideoId(requestId: string, secrets: Secrets): string {
-  const hash = Buffer.from(secrets.digest(`video of request ${requestId}`), 'base64url');
+  const hash = Buffer.from(secrets.hashWithOldestKey(`video of request ${requestId}`), 'base64url');
   return `gen_${hash.toString('hex').slice(0, ID_DIGITS)}`;
 }
 
@@ -34,13 +34,13 @@ export function toVideoId(requestId: string, secrets: Secrets): string {
  */
 export abstract class RejectedVideoLimit {
   /** @throws UpstreamError `rate_limited` when there were too many of late */
-  abstract assertFew(accountId: string): Promise<void>;
+  abstract assertWithinLimit(accountId: string): Promise<void>;
 }
 
 /** What the handler keeps requests with. */
 export interface RequestVideoDependencies {
-  readonly refused: RejectedVideoLimit;
-  readonly images: Pick<ImageFiles, 'sources'>;
+  readonly rejectedVideoLimit: RejectedVideoLimit;
+  readonly images: Pick<ImageFiles, 'prepareSources'>;
   readonly requests: VideoRequestStore;
   readonly secrets: Secrets;
   readonly clock: Clock;
@@ -67,58 +67,58 @@ export class RequestVideo extends Command<{ readonly id: string; readonly video:
 @CommandHandler(RequestVideo)
 export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
   constructor(
-    private readonly quotes: VideoQuoter,
-    private readonly paying: BillingEngine,
-    private readonly given: RequestVideoDependencies,
+    private readonly quoter: VideoQuoter,
+    private readonly billing: BillingEngine,
+    private readonly dependencies: RequestVideoDependencies,
     private readonly videos: Videos,
   ) {}
 
   async execute({ payer, request, body }: RequestVideo) {
     const { requestId, caller, source } = request;
-    const quote = await this.quotes.quote(body, { requestId, source, payer });
-    if (caller) await this.given.refused.assertFew(caller.accountId);
-    const sources = await this.given.images.sources(quote.imageUrl);
-    const hold = await this.paying.holdForJob(payer, quote.sale);
-    const data = await this.prepared(quote, { hold, caller, sources }).catch(async (error) => {
+    const quote = await this.quoter.quote(body, { requestId, source, payer });
+    if (caller) await this.dependencies.rejectedVideoLimit.assertWithinLimit(caller.accountId);
+    const sources = await this.dependencies.images.prepareSources(quote.imageUrl);
+    const hold = await this.billing.holdForJob(payer, quote.order);
+    const data = await this.prepareRequest(quote, { hold, caller, sources }).catch(async (error) => {
       await payer.release(hold, { failure: toUpstreamError(error), attempts: [] });
       throw isExpected(error) ? error : new StoreUnavailableError('a request cannot be kept', { cause: error });
     });
-    const id = toVideoId(requestId, this.given.secrets);
+    const id = toVideoId(requestId, this.dependencies.secrets);
     const actor = caller ? toActor(caller) : payer.id.replace('-', ':');
-    const stated = this.videos.run(id, { type: 'RequestVideo', data }, createRootCause(actor, requestId));
-    const { state } = await stated.catch((error) => {
+    const recorded = this.videos.run(id, { type: 'RequestVideo', data }, createRootCause(actor, requestId));
+    const { state } = await recorded.catch((error) => {
       // Where it is not known whether it was stated, the hold stays: it ends by itself, or with the video.
-      const isUnstated = error instanceof StoreUnavailableError && !(error instanceof UnknownOutcomeError);
-      if (isUnstated) void payer.release(hold, { failure: toUpstreamError(error), attempts: [] }).catch(() => {});
+      const isUnrecorded = error instanceof StoreUnavailableError && !(error instanceof UnknownOutcomeError);
+      if (isUnrecorded) void payer.release(hold, { failure: toUpstreamError(error), attempts: [] }).catch(() => {});
       throw error; // at once: its release may have to wait for the store
     });
     return { id, video: state };
   }
 
-  private async prepared(
-    { sale, endpoints, choices, prompt, orders, deadlineMs }: VideoQuote,
+  private async prepareRequest(
+    { order, endpoints, choices, prompt, orders, deadlineMs }: VideoQuote,
     {
       hold,
       caller,
       sources,
     }: { readonly hold: Hold; readonly caller: Caller | undefined; readonly sources: LoadImageSource },
   ): Promise<VideoRequested['data']> {
-    const { requests, clock } = this.given;
-    const { image } = await sources(AbortSignal.timeout(FETCH_MS));
-    const now = clock.milliseconds();
+    const { requests, clock } = this.dependencies;
+    const { image } = await sources(AbortSignal.timeout(FETCH_TIMEOUT_MS));
+    const now = clock.nowMs();
     const deadline = now + deadlineMs;
     const { holdId, payer, amount } = hold;
     return {
       ...(caller ?? { accountId: null, keyId: null }),
-      query: sale.query,
+      query: order.query,
       hold: { holdId, payer, amount: money.toJsonAmount(amount) },
       endpoints,
       terms: choices,
-      priceList: sale.priceList.version,
-      request: await requests.keep({ prompt, image, orders }, deadline + REQUEST_KEPT_MS),
-      result: generateFileId('gen', deadline + RESULT_KEPT_MS),
-      deadline: clock.at(deadline),
-      at: clock.at(now),
+      priceList: order.priceList.version,
+      request: await requests.save({ prompt, image, orders }, deadline + REQUEST_RETENTION_MS),
+      result: generateFileId('gen', deadline + RESULT_RETENTION_MS),
+      deadline: clock.toInstant(deadline),
+      at: clock.toInstant(now),
     };
   }
 }

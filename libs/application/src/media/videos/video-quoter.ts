@@ -33,7 +33,7 @@ export interface VideoBody {
 }
 
 export interface VideoQuote {
-  readonly sale: Order;
+  readonly order: Order;
   /** As a fact keeps them. */
   readonly endpoints: readonly VideoEndpoint[];
   readonly choices: MediaChoices;
@@ -44,17 +44,17 @@ export interface VideoQuote {
   readonly deadlineMs: number;
 }
 
-const LONGEST_PROMPT = 20_000;
+const MAX_PROMPT_LENGTH = 20_000;
 const DEADLINE_MINUTES = 30;
-const FIELDS: ChoiceFields = {
+const CHOICE_FIELDS: ChoiceFields = {
   size: ['aspect_ratio', 'size'],
   quality: ['quality', 'resolution'],
   resolution: ['resolution', 'quality'],
 };
 /** Beside choices. A model is told those of them that it knows. */
-const PASSED = ['negative_prompt', 'seed'] as const;
+const FORWARDED_FIELDS = ['negative_prompt', 'seed'] as const;
 /** Fields of the request itself, which no model needs to support. */
-const NO_PARAMETERS: ReadonlySet<string> = new Set([
+const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
   ...['model', 'prompt', 'provider', 'aspect_ratio', 'resolution', 'image_url', 'n'],
 ]);
 
@@ -69,52 +69,65 @@ export class VideoQuoter {
     body: VideoBody,
     { requestId, source, payer }: { requestId: string; source: string; payer: Pick<Payer, 'priceList'> },
   ): Promise<VideoQuote> {
-    const catalogue = await this.catalogues.servedTo(payer);
+    const catalogue = await this.catalogues.loadForPayer(payer);
     const { priceList } = catalogue;
-    const named = resolveMediaModel(body.model, 'video', catalogue);
-    const { model } = named;
-    const choices = parseChoices(body, model, FIELDS);
-    const prompt = parsePrompt(body, model, LONGEST_PROMPT);
-    const imageUrl = imageIn(body, model);
-    const able = model.endpoints.filter((endpoint) => canDo(endpoint, choices, model));
-    const routed = selectMediaRoute(named, able, { body, besides: NO_PARAMETERS, source }, this.health);
-    const endpoints = routed.map((endpoint) => asQuoted(endpoint, choices));
-    const price = money.max(...routed.map((endpoint) => priceAt(endpoint, choices)));
+    const resolved = resolveMediaModel(body.model, 'video', catalogue);
+    const { model } = resolved;
+    const choices = parseChoices(body, model, CHOICE_FIELDS);
+    const prompt = parsePrompt(body, model, MAX_PROMPT_LENGTH);
+    const imageUrl = parseImageUrl(body, model);
+    const capable = model.endpoints.filter((endpoint) => supportsChoices(endpoint, choices, model));
+    const routed = selectMediaRoute(
+      resolved,
+      capable,
+      { body, ignoredFields: NON_PARAMETER_FIELDS, source },
+      this.health,
+    );
+    const endpoints = routed.map((endpoint) => toQuotedEndpoint(endpoint, choices));
+    const price = money.max(...routed.map((endpoint) => calculateEndpointPrice(endpoint, choices)));
     const query = { model: model.id, type: 'video_generation', source, online: false, free: price === 0n } as const;
-    const sale: Order = { id: requestId, query, model, endpoints: routed, priceList, atLeast: price, atMost: price };
-    const said = parseMediaParameters(body, PASSED, choices);
+    const order: Order = {
+      id: requestId,
+      query,
+      model,
+      endpoints: routed,
+      priceList,
+      minPrice: price,
+      maxPrice: price,
+    };
+    const parameters = parseMediaParameters(body, FORWARDED_FIELDS, choices);
     const orders = routed.map((endpoint) => ({
-      parameters: pickEndpointParameters(endpoint, said),
+      parameters: pickEndpointParameters(endpoint, parameters),
       wire: endpoint.wire ?? {},
     }));
     const deadlineMs = (model.deadlineMinutes ?? DEADLINE_MINUTES) * 60_000;
-    return { sale, endpoints, choices, prompt, orders, imageUrl, deadlineMs };
+    return { order, endpoints, choices, prompt, orders, imageUrl, deadlineMs };
   }
 }
 
 /** Who is not told of a choice makes what it gets that chooses nothing. */
-function canDo({ parameters }: Endpoint, choices: MediaChoices, model: MediaModel): boolean {
+function supportsChoices({ parameters }: Endpoint, choices: MediaChoices, model: MediaModel): boolean {
   return Object.entries(choices).every(
     ([choice, word]) => parameters.includes(choice) || word === model.choices?.[choice as keyof MediaChoices]?.[0],
   );
 }
 
 /** A clip is a whole video, whatever its length. */
-function usageAt({ tariff }: Endpoint, { duration = '0' }: MediaChoices): Usage {
+function toUsage({ tariff }: Endpoint, { duration = '0' }: MediaChoices): Usage {
   return tariff.prices.some(({ unit }) => unit === 'clip') ? { clip: 1 } : { videoSecond: Number(duration) };
 }
 
-function priceAt(endpoint: Endpoint, choices: MediaChoices): PicoUsd {
-  return calculatePrice(usageAt(endpoint, choices), endpoint.tariff.prices, choices);
+function calculateEndpointPrice(endpoint: Endpoint, choices: MediaChoices): PicoUsd {
+  return calculatePrice(toUsage(endpoint, choices), endpoint.tariff.prices, choices);
 }
 
-function asQuoted(endpoint: Endpoint, choices: MediaChoices): VideoEndpoint {
+function toQuotedEndpoint(endpoint: Endpoint, choices: MediaChoices): VideoEndpoint {
   const { of, provider, creditor, prices } = endpoint.tariff;
-  const usage = usageAt(endpoint, choices);
+  const usage = toUsage(endpoint, choices);
   return { of, provider, creditor, model: endpoint.model, usage, prices: prices.map(toPriceJson) };
 }
 
-function imageIn({ image_url: url }: VideoBody, { id, capabilities }: MediaModel): string | undefined {
+function parseImageUrl({ image_url: url }: VideoBody, { id, capabilities }: MediaModel): string | undefined {
   if (!capabilities.includes('image_to_video')) return undefined;
   if (typeof url === 'string' && url !== '') return url;
   if (!capabilities.includes('requires_image')) return undefined;

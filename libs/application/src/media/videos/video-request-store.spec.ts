@@ -11,7 +11,7 @@ import {
 class Files extends FileStore {
   bytes: Uint8Array | undefined;
 
-  async keep({ bytes }: FileToStore): Promise<number> {
+  async save({ bytes }: FileToStore): Promise<number> {
     this.bytes = bytes as Uint8Array;
     return this.bytes.length;
   }
@@ -44,22 +44,22 @@ const request = {
 test('a request is kept sealed, and opened as it was, with a picture and without', async () => {
   const files = new Files();
   const requests = new VideoRequestStore(files, secrets);
-  const place = await requests.keep(request, UNTIL);
+  const place = await requests.save(request, UNTIL);
   expect(parseFileId(place.file)).toEqual({ purpose: 'req', hour: UNTIL / 3_600_000 });
   expect(Buffer.from(files.bytes ?? []).includes('harbour')).toBe(false);
-  expect(await requests.open(place)).toEqual(request);
+  expect(await requests.load(place)).toEqual(request);
   const plain = { ...request, image: undefined };
-  expect(await requests.open(await requests.keep(plain, UNTIL))).toEqual(plain);
+  expect(await requests.load(await requests.save(plain, UNTIL))).toEqual(plain);
 });
 
 test('one that was changed, is gone, or was sealed with another master key is lost', async () => {
   const files = new Files();
   const requests = new VideoRequestStore(files, secrets);
-  const place = await requests.keep(request, UNTIL);
+  const place = await requests.save(request, UNTIL);
   const other = new VideoRequestStore(files, new Secrets(Buffer.alloc(32, 2)));
-  await expect(other.open(place)).rejects.toBeInstanceOf(StoredRequestLostError);
+  await expect(other.load(place)).rejects.toBeInstanceOf(StoredRequestLostError);
   (files.bytes as Uint8Array)[20] = ((files.bytes as Uint8Array)[20] ?? 0) ^ 1;
-  await expect(requests.open(place)).rejects.toBeInstanceOf(StoredRequestLostError);
+  await expect(requests.load(place)).rejects.toBeInstanceOf(StoredRequestLostError);
   files.bytes = undefined;
-  await expect(requests.open(place)).rejects.toBeInstanceOf(StoredRequestLostError);
+  await expect(requests.load(place)).rejects.toBeInstanceOf(StoredRequestLostError);
 });

@@ -12,7 +12,7 @@ export interface StoredVideoRequest {
   readonly orders: readonly { readonly parameters: MediaParameters; readonly wire: WireMapping }[];
 }
 
-type Place = VideoRequested['data']['request'];
+type StoredRequestRef = VideoRequested['data']['request'];
 
 const SEALED = 'application/octet-stream';
 const LENGTH_BYTES = 4;
@@ -29,31 +29,31 @@ export class VideoRequestStore {
   ) {}
 
   /** @param until milliseconds since 1970; it is deleted in the hour after */
-  async keep({ image, ...texts }: StoredVideoRequest, until: number): Promise<Place> {
+  async save({ image, ...texts }: StoredVideoRequest, until: number): Promise<StoredRequestRef> {
     const header = Buffer.from(JSON.stringify({ ...texts, mediaType: image?.mediaType }));
     const length = Buffer.alloc(LENGTH_BYTES);
     length.writeUInt32BE(header.length);
     const bytes = this.secrets.sealBytes(Buffer.concat([length, header, image?.bytes ?? Buffer.alloc(0)]));
     const file = generateFileId('req', until);
-    await this.files.keep({ id: file, n: 0, mediaType: SEALED, bytes });
-    return { file, sha256: digestOf(bytes) };
+    await this.files.save({ id: file, n: 0, mediaType: SEALED, bytes });
+    return { file, sha256: toSha256(bytes) };
   }
 
   /** @throws StoredRequestLostError; anything else when the file store is away */
-  async open({ file, sha256 }: Place): Promise<StoredVideoRequest> {
-    const kept = await this.files.find({ id: file, n: 0 });
-    if (!kept) throw new StoredRequestLostError('The request is not kept any more');
-    const pieces: Uint8Array[] = [];
-    for await (const piece of kept.read()) pieces.push(piece);
-    const sealed = Buffer.concat(pieces);
-    if (digestOf(sealed) !== sha256) throw new StoredRequestLostError('The request was changed');
-    const bytes = this.opened(sealed);
+  async load({ file, sha256 }: StoredRequestRef): Promise<StoredVideoRequest> {
+    const storedFile = await this.files.find({ id: file, n: 0 });
+    if (!storedFile) throw new StoredRequestLostError('The request is not kept any more');
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of storedFile.read()) chunks.push(chunk);
+    const sealed = Buffer.concat(chunks);
+    if (toSha256(sealed) !== sha256) throw new StoredRequestLostError('The request was changed');
+    const bytes = this.unseal(sealed);
     const end = LENGTH_BYTES + bytes.readUInt32BE();
     const { mediaType, ...texts } = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, end));
     return { ...texts, image: mediaType === undefined ? undefined : { mediaType, bytes: bytes.subarray(end) } };
   }
 
-  private opened(sealed: Buffer): Buffer {
+  private unseal(sealed: Buffer): Buffer {
     try {
       return this.secrets.openBytes(sealed);
     } catch (cause) {
@@ -62,6 +62,6 @@ export class VideoRequestStore {
   }
 }
 
-function digestOf(bytes: Uint8Array): string {
+function toSha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

@@ -16,7 +16,7 @@ export class VideoFetchError extends Error {
   constructor(
     message: string,
     /** It would be the same again. */
-    readonly final: boolean,
+    readonly isFinal: boolean,
     options?: ErrorOptions,
   ) {
     super(message, options);
@@ -34,65 +34,66 @@ export class VideoResults {
     private readonly files: FileStore,
     private readonly downloads: Downloader,
     /** What bytes are, by themselves. */
-    private readonly mediaTypeOf: (head: Uint8Array) => Promise<string | undefined>,
+    private readonly detectMediaType: (head: Uint8Array) => Promise<string | undefined>,
   ) {}
 
   /** @throws VideoFetchError when it is the vendor's fault; anything else when the file store is away */
-  async fetch(upstream: string, file: GeneratedFile, id: string, signal: AbortSignal): Promise<StoredVideo> {
-    const bytes = file.kind === 'bytes' ? once(file.bytes) : vendors(await this.download(upstream, file, signal));
-    const { head, all } = await peeked(bytes);
-    const mediaType = await this.mediaTypeOf(head);
+  async fetchAndStore(upstream: string, file: GeneratedFile, id: string, signal: AbortSignal): Promise<StoredVideo> {
+    const bytes =
+      file.kind === 'bytes' ? yieldOnce(file.bytes) : mapDownloadErrors(await this.download(upstream, file, signal));
+    const { head, all } = await peekHead(bytes);
+    const mediaType = await this.detectMediaType(head);
     if (mediaType === undefined || !VIDEO_TYPES.has(mediaType)) {
       await all.return?.(undefined);
       throw new VideoFetchError('What the vendor has made is no video', true);
     }
-    return { mediaType, size: await this.files.keep({ id, n: 0, mediaType, bytes: all }) };
+    return { mediaType, size: await this.files.save({ id, n: 0, mediaType, bytes: all }) };
   }
 
   private async download(upstream: string, file: Extract<GeneratedFile, { kind: 'address' }>, signal: AbortSignal) {
     const limits: DownloadLimits = { maxBytes: MAX_BYTES, timeoutMs: TIMEOUT_MS, signal };
     try {
-      return (await this.downloads.ofVendor(upstream, file, limits)).bytes;
+      return (await this.downloads.fetchProviderFile(upstream, file, limits)).bytes;
     } catch (error) {
-      throw asNoVideo(error);
+      throw toVideoFetchError(error);
     }
   }
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+async function* yieldOnce(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-async function* vendors(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* mapDownloadErrors(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield* bytes;
   } catch (error) {
-    throw asNoVideo(error);
+    throw toVideoFetchError(error);
   }
 }
 
-function asNoVideo(error: unknown): unknown {
+function toVideoFetchError(error: unknown): unknown {
   if (!(error instanceof DownloadError)) return error;
   return new VideoFetchError(error.message, error.reason !== 'failed', { cause: error });
 }
 
 /** The first bytes, and all of them once more. */
-async function peeked(bytes: AsyncGenerator<Uint8Array>) {
-  const taken: Uint8Array[] = [];
+async function peekHead(bytes: AsyncGenerator<Uint8Array>) {
+  const chunks: Uint8Array[] = [];
   let size = 0;
   while (size < HEAD_BYTES) {
     const { done, value } = await bytes.next();
     if (done) break;
-    taken.push(value);
+    chunks.push(value);
     size += value.length;
   }
   async function* all(): AsyncGenerator<Uint8Array> {
     try {
-      yield* taken;
+      yield* chunks;
       yield* bytes;
     } finally {
       await bytes.return(undefined);
     }
   }
-  return { head: Buffer.concat(taken), all: all() };
+  return { head: Buffer.concat(chunks), all: all() };
 }

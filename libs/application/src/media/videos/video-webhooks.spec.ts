@@ -6,17 +6,17 @@ const hooks = new VideoWebhooks('https://gateway.example', secrets);
 const named = { jobId: `gen_${'0a'.repeat(16)}`, submission: 2 };
 
 test('an address names one submission of one video, to the vendor that was told it', () => {
-  const address = hooks.addressOf('fal', named) ?? '';
+  const address = hooks.createUrl('fal', named) ?? '';
   expect(address).toMatch(/^https:\/\/gateway\.example\/v1\/videos\/webhooks\/fal\/gen_/);
   const token = address.split('/').at(-1) ?? '';
-  expect(hooks.read('fal', token)).toEqual(named);
-  expect(hooks.read('google', token)).toBeUndefined();
-  expect(hooks.read('fal', token.replace('.2.', '.3.'))).toBeUndefined();
-  expect(hooks.read('fal', token.replace('gen_0a', 'gen_0b'))).toBeUndefined();
-  expect(hooks.read('fal', `${token}a`)).toBeUndefined();
-  expect(new VideoWebhooks(undefined, new Secrets(Buffer.alloc(32, 2))).read('fal', token)).toBeUndefined();
+  expect(hooks.verifyToken('fal', token)).toEqual(named);
+  expect(hooks.verifyToken('google', token)).toBeUndefined();
+  expect(hooks.verifyToken('fal', token.replace('.2.', '.3.'))).toBeUndefined();
+  expect(hooks.verifyToken('fal', token.replace('gen_0a', 'gen_0b'))).toBeUndefined();
+  expect(hooks.verifyToken('fal', `${token}a`)).toBeUndefined();
+  expect(new VideoWebhooks(undefined, new Secrets(Buffer.alloc(32, 2))).verifyToken('fal', token)).toBeUndefined();
 });
 
 test('there is none where nobody can reach us', () => {
-  expect(new VideoWebhooks(undefined, secrets).addressOf('fal', named)).toBeUndefined();
+  expect(new VideoWebhooks(undefined, secrets).createUrl('fal', named)).toBeUndefined();
 });

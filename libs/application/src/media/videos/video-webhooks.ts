@@ -24,23 +24,24 @@ export class VideoWebhooks {
   ) {}
 
   /** Undefined where no vendor can reach us. */
-  addressOf(upstream: string, submission: WebhookSubmission): string | undefined {
-    return this.base && `${this.base}/v1/videos/webhooks/${upstream}/${this.tokensOf(upstream, submission)[0]}`;
+  createUrl(upstream: string, submission: WebhookSubmission): string | undefined {
+    return this.base && `${this.base}/v1/videos/webhooks/${upstream}/${this.createTokens(upstream, submission)[0]}`;
   }
 
   /** What a token names that was given to a vendor; undefined for what was not. */
-  read(upstream: string, token: string): WebhookSubmission | undefined {
+  verifyToken(upstream: string, token: string): WebhookSubmission | undefined {
     const [, jobId, number] = TOKEN.exec(token) ?? [];
     if (jobId === undefined) return undefined;
-    const named = { jobId, submission: Number(number) };
-    const given = Buffer.from(token);
-    const isDue = (due: string) => given.length === due.length && timingSafeEqual(given, Buffer.from(due));
-    return this.tokensOf(upstream, named).some(isDue) ? named : undefined;
+    const webhookSubmission = { jobId, submission: Number(number) };
+    const providedToken = Buffer.from(token);
+    const isMatch = (due: string) =>
+      providedToken.length === due.length && timingSafeEqual(providedToken, Buffer.from(due));
+    return this.createTokens(upstream, webhookSubmission).some(isMatch) ? webhookSubmission : undefined;
   }
 
   /** The one that is given away now, and those that may have been. */
-  private tokensOf(upstream: string, { jobId, submission }: WebhookSubmission): readonly string[] {
-    const signatures = this.secrets.hashes(`video hook of ${upstream}: ${jobId} ${submission}`);
+  private createTokens(upstream: string, { jobId, submission }: WebhookSubmission): readonly string[] {
+    const signatures = this.secrets.hashWithAllKeys(`video hook of ${upstream}: ${jobId} ${submission}`);
     return signatures.map((signature) => `${jobId}.${submission}.${signature}`);
   }
 }
@@ -50,9 +51,9 @@ export abstract class VideoPollTrigger {
   abstract wake(jobId: string): Promise<void>;
 }
 
-interface Ports {
-  readonly hooks: VideoWebhooks;
-  readonly hints: VideoPollTrigger;
+interface VideoWebhookReceiverDependencies {
+  readonly webhooks: VideoWebhooks;
+  readonly pollTrigger: VideoPollTrigger;
   readonly providers: ProviderRegistry;
   readonly videos: Streams['videos'];
   readonly clock: Clock;
@@ -63,42 +64,49 @@ interface Ports {
  * became of it is asked of the vendor. So what is repeated, late, reordered or replayed changes nothing.
  */
 export class VideoWebhookReceiver {
-  constructor(private readonly ports: Ports) {}
+  constructor(private readonly dependencies: VideoWebhookReceiverDependencies) {}
 
   /** @returns whether it is one of the vendor's, at an address that it was told */
   async receive(
     upstream: string,
     token: string,
-    hook: ProviderWebhook,
+    webhook: ProviderWebhook,
     requestId: string,
   ): Promise<'unknown' | 'unsigned' | 'received'> {
-    const { hooks, hints, videos, clock } = this.ports;
-    const named = hooks.read(upstream, token);
-    if (!named) return 'unknown';
-    const { jobId, submission } = named;
+    const { webhooks, pollTrigger, videos, clock } = this.dependencies;
+    const webhookSubmission = webhooks.verifyToken(upstream, token);
+    if (!webhookSubmission) return 'unknown';
+    const { jobId, submission } = webhookSubmission;
     const video = await videos.read(jobId);
-    const maker = this.makerOf(video, upstream);
-    if (!maker?.notified || video.submission?.number !== submission) return 'unknown';
-    const told = await maker.notified(hook, getSubmittedEndpoint(video).model);
-    if (!told) return 'unsigned';
+    const provider = this.findProvider(video, upstream);
+    if (!provider?.parseWebhook || video.submission?.number !== submission) return 'unknown';
+    const submitted = await provider.parseWebhook(webhook, getSubmittedEndpoint(video).model);
+    if (!submitted) return 'unsigned';
     if (video.phase === 'submitting' || video.phase === 'unknown') {
-      const answer: SubmissionResult = { isAccepted: true, ...told, hooked: true };
-      const data = { submission, outcome: { isKnown: true, result: answer } as const, at: clock.now() };
+      const result: SubmissionResult = { isAccepted: true, ...submitted, hooked: true };
+      const data = { submission, outcome: { isKnown: true, result } as const, at: clock.now() };
       await videos.run(jobId, { type: 'EndSubmission', data }, createRootCause(`vendor:${upstream}`, requestId));
     }
-    await hints.wake(jobId);
+    await pollTrigger.wake(jobId);
     return 'received';
   }
 
-  private makerOf(video: VideoState, upstream: string): VideoProvider | undefined {
+  private findProvider(video: VideoState, upstream: string): VideoProvider | undefined {
     const { request } = video;
     if (!request || getSubmittedEndpoint(video).creditor !== upstream) return undefined;
-    return this.ports.providers.of(toHold(request.hold), upstream, 'videos');
+    return this.dependencies.providers.get(toHold(request.hold), upstream, 'videos');
   }
 }
 
 /** That money is held for a video: whoever asks a vendor shows it. */
 export function toHold({ holdId, payer, amount }: VideoRequested['data']['hold']): Hold {
   const held = money.parseJsonAmount(amount);
-  return { holdId, payer, amount: held, beside: ZERO_USD, reach: held, expiresAt: Number.POSITIVE_INFINITY };
+  return {
+    holdId,
+    payer,
+    amount: held,
+    availableAfter: ZERO_USD,
+    maxSpendable: held,
+    expiresAt: Number.POSITIVE_INFINITY,
+  };
 }

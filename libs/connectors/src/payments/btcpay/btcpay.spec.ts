@@ -110,7 +110,7 @@ const found = (more: object = {}) => ({
 describe('a request', () => {
   test('is an invoice of exactly that amount of the coin, by one method', async () => {
     const backend = await start();
-    expect(await backend.request(asking())).toEqual({
+    expect(await backend.createPayment(asking())).toEqual({
       reference: REFERENCE,
       destination: { kind: 'address', value: ADDRESS },
     });
@@ -144,7 +144,7 @@ describe('a request', () => {
   ])('with %d confirmations of %s is settled at %s', async (confirmations, code, policy) => {
     const coin = coinOf({ coins }, code);
     const backend = await start();
-    await backend.request(asking({ coin, confirmations })).catch(() => {});
+    await backend.createPayment(asking({ coin, confirmations })).catch(() => {});
     expect(asked[0]?.body.checkout.speedPolicy).toBe(policy);
   });
 
@@ -174,7 +174,10 @@ describe('a request', () => {
   ])('is not believed to have made an invoice %s', async (_, lies) => {
     const backend = await start();
     answers = { ...answers, ...lies };
-    await expect(backend.request(asking())).rejects.toMatchObject({ code: 'upstream_error', name: 'UpstreamError' });
+    await expect(backend.createPayment(asking())).rejects.toMatchObject({
+      code: 'upstream_error',
+      name: 'UpstreamError',
+    });
   });
 });
 
@@ -186,7 +189,7 @@ describe('a look', () => {
   ])('finds a payment that is %s to be %p', async (status, confirmations) => {
     const backend = await start();
     answers['payment-methods'] = [method({ payments: [paid({ status })] })];
-    expect(await backend.look([REFERENCE])).toEqual([found({ confirmations })]);
+    expect(await backend.fetchPayments([REFERENCE])).toEqual([found({ confirmations })]);
     expect(asked.map(({ line }) => line)).toEqual([
       `GET /api/v1/stores/store/invoices?includePaymentMethods=true&take=200&orderId=${ORDER}`,
       `GET /api/v1/stores/store/invoices/${ID}/payment-methods?onlyAccountedPayments=false`,
@@ -203,15 +206,15 @@ describe('a look', () => {
   ])('reads %s BTC exactly', async (value, units) => {
     const backend = await start();
     answers['payment-methods'] = [method({ payments: [paid({ value })] })];
-    expect(await backend.look([REFERENCE])).toEqual([found({ units })]);
+    expect(await backend.fetchPayments([REFERENCE])).toEqual([found({ units })]);
   });
 
   test('finds nothing for an invoice that is not there, and nothing in an output without value', async () => {
     const backend = await start();
     answers['payment-methods'] = [method({ payments: [paid({ value: '0.00000000' })] })];
-    expect(await backend.look([REFERENCE])).toEqual([]);
+    expect(await backend.fetchPayments([REFERENCE])).toEqual([]);
     delete answers['payment-methods'];
-    expect(await backend.look([REFERENCE])).toEqual([]);
+    expect(await backend.fetchPayments([REFERENCE])).toEqual([]);
   });
 
   const listed = (id: string, more: object, payments: readonly object[] = []) =>
@@ -227,7 +230,9 @@ describe('a look', () => {
       listed('of somebody else', {}, [paid({ id: 'x' })]),
     ];
     const [reference] = referring('paid') as [string];
-    expect(await backend.look(referring('new', 'expired', 'paid'), [found().id])).toEqual([found({ reference })]);
+    expect(await backend.fetchPayments(referring('new', 'expired', 'paid'), [found().id])).toEqual([
+      found({ reference }),
+    ]);
     expect(asked.map(({ line }) => line)).toEqual([
       `GET /api/v1/stores/store/invoices?includePaymentMethods=true&take=200${`&orderId=${ORDER}`.repeat(3)}`,
     ]);
@@ -243,7 +248,7 @@ describe('a look', () => {
     ];
     answers['payment-methods'] = [method({ payments: [paid()] })];
     const ids = ['strange', 'before2-4', 'renamed', 'archived'];
-    const looked = await backend.look(referring('new', ...ids));
+    const looked = await backend.fetchPayments(referring('new', ...ids));
     expect(looked.map(({ reference }) => reference)).toEqual(referring(...ids));
     expect(asked).toHaveLength(1 + ids.length);
   });
@@ -263,7 +268,7 @@ describe('a look', () => {
     answers['undone/payment-methods'] = [method({ payments: [paid({ status: 'Invalid' })] })];
     answers['new/payment-methods'] = [method()];
     const references = referring('settled', 'new', 'undone');
-    const all = await backend.look(references, [found().id, 'BTC:other']);
+    const all = await backend.fetchPayments(references, [found().id, 'BTC:other']);
     expect(all).toContainEqual(found({ reference: references[2], confirmations: 'lost' }));
     expect(all).toHaveLength(2);
     const singly = asked.slice(1).map(({ line }) => line.split('/').at(-2));
@@ -275,7 +280,7 @@ describe('a look', () => {
     answers.list = [listed(ID, { additionalStatus: 'PaidPartial' })];
     const [lost, other] = [paid({ status: 'Invalid' }), paid({ id: 'other', status: 'Invalid' })];
     answers['payment-methods'] = [method({ payments: [lost, other, paid({ id: 'new' })] })];
-    expect(await backend.look([REFERENCE], [found().id])).toEqual([found({ confirmations: 'lost' })]);
+    expect(await backend.fetchPayments([REFERENCE], [found().id])).toEqual([found({ confirmations: 'lost' })]);
   });
 
   test.each<[string, Json]>([
@@ -301,26 +306,32 @@ describe('a look', () => {
   ])('believes no payment %s', async (_, answer) => {
     const backend = await start();
     answers['payment-methods'] = answer;
-    await expect(backend.look([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error', name: 'UpstreamError' });
+    await expect(backend.fetchPayments([REFERENCE])).rejects.toMatchObject({
+      code: 'upstream_error',
+      name: 'UpstreamError',
+    });
   });
 
   test('for a coin that was taken out of the data fails', async () => {
     const backend = await start();
-    await expect(backend.look([`${ORDER}/DOGE-CHAIN/${ID}`])).rejects.toMatchObject({ name: 'UpstreamError' });
+    await expect(backend.fetchPayments([`${ORDER}/DOGE-CHAIN/${ID}`])).rejects.toMatchObject({ name: 'UpstreamError' });
   });
 
   test.each(['nothing', '../BTC-CHAIN/x', `${REFERENCE}/more`, `${ORDER}/BTC-CHAIN/a%2f`])(
     'for the reference %p, which is none, asks for nothing',
     async (reference) => {
       const backend = await start();
-      await expect(backend.look([reference])).rejects.toMatchObject({ name: 'UpstreamError' });
+      await expect(backend.fetchPayments([reference])).rejects.toMatchObject({ name: 'UpstreamError' });
       expect(asked).toEqual([]);
     },
   );
 });
 
 describe('a server that fails', () => {
-  const calls = [(each: BtcPayBackend) => each.request(asking()), (each: BtcPayBackend) => each.look([REFERENCE])];
+  const calls = [
+    (each: BtcPayBackend) => each.createPayment(asking()),
+    (each: BtcPayBackend) => each.fetchPayments([REFERENCE]),
+  ];
 
   test.each([400, 401, 403, 422, 429, 500, 503])('with status %i is an error of the upstream', async (status) => {
     const backend = await start(status);
@@ -353,7 +364,7 @@ describe('a web hook', () => {
     );
   const signed = (body: Buffer, secret = SECRET) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
   const notified = (body: Buffer, signature: string | readonly string[] | undefined = signed(body)) =>
-    connect('http://127.0.0.1:1').notified({ headers: { 'btcpay-sig': signature }, body });
+    connect('http://127.0.0.1:1').parseWebhook({ headers: { 'btcpay-sig': signature }, body });
 
   /** Computed with `openssl dgst -sha256 -hmac planted-secret-77ab` over the bytes of the body. */
   test('as BTCPay documents its signature names its invoice', () => {
@@ -382,7 +393,7 @@ describe('a web hook', () => {
     ['that of no secret', signed(event(), '')],
   ])('with %s is refused', (_, signature) => {
     const headers = signature === undefined ? {} : { 'btcpay-sig': signature };
-    expect(connect('http://127.0.0.1:1').notified({ headers, body: event() })).toBeUndefined();
+    expect(connect('http://127.0.0.1:1').parseWebhook({ headers, body: event() })).toBeUndefined();
   });
 
   test.each(['', 'null', '[', '"text"'])('that is signed and says %p is refused', (said) => {
@@ -406,7 +417,7 @@ describe('a web hook', () => {
     );
     opened.defer(() => backend.close());
     const body = event();
-    expect(backend.notified({ headers: { 'btcpay-sig': signed(body, '') }, body })).toBeUndefined();
+    expect(backend.parseWebhook({ headers: { 'btcpay-sig': signed(body, '') }, body })).toBeUndefined();
   });
 });
 

@@ -66,7 +66,7 @@ export const btcpay: BackendKind<BtcPaySettings> = {
 
 export class BtcPayBackend implements PaymentBackend {
   readonly name = btcpay.name;
-  readonly batch = BATCH;
+  readonly maxBatchSize = BATCH;
   private readonly http: BackendHttp;
   private readonly headers: Readonly<Record<string, string>>;
   private readonly invoices: string;
@@ -82,7 +82,7 @@ export class BtcPayBackend implements PaymentBackend {
     this.invoices = `/api/v1/stores/${encodeURIComponent(settings.btcpayStoreId)}/invoices`;
   }
 
-  async request(asked: PaymentRequest): Promise<CreatedPayment> {
+  async createPayment(asked: PaymentRequest): Promise<CreatedPayment> {
     const { coin, kind, units, topupId, expirySeconds, confirmations } = asked;
     const method = `${coin.code}-${kind === 'bolt11' ? 'LN' : 'CHAIN'}`;
     const amount = money.formatScaled(units, coin.decimals);
@@ -117,7 +117,10 @@ export class BtcPayBackend implements PaymentBackend {
     });
   }
 
-  async look(references: readonly string[], received: readonly string[] = []): Promise<readonly BackendPayment[]> {
+  async fetchPayments(
+    references: readonly string[],
+    received: readonly string[] = [],
+  ): Promise<readonly BackendPayment[]> {
     const wanted = references.map(parseReference);
     const listed = await this.list(wanted);
     const found: BackendPayment[] = [];
@@ -132,11 +135,11 @@ export class BtcPayBackend implements PaymentBackend {
   }
 
   /** BTCPay tells by web hooks alone. */
-  hints(signal: AbortSignal): AsyncIterable<string> {
+  subscribe(signal: AbortSignal): AsyncIterable<string> {
     return noHints(signal);
   }
 
-  notified({ headers, body }: WebhookRequest): readonly string[] | undefined {
+  parseWebhook({ headers, body }: WebhookRequest): readonly string[] | undefined {
     const { btcpayWebhookSecret: secret, btcpayStoreId } = this.settings;
     const signature = headers[SIGNATURE];
     if (secret === undefined || typeof signature !== 'string') return undefined;

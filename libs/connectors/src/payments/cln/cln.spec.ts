@@ -19,7 +19,7 @@ function connect(url: string, rune = RUNE): ClnBackend {
 }
 
 const request = (node: ClnBackend, topupId = 'topup') =>
-  node.request({
+  node.createPayment({
     topupId,
     coin: { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1000, currencies: {} },
     kind: 'bolt11',
@@ -64,10 +64,10 @@ describe('a node that is there', () => {
   test('is found to be paid, with what was really paid', async () => {
     const { node, pay } = await start();
     const { reference, destination } = await request(node);
-    expect(await node.look([reference])).toEqual([]);
+    expect(await node.fetchPayments([reference])).toEqual([]);
     await pay(destination.value, { amount_msat: '2000000' });
     const payment = { reference, id: reference, units: 2_000_000n, confirmations: 'final' };
-    expect(await node.look([reference])).toMatchObject([payment]);
+    expect(await node.fetchPayments([reference])).toMatchObject([payment]);
   });
 
   test('hints at what is paid from now on, however much was paid before', async () => {
@@ -75,7 +75,7 @@ describe('a node that is there', () => {
     const before = await Promise.all(Array.from({ length: 11 }, (_, i) => request(node, `before${i}`)));
     for (const { destination } of before) await pay(destination.value);
     const stop = new AbortController();
-    const hints = connect(url).hints(stop.signal);
+    const hints = connect(url).subscribe(stop.signal);
     let hint: string | undefined;
     const hinted = hints.next().then(({ value }) => {
       hint = value;
@@ -125,11 +125,11 @@ describe('a node that answers something else', () => {
   );
 
   test.each(['unpaid', 'expired', undefined])('finds no payment of what is %p', async (status) => {
-    expect(await (await start({ invoices: [paid({ status })] })).look([HASH])).toEqual([]);
+    expect(await (await start({ invoices: [paid({ status })] })).fetchPayments([HASH])).toEqual([]);
   });
 
   test('finds none of an invoice that it does not know', async () => {
-    expect(await (await start({ invoices: [] })).look([HASH])).toEqual([]);
+    expect(await (await start({ invoices: [] })).fetchPayments([HASH])).toEqual([]);
   });
 
   test.each([
@@ -141,18 +141,18 @@ describe('a node that answers something else', () => {
     ['without a time', { paid_at: undefined }],
   ])('is believed no payment %s', async (_, more) => {
     const node = await start({ invoices: [paid(more)] });
-    await expect(node.look([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
+    await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
   test('is not followed when its payments are in no order', async () => {
     const node = await start(paid({ pay_index: 0 }));
-    const hints = node.hints(new AbortController().signal)[Symbol.asyncIterator]();
+    const hints = node.subscribe(new AbortController().signal)[Symbol.asyncIterator]();
     await expect(hints.next()).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
   test('ends its hints when nothing is paid, so that it is asked again after a pause', async () => {
     const node = await start({ code: 904, message: 'Timed out' }, 500);
-    const hints = node.hints(new AbortController().signal)[Symbol.asyncIterator]();
+    const hints = node.subscribe(new AbortController().signal)[Symbol.asyncIterator]();
     expect(await hints.next()).toEqual({ done: true, value: undefined });
   });
 });

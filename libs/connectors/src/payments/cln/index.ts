@@ -55,7 +55,7 @@ interface ClnInvoice {
 export class ClnBackend implements PaymentBackend {
   readonly name = cln.name;
   /** `listinvoices` finds one invoice by its hash, or all that there are. */
-  readonly batch = 1;
+  readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
   /** The index of the newest payment that was hinted at. */
   private last: number | undefined;
@@ -68,7 +68,7 @@ export class ClnBackend implements PaymentBackend {
     this.http = new BackendHttp('The Lightning node', url, { certificate });
   }
 
-  async request({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
+  async createPayment({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const asked = { amount_msat: `${units}msat`, label: topupId, description: memo, expiry: expirySeconds };
     const made = await this.command<ClnInvoice>('invoice', asked, LABEL_EXISTS);
     const { payment_hash: hash, bolt11 } = made ?? (await this.find({ label: topupId })) ?? {};
@@ -78,14 +78,14 @@ export class ClnBackend implements PaymentBackend {
     return { reference: hash, destination: { kind: 'bolt11', value: bolt11 }, paymentHash: hash };
   }
 
-  look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+  fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     return fetchInvoicesOneByOne(references, async (payment_hash) => {
       const invoice = await this.find({ payment_hash });
       return invoice && paymentOf(invoice);
     });
   }
 
-  async *hints(signal: AbortSignal): AsyncGenerator<string> {
+  async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
     this.last ??= await this.newest(signal);
     let paid = await this.paidAfter(this.last, WAIT_SECONDS, signal);
     for (; paid; paid = await this.paidAfter(this.last, WAIT_SECONDS, signal)) {

@@ -45,7 +45,7 @@ interface LndInvoice {
 export class LndBackend implements PaymentBackend {
   readonly name = lnd.name;
   /** LND looks up one invoice by its hash at a time. */
-  readonly batch = 1;
+  readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
   private readonly headers: Readonly<Record<string, string>>;
 
@@ -54,7 +54,7 @@ export class LndBackend implements PaymentBackend {
     this.headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': lndMacaroon };
   }
 
-  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
+  async createPayment({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const body = JSON.stringify({ value_msat: units.toString(), memo, expiry: expirySeconds.toString() });
     const made = await this.ask<{ r_hash: string; payment_request: string }>('POST', '/v1/invoices', body);
     if (typeof made?.payment_request !== 'string' || !isHash(made.r_hash)) {
@@ -64,14 +64,14 @@ export class LndBackend implements PaymentBackend {
     return { reference: paymentHash, destination: { kind: 'bolt11', value: made.payment_request }, paymentHash };
   }
 
-  look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+  fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     return fetchInvoicesOneByOne(references, async (hash) => {
       const invoice = await this.ask<LndInvoice>('GET', `/v1/invoice/${hash}`);
       return invoice && paymentOf(invoice);
     });
   }
 
-  async *hints(signal: AbortSignal): AsyncGenerator<string> {
+  async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
     const pieces = await this.http.follow('/v1/invoices/subscribe', this.headers, signal);
     for await (const line of splitLines(pieces, MAX_LINE, () => this.http.unreadable())) {
       const reference = line.trim() === '' ? undefined : settledIn(line);

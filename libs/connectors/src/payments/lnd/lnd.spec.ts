@@ -96,7 +96,7 @@ describe('making an invoice', () => {
 
   test('asks LND in its own words: long numbers as text, the macaroon as a header', async () => {
     const node = await start(json(MADE));
-    await node.request(requested(1_500_000n));
+    await node.createPayment(requested(1_500_000n));
     const [{ line, headers, body }] = asked as [(typeof asked)[0]];
     expect([line, headers['grpc-metadata-macaroon']]).toEqual(['POST /v1/invoices', MACAROON]);
     expect(headers['content-type']).toBe('application/json');
@@ -108,7 +108,7 @@ describe('making an invoice', () => {
     ['URL-safe base64', BASE64_HASH.replaceAll('+', '-').replaceAll('/', '_')],
   ])('gives the invoice and its hash in hexadecimal, printed in %s', async (_, r_hash) => {
     const node = await start(json({ ...MADE, r_hash }));
-    expect(await node.request(requested())).toEqual({
+    expect(await node.createPayment(requested())).toEqual({
       reference: HASH,
       destination: { kind: 'bolt11', value: 'lnbcrt1' },
       paymentHash: HASH,
@@ -122,7 +122,7 @@ describe('making an invoice', () => {
     ['says nothing', json('null')],
   ])('fails when the node %s', async (_, first) => {
     const node = await start(first);
-    await expect(node.request(requested())).rejects.toMatchObject({
+    await expect(node.createPayment(requested())).rejects.toMatchObject({
       code: 'upstream_error',
       name: 'UpstreamError',
     });
@@ -132,7 +132,7 @@ describe('making an invoice', () => {
 describe('looking a payment up', () => {
   test('asks for the hash in hexadecimal, and finds the payment', async () => {
     const node = await start(json(invoice()));
-    expect(await node.look([HASH])).toEqual([PAID]);
+    expect(await node.fetchPayments([HASH])).toEqual([PAID]);
     expect(asked[0]).toMatchObject({
       line: `GET /v1/invoice/${HASH}`,
       headers: { 'grpc-metadata-macaroon': MACAROON },
@@ -141,12 +141,12 @@ describe('looking a payment up', () => {
 
   test('finds what was really paid, also when it is more than was asked', async () => {
     const node = await start(json(invoice({ amt_paid_msat: '9007199254740993' })));
-    expect(await node.look([HASH])).toMatchObject([{ units: 9_007_199_254_740_993n }]);
+    expect(await node.fetchPayments([HASH])).toMatchObject([{ units: 9_007_199_254_740_993n }]);
   });
 
   test.each(['OPEN', 'CANCELED', 'ACCEPTED', undefined])('finds none while the invoice is %p', async (state) => {
     const node = await start(json(invoice({ state, settle_date: '0', amt_paid_msat: '0' })));
-    expect(await node.look([HASH])).toEqual([]);
+    expect(await node.fetchPayments([HASH])).toEqual([]);
   });
 
   test('finds those of several invoices', async () => {
@@ -155,13 +155,13 @@ describe('looking a payment up', () => {
       const paid = request.url?.endsWith(other) ? { r_hash: Buffer.from(other, 'hex').toString('base64') } : {};
       json(invoice(paid))(response, request);
     });
-    const found = await node.look([HASH, other]);
+    const found = await node.fetchPayments([HASH, other]);
     expect(found.map(({ reference }) => reference)).toEqual([HASH, other]);
   });
 
   test('finds none when the node does not know the invoice', async () => {
     const node = await start(json({ code: 5, message: 'unable to locate invoice', details: [] }, 404));
-    expect(await node.look([HASH])).toEqual([]);
+    expect(await node.fetchPayments([HASH])).toEqual([]);
   });
 
   test.each([
@@ -177,12 +177,15 @@ describe('looking a payment up', () => {
     ['at a time that is none', { settle_date: 'today' }],
   ])('believes no payment %s', async (_, nonsense) => {
     const node = await start(json(invoice(nonsense)));
-    await expect(node.look([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
+    await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 });
 
 describe('a node that fails', () => {
-  const calls = [(node: LndBackend) => node.request(requested()), (node: LndBackend) => node.look([HASH])];
+  const calls = [
+    (node: LndBackend) => node.createPayment(requested()),
+    (node: LndBackend) => node.fetchPayments([HASH]),
+  ];
 
   test.each([400, 401, 403, 500, 502, 503])('with status %i is an error of the upstream', async (status) => {
     const node = await start(json({ code: 2, message: 'no' }, status));
@@ -227,7 +230,7 @@ describe('the certificate of the node', () => {
 
   test('is trusted when it is the one that is configured', async () => {
     const node = await overTls('its own');
-    expect(await node.look([HASH])).toEqual([PAID]);
+    expect(await node.fetchPayments([HASH])).toEqual([PAID]);
     expect(asked[0]?.headers['grpc-metadata-macaroon']).toBe(MACAROON);
   });
 
@@ -235,7 +238,7 @@ describe('the certificate of the node', () => {
     'is refused, and no macaroon sent, when %p is configured',
     async (trusted) => {
       const node = await overTls(trusted);
-      await expect(node.look([HASH])).rejects.toMatchObject({ code: 'upstream_unavailable' });
+      await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_unavailable' });
       expect(asked).toEqual([]);
     },
   );
@@ -262,7 +265,7 @@ describe('the report of payments', () => {
 
   async function collect(node: LndBackend, signal = new AbortController().signal): Promise<string[]> {
     const references: string[] = [];
-    for await (const reference of node.hints(signal)) references.push(reference);
+    for await (const reference of node.subscribe(signal)) references.push(reference);
     return references;
   }
 
@@ -312,7 +315,7 @@ describe('the report of payments', () => {
 
   test('that breaks off has reported what came before, and fails', async () => {
     const node = await start(sending([line(), line().slice(0, 30)], (response) => response.destroy()));
-    const reports = node.hints(new AbortController().signal);
+    const reports = node.subscribe(new AbortController().signal);
     expect((await reports.next()).value).toBe(HASH);
     await expect(reports.next()).rejects.toThrow();
   });
@@ -322,7 +325,7 @@ describe('the report of payments', () => {
     ['sends what is no JSON', '<html>\n', /cannot be read$/],
   ])('fails when the node %s', async (_, last, message) => {
     const node = await start(sending([line(), last]));
-    const reports = node.hints(new AbortController().signal);
+    const reports = node.subscribe(new AbortController().signal);
     expect((await reports.next()).value).toBe(HASH);
     await expect(reports.next()).rejects.toThrow(message);
   });
@@ -346,7 +349,7 @@ describe('the report of payments', () => {
       request.socket.on('close', () => leave());
       response.write(line());
     });
-    const reports = node.hints(stop.signal);
+    const reports = node.subscribe(stop.signal);
     await reports.next();
     const waiting = reports.next();
     stop.abort();

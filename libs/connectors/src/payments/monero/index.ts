@@ -68,7 +68,7 @@ interface Known {
 
 export class MoneroBackend implements PaymentBackend {
   readonly name = monero.name;
-  readonly batch = BATCH;
+  readonly maxBatchSize = BATCH;
   private readonly rpc: WalletRpc;
   /** By payments that came and are not there: the height at which they were missed first. */
   private readonly missing = new Map<string, number>();
@@ -84,7 +84,7 @@ export class MoneroBackend implements PaymentBackend {
     this.rpc = new WalletRpc(url, login);
   }
 
-  async request({ topupId }: PaymentRequest): Promise<CreatedPayment> {
+  async createPayment({ topupId }: PaymentRequest): Promise<CreatedPayment> {
     const made = await this.rpc.call('create_address', { account_index: ACCOUNT, label: topupId });
     const { address, address_index: minor } = made;
     if (typeof address !== 'string' || !Number.isSafeInteger(minor) || Number(minor) < 1) {
@@ -96,7 +96,10 @@ export class MoneroBackend implements PaymentBackend {
     return { reference, destination: { kind: 'address', value: address } };
   }
 
-  async look(references: readonly string[], received: readonly string[] = []): Promise<readonly BackendPayment[]> {
+  async fetchPayments(
+    references: readonly string[],
+    received: readonly string[] = [],
+  ): Promise<readonly BackendPayment[]> {
     try {
       return await this.payments(references.map(addressIn), received);
     } catch (error) {
@@ -106,12 +109,12 @@ export class MoneroBackend implements PaymentBackend {
     const half = Math.ceil(references.length / 2);
     const found: BackendPayment[] = [];
     for (const part of [references.slice(0, half), references.slice(half)]) {
-      found.push(...(await this.look(part, received).catch(nothingOfTheFlooded)));
+      found.push(...(await this.fetchPayments(part, received).catch(nothingOfTheFlooded)));
     }
     return found;
   }
 
-  hints(signal: AbortSignal): AsyncIterable<string> {
+  subscribe(signal: AbortSignal): AsyncIterable<string> {
     return noHints(signal);
   }
 

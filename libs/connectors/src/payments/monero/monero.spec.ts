@@ -22,7 +22,7 @@ function connect(url: string, login?: string, now?: () => number): MoneroBackend
 }
 
 const request = (wallet: MoneroBackend, topupId = 'topup') =>
-  wallet.request({
+  wallet.createPayment({
     topupId,
     coin: { code: 'XMR', name: 'Monero', decimals: 12, step: 1, currencies: {} },
     kind: 'address',
@@ -55,14 +55,14 @@ describe('a wallet that is there', () => {
     const { txid } = await pay(one.destination.value, '9007.199254740993');
     await pay(two.destination.value, '0.000000000001');
     const first = { reference: one.reference, id: `${txid}/0/1`, units: 9_007_199_254_740_993n };
-    expect(await wallet.look([one.reference])).toMatchObject([{ ...first, confirmations: 0 }]);
+    expect(await wallet.fetchPayments([one.reference])).toMatchObject([{ ...first, confirmations: 0 }]);
     await mine(3);
-    const both = await wallet.look([one.reference, two.reference]);
+    const both = await wallet.fetchPayments([one.reference, two.reference]);
     expect(both).toMatchObject([
       { ...first, confirmations: 3 },
       { reference: two.reference, units: 1n, confirmations: 3 },
     ]);
-    expect(await Promise.all([wallet.look([two.reference]), wallet.look([one.reference])])).toEqual([
+    expect(await Promise.all([wallet.fetchPayments([two.reference]), wallet.fetchPayments([one.reference])])).toEqual([
       [both[1]],
       [both[0]],
     ]);
@@ -70,18 +70,20 @@ describe('a wallet that is there', () => {
 
   test('is asked for nothing when nothing is looked for: no address would mean all', async () => {
     const { wallet } = await start();
-    expect(await wallet.look([])).toEqual([]);
+    expect(await wallet.fetchPayments([])).toEqual([]);
   });
 
   test('does not show what the payer has locked until it can be spent', async () => {
     const { wallet, pay, mine } = await start();
     const made = await request(wallet);
     await pay(made.destination.value, '1', { unlock_height: 150 });
-    expect(await wallet.look([made.reference])).toEqual([]);
+    expect(await wallet.fetchPayments([made.reference])).toEqual([]);
     await mine(20);
-    expect(await wallet.look([made.reference])).toEqual([]);
+    expect(await wallet.fetchPayments([made.reference])).toEqual([]);
     await mine(40);
-    expect(await wallet.look([made.reference])).toMatchObject([{ units: 1_000_000_000_000n, confirmations: 60 }]);
+    expect(await wallet.fetchPayments([made.reference])).toMatchObject([
+      { units: 1_000_000_000_000n, confirmations: 60 },
+    ]);
   });
 
   test('says that a payment is lost when it has been missing for ten more blocks', async () => {
@@ -90,15 +92,15 @@ describe('a wallet that is there', () => {
     const { txid } = await pay(made.destination.value, '1');
     await mine(12);
     const id = `${txid}/0/1`;
-    expect(await wallet.look([made.reference], [id])).toMatchObject([{ id, confirmations: 12 }]);
+    expect(await wallet.fetchPayments([made.reference], [id])).toMatchObject([{ id, confirmations: 12 }]);
     await undo(txid);
-    expect(await wallet.look([made.reference], [id])).toEqual([]);
+    expect(await wallet.fetchPayments([made.reference], [id])).toEqual([]);
     await mine(9);
-    expect(await wallet.look([made.reference], [id])).toEqual([]);
+    expect(await wallet.fetchPayments([made.reference], [id])).toEqual([]);
     await mine(1);
     const lost = { reference: made.reference, id, units: 0n, confirmations: 'lost' };
-    expect(await wallet.look([made.reference], [id])).toMatchObject([lost]);
-    expect(await wallet.look([made.reference], [id])).toMatchObject([lost]);
+    expect(await wallet.fetchPayments([made.reference], [id])).toMatchObject([lost]);
+    expect(await wallet.fetchPayments([made.reference], [id])).toMatchObject([lost]);
   });
 
   test.each([['sandbox:wrong'], ['sandbox:'], [undefined]])('is closed to the login %p', async (login) => {
@@ -172,7 +174,9 @@ describe('a wallet that answers something else', () => {
     const wallet = await start({
       get_transfers: { in: [transfer()], pool: [transfer({ type: 'pool', confirmations: undefined })] },
     });
-    expect(await wallet.look([REFERENCE])).toMatchObject([{ id: `${TXID}/0/7`, units: 5n, confirmations: 10 }]);
+    expect(await wallet.fetchPayments([REFERENCE])).toMatchObject([
+      { id: `${TXID}/0/7`, units: 5n, confirmations: 10 },
+    ]);
   });
 
   test.each([
@@ -182,23 +186,23 @@ describe('a wallet that answers something else', () => {
     ['what is not said to be safe', { type: 'pool', double_spend_seen: undefined }],
   ])('is not believed about %s', async (_, more) => {
     const wallet = await start({ get_transfers: { in: [transfer(more)] } });
-    expect(await wallet.look([REFERENCE])).toEqual([]);
+    expect(await wallet.fetchPayments([REFERENCE])).toEqual([]);
   });
 
   test('that has given the number of an address to another top-up has nothing for the first', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
     const other = `7:${SECONDS - 3600}:190:other:${ADDRESS.slice(-12)}`;
-    expect(await wallet.look([other, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
+    expect(await wallet.fetchPayments([other, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
     results.get_address = { addresses: [{ address: ADDRESS, address_index: 7, label: '' }] }; // restored from its seed
-    expect(await wallet.look([REFERENCE])).toHaveLength(1);
+    expect(await wallet.fetchPayments([REFERENCE])).toHaveLength(1);
   });
 
   test('that is another wallet has nothing for what the first one gave out', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
     results.get_address = { addresses: [{ address: `${ADDRESS.slice(0, -1)}i`, address_index: 7, label: '' }] };
-    expect(await wallet.look([REFERENCE])).toEqual([]);
+    expect(await wallet.fetchPayments([REFERENCE])).toEqual([]);
     results.get_address = { addresses: 'none' };
-    expect(await wallet.look([REFERENCE])).toEqual([]);
+    expect(await wallet.fetchPayments([REFERENCE])).toEqual([]);
   });
 
   test.each([
@@ -215,7 +219,7 @@ describe('a wallet that answers something else', () => {
     ['in an unknown block', { confirmations: 'many' }],
   ])('is believed no payment %s', async (_, more) => {
     const wallet = await start({ get_transfers: { in: [transfer(more)] } });
-    await expect(wallet.look([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
+    await expect(wallet.fetchPayments([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
   test.each([
@@ -224,18 +228,18 @@ describe('a wallet that answers something else', () => {
     ['a list of nothing', { in: [null] }],
   ])('is not believed with %s', async (_, transfers) => {
     const wallet = await start({ get_transfers: transfers });
-    await expect(wallet.look([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
+    await expect(wallet.fetchPayments([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
   test('is not believed while it reads the chain anew: not by who knows it, nor by who has just begun', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
-    await wallet.look([REFERENCE], [`${TXID}/0/7`]);
+    await wallet.fetchPayments([REFERENCE], [`${TXID}/0/7`]);
     Object.assign(results, { get_height: { height: 20 }, get_transfers: {} });
-    await expect(wallet.look([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
+    await expect(wallet.fetchPayments([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
     const begun = await start({ get_height: { height: 20 }, get_transfers: {} });
-    await expect(begun.look([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
+    await expect(begun.fetchPayments([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
     results.get_height = { height: 'high' };
-    await expect(begun.look([REFERENCE])).rejects.toThrow('does not know the height');
+    await expect(begun.fetchPayments([REFERENCE])).rejects.toThrow('does not know the height');
   });
 
   test.each([
@@ -245,7 +249,7 @@ describe('a wallet that answers something else', () => {
     const wallet = await start({ get_transfers: {}, get_address: { addresses: [address] } });
     for (let height = 200; height <= 230; height += 10) {
       results.get_height = { height };
-      expect(await wallet.look([REFERENCE], [`${TXID}/0/7`])).toEqual([]);
+      expect(await wallet.fetchPayments([REFERENCE], [`${TXID}/0/7`])).toEqual([]);
     }
   });
 
@@ -260,8 +264,8 @@ describe('a wallet that answers something else', () => {
       return void response.end(answered);
     };
     const flooded = `8:${SECONDS}:200:flooded:x`;
-    await expect(wallet.look([flooded])).rejects.toThrow('The Monero wallet sent too much');
-    expect(await wallet.look([flooded, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
+    await expect(wallet.fetchPayments([flooded])).rejects.toThrow('The Monero wallet sent too much');
+    expect(await wallet.fetchPayments([flooded, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
   });
 
   test.each([
@@ -272,7 +276,7 @@ describe('a wallet that answers something else', () => {
     ['hush', 'with code NaN'],
   ])('with the error %p fails and says why', async (code, why) => {
     const wallet = await start({ get_address: { error: { code, message: 'hush' } } });
-    const failed = wallet.look([REFERENCE]);
+    const failed = wallet.fetchPayments([REFERENCE]);
     await expect(failed).rejects.toThrow(why);
     await expect(failed).rejects.not.toThrow('hush');
   });

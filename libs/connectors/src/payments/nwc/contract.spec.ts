@@ -32,7 +32,7 @@ describe('a wallet of our own', () => {
 
   test('that cannot be reached, wherever its relay is, is no answer', async () => {
     const backend = new NwcBackend(`nostr+walletconnect://${PUBKEY}?relay=ws://127.0.0.1:1&secret=${SECRET}`);
-    await expect(backend.look(['ab'.repeat(32)])).rejects.toMatchObject({
+    await expect(backend.fetchPayments(['ab'.repeat(32)])).rejects.toMatchObject({
       name: 'UpstreamError',
       code: 'upstream_unavailable',
     });

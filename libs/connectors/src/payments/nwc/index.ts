@@ -36,7 +36,7 @@ export const nwc: BackendKind<NwcReceiveSettings> = {
 
 export class NwcBackend implements PaymentBackend {
   readonly name = nwc.name;
-  readonly batch = BATCH;
+  readonly maxBatchSize = BATCH;
   private readonly wallet: ConnectionString;
 
   /** @throws Error that says what is wrong with the connection string */
@@ -44,14 +44,14 @@ export class NwcBackend implements PaymentBackend {
     this.wallet = connectionIn(url);
   }
 
-  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
+  async createPayment({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const asked = { amount: Number(units), description: memo, expiry: expirySeconds };
     const { invoice, payment_hash: hash } = await this.converse((ask) => ask('make_invoice', asked));
     if (typeof invoice !== 'string' || !isHex32(hash)) throw unreadable();
     return { reference: hash, destination: { kind: 'bolt11', value: invoice }, paymentHash: hash };
   }
 
-  look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+  fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     return this.converse(async (ask) => {
       const found = await Promise.all(references.map((reference) => lookUp(reference, ask)));
       return found.filter((payment) => payment !== undefined);
@@ -59,7 +59,7 @@ export class NwcBackend implements PaymentBackend {
   }
 
   /** Notifications of wallets are lost when nobody listens, so what came is found by looking. */
-  hints(signal: AbortSignal): AsyncIterable<string> {
+  subscribe(signal: AbortSignal): AsyncIterable<string> {
     return noHints(signal);
   }
 

@@ -42,7 +42,7 @@ export const phoenixd: BackendKind<PhoenixdSettings> = {
 export class PhoenixdBackend implements PaymentBackend {
   readonly name = phoenixd.name;
   /** It looks up one payment by its hash at a time. */
-  readonly batch = 1;
+  readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
   private readonly authorization: string;
 
@@ -55,7 +55,7 @@ export class PhoenixdBackend implements PaymentBackend {
     this.authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`;
   }
 
-  async request({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
+  async createPayment({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const asked = {
       amountSat: String(units / MSAT_PER_SAT),
       description: memo,
@@ -70,7 +70,7 @@ export class PhoenixdBackend implements PaymentBackend {
     return { reference: paymentHash, destination: { kind: 'bolt11', value: serialized }, paymentHash };
   }
 
-  look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+  fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     return fetchInvoicesOneByOne(references, async (reference) => {
       const found = await this.ask('GET', `/payments/incoming/${reference}`);
       if (found && found.paymentHash !== reference) throw mismatchedInvoiceError();
@@ -79,11 +79,11 @@ export class PhoenixdBackend implements PaymentBackend {
   }
 
   /** Its web hooks name what was paid. */
-  hints(signal: AbortSignal): AsyncIterable<string> {
+  subscribe(signal: AbortSignal): AsyncIterable<string> {
     return noHints(signal);
   }
 
-  notified({ headers, body }: WebhookRequest): readonly string[] | undefined {
+  parseWebhook({ headers, body }: WebhookRequest): readonly string[] | undefined {
     const signature = headers['x-phoenix-signature'];
     if (this.webhookSecret === undefined || typeof signature !== 'string' || !isHex32(signature)) return undefined;
     const expected = createHmac('sha256', this.webhookSecret).update(body).digest();

@@ -19,7 +19,7 @@ function connect(url: string, secret: string | undefined = 'hook'): PhoenixdBack
 }
 
 const request = (node: PhoenixdBackend) =>
-  node.request({
+  node.createPayment({
     topupId: 'topup',
     coin: { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1000, currencies: {} },
     kind: 'bolt11',
@@ -65,9 +65,9 @@ describe('a node that is there', () => {
   test('makes an invoice, and is found to be paid', async () => {
     const { node, pay } = await start();
     const { reference, destination } = await request(node);
-    expect(await node.look([reference])).toEqual([]);
+    expect(await node.fetchPayments([reference])).toEqual([]);
     await pay(destination.value);
-    const [payment] = await node.look([reference]);
+    const [payment] = await node.fetchPayments([reference]);
     expect(payment).toMatchObject({ reference, id: reference, units: 1_500_000n, confirmations: 'final' });
     expect(payment).not.toHaveProperty('fees');
   });
@@ -77,7 +77,7 @@ describe('a node that is there', () => {
     const { reference, destination } = await request(node);
     await pay(destination.value);
     const fees = [{ id: 'liquidity', units: 400_000n, why: 'liquidity that phoenixd bought' }];
-    expect(await node.look([reference])).toMatchObject([{ units: 1_500_000n, fees }]);
+    expect(await node.fetchPayments([reference])).toMatchObject([{ units: 1_500_000n, fees }]);
   });
 
   test.each([
@@ -96,7 +96,7 @@ describe('a node that is there', () => {
     const { reference, destination } = await request(node);
     await pay(destination.value, { report });
     await enough;
-    const named = hooks.asked.map(({ headers, body }) => node.notified({ headers, body: Buffer.from(body) }));
+    const named = hooks.asked.map(({ headers, body }) => node.parseWebhook({ headers, body: Buffer.from(body) }));
     expect(named).toEqual(Array.from({ length: count }, () => (isBelieved ? [reference] : undefined)));
   });
 });
@@ -112,11 +112,11 @@ describe('a web hook', () => {
 
   test('is believed with the signature over its bytes, and with no other', () => {
     const { headers, body } = signed(BODY);
-    expect(node().notified({ headers, body })).toEqual([HASH]);
+    expect(node().parseWebhook({ headers, body })).toEqual([HASH]);
     for (let i = 0; i < body.length; i++) {
       const flipped = Buffer.from(body);
       flipped[i] = (flipped[i] ?? 0) ^ 1;
-      expect(node().notified({ headers, body: flipped })).toBeUndefined();
+      expect(node().parseWebhook({ headers, body: flipped })).toBeUndefined();
     }
   });
 
@@ -127,7 +127,7 @@ describe('a web hook', () => {
     ['the signature of somebody else', signed(BODY, 'other')],
     ['two signatures', { headers: { 'x-phoenix-signature': ['a', 'b'] }, body: Buffer.from(BODY) }],
   ])('with %s is nobody’s', (_, sent) => {
-    expect(node().notified(sent)).toBeUndefined();
+    expect(node().parseWebhook(sent)).toBeUndefined();
   });
 
   test.each([
@@ -136,13 +136,13 @@ describe('a web hook', () => {
     ['no hash', '{"type":"payment_received"}'],
     ['null', 'null'],
   ])('of %s names nothing', (_, body) => {
-    expect(node().notified(signed(body))).toEqual([]);
+    expect(node().parseWebhook(signed(body))).toEqual([]);
   });
 
   test('is never believed where no secret is configured, also not one signed with nothing', () => {
     const open = new PhoenixdBackend('http://127.0.0.1:1', 'hush', undefined);
     opened.defer(() => open.close());
-    expect(open.notified(signed(BODY))).toBeUndefined();
+    expect(open.parseWebhook(signed(BODY))).toBeUndefined();
   });
 });
 
@@ -181,7 +181,7 @@ describe('a node that answers something else', () => {
     ['less than nothing, after a purchase of liquidity', { receivedSat: -500, fees: 9_000_000 }, PAYMENT],
     ['less, and fees that others have paid before', { receivedSat: 1400, fees: 9_000_000 }, PAYMENT],
   ])('has received %s', async (_, more, payment) => {
-    const found = await (await start(paid(more))).look([HASH]);
+    const found = await (await start(paid(more))).fetchPayments([HASH]);
     expect(found).toMatchObject([payment]);
     const kept = found[0]?.fees?.reduce((sum, { units }) => sum + units, 0n) ?? 0n;
     const received = BigInt((paid(more) as { receivedSat: number }).receivedSat) * 1000n;
@@ -191,12 +191,12 @@ describe('a node that answers something else', () => {
   test.each([[{ isPaid: false, completedAt: undefined }], [{ isPaid: undefined }], [{ isPaid: 'yes' }]])(
     'has received nothing: %j',
     async (more) => {
-      expect(await (await start(paid(more))).look([HASH])).toEqual([]);
+      expect(await (await start(paid(more))).fetchPayments([HASH])).toEqual([]);
     },
   );
 
   test('does not know the payment', async () => {
-    expect(await (await start('Not found', 404)).look([HASH])).toEqual([]);
+    expect(await (await start('Not found', 404)).fetchPayments([HASH])).toEqual([]);
   });
 
   test.each([
@@ -210,6 +210,6 @@ describe('a node that answers something else', () => {
     ['at a time that is none', { completedAt: 1e16 }],
   ])('is believed no payment %s', async (_, more) => {
     const node = await start(paid(more));
-    await expect(node.look([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
+    await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 });

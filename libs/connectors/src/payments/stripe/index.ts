@@ -57,7 +57,7 @@ export const stripe: BackendKind<StripeSettings> = {
 
 export class StripeBackend implements PaymentBackend {
   readonly name = stripe.name;
-  readonly batch = 1;
+  readonly maxBatchSize = 1;
   private readonly http: BoundedHttp;
   private readonly used = Promise.withResolvers<void>();
   private opened: Promise<Stripe> | undefined;
@@ -66,7 +66,7 @@ export class StripeBackend implements PaymentBackend {
     this.http = new BoundedHttp(settings.stripeUrl);
   }
 
-  async request({ topupId, units, memo, expirySeconds, returnUrl }: PaymentRequest): Promise<CreatedPayment> {
+  async createPayment({ topupId, units, memo, expirySeconds, returnUrl }: PaymentRequest): Promise<CreatedPayment> {
     if (returnUrl === undefined) throw new Error('a customer who is sent to Stripe needs a page to come back to');
     const seconds = Math.min(Math.max(expirySeconds, MIN_SESSION_SECONDS), MAX_SESSION_SECONDS);
     const cents = Number(units);
@@ -92,13 +92,13 @@ export class StripeBackend implements PaymentBackend {
     });
   }
 
-  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+  async fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     const payments: BackendPayment[] = [];
     for (const reference of references) payments.push(...(await this.paymentOf(reference)));
     return payments;
   }
 
-  async *hints(signal: AbortSignal): AsyncGenerator<string> {
+  async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
     const idle = delay(IDLE_MS, undefined, { signal, ref: false }).catch(() => {});
     await Promise.race([this.used.promise, idle]);
     const since = Math.floor(Date.now() / 1000) - EVENTS_SINCE_SECONDS;
@@ -111,7 +111,7 @@ export class StripeBackend implements PaymentBackend {
     }
   }
 
-  async notified({ headers, body }: WebhookRequest): Promise<readonly string[] | undefined> {
+  async parseWebhook({ headers, body }: WebhookRequest): Promise<readonly string[] | undefined> {
     const secret = this.settings.stripeWebhookSecret;
     const signature = headers['stripe-signature'];
     if (secret === undefined || typeof signature !== 'string') return undefined;

@@ -62,7 +62,7 @@ type Act = string | readonly [what: string, more: object];
 
 /** A session to which all of this has happened. */
 async function sessionWith(...acts: readonly Act[]): Promise<string> {
-  const { reference } = await backend.request(asking());
+  const { reference } = await backend.createPayment(asking());
   for (const each of acts) await (typeof each === 'string' ? act(reference, each) : act(reference, ...each));
   return reference;
 }
@@ -72,7 +72,7 @@ const changes = (all: readonly { readonly units: bigint; readonly why: string }[
 
 describe('a request', () => {
   test('is a session of exactly that amount, under our id', async () => {
-    const { reference, destination } = await backend.request(asking({ topupId: 'mine' }));
+    const { reference, destination } = await backend.createPayment(asking({ topupId: 'mine' }));
     expect(destination).toEqual({ kind: 'page', value: `${sandbox.url}/stripe/pay/${reference}` });
     const api = new Stripe(KEY, { host: '127.0.0.1', port: new URL(sandbox.url).port, protocol: 'http' });
     expect(await api.checkout.sessions.retrieve(reference)).toMatchObject({
@@ -90,12 +90,12 @@ describe('a request', () => {
       if (made.push(session.id) === 1) response.destroy();
       else json(session, answer.status)(response, undefined as never, '');
     });
-    const { reference } = await connect(forgetful).request(asking());
+    const { reference } = await connect(forgetful).createPayment(asking());
     expect(made).toEqual([reference, reference]);
   });
 
   test('is for no less than Stripe takes', async () => {
-    await expect(backend.request(asking({ expirySeconds: 60 }))).resolves.toMatchObject({
+    await expect(backend.createPayment(asking({ expirySeconds: 60 }))).resolves.toMatchObject({
       destination: { kind: 'page' },
     });
   });
@@ -166,11 +166,11 @@ describe('what has come', () => {
     ],
   ])('is %s', async (_, acts, found) => {
     const reference = await sessionWith(...acts);
-    const [payment] = await backend.look([reference]);
+    const [payment] = await backend.fetchPayments([reference]);
     const shown = payment && [payment.confirmations, changes(payment.fees), changes(payment.reversals)];
     expect(shown ?? []).toEqual(found);
     if (payment) expect([payment.id, payment.reference, payment.units]).toEqual([reference, reference, 2_500n]);
-    expect(await backend.look([reference])).toEqual(payment ? [payment] : []); // each under the same id again
+    expect(await backend.fetchPayments([reference])).toEqual(payment ? [payment] : []); // each under the same id again
   });
 
   test('is given again where a refund fails', async () => {
@@ -178,7 +178,7 @@ describe('what has come', () => {
     const [created] = await act(reference, 'refund', { amount: 1_000 });
     const refund = created?.data.object.id;
     await act(reference, 'fail_refund', { refund });
-    const [payment] = await backend.look([reference]);
+    const [payment] = await backend.fetchPayments([reference]);
     expect(payment?.reversals).toEqual([
       { id: refund, units: -1_000n, why: 'refunded' },
       { id: `${refund}:failed`, units: 1_000n, why: 'refund failed' },
@@ -191,11 +191,11 @@ describe('what has come', () => {
     ['nothing', 0],
   ])('is refused where %s was paid than was asked for, as after a discount or a tax', async (_, total) => {
     const reference = await sessionWith(['pay', { total }]);
-    await expect(backend.look([reference])).rejects.toThrow(`is for ${total} usd, which nobody asked for`);
+    await expect(backend.fetchPayments([reference])).rejects.toThrow(`is for ${total} usd, which nobody asked for`);
   });
 
   test('is not known of a session of another account', async () => {
-    expect(await backend.look(['cs_test_no'])).toEqual([]);
+    expect(await backend.fetchPayments(['cs_test_no'])).toEqual([]);
   });
 });
 
@@ -204,7 +204,7 @@ describe('a web hook', () => {
   async function notified(what: object, { secret = SECRET, timestamp = Math.floor(Date.now() / 1000) } = {}) {
     const payload = JSON.stringify(what);
     const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp });
-    return backend.notified({ headers: { 'stripe-signature': signature }, body: Buffer.from(payload) });
+    return backend.parseWebhook({ headers: { 'stripe-signature': signature }, body: Buffer.from(payload) });
   }
 
   test.each(['completed', 'async_payment_succeeded', 'async_payment_failed', 'expired'])(
@@ -246,11 +246,11 @@ describe('a web hook', () => {
     const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret: SECRET });
     const body = Buffer.from(payload);
     const hook = { headers: { 'stripe-signature': signature }, body };
-    expect(await backend.notified(hook)).toEqual(['cs_1']);
-    expect(await backend.notified({ headers: {}, body })).toBeUndefined();
-    expect(await backend.notified({ ...hook, body: Buffer.from(payload.replace('cs_1', 'cs_2')) })).toBeUndefined();
+    expect(await backend.parseWebhook(hook)).toEqual(['cs_1']);
+    expect(await backend.parseWebhook({ headers: {}, body })).toBeUndefined();
+    expect(await backend.parseWebhook({ ...hook, body: Buffer.from(payload.replace('cs_1', 'cs_2')) })).toBeUndefined();
     const account = new StripeBackend({ stripeKey: KEY, stripeUrl: sandbox.url, stripeWebhookSecret: undefined });
-    expect(await account.notified(hook)).toBeUndefined();
+    expect(await account.parseWebhook(hook)).toBeUndefined();
   });
 });
 
@@ -259,7 +259,7 @@ describe('hints', () => {
     const refunded = await sessionWith('pay', 'refund');
     const paid = await sessionWith('pay');
     const stop = new AbortController();
-    const hints = backend.hints(stop.signal);
+    const hints = backend.subscribe(stop.signal);
     const found = [(await hints.next()).value, (await hints.next()).value];
     expect(found.toSorted()).toEqual([refunded, paid].toSorted());
     const next = hints.next();
@@ -283,8 +283,8 @@ describe('a Stripe that is mistaken or lies', () => {
   const asked = asking({ topupId: 'mine' });
 
   test('is believed where all of it fits together', async () => {
-    expect((await (await told({})).request(asked)).reference).toBe('cs_1');
-    expect(await (await told({})).look(['cs_1'])).toMatchObject([
+    expect((await (await told({})).createPayment(asked)).reference).toBe('cs_1');
+    expect(await (await told({})).fetchPayments(['cs_1'])).toMatchObject([
       { id: 'cs_1', units: 2_500n, confirmations: 'final' },
     ]);
   });
@@ -299,7 +299,7 @@ describe('a Stripe that is mistaken or lies', () => {
     ['without a page', { url: null }],
     ['with a page that is a script', { url: 'javascript:alert(1)' }],
   ])('makes no session %s', async (_, lie) => {
-    await expect((await told(lie)).request(asked)).rejects.toThrow('What Stripe answered');
+    await expect((await told(lie)).createPayment(asked)).rejects.toThrow('What Stripe answered');
   });
 
   test.each([
@@ -311,12 +311,12 @@ describe('a Stripe that is mistaken or lies', () => {
     ['that failed', { payment_intent: { ...intent, latest_charge: { ...charge, paid: false } } }],
     ['without a charge', { payment_intent: { ...intent, latest_charge: null } }],
   ])('has no payment %s credited', async (_, lie) => {
-    await expect((await told(lie)).look(['cs_1'])).rejects.toThrow('What Stripe answered');
+    await expect((await told(lie)).fetchPayments(['cs_1'])).rejects.toThrow('What Stripe answered');
   });
 
   test('has no payment credited whose disputes are no list', async () => {
     const account = await told({ payment_intent: { ...intent, latest_charge: { ...charge, disputed: true } } });
-    await expect(account.look(['cs_1'])).rejects.toMatchObject({
+    await expect(account.fetchPayments(['cs_1'])).rejects.toMatchObject({
       message: 'Stripe sent an answer that cannot be read',
     });
   });
@@ -336,7 +336,7 @@ describe('what goes wrong', () => {
     ['another place', 302, '', 'Stripe cannot be reached'],
   ])('such as %s is a failure that names it, and no secret', async (_, status, body, message) => {
     const account = await answering(status, body);
-    const error = await account.look(['cs_1']).catch((failure: unknown) => failure);
+    const error = await account.fetchPayments(['cs_1']).catch((failure: unknown) => failure);
     expect(error).toMatchObject({ name: 'UpstreamError', message });
     const { inspect } = await import('node:util');
     expect(inspect(error, { depth: 20 })).not.toContain(KEY);
@@ -351,7 +351,7 @@ describe('what goes wrong', () => {
       response.on('drain', more);
       more();
     });
-    await expect(connect(endless).look(['cs_1'])).rejects.toThrow('Stripe cannot be reached');
+    await expect(connect(endless).fetchPayments(['cs_1'])).rejects.toThrow('Stripe cannot be reached');
     expect(sent).toBeLessThan(40);
   });
 
@@ -367,6 +367,6 @@ describe('what goes wrong', () => {
   });
 
   test('such as nobody there is a failure', async () => {
-    await expect(connect('http://127.0.0.1:1').look(['cs_1'])).rejects.toThrow('Stripe cannot be reached');
+    await expect(connect('http://127.0.0.1:1').fetchPayments(['cs_1'])).rejects.toThrow('Stripe cannot be reached');
   });
 });

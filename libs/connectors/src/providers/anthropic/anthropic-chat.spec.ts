@@ -26,8 +26,8 @@ afterAll(async () => {
 function callOf(content: string, more: object = {}, signal = AbortSignal.timeout(5_000)): ChatCall {
   const body = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
   return {
-    language: 'chat' as const,
-    speaks: ['chat' as const],
+    protocol: 'chat' as const,
+    protocols: ['chat' as const],
     body,
     stream: false,
     withoutReasoning: false,
@@ -53,7 +53,7 @@ async function stream(content: string, more?: object): Promise<Streamed> {
   const answer = await chat.chat({ ...callOf(content, more), stream: true });
   if (answer.kind !== 'stream') throw new Error('not a stream');
   let text = '';
-  const relay = answer.relayTo((events) => {
+  const relay = answer.pipeTo((events) => {
     text += Buffer.from(events).toString();
     return undefined;
   });
@@ -75,7 +75,7 @@ const usage = (input: number, output: number, more: object = {}) => {
 
 describe('an answer in one piece', () => {
   test('is a chat completion under our identity', async () => {
-    const { body, usage: used, deliveredText } = await whole('[[sandbox text=Yes]]');
+    const { body, usage: used, getDeliveredText: deliveredText } = await whole('[[sandbox text=Yes]]');
     expect(body).toEqual({
       ...identity,
       object: 'chat.completion',
@@ -105,14 +105,14 @@ describe('an answer in one piece', () => {
     const answer = await chat.chat({ ...call, stream: streamed, withoutReasoning: true });
     let text = answer.kind === 'whole' ? JSON.stringify(answer.body) : '';
     if (answer.kind === 'stream') {
-      await answer.relayTo((events) => {
+      await answer.pipeTo((events) => {
         text += Buffer.from(events).toString();
         return undefined;
       });
     }
     expect(text).toContain('Yes');
     expect(text).not.toMatch(/reasoning|every coin/);
-    expect(answer.deliveredText()).toBe('every coin thatYes');
+    expect(answer.getDeliveredText()).toBe('every coin thatYes');
   });
 
   test('has its reasoning, and the tokens of it apart', async () => {
@@ -143,7 +143,11 @@ describe('an answer in one piece', () => {
     ['cut', 'upstream_error', 'broke off'],
     ['malformed', 'upstream_error', 'not a message'],
   ])('with the fault %s may be invoiced as far as it came', async (fault, code, words) => {
-    const failure = { code, message: expect.stringContaining(words), delivered: expect.stringMatching(/^every coin/) };
+    const failure = {
+      code,
+      message: expect.stringContaining(words),
+      deliveredText: expect.stringMatching(/^every coin/),
+    };
     await expect(whole(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject(failure);
   });
 });
@@ -157,7 +161,7 @@ describe('a stream', () => {
     expect(deltas(streamed, 'content')).toBe('every coin that comes in is counted twice');
     expect(streamed.chunks.at(-1).choices[0].finish_reason).toBe('stop');
     expect(streamed.answer.usage()).toEqual(usage(18, 8));
-    expect(streamed.answer.deliveredText()).toBe('every coin that comes in is counted twice');
+    expect(streamed.answer.getDeliveredText()).toBe('every coin that comes in is counted twice');
   });
 
   test('has its reasoning before its words', async () => {
@@ -179,7 +183,7 @@ describe('a stream', () => {
     const streamed = await stream(`[[sandbox tokens=8 chunks=8 fault=${fault}]]`);
     expect(streamed.failure).toMatchObject({ code: 'upstream_error', message });
     expect(streamed.answer.usage()).toBeUndefined();
-    expect(streamed.answer.deliveredText()).toBe('every coin that comes ');
+    expect(streamed.answer.getDeliveredText()).toBe('every coin that comes ');
   });
 });
 
@@ -226,14 +230,17 @@ describe('a tool', () => {
 
 describe('a refusal', () => {
   test.each([
-    ['400', { code: 'invalid_request', status: 400, told: expect.stringContaining('as the sandbox was instructed') }],
+    [
+      '400',
+      { code: 'invalid_request', status: 400, publicMessage: expect.stringContaining('as the sandbox was instructed') },
+    ],
     ['429', { code: 'rate_limited', status: 429, retryAfterSeconds: 1 }],
     ['500', { code: 'upstream_error', status: 500, message: 'The upstream answered with status 500' }],
     ['overloaded', { code: 'upstream_unavailable', status: 529 }],
     ['refuse', { code: 'upstream_unavailable', status: undefined }],
   ])('by %s is a failure, in a stream as well', async (fault, failure) => {
-    await expect(whole(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, delivered: undefined });
-    await expect(stream(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, delivered: undefined });
+    await expect(whole(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, deliveredText: undefined });
+    await expect(stream(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, deliveredText: undefined });
   });
 
   test('of a stream by silence is a timeout once it has begun, and before only when all time is up', async () => {

@@ -43,7 +43,7 @@ export class AnthropicChat {
     if (search === undefined)
       return this.endpoint.stream(request, signal, new MessageEvents(identity, withoutReasoning));
     const events = new SearchEvents(identity, withoutReasoning);
-    return { ...(await this.endpoint.stream(request, signal, events)), invoicedSearches: () => events.invoiced };
+    return { ...(await this.endpoint.stream(request, signal, events)), countInvoicedSearches: () => events.invoiced };
   }
 }
 
@@ -66,10 +66,10 @@ export function refusalOf(status: number, headers: Headers, text: string): Upstr
   }
   const failure = toUpstreamErrorFromResponse(status, headers, text);
   // Our own account with Anthropic is empty, which is reported as if the request were wrong. That is not the caller's business.
-  if (status === 400 && /credit balance/i.test(failure.said ?? '')) {
+  if (status === 400 && /credit balance/i.test(failure.upstreamMessage ?? '')) {
     return new UpstreamError('upstream_error', 'The upstream does not serve us', { status });
   }
   // Anthropic has no word for it, only this sentence.
-  if (!/prompt is too long/i.test(failure.said ?? '')) return failure;
-  return failure.with({ word: 'context_length_exceeded' });
+  if (!/prompt is too long/i.test(failure.upstreamMessage ?? '')) return failure;
+  return failure.withDetails({ upstreamCode: 'context_length_exceeded' });
 }

@@ -260,7 +260,7 @@ describe('a stream that goes wrong', () => {
     const { chunks, failure } = translate(opening + printed(text('A')) + error(type));
     expect(chunks).toEqual([role, { content: 'A' }]);
     expect(failure).toBeInstanceOf(UpstreamError);
-    expect(failure).toMatchObject({ code, message, told: message });
+    expect(failure).toMatchObject({ code, message, publicMessage: message });
   });
 
   test('before its first word has passed nothing on, so that it can be asked for again', () => {

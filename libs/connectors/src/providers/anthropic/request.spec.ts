@@ -393,7 +393,7 @@ describe('what Anthropic cannot do is refused', () => {
 });
 
 describe('a search of the web by Anthropic', () => {
-  const search = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
+  const search = { maxUses: 2, isRequired: false, includeDomains: [], excludeDomains: [] };
   const searching = (body: JsonObject, more: object = {}) =>
     messagesRequest({ ...asked, ...body }, 4_096, { ...search, ...more });
   const tool = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
@@ -411,11 +411,16 @@ describe('a search of the web by Anthropic', () => {
     ],
     ['within domains', {}, { includeDomains: ['a.b'] }, { tools: [{ ...tool, allowed_domains: ['a.b'] }] }],
     ['outside of domains', {}, { excludeDomains: ['a.b'] }, { tools: [{ ...tool, blocked_domains: ['a.b'] }] }],
-    ['before the answer', {}, { first: true }, { tools: [tool], tool_choice: { type: 'tool', name: 'web_search' } }],
+    [
+      'before the answer',
+      {},
+      { isRequired: true },
+      { tools: [tool], tool_choice: { type: 'tool', name: 'web_search' } },
+    ],
     [
       'before the answer, asked of a model that thinks',
       { reasoning: { max_tokens: 2_000 } },
-      { first: true },
+      { isRequired: true },
       {
         tools: [tool],
         thinking: { type: 'enabled', budget_tokens: 2_000 },

@@ -23,8 +23,8 @@ export function messagesRequest(
   const forced = wanted?.type === 'any' || wanted?.type === 'tool';
   const { thinking, effort } = thinkingFor(body, { maxTokens, forced, messages });
   // A model that thinks cannot be forced to search: then its instructions say so.
-  const choice = search?.first && !thinking ? { type: 'tool', name: WEB_SEARCH } : wanted;
-  if (search?.first && thinking) system.push({ type: 'text', text: 'Search the web before you answer.' });
+  const choice = search?.isRequired && !thinking ? { type: 'tool', name: WEB_SEARCH } : wanted;
+  if (search?.isRequired && thinking) system.push({ type: 'text', text: 'Search the web before you answer.' });
   const format = formatFrom(body.response_format);
   return {
     model: body.model,

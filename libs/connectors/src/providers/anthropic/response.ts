@@ -37,11 +37,11 @@ export function wholeAnswer(
   };
   return {
     kind: 'whole',
-    language: 'chat',
+    protocol: 'chat',
     body: { ...identity, object: 'chat.completion', choices: [choice], system_fingerprint: null },
     usage: parseAnthropicUsage(usage),
     vendorId: () => parseProviderRequestId(message),
-    deliveredText: () => content.map(generated).join(''),
+    getDeliveredText: () => content.map(generated).join(''),
     ...(searched ? { searches: searchesIn(content, usage) } : {}),
   };
 }
@@ -52,7 +52,7 @@ function parseMessage(text: string): AnthropicMessage {
     message = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
   if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
-    const more = { status: 200, delivered: wordsIn(text), vendorId: parseProviderRequestId(message) };
+    const more = { status: 200, deliveredText: wordsIn(text), vendorId: parseProviderRequestId(message) };
     throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a message', more);
   }
   return message as AnthropicMessage;
@@ -99,7 +99,7 @@ function searchesIn(content: readonly AnthropicContentBlock[], usage: unknown): 
     if (block.type === 'web_search_tool_result') searches.end(block);
   }
   searches.report(usage);
-  return { notes: searches.notes, invoiced: searches.invoiced };
+  return { statuses: searches.notes, invoiced: searches.invoiced };
 }
 
 function toolCall({ id, name, input }: Extract<AnthropicContentBlock, { type: 'tool_use' }>) {

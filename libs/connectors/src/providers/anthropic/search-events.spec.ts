@@ -37,7 +37,7 @@ const content = [
 ] as const;
 const usage = { input_tokens: 9, output_tokens: 5, server_tool_use: { web_search_requests: 1 } };
 const notes: readonly SearchStatus[] = [
-  { at: 0, query: '"Ur"', state: 'completed', found: [{ url: 'https://a.example', title: 'A' }] },
+  { at: 0, query: '"Ur"', state: 'completed', results: [{ url: 'https://a.example', title: 'A' }] },
   { at: 1, query: 'more', state: 'failed' },
 ];
 
@@ -114,7 +114,7 @@ describe('an answer with searches of Anthropic’s own', () => {
   test('has the same in one piece', () => {
     const message = JSON.stringify({ content, stop_reason: 'tool_use', usage });
     const { body, searches } = wholeAnswer(message, identity, { searched: true });
-    expect(searches).toEqual({ notes, invoiced: 1 });
+    expect(searches).toEqual({ statuses: notes, invoiced: 1 });
     const [{ message: said }] = body.choices as readonly [{ message: object }];
     expect(said).toMatchObject({ content: 'Señor, it is sunny', annotations: [source(13, 18)] });
     expect(said).toMatchObject({ tool_calls: [{ function: { name: 'book' } }] });

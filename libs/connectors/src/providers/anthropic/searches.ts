@@ -29,7 +29,7 @@ export class Searches {
   end({ tool_use_id, content }: SearchResultBlock): SearchStatus {
     const note = this.started.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
     const ended: SearchStatus = Array.isArray(content)
-      ? { ...note, state: 'completed', found: content.flatMap(pageIn) }
+      ? { ...note, state: 'completed', results: content.flatMap(pageIn) }
       : { ...note, state: 'failed' };
     this.ended.push(ended);
     return ended;

@@ -27,7 +27,15 @@ beforeEach(() => {
 
 const vendor = (credential?: CredentialPlace) => ({ slug: 'v', protocol: 'data', baseUrl: url, credential });
 const call = (more: Partial<DataCall> = {}): DataCall => ({
-  ...{ method: 'POST', path: '/search', query: [], body: { q: 'coin' }, headers: {}, isFile: false, billsOn: true },
+  ...{
+    method: 'POST',
+    path: '/search',
+    query: [],
+    body: { q: 'coin' },
+    headers: {},
+    isFile: false,
+    isBilledAfterDisconnect: true,
+  },
   signal: new AbortController().signal,
   ...more,
 });
@@ -149,7 +157,7 @@ describe('an answer', () => {
     ['no answer at all', (response) => void response.destroy(), {}],
     ['no answer to a GET', (response) => void response.destroy(), get],
   ])('of %s may be invoiced', async (_, answer, more) => {
-    expect(await failing(answer, more)).toMatchObject({ delivered: '' });
+    expect(await failing(answer, more)).toMatchObject({ deliveredText: '' });
   });
 });
 
@@ -179,8 +187,8 @@ describe('a refusal', () => {
     [400, { errors: [{ details: 'x'.repeat(5_000) }] }, 'invalid_request', /^x{499}…$/],
   ])('%d %j is %s', async (status, body, code, message) => {
     const failure = await failing(json(body as object, status));
-    expect(failure).toMatchObject({ code, status, delivered: undefined });
-    expect(failure.told).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
+    expect(failure).toMatchObject({ code, status, deliveredText: undefined });
+    expect(failure.publicMessage).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
   });
 
   test.each<[string, object | string]>([
@@ -189,7 +197,7 @@ describe('a refusal', () => {
     ['with its signs escaped', '{"message": "What is sk-live\\u002F7F\\u002bq8Z\\u003dsecret?"}'],
   ])('does not repeat our credential %s', async (_, body) => {
     const failure = await failing(json(body, 422));
-    expect(failure.told).toBe(`What is ${'*'.repeat(SECRET.length)}?`);
+    expect(failure.publicMessage).toBe(`What is ${'*'.repeat(SECRET.length)}?`);
   });
 });
 

@@ -14,12 +14,12 @@ export function complaint(status: number, headers: ResponseHeaders, text: string
   const said = saidIn(text);
   const isOurs = ABOUT_US.test(text) || ABOUT_US.test(said ?? '');
   if (status === 404) {
-    const words = isOurs ? {} : { said };
+    const words = isOurs ? {} : { upstreamMessage: said };
     return new UpstreamError('invalid_request', 'The upstream has found nothing', { status, ...words });
   }
   if (isOurs && (status === 400 || status === 422))
     return new UpstreamError('upstream_error', 'The upstream refused us', { status });
-  return toUpstreamErrorFromStatus(status, headers, { said });
+  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: said });
 }
 
 function saidIn(text: string): string | undefined {

@@ -33,7 +33,7 @@ export function lookUps(
 }
 
 async function lookedUp(http: ProviderHttp, call: DataCall): Promise<DataResponse> {
-  const { method, path, query, body, headers, billsOn, signal } = call;
+  const { method, path, query, body, headers, isBilledAfterDisconnect: billsOn, signal } = call;
   const search = new URLSearchParams(query as [string, string][]).toString();
   const answer = await http.request(search === '' ? path : `${path}?${search}`, {
     method,
@@ -61,7 +61,7 @@ async function dataIn(answer: ProviderHttpResponse, redaction: CredentialRedacto
   const { status, headers } = answer;
   const known = idIn(headers, redaction);
   const received = await answer.bytes(MAX_ANSWER_BYTES).catch((failure: UpstreamError) => {
-    throw failure.with({ delivered: '', vendorId: known });
+    throw failure.withDetails({ deliveredText: '', vendorId: known });
   });
   try {
     const bytes = redaction.json(received);
@@ -74,7 +74,7 @@ async function dataIn(answer: ProviderHttpResponse, redaction: CredentialRedacto
 
 /** It has answered, and will invoice that. */
 function useless(message: string, status: number, vendorId: string | undefined): UpstreamError {
-  return new UpstreamError('upstream_error', message, { status, delivered: '', vendorId });
+  return new UpstreamError('upstream_error', message, { status, deliveredText: '', vendorId });
 }
 
 function idIn(headers: ResponseHeaders, redaction: CredentialRedactor): string | undefined {

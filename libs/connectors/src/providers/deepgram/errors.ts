@@ -15,7 +15,10 @@ export function deepgramRefusal(status: number, headers: ResponseHeaders, body: 
   const vendorId = requestIdIn(headers);
   // Where it cannot read a file it says so with a status of its own.
   const judged = status === 415 ? 400 : status;
-  return toUpstreamErrorFromStatus(judged, headers, { said: wordsIn(body) }).with({ status, vendorId });
+  return toUpstreamErrorFromStatus(judged, headers, { upstreamMessage: wordsIn(body) }).withDetails({
+    status,
+    vendorId,
+  });
 }
 
 /** In `{ err_code, err_msg }`, in `{ category, message, details }`, or as they are. */

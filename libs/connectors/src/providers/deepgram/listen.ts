@@ -48,7 +48,7 @@ function transcriptIn(answer: unknown, id: string | undefined): Transcript {
   if (typeof heard?.transcript !== 'string')
     throw new UpstreamError('upstream_error', 'The upstream sent an answer that is no transcript', {
       status: 200,
-      delivered: '',
+      deliveredText: '',
       vendorId,
     });
   const [language] = Array.isArray(heard.languages) ? heard.languages : [];

@@ -54,15 +54,15 @@ export async function privateChat(
   const nonce = textOf(headers, RESPONSE_NONCE);
   if (answer.status !== 200 || nonce === undefined || !isHeaderValue(nonce)) {
     await answer.bytes(0).catch(() => {}); // hangs up
-    throw new UpstreamError('upstream_error', 'The enclave did not encrypt its answer', { delivered: '' });
+    throw new UpstreamError('upstream_error', 'The enclave did not encrypt its answer', { deliveredText: '' });
   }
   const usageText = reportIn(textOf(headers, USAGE));
   const trailer = () => reportIn(textOf(answer.trailers(), USAGE));
   return {
     head: { mediaType: mediaTypeIn(headers), nonce, usageText },
-    pieces: framed(answer.pieces()),
+    chunks: framed(answer.pieces()),
     usage: () => usageIn(trailer() ?? usageText),
-    trailer,
+    getTrailer: trailer,
     vendorId: () => textOf(headers, 'x-request-id')?.match(VENDOR_ID)?.[0],
   };
 }
@@ -73,15 +73,15 @@ async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Encrypt
   for await (const bytes of pieces) {
     if (bytes.length === 0) continue;
     const frames = sizes.add(bytes).map((size) => Math.max(size - TAG_BYTES, 0));
-    yield { bytes, frames, missing: sizes.missing };
+    yield { bytes, frameSizes: frames, missingBytes: sizes.missing };
   }
   if (!sizes.isAtBorder) throw new UpstreamError('upstream_error', 'The enclave broke off its answer');
 }
 
 /** An enclave that has had all of a request has begun with it, unless it refused; any other has not. */
 function asBegun(failure: UpstreamError, isSent: boolean): UpstreamError {
-  if (failure.status !== undefined || failure.unsent) return failure;
-  return failure.with({ delivered: isSent ? '' : undefined });
+  if (failure.status !== undefined || failure.isUnsent) return failure;
+  return failure.withDetails({ deliveredText: isSent ? '' : undefined });
 }
 
 function refusalOf(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError {
@@ -91,7 +91,7 @@ function refusalOf(status: number, headers: ResponseHeaders, text: string, body:
   const failure =
     status === 404
       ? new UpstreamError('upstream_error', REFUSED, { status })
-      : toUpstreamErrorFromStatus(status, headers, { said: REFUSED });
+      : toUpstreamErrorFromStatus(status, headers, { upstreamMessage: REFUSED });
   if (isError && nonce !== undefined && isHeaderValue(nonce))
     return new EncryptedErrorResponse(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
   if (status !== 422 || !isOfKey(text)) return failure;

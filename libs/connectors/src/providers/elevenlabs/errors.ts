@@ -12,7 +12,9 @@ export function requestIdIn(headers: ResponseHeaders): string | undefined {
 
 /** An answer of ElevenLabs' with a status that is no success. */
 export function elevenLabsRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  return toUpstreamErrorFromStatus(status, headers, { said: wordsIn(body) }).with({ vendorId: requestIdIn(headers) });
+  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: wordsIn(body) }).withDetails({
+    vendorId: requestIdIn(headers),
+  });
 }
 
 /** `detail` is a text, an object with a message, or a list of what is wrong with which field. */

@@ -32,7 +32,7 @@ export function falRefusal(status: number, headers: ResponseHeaders, body: strin
 
 function refusedInput(body: string, more: { readonly status: number }): UpstreamError {
   const { loc, msg, type } = complaintIn(body);
-  const about = { ...more, ...(typeof msg === 'string' ? { said: msg } : {}) };
+  const about = { ...more, ...(typeof msg === 'string' ? { upstreamMessage: msg } : {}) };
   if (AGAINST_POLICY.has(type)) return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, about);
   const field = Array.isArray(loc) ? loc.at(-1) : undefined;
   const param = KNOWN_FIELDS.has(field) ? { param: field as string } : {};

@@ -12,7 +12,15 @@ const COUNT = 'num_images';
 export class FalImages {
   constructor(private readonly queue: FalQueue) {}
 
-  async make({ model, prompt, images, count, parameters, wire, signal }: ImageCall): Promise<GeneratedImages> {
+  async make({
+    model,
+    prompt,
+    images,
+    count,
+    parameters,
+    wireMapping: wire,
+    signal,
+  }: ImageCall): Promise<GeneratedImages> {
     const [image] = images;
     const { model: editing } = wire.withImage ?? {};
     const input = {
@@ -49,7 +57,7 @@ function madeIn(result: unknown, vendorId: string): GeneratedImages {
   const more = { usage, vendorId };
   if (all.some((_, i) => isBlack(i)))
     throw new UpstreamError('content_policy_violation', 'What was made is against the rules of the vendor', more);
-  throw new UpstreamError('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
+  throw new UpstreamError('upstream_error', 'The upstream answered without an image', { ...more, deliveredText: '' });
 }
 
 function fileIn(each: unknown): readonly GeneratedFile[] {

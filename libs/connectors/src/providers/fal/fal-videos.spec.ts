@@ -35,20 +35,20 @@ function at(baseUrl: string) {
 const order = (directive = '', hookUrl?: string) => {
   const prompt = directive === '' ? 'A harbour' : `[[sandbox ${directive}]]`;
   const parameters = { duration: '5', size: '9:16' };
-  return { model: MODEL, prompt, parameters, wire: {}, hookUrl, signal };
+  return { model: MODEL, prompt, parameters, wireMapping: {}, webhookUrl: hookUrl, signal };
 };
 
 async function fateOf(directive: string) {
   const { reference } = await videos.submit(order(directive));
-  return videos.look(reference, signal);
+  return videos.getStatus(reference, signal);
 }
 
 test('a video is pending until it is made, and is then at an address', async () => {
   const { reference, vendorId } = await videos.submit(order('latency=100'));
   expect(vendorId).toMatch(/^[\w-]{36}$/);
-  expect(await videos.look(reference, signal)).toEqual({ state: 'pending' });
-  let look = await videos.look(reference, signal);
-  while (look.state === 'pending') look = await videos.look(reference, signal);
+  expect(await videos.getStatus(reference, signal)).toEqual({ state: 'pending' });
+  let look = await videos.getStatus(reference, signal);
+  while (look.state === 'pending') look = await videos.getStatus(reference, signal);
   expect(look).toMatchObject({ state: 'made', file: { kind: 'address', url: expect.stringMatching(/\.mp4$/) } });
 });
 
@@ -61,9 +61,9 @@ test.each([
 
 test('what it has surely not taken has a status, or was not sent; an answer that is lost has neither', async () => {
   await expect(videos.submit(order('fault=429'))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
-  await expect(videos.submit(order('fault=lost'))).rejects.toMatchObject({ status: undefined, unsent: false });
+  await expect(videos.submit(order('fault=lost'))).rejects.toMatchObject({ status: undefined, isUnsent: false });
   const nobody = at('http://127.0.0.1:9/fal');
-  await expect(nobody.videos.submit(order())).rejects.toMatchObject({ status: undefined, unsent: true });
+  await expect(nobody.videos.submit(order())).rejects.toMatchObject({ status: undefined, isUnsent: true });
   await nobody.close();
 });
 
@@ -84,7 +84,7 @@ test('places to look at it that no fact has room for are none', async () => {
 
 test('an address that is not its own is never asked', async () => {
   const elsewhere = 'http://127.0.0.1:9/status http://127.0.0.1:9/result';
-  await expect(videos.look(elsewhere, signal)).rejects.toMatchObject({ code: 'upstream_error' });
+  await expect(videos.getStatus(elsewhere, signal)).rejects.toMatchObject({ code: 'upstream_error' });
 });
 
 /** The first web hook of a video. */
@@ -106,18 +106,18 @@ async function hookOf(directive: string) {
 
 test('a web hook that fal has signed names its video, and one that was forged, changed or is old does not', async () => {
   const { hook, vendorId, reference } = await hookOf('latency=1');
-  const told = await videos.notified?.(hook, MODEL);
+  const told = await videos.parseWebhook?.(hook, MODEL);
   expect(told?.vendorId).toBe(vendorId);
   expect(told?.reference).toBe(
     `/fal-ai/kling-video/requests/${vendorId}/status /fal-ai/kling-video/requests/${vendorId}`,
   );
-  expect(await videos.look(told?.reference ?? '', signal)).toEqual(await videos.look(reference, signal));
+  expect(await videos.getStatus(told?.reference ?? '', signal)).toEqual(await videos.getStatus(reference, signal));
 
   const changed = Buffer.from(Buffer.from(hook.body).toString().replace(vendorId, 'another'));
-  expect(await videos.notified?.({ ...hook, body: changed }, MODEL)).toBeUndefined();
+  expect(await videos.parseWebhook?.({ ...hook, body: changed }, MODEL)).toBeUndefined();
   const unsigned = { ...hook.headers, 'x-fal-webhook-signature': '00'.repeat(64) };
-  expect(await videos.notified?.({ ...hook, headers: unsigned }, MODEL)).toBeUndefined();
-  expect(await videos.notified?.({ headers: {}, body: hook.body }, MODEL)).toBeUndefined();
+  expect(await videos.parseWebhook?.({ ...hook, headers: unsigned }, MODEL)).toBeUndefined();
+  expect(await videos.parseWebhook?.({ headers: {}, body: hook.body }, MODEL)).toBeUndefined();
   for (const minutes of [-6, 6]) {
     const late = new FalWebhookVerifier(
       `${sandbox.url}/fal/.well-known/jwks.json`,
@@ -126,7 +126,7 @@ test('a web hook that fal has signed names its video, and one that was forged, c
     expect(await late.isSigned(hook)).toBe(false);
   }
   const { hook: forged } = await hookOf('fault=duplicate latency=50'); // the first of them comes from somebody else
-  expect(await videos.notified?.(forged, MODEL)).toBeUndefined();
+  expect(await videos.parseWebhook?.(forged, MODEL)).toBeUndefined();
 });
 
 test('keys are asked for once, and for a hook that none of them fits once a minute', async () => {

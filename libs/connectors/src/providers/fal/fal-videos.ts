@@ -22,7 +22,15 @@ export class FalVideos implements VideoProvider {
     private readonly hooks: FalWebhookVerifier,
   ) {}
 
-  async submit({ model, prompt, image, parameters, wire, hookUrl, signal }: VideoOrder): Promise<SubmittedVideo> {
+  async submit({
+    model,
+    prompt,
+    image,
+    parameters,
+    wireMapping: wire,
+    webhookUrl: hookUrl,
+    signal,
+  }: VideoOrder): Promise<SubmittedVideo> {
     const source = image && `data:${image.mediaType};base64,${Buffer.from(image.bytes).toString('base64')}`;
     const input = {
       prompt,
@@ -33,7 +41,7 @@ export class FalVideos implements VideoProvider {
     return { reference: `${statusUrl} ${responseUrl}`, vendorId: requestId };
   }
 
-  async look(reference: string, signal: AbortSignal): Promise<VideoStatus> {
+  async getStatus(reference: string, signal: AbortSignal): Promise<VideoStatus> {
     const [statusUrl = '', responseUrl = ''] = reference.split(' ');
     if ((await this.queue.look({ statusUrl }, signal)) !== 'ended') return { state: 'pending' };
     try {
@@ -48,7 +56,7 @@ export class FalVideos implements VideoProvider {
   }
 
   /** All requests of a model are its application's, which is the beginning of its name. */
-  async notified(hook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined> {
+  async parseWebhook(hook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined> {
     if (!(await this.hooks.isSigned(hook))) return undefined;
     const requestId = requestIn(hook.body);
     if (requestId === undefined) return undefined;

@@ -87,7 +87,7 @@ export class FalQueue {
 
   /**
    * Waits for what comes of a request. When that is cut short it is called off.
-   * @throws UpstreamError whose `delivered` says that it may be billed although nothing came of it
+   * @throws UpstreamError whose `deliveredText` says that it may be billed although nothing came of it
    */
   async outcome(queued: Queued, signal: AbortSignal): Promise<unknown> {
     const { requestId } = queued;
@@ -99,7 +99,7 @@ export class FalQueue {
       const failure = toUpstreamError(error);
       if (signal.aborted && state.last !== 'ended') state.last = await this.calledOff(queued, state.last);
       const isOpen = failure.status === undefined && state.last !== 'waiting';
-      throw failure.with({ vendorId: requestId, ...(isOpen ? { delivered: '' } : {}) });
+      throw failure.withDetails({ vendorId: requestId, ...(isOpen ? { deliveredText: '' } : {}) });
     }
   }
 

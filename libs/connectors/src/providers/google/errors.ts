@@ -20,7 +20,7 @@ export function googleRefusal(status: number, headers: ResponseHeaders, body: st
   if (status === 401 || status === 403 || status === 503 || isOurs(said))
     return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', more);
   if (status !== 400) return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, more);
-  const words = typeof said.message === 'string' ? { said: said.message } : {};
+  const words = typeof said.message === 'string' ? { upstreamMessage: said.message } : {};
   return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...more, ...words });
 }
 

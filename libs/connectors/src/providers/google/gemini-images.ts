@@ -22,7 +22,7 @@ export class GeminiImages {
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  async make({ model, prompt, images, parameters, wire, signal }: ImageCall): Promise<GeneratedImages> {
+  async make({ model, prompt, images, parameters, wireMapping: wire, signal }: ImageCall): Promise<GeneratedImages> {
     const imageConfig = toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: images.length > 0 });
     const answer = await this.http.request(`/v1beta/models/${encodeURIComponent(model)}:generateContent`, {
       method: 'POST',
@@ -72,7 +72,7 @@ function madeIn(answer: Answer | null): GeneratedImages {
   const blocked = answer?.promptFeedback?.blockReason !== undefined;
   if (blocked || AGAINST_POLICY.has(candidate?.finishReason))
     throw new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, more);
-  throw new UpstreamError('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
+  throw new UpstreamError('upstream_error', 'The upstream answered without an image', { ...more, deliveredText: '' });
 }
 
 interface Counted {

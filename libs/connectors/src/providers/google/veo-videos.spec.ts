@@ -25,21 +25,21 @@ const order = (directive = '', more: object = {}) => ({
   model: 'veo-3.0-generate-001',
   prompt: directive === '' ? 'A harbour' : `[[sandbox ${directive}]]`,
   parameters: { duration: '4', size: '9:16', negative_prompt: 'people', ...more },
-  wire: { always: { resolution: '720p' } },
+  wireMapping: { always: { resolution: '720p' } },
   signal,
 });
 
 async function fateOf(directive: string) {
   const { reference } = await videos.submit(order(directive));
-  let look = await videos.look(reference, signal);
-  while (look.state === 'pending') look = await videos.look(reference, signal);
+  let look = await videos.getStatus(reference, signal);
+  while (look.state === 'pending') look = await videos.getStatus(reference, signal);
   return look;
 }
 
 test('a video is pending until it is made, and is then at an address that wants the key', async () => {
   const { reference, vendorId } = await videos.submit(order('latency=100'));
   expect(reference).toBe(`models/veo-3.0-generate-001/operations/${vendorId}`);
-  expect(await videos.look(reference, signal)).toEqual({ state: 'pending' });
+  expect(await videos.getStatus(reference, signal)).toEqual({ state: 'pending' });
   const look = await fateOf('');
   expect(look).toMatchObject({ state: 'made', file: { kind: 'address', headers: { 'x-goog-api-key': 'k' } } });
   const { url = '', headers = {} } = (look as { file: { url?: string; headers?: Record<string, string> } }).file;
@@ -61,5 +61,5 @@ test('what it has surely not taken has a status; an answer that is lost has none
     code: 'invalid_request',
     status: 400,
   });
-  await expect(videos.submit(order('fault=lost'))).rejects.toMatchObject({ status: undefined, unsent: false });
+  await expect(videos.submit(order('fault=lost'))).rejects.toMatchObject({ status: undefined, isUnsent: false });
 });

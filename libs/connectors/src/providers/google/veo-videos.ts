@@ -39,7 +39,7 @@ export class VeoVideos implements VideoProvider {
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  async submit({ model, prompt, image, parameters, wire, signal }: VideoOrder): Promise<SubmittedVideo> {
+  async submit({ model, prompt, image, parameters, wireMapping: wire, signal }: VideoOrder): Promise<SubmittedVideo> {
     const bytesBase64Encoded = image && Buffer.from(image.bytes).toString('base64');
     const source = image ? { image: { bytesBase64Encoded, mimeType: image.mediaType } } : {};
     const told = toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: image !== undefined });
@@ -59,7 +59,7 @@ export class VeoVideos implements VideoProvider {
     throw new UpstreamError('upstream_error', 'The upstream does not say where its answer will be');
   }
 
-  async look(reference: string, signal: AbortSignal): Promise<VideoStatus> {
+  async getStatus(reference: string, signal: AbortSignal): Promise<VideoStatus> {
     const answer = await this.http.request(`/v1beta/${reference}`, {
       method: 'GET',
       headers: this.headers,

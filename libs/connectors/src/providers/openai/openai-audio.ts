@@ -86,7 +86,7 @@ function transcriptIn(answer: unknown, vendorId: string | undefined): Transcript
   if (typeof text !== 'string')
     throw new UpstreamError('upstream_error', 'The upstream sent an answer that is no transcript', {
       status: 200,
-      delivered: '',
+      deliveredText: '',
       vendorId,
     });
   return {

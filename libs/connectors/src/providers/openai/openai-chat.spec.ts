@@ -25,8 +25,8 @@ afterAll(async () => {
 });
 
 const asked = {
-  language: 'chat' as const,
-  speaks: ['chat' as const],
+  protocol: 'chat' as const,
+  protocols: ['chat' as const],
   body: { model: 'm', messages: [{ role: 'user', content: 'Hello' }] },
   stream: false,
   withoutReasoning: false,
@@ -45,7 +45,11 @@ test.each<[string, object, string | undefined]>([
   said = answer;
   const failure = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) }).catch((thrown) => thrown);
   expect(failure).toBeInstanceOf(UpstreamError);
-  expect(failure).toMatchObject({ code: 'upstream_error', told: 'The upstream broke off the answer', delivered });
+  expect(failure).toMatchObject({
+    code: 'upstream_error',
+    publicMessage: 'The upstream broke off the answer',
+    deliveredText: delivered,
+  });
 });
 
 test.each([
@@ -55,7 +59,7 @@ test.each([
 ])('%s are no answer', async (_, answer) => {
   said = answer;
   const call = chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
-  await expect(call).rejects.toMatchObject({ code: 'upstream_error', delivered: '' });
+  await expect(call).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });
 });
 
 test('reasoning has one name in an answer, whatever the upstream calls it', async () => {
@@ -82,7 +86,7 @@ test('a stream whose receiver fails at its beginning is not read on', async () =
   const answer = await chat.chat({ ...asked, stream: true, signal: AbortSignal.timeout(5_000) });
   if (answer.kind !== 'stream') throw new Error('not a stream');
   const broken = async () =>
-    answer.relayTo(() => {
+    answer.pipeTo(() => {
       throw new UpstreamError('upstream_error', 'It cannot be read');
     });
   await expect(broken()).rejects.toThrow('It cannot be read');

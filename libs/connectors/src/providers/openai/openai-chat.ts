@@ -27,7 +27,7 @@ export class OpenAiChat {
 
   /** Searches are had from Responses alone: an endpoint that speaks nothing else, or is to search, is asked in them. */
   async chat(call: ChatCall): Promise<Completion | CompletionStream> {
-    const { speaks, search, stream, withoutReasoning, identity, signal } = call;
+    const { protocols: speaks, search, stream, withoutReasoning, identity, signal } = call;
     if (search !== undefined || !speaks.includes('chat')) {
       const request = withSearch(responsesRequest(toDialect(call.body, OPENAI)), search);
       if (stream) return this.streamed(call, request, new ResponseChunks(identity));
@@ -44,9 +44,9 @@ export class OpenAiChat {
     return wholeResponse(await this.conversations.whole(request, call.signal));
   }
 
-  private async streamed({ language, signal }: ChatCall, request: object, events: ResponseEvents) {
+  private async streamed({ protocol: language, signal }: ChatCall, request: object, events: ResponseEvents) {
     const answer = await this.conversations.stream(request, signal, events, language);
-    return { ...answer, invoicedSearches: () => events.invoiced };
+    return { ...answer, countInvoicedSearches: () => events.invoiced };
   }
 }
 
@@ -55,11 +55,11 @@ function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): Co
   const thoughts = withoutReasoning ? omitReasoning : normalizeReasoningField;
   return {
     kind: 'whole',
-    language: 'chat',
+    protocol: 'chat',
     body: { ...answer, ...identity, choices: answer.choices.map((choice) => changed(choice, thoughts)) },
     usage: parseOpenAiUsage(answer.usage),
     vendorId: () => parseProviderRequestId(answer),
-    deliveredText: () => answer.choices.map(({ message }) => (message ? getGeneratedText(message) : '')).join('\n'),
+    getDeliveredText: () => answer.choices.map(({ message }) => (message ? getGeneratedText(message) : '')).join('\n'),
   };
 }
 
@@ -91,12 +91,12 @@ function parseAnswer(text: string): CompletionJson {
       choices.map((choice) => getGeneratedText((choice as Choice | null)?.message ?? {})).join('') || undefined;
     throw new UpstreamError('upstream_error', BROKEN_OFF, {
       status: 200,
-      delivered,
+      deliveredText: delivered,
       vendorId: parseProviderRequestId(answer),
     });
   }
   if (choices.length === 0 || !choices.every(isChoice)) {
-    const more = { status: 200, delivered: wordsIn(text), vendorId: parseProviderRequestId(answer) };
+    const more = { status: 200, deliveredText: wordsIn(text), vendorId: parseProviderRequestId(answer) };
     throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a chat completion', more);
   }
   return answer as CompletionJson;

@@ -34,7 +34,7 @@ function parse(text: string, count: number): { readonly data: readonly Embedding
   } catch {} // judged with everything else that is not an answer
   const data = answer?.data;
   if (Array.isArray(data) && data.length === count && data.every(isEmbedding)) return { ...answer, data };
-  const more = { status: 200, delivered: text };
+  const more = { status: 200, deliveredText: text };
   throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a list of embeddings', more);
 }
 

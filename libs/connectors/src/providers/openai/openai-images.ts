@@ -21,7 +21,7 @@ export class OpenAiImages {
   ) {}
 
   async make(call: ImageCall): Promise<GeneratedImages> {
-    const { model, prompt, count, images, parameters, wire, signal } = call;
+    const { model, prompt, count, images, parameters, wireMapping: wire, signal } = call;
     const bringsImage = images.length > 0;
     const told = { model, prompt, n: count, ...toProviderParameters(parameters, wire, { bringsImage }) };
     const answer = await this.http.request(bringsImage ? '/images/edits' : '/images/generations', {
@@ -60,7 +60,7 @@ function madeIn(body: unknown, { headers, status }: ProviderHttpResponse): Gener
   const vendorId = parseProviderRequestId(answer) ?? parseProviderRequestId({ id: headers['x-request-id'] });
   const usage = usageIn(answer.usage);
   if (files.length > 0) return { files, usage, vendorId };
-  const more = { status, usage, vendorId, delivered: '' };
+  const more = { status, usage, vendorId, deliveredText: '' };
   throw new UpstreamError('upstream_error', 'The upstream answered without an image', more);
 }
 
@@ -93,7 +93,10 @@ function imageRefusal(status: number, headers: ResponseHeaders, body: string): U
   if (OURS.has(code) || status === 401 || status === 403)
     return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', { status });
   if (!AGAINST_POLICY.has(code)) return failure;
-  return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, { status, said: failure.said });
+  return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, {
+    status,
+    upstreamMessage: failure.upstreamMessage,
+  });
 }
 
 function codeIn(body: string): unknown {

@@ -199,7 +199,7 @@ describe('a chat request in the words of Responses', () => {
 });
 
 describe('a search of OpenAI’s own', () => {
-  const search = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
+  const search = { maxUses: 2, isRequired: false, includeDomains: [], excludeDomains: [] };
 
   test('is a tool beside the others, which is called so often at most', () => {
     const tools = [{ type: 'function', name: 'f' }];
@@ -208,7 +208,7 @@ describe('a search of OpenAI’s own', () => {
       tool_choice: 'auto',
       max_tool_calls: 2,
     });
-    expect(withSearch({}, { ...search, first: true, excludeDomains: ['a.example'] })).toEqual({
+    expect(withSearch({}, { ...search, isRequired: true, excludeDomains: ['a.example'] })).toEqual({
       tools: [{ type: 'web_search', filters: { blocked_domains: ['a.example'] } }],
       tool_choice: { type: 'web_search' },
       max_tool_calls: 2,
@@ -227,7 +227,7 @@ describe('a search of OpenAI’s own', () => {
     ];
     const { searches } = whole({ output });
     expect(searches?.invoiced).toBe(2);
-    expect(searches?.notes.map(({ query, state }) => `${query} ${state}`)).toEqual([
+    expect(searches?.statuses.map(({ query, state }) => `${query} ${state}`)).toEqual([
       'a completed',
       'b failed',
       ' completed',

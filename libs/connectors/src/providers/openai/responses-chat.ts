@@ -112,7 +112,7 @@ export function wholeChat(answer: Completion, identity: CompletionIdentity): Com
     finish_reason: finishReason(answer.body, calls.length > 0),
   };
   const head = { ...identity, object: 'chat.completion' };
-  return { ...answer, language: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
+  return { ...answer, protocol: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
 }
 
 /** Each part says where its sources stand in it; a chat has all parts in one. */

@@ -1,5 +1,5 @@
 /** A chat request in the words of Responses, for endpoints that speak nothing else. What they have no word for is left out. */
-import { LOGPROBS, MIN_RESPONSES_OUTPUT_TOKENS, type NativeSearch, UpstreamError } from '#application';
+import { LOGPROBS_INCLUDE, MIN_RESPONSES_OUTPUT_TOKENS, type NativeSearch, UpstreamError } from '#application';
 import type { JsonObject } from './responses.ts';
 
 /** Named and meant alike. */
@@ -27,7 +27,7 @@ export function responsesRequest(body: JsonObject): JsonObject {
     text: Object.keys(text).length > 0 ? text : undefined,
     tools: tools ? listOf(tools).map(flat) : undefined,
     tool_choice: isThing(tool_choice) ? flat(tool_choice) : tool_choice,
-    include: logprobs === true ? [LOGPROBS] : undefined,
+    include: logprobs === true ? [LOGPROBS_INCLUDE] : undefined,
     store: false,
     ...(stream === true ? { stream, stream_options: { include_obfuscation: false } } : {}),
   });
@@ -36,7 +36,7 @@ export function responsesRequest(body: JsonObject): JsonObject {
 /** https://platform.openai.com/docs/guides/tools-web-search: of tools of OpenAI's own there is only this one. */
 export function withSearch(request: JsonObject, search: NativeSearch | undefined): JsonObject {
   if (search === undefined) return request;
-  const { maxUses, first, includeDomains, excludeDomains, location, offline } = search;
+  const { maxUses, isRequired: first, includeDomains, excludeDomains, location, isOffline: offline } = search;
   const filters = {
     ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
     ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),

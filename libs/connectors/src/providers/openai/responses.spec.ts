@@ -82,7 +82,7 @@ describe('events of a response', () => {
   ])('that report a failure break the answer off: %j', (last, code, message) => {
     const { events, failure, passed } = read(DELTA + last);
     expect(failure).toBeInstanceOf(UpstreamError);
-    expect(failure).toMatchObject({ code, message, told: message });
+    expect(failure).toMatchObject({ code, message, publicMessage: message });
     expect([passed.length, events.deliveredText()]).toEqual([1, 'Zürich 🏔']);
     expect(events.usage()).toEqual(last.includes('response.failed') ? CLASSES : undefined);
   });
@@ -114,7 +114,7 @@ describe('a response in one piece', () => {
 
   test('has its usage and all that was generated', () => {
     const answer = wholeResponse(JSON.stringify({ status: 'completed', output: OUTPUT, usage: USAGE }));
-    expect([answer.usage, answer.deliveredText(), answer.language]).toEqual([CLASSES, 'HmNo!f{}', 'responses']);
+    expect([answer.usage, answer.getDeliveredText(), answer.protocol]).toEqual([CLASSES, 'HmNo!f{}', 'responses']);
   });
 
   test.each(['', 'null', '{"output":', '{}', '[]'])('is none: %j', (text) => {
@@ -130,10 +130,13 @@ describe('a response in one piece', () => {
         return error;
       }
     };
-    expect(failureOf(failed([]))).toMatchObject({ told: 'The upstream broke off the answer', delivered: undefined });
+    expect(failureOf(failed([]))).toMatchObject({
+      publicMessage: 'The upstream broke off the answer',
+      deliveredText: undefined,
+    });
     expect(failureOf(failed(OUTPUT))).toMatchObject({
-      told: 'The upstream broke off the answer',
-      delivered: 'HmNo!f{}',
+      publicMessage: 'The upstream broke off the answer',
+      deliveredText: 'HmNo!f{}',
     });
   });
 });

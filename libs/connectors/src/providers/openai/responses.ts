@@ -107,15 +107,15 @@ export function wholeResponse(text: string): Completion {
   const output = response.output as readonly JsonObject[];
   if (response.status === 'failed') {
     const delivered = output.length > 0 ? textIn(output) : undefined;
-    throw failureOf(response.error, { delivered, vendorId: parseProviderRequestId(response) });
+    throw failureOf(response.error, { deliveredText: delivered, vendorId: parseProviderRequestId(response) });
   }
   return {
     kind: 'whole',
-    language: 'responses',
+    protocol: 'responses',
     body: response,
     usage: responseUsage(response.usage),
     vendorId: () => parseProviderRequestId(response),
-    deliveredText: () => textIn(output),
+    getDeliveredText: () => textIn(output),
     searches: searchesIn(output),
   };
 }
@@ -136,7 +136,7 @@ export function toSearchStatus(item: JsonObject, at: number): SearchStatus | und
 function searchesIn(output: readonly JsonObject[]) {
   const calls = output.filter(({ type }) => type === 'web_search_call');
   const notes = calls.flatMap((item, at) => toSearchStatus(item, at) ?? []);
-  return { notes, invoiced: calls.filter(isInvoiced).length };
+  return { statuses: notes, invoiced: calls.filter(isInvoiced).length };
 }
 
 function parseResponse(text: string): JsonObject {
@@ -145,7 +145,7 @@ function parseResponse(text: string): JsonObject {
     response = JSON.parse(text);
   } catch {} // judged with everything else that is not a response
   if (Array.isArray(response?.output)) return response;
-  const more = { status: 200, delivered: wordsIn(text), vendorId: parseProviderRequestId(response) };
+  const more = { status: 200, deliveredText: wordsIn(text), vendorId: parseProviderRequestId(response) };
   throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a response', more);
 }
 
@@ -158,7 +158,7 @@ function parse(json: string): JsonObject {
 }
 
 /** @param known what had come of the answer, in one that is in one piece */
-function failureOf(error: unknown, known?: Pick<UpstreamError, 'delivered' | 'vendorId'>): UpstreamError {
+function failureOf(error: unknown, known?: Pick<UpstreamError, 'deliveredText' | 'vendorId'>): UpstreamError {
   const { code } = (error ?? {}) as JsonObject;
   if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, known);
   return new UpstreamError('upstream_error', BROKEN_OFF, known);
