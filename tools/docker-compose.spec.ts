@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { eventStoreDbAddress } from '#eventstore';
+import { parseEventStoreDbAddress } from '#eventstore';
 import { SETTINGS } from '#foundation';
 
 interface Service {
@@ -63,7 +63,7 @@ describe.each(['gateway', 'projector', 'sagas'])('%s', (role) => {
 
   test('reaches the EventStoreDB with TLS, as a user that has its rights before it starts', () => {
     const url = filledIn(environment.EVENTSTORE_URL as string);
-    expect(eventStoreDbAddress(url)).toEqual({ nodes: [{ host: 'eventstore', port: 2113 }], hasTls: true });
+    expect(parseEventStoreDbAddress(url)).toEqual({ nodes: [{ host: 'eventstore', port: 2113 }], usesTls: true });
     expect(environment.PLAINTEXT_STORES).toBe('postgres');
     expect(url).toMatch(/^esdb:\/\/countinghouse:/);
     const trusted = /&tlsCAFile=(.*)\/ca\.crt$/.exec(url)?.[1];

@@ -1,6 +1,6 @@
 /** Where the facts of proofs and benchmarks are: in PostgreSQL, or on the server that `EVENTSTORE_URL` names. */
 import { createHash } from 'node:crypto';
-import { eventStoreDbNodes } from '#eventstore';
+import { formatEventStoreDbNodes } from '#eventstore';
 
 /**
  * The facts on a server outlast a run, and its secrets are under one master key from the first of them on: all runs have this
@@ -17,5 +17,5 @@ export function storeSettings({ EVENTSTORE_URL, MASTER_KEY = KEY_ON_A_SERVER }: 
 
 /** What is measured, for a heading; without credentials. */
 export function storeName({ EVENTSTORE_URL }: Environment): string {
-  return EVENTSTORE_URL ? `EventStoreDB at ${eventStoreDbNodes(EVENTSTORE_URL)}` : 'PostgreSQL';
+  return EVENTSTORE_URL ? `EventStoreDB at ${formatEventStoreDbNodes(EVENTSTORE_URL)}` : 'PostgreSQL';
 }

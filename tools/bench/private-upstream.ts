@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ENCAPSULATED_KEY, generateKeys, openRequest, RESPONSE_NONCE } from '#ehbp';
+import { ENCAPSULATED_KEY_HEADER, generateKeys, openRequest, RESPONSE_NONCE_HEADER } from '#ehbp';
 
 const MODEL = 'gpt-oss-120b';
 const USAGE = 'X-Tinfoil-Usage-Metrics';
@@ -19,7 +19,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const { method, url = '/', headers } = request;
   if (method === 'GET' && url.includes('/attestation')) return json(response, bundle());
   if (method === 'GET') return json(response, { data: [{ id: `private/${MODEL}`, name: MODEL, created: 1 }] });
-  const encapsulated = headers[ENCAPSULATED_KEY];
+  const encapsulated = headers[ENCAPSULATED_KEY_HEADER];
   const opened = typeof encapsulated === 'string' ? await openRequest(keys, encapsulated) : undefined;
   const pieces: Uint8Array[] = [];
   for await (const piece of opened ? opened.open(request) : request) pieces.push(piece as Uint8Array);
@@ -34,7 +34,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const [prompt, completion] = [100, Math.ceil((Number(events) * Number(bytes)) / BYTES_OF_TOKEN)];
   const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
   const report = { [USAGE]: `prompt=${prompt},completion=${completion},total=${prompt + completion}` };
-  const nonce = sealer ? { [RESPONSE_NONCE]: sealer.nonce } : {};
+  const nonce = sealer ? { [RESPONSE_NONCE_HEADER]: sealer.nonce } : {};
   if (!stream) {
     const choices = [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }];
     const whole = Buffer.from(JSON.stringify({ ...ABOUT, object: 'chat.completion', choices, usage }));

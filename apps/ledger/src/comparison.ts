@@ -50,7 +50,7 @@ class LogComparison implements ReadModelComparison {
   }
 
   see(fact: Fact): Promise<void> | undefined {
-    const expected = this.projection.rows(fact);
+    const expected = this.projection.toRows(fact);
     return expected.length > 0 ? this.compare(expected) : undefined;
   }
 
@@ -103,7 +103,7 @@ class FoldComparison implements ReadModelComparison {
   }
 
   see(fact: Fact): undefined {
-    const key = this.projection.keyOf(fact);
+    const key = this.projection.getKey(fact);
     if (key === undefined) return;
     const after = this.projection.evolve(this.expected.get(key), fact);
     if (after === null) this.expected.delete(key);

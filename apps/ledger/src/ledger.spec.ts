@@ -179,7 +179,11 @@ describe('verify', () => {
     const projection = projections.find(({ name }) => name === table);
     if (projection) {
       const { store, databaseUrl } = world.foundation;
-      await rebuild(projection, { store, databaseUrl, drawToken: () => issueFencingToken(databaseUrl, 'projector') });
+      await rebuild(projection, {
+        store,
+        databaseUrl,
+        issueFencingToken: () => issueFencingToken(databaseUrl, 'projector'),
+      });
     }
   });
 

@@ -25,10 +25,10 @@ export async function skip(
     const stop = (await listBlockedProjections(pool)).find((each) => each.projection === projection);
     if (!stop) throw new StartError(`${projection} does not stand before any fact.`);
     if (String(stop.position) !== where)
-      throw new StartError(`${projection} stands before the fact at position ${stop.position}: ${stop.why}`);
+      throw new StartError(`${projection} stands before the fact at position ${stop.position}: ${stop.reason}`);
     const fact = await factAt(stop.position, store);
     const by = `${userInfo().username}@${hostname()}`;
-    await skipEvent(pool, { projection, position: stop.position, by, why }, fact);
+    await skipEvent(pool, { projection, position: stop.position, by, reason: why }, fact);
     print(`${projection} skips the fact at position ${where}, a ${fact.type} of ${fact.stream}`);
     print(`Once it can be applied, npm run rebuild -- ${projection} applies it`);
   } finally {
@@ -36,7 +36,7 @@ export async function skip(
   }
 }
 
-async function factAt(position: bigint, { stored }: Foundation['store']) {
+async function factAt(position: bigint, { rawReader: stored }: Foundation['store']) {
   for await (const { events } of stored.readAll(position - 1n)) {
     const [fact] = events;
     if (fact?.position === position) return fact;

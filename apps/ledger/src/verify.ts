@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { type DomainEvent, EVENT_SCHEMA } from '#domain';
 import type { Foundation } from '#foundation';
 import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel';
-import { newClient, openPool } from '#postgres';
+import { createClient, openPool } from '#postgres';
 import {
   listBlockedProjections,
   listSkippedEvents,
@@ -26,8 +26,8 @@ const CATCH_UP_MS = 5_000;
  * @returns true when nothing differs
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
-  const slowly = { queryWithinMs: null, openTransactionWithinMs: null };
-  const client = newClient({
+  const slowly = { queryTimeoutMs: null, idleTransactionTimeoutMs: null };
+  const client = createClient({
     connectionString: databaseUrl,
     name: 'verify',
     ...slowly,
@@ -45,7 +45,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
     const auditor = new Auditor(report);
     let facts = 0;
     let last = START_POSITION;
-    for await (const { events } of store.stored.readAll(START_POSITION)) {
+    for await (const { events } of store.rawReader.readAll(START_POSITION)) {
       for (const stored of events) {
         facts++;
         last = stored.position;
@@ -129,12 +129,12 @@ async function notApplied(
     const missing: ReadModelComparison[] = [];
     for (const each of late) {
       const left = Math.max(0, deadline - performance.now());
-      if (!(await progress.reached([each.name], last, left))) missing.push(each);
+      if (!(await progress.waitUntilApplied([each.name], last, left))) missing.push(each);
     }
     const stopped = new Map((await listBlockedProjections(pool)).map((each) => [each.projection, each]));
     return missing.map(({ name, unseen }) => {
       const stop = stopped.get(name);
-      const where = stop ? `; it stands before the fact at position ${stop.position}: ${stop.why}` : '';
+      const where = stop ? `; it stands before the fact at position ${stop.position}: ${stop.reason}` : '';
       return `${name} has not applied ${unseen} facts${where}`;
     });
   } finally {

@@ -8,7 +8,7 @@ import { createGzip } from 'node:zlib';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { listKnownMasterKeys, StartError } from '#foundation';
-import { newClient } from '#postgres';
+import { createClient } from '#postgres';
 import { BACKUP_CONNECTION_OPTIONS, type BackupTable, type Database } from './databases.ts';
 import { MANIFEST, type Manifest, newManifest, type SavedTable, toTableFileName } from './manifest.ts';
 
@@ -50,7 +50,7 @@ export async function createBackup(
 }
 
 async function save({ url, kept }: Database, directory: string, withFacts: boolean) {
-  const client = newClient({ connectionString: url, name: 'backup', ...BACKUP_CONNECTION_OPTIONS });
+  const client = createClient({ connectionString: url, name: 'backup', ...BACKUP_CONNECTION_OPTIONS });
   await client.connect();
   try {
     await client.query('begin isolation level repeatable read read only');

@@ -31,7 +31,7 @@ const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations];
 export const BACKUP_TABLES = [...FACTS, ...CONTENT];
 
 /** Of connections: a table of millions takes as long as it takes, and between two of them a disk may be slow. */
-export const BACKUP_CONNECTION_OPTIONS = { queryWithinMs: null, openTransactionWithinMs: null } as const;
+export const BACKUP_CONNECTION_OPTIONS = { queryTimeoutMs: null, idleTransactionTimeoutMs: null } as const;
 
 /** Does something with the databases that are configured. The embedded one runs meanwhile. */
 export async function withDatabases<T>(settings: Settings, work: (databases: readonly Database[]) => Promise<T>) {

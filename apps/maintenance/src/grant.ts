@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { eventStoreDbAddress, grantEventStoreDb } from '#eventstore';
+import { grantEventStoreDbAccess, parseEventStoreDbAddress } from '#eventstore';
 import { SETTINGS } from '#foundation';
 import { SettingError, secret } from '#foundation/program';
 import { StoreUnavailableError } from '#kernel';
@@ -16,8 +16,8 @@ const ADMIN_PASSWORD = secret('STORE_ADMIN_PASSWORD', /./, `the password of Even
 async function main(): Promise<void> {
   const address = SETTINGS.eventStoreUrl.read(process.env);
   if (address === undefined) throw new SettingError('EVENTSTORE_URL must be set.');
-  const read = eventStoreDbAddress(address);
-  if (typeof read !== 'string' && !read.hasTls)
+  const read = parseEventStoreDbAddress(address);
+  if (typeof read !== 'string' && !read.usesTls)
     throw new SettingError('EVENTSTORE_URL must have TLS: a server without it knows no users.');
   await whenItAnswers(address, ADMIN_PASSWORD.read(process.env));
   process.stdout.write('The user in EVENTSTORE_URL is there, and may read $all.\n');
@@ -26,7 +26,7 @@ async function main(): Promise<void> {
 async function whenItAnswers(address: string, password: string): Promise<void> {
   for (const until = performance.now() + WAIT_MS; ; await delay(RETRY_MS)) {
     try {
-      return await grantEventStoreDb(address, { username: ADMIN, password });
+      return await grantEventStoreDbAccess(address, { username: ADMIN, password });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError) || performance.now() > until) throw error;
     }

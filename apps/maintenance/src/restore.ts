@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { dropCaches, migrate, StartError } from '#foundation';
-import { newClient } from '#postgres';
+import { createClient } from '#postgres';
 import { checkBackup } from './check.ts';
 import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './databases.ts';
 import type { Manifest, SavedTable } from './manifest.ts';
@@ -44,7 +44,7 @@ function assertKnown(databases: readonly Database[], { migrations, tables }: Man
 }
 
 async function fill({ url, kept, migrations }: Database, manifest: Manifest, directory: string): Promise<void> {
-  const client = newClient({ connectionString: url, name: 'restore', ...BACKUP_CONNECTION_OPTIONS });
+  const client = createClient({ connectionString: url, name: 'restore', ...BACKUP_CONNECTION_OPTIONS });
   await client.connect();
   try {
     await client.query(`begin; set local lock_timeout = '${WAITS_FOR_TABLES}'`);

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import { ByteAccumulator, isJsonObject, type JsonObject } from '#application/messages';
-import { ENCAPSULATED_KEY, RESPONSE_NONCE, type SealedRequest } from '#ehbp';
+import { ENCAPSULATED_KEY_HEADER, RESPONSE_NONCE_HEADER, type SealedRequest } from '#ehbp';
 import { ProxyError, parseErrorBody, parseMoneyDetails, sanitizeForDisplay } from './proxy-error.ts';
 
 export const PREFIX = 'private/';
@@ -118,7 +118,7 @@ export class GatewayClient {
         'content-type': 'application/json',
         // What comes as it is made is held for as it grows; anything else for the longest that there is.
         accept: 'text/event-stream',
-        [ENCAPSULATED_KEY]: encapsulatedKey,
+        [ENCAPSULATED_KEY_HEADER]: encapsulatedKey,
         'x-private-model': PREFIX + model,
         'x-query-source': 'api',
       },
@@ -177,7 +177,7 @@ export class GatewayClient {
       const retryAfter = Number(headers['retry-after'] ?? Number.NaN);
       return {
         status: statusCode,
-        nonce: textOf(headers[RESPONSE_NONCE]),
+        nonce: textOf(headers[RESPONSE_NONCE_HEADER]),
         requestId: textOf(headers['x-request-id'])?.match(/^[\w-]{1,128}$/)?.[0],
         retryAfterSeconds: Number.isSafeInteger(retryAfter) && retryAfter >= 0 ? retryAfter : undefined,
         read: (bytes = MAX_PROBLEM_BYTES) => readBody(body, bytes),

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 async function shown(): Promise<void> {
   const end = await world.foundation.store.readLastPosition();
-  await world.until(async () => (await new ProjectionProgress(database).applied(NAMES)) >= end);
+  await world.until(async () => (await new ProjectionProgress(database).loadAppliedPosition(NAMES)) >= end);
   await double.until(({ open }) => open === 0);
 }
 

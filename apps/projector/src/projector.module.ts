@@ -31,9 +31,9 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
     const progress = new ProjectionProgress(this.pool);
     this.readiness.show('projections', async () => {
       const end = await store.readLastPosition();
-      this.lag.note(end);
-      const milliseconds = await this.lag.milliseconds(progress, NAMES);
-      const places = [...(await progress.moving(NAMES))];
+      this.lag.recordAppend(end);
+      const milliseconds = await this.lag.measureMs(progress, NAMES);
+      const places = [...(await progress.loadActivePositions(NAMES))];
       const positions = Object.fromEntries(places.map(([name, { position }]) => [name, Number(position)]));
       const rebuilt = places.flatMap(([name, { rebuiltTo }]) =>
         rebuiltTo === undefined ? [] : [[name, Number(rebuiltTo)]],

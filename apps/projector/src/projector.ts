@@ -15,7 +15,7 @@ export const PROJECTOR = 'projector';
 
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
 export async function startProjector(
-  { databaseUrl, store: { lenient: store, hurry }, runtime }: Foundation,
+  { databaseUrl, store: { lenient: store, pollNow: hurry }, runtime }: Foundation,
   turns = new LeaseStatus(),
 ): Promise<Running> {
   const stop = new AbortController();
@@ -24,7 +24,7 @@ export async function startProjector(
     name: 'projector',
     max: projections.length,
     options: READ_MODEL_CONNECTION_OPTIONS,
-    onBroken: (error) => runtime.reportError('an idle connection of the projector broke', error),
+    onIdleError: (error) => runtime.reportError('an idle connection of the projector broke', error),
   });
   const heard = hurry && { connectionString: databaseUrl, onNotification: hurry, onProblem: runtime.reportError };
   const wanted = heard && listenForWakeups(heard);
@@ -33,16 +33,16 @@ export async function startProjector(
   const project = (projection: Projection, { token, signal }: Lease) => {
     const sink = createProjectionSink(projection, pool, token);
     const checkpoint = async () => {
-      await rebuildIfOutdated(projection, { store, databaseUrl, drawToken: async () => token, signal });
+      await rebuildIfOutdated(projection, { store, databaseUrl, issueFencingToken: async () => token, signal });
       return sink.loadCheckpoint();
     };
     const apply = async (batch: EventBatch) => {
-      const { size } = sink.skipped;
+      const { size } = sink.skippedPositions;
       await sink.apply(batch);
-      if (sink.skipped.size > size)
+      if (sink.skippedPositions.size > size)
         runtime.reportError(
           `${sink.name} has skipped facts, so what it shows of their accounts is incomplete`,
-          new Error(`${sink.skipped.size - size} facts up to position ${batch.position}`),
+          new Error(`${sink.skippedPositions.size - size} facts up to position ${batch.position}`),
         );
     };
     return pump(follow, { name: sink.name, loadCheckpoint: checkpoint, apply }, signal, runtime);

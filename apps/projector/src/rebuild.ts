@@ -16,7 +16,7 @@ async function main(wanted: string | undefined): Promise<void> {
   try {
     for (const projection of chosen) {
       const started = performance.now();
-      const replayed = await rebuild(projection, { store, databaseUrl, drawToken: draw });
+      const replayed = await rebuild(projection, { store, databaseUrl, issueFencingToken: draw });
       const seconds = ((performance.now() - started) / 1000).toFixed(1);
       process.stdout.write(`${projection.name}: ${replayed} facts replayed in ${seconds} s\n`);
     }

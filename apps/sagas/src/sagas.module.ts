@@ -91,7 +91,7 @@ export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShu
     this.running = await startSagas(this.ports, this.files, turns);
     const due = new PostgresWorkflowSchedule(this.ports.stores.pool);
     this.readiness.show('workflows', async () => {
-      const overdue = await due.overdueMs();
+      const overdue = await due.loadOverdueMs();
       const ok = Object.values(overdue).every((late) => late < LATE_MS);
       return { ok, leading: turns.leading, standing_by: turns.standingBy, overdue_ms: overdue };
     });

@@ -24,18 +24,18 @@ import {
   FreshnessCheck,
   findPayersByHoldOwner,
   findPayersWithOverdueHolds,
+  findUnclaimedChallenges,
   ProjectionProgress,
-  TopupsByReference,
-  unclaimedChallenges,
+  TopupFinder,
 } from '#projections';
 import {
   expireFiles,
   expireHolds,
   forfeitUnclaimedPayments,
-  runAutoTopups,
-  runVideos,
-  watchChallenges,
-  watchTopups,
+  runAutoTopupWorkflow,
+  runChallengeWorkflow,
+  runTopupWorkflow,
+  runVideoWorkflow,
 } from '#sagas';
 
 /** What sagas read, and what they remember. */
@@ -67,7 +67,7 @@ export class VideoSagaDependencies {
     readonly providers: ProviderRegistry,
     readonly requests: VideoRequestStore,
     readonly results: VideoResults,
-    readonly hooks: VideoWebhooks,
+    readonly webhooks: VideoWebhooks,
   ) {}
 }
 
@@ -112,14 +112,14 @@ function sweepsOf(files: FileStore, { stores }: SagaDependencies): Sagas {
   const { unclaimedAfterDays: afterDays } = foundation.settings;
   const { challenges } = streams;
   return {
-    'file-expiry': ({ signal }) => [expireFiles({ files, clock, alarm }, signal)],
+    'file-expiry': ({ signal }) => [expireFiles({ files, clock, reportError: alarm }, signal)],
     'hold-expiry': ({ signal }) => [
       expireHolds(
         {
-          ...{ payers: new HoldCommandRouter(streams), clock, alarm },
-          overdue: (now) => findPayersWithOverdueHolds(pool, now),
-          seeminglyDead: () => findStaleProcesses(pool),
-          heldBy: (owners) => findPayersByHoldOwner(pool, owners),
+          ...{ payers: new HoldCommandRouter(streams), clock, reportError: alarm },
+          findOverduePayers: (now) => findPayersWithOverdueHolds(pool, now),
+          findStaleProcesses: () => findStaleProcesses(pool),
+          findPayersByOwner: (owners) => findPayersByHoldOwner(pool, owners),
         },
         signal,
       ),
@@ -130,9 +130,9 @@ function sweepsOf(files: FileStore, { stores }: SagaDependencies): Sagas {
           unclaimed: ({ signal }) => [
             forfeitUnclaimedPayments(
               {
-                ...{ challenges, clock, alarm, afterDays },
-                unclaimed: (before) => unclaimedChallenges(pool, before),
-                report: ({ challenges, amount }) =>
+                ...{ challenges, clock, reportError: alarm, unclaimedAfterDays: afterDays },
+                findUnclaimed: (before) => findUnclaimedChallenges(pool, before),
+                onForfeit: ({ challenges, amount }) =>
                   foundation.log.warn(
                     { challenges, usd: formatUsd(amount) },
                     'what was paid and never used has become income',
@@ -154,44 +154,44 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
   const { runtime } = foundation;
   const facts = foundation.store.lenient;
   const payers = new HoldCommandRouter(streams);
-  const known = new TopupsByReference(pool, new FreshnessCheck(facts, new ProjectionProgress(pool)));
+  const known = new TopupFinder(pool, new FreshnessCheck(facts, new ProjectionProgress(pool)));
   return {
     topups: (lease) =>
-      watchTopups(
+      runTopupWorkflow(
         {
-          ...{ facts, accounts, topups, backends, payments, clock, runtime },
-          looksPerSecond: foundation.settings.looksPerSecond,
-          due: new PostgresWorkflowSchedule(pool),
+          ...{ eventReader: facts, accounts, topups, backends, payments, clock, runtime },
+          pollsPerSecond: foundation.settings.looksPerSecond,
+          schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
-          byReference: (...asked) => known.find(...asked),
+          findTopups: (...asked) => known.find(...asked),
         },
         lease,
       ),
     [autoTopupWorkflow.name]: (lease) =>
-      runAutoTopups(
+      runAutoTopupWorkflow(
         {
-          ...{ facts, streams, backends, clock, runtime, ...autoTopups },
-          due: new PostgresWorkflowSchedule(pool),
+          ...{ eventReader: facts, streams, backends, clock, runtime, ...autoTopups },
+          schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },
         lease,
       ),
     [challengeWorkflow.name]: (lease) =>
-      watchChallenges(
+      runChallengeWorkflow(
         {
-          ...{ facts, challenges, backends, clock, runtime },
-          looksPerSecond: foundation.settings.looksPerSecond,
-          due: new PostgresWorkflowSchedule(pool),
+          ...{ eventReader: facts, challenges, backends, clock, runtime },
+          pollsPerSecond: foundation.settings.looksPerSecond,
+          schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },
         lease,
       ),
     [videoWorkflow.name]: (lease) =>
-      runVideos(
+      runVideoWorkflow(
         {
-          ...{ facts, streams, payers, clock, runtime, ...videos },
-          looksPerSecond: foundation.settings.videoLooksPerSecond,
-          due: new PostgresWorkflowSchedule(pool),
+          ...{ eventReader: facts, streams, payers, clock, runtime, ...videos },
+          pollsPerSecond: foundation.settings.videoLooksPerSecond,
+          schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },
         lease,

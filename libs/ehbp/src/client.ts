@@ -6,11 +6,11 @@ import {
   parseHeaderBytes,
   REQUEST_INFO,
   RESPONSE_LABEL,
-  RESPONSE_NONCE,
+  RESPONSE_NONCE_HEADER,
   SUITE,
   toHex,
 } from './protocol.ts';
-import { ResponseOpener, responseKeys } from './response.ts';
+import { deriveResponseKeys, ResponseOpener } from './response.ts';
 
 /** An encrypted request, for one try: what is sent again must be encrypted again. */
 export interface SealedRequest {
@@ -33,19 +33,19 @@ export interface SealedRequest {
  */
 export async function sealRequest(publicKey: Uint8Array, body: Uint8Array): Promise<SealedRequest> {
   if (body.length === 0) throw new RangeError('a request without a body cannot be encrypted');
-  const { encapsulatedSecret: encapsulated, ctx } = await setUp(publicKey);
+  const { encapsulatedSecret: encapsulated, ctx } = await setUpSender(publicKey);
   const secret = await ctx.Export(RESPONSE_LABEL, KEY_BYTES);
   const frames: Uint8Array[] = [];
-  for (const piece of splitIntoFrames(body)) frames.push(encodeFrame(await ctx.Seal(piece)));
+  for (const chunk of splitIntoFrames(body)) frames.push(encodeFrame(await ctx.Seal(chunk)));
   return {
     encapsulatedKey: toHex(encapsulated),
     frames,
     openResponse: (nonce) =>
-      new ResponseOpener(responseKeys(secret, encapsulated, parseHeaderBytes(nonce, RESPONSE_NONCE))),
+      new ResponseOpener(deriveResponseKeys(secret, encapsulated, parseHeaderBytes(nonce, RESPONSE_NONCE_HEADER))),
   };
 }
 
-async function setUp(publicKey: Uint8Array) {
+async function setUpSender(publicKey: Uint8Array) {
   try {
     return await SUITE.SetupSender(await SUITE.DeserializePublicKey(publicKey), { info: REQUEST_INFO });
   } catch {

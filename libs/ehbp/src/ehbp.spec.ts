@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from '@jest/globals';
 import {
   EhbpError,
-  type EhbpFault,
+  type EhbpErrorCode,
   type EnclaveKeys,
   encodeKeyConfig,
-  FrameSizes,
+  FrameSizeReader,
   generateKeys,
   MAX_FRAME_BYTES,
   openRequest,
@@ -14,7 +14,7 @@ import {
   sealRequest,
 } from '#ehbp';
 import { encodeFrame, FrameReader } from './frames.ts';
-import { ResponseOpener, responseKeys } from './response.ts';
+import { deriveResponseKeys, ResponseOpener } from './response.ts';
 
 const VECTORS: Readonly<Record<string, string>> = JSON.parse(
   readFileSync(new URL('./test-vectors.json', import.meta.url), 'utf8'),
@@ -65,22 +65,22 @@ test('frames without ciphertext are skipped, and frames without plaintext are co
     nothing,
   ]);
   expect((await read(request.openResponse(sealer.nonce).open(inPieces(wire, 3)))).text).toBe('ab');
-  expect(new FrameSizes().add(wire)).toEqual([17, 17]);
+  expect(new FrameSizeReader().add(wire)).toEqual([17, 17]);
 });
 
 test('the sizes of frames are known from their first bytes, and where the body stands at a border', async () => {
   const { request } = await answered(Buffer.alloc(100_000));
-  const sizes = new FrameSizes();
+  const sizes = new FrameSizeReader();
   const wire = Buffer.concat(request.frames);
   const told = Array.from(wire, (_, at) => sizes.add(wire.subarray(at, at + 1)).map((size) => [at, size])).flat();
   expect(told).toEqual([
     [3, 65_552],
     [65_559, 34_480],
   ]);
-  expect(sizes.isAtBorder).toBe(true);
+  expect(sizes.isAtFrameBoundary).toBe(true);
   sizes.add(wire.subarray(0, 2));
-  expect(sizes.isAtBorder).toBe(false);
-  expect(() => new FrameSizes().add(lengthOf(MAX_FRAME_BYTES + 1))).toThrow(EhbpError);
+  expect(sizes.isAtFrameBoundary).toBe(false);
+  expect(() => new FrameSizeReader().add(lengthOf(MAX_FRAME_BYTES + 1))).toThrow(EhbpError);
 });
 
 test('the published vectors come out', async () => {
@@ -89,7 +89,7 @@ test('the published vectors come out', async () => {
     Buffer,
     Buffer,
   ];
-  const derived = responseKeys(secret, encapsulated, nonce);
+  const derived = deriveResponseKeys(secret, encapsulated, nonce);
   expect(derived.key.export()).toEqual(vector('derivedKey'));
   expect(Buffer.from(derived.baseNonce)).toEqual(vector('derivedNonceBase'));
   const opened = await read(new ResponseOpener(derived).open(inPieces(vector('encryptedResponse'), 5)));
@@ -165,7 +165,7 @@ test('a length that is only announced takes no memory', () => {
   for (const each of readers)
     expect([...each.add(Buffer.concat([lengthOf(MAX_FRAME_BYTES), Buffer.alloc(100)]))]).toEqual([]);
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(MAX_FRAME_BYTES);
-  expect(readers.some((each) => each.isAtBorder)).toBe(false);
+  expect(readers.some((each) => each.isAtFrameBoundary)).toBe(false);
 });
 
 test('a request that was changed, cut, is for another key or has no frame is not read, and not answered', async () => {
@@ -211,7 +211,7 @@ async function answered(body: Uint8Array) {
 async function read(opened: AsyncIterable<Uint8Array>) {
   let text = '';
   let pieces = 0;
-  let fault: EhbpFault | undefined;
+  let fault: EhbpErrorCode | undefined;
   try {
     for await (const piece of opened) {
       text += Buffer.from(piece).toString();
@@ -219,7 +219,7 @@ async function read(opened: AsyncIterable<Uint8Array>) {
     }
   } catch (error) {
     if (!(error instanceof EhbpError)) throw error;
-    fault = error.fault;
+    fault = error.code;
   }
   return { text, pieces, fault };
 }

@@ -9,12 +9,12 @@ export const TAG_BYTES = 16;
 /** The longest ciphertext of a frame that is taken. */
 export const MAX_FRAME_BYTES = 16 * 1024 * 1024 + TAG_BYTES;
 /** The most plaintext that we put into a frame: what has arrived of it can be read only when all of it has. */
-const MAX_PIECE_BYTES = 64 * 1024;
+const MAX_CHUNK_BYTES = 64 * 1024;
 const LENGTH_BYTES = 4;
 
 /** Splits what is encrypted into the plaintexts of frames; nothing has no frame. */
 export function* splitIntoFrames(plaintext: Uint8Array): Generator<Uint8Array> {
-  for (let at = 0; at < plaintext.length; at += MAX_PIECE_BYTES) yield plaintext.subarray(at, at + MAX_PIECE_BYTES);
+  for (let at = 0; at < plaintext.length; at += MAX_CHUNK_BYTES) yield plaintext.subarray(at, at + MAX_CHUNK_BYTES);
 }
 
 /** @param ciphertext in parts that follow each other */
@@ -30,14 +30,14 @@ export function encodeFrame(...ciphertext: readonly Uint8Array[]): Uint8Array {
 }
 
 /** Follows a body, which comes in pieces of any size, from frame to frame. Frames without ciphertext are skipped. */
-abstract class FrameFollower {
+abstract class FrameParser {
   private length = 0;
   private lengthBytes = 0;
-  protected left = 0;
+  protected remaining = 0;
 
   /** Whether the last frame that began is complete. */
-  get isAtBorder(): boolean {
-    return this.left === 0 && this.lengthBytes === 0;
+  get isAtFrameBoundary(): boolean {
+    return this.remaining === 0 && this.lengthBytes === 0;
   }
 
   /**
@@ -47,35 +47,35 @@ abstract class FrameFollower {
    * @throws EhbpError for a length that no frame has
    */
   protected step(bytes: Uint8Array, at: number): number {
-    if (this.left > 0) {
-      const end = Math.min(at + this.left, bytes.length);
-      this.left -= end - at;
-      this.passed(bytes, at, end);
+    if (this.remaining > 0) {
+      const end = Math.min(at + this.remaining, bytes.length);
+      this.remaining -= end - at;
+      this.onFrameBytes(bytes, at, end);
       return end;
     }
     this.length = this.length * 256 + (bytes[at] as number);
-    if (++this.lengthBytes === LENGTH_BYTES) this.begin();
+    if (++this.lengthBytes === LENGTH_BYTES) this.beginFrame();
     return at + 1;
   }
 
-  private begin(): void {
+  private beginFrame(): void {
     const { length } = this;
     this.length = 0;
     this.lengthBytes = 0;
     if (length === 0) return;
     if (length < TAG_BYTES) throw new EhbpError('malformed', 'a frame is shorter than its tag');
     if (length > MAX_FRAME_BYTES) throw new EhbpError('malformed', `a frame is longer than ${MAX_FRAME_BYTES} bytes`);
-    this.left = length;
-    this.began(length);
+    this.remaining = length;
+    this.onFrameStart(length);
   }
 
-  protected abstract began(length: number): void;
+  protected abstract onFrameStart(length: number): void;
   /** These bytes belong to the frame that began last. */
-  protected abstract passed(bytes: Uint8Array, from: number, to: number): void;
+  protected abstract onFrameBytes(bytes: Uint8Array, from: number, to: number): void;
 }
 
 /** How long the frames of a body are, for those who cannot read it. */
-export class FrameSizes extends FrameFollower {
+export class FrameSizeReader extends FrameParser {
   private sizes: number[] = [];
 
   /**
@@ -90,23 +90,23 @@ export class FrameSizes extends FrameFollower {
   }
 
   /** How many bytes of the last frame are still to come: a length is only what was announced. */
-  get missing(): number {
-    return this.left;
+  get missingBytes(): number {
+    return this.remaining;
   }
 
-  protected override began(length: number): void {
+  protected override onFrameStart(length: number): void {
     this.sizes.push(length);
   }
 
-  protected override passed(): void {}
+  protected override onFrameBytes(): void {}
 }
 
 /** Takes a body apart into the ciphertexts of its frames; it keeps no more than has arrived of one frame. */
-export class FrameReader extends FrameFollower {
-  private wanted = 0;
-  private gathered = Buffer.alloc(0);
+export class FrameReader extends FrameParser {
+  private expectedLength = 0;
+  private buffer = Buffer.alloc(0);
   private size = 0;
-  private complete: Uint8Array | undefined;
+  private completeFrame: Uint8Array | undefined;
 
   /**
    * Takes the next bytes of the body, and yields the ciphertexts that are complete with them; perhaps as views of these bytes.
@@ -115,38 +115,38 @@ export class FrameReader extends FrameFollower {
   *add(bytes: Uint8Array): Generator<Uint8Array, void, undefined> {
     for (let at = 0; at < bytes.length; ) {
       at = this.step(bytes, at);
-      if (this.complete) yield this.complete;
-      this.complete = undefined;
+      if (this.completeFrame) yield this.completeFrame;
+      this.completeFrame = undefined;
     }
   }
 
   /** @throws EhbpError when the body has ended in the middle of a frame */
   end(): void {
-    if (!this.isAtBorder) throw new EhbpError('truncated', 'the body ended in the middle of a frame');
+    if (!this.isAtFrameBoundary) throw new EhbpError('truncated', 'the body ended in the middle of a frame');
   }
 
-  protected override began(length: number): void {
-    this.wanted = length;
+  protected override onFrameStart(length: number): void {
+    this.expectedLength = length;
     this.size = 0;
   }
 
-  protected override passed(bytes: Uint8Array, from: number, to: number): void {
+  protected override onFrameBytes(bytes: Uint8Array, from: number, to: number): void {
     const part = bytes.subarray(from, to);
-    if (part.length === this.wanted) this.complete = part;
-    else this.gather(part);
+    if (part.length === this.expectedLength) this.completeFrame = part;
+    else this.accumulate(part);
   }
 
   /** Room grows with what arrives: a length that is only announced takes none. */
-  private gather(part: Uint8Array): void {
+  private accumulate(part: Uint8Array): void {
     const size = this.size + part.length;
-    if (this.size === 0) this.gathered = Buffer.allocUnsafeSlow(Math.min(this.wanted, 2 * size));
-    else if (size > this.gathered.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.min(this.wanted, 2 * size));
-      larger.set(this.gathered.subarray(0, this.size));
-      this.gathered = larger;
+    if (this.size === 0) this.buffer = Buffer.allocUnsafeSlow(Math.min(this.expectedLength, 2 * size));
+    else if (size > this.buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(this.expectedLength, 2 * size));
+      larger.set(this.buffer.subarray(0, this.size));
+      this.buffer = larger;
     }
-    this.gathered.set(part, this.size);
+    this.buffer.set(part, this.size);
     this.size = size;
-    if (size === this.wanted) this.complete = this.gathered.subarray(0, size);
+    if (size === this.expectedLength) this.completeFrame = this.buffer.subarray(0, size);
   }
 }

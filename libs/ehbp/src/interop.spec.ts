@@ -4,12 +4,12 @@ import { Aes256Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from '@hpke
 import { expect, test } from '@jest/globals';
 import { deriveResponseKeys, encryptChunk, Identity, PROTOCOL } from 'ehbp';
 import {
-  ENCAPSULATED_KEY,
+  ENCAPSULATED_KEY_HEADER,
   encodeKeyConfig,
   generateKeys,
   openRequest,
   parsePublicKey,
-  RESPONSE_NONCE,
+  RESPONSE_NONCE_HEADER,
   sealRequest,
 } from '#ehbp';
 import { encodeFrame } from './frames.ts';
@@ -24,10 +24,10 @@ test('the npm client encrypts for us and reads our answer', async () => {
   const identity = await Identity.unmarshalPublicConfig(encodeKeyConfig(keys.publicKey));
   const plain = new Request('http://127.0.0.1/v1/chat/completions', { method: 'POST', body: QUESTION });
   const { request, context } = await identity.encryptRequestWithContext(plain);
-  const opened = await openRequest(keys, request.headers.get(ENCAPSULATED_KEY) ?? '');
+  const opened = await openRequest(keys, request.headers.get(ENCAPSULATED_KEY_HEADER) ?? '');
   expect(await bytesOf(opened.open(Readable.fromWeb(request.body as never)))).toEqual(QUESTION);
   const sealer = await opened.sealResponse();
-  const response = new Response(sealer.seal(ANSWER), { headers: { [RESPONSE_NONCE]: sealer.nonce } });
+  const response = new Response(sealer.seal(ANSWER), { headers: { [RESPONSE_NONCE_HEADER]: sealer.nonce } });
   if (!context) throw new Error('the client did not encrypt');
   const read = await identity.decryptResponseWithContext(response, context);
   expect(Buffer.from(await read.arrayBuffer())).toEqual(ANSWER);
@@ -78,7 +78,7 @@ test('we read what other code encrypts, in several frames, and it derives the ke
 });
 
 test('the names of the protocol are the same, and each reads the key configuration of the other', async () => {
-  expect([ENCAPSULATED_KEY, RESPONSE_NONCE]).toEqual(
+  expect([ENCAPSULATED_KEY_HEADER, RESPONSE_NONCE_HEADER]).toEqual(
     [PROTOCOL.ENCAPSULATED_KEY_HEADER, PROTOCOL.RESPONSE_NONCE_HEADER].map((name) => name.toLowerCase()),
   );
   const identity = await Identity.generate();

@@ -8,28 +8,28 @@ export interface EnclaveKeys {
   /** 32 bytes. */
   readonly publicKey: Uint8Array;
   /** The private key cannot be exported. */
-  readonly pair: KeyPair<webcrypto.CryptoKey>;
+  readonly keyPair: KeyPair<webcrypto.CryptoKey>;
 }
 
 const KEY_ID = 0;
 const SUITE_BYTES = 4;
 /** Where things stand: key id, KEM, public key, length of the suites, suites. */
-const AT = { kem: 1, publicKey: 3, suitesLength: 3 + KEY_BYTES, suites: 5 + KEY_BYTES };
+const CONFIG_OFFSETS = { kem: 1, publicKey: 3, suitesLength: 3 + KEY_BYTES, suites: 5 + KEY_BYTES };
 
 export async function generateKeys(): Promise<EnclaveKeys> {
   const pair = await SUITE.GenerateKeyPair(false);
-  return { publicKey: await SUITE.SerializePublicKey(pair.publicKey), pair };
+  return { publicKey: await SUITE.SerializePublicKey(pair.publicKey), keyPair: pair };
 }
 
 /** @returns what an enclave answers at `/.well-known/hpke-keys` */
 export function encodeKeyConfig(publicKey: Uint8Array): Uint8Array {
-  const config = Buffer.alloc(AT.suites + SUITE_BYTES);
+  const config = Buffer.alloc(CONFIG_OFFSETS.suites + SUITE_BYTES);
   config.writeUInt8(KEY_ID);
-  config.writeUInt16BE(SUITE_IDS.kem, AT.kem);
-  config.set(publicKey, AT.publicKey);
-  config.writeUInt16BE(SUITE_BYTES, AT.suitesLength);
-  config.writeUInt16BE(SUITE_IDS.kdf, AT.suites);
-  config.writeUInt16BE(SUITE_IDS.aead, AT.suites + 2);
+  config.writeUInt16BE(SUITE_IDS.kem, CONFIG_OFFSETS.kem);
+  config.set(publicKey, CONFIG_OFFSETS.publicKey);
+  config.writeUInt16BE(SUITE_BYTES, CONFIG_OFFSETS.suitesLength);
+  config.writeUInt16BE(SUITE_IDS.kdf, CONFIG_OFFSETS.suites);
+  config.writeUInt16BE(SUITE_IDS.aead, CONFIG_OFFSETS.suites + 2);
   return config;
 }
 
@@ -39,16 +39,16 @@ export function encodeKeyConfig(publicKey: Uint8Array): Uint8Array {
  */
 export function parsePublicKey(config: Uint8Array): Uint8Array {
   const bytes = Buffer.from(config.buffer, config.byteOffset, config.length);
-  const suites = bytes.length >= AT.suites ? bytes.readUInt16BE(AT.suitesLength) : 0;
-  if (suites === 0 || suites % SUITE_BYTES !== 0 || bytes.length < AT.suites + suites) {
+  const suites = bytes.length >= CONFIG_OFFSETS.suites ? bytes.readUInt16BE(CONFIG_OFFSETS.suitesLength) : 0;
+  if (suites === 0 || suites % SUITE_BYTES !== 0 || bytes.length < CONFIG_OFFSETS.suites + suites) {
     throw new EhbpError('malformed', 'the key configuration is not complete');
   }
-  const offered = Array.from({ length: suites / SUITE_BYTES }, (_, i) =>
-    bytes.readUInt32BE(AT.suites + i * SUITE_BYTES),
+  const supportedSuites = Array.from({ length: suites / SUITE_BYTES }, (_, i) =>
+    bytes.readUInt32BE(CONFIG_OFFSETS.suites + i * SUITE_BYTES),
   );
-  const ours = SUITE_IDS.kdf * 0x1_0000 + SUITE_IDS.aead;
-  if (bytes.readUInt16BE(AT.kem) !== SUITE_IDS.kem || !offered.includes(ours)) {
+  const requiredSuite = SUITE_IDS.kdf * 0x1_0000 + SUITE_IDS.aead;
+  if (bytes.readUInt16BE(CONFIG_OFFSETS.kem) !== SUITE_IDS.kem || !supportedSuites.includes(requiredSuite)) {
     throw new EhbpError('malformed', 'the key configuration is not for X25519, HKDF-SHA256 and AES-256-GCM');
   }
-  return new Uint8Array(bytes.subarray(AT.publicKey, AT.suitesLength));
+  return new Uint8Array(bytes.subarray(CONFIG_OFFSETS.publicKey, CONFIG_OFFSETS.suitesLength));
 }

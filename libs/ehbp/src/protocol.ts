@@ -5,9 +5,9 @@
 import { AEAD_AES_256_GCM, CipherSuite, KDF_HKDF_SHA256, KEM_DHKEM_X25519_HKDF_SHA256 } from 'hpke';
 
 /** Header of a request: its encapsulated key as 64 hexadecimal digits. */
-export const ENCAPSULATED_KEY = 'ehbp-encapsulated-key';
+export const ENCAPSULATED_KEY_HEADER = 'ehbp-encapsulated-key';
 /** Header of an answer: 32 random bytes as 64 hexadecimal digits. An answer without it is not encrypted. */
-export const RESPONSE_NONCE = 'ehbp-response-nonce';
+export const RESPONSE_NONCE_HEADER = 'ehbp-response-nonce';
 /** The `type` of the problem (status 422) by which an enclave says that it does not have the key that a request is for. */
 export const KEY_CONFIG_PROBLEM = 'urn:ietf:params:ehbp:error:key-config';
 /** The content type of a key configuration. */
@@ -21,16 +21,16 @@ export const RESPONSE_LABEL = Buffer.from('ehbp response');
 export const KEY_BYTES = 32;
 
 /** What is wrong: it was never of this protocol, it ended early, or it is not what the other side encrypted. */
-export type EhbpFault = 'malformed' | 'truncated' | 'unauthentic';
+export type EhbpErrorCode = 'malformed' | 'truncated' | 'unauthentic';
 
 /** Something that is not what the protocol promises. Its message has nothing of what was encrypted, nor of any key. */
 export class EhbpError extends Error {
   override readonly name = 'EhbpError';
-  readonly fault: EhbpFault;
+  readonly code: EhbpErrorCode;
 
-  constructor(fault: EhbpFault, message: string) {
+  constructor(code: EhbpErrorCode, message: string) {
     super(message);
-    this.fault = fault;
+    this.code = code;
   }
 }
 

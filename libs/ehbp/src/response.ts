@@ -13,14 +13,14 @@ export interface ResponseKeys {
 }
 
 /** @param secret exported from the context of the request */
-export function responseKeys(secret: Uint8Array, encapsulatedKey: Uint8Array, nonce: Uint8Array): ResponseKeys {
+export function deriveResponseKeys(secret: Uint8Array, encapsulatedKey: Uint8Array, nonce: Uint8Array): ResponseKeys {
   const salt = Buffer.concat([encapsulatedKey, nonce]);
-  const expanded = (info: string, bytes: number) => new Uint8Array(hkdfSync('sha256', secret, salt, info, bytes));
-  return { key: createSecretKey(expanded('key', KEY_BYTES)), baseNonce: expanded('nonce', NONCE_BYTES) };
+  const expand = (info: string, bytes: number) => new Uint8Array(hkdfSync('sha256', secret, salt, info, bytes));
+  return { key: createSecretKey(expand('key', KEY_BYTES)), baseNonce: expand('nonce', NONCE_BYTES) };
 }
 
 /** The nonce of the frame with this number: the base nonce, XOR the number as a big-endian integer. */
-function nonceOf({ baseNonce }: ResponseKeys, frame: number): Uint8Array {
+function toFrameNonce({ baseNonce }: ResponseKeys, frame: number): Uint8Array {
   const nonce = Buffer.from(baseNonce);
   for (let at = NONCE_BYTES - 1, rest = frame; rest > 0; at--, rest = Math.floor(rest / 256)) {
     nonce[at] = (nonce[at] as number) ^ (rest % 256);
@@ -43,13 +43,13 @@ export class ResponseSealer {
   /** @returns what goes on the wire: a frame, or several for more than 64 KiB, or nothing for nothing */
   seal(plaintext: Uint8Array): Uint8Array {
     if (plaintext.length === 0) return plaintext;
-    const frames = Array.from(splitIntoFrames(plaintext), (piece) => this.frame(piece));
+    const frames = Array.from(splitIntoFrames(plaintext), (chunk) => this.sealFrame(chunk));
     return frames.length === 1 ? (frames[0] as Uint8Array) : Buffer.concat(frames);
   }
 
-  private frame(piece: Uint8Array): Uint8Array {
-    const cipher = createCipheriv(ALGORITHM, this.keys.key, nonceOf(this.keys, this.frames++));
-    return encodeFrame(cipher.update(piece), cipher.final(), cipher.getAuthTag());
+  private sealFrame(chunk: Uint8Array): Uint8Array {
+    const cipher = createCipheriv(ALGORITHM, this.keys.key, toFrameNonce(this.keys, this.frames++));
+    return encodeFrame(cipher.update(chunk), cipher.final(), cipher.getAuthTag());
   }
 }
 
@@ -64,24 +64,24 @@ export class ResponseOpener {
   /**
    * Yields the plaintext of each frame as soon as it is complete, and never any of a frame that is not what the enclave encrypted. Where
    * the body ends between two frames, that does not show here: who reads the plaintext must know its end.
-   * @param pieces the answer's body, in pieces of any size
+   * @param chunks the answer's body, in pieces of any size
    * @throws EhbpError
    */
-  async *open(pieces: BodyChunks): AsyncGenerator<Uint8Array, void, undefined> {
+  async *open(chunks: BodyChunks): AsyncGenerator<Uint8Array, void, undefined> {
     const reader = new FrameReader();
     let frames = 0;
-    for await (const piece of pieces) {
-      for (const ciphertext of reader.add(piece)) {
-        const plaintext = this.opened(ciphertext, frames++);
+    for await (const chunk of chunks) {
+      for (const ciphertext of reader.add(chunk)) {
+        const plaintext = this.openFrame(ciphertext, frames++);
         if (plaintext.length > 0) yield plaintext;
       }
     }
     reader.end();
   }
 
-  private opened(ciphertext: Uint8Array, frame: number): Uint8Array {
+  private openFrame(ciphertext: Uint8Array, frame: number): Uint8Array {
     const end = ciphertext.length - TAG_BYTES;
-    const decipher = createDecipheriv(ALGORITHM, this.keys.key, nonceOf(this.keys, frame));
+    const decipher = createDecipheriv(ALGORITHM, this.keys.key, toFrameNonce(this.keys, frame));
     decipher.setAuthTag(ciphertext.subarray(end));
     const plaintext = decipher.update(ciphertext.subarray(0, end));
     try {

@@ -5,7 +5,7 @@ import { type BodyChunks, FrameReader } from './frames.ts';
 import type { EnclaveKeys } from './keys.ts';
 import {
   EhbpError,
-  ENCAPSULATED_KEY,
+  ENCAPSULATED_KEY_HEADER,
   KEY_BYTES,
   parseHeaderBytes,
   REQUEST_INFO,
@@ -13,7 +13,7 @@ import {
   SUITE,
   toHex,
 } from './protocol.ts';
-import { ResponseSealer, responseKeys } from './response.ts';
+import { deriveResponseKeys, ResponseSealer } from './response.ts';
 
 /**
  * Begins to read an encrypted request.
@@ -21,19 +21,19 @@ import { ResponseSealer, responseKeys } from './response.ts';
  * @throws EhbpError when it is no key
  */
 export async function openRequest(keys: EnclaveKeys, encapsulatedKey: string): Promise<OpenedRequest> {
-  const encapsulated = parseHeaderBytes(encapsulatedKey, ENCAPSULATED_KEY);
+  const encapsulated = parseHeaderBytes(encapsulatedKey, ENCAPSULATED_KEY_HEADER);
   try {
-    const context = await SUITE.SetupRecipient(keys.pair, encapsulated, { info: REQUEST_INFO });
+    const context = await SUITE.SetupRecipient(keys.keyPair, encapsulated, { info: REQUEST_INFO });
     return new OpenedRequest(context, encapsulated);
   } catch {
-    throw new EhbpError('malformed', `${ENCAPSULATED_KEY} is no public key of X25519`);
+    throw new EhbpError('malformed', `${ENCAPSULATED_KEY_HEADER} is no public key of X25519`);
   }
 }
 
 export class OpenedRequest {
   private readonly context: RecipientContext;
   private readonly encapsulatedKey: Uint8Array;
-  private authentic = false;
+  private isAuthentic = false;
 
   constructor(context: RecipientContext, encapsulatedKey: Uint8Array) {
     this.context = context;
@@ -43,20 +43,20 @@ export class OpenedRequest {
   /**
    * Yields the plaintext of each frame. Whether a frame is from the client is known frame by frame, whether all have come never: the
    * plaintext must say it.
-   * @param pieces the request's body, in pieces of any size
+   * @param chunks the request's body, in pieces of any size
    * @throws EhbpError; `unauthentic` for the first frame means most likely that the client has another key than ours
    */
-  async *open(pieces: BodyChunks): AsyncGenerator<Uint8Array, void, undefined> {
+  async *open(chunks: BodyChunks): AsyncGenerator<Uint8Array, void, undefined> {
     const reader = new FrameReader();
-    for await (const piece of pieces) {
-      for (const ciphertext of reader.add(piece)) {
-        const plaintext = await this.opened(ciphertext);
-        this.authentic = true;
+    for await (const chunk of chunks) {
+      for (const ciphertext of reader.add(chunk)) {
+        const plaintext = await this.openFrame(ciphertext);
+        this.isAuthentic = true;
         if (plaintext.length > 0) yield plaintext;
       }
     }
     reader.end();
-    if (!this.authentic) throw new EhbpError('truncated', 'the body has no frame');
+    if (!this.isAuthentic) throw new EhbpError('truncated', 'the body has no frame');
   }
 
   /**
@@ -65,13 +65,13 @@ export class OpenedRequest {
    * answer be
    */
   async sealResponse(): Promise<ResponseSealer> {
-    if (!this.authentic) throw new Error('no answer is encrypted before the request has been opened');
+    if (!this.isAuthentic) throw new Error('no answer is encrypted before the request has been opened');
     const secret = await this.context.Export(RESPONSE_LABEL, KEY_BYTES);
     const nonce = randomBytes(KEY_BYTES);
-    return new ResponseSealer(toHex(nonce), responseKeys(secret, this.encapsulatedKey, nonce));
+    return new ResponseSealer(toHex(nonce), deriveResponseKeys(secret, this.encapsulatedKey, nonce));
   }
 
-  private async opened(ciphertext: Uint8Array): Promise<Uint8Array> {
+  private async openFrame(ciphertext: Uint8Array): Promise<Uint8Array> {
     try {
       return await this.context.Open(ciphertext);
     } catch {

@@ -1,7 +1,7 @@
-export { eventStoreDbAddress, eventStoreDbNodes } from './eventstoredb/address.ts';
+export { formatEventStoreDbNodes, parseEventStoreDbAddress } from './eventstoredb/address.ts';
 export { EventStoreAccessError } from './eventstoredb/connection.ts';
 export { EventStoreDbEventStore, type EventStoreDbOptions } from './eventstoredb/eventstoredb-event-store.ts';
-export { grantEventStoreDb } from './eventstoredb/grant.ts';
+export { grantEventStoreDbAccess } from './eventstoredb/grant.ts';
 export { MemoryEventStore } from './memory-event-store.ts';
 export {
   type ClosableEventStore,

@@ -3,5 +3,5 @@ import { eventStoreContract } from '#testing';
 
 eventStoreContract('the memory event store', async () => {
   const store = new MemoryEventStore(['account-']);
-  return { store, another: () => store, prefix: 'account-', close: () => store.close() };
+  return { store, openAnother: () => store, prefix: 'account-', close: () => store.close() };
 });

@@ -10,7 +10,7 @@ import { assertKnownCategory } from './known-categories.ts';
 import { serializeEvents } from './serialize-events.ts';
 
 /** Facts per batch. */
-const PAGE = 1_000;
+const PAGE_SIZE = 1_000;
 
 /** An event store for tests: the same contract, in memory. */
 export class MemoryEventStore implements EventStore {
@@ -26,29 +26,29 @@ export class MemoryEventStore implements EventStore {
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
     assertKnownCategory(stream, this.streamPrefixes);
-    const { facts } = serializeEvents(stream, events, this.maxAppendBytes);
-    const known = this.streams.get(stream) ?? [];
+    const { events: serialized } = serializeEvents(stream, events, this.maxAppendBytes);
+    const existing = this.streams.get(stream) ?? [];
     const last = events.length + expected;
-    if (known.length !== expected + 1) {
-      const again = events.every(({ id }, i) => known[expected + 1 + i]?.id === id);
-      return again ? { revision: last, position: (known[last] as StoredEvent).position } : 'stale';
+    if (existing.length !== expected + 1) {
+      const isRepeated = events.every(({ id }, i) => existing[expected + 1 + i]?.id === id);
+      return isRepeated ? { revision: last, position: (existing[last] as StoredEvent).position } : 'stale';
     }
-    const appended = facts.map(({ id, type, data, metadata }, i): StoredEvent => {
-      const place = { stream, revision: known.length + i, position: BigInt(this.log.length + i) };
+    const appended = serialized.map(({ id, type, data, metadata }, i): StoredEvent => {
+      const location = { stream, revision: existing.length + i, position: BigInt(this.log.length + i) };
       // Through JSON, as in every real store, so that nothing passes that would not survive it.
-      const kept = { data: JSON.parse(data), metadata: JSON.parse(metadata) };
-      return { id, type, ...kept, ...place, recordedAt: new Date().toISOString() };
+      const stored = { data: JSON.parse(data), metadata: JSON.parse(metadata) };
+      return { id, type, ...stored, ...location, recordedAt: new Date().toISOString() };
     });
-    known.push(...appended);
+    existing.push(...appended);
     this.log.push(...appended);
-    this.streams.set(stream, known);
+    this.streams.set(stream, existing);
     for (const wake of this.waiters) wake();
-    return { revision: last, position: (known[last] as StoredEvent).position };
+    return { revision: last, position: (existing[last] as StoredEvent).position };
   }
 
   async *read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
     const events = this.streams.get(stream)?.slice(after + 1) ?? [];
-    for (let i = 0; i < events.length; i += PAGE) yield events.slice(i, i + PAGE);
+    for (let i = 0; i < events.length; i += PAGE_SIZE) yield events.slice(i, i + PAGE_SIZE);
   }
 
   async readHead(stream: string): Promise<StreamHead | undefined> {
@@ -62,8 +62,8 @@ export class MemoryEventStore implements EventStore {
 
   async *readAll(after: bigint): AsyncGenerator<EventBatch> {
     const end = this.log.length;
-    for (let i = Number(after) + 1; i < end; i += PAGE) {
-      const events = this.log.slice(i, Math.min(i + PAGE, end));
+    for (let i = Number(after) + 1; i < end; i += PAGE_SIZE) {
+      const events = this.log.slice(i, Math.min(i + PAGE_SIZE, end));
       yield { events, position: (events.at(-1) as StoredEvent).position };
     }
   }

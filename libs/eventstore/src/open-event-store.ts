@@ -9,18 +9,18 @@ export interface ClosableEventStore extends EventStore {
    * Somebody waits to see what was appended: followers of this process look for it now. Undefined where they are told of it in any
    * case.
    */
-  hurry?(): void;
+  pollNow?(): void;
   close(): Promise<void>;
 }
 
 /** An event store whose facts are all of today's versions. */
 export interface OpenedEventStore extends DecodedEventStore {
   check(): Promise<void>;
-  readonly hurry: (() => void) | undefined;
+  readonly pollNow: (() => void) | undefined;
   close(): Promise<void>;
 
   /** The facts in the versions in which they were written, of all types. For audits. */
-  readonly stored: EventReader;
+  readonly rawReader: EventReader;
 }
 
 export interface EventStoreAddress {
@@ -28,19 +28,19 @@ export interface EventStoreAddress {
   readonly eventStoreUrl: string | undefined;
   readonly databaseUrl: string;
   readonly categories: readonly string[];
-  readonly knownFacts: EventSchema;
+  readonly eventSchema: EventSchema;
   readonly onProblem: (problem: string, error: unknown) => void;
 }
 
 /** Opens the event store that is configured. */
-export function openEventStore({ knownFacts, ...address }: EventStoreAddress): OpenedEventStore {
+export function openEventStore({ eventSchema, ...address }: EventStoreAddress): OpenedEventStore {
   const stored = openAdapter(address);
   const [check, close] = [() => stored.check(), () => stored.close()];
-  const hurry = stored.hurry?.bind(stored);
-  return { ...withUpcasting(stored, knownFacts), stored, check, hurry, close };
+  const pollNow = stored.pollNow?.bind(stored);
+  return { ...withUpcasting(stored, eventSchema), rawReader: stored, check, pollNow, close };
 }
 
-function openAdapter(address: Omit<EventStoreAddress, 'knownFacts'>): ClosableEventStore {
+function openAdapter(address: Omit<EventStoreAddress, 'eventSchema'>): ClosableEventStore {
   const { eventStoreUrl, databaseUrl, categories, onProblem } = address;
   const shared = { streamPrefixes: categories.map((category) => `${category}-`), onProblem };
   if (eventStoreUrl === undefined) return new PostgresEventStore({ connectionString: databaseUrl, ...shared });

@@ -6,7 +6,7 @@ import { readPagesAfter } from './pages.ts';
 async function positionsOf(end: bigint): Promise<readonly bigint[]> {
   const read = async (after: bigint) => {
     const full = end - after >= 10n;
-    return { events: [], position: full ? after + 10n : end, full };
+    return { events: [], position: full ? after + 10n : end, isFull: full };
   };
   const batches: EventBatch[] = [];
   for await (const batch of readPagesAfter(0n, read)) batches.push(batch);
@@ -24,7 +24,7 @@ test('the next page is asked for before the last one is used', async () => {
   const asked: bigint[] = [];
   const read = async (after: bigint) => {
     asked.push(after);
-    return { events: [], position: after + 10n, full: after === 0n };
+    return { events: [], position: after + 10n, isFull: after === 0n };
   };
   const pages = readPagesAfter(0n, read);
   await pages.next();

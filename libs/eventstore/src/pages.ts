@@ -3,7 +3,7 @@ import type { EventBatch } from '#kernel';
 /** What one call returned of the log. */
 export interface LogPage extends EventBatch {
   /** There was no room for more, so there is probably more already. */
-  readonly full: boolean;
+  readonly isFull: boolean;
 }
 
 /** What is behind a position now, page by page: the next one is on its way while one is used. */
@@ -13,13 +13,13 @@ export async function* readPagesAfter(
 ): AsyncGenerator<EventBatch> {
   let next = read(after);
   for (let last = after; ; ) {
-    const { events, position, full } = await next;
-    if (full) {
+    const { events, position, isFull } = await next;
+    if (isFull) {
       next = read(position);
       next.catch(() => {}); // thrown where it is awaited
     }
     if (position > last) yield { events, position };
-    if (!full) return;
+    if (!isFull) return;
     last = position;
   }
 }

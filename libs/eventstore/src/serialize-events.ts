@@ -8,7 +8,7 @@ export interface SerializedEvent extends Pick<NewEvent, 'id' | 'type'> {
 
 /** The facts of one append. */
 export interface SerializedAppend {
-  readonly facts: readonly SerializedEvent[];
+  readonly events: readonly SerializedEvent[];
   /** As EventStoreDB counts them: their texts, and two for each character of a type. */
   readonly bytes: number;
 }
@@ -18,18 +18,18 @@ export interface SerializedAppend {
  * @throws TypeError when one is not JSON; AppendTooLargeError when they have more than `maxBytes` together
  */
 export function serializeEvents(stream: string, events: readonly NewEvent[], maxBytes: number): SerializedAppend {
-  const facts = events.map(toText);
-  const bytes = facts.reduce((sum, fact) => sum + sizeOf(fact), 0);
+  const serialized = events.map(serializeEvent);
+  const bytes = serialized.reduce((sum, event) => sum + countBytes(event), 0);
   if (bytes > maxBytes)
     throw new AppendTooLargeError(`an append to ${stream} has ${bytes} bytes, and may have ${maxBytes}`);
-  return { facts, bytes };
+  return { events: serialized, bytes };
 }
 
-function sizeOf({ type, data, metadata }: SerializedEvent): number {
+function countBytes({ type, data, metadata }: SerializedEvent): number {
   return 2 * type.length + Buffer.byteLength(data) + Buffer.byteLength(metadata);
 }
 
-function toText({ id, type, data, metadata }: NewEvent): SerializedEvent {
+function serializeEvent({ id, type, data, metadata }: NewEvent): SerializedEvent {
   const text = JSON.stringify(data);
   if (text === undefined) throw new TypeError(`a ${type} without data cannot be stored`);
   return { id, type, data: text, metadata: JSON.stringify(metadata) };

@@ -21,7 +21,7 @@ class Numbers {
     this.wake = Promise.withResolvers();
   }
 
-  async page(after: bigint): Promise<LogPage> {
+  async readPage(after: bigint): Promise<LogPage> {
     this.asked.push(after);
     await turn();
     if (this.failing) throw new Error('no answer');
@@ -29,10 +29,10 @@ class Numbers {
     const count = Number(behind < BigInt(PAGE) ? behind : BigInt(PAGE));
     this.entriesRead += count;
     const events = Array.from({ length: count }, (_, i) => ({ position: after + 1n + BigInt(i) }) as StoredEvent);
-    return { events, position: after + BigInt(count), full: count === PAGE };
+    return { events, position: after + BigInt(count), isFull: count === PAGE };
   }
 
-  async grown(after: bigint, signal: AbortSignal): Promise<void> {
+  async waitForEvents(after: bigint, signal: AbortSignal): Promise<void> {
     this.waiting++;
     const { promise: aborted, resolve } = Promise.withResolvers<void>();
     signal.addEventListener('abort', () => resolve());
@@ -63,7 +63,7 @@ describe('a log that is shared', () => {
   }
 
   const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
-  const follow = (after: bigint) => log.follow(after, over.signal);
+  const follow = (after: bigint) => log.subscribe(after, over.signal);
 
   test('is read once, however many follow it', async () => {
     source.grow(95);
@@ -127,7 +127,7 @@ describe('a log that is shared', () => {
   });
 
   test('one that goes does not take it from the others', async () => {
-    const [stays, goes] = [follow(START_POSITION), log.follow(START_POSITION, AbortSignal.abort())];
+    const [stays, goes] = [follow(START_POSITION), log.subscribe(START_POSITION, AbortSignal.abort())];
     const next = taken(stays, 1);
     expect(await goes.next()).toMatchObject({ done: true });
     source.grow(1);

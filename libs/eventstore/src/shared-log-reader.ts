@@ -4,22 +4,22 @@ import type { LogPage } from './pages.ts';
 /** How a store reads its log. */
 export interface LogSource {
   /** What is behind a position now, or as much of it as one call returns. Its position is `after` where there is nothing. */
-  page(after: bigint): Promise<LogPage>;
+  readPage(after: bigint): Promise<LogPage>;
 
   /** Resolves when it is worth asking for what is behind a position, or when `signal` aborts. */
-  grown(after: bigint, signal: AbortSignal): Promise<void>;
+  waitForEvents(after: bigint, signal: AbortSignal): Promise<void>;
 }
 
 /** Pages that are kept for followers that come to them later. */
-const KEPT_PAGES = 4;
+const MAX_CACHED_PAGES = 4;
 
 /** A page that is being read, or was. */
-interface Reading {
+interface SharedPageRead {
   readonly page: Promise<LogPage>;
-  readonly abandoned: AbortController;
+  readonly abortController: AbortController;
   /** Followers that wait for it, or use it. */
-  takers: number;
-  done: boolean;
+  readerCount: number;
+  isDone: boolean;
 }
 
 /**
@@ -28,95 +28,96 @@ interface Reading {
  */
 export class SharedLogReader {
   /** By the position that they are behind. */
-  private readonly readings = new Map<bigint, Reading>();
+  private readonly readings = new Map<bigint, SharedPageRead>();
 
   constructor(private readonly source: LogSource) {}
 
   /** @throws what the source throws: then it is for the caller to begin again */
-  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
+  async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     let position = after;
-    let next: Reading | undefined;
+    let next: SharedPageRead | undefined;
     try {
       for (;;) {
-        const reading = next ?? this.take(position);
+        const reading = next ?? this.acquire(position);
         next = reading;
-        const page = await unlessAborted(reading.page, signal);
+        const page = await raceAbort(reading.page, signal);
         if (!page) return;
         // Where there is more already, it is on its way while this page is used. Else facts gather meanwhile.
-        next = page.full ? this.take(page.position) : undefined;
-        this.leave(position, reading);
+        next = page.isFull ? this.acquire(page.position) : undefined;
+        this.release(position, reading);
         position = page.position;
         yield { events: page.events, position };
       }
     } finally {
-      if (next) this.leave(position, next);
+      if (next) this.release(position, next);
     }
   }
 
-  private take(after: bigint): Reading {
-    const reading = this.readings.get(after) ?? this.begin(after);
-    reading.takers++;
+  private acquire(after: bigint): SharedPageRead {
+    const reading = this.readings.get(after) ?? this.startRead(after);
+    reading.readerCount++;
     return reading;
   }
 
-  private leave(after: bigint, reading: Reading): void {
-    reading.takers--;
-    if (reading.takers > 0) return;
-    if (reading.done) {
-      this.forgetOldest();
+  private release(after: bigint, reading: SharedPageRead): void {
+    reading.readerCount--;
+    if (reading.readerCount > 0) return;
+    if (reading.isDone) {
+      this.evictOldest();
     } else {
-      reading.abandoned.abort();
-      this.forget(after, reading);
+      reading.abortController.abort();
+      this.evict(after, reading);
     }
   }
 
-  private begin(after: bigint): Reading {
-    const abandoned = new AbortController();
-    const page = this.read(after, abandoned.signal);
-    const reading = { page, abandoned, takers: 0, done: false };
+  private startRead(after: bigint): SharedPageRead {
+    const abortController = new AbortController();
+    const page = this.read(after, abortController.signal);
+    const reading = { page, abortController, readerCount: 0, isDone: false };
     this.readings.set(after, reading);
     page.then(
       () => {
-        reading.done = true;
+        reading.isDone = true;
       },
-      () => this.forget(after, reading), // thrown where it is awaited
+      () => this.evict(after, reading), // thrown where it is awaited
     );
     return reading;
   }
 
-  private async read(after: bigint, abandoned: AbortSignal): Promise<LogPage> {
+  private async read(after: bigint, signal: AbortSignal): Promise<LogPage> {
     for (;;) {
-      await this.source.grown(after, abandoned);
-      abandoned.throwIfAborted();
-      const page = await this.source.page(after);
-      if (page.position > after) return this.upToAnother(page, after);
+      await this.source.waitForEvents(after, signal);
+      signal.throwIfAborted();
+      const page = await this.source.readPage(after);
+      if (page.position > after) return this.truncateToNextReader(page, after);
     }
   }
 
   /** Ends where another follower has been or is, so that this one goes on with the same pages. */
-  private upToAnother(page: LogPage, after: bigint): LogPage {
-    let known = after;
-    for (const position of this.readings.keys()) if (position > known && position < page.position) known = position;
-    if (known === after) return page;
-    return { events: page.events.filter(({ position }) => position <= known), position: known, full: true };
+  private truncateToNextReader(page: LogPage, after: bigint): LogPage {
+    let boundary = after;
+    for (const position of this.readings.keys())
+      if (position > boundary && position < page.position) boundary = position;
+    if (boundary === after) return page;
+    return { events: page.events.filter(({ position }) => position <= boundary), position: boundary, isFull: true };
   }
 
-  private forget(after: bigint, reading: Reading): void {
+  private evict(after: bigint, reading: SharedPageRead): void {
     if (this.readings.get(after) === reading) this.readings.delete(after);
   }
 
-  private forgetOldest(): void {
-    const unused = [...this.readings].filter(([, { takers, done }]) => done && takers === 0);
-    for (const [after] of unused.slice(0, Math.max(0, unused.length - KEPT_PAGES))) this.readings.delete(after);
+  private evictOldest(): void {
+    const unused = [...this.readings].filter(([, { readerCount, isDone }]) => isDone && readerCount === 0);
+    for (const [after] of unused.slice(0, Math.max(0, unused.length - MAX_CACHED_PAGES))) this.readings.delete(after);
   }
 }
 
 /** Undefined as soon as `signal` aborts. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
-    const aborted = () => resolve(undefined);
-    if (signal.aborted) aborted();
-    signal.addEventListener('abort', aborted, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
+    const onAbort = () => resolve(undefined);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }

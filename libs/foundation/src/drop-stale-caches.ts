@@ -4,7 +4,7 @@
  * are made again.
  */
 import type pg from 'pg';
-import { newClient } from '#postgres';
+import { createClient } from '#postgres';
 import { projections } from '#projections';
 
 const BOOKS = projections.map(({ name }) => `books.${name}`).join(', ');
@@ -26,7 +26,7 @@ export interface EventLogInfo {
  * @returns whether it did
  */
 export async function dropCachesNewerThanLog(connectionString: string, facts: EventLogInfo): Promise<boolean> {
-  const client = newClient({ connectionString, name: 'start', queryWithinMs: null });
+  const client = createClient({ connectionString, name: 'start', queryTimeoutMs: null });
   await client.connect();
   try {
     if (!(await isAhead(client, facts))) return false;

@@ -3,7 +3,7 @@
  * taken for ahead of it, and be dropped for all who run beside the right one. So the first fact of theirs is kept with them.
  */
 import { type EventReader, START_POSITION } from '#kernel';
-import { newClient } from '#postgres';
+import { createClient } from '#postgres';
 import { StartError } from './start-error.ts';
 
 export const originMigrations = [
@@ -19,7 +19,7 @@ export async function assertSameEventStore(
   store: Pick<EventReader, 'readAll'>,
 ): Promise<void> {
   const first = await firstFactOf(store);
-  const client = newClient({ connectionString, name: 'start' });
+  const client = createClient({ connectionString, name: 'start' });
   await client.connect();
   try {
     if (first !== undefined)

@@ -4,8 +4,8 @@ import { CATEGORIES, EVENT_SCHEMA } from '#domain';
 import {
   EventStoreAccessError,
   type EventStoreAddress,
-  eventStoreDbNodes,
   eventStoreMigrations,
+  formatEventStoreDbNodes,
   type OpenedEventStore,
   openEventStore,
 } from '#eventstore';
@@ -72,12 +72,12 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       eventStoreUrl,
       databaseUrl,
       categories: CATEGORIES,
-      knownFacts: EVENT_SCHEMA,
+      eventSchema: EVENT_SCHEMA,
       onProblem: runtime.reportError,
     });
     opened.defer(() => store.close());
     await assertAnswers(store, eventStoreUrl);
-    await assertSameEventStore(databaseUrl, store.stored);
+    await assertSameEventStore(databaseUrl, store.rawReader);
     if (
       await dropCachesNewerThanLog(databaseUrl, {
         inPostgres: eventStoreUrl === undefined,
@@ -107,7 +107,7 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
 /** @throws StartError that names the address, without its credentials */
 async function assertAnswers(store: OpenedEventStore, url: string | undefined): Promise<void> {
   await store.check().catch((cause) => {
-    const where = url === undefined ? 'in PostgreSQL' : `at ${eventStoreDbNodes(url)}`;
+    const where = url === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(url)}`;
     const what = cause instanceof EventStoreAccessError ? cause.message : 'does not answer';
     throw new StartError(`The event store ${where} ${what}.`, { cause });
   });

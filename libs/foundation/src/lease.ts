@@ -9,7 +9,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Lease } from '#kernel';
-import { newClient, openPool } from '#postgres';
+import { createClient, openPool } from '#postgres';
 
 /**
  * Behind the last heartbeat of a leader that is lost, its work is taken up within 15 s, also by a slow machine: 8 s until
@@ -102,7 +102,7 @@ export async function runWhileLeader(
 
 /** Draws a token that is higher than the current holder's, without taking the lease. */
 export async function issueFencingToken(databaseUrl: string, name: string): Promise<number> {
-  const client = newClient({ connectionString: databaseUrl, name: 'token' });
+  const client = createClient({ connectionString: databaseUrl, name: 'token' });
   await client.connect();
   try {
     await client.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
@@ -132,10 +132,10 @@ class LeaseRow {
       connectionString: databaseUrl,
       name: `lease-${name}`,
       max: 1,
-      keepIdle: true,
-      connectWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
-      queryWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
-      onBroken: (error) => this.turn?.end(error),
+      allowsUnlimitedIdle: true,
+      connectTimeoutMs: lengthMs / HEARTBEATS_PER_LENGTH,
+      queryTimeoutMs: lengthMs / HEARTBEATS_PER_LENGTH,
+      onIdleError: (error) => this.turn?.end(error),
     });
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { newClient } from '#postgres';
+import { createClient } from '#postgres';
 import { StartError } from './start-error.ts';
 
 export interface Migration {
@@ -96,7 +96,7 @@ async function patiently(deadline: number, work: () => Promise<unknown>): Promis
 }
 
 async function connected<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = newClient({ connectionString, name: 'migrate', queryWithinMs: null });
+  const client = createClient({ connectionString, name: 'migrate', queryTimeoutMs: null });
   await client.connect();
   try {
     return await work(client);

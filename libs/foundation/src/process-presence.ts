@@ -59,9 +59,9 @@ export class ProcessPresence {
       connectionString: databaseUrl,
       name: this.id,
       max: 1,
-      keepIdle: true,
-      connectWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
-      queryWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
+      allowsUnlimitedIdle: true,
+      connectTimeoutMs: lengthMs / HEARTBEATS_PER_LENGTH,
+      queryTimeoutMs: lengthMs / HEARTBEATS_PER_LENGTH,
       options: SPILLS,
     });
   }

@@ -6,7 +6,7 @@
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
-import { newClient } from '#postgres';
+import { createClient } from '#postgres';
 import { StartError } from './start-error.ts';
 
 const ANSWERS_WITHIN_MS = 5_000;
@@ -94,11 +94,11 @@ async function first(from: pg.Client, sql: string): Promise<any> {
 }
 
 function client(connectionString: string, options?: string): pg.Client {
-  return newClient({
+  return createClient({
     connectionString,
     name: 'start',
-    connectWithinMs: ANSWERS_WITHIN_MS,
-    queryWithinMs: ANSWERS_WITHIN_MS,
+    connectTimeoutMs: ANSWERS_WITHIN_MS,
+    queryTimeoutMs: ANSWERS_WITHIN_MS,
     ...(options === undefined ? {} : { options }),
   });
 }

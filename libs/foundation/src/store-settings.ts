@@ -1,5 +1,5 @@
 /** Settings of what is kept: where it lies, and under which keys. */
-import { eventStoreDbAddress } from '#eventstore';
+import { parseEventStoreDbAddress } from '#eventstore';
 import { address, choice, optional, ring, url } from './setting-types.ts';
 
 export const STORES = {
@@ -24,7 +24,7 @@ export const STORES = {
       byDefault: '',
       isRight(value) {
         if (!/^esdb(\+discover)?:\/\//.test(value)) return false;
-        const address = eventStoreDbAddress(value);
+        const address = parseEventStoreDbAddress(value);
         return typeof address === 'string' ? address : true;
       },
     }),

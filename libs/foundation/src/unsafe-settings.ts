@@ -4,7 +4,7 @@
  */
 import { BlockList, isIP } from 'node:net';
 import pg from 'pg';
-import { eventStoreDbAddress } from '#eventstore';
+import { parseEventStoreDbAddress } from '#eventstore';
 import {
   hasRealPaymentBackend,
   PAYMENT_BACKENDS,
@@ -105,8 +105,8 @@ function plaintextHostsOf(env: Environment, variable: string): readonly string[]
       return some(postgresWithoutTls(value, readVariable(env, 'PGSSLMODE')));
     case 'esdb':
     case 'esdb+discover': {
-      const address = eventStoreDbAddress(value);
-      return typeof address === 'string' || address.hasTls ? [] : address.nodes.map(({ host }) => host);
+      const address = parseEventStoreDbAddress(value);
+      return typeof address === 'string' || address.usesTls ? [] : address.nodes.map(({ host }) => host);
     }
     default:
       return protocol?.toLowerCase() === 'http' ? some(hostOf(env, variable)) : [];

@@ -62,7 +62,7 @@ export async function openPool(role: ProcessRole, connectionString: string): Pro
   const pool = connect({
     connectionString,
     name: role.name,
-    onBroken: (err) => role.log.warn({ err }, 'an idle database connection broke'),
+    onIdleError: (err) => role.log.warn({ err }, 'an idle database connection broke'),
   });
   await role.keep({ close: () => pool.end() });
   return withUnavailableErrors(pool);

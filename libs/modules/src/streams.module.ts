@@ -30,7 +30,7 @@ const WARM_PART = 0.25;
       inject: [Foundation, pg.Pool, ProjectorLag, Secrets],
       useFactory: ({ store, runtime }: Foundation, pool: pg.Pool, lag: ProjectorLag, secrets: Secrets) =>
         createStreams(
-          lag.watching(store),
+          lag.withLagTracking(store),
           new PostgresSnapshots(pool, secrets.derivePurposeKeys('countinghouse snapshots')),
           runtime,
           new StreamStateCache(WARM_PART * getHeapStatistics().heap_size_limit),

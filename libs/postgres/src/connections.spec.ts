@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { newClient, openPool } from '#postgres';
+import { createClient, openPool } from '#postgres';
 import { createTestDatabase } from '#testing';
 
 const root = path.resolve(import.meta.dirname, '../../..');
@@ -29,7 +29,7 @@ test('a server that says nothing is given up', async () => {
   const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
   await new Promise((resolve) => silent.once('listening', resolve));
   const connectionString = `postgres://a:b@127.0.0.1:${(silent.address() as AddressInfo).port}/c`;
-  const pool = openPool({ connectionString, name: 'test', connectWithinMs: 20 });
+  const pool = openPool({ connectionString, name: 'test', connectTimeoutMs: 20 });
   await expect(pool.query('select 1')).rejects.toThrow('timeout');
   await pool.end();
   for (const socket of sockets) socket.destroy();
@@ -38,8 +38,8 @@ test('a server that says nothing is given up', async () => {
 
 test('neither end waits for the other: the limits are the connection’s, and a transaction that is left open is ended', async () => {
   const database = await createTestDatabase();
-  const limits = { queryWithinMs: 1_000, openTransactionWithinMs: 20 };
-  const client = newClient({ connectionString: database.url, name: 'test', ...limits, options: '-c TimeZone=UTC' });
+  const limits = { queryTimeoutMs: 1_000, idleTransactionTimeoutMs: 20 };
+  const client = createClient({ connectionString: database.url, name: 'test', ...limits, options: '-c TimeZone=UTC' });
   await client.connect();
   const shown = async (name: string) => Object.values((await client.query(`show ${name}`)).rows[0])[0];
   expect([await shown('statement_timeout'), await shown('tcp_keepalives_idle')]).toEqual(['900ms', '5']);

@@ -1,2 +1,2 @@
-export { newClient, openPool, type PgConnectionOptions, type PgPoolOptions } from './connections.ts';
+export { createClient, openPool, type PgConnectionOptions, type PgPoolOptions } from './connections.ts';
 export { Listener, type ListenerOptions, toNotifyQuery } from './listener.ts';

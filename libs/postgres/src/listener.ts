@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { newClient } from './connections.ts';
+import { createClient } from './connections.ts';
 
-const RECONNECT_MS = 250;
+const RECONNECT_DELAY_MS = 250;
 
 /**
  * A query that notifies those who listen. A transaction that notifies holds a lock of the whole server while it is made durable,
@@ -23,28 +23,28 @@ export interface ListenerOptions {
 export class Listener {
   private client: pg.Client | undefined;
   private opening: Promise<void> | undefined;
-  private closed = false;
+  private isClosed = false;
 
-  constructor(private readonly listening: ListenerOptions) {}
+  constructor(private readonly options: ListenerOptions) {}
 
   /** Resolves when it listens, or cannot for now. */
   open(): Promise<void> {
     this.opening ??= this.connect().catch((error) => {
-      this.listening.onProblem(`not listening on ${this.listening.channel}; trying again`, error);
+      this.options.onProblem(`not listening on ${this.options.channel}; trying again`, error);
       this.reopen();
     });
     return this.opening;
   }
 
   async close(): Promise<void> {
-    this.closed = true;
+    this.isClosed = true;
     await this.opening;
     await this.client?.end().catch(() => {});
   }
 
   private async connect(): Promise<void> {
-    const { connectionString, channel, onNotification } = this.listening;
-    const client = newClient({ connectionString, name: 'listen' });
+    const { connectionString, channel, onNotification } = this.options;
+    const client = createClient({ connectionString, name: 'listen' });
     client.on('notification', onNotification);
     try {
       await client.connect();
@@ -58,10 +58,10 @@ export class Listener {
   }
 
   private reopen(): void {
-    if (this.closed) return;
+    if (this.isClosed) return;
     setTimeout(() => {
       this.opening = undefined;
-      if (!this.closed) void this.open();
-    }, RECONNECT_MS).unref();
+      if (!this.isClosed) void this.open();
+    }, RECONNECT_DELAY_MS).unref();
   }
 }

@@ -3,7 +3,7 @@ import { AUTO_TOPUP, type AutoTopupEvent, type DomainEvent, getStreamId, type Wa
 import { money, type PicoUsd } from '#kernel';
 import { type FoldProjection, foldRow, type ProjectedEvent, TEXT_TYPE_PARSERS } from './projection.ts';
 
-const FACTS: ReadonlySet<DomainEvent['type']> = new Set<AutoTopupEvent['type']>([
+const EVENT_TYPES: ReadonlySet<DomainEvent['type']> = new Set<AutoTopupEvent['type']>([
   'WalletConnected',
   'WalletDisconnected',
   'AutoTopupBegun',
@@ -42,7 +42,7 @@ type AutoTopupRow = {
   readonly error_at: string | null;
 };
 
-const NOTHING_WRONG = { paused_code: null, paused_until: null, error_code: null, error: null, error_at: null };
+const NO_ERROR = { paused_code: null, paused_until: null, error_code: null, error: null, error_at: null };
 
 /** Automatic top-ups: the wallet of each account, and its last attempt. */
 export const autoTopups: FoldProjection<AutoTopupRow> = {
@@ -82,33 +82,43 @@ export const autoTopups: FoldProjection<AutoTopupRow> = {
             );`,
     },
   ],
-  keyOf: (fact) => (FACTS.has(fact.type) && fact.stream.startsWith(`${AUTO_TOPUP}-`) ? getStreamId(fact) : undefined),
-  evolve(row, fact) {
-    if (fact.type === 'WalletConnected') return connected(row, getStreamId(fact), fact.data);
+  getKey: (event) =>
+    EVENT_TYPES.has(event.type) && event.stream.startsWith(`${AUTO_TOPUP}-`) ? getStreamId(event) : undefined,
+  evolve(row, event) {
+    if (event.type === 'WalletConnected') return applyWalletConnected(row, getStreamId(event), event.data);
     if (!row) return null;
-    return evolved(row, fact as AutoTopupEvent);
+    return evolveRow(row, event as AutoTopupEvent);
   },
 };
 
-function connected(row: AutoTopupRow | undefined, account_id: string, data: WalletConnected['data']): AutoTopupRow {
+function applyWalletConnected(
+  row: AutoTopupRow | undefined,
+  account_id: string,
+  data: WalletConnected['data'],
+): AutoTopupRow {
   const { wallet, threshold, amount, at } = data;
-  const named = { account_id, wallet: wallet.pubkey, relays: JSON.stringify(wallet.relays) };
+  const walletFields = { account_id, wallet: wallet.pubkey, relays: JSON.stringify(wallet.relays) };
   const since = { connected_at: at, changed_at: at };
   const none = {
     ...{ attempt: 0, attempt_topup: null, attempt_amount: null, attempt_state: null, attempt_requests: 0 },
     ...{ attempt_at: null, attempt_ended_at: null, paid_at: null },
   };
-  return { ...none, ...row, ...named, threshold, amount, ...since, ...NOTHING_WRONG };
+  return { ...none, ...row, ...walletFields, threshold, amount, ...since, ...NO_ERROR };
 }
 
-function evolved(row: AutoTopupRow, { type, data }: AutoTopupEvent): AutoTopupRow {
+function evolveRow(row: AutoTopupRow, { type, data }: AutoTopupEvent): AutoTopupRow {
   switch (type) {
     case 'WalletDisconnected':
-      return { ...row, wallet: null, relays: null, changed_at: data.at, ...NOTHING_WRONG };
+      return { ...row, wallet: null, relays: null, changed_at: data.at, ...NO_ERROR };
     case 'AutoTopupBegun': {
       const { attempt, topupId, amount, at } = data;
-      const begun = { attempt, attempt_topup: topupId, attempt_amount: amount, attempt_state: 'begun' as const };
-      return { ...row, ...begun, attempt_requests: 0, attempt_at: at, attempt_ended_at: null };
+      const attemptFields = {
+        attempt,
+        attempt_topup: topupId,
+        attempt_amount: amount,
+        attempt_state: 'begun' as const,
+      };
+      return { ...row, ...attemptFields, attempt_requests: 0, attempt_at: at, attempt_ended_at: null };
     }
     case 'AutoTopupInvoiced':
       return { ...row, attempt_state: 'invoiced' };
@@ -130,19 +140,19 @@ function evolved(row: AutoTopupRow, { type, data }: AutoTopupEvent): AutoTopupRo
         error_at: data.at,
       };
     case 'AutoTopupEnded':
-      return ended(row, data);
+      return applyAttemptEnded(row, data);
     default:
       return row;
   }
 }
 
-function ended(
+function applyAttemptEnded(
   row: AutoTopupRow,
   { outcome, why, at }: Extract<AutoTopupEvent, { type: 'AutoTopupEnded' }>['data'],
 ): AutoTopupRow {
-  const over = { ...row, attempt_state: outcome, attempt_ended_at: at };
-  if (outcome === 'paid') return { ...over, paid_at: at, ...NOTHING_WRONG };
-  return outcome === 'failed' ? { ...over, error_code: 'FAILED', error: why ?? null, error_at: at } : over;
+  const endedRow = { ...row, attempt_state: outcome, attempt_ended_at: at };
+  if (outcome === 'paid') return { ...endedRow, paid_at: at, ...NO_ERROR };
+  return outcome === 'failed' ? { ...endedRow, error_code: 'FAILED', error: why ?? null, error_at: at } : endedRow;
 }
 
 export interface AutoTopupView {
@@ -177,18 +187,18 @@ export async function readAutoTopup(pool: pg.Pool, accountId: string): Promise<A
     values: [accountId],
     types: TEXT_TYPE_PARSERS,
   });
-  return rows[0] && viewOf(rows[0]);
+  return rows[0] && toView(rows[0]);
 }
 
 /** The same as the facts of its stream have it, for a read model that is behind them. */
-export function foldAutoTopup(facts: readonly ProjectedEvent[]): AutoTopupView | undefined {
-  const row = foldRow(autoTopups, facts);
-  return row && viewOf(row);
+export function foldAutoTopup(events: readonly ProjectedEvent[]): AutoTopupView | undefined {
+  const row = foldRow(autoTopups, events);
+  return row && toView(row);
 }
 
-function viewOf(row: AutoTopupRow): AutoTopupView {
+function toView(row: AutoTopupRow): AutoTopupView {
   const { wallet, attempt_topup, attempt_amount, attempt_state, attempt_at, paused_code, paused_until } = row;
-  const begun = attempt_topup !== null && attempt_amount !== null && attempt_state !== null && attempt_at !== null;
+  const hasAttempt = attempt_topup !== null && attempt_amount !== null && attempt_state !== null && attempt_at !== null;
   const failed = row.error_code !== null && row.error_at !== null;
   return {
     wallet: wallet === null ? undefined : { pubkey: wallet, relays: JSON.parse(row.relays ?? '[]') },
@@ -196,7 +206,7 @@ function viewOf(row: AutoTopupRow): AutoTopupView {
     amount: money.parseJsonAmount(row.amount),
     connectedAt: row.connected_at,
     changedAt: row.changed_at,
-    attempt: begun
+    attempt: hasAttempt
       ? {
           ...{ topupId: attempt_topup, amount: money.parseJsonAmount(attempt_amount), state: attempt_state },
           ...{ requests: row.attempt_requests, at: attempt_at, endedAt: row.attempt_ended_at },

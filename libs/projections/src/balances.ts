@@ -30,17 +30,17 @@ export const balances: FoldProjection<BalanceRow> = {
     },
   ],
   // An id with a row here is good as an account's: payers of other kinds have none.
-  keyOf: (fact) =>
-    fact.stream.startsWith(`${ACCOUNT}-`) &&
-    (fact.type === 'AccountOpened' || toPostings(fact.stream, fact).some(({ customer }) => customer !== null))
-      ? getStreamId(fact)
+  getKey: (event) =>
+    event.stream.startsWith(`${ACCOUNT}-`) &&
+    (event.type === 'AccountOpened' || toPostings(event.stream, event).some(({ customer }) => customer !== null))
+      ? getStreamId(event)
       : undefined,
-  evolve(row, fact) {
-    const account_id = getStreamId(fact);
-    const opened_at = row?.opened_at ?? (fact.type === 'AccountOpened' ? fact.data.at : fact.recordedAt);
+  evolve(row, event) {
+    const account_id = getStreamId(event);
+    const opened_at = row?.opened_at ?? (event.type === 'AccountOpened' ? event.data.at : event.recordedAt);
     let available = BigInt(row?.available ?? 0);
     let held = BigInt(row?.held ?? 0);
-    for (const { account, amount } of toPostings(fact.stream, fact)) {
+    for (const { account, amount } of toPostings(event.stream, event)) {
       if (account === 'customer:available') available -= amount; // a debt of the house: credits make it larger
       if (account === 'customer:held') held -= amount;
     }

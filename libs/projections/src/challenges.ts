@@ -4,11 +4,11 @@ import { money, type PicoUsd } from '#kernel';
 import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
 
 /** `running`: a request that it pays for is being served. Whether it can still be paid or used is for the clock to say. */
-type ChallengeState = 'issued' | 'paid' | 'running' | 'used' | 'forfeited';
+type ChallengeStatus = 'issued' | 'paid' | 'running' | 'used' | 'forfeited';
 
 type ChallengeRow = {
   readonly challenge_id: string;
-  readonly state: ChallengeState;
+  readonly state: ChallengeStatus;
   readonly model: string;
   readonly method: string;
   readonly backend: string;
@@ -38,7 +38,7 @@ export const challenges: FoldProjection<ChallengeRow> = {
   name: 'challenges',
   version: 1,
   key: 'challenge_id',
-  begunBy: 'ChallengeIssued',
+  createdBy: 'ChallengeIssued',
   columns: [
     ...['challenge_id', 'state', 'model', 'method', 'backend', 'reference', 'units', 'paid_units', 'price'],
     ...['available', 'held', 'charged', 'forfeited', 'claims', 'served'],
@@ -72,14 +72,14 @@ export const challenges: FoldProjection<ChallengeRow> = {
             create index on books.challenges (usable_until) where available > 0;`,
     },
   ],
-  keyOf: (fact) => (fact.stream.startsWith(`${CHALLENGE}-`) ? getStreamId(fact) : undefined),
-  evolve(row, fact) {
-    if (fact.type === 'ChallengeIssued') return issued(getStreamId(fact), fact.data);
-    return row ? evolved(row, fact as ChallengeEvent) : null;
+  getKey: (event) => (event.stream.startsWith(`${CHALLENGE}-`) ? getStreamId(event) : undefined),
+  evolve(row, event) {
+    if (event.type === 'ChallengeIssued') return createRow(getStreamId(event), event.data);
+    return row ? evolveRow(row, event as ChallengeEvent) : null;
   },
 };
 
-function issued(challenge_id: string, data: ChallengeIssued['data']): ChallengeRow {
+function createRow(challenge_id: string, data: ChallengeIssued['data']): ChallengeRow {
   const { query, method, backend, reference, units, price, expiresAt, usableUntil, at } = data;
   return {
     ...{ challenge_id, state: 'issued', model: query.model, method, backend, reference, units, price },
@@ -88,12 +88,12 @@ function issued(challenge_id: string, data: ChallengeIssued['data']): ChallengeR
   };
 }
 
-function evolved(row: ChallengeRow, { type, data }: ChallengeEvent): ChallengeRow {
+function evolveRow(row: ChallengeRow, { type, data }: ChallengeEvent): ChallengeRow {
   switch (type) {
     case 'ChallengePaid':
-      return { ...received(row, data.units, data.price), state: 'paid', paid_at: data.at };
+      return { ...addPayment(row, data.units, data.price), state: 'paid', paid_at: data.at };
     case 'ChallengeOverpaid':
-      return received(row, data.units, data.amount);
+      return addPayment(row, data.units, data.amount);
     case 'ChallengeForfeited': {
       const [available, forfeited] = [sum(row.available, `-${data.amount}`), sum(row.forfeited, data.amount)];
       return { ...row, state: 'forfeited', available, forfeited, forfeited_at: data.at };
@@ -121,17 +121,17 @@ function evolved(row: ChallengeRow, { type, data }: ChallengeEvent): ChallengeRo
   }
 }
 
-function received(row: ChallengeRow, units: string, amount: string): ChallengeRow {
+function addPayment(row: ChallengeRow, units: string, amount: string): ChallengeRow {
   return { ...row, paid_units: sum(row.paid_units, units), available: sum(row.available, amount) };
 }
 
 function sum(...amounts: readonly string[]): string {
-  return amounts.reduce((total, each) => total + BigInt(each), 0n).toString();
+  return amounts.reduce((total, amount) => total + BigInt(amount), 0n).toString();
 }
 
 export interface ChallengeView {
   readonly challengeId: string;
-  readonly state: ChallengeState;
+  readonly state: ChallengeStatus;
   readonly model: string;
   readonly method: string;
   readonly backend: string;
@@ -155,25 +155,25 @@ export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<read
             order by issued_at, challenge_id`,
     types: TEXT_TYPE_PARSERS,
   });
-  return rows.map(viewOf);
+  return rows.map(toView);
 }
 
 /** So many are booked as income at a time. */
-const UNCLAIMED_AT_ONCE = 500;
+const MAX_UNCLAIMED_PER_SWEEP = 500;
 
 /** Challenges of which something is left, and that could be used until before then: the oldest first. */
-export async function unclaimedChallenges(pool: pg.Pool, before: string): Promise<readonly string[]> {
+export async function findUnclaimedChallenges(pool: pg.Pool, before: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ challenge_id: string }>({
     name: 'unclaimed-challenges',
     text: `select challenge_id from books.challenges
             where available > 0 and held = 0 and state <> 'running' and usable_until < $1
-            order by usable_until limit ${UNCLAIMED_AT_ONCE}`,
+            order by usable_until limit ${MAX_UNCLAIMED_PER_SWEEP}`,
     values: [before],
   });
   return rows.map(({ challenge_id }) => challenge_id);
 }
 
-function viewOf(row: ChallengeRow): ChallengeView {
+function toView(row: ChallengeRow): ChallengeView {
   return {
     ...{ challengeId: row.challenge_id, state: row.state, model: row.model },
     ...{ method: row.method, backend: row.backend, reference: row.reference },

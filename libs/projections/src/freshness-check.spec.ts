@@ -25,10 +25,10 @@ test('one look at the end serves all that wait, and began after each of them had
     asked.push(position);
     return true;
   };
-  const upToDate = new FreshnessCheck({ readLastPosition: end }, { reached });
-  const first = upToDate.are(['keys'], 0);
+  const upToDate = new FreshnessCheck({ readLastPosition: end }, { waitUntilApplied: reached });
+  const first = upToDate.waitUntilCurrent(['keys'], 0);
   await turn();
-  const later = Array.from({ length: 50 }, () => upToDate.are(['keys'], 0));
+  const later = Array.from({ length: 50 }, () => upToDate.waitUntilCurrent(['keys'], 0));
   await turn();
   expect(looks).toHaveLength(1);
   looks[0]?.();
@@ -43,25 +43,25 @@ test('one look at the end serves all that wait, and began after each of them had
 test('a look that fails fails those that wait for it, and no other', async () => {
   let looks = 0;
   const end = () => (looks++ === 0 ? Promise.reject(new Error('away')) : Promise.resolve(5n));
-  const upToDate = new FreshnessCheck({ readLastPosition: end }, { reached: async () => true });
-  await expect(upToDate.are(['keys'], 0)).rejects.toThrow('away');
-  expect(await upToDate.are(['keys'], 0)).toBe(true);
+  const upToDate = new FreshnessCheck({ readLastPosition: end }, { waitUntilApplied: async () => true });
+  await expect(upToDate.waitUntilCurrent(['keys'], 0)).rejects.toThrow('away');
+  expect(await upToDate.waitUntilCurrent(['keys'], 0)).toBe(true);
 });
 
 test('a read model that was there, and is not any more, does not show all there is', async () => {
   let rows: readonly object[] = [{ projection: 'keys', position: '10', rebuilt_to: null }];
   const progress = new ProjectionProgress({ query: async () => ({ rows }) } as unknown as pg.Pool);
   const upToDate = new FreshnessCheck({ readLastPosition: async () => 10n }, progress);
-  expect(await upToDate.are(['keys'], 0)).toBe(true);
+  expect(await upToDate.waitUntilCurrent(['keys'], 0)).toBe(true);
   rows = []; // PostgreSQL was emptied, and nothing was appended since
-  expect(await upToDate.are(['keys'], 0)).toBe(false);
+  expect(await upToDate.waitUntilCurrent(['keys'], 0)).toBe(false);
 });
 
 test.each([
   ['the store does not answer', () => new Promise<bigint>(() => {}), async () => true],
   ['the database does not', async () => 1n, () => new Promise<boolean>(() => {})],
 ])('nobody waits for longer than a limit where %s', async (_, end, reached) => {
-  const upToDate = new FreshnessCheck({ readLastPosition: end }, { reached }, 20);
-  const asked = [upToDate.are(['keys'], 2_000), upToDate.are(['keys'], 2_000)];
+  const upToDate = new FreshnessCheck({ readLastPosition: end }, { waitUntilApplied: reached }, 20);
+  const asked = [upToDate.waitUntilCurrent(['keys'], 2_000), upToDate.waitUntilCurrent(['keys'], 2_000)];
   await Promise.all(asked.map((each) => expect(each).rejects.toThrow(StoreUnavailableError)));
 });

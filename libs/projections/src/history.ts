@@ -13,7 +13,7 @@ export const MAX_HISTORY_SCAN = 10_000;
 /** Records behind a page that are counted. */
 export const MAX_COUNTED_AFTER_PAGE = 1_000;
 /** Ends of pages that are remembered, and how long: what has come meanwhile does not move the page behind. */
-const ENDS = { max: 20_000, ttl: 60_000 };
+const PAGE_END_CACHE_OPTIONS = { max: 20_000, ttl: 60_000 };
 /** So many pages before the wanted one an end is looked for. */
 const MAX_PAGES_BEFORE = 20;
 
@@ -50,7 +50,7 @@ export interface HistoryPage {
   /** Whether there are no more. */
   readonly isTotalExact: boolean;
   /** When the first record was made that was not looked at, where older ones might match, too. */
-  readonly lookedBackTo: string | null;
+  readonly searchedBackTo: string | null;
 }
 
 /** A page that lies more than `MAX_HISTORY_SCAN` records behind any that was shown lately. */
@@ -59,15 +59,15 @@ export class PageOutOfRangeError extends Error {
 }
 
 /** The last record of a page; its time as PostgreSQL prints it. */
-interface End {
+interface PageEnd {
   readonly at: string;
   readonly position: string;
 }
 
 /** Where the rows of a page are looked for. */
-interface Place {
+interface PageLocation {
   /** Behind which record; undefined for the newest. */
-  readonly end: End | undefined;
+  readonly end: PageEnd | undefined;
   /** Matching records in between. */
   readonly skipped: number;
   readonly pageSize: number;
@@ -77,7 +77,7 @@ type PageRow = QueryRow & { readonly end_at: string; readonly matching: string }
 
 /** Reads the query history, newest first. */
 export class QueryHistory {
-  private readonly ends = new LRUCache<string, End>(ENDS);
+  private readonly pageEnds = new LRUCache<string, PageEnd>(PAGE_END_CACHE_OPTIONS);
 
   /** @param pool of its own, so that nobody else waits for a connection */
   constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
@@ -87,43 +87,43 @@ export class QueryHistory {
    * @throws PageOutOfRangeError
    */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
-    const name = JSON.stringify([filter, pageSize]);
-    const before = this.pageBefore(page, name);
-    const place = { end: before.end, skipped: (page - 1 - before.page) * pageSize, pageSize };
-    const isFar = place.skipped > MAX_HISTORY_SCAN;
-    const query = new HistoryQuery(filter, place.end);
-    const rows = isFar ? [] : await this.rows(query, place);
+    const cacheKey = JSON.stringify([filter, pageSize]);
+    const before = this.findClosestPageEnd(page, cacheKey);
+    const location = { end: before.end, skipped: (page - 1 - before.page) * pageSize, pageSize };
+    const isFar = location.skipped > MAX_HISTORY_SCAN;
+    const query = new HistoryQuery(filter, location.end);
+    const rows = isFar ? [] : await this.loadRows(query, location);
     const last = rows.at(-1);
     if (last && rows.length === pageSize)
-      this.ends.set(endName(page, name), { at: last.end_at, position: last.position });
-    const counted = last
-      ? place.skipped + Number(last.matching)
-      : await this.countUpTo(query, Math.min(place.skipped, MAX_HISTORY_SCAN + 1));
-    if (isFar && counted > MAX_HISTORY_SCAN) throw new PageOutOfRangeError();
-    const isCut = counted >= place.skipped + pageSize + MAX_COUNTED_AFTER_PAGE;
-    const lookedBackTo = isCut || !query.looks ? null : await this.firstUnseen(query);
+      this.pageEnds.set(toPageEndKey(page, cacheKey), { at: last.end_at, position: last.position });
+    const matchCount = last
+      ? location.skipped + Number(last.matching)
+      : await this.countUpTo(query, Math.min(location.skipped, MAX_HISTORY_SCAN + 1));
+    if (isFar && matchCount > MAX_HISTORY_SCAN) throw new PageOutOfRangeError();
+    const isCountLimited = matchCount >= location.skipped + pageSize + MAX_COUNTED_AFTER_PAGE;
+    const searchedBackTo = isCountLimited || !query.requiresScan ? null : await this.findFirstUnsearchedAt(query);
     return {
-      records: rows.map(recordOf),
-      total: before.page * pageSize + counted,
-      isTotalExact: !isCut && lookedBackTo === null,
-      lookedBackTo,
+      records: rows.map(toRecord),
+      total: before.page * pageSize + matchCount,
+      isTotalExact: !isCountLimited && searchedBackTo === null,
+      searchedBackTo,
     };
   }
 
   /** The nearest page before this one whose end is remembered. */
-  private pageBefore(page: number, name: string): { readonly page: number; readonly end: End | undefined } {
+  private findClosestPageEnd(page: number, name: string): { readonly page: number; readonly end: PageEnd | undefined } {
     for (let before = page - 1; before >= Math.max(1, page - MAX_PAGES_BEFORE); before--) {
-      const end = this.ends.get(endName(before, name));
+      const end = this.pageEnds.get(toPageEndKey(before, name));
       if (end) return { page: before, end };
     }
     return { page: 0, end: undefined };
   }
 
   /** The rows of a page, each with how many records match from the page on, as far as they are counted. */
-  private async rows(query: HistoryQuery, { skipped, pageSize }: Place): Promise<readonly PageRow[]> {
+  private async loadRows(query: HistoryQuery, { skipped, pageSize }: PageLocation): Promise<readonly PageRow[]> {
     const { rows } = await this.pool.query<PageRow>({
       text: `with matching as materialized (
-               ${query.matching('position, at')} limit ${pageSize + MAX_COUNTED_AFTER_PAGE} offset ${skipped})
+               ${query.toMatchingSql('position, at')} limit ${pageSize + MAX_COUNTED_AFTER_PAGE} offset ${skipped})
              select row.*, row.at::text as end_at, (select count(*) from matching) as matching
                from (select position from matching order by at desc, position desc limit ${pageSize}) as page
                join books.queries as row using (position)
@@ -134,16 +134,16 @@ export class QueryHistory {
     return rows;
   }
 
-  private async countUpTo(query: HistoryQuery, most: number): Promise<number> {
-    if (most === 0) return 0;
-    const text = `select count(*) from (${query.matching('position')} limit ${most}) as skipped`;
+  private async countUpTo(query: HistoryQuery, max: number): Promise<number> {
+    if (max === 0) return 0;
+    const text = `select count(*) from (${query.toMatchingSql('position')} limit ${max}) as skipped`;
     const { rows } = await this.pool.query<{ count: string }>(text, [...query.values]);
     return Number(rows[0]?.count);
   }
 
   /** When the first record was made that is out of reach; null where there is none. */
-  private async firstUnseen(query: HistoryQuery): Promise<string | null> {
-    const text = `${query.indexed('at')} limit 1 offset ${MAX_HISTORY_SCAN}`;
+  private async findFirstUnsearchedAt(query: HistoryQuery): Promise<string | null> {
+    const text = `${query.toIndexedSql('at')} limit 1 offset ${MAX_HISTORY_SCAN}`;
     const { rows } = await this.pool.query<{ at: string }>({
       text,
       values: query.indexedValues,
@@ -157,20 +157,20 @@ type Condition = readonly [condition: string, value: string];
 
 /** The records that are asked for, behind an end. Some conditions an index finds, for others records are looked at. */
 class HistoryQuery {
-  private readonly found: readonly Condition[];
-  private readonly looked: readonly Condition[];
+  private readonly indexedConditions: readonly Condition[];
+  private readonly scannedConditions: readonly Condition[];
 
   constructor(
     { accountId, keyId, from, to, model, source, type }: HistoryFilter,
-    private readonly end: End | undefined,
+    private readonly end: PageEnd | undefined,
   ) {
-    this.found = given([
+    this.indexedConditions = toConditions([
       ['account_id =', accountId],
       ['key_id =', keyId],
       ['at >=', from],
       ['at <=', to],
     ]);
-    this.looked = given([
+    this.scannedConditions = toConditions([
       ['model =', model],
       ['query_source =', source],
       ['query_type =', type],
@@ -178,45 +178,45 @@ class HistoryQuery {
   }
 
   /** Whether records are looked at that do not match. */
-  get looks(): boolean {
-    return this.looked.length > 0;
+  get requiresScan(): boolean {
+    return this.scannedConditions.length > 0;
   }
 
   get indexedValues(): string[] {
-    return [...this.found.map(([, value]) => value), ...(this.end ? [this.end.at, this.end.position] : [])];
+    return [...this.indexedConditions.map(([, value]) => value), ...(this.end ? [this.end.at, this.end.position] : [])];
   }
 
   get values(): string[] {
-    return [...this.indexedValues, ...this.looked.map(([, value]) => value)];
+    return [...this.indexedValues, ...this.scannedConditions.map(([, value]) => value)];
   }
 
   /** What an index finds, newest first. */
-  indexed(columns: string): string {
-    const { length } = this.found;
-    const conditions = this.found.map(([condition], i) => `${condition} $${i + 1}`);
+  toIndexedSql(columns: string): string {
+    const { length } = this.indexedConditions;
+    const conditions = this.indexedConditions.map(([condition], i) => `${condition} $${i + 1}`);
     if (this.end) conditions.push(`(at, position) < ($${length + 1}::timestamptz, $${length + 2}::bigint)`);
     return `select ${columns} from books.queries where ${conditions.join(' and ')} order by at desc, position desc`;
   }
 
   /** What matches, newest first, among the records within reach. */
-  matching(columns: string): string {
-    if (!this.looks) return this.indexed(columns);
+  toMatchingSql(columns: string): string {
+    if (!this.requiresScan) return this.toIndexedSql(columns);
     const { length } = this.indexedValues;
-    const conditions = this.looked.map(([condition], i) => `${condition} $${length + i + 1}`);
-    const within = `${this.indexed('position, at, model, query_source, query_type')} limit ${MAX_HISTORY_SCAN}`;
-    return `select ${columns} from (${within}) as within where ${conditions.join(' and ')} order by at desc, position desc`;
+    const conditions = this.scannedConditions.map(([condition], i) => `${condition} $${length + i + 1}`);
+    const candidatesSql = `${this.toIndexedSql('position, at, model, query_source, query_type')} limit ${MAX_HISTORY_SCAN}`;
+    return `select ${columns} from (${candidatesSql}) as within where ${conditions.join(' and ')} order by at desc, position desc`;
   }
 }
 
-function given(conditions: readonly (readonly [string, string | undefined])[]): readonly Condition[] {
-  return conditions.filter((each): each is Condition => each[1] !== undefined);
+function toConditions(conditions: readonly (readonly [string, string | undefined])[]): readonly Condition[] {
+  return conditions.filter((condition): condition is Condition => condition[1] !== undefined);
 }
 
-function endName(page: number, name: string): string {
+function toPageEndKey(page: number, name: string): string {
   return `${page} ${name}`;
 }
 
-function recordOf(row: QueryRow): HistoryRecord {
+function toRecord(row: QueryRow): HistoryRecord {
   return {
     at: row.at,
     keyId: row.key_id,

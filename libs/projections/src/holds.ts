@@ -17,7 +17,7 @@ export const holds: FoldProjection<HoldRow> = {
   name: 'holds',
   version: 3,
   key: 'hold_id',
-  begunBy: 'FundsHeld',
+  createdBy: 'FundsHeld',
   columns: ['hold_id', 'payer', 'amount', 'owner', 'expires_at'],
   migrations: [
     {
@@ -41,26 +41,26 @@ export const holds: FoldProjection<HoldRow> = {
             alter table books.holds alter column payer type text using 'account-' || payer;`,
     },
   ],
-  keyOf(fact) {
-    switch (fact.type) {
+  getKey(event) {
+    switch (event.type) {
       case 'FundsHeld':
       case 'HoldExtended':
       case 'HoldKept':
       case 'HoldSettled':
       case 'HoldReleased':
       case 'HoldExpired':
-        return fact.data.holdId;
+        return event.data.holdId;
       default:
         return undefined;
     }
   },
-  evolve(row, fact) {
-    if (fact.type === 'HoldExtended') return row ? { ...row, amount: fact.data.amount } : null;
-    if (fact.type === 'HoldKept')
-      return row ? { ...row, owner: fact.data.owner, expires_at: fact.data.expiresAt } : null;
-    if (fact.type !== 'FundsHeld') return null;
-    const { holdId, amount, owner = null, expiresAt } = fact.data;
-    return { hold_id: holdId, payer: fact.stream, amount, owner, expires_at: expiresAt };
+  evolve(row, event) {
+    if (event.type === 'HoldExtended') return row ? { ...row, amount: event.data.amount } : null;
+    if (event.type === 'HoldKept')
+      return row ? { ...row, owner: event.data.owner, expires_at: event.data.expiresAt } : null;
+    if (event.type !== 'FundsHeld') return null;
+    const { holdId, amount, owner = null, expiresAt } = event.data;
+    return { hold_id: holdId, payer: event.stream, amount, owner, expires_at: expiresAt };
   },
 };
 

@@ -12,7 +12,7 @@ import { videoJobs } from './video-jobs.ts';
 
 export { type AutoTopupView, foldAutoTopup, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
-export { type ChallengeView, readChallenges, unclaimedChallenges } from './challenges.ts';
+export { type ChallengeView, findUnclaimedChallenges, readChallenges } from './challenges.ts';
 export { FreshnessCheck } from './freshness-check.ts';
 export {
   type HistoryFilter,
@@ -24,7 +24,7 @@ export {
   QueryHistory,
 } from './history.ts';
 export { findPayersByHoldOwner, findPayersWithOverdueHolds, type HoldOwnerRef } from './holds.ts';
-export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
+export { findKeyOwner, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
 export { ProjectorLag } from './lag.ts';
 export { type ProjectionPosition, ProjectionProgress } from './progress.ts';
 export {
@@ -40,8 +40,8 @@ export {
 export { listenForWakeups, ProjectorWakeup } from './projector-wakeup.ts';
 export {
   countRefusedVideos,
-  type MedianCost,
-  readMedianCosts,
+  type MedianPrice,
+  readMedianPrices,
 } from './queries.ts';
 export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
 export {
@@ -53,8 +53,8 @@ export {
   skipEvent,
 } from './skipped-events.ts';
 export { StartupCatchUp } from './startup-catch-up.ts';
-export { findTopups, foldTopup, type TopupStatus, type TopupView } from './topups.ts';
-export { type FoundTopups, TopupsByReference } from './topups-by-reference.ts';
+export { findTopupIds, foldTopup, type TopupStatus, type TopupView } from './topups.ts';
+export { TopupFinder, type TopupLookupResult } from './topups-by-reference.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 
 /** Every read model. The order is that of their migrations. */

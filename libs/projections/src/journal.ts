@@ -38,20 +38,20 @@ export const journal: LogProjection<JournalRow> = {
             )`,
     },
   ],
-  rows: (fact) =>
-    toPostings(fact.stream, fact).map(({ account, customer, amount }, line) => ({
-      position: fact.position.toString(),
+  toRows: (event) =>
+    toPostings(event.stream, event).map(({ account, customer, amount }, line) => ({
+      position: event.position.toString(),
       line,
-      at: fact.data.at,
-      entry: fact.type,
-      reference: referenceOf(fact),
+      at: event.data.at,
+      entry: event.type,
+      reference: getReference(event),
       account,
       customer,
       amount: money.toJsonAmount(amount),
     })),
 };
 
-function referenceOf({ data, stream }: ProjectedEvent): string {
+function getReference({ data, stream }: ProjectedEvent): string {
   if ('holdId' in data) return data.holdId;
   if ('creditId' in data) return data.creditId;
   return stream.startsWith(`${CHALLENGE}-`) ? getStreamId({ stream }) : '';

@@ -79,28 +79,28 @@ export const keys: FoldProjection<KeyRow> = {
             create index on books.keys (account_id);`,
     },
   ],
-  keyOf(fact) {
-    switch (fact.type) {
+  getKey(event) {
+    switch (event.type) {
       case 'KeyCreated':
       case 'KeyUpdated':
       case 'KeyRevoked':
-        return fact.data.keyId;
+        return event.data.keyId;
       case 'HoldSettled':
-        return fact.data.keyId ?? undefined;
+        return event.data.keyId ?? undefined;
       default:
         return undefined;
     }
   },
-  evolve(row, fact) {
-    if (fact.type === 'KeyCreated') return createdRow(getStreamId(fact), fact.data);
+  evolve(row, event) {
+    if (event.type === 'KeyCreated') return createRow(getStreamId(event), event.data);
     if (!row) return null;
-    switch (fact.type) {
+    switch (event.type) {
       case 'KeyUpdated':
-        return updatedRow(row, fact.data);
+        return updateRow(row, event.data);
       case 'KeyRevoked':
-        return { ...row, deleted_at: fact.data.at, updated_at: fact.data.at };
+        return { ...row, deleted_at: event.data.at, updated_at: event.data.at };
       case 'HoldSettled':
-        return usedRow(row, fact.data.countedAt ?? fact.data.heldAt, fact.data.charged);
+        return applyCharge(row, event.data.countedAt ?? event.data.heldAt, event.data.charged);
       default:
         return row;
     }
@@ -110,7 +110,7 @@ export const keys: FoldProjection<KeyRow> = {
 type Created = Extract<Parameters<typeof keys.evolve>[1], { type: 'KeyCreated' }>['data'];
 type Updated = Extract<Parameters<typeof keys.evolve>[1], { type: 'KeyUpdated' }>['data'];
 
-function createdRow(account_id: string, { at, ...data }: Created): KeyRow {
+function createRow(account_id: string, { at, ...data }: Created): KeyRow {
   return {
     key_id: data.keyId,
     account_id,
@@ -119,7 +119,7 @@ function createdRow(account_id: string, { at, ...data }: Created): KeyRow {
     secret: data.secret,
     usage_limit: data.limit,
     expire_at: data.expireAt,
-    ...columnsOf(startWindow(data.resetPeriod, at)),
+    ...toColumns(startWindow(data.resetPeriod, at)),
     used_in_all: '0',
     counts_from: at,
     created_at: at,
@@ -128,9 +128,9 @@ function createdRow(account_id: string, { at, ...data }: Created): KeyRow {
   };
 }
 
-function updatedRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
+function updateRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
   const period = changes.resetPeriod === undefined ? row.reset_period : changes.resetPeriod;
-  const restarted = period === row.reset_period ? {} : { ...columnsOf(startWindow(period, at)), counts_from: at };
+  const restarted = period === row.reset_period ? {} : { ...toColumns(startWindow(period, at)), counts_from: at };
   return {
     ...row,
     name: changes.name ?? row.name,
@@ -141,21 +141,21 @@ function updatedRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
   };
 }
 
-function usedRow(row: KeyRow, countedAt: string, charged: string): KeyRow {
+function applyCharge(row: KeyRow, countedAt: string, charged: string): KeyRow {
   const used_in_all = (BigInt(row.used_in_all) + BigInt(charged)).toString();
   if (countedAt < row.counts_from) return { ...row, used_in_all };
   return {
     ...row,
-    ...columnsOf(addChargeToWindow(capOf(row), countedAt, money.parseJsonAmount(charged))),
+    ...toColumns(addChargeToWindow(toLimitWindow(row), countedAt, money.parseJsonAmount(charged))),
     used_in_all,
   };
 }
 
-function capOf({ reset_period, used_in, used }: KeyRow): LimitWindow {
+function toLimitWindow({ reset_period, used_in, used }: KeyRow): LimitWindow {
   return { resetPeriod: reset_period, window: used_in, used: money.parseJsonAmount(used) };
 }
 
-function columnsOf({ resetPeriod, window, used }: LimitWindow): Pick<KeyRow, 'reset_period' | 'used_in' | 'used'> {
+function toColumns({ resetPeriod, window, used }: LimitWindow): Pick<KeyRow, 'reset_period' | 'used_in' | 'used'> {
   return { reset_period: resetPeriod, used_in: window, used: money.toJsonAmount(used) };
 }
 
@@ -165,14 +165,14 @@ export interface KeyView extends ApiKeyRecord {
   readonly secret: { readonly key: string; readonly box: string };
 }
 
-function viewOf(row: KeyRow, now: string): KeyView {
+function toView(row: KeyRow, now: string): KeyView {
   return {
     keyId: row.key_id,
     accountId: row.account_id,
     name: row.name,
     secret: row.secret,
     limit: row.usage_limit === null ? null : money.parseJsonAmount(row.usage_limit),
-    usedInPeriod: advanceWindow(now, capOf(row)).used,
+    usedInPeriod: advanceWindow(now, toLimitWindow(row)).used,
     usedInAll: money.parseJsonAmount(row.used_in_all),
     resetPeriod: row.reset_period,
     resetAt: getNextReset(row.reset_period, now),
@@ -191,7 +191,7 @@ export async function readKeys(pool: pg.Pool, accountId: string, now: string): P
     values: [accountId],
     types: TEXT_TYPE_PARSERS,
   });
-  return rows.map((row) => viewOf(row, now));
+  return rows.map((row) => toView(row, now));
 }
 
 export async function readKey(
@@ -206,11 +206,11 @@ export async function readKey(
     values: [accountId, keyId],
     types: TEXT_TYPE_PARSERS,
   });
-  return rows[0] && viewOf(rows[0], now);
+  return rows[0] && toView(rows[0], now);
 }
 
 /** The owner of a key, by what the keyed hash of its secret may be. Whether it may be used is not decided here. */
-export async function findKey(pool: pg.Pool, hashes: readonly string[]): Promise<KeyOwner | undefined> {
+export async function findKeyOwner(pool: pg.Pool, hashes: readonly string[]): Promise<KeyOwner | undefined> {
   const { rows } = await pool.query<Pick<KeyRow, 'key_id' | 'account_id' | 'deleted_at' | 'expire_at'>>({
     name: 'find-key',
     text: 'select key_id, account_id, deleted_at, expire_at from books.keys where hash = any($1)',

@@ -3,13 +3,14 @@ import { MemoryEventStore } from '#eventstore';
 import { type ProjectionProgress, ProjectorLag } from '#projections';
 
 const fact = () => ({ id: crypto.randomUUID(), type: 'Happened', data: {}, metadata: {} });
-const appliedUpTo = (position: bigint) => ({ applied: async () => position }) as unknown as ProjectionProgress;
+const appliedUpTo = (position: bigint) =>
+  ({ loadAppliedPosition: async () => position }) as unknown as ProjectionProgress;
 
 test('the projector is behind as long as an append is not applied, also one right behind another', async () => {
   const lag = new ProjectorLag();
-  const store = lag.watching(new MemoryEventStore());
-  expect(await lag.milliseconds(appliedUpTo(-1n), [])).toBe(0);
+  const store = lag.withLagTracking(new MemoryEventStore());
+  expect(await lag.measureMs(appliedUpTo(-1n), [])).toBe(0);
   for (let revision = -1; revision < 4; revision++) await store.append('s', revision, [fact()]);
-  expect(await lag.milliseconds(appliedUpTo(3n), [])).toBeGreaterThan(0);
-  expect(await lag.milliseconds(appliedUpTo(4n), [])).toBe(0);
+  expect(await lag.measureMs(appliedUpTo(3n), [])).toBeGreaterThan(0);
+  expect(await lag.measureMs(appliedUpTo(4n), [])).toBe(0);
 });

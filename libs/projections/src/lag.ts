@@ -2,7 +2,7 @@ import type { EventStore, NewEvent, StreamHead } from '#kernel';
 import type { ProjectionProgress } from './progress.ts';
 
 /** Appends are remembered at most this often. */
-const SAMPLE_EVERY_MS = 100;
+const SAMPLE_INTERVAL_MS = 100;
 /** A minute's worth: the oldest matter. */
 const MAX_SAMPLES = 600;
 
@@ -21,14 +21,14 @@ export class ProjectorLag {
   private latest: Sample | undefined;
 
   /** The store, whose appends are watched. */
-  watching(store: EventStore): EventStore {
+  withLagTracking(store: EventStore): EventStore {
     const append = async (
       stream: string,
       expected: number,
       events: readonly NewEvent[],
     ): Promise<StreamHead | 'stale'> => {
       const head = await store.append(stream, expected, events);
-      if (head !== 'stale') this.note(head.position);
+      if (head !== 'stale') this.recordAppend(head.position);
       return head;
     };
     return {
@@ -41,18 +41,18 @@ export class ProjectorLag {
     };
   }
 
-  async milliseconds(progress: ProjectionProgress, projections: readonly string[]): Promise<number> {
-    const applied = await progress.applied(projections);
+  async measureMs(progress: ProjectionProgress, projections: readonly string[]): Promise<number> {
+    const applied = await progress.loadAppliedPosition(projections);
     this.samples = this.samples.filter(({ position }) => position > applied);
     const oldest = this.samples[0] ?? this.latest;
     return oldest && oldest.position > applied ? performance.now() - oldest.at : 0;
   }
 
   /** An append that was seen, by whomever it was. */
-  note(position: bigint): void {
+  recordAppend(position: bigint): void {
     this.latest = { position, at: performance.now() };
     const last = this.samples.at(-1);
-    if (this.samples.length < MAX_SAMPLES && (!last || this.latest.at - last.at >= SAMPLE_EVERY_MS))
+    if (this.samples.length < MAX_SAMPLES && (!last || this.latest.at - last.at >= SAMPLE_INTERVAL_MS))
       this.samples.push(this.latest);
   }
 }

@@ -13,7 +13,7 @@ function progressOf(at: () => bigint) {
 
 async function waited(progress: ProjectionProgress, position: bigint): Promise<readonly [boolean, boolean]> {
   const started = performance.now();
-  const reached = await progress.reached(['keys'], position, WAIT_MS);
+  const reached = await progress.waitUntilApplied(['keys'], position, WAIT_MS);
   return [reached, performance.now() - started >= WAIT_MS];
 }
 
@@ -22,7 +22,7 @@ test('one look serves all that wait, and looks keep a distance', async () => {
   const query = async () => ({ rows: [{ projection: 'keys', position: String(++looks), rebuilt_to: null }] });
   const progress = new ProjectionProgress({ query } as unknown as pg.Pool);
   const began = performance.now();
-  await Promise.all(Array.from({ length: 100 }, () => progress.reached(['keys'], 10n, WAIT_MS)));
+  await Promise.all(Array.from({ length: 100 }, () => progress.waitUntilApplied(['keys'], 10n, WAIT_MS)));
   expect(looks).toBe(10);
   expect(performance.now() - began).toBeGreaterThan(9 * 2);
 });
@@ -35,7 +35,7 @@ test('what a read model showed before is no answer to who asks afresh: he waits 
     return new Promise((resolve) => queries.push(() => resolve(answer)));
   };
   const progress = new ProjectionProgress({ query } as unknown as pg.Pool);
-  const afresh = () => progress.reached(['keys'], 5n, 0, true);
+  const afresh = () => progress.waitUntilApplied(['keys'], 5n, 0, true);
   const asked = async (n: number) => {
     for (let tries = 0; queries.length < n; tries++) {
       if (tries > 500) throw new Error(`there were ${queries.length} looks instead of ${n}`);
@@ -54,11 +54,11 @@ test('what a read model showed before is no answer to who asks afresh: he waits 
   await answered(2);
   expect([await first, ...(await Promise.all(later))]).toEqual([true, false, false]);
   at = 5n;
-  const third = progress.reached(['keys'], 5n, WAIT_MS);
+  const third = progress.waitUntilApplied(['keys'], 5n, WAIT_MS);
   await answered(3);
   expect(await third).toBe(true);
   at = 4n;
-  expect(await progress.reached(['keys'], 5n, 0)).toBe(true); // as far as it was seen
+  expect(await progress.waitUntilApplied(['keys'], 5n, 0)).toBe(true); // as far as it was seen
   const fourth = afresh();
   await answered(4);
   expect([await fourth, queries.length]).toEqual([false, 4]);

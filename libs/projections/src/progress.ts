@@ -4,11 +4,11 @@ import { START_POSITION } from '#kernel';
 import type { ProjectorWakeup } from './projector-wakeup.ts';
 
 /** Between two looks, however many wait. */
-const LOOK_EVERY_MS = 3;
+const POLL_INTERVAL_MS = 3;
 /** Who has waited for long looks again after this part of that time. */
-const LOOK_AGAIN_AFTER = 0.1;
+const POLL_DELAY_FACTOR = 0.1;
 /** How long others wait for a projection that somebody has waited for in vain, as long as it does not move. */
-const IMPATIENT_MS = 200;
+const STUCK_TIMEOUT_MS = 200;
 
 /** How far a projection is. */
 export interface ProjectionPosition {
@@ -18,60 +18,65 @@ export interface ProjectionPosition {
   readonly rebuiltTo: bigint | undefined;
 }
 
-const NOWHERE: ProjectionPosition = { position: START_POSITION, rebuiltTo: undefined };
+const INITIAL_POSITION: ProjectionPosition = { position: START_POSITION, rebuiltTo: undefined };
 
 /** How far the projections have come, for readers that want to see what they have just written. */
 export class ProjectionProgress {
   private readonly pool: pg.Pool;
-  private readonly wanted: ProjectorWakeup | undefined;
-  private places: ReadonlyMap<string, ProjectionPosition> = new Map();
+  private readonly wakeup: ProjectorWakeup | undefined;
+  private positions: ReadonlyMap<string, ProjectionPosition> = new Map();
   /** Projections that stand before a fact. */
-  private stopped: ReadonlySet<string> = new Set();
+  private blockedProjections: ReadonlySet<string> = new Set();
   /** Whether any fact was skipped and never applied since. */
-  private skipped = false;
+  private hasSkippedEvents = false;
   /** Where projections stood when a wait timed out. */
   private readonly stuck = new Map<string, bigint>();
-  private looking: Promise<void> = Promise.resolve();
+  private lastPoll: Promise<void> = Promise.resolve();
   private next: Promise<void> | undefined;
-  private lookedAt = Number.NEGATIVE_INFINITY;
+  private polledAt = Number.NEGATIVE_INFINITY;
 
-  /** @param wanted told of those who wait */
-  constructor(pool: pg.Pool, wanted?: ProjectorWakeup) {
+  /** @param wakeup told of those who wait */
+  constructor(pool: pg.Pool, wakeup?: ProjectorWakeup) {
     this.pool = pool;
-    this.wanted = wanted;
+    this.wakeup = wakeup;
   }
 
   /**
    * Waits until each of `projections` has applied everything up to `position`. Where one has not moved since a wait
    * timed out, no other caller waits; for one that stands before a fact, nobody does.
-   * @param fresh looks once in any case: what a read model showed a moment ago is gone where its database was emptied,
+   * @param forcePoll looks once in any case: what a read model showed a moment ago is gone where its database was emptied,
    *   restored, or taken over by a standby that is behind
    * @returns false when that takes longer than `timeoutMs`: a reader then gets what there is
    */
-  async reached(projections: readonly string[], position: bigint, timeoutMs: number, fresh = false): Promise<boolean> {
-    const started = performance.now();
-    const at = (name: string) => this.placeOf(name).position;
-    const behind = () => projections.filter((name) => at(name) < position);
-    for (let looks = 0; (fresh && looks === 0) || behind().length > 0; looks++) {
-      await this.look();
-      const late = behind();
-      if (late.length === 0) return true;
-      if (looks === 0) this.wanted?.tell();
-      if (late.some((name) => this.stopped.has(name))) return false;
-      const stuck = late.some((name) => this.stuck.get(name) === at(name));
-      const waited = performance.now() - started;
-      if (waited > (stuck ? Math.min(IMPATIENT_MS, timeoutMs) : timeoutMs)) {
-        if (timeoutMs > IMPATIENT_MS) for (const name of late) this.stuck.set(name, at(name));
+  async waitUntilApplied(
+    projections: readonly string[],
+    position: bigint,
+    timeoutMs: number,
+    forcePoll = false,
+  ): Promise<boolean> {
+    const startedAt = performance.now();
+    const at = (name: string) => this.getPosition(name).position;
+    const listLagging = () => projections.filter((name) => at(name) < position);
+    for (let polls = 0; (forcePoll && polls === 0) || listLagging().length > 0; polls++) {
+      await this.poll();
+      const lagging = listLagging();
+      if (lagging.length === 0) return true;
+      if (polls === 0) this.wakeup?.notify();
+      if (lagging.some((name) => this.blockedProjections.has(name))) return false;
+      const stuck = lagging.some((name) => this.stuck.get(name) === at(name));
+      const waited = performance.now() - startedAt;
+      if (waited > (stuck ? Math.min(STUCK_TIMEOUT_MS, timeoutMs) : timeoutMs)) {
+        if (timeoutMs > STUCK_TIMEOUT_MS) for (const name of lagging) this.stuck.set(name, at(name));
         return false;
       }
-      await delay(waited * LOOK_AGAIN_AFTER);
+      await delay(waited * POLL_DELAY_FACTOR);
     }
     return true;
   }
 
   /** Whether `projection` has skipped a fact of this type, as far as it was seen to have come: rows that it makes may be missing. */
-  async lacks(projection: string, type: string): Promise<boolean> {
-    if (!this.skipped) return false;
+  async hasSkippedType(projection: string, type: string): Promise<boolean> {
+    if (!this.hasSkippedEvents) return false;
     const { rowCount } = await this.pool.query({
       name: 'lacks',
       text: 'select from es.skipped where reader = $1 and type = $2 and mended_at is null limit 1',
@@ -81,8 +86,8 @@ export class ProjectionProgress {
   }
 
   /** Whether one of `projections` has skipped a fact of one of these streams: their rows are not what the facts say. */
-  async skips(projections: readonly string[], streams: readonly string[]): Promise<boolean> {
-    if (!this.skipped) return false;
+  async hasSkippedStream(projections: readonly string[], streams: readonly string[]): Promise<boolean> {
+    if (!this.hasSkippedEvents) return false;
     const { rowCount } = await this.pool.query({
       name: 'skips',
       text: 'select from es.skipped where stream = any($1) and reader = any($2) and mended_at is null limit 1',
@@ -92,37 +97,37 @@ export class ProjectionProgress {
   }
 
   /** The position up to which all of `projections` have applied everything. */
-  async applied(projections: readonly string[]): Promise<bigint> {
-    await this.look();
-    return projections.map((name) => this.placeOf(name).position).reduce((a, b) => (a < b ? a : b));
+  async loadAppliedPosition(projections: readonly string[]): Promise<bigint> {
+    await this.poll();
+    return projections.map((name) => this.getPosition(name).position).reduce((a, b) => (a < b ? a : b));
   }
 
   /** Where each of `projections` is, without those that stand before a fact. */
-  async moving(projections: readonly string[]): Promise<ReadonlyMap<string, ProjectionPosition>> {
-    await this.look();
-    const moving = projections.filter((name) => !this.stopped.has(name));
-    return new Map(moving.map((name) => [name, this.placeOf(name)]));
+  async loadActivePositions(projections: readonly string[]): Promise<ReadonlyMap<string, ProjectionPosition>> {
+    await this.poll();
+    const active = projections.filter((name) => !this.blockedProjections.has(name));
+    return new Map(active.map((name) => [name, this.getPosition(name)]));
   }
 
-  private placeOf(name: string): ProjectionPosition {
-    return this.places.get(name) ?? NOWHERE;
+  private getPosition(name: string): ProjectionPosition {
+    return this.positions.get(name) ?? INITIAL_POSITION;
   }
 
   /** A look that begins after this was called; one query serves all that wait for it. */
-  private look(): Promise<void> {
-    this.next ??= this.lookNext();
+  private poll(): Promise<void> {
+    this.next ??= this.pollNext();
     return this.next;
   }
 
-  private async lookNext(): Promise<void> {
-    await this.looking;
-    const wait = this.lookedAt + LOOK_EVERY_MS - performance.now();
+  private async pollNext(): Promise<void> {
+    await this.lastPoll;
+    const wait = this.polledAt + POLL_INTERVAL_MS - performance.now();
     if (wait > 0) await delay(Math.ceil(wait));
     this.next = undefined;
     const read = this.read().finally(() => {
-      this.lookedAt = performance.now();
+      this.polledAt = performance.now();
     });
-    this.looking = read.catch(() => {});
+    this.lastPoll = read.catch(() => {});
     return read;
   }
 
@@ -138,9 +143,9 @@ export class ProjectionProgress {
       text: `select projection, position, rebuilt_to, stopped_at is not null as stopped,
                     exists (select from es.skipped where mended_at is null) as skipped from books.checkpoints`,
     });
-    this.stopped = new Set(rows.flatMap(({ projection, stopped }) => (stopped ? [projection] : [])));
-    this.skipped = rows.some(({ skipped }) => skipped);
-    this.places = new Map(
+    this.blockedProjections = new Set(rows.flatMap(({ projection, stopped }) => (stopped ? [projection] : [])));
+    this.hasSkippedEvents = rows.some(({ skipped }) => skipped);
+    this.positions = new Map(
       rows.map(({ projection, position, rebuilt_to: to }) => {
         return [projection, { position: BigInt(position), rebuiltTo: to === null ? undefined : BigInt(to) }];
       }),

@@ -49,7 +49,7 @@ interface Table<R extends ReadModelRow> {
 /** Rows for facts. The table's key begins with the column `position`. */
 export interface LogProjection<R extends ReadModelRow = ReadModelRow> extends Table<R> {
   readonly kind: 'log';
-  rows(fact: ProjectedEvent): readonly R[];
+  toRows(event: ProjectedEvent): readonly R[];
 }
 
 /** A row per key. */
@@ -57,11 +57,11 @@ export interface FoldProjection<R extends ReadModelRow = ReadModelRow> extends T
   readonly kind: 'fold';
   readonly key: keyof R & string;
   /** The fact that a row begins with, where there is one that never finds a row of its key. */
-  readonly begunBy?: DomainEvent['type'];
+  readonly createdBy?: DomainEvent['type'];
   /** Which row a fact is for; undefined when it is for none. */
-  keyOf(fact: ProjectedEvent): string | undefined;
+  getKey(event: ProjectedEvent): string | undefined;
   /** The row after the fact; null removes it. */
-  evolve(row: R | undefined, fact: ProjectedEvent): R | null;
+  evolve(row: R | undefined, event: ProjectedEvent): R | null;
 }
 
 export type Projection = LogProjection | FoldProjection;
@@ -69,10 +69,10 @@ export type Projection = LogProjection | FoldProjection;
 /** The row of one key after all its facts; undefined where there is none. */
 export function foldRow<R extends ReadModelRow>(
   projection: FoldProjection<R>,
-  facts: readonly ProjectedEvent[],
+  events: readonly ProjectedEvent[],
 ): R | undefined {
-  const its = facts.filter((fact) => projection.keyOf(fact) !== undefined);
-  return its.reduce<R | null>((row, fact) => projection.evolve(row ?? undefined, fact), null) ?? undefined;
+  const ownEvents = events.filter((event) => projection.getKey(event) !== undefined);
+  return ownEvents.reduce<R | null>((row, event) => projection.evolve(row ?? undefined, event), null) ?? undefined;
 }
 
 export const checkpointMigrations = [
@@ -105,7 +105,7 @@ export const READ_MODEL_CONNECTION_OPTIONS =
   '-c search_path=books -c synchronous_commit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan';
 
 /** Rows that a writer remembers. */
-const KEPT_ROWS = 20_000;
+const MAX_CACHED_ROWS = 20_000;
 
 /** Timestamps as ISO 8601, everything numeric as text: rows read back are equal to rows written. */
 export const TEXT_TYPE_PARSERS: pg.CustomTypesConfig = {
@@ -123,19 +123,19 @@ export const TEXT_TYPE_PARSERS: pg.CustomTypesConfig = {
  */
 export function createProjectionSink(projection: Projection, pool: pg.Pool, token: number): ProjectionSink {
   const { name } = projection;
-  const skipped = new Set<bigint>();
-  const kept: KeptRows = new LRUCache({ max: KEPT_ROWS });
+  const skippedPositions = new Set<bigint>();
+  const cache: RowCache = new LRUCache({ max: MAX_CACHED_ROWS });
   let position = START_POSITION;
 
-  async function checkpoint(): Promise<bigint> {
-    kept.clear();
+  async function loadCheckpoint(): Promise<bigint> {
+    cache.clear();
     const { rows } = await pool.query<{ position: string }>(
       `insert into checkpoints as c (projection, position, writer, version) values ($1, $2, $3, $4)
        on conflict (projection) do update set writer = excluded.writer, rebuilt_to = null where c.writer <= excluded.writer
        returning c.position`,
       [name, START_POSITION, token, projection.version],
     );
-    if (!rows[0]) throw turnLost();
+    if (!rows[0]) throw createLeaseLostError();
     position = BigInt(rows[0].position);
     return position;
   }
@@ -147,17 +147,20 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
     } catch (error) {
       if (!isCausedByEvents(error)) throw error;
       const halves = splitBatch(batch);
-      if (!halves) return passOver(batch, error);
+      if (!halves) return skipOrBlock(batch, error);
       for (const half of halves) await apply(half);
     }
   }
 
   async function write(batch: EventBatch): Promise<void> {
     const newer = findNewerEvents(batch);
-    const [broken] = (batch.unreadable ?? []).filter((each) => !newer.includes(each));
-    if (broken) throw new FoldError(toReason(broken.error), { cause: broken.error });
-    const facts = batch.events as readonly ProjectedEvent[];
-    const changes = projection.kind === 'log' ? logged(projection, facts) : await folded(projection, facts, kept, pool);
+    const [unreadable] = (batch.unreadable ?? []).filter((entry) => !newer.includes(entry));
+    if (unreadable) throw new FoldError(toReason(unreadable.error), { cause: unreadable.error });
+    const events = batch.events as readonly ProjectedEvent[];
+    const changes =
+      projection.kind === 'log'
+        ? buildLogChanges(projection, events)
+        : await buildFoldChanges(projection, events, cache, pool);
     const values = [batch.position, name, position, token, ...changes.values];
     const { rows } = await pool.query<{ moved: number }>({
       name: `apply-${name}-${changes.statement}${newer.length > 0 ? '-newer' : ''}`,
@@ -167,42 +170,42 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
              ${changes.sql} ${newer.length > 0 ? createRecordNewerSql(name, values.length + 1) : ''} select count(*)::int as moved from fence`,
       values: newer.length > 0 ? [...values, toSkippedJson(newer)] : values,
     });
-    if (rows[0]?.moved !== 1) throw turnLost();
+    if (rows[0]?.moved !== 1) throw createLeaseLostError();
     position = batch.position;
-    for (const [id, row] of changes.rows) kept.set(id, { row });
-    for (const { event: fact } of newer) skipped.add(fact.position);
+    for (const [id, row] of changes.rows) cache.set(id, { row });
+    for (const { event } of newer) skippedPositions.add(event.position);
   }
 
   /** A batch of one fact, which cannot be applied. */
-  async function passOver(
-    { events, unreadable: unread = [], position: behind }: EventBatch,
+  async function skipOrBlock(
+    { events, unreadable: unread = [], position: batchPosition }: EventBatch,
     error: unknown,
   ): Promise<void> {
-    const fact = events[0] ?? unread[0]?.event;
-    if (!fact) throw error;
-    if (await isSkipApproved(pool, name, fact.position)) {
-      await write({ events: [], position: behind });
-      skipped.add(fact.position);
+    const event = events[0] ?? unread[0]?.event;
+    if (!event) throw error;
+    if (await isSkipApproved(pool, name, event.position)) {
+      await write({ events: [], position: batchPosition });
+      skippedPositions.add(event.position);
       return;
     }
-    const what = `${name} stands before the fact at position ${fact.position}, a ${fact.type} of ${fact.stream}`;
-    const stop = new BlockedByEventError(fact.position, `${what}, which cannot be applied`, error);
-    await recordBlocked(pool, name, stop);
-    throw stop;
+    const problem = `${name} stands before the fact at position ${event.position}, a ${event.type} of ${event.stream}`;
+    const blocked = new BlockedByEventError(event.position, `${problem}, which cannot be applied`, error);
+    await recordBlocked(pool, name, blocked);
+    throw blocked;
   }
 
-  const turnLost = () => new LeaseLostError(`${name} is not written by this process any more`);
+  const createLeaseLostError = () => new LeaseLostError(`${name} is not written by this process any more`);
 
-  return { name, skipped, loadCheckpoint: checkpoint, apply };
+  return { name, skippedPositions, loadCheckpoint, apply };
 }
 
 export interface ProjectionSink extends EventSink {
   /** Positions of facts that it has not applied, and gone on behind. */
-  readonly skipped: ReadonlySet<bigint>;
+  readonly skippedPositions: ReadonlySet<bigint>;
 }
 
 /** Rows by key; null where it is known that there is none. */
-type KeptRows = LRUCache<string, { readonly row: ReadModelRow | null }>;
+type RowCache = LRUCache<string, { readonly row: ReadModelRow | null }>;
 
 interface Changes {
   readonly statement: 'none' | 'write';
@@ -212,62 +215,62 @@ interface Changes {
   readonly rows: ReadonlyMap<string, ReadModelRow | null>;
 }
 
-const NOTHING: Changes = { statement: 'none', sql: '', values: [], rows: new Map() };
+const NO_CHANGES: Changes = { statement: 'none', sql: '', values: [], rows: new Map() };
 
-function logged(projection: LogProjection, facts: readonly ProjectedEvent[]): Changes {
-  const rows = runFold(() => facts.flatMap((fact) => projection.rows(fact)));
-  if (rows.length === 0) return NOTHING;
+function buildLogChanges(projection: LogProjection, events: readonly ProjectedEvent[]): Changes {
+  const rows = runFold(() => events.flatMap((event) => projection.toRows(event)));
+  if (rows.length === 0) return NO_CHANGES;
   const columns = projection.columns.join(', ');
   const sql = `, written as (insert into ${projection.name} (${columns})
     select ${columns} from json_populate_recordset(null::${projection.name}, $5::json) where exists (select from fence))`;
   return { statement: 'write', sql, values: [JSON.stringify(rows)], rows: new Map() };
 }
 
-async function folded(
+async function buildFoldChanges(
   projection: FoldProjection,
-  facts: readonly ProjectedEvent[],
-  kept: KeptRows,
+  events: readonly ProjectedEvent[],
+  cache: RowCache,
   pool: pg.Pool,
 ): Promise<Changes> {
   const { name, key, columns } = projection;
   const touched = runFold(() =>
-    facts.flatMap((fact) => {
-      const id = projection.keyOf(fact);
-      return id === undefined ? [] : [{ id, fact }];
+    events.flatMap((event) => {
+      const id = projection.getKey(event);
+      return id === undefined ? [] : [{ id, event }];
     }),
   );
-  if (touched.length === 0) return NOTHING;
-  const before = await rowsBefore(projection, touched, kept, pool);
+  if (touched.length === 0) return NO_CHANGES;
+  const before = await loadRows(projection, touched, cache, pool);
   const rows = new Map(before);
   runFold(() => {
-    for (const { id, fact } of touched) rows.set(id, projection.evolve(rows.get(id) ?? undefined, fact));
+    for (const { id, event } of touched) rows.set(id, projection.evolve(rows.get(id) ?? undefined, event));
   });
   const ids = [...rows.keys()];
   const removed = ids.filter((id) => before.get(id) !== null && rows.get(id) === null);
-  const written = [...rows.values()].filter((row) => row !== null);
+  const upserted = [...rows.values()].filter((row) => row !== null);
   const list = columns.join(', ');
   const update = columns.filter((column) => column !== key).map((column) => `${column} = excluded.${column}`);
-  const sql = `, removed as (delete from ${name} where ${key} = any($5::text[]::${keyType(projection)}[]) and exists (select from fence))
+  const sql = `, removed as (delete from ${name} where ${key} = any($5::text[]::${getKeyType(projection)}[]) and exists (select from fence))
     , written as (insert into ${name} (${list})
         select ${list} from json_populate_recordset(null::${name}, $6::json) where exists (select from fence)
         on conflict (${key}) do update set ${update.join(', ')})`;
-  return { statement: 'write', sql, values: [removed, JSON.stringify(written)], rows };
+  return { statement: 'write', sql, values: [removed, JSON.stringify(upserted)], rows };
 }
 
 /** The rows that facts are about, as they are before: remembered, known not to exist yet, or read. */
-async function rowsBefore(
+async function loadRows(
   projection: FoldProjection,
-  touched: readonly { readonly id: string; readonly fact: ProjectedEvent }[],
-  kept: KeptRows,
+  touched: readonly { readonly id: string; readonly event: ProjectedEvent }[],
+  cache: RowCache,
   pool: pg.Pool,
 ): Promise<ReadonlyMap<string, ReadModelRow | null>> {
   const rows = new Map<string, ReadModelRow | null>();
   const unknown: string[] = [];
-  for (const { id, fact } of touched) {
+  for (const { id, event } of touched) {
     if (rows.has(id)) continue;
-    const known = kept.get(id);
-    rows.set(id, known?.row ?? null);
-    if (!known && fact.type !== projection.begunBy) unknown.push(id);
+    const cached = cache.get(id);
+    rows.set(id, cached?.row ?? null);
+    if (!cached && event.type !== projection.createdBy) unknown.push(id);
   }
   if (unknown.length > 0) for (const [id, row] of await readRows(projection, unknown, pool)) rows.set(id, row);
   return rows;
@@ -281,7 +284,7 @@ async function readRows(
   const { name, key, columns } = projection;
   const { rows } = await pool.query<ReadModelRow & pg.QueryResultRow>({
     name: `rows-${name}`,
-    text: `select ${columns.join(', ')} from ${name} where ${key} = any($1::text[]::${keyType(projection)}[])`,
+    text: `select ${columns.join(', ')} from ${name} where ${key} = any($1::text[]::${getKeyType(projection)}[])`,
     values: [ids],
     types: TEXT_TYPE_PARSERS,
   });
@@ -289,6 +292,6 @@ async function readRows(
 }
 
 /** Ids of accounts are UUIDs; all other keys are text. */
-function keyType({ key }: FoldProjection): string {
+function getKeyType({ key }: FoldProjection): string {
   return key === 'account_id' ? 'uuid' : 'text';
 }

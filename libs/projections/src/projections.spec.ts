@@ -199,7 +199,7 @@ describe('a fact that cannot be applied', () => {
   const rebuilding = async (history: readonly HistoryEvent[]) => ({
     store: await storeOf(history),
     databaseUrl: books.url,
-    drawToken: async () => ++token,
+    issueFencingToken: async () => ++token,
   });
 
   test.each<[string, () => readonly HistoryEvent[], string]>([
@@ -215,14 +215,16 @@ describe('a fact that cannot be applied', () => {
       expect(await books.checkpoint(each)).toBe(each === topups ? at(invoice - 1) : all(facts).position);
     }
     expect(await books.table(topups)).toEqual(tableOf(topups, facts.slice(0, invoice)));
-    expect(await listBlockedProjections(books.pool)).toEqual([{ projection: 'topups', position: at(invoice), why }]);
+    expect(await listBlockedProjections(books.pool)).toEqual([
+      { projection: 'topups', position: at(invoice), reason: why },
+    ]);
   });
 
   test('is skipped by name, which leaves a trace, and applied by the rebuild after it was mended', async () => {
     const topups = named('topups');
     const sink = await writer(topups);
     await expect(sink.apply(all(tooLong()))).rejects.toThrow(BlockedByEventError);
-    const skip = { projection: 'topups', position: at(invoice), by: 'ann@desk', why: 'case 7' };
+    const skip = { projection: 'topups', position: at(invoice), by: 'ann@desk', reason: 'case 7' };
     expect(await skipEvent(books.pool, { ...skip, position: at(invoice + 1) }, facts[invoice] as HistoryEvent)).toBe(
       false,
     );
@@ -278,7 +280,7 @@ describe('a fact that cannot be applied', () => {
     const unread = [{ event: facts[invoice] as HistoryEvent, error: new TypeError('no cents') }];
     const batch = { ...all(facts), events: facts.filter((_, i) => i !== invoice), unreadable: unread };
     await expect(sink.apply(batch)).rejects.toThrow(BlockedByEventError);
-    const skip = { projection: 'balances', position: at(invoice), by: 'ann', why: 'case 8' };
+    const skip = { projection: 'balances', position: at(invoice), by: 'ann', reason: 'case 8' };
     await skipEvent(books.pool, skip, facts[invoice] as HistoryEvent);
     await sink.apply(batch);
     expect(await books.checkpoint(balances)).toBe(batch.position);

@@ -25,7 +25,7 @@ test('who fills read models is told of those who wait for one, however many, als
   });
   await listener.open();
   const wanted = new ProjectorWakeup(pool);
-  for (let n = 0; n < 50; n++) wanted.tell();
+  for (let n = 0; n < 50; n++) wanted.notify();
   await heard.promise;
   expect(times).toBe(1);
 
@@ -33,7 +33,7 @@ test('who fills read models is told of those who wait for one, however many, als
   await pool.query(
     "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'countinghouse-listen'",
   );
-  const telling = setInterval(() => wanted.tell(), 20);
+  const telling = setInterval(() => wanted.notify(), 20);
   await heard.promise;
   clearInterval(telling);
   await listener.close();

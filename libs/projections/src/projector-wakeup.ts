@@ -8,22 +8,22 @@ const CHANNEL = 'countinghouse_wanted';
  * itself only now and then.
  */
 export class ProjectorWakeup {
-  private telling: Promise<unknown> | undefined;
+  private notifying: Promise<unknown> | undefined;
 
   constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
 
   /** One word at a time: it is for all that wait. One that is lost makes them wait for the next look. */
-  tell(): void {
-    this.telling ??= this.pool
+  notify(): void {
+    this.notifying ??= this.pool
       .query(toNotifyQuery(CHANNEL))
       .catch(() => {})
       .finally(() => {
-        this.telling = undefined;
+        this.notifying = undefined;
       });
   }
 }
 
 /** What `ProjectorWakeup` tells, in whatever process. */
-export function listenForWakeups(heard: Omit<ConstructorParameters<typeof Listener>[0], 'channel'>): Listener {
-  return new Listener({ ...heard, channel: CHANNEL });
+export function listenForWakeups(options: Omit<ConstructorParameters<typeof Listener>[0], 'channel'>): Listener {
+  return new Listener({ ...options, channel: CHANNEL });
 }

@@ -82,34 +82,34 @@ export const queries: LogProjection<QueryRow> = {
     // By itself: it waits for readers, and the two above would be made again.
     { id: 'queries-3', sql: 'drop index if exists books.queries_account_id_position_idx' },
   ],
-  rows(fact) {
-    switch (fact.type) {
+  toRows(event) {
+    switch (event.type) {
       case 'HoldSettled':
-        return [{ ...asked(fact, fact.data), ...answered(fact.data), price: fact.data.charged }];
+        return [{ ...toRequestColumns(event, event.data), ...toUsageColumns(event.data), price: event.data.charged }];
       case 'HoldReleased':
-        return [{ ...asked(fact, fact.data), ...unanswered, error_code: fact.data.errorCode }];
+        return [{ ...toRequestColumns(event, event.data), ...NO_USAGE_COLUMNS, error_code: event.data.errorCode }];
       case 'HoldExpired':
-        return [{ ...asked(fact, fact.data), ...unanswered, error_code: 'expired' }];
+        return [{ ...toRequestColumns(event, event.data), ...NO_USAGE_COLUMNS, error_code: 'expired' }];
       case 'RequestRefused':
-        return [refused(fact, fact.data)];
+        return [toRefusedRow(event, event.data)];
       default:
         return [];
     }
   },
 };
 
-interface Asked {
+interface HeldRequest {
   readonly holdId: string;
   readonly keyId: string | null;
   readonly heldAt: string;
   readonly query: Query;
 }
 
-function asked(fact: ProjectedEvent, { holdId, keyId, heldAt, query }: Asked) {
+function toRequestColumns(event: ProjectedEvent, { holdId, keyId, heldAt, query }: HeldRequest) {
   return {
-    position: fact.position.toString(),
+    position: event.position.toString(),
     at: heldAt,
-    account_id: getStreamId(fact),
+    account_id: getStreamId(event),
     key_id: keyId,
     model: query.model,
     query_type: query.type,
@@ -120,24 +120,24 @@ function asked(fact: ProjectedEvent, { holdId, keyId, heldAt, query }: Asked) {
   };
 }
 
-function refused(fact: ProjectedEvent, data: RequestRefused['data']): QueryRow {
+function toRefusedRow(event: ProjectedEvent, data: RequestRefused['data']): QueryRow {
   const { requestId: holdId, at: heldAt, errorCode } = data;
   return {
-    ...asked(fact, { ...data, holdId, heldAt }),
-    ...unanswered,
+    ...toRequestColumns(event, { ...data, holdId, heldAt }),
+    ...NO_USAGE_COLUMNS,
     account_id: data.accountId,
     error_code: errorCode,
   };
 }
 
 /** Whether the web was searched may be known only afterwards: the model decides. */
-function answered({ query, charge }: HoldSettled['data']) {
+function toUsageColumns({ query, charge }: HoldSettled['data']) {
   const { items, errorCode } = charge;
   const paid = items.filter(({ absorbed }) => absorbed === undefined);
   const count = (unit: Unit) => paid.reduce((sum, { usage }) => sum + getQuantity(unit, usage), 0);
   return {
     is_online: query.online || count('search') > 0,
-    ...countsOf(query, count, paid),
+    ...toCountColumns(query, count, paid),
     is_estimated: paid.some(({ estimated }) => estimated),
     error_code: errorCode ?? null,
   };
@@ -147,7 +147,7 @@ function answered({ query, charge }: HoldSettled['data']) {
  * Tokens, but of images and videos what was made (in seconds, of videos), of sound what was brought (seconds, characters), and
  * of data whether a lookup was charged.
  */
-function countsOf(query: Query, count: (unit: Unit) => number, items: readonly ChargeItem[]) {
+function toCountColumns(query: Query, count: (unit: Unit) => number, items: readonly ChargeItem[]) {
   switch (query.type) {
     case 'image_generation':
     case 'image_edit':
@@ -167,7 +167,7 @@ function countsOf(query: Query, count: (unit: Unit) => number, items: readonly C
   }
 }
 
-const unanswered = { input_count: 0, output_count: 0, is_estimated: false, price: '0' };
+const NO_USAGE_COLUMNS = { input_count: 0, output_count: 0, is_estimated: false, price: '0' };
 
 /** Of an account, so many of the newest records are looked at. */
 const REFUSED_SAMPLE = 2_000;
@@ -188,19 +188,22 @@ export async function countRefusedVideos(pool: pg.Pool, accountId: string, since
 /** So many of the newest records say what a model costs at present. */
 const MEDIAN_SAMPLE = 20_000;
 
-export interface MedianCost {
+export interface MedianPrice {
   readonly price: PicoUsd;
-  readonly sample: number;
+  readonly sampleSize: number;
 }
 
 /** What a query of each model costs in the middle, among the newest that were charged. */
-export async function readMedianCosts(pool: pg.Pool): Promise<ReadonlyMap<string, MedianCost>> {
+export async function readMedianPrices(pool: pg.Pool): Promise<ReadonlyMap<string, MedianPrice>> {
   const { rows } = await pool.query<{ model: string; price: string; sample: string }>(
     `select model, percentile_disc(0.5) within group (order by price) as price, count(*) as sample
        from (select model, price from books.queries order by position desc limit ${MEDIAN_SAMPLE}) as newest
       where price > 0 group by model`,
   );
   return new Map(
-    rows.map(({ model, price, sample }) => [model, { price: money.parseJsonAmount(price), sample: Number(sample) }]),
+    rows.map(({ model, price, sample }) => [
+      model,
+      { price: money.parseJsonAmount(price), sampleSize: Number(sample) },
+    ]),
   );
 }

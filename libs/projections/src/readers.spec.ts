@@ -4,10 +4,11 @@ import { type AccountState, type DomainEvent, getStreamId, getWindowId, type Res
 import { type EventBatch, money } from '#kernel';
 import {
   createProjectionSink,
-  findKey,
+  findKeyOwner,
   findPayersByHoldOwner,
   findPayersWithOverdueHolds,
-  findTopups,
+  findTopupIds,
+  findUnclaimedChallenges,
   foldTopup,
   MAX_COUNTED_AFTER_PAGE,
   MAX_HISTORY_SCAN,
@@ -17,7 +18,6 @@ import {
   readBalance,
   readChallenges,
   readKeys,
-  unclaimedChallenges,
 } from '#projections';
 import { type History, type HistoryEvent, histories } from '../../testing/src/scenarios/histories.ts';
 import { Books, batchesOf } from '../../testing/src/world/read-model-tables.ts';
@@ -242,7 +242,7 @@ describe('a challenge', () => {
           ([, { available, holds, issued }]) =>
             available > 0n && holds.size === 0 && (issued?.usableUntil ?? LATER) < before,
         );
-        const found = await unclaimedChallenges(books.pool, before);
+        const found = await findUnclaimedChallenges(books.pool, before);
         expect(found.toSorted()).toEqual(left.map(([id]) => id).toSorted());
       }
     }));
@@ -346,9 +346,9 @@ describe('a key', () => {
       for (const { stream, data } of those(history, 'KeyCreated')) {
         const { keyId, hash } = data;
         const owner = { keyId, accountId: getStreamId({ stream }), revoked: revoked.has(keyId), expireAt: null };
-        expect(await findKey(books.pool, ['of another master key', hash])).toEqual(owner);
+        expect(await findKeyOwner(books.pool, ['of another master key', hash])).toEqual(owner);
       }
-      expect(await findKey(books.pool, ['hash of nothing'])).toBeUndefined();
+      expect(await findKeyOwner(books.pool, ['hash of nothing'])).toBeUndefined();
     }));
 });
 
@@ -363,7 +363,7 @@ describe('a top-up', () => {
         const received = those(history, 'PaymentReceived').filter((fact) => getStreamId(fact) === id);
         const reversed = those(history, 'PaymentReversed').filter((fact) => getStreamId(fact) === id);
         const paid = [...received, ...reversed];
-        const settled = [...payments.values()].every(({ isCredited: credited }) => credited);
+        const settled = [...payments.values()].every(({ isCredited }) => isCredited);
         const unpaid = (invoice?.expiresAt ?? '') <= history.end ? 'Expired' : 'New';
         const paidUnits = paid.reduce((all, { data }) => all + BigInt(data.units), 0n);
         const came = received.reduce((all, { data }) => all + BigInt(data.units), 0n);
@@ -387,10 +387,10 @@ describe('a top-up', () => {
     afterwards(async (history) => {
       for (const fact of those(history, 'InvoiceIssued')) {
         const { backend, reference } = fact.data;
-        expect(await findTopups(books.pool, backend, [reference, 'unknown'])).toEqual(
+        expect(await findTopupIds(books.pool, backend, [reference, 'unknown'])).toEqual(
           new Map([[reference, getStreamId(fact)]]),
         );
-        expect(await findTopups(books.pool, 'another', [reference])).toEqual(new Map());
+        expect(await findTopupIds(books.pool, 'another', [reference])).toEqual(new Map());
       }
     }));
 });
@@ -485,7 +485,7 @@ describe('the query history', () => {
       const history = new QueryHistory(books.pool);
       await expect(history.read({ accountId }, 102, 100)).rejects.toThrow(PageOutOfRangeError);
       const filter = { accountId, to: '2026-01-01T00:01:40.000Z' };
-      const total = { total: 100, isTotalExact: true, lookedBackTo: null };
+      const total = { total: 100, isTotalExact: true, searchedBackTo: null };
       for (const page of [7, 1_000_000_000])
         expect(await history.read(filter, page, 20)).toEqual({ records: [], ...total });
       expect(prices(await history.read(filter, 5, 20))).toEqual(Array.from({ length: 20 }, (_, i) => 20 - i));
@@ -496,9 +496,9 @@ describe('the query history', () => {
       expect(prices(await history.read({ accountId, keyId: 'seldom' }, 1, 20))).toEqual([10_001, 5_001, 1]);
       const first = await history.read({ accountId, model: 'rare' }, 1, 20);
       expect([prices(first), first.total, first.isTotalExact]).toEqual([[MANY], 1, false]);
-      expect(first.lookedBackTo).toBe('2026-01-01T00:50:00.000Z');
-      const next = await history.read({ accountId, model: 'rare', to: first.lookedBackTo as string }, 1, 20);
-      expect([prices(next), next.isTotalExact, next.lookedBackTo]).toEqual([[6, 2], true, null]);
+      expect(first.searchedBackTo).toBe('2026-01-01T00:50:00.000Z');
+      const next = await history.read({ accountId, model: 'rare', to: first.searchedBackTo as string }, 1, 20);
+      expect([prices(next), next.isTotalExact, next.searchedBackTo]).toEqual([[6, 2], true, null]);
     });
   });
 });

@@ -65,7 +65,7 @@ afterEach(async () => {
 });
 afterAll(() => books.close());
 
-const options = () => ({ store, databaseUrl: books.url, drawToken });
+const options = () => ({ store, databaseUrl: books.url, issueFencingToken: drawToken });
 
 /** Projects as the projector does, until the end of the test; who loses a turn takes another one. */
 function goLive(): void {
@@ -88,7 +88,7 @@ function goLive(): void {
 async function caughtUp(): Promise<void> {
   const end = (await store.all()).at(-1)?.position ?? START_POSITION;
   const names = projections.map(({ name }) => name);
-  expect(await new ProjectionProgress(books.pool).reached(names, end, 5_000)).toBe(true);
+  expect(await new ProjectionProgress(books.pool).waitUntilApplied(names, end, 5_000)).toBe(true);
 }
 
 const spoil = ({ name }: Projection) =>
@@ -181,7 +181,7 @@ describe('a rebuild', () => {
     await store.appendUpTo(facts.length);
     await createProjectionSink(balances, books.pool, await drawToken()).loadCheckpoint();
     const progress = new ProjectionProgress(books.pool);
-    const place = async () => (await progress.moving(['balances'])).get('balances');
+    const place = async () => (await progress.loadActivePositions(['balances'])).get('balances');
     const end = (await store.all()).at(-1)?.position;
     store.meanwhile = async (reading) => {
       if (reading === 2) expect(await place()).toEqual({ position: START_POSITION, rebuiltTo: end });
@@ -199,7 +199,7 @@ describe('a rebuild', () => {
       if (reading === 2) throw new Error('killed');
     };
     await expect(rebuild(balances, options())).rejects.toThrow('killed');
-    const places = await new ProjectionProgress(books.pool).moving(['balances']);
+    const places = await new ProjectionProgress(books.pool).loadActivePositions(['balances']);
     expect(places.get('balances')).toEqual({ position: START_POSITION, rebuiltTo: undefined });
   });
 
@@ -258,7 +258,9 @@ describe('a rebuild', () => {
     const over = await drawToken();
     goLive();
     await caughtUp();
-    await expect(rebuild(balances, { ...options(), drawToken: async () => over })).rejects.toThrow(LeaseLostError);
+    await expect(rebuild(balances, { ...options(), issueFencingToken: async () => over })).rejects.toThrow(
+      LeaseLostError,
+    );
     await store.appendUpTo(facts.length);
     await caughtUp();
     await isAsItMustBe(balances);
@@ -284,7 +286,7 @@ describe('a read model of another version', () => {
   test('is rebuilt, under the same turn, and then it is of this one', async () => {
     const token = await drawToken();
     const next = { ...balances, version: balances.version + 1 };
-    await rebuildIfOutdated(next, { ...options(), drawToken: async () => token });
+    await rebuildIfOutdated(next, { ...options(), issueFencingToken: async () => token });
     await isAsItMustBe(next);
     const end = (await store.all()).at(-1)?.position;
     expect(await createProjectionSink(next, books.pool, token).loadCheckpoint()).toBe(end);

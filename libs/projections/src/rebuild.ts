@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { BlockedByEventError, type EventReader, type EventSink, LeaseLostError } from '#kernel';
-import { newClient, openPool } from '#postgres';
+import { createClient, openPool } from '#postgres';
 import { createProjectionSink, type Projection, READ_MODEL_CONNECTION_OPTIONS } from './projection.ts';
 import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-events.ts';
 
@@ -8,13 +8,13 @@ export interface RebuildOptions {
   readonly store: Pick<EventReader, 'readAll'>;
   readonly databaseUrl: string;
   /** Draws a token that no other writer has that is ahead of this one. */
-  readonly drawToken: () => Promise<number>;
+  readonly issueFencingToken: () => Promise<number>;
   readonly signal?: AbortSignal;
 }
 
 /** Rebuilds a read model whose rows were written by a program that folds otherwise, or did not know all facts. */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
-  const client = newClient({ connectionString: options.databaseUrl, name: 'rebuild' });
+  const client = createClient({ connectionString: options.databaseUrl, name: 'rebuild' });
   await client.connect();
   const text = 'select version from books.checkpoints where projection = $1';
   const isOutdated = async () => {
@@ -33,23 +33,23 @@ export async function rebuildIfOutdated(projection: Projection, options: Rebuild
  * @throws LeaseLostError when a writer with a higher token has the table
  */
 export async function rebuild(projection: Projection, options: RebuildOptions): Promise<number> {
-  const { databaseUrl: connectionString, drawToken } = options;
+  const { databaseUrl: connectionString, issueFencingToken } = options;
   const { name } = projection;
   const draft = `books_rebuild_${name}`;
-  const admin = openPool({ connectionString, name: 'rebuild', max: 1, queryWithinMs: null });
+  const admin = openPool({ connectionString, name: 'rebuild', max: 1, queryTimeoutMs: null });
   const pool = openPool({
     connectionString,
     name: 'rebuild',
     max: 2,
-    queryWithinMs: null,
+    queryTimeoutMs: null,
     options: READ_MODEL_CONNECTION_OPTIONS.replace('search_path=books', `search_path=${draft}`),
   });
   try {
     await admin.query(`drop schema if exists ${draft} cascade; create schema ${draft};
       create table ${draft}.${name} (like books.${name} including all);
       create table ${draft}.checkpoints (like books.checkpoints including all)`);
-    const sink = createProjectionSink(projection, pool, await drawToken());
-    let replayed = await replay(sink, options, (position) => noteProgress(admin, name, position));
+    const sink = createProjectionSink(projection, pool, await issueFencingToken());
+    let replayed = await replay(sink, options, (position) => recordProgress(admin, name, position));
     const client = await admin.connect();
     try {
       await client.query('begin');
@@ -65,10 +65,10 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
             set position = excluded.position, writer = excluded.writer, version = excluded.version,
                 rebuilt_to = null
           where c.writer <= excluded.writer`,
-        [await drawToken()],
+        [await issueFencingToken()],
       );
       if (rowCount !== 1) throw new LeaseLostError(`${name} is written by another process, which has a higher token`);
-      await recordRepaired(client, name, sink.skipped);
+      await recordRepaired(client, name, sink.skippedPositions);
       await client.query(`drop schema ${draft} cascade`);
       await client.query('commit');
     } catch (error) {
@@ -79,7 +79,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     }
     return replayed;
   } catch (error) {
-    await noteProgress(admin, name, null).catch(() => {}); // it has failed all the same
+    await recordProgress(admin, name, null).catch(() => {}); // it has failed all the same
     if (error instanceof BlockedByEventError) await recordBlocked(admin, name, error);
     throw error;
   } finally {
@@ -91,19 +91,19 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
 async function replay(
   sink: EventSink,
   { store, signal }: RebuildOptions,
-  note: (position: bigint) => Promise<unknown> = async () => {},
+  onProgress: (position: bigint) => Promise<unknown> = async () => {},
 ): Promise<number> {
   let replayed = 0;
   for await (const batch of store.readAll(await sink.loadCheckpoint())) {
     signal?.throwIfAborted();
     await sink.apply(batch);
-    await note(batch.position);
+    await onProgress(batch.position);
     replayed += batch.events.length;
   }
   return replayed;
 }
 
 /** The old table's checkpoint stands still meanwhile: without this its projector would seem to stand still too. */
-function noteProgress(admin: pg.Pool, name: string, position: bigint | null): Promise<unknown> {
+function recordProgress(admin: pg.Pool, name: string, position: bigint | null): Promise<unknown> {
   return admin.query('update books.checkpoints set rebuilt_to = $2 where projection = $1', [name, position]);
 }

@@ -14,10 +14,10 @@ import {
   type UnreadableEvent,
 } from '#kernel';
 
-type Queries = Pick<pg.Pool, 'query'>;
+type Queryable = Pick<pg.Pool, 'query'>;
 
 /** Of an error's words. */
-const MAX_WHY = 500;
+const MAX_REASON_LENGTH = 500;
 
 export const skipMigrations = [
   {
@@ -57,15 +57,17 @@ export function runFold<T>(fold: () => T): T {
  * Classes of SQLSTATE that blame what is written, and not the server: cardinality violation, data exception, integrity
  * constraint violation, program limit exceeded. (https://www.postgresql.org/docs/current/errcodes-appendix.html)
  */
-const BLAMES_DATA = /^(21|22|23|54)/;
+const DATA_ERROR_SQLSTATE = /^(21|22|23|54)/;
 
 /** Whether a batch failed for what its facts are, so that trying again would not help. */
 export function isCausedByEvents(error: unknown): boolean {
-  return error instanceof FoldError || (error instanceof pg.DatabaseError && BLAMES_DATA.test(error.code ?? ''));
+  return (
+    error instanceof FoldError || (error instanceof pg.DatabaseError && DATA_ERROR_SQLSTATE.test(error.code ?? ''))
+  );
 }
 
 export function toReason(error: unknown): string {
-  return String(error instanceof Error ? error.message : error).slice(0, MAX_WHY);
+  return String(error instanceof Error ? error.message : error).slice(0, MAX_REASON_LENGTH);
 }
 
 /** Facts of a batch that a newer program wrote. */
@@ -79,26 +81,26 @@ export function splitBatch({
   unreadable: unread = [],
   position,
 }: EventBatch): readonly [EventBatch, EventBatch] | undefined {
-  const positions = [...events, ...unread.map(({ event: fact }) => fact)].map((fact) => fact.position);
+  const positions = [...events, ...unread.map(({ event }) => event)].map((event) => event.position);
   const sorted = positions.toSorted((a, b) => (a < b ? -1 : 1));
   const last = sorted[Math.floor(sorted.length / 2) - 1];
   if (last === undefined) return undefined;
-  const upTo = (fact: StoredEvent) => fact.position <= last;
+  const upTo = (event: StoredEvent) => event.position <= last;
   return [
-    { events: events.filter(upTo), unreadable: unread.filter(({ event: fact }) => upTo(fact)), position: last },
+    { events: events.filter(upTo), unreadable: unread.filter(({ event }) => upTo(event)), position: last },
     {
-      events: events.filter((fact) => !upTo(fact)),
-      unreadable: unread.filter(({ event: fact }) => !upTo(fact)),
+      events: events.filter((event) => !upTo(event)),
+      unreadable: unread.filter(({ event }) => !upTo(event)),
       position,
     },
   ];
 }
 
-/** Part of a statement that has a CTE `fence`: notes what a reader skips by itself, as JSON in parameter `at`. */
-export function createRecordNewerSql(reader: string, at: number): string {
+/** Part of a statement that has a CTE `fence`: notes what a reader skips by itself, as JSON in parameter `parameterIndex`. */
+export function createRecordNewerSql(reader: string, parameterIndex: number): string {
   return `, skipped as (insert into es.skipped (reader, position, stream, type, version, why)
     select '${reader}', position, stream, type, version, why
-      from json_to_recordset($${at}::json) as s(position bigint, stream text, type text, version integer, why text)
+      from json_to_recordset($${parameterIndex}::json) as s(position bigint, stream text, type text, version integer, why text)
      where exists (select from fence)
     on conflict (reader, position) do update set mended_at = null, skipped_at = excluded.skipped_at)`;
 }
@@ -121,7 +123,7 @@ export async function isSkipApproved(pool: pg.Pool, reader: string, position: bi
 
 /** Notes before which fact a read model stands, and why. */
 export async function recordBlocked(
-  pool: Queries,
+  pool: Queryable,
   reader: string,
   { position, cause }: BlockedByEventError,
 ): Promise<void> {
@@ -136,11 +138,11 @@ export async function recordBlocked(
 export interface BlockedProjection {
   readonly projection: string;
   readonly position: bigint;
-  readonly why: string;
+  readonly reason: string;
 }
 
 /** The read models that stand before a fact that they cannot take. */
-export async function listBlockedProjections(pool: Queries): Promise<readonly BlockedProjection[]> {
+export async function listBlockedProjections(pool: Queryable): Promise<readonly BlockedProjection[]> {
   const { rows } = await pool.query<{ projection: string; stopped_at: string; stopped_why: string }>({
     name: 'stopped-projections',
     text: 'select projection, stopped_at, stopped_why from books.checkpoints where stopped_at is not null order by projection',
@@ -148,7 +150,7 @@ export async function listBlockedProjections(pool: Queries): Promise<readonly Bl
   return rows.map((row) => ({
     projection: row.projection,
     position: BigInt(row.stopped_at),
-    why: row.stopped_why,
+    reason: row.stopped_why,
   }));
 }
 
@@ -165,7 +167,7 @@ export interface SkippedEvent {
 }
 
 /** What was skipped and never applied since. */
-export async function listSkippedEvents(pool: Queries): Promise<readonly SkippedEvent[]> {
+export async function listSkippedEvents(pool: Queryable): Promise<readonly SkippedEvent[]> {
   const { rows } = await pool.query<Omit<SkippedEvent, 'position'> & { readonly position: string }>(
     `select reader, position, stream, type, version, why, skipped_by as by, skipped_at as at from es.skipped
       where mended_at is null order by position, reader`,
@@ -174,20 +176,20 @@ export async function listSkippedEvents(pool: Queries): Promise<readonly Skipped
 }
 
 /** More are not counted. */
-const MOST_COUNTED = 1_000;
+const MAX_COUNTED_STREAMS = 1_000;
 
 /** How many accounts and other streams have facts that were skipped and never applied since. */
-export async function countIncompleteStreams(pool: Queries): Promise<number> {
+export async function countIncompleteStreams(pool: Queryable): Promise<number> {
   const { rows } = await pool.query<{ streams: number }>({
     name: 'incomplete-streams',
     text: `select count(*)::int as streams
-             from (select distinct stream from es.skipped where mended_at is null limit ${MOST_COUNTED}) as incomplete`,
+             from (select distinct stream from es.skipped where mended_at is null limit ${MAX_COUNTED_STREAMS}) as incomplete`,
   });
   return rows[0]?.streams ?? 0;
 }
 
 /** Whether a newer program's facts were skipped that this program knows. */
-export async function canReadSkippedEvents(pool: Queries, reader: string): Promise<boolean> {
+export async function canReadSkippedEvents(pool: Queryable, reader: string): Promise<boolean> {
   const { rows } = await pool.query<{ type: string; version: number }>(
     'select distinct type, version from es.skipped where reader = $1 and mended_at is null and skipped_by is null',
     [reader],
@@ -197,7 +199,7 @@ export async function canReadSkippedEvents(pool: Queries, reader: string): Promi
 
 /** Notes that a rebuild has applied what was skipped, but for what it skipped again. */
 export async function recordRepaired(
-  client: Queries,
+  client: Queryable,
   reader: string,
   skippedAgain: ReadonlySet<bigint>,
 ): Promise<void> {
@@ -208,11 +210,11 @@ export async function recordRepaired(
   );
 }
 
-export interface Skip {
+export interface SkipRequest {
   readonly projection: string;
   readonly position: bigint;
   readonly by: string;
-  readonly why: string;
+  readonly reason: string;
 }
 
 /**
@@ -220,9 +222,9 @@ export interface Skip {
  * @returns false when it does not stand before that fact
  */
 export async function skipEvent(
-  pool: Queries,
-  { projection, position, by, why }: Skip,
-  fact: StoredEvent,
+  pool: Queryable,
+  { projection, position, by, reason }: SkipRequest,
+  event: StoredEvent,
 ): Promise<boolean> {
   const { rowCount } = await pool.query(
     `insert into es.skipped (reader, position, stream, type, version, why, skipped_by)
@@ -230,7 +232,7 @@ export async function skipEvent(
       where projection = $1 and stopped_at = $2
      on conflict (reader, position) do update
         set mended_at = null, skipped_at = clock_timestamp(), why = excluded.why, skipped_by = excluded.skipped_by`,
-    [projection, position, fact.stream, fact.type, fact.metadata.version ?? 1, why, by],
+    [projection, position, event.stream, event.type, event.metadata.version ?? 1, reason, by],
   );
   return rowCount === 1;
 }

@@ -18,11 +18,11 @@ function found(...places: readonly Places[]) {
       ['keys', { position: keys, rebuiltTo }],
     ]);
   };
-  return { moving };
+  return { loadActivePositions: moving };
 }
 
 const waits = async (catchUp: StartupCatchUp) => {
-  const behind = [await catchUp.behind(), await catchUp.behind(), await catchUp.behind()];
+  const behind = [await catchUp.findLagging(), await catchUp.findLagging(), await catchUp.findLagging()];
   return behind.map((each) => [...each.keys()].join());
 };
 
@@ -88,12 +88,12 @@ test('what has been caught up with once is not asked about again', async () => {
 
 test('while it is not known where they are, their time does not pass', async () => {
   let isAway = false;
-  const { moving } = found([4n, 3n]);
-  const progress = { moving: () => (isAway ? Promise.reject(new Error('PostgreSQL is away')) : moving()) };
+  const { loadActivePositions: moving } = found([4n, 3n]);
+  const progress = { loadActivePositions: () => (isAway ? Promise.reject(new Error('PostgreSQL is away')) : moving()) };
   const catchUp = new StartupCatchUp(END, progress, ['balances', 'keys'], 0);
-  await catchUp.behind();
+  await catchUp.findLagging();
   isAway = true;
-  await expect(catchUp.behind()).rejects.toThrow('away');
+  await expect(catchUp.findLagging()).rejects.toThrow('away');
   isAway = false;
   expect(await waits(catchUp)).toEqual([BOTH, '', '']);
 });

@@ -5,9 +5,9 @@ import type { ProjectionPosition, ProjectionProgress } from './progress.ts';
  * A read model that has not moved for so long will not by our waiting for it: longer than a standby takes to take over, and
  * than a projector that is started with this process may come after it.
  */
-const PATIENCE_MS = 120_000;
+const STALL_TIMEOUT_MS = 120_000;
 /** Without it no customer is told from a stranger. */
-const NEEDED = 'keys';
+const REQUIRED_PROJECTION = 'keys';
 
 /**
  * Whether the read models show everything up to a position: where all ended when this process started. A process that
@@ -16,43 +16,45 @@ const NEEDED = 'keys';
  * been there is nobody to serve.
  */
 export class StartupCatchUp {
-  private isOver = false;
+  private isComplete = false;
   /** The furthest places so far, and since when. */
-  private readonly furthest = new Map<string, { readonly place: ProjectionPosition; readonly at: number }>();
+  private readonly furthest = new Map<string, { readonly position: ProjectionPosition; readonly at: number }>();
 
   constructor(
     readonly target: bigint,
-    private readonly progress: Pick<ProjectionProgress, 'moving'>,
+    private readonly progress: Pick<ProjectionProgress, 'loadActivePositions'>,
     private readonly projections: readonly string[],
-    private readonly patienceMs = PATIENCE_MS,
+    private readonly stallTimeoutMs = STALL_TIMEOUT_MS,
   ) {}
 
   /**
    * Where those are that have not come so far, and move or may. Once there were none, there are none for ever.
    */
-  async behind(): Promise<ReadonlyMap<string, ProjectionPosition>> {
-    if (this.isOver) return new Map();
-    const places = await this.progress.moving(this.projections).catch((error) => {
+  async findLagging(): Promise<ReadonlyMap<string, ProjectionPosition>> {
+    if (this.isComplete) return new Map();
+    const positions = await this.progress.loadActivePositions(this.projections).catch((error) => {
       this.furthest.clear(); // while PostgreSQL does not answer, nothing can move: patience begins again
       throw error;
     });
-    const behind = [...places].filter((each) => this.isWaitedFor(...each) && each[1].position < this.target);
-    this.isOver = behind.length === 0;
-    return new Map(behind);
+    const lagging = [...positions].filter(
+      (entry) => this.isStillAdvancing(...entry) && entry[1].position < this.target,
+    );
+    this.isComplete = lagging.length === 0;
+    return new Map(lagging);
   }
 
-  private isWaitedFor(projection: string, place: ProjectionPosition): boolean {
+  private isStillAdvancing(projection: string, current: ProjectionPosition): boolean {
     const last = this.furthest.get(projection);
-    if (!last || hasMoved(last.place, place)) {
-      this.furthest.set(projection, { place, at: performance.now() });
+    if (!last || hasAdvanced(last.position, current)) {
+      this.furthest.set(projection, { position: current, at: performance.now() });
       return true;
     }
-    const isEmpty = projection === NEEDED && place.position === START_POSITION;
-    return isEmpty || performance.now() - last.at < this.patienceMs;
+    const isEmpty = projection === REQUIRED_PROJECTION && current.position === START_POSITION;
+    return isEmpty || performance.now() - last.at < this.stallTimeoutMs;
   }
 }
 
 /** A rebuild that fails again and again begins again and again: it has moved where it is further than it ever was. */
-function hasMoved(from: ProjectionPosition, to: ProjectionPosition): boolean {
+function hasAdvanced(from: ProjectionPosition, to: ProjectionPosition): boolean {
   return from.position !== to.position || (to.rebuiltTo ?? START_POSITION) > (from.rebuiltTo ?? START_POSITION);
 }

@@ -11,7 +11,7 @@ import {
 import { money, type PicoUsd } from '#kernel';
 import { type FoldProjection, foldRow, type ProjectedEvent } from './projection.ts';
 
-const TOPUP_FACTS: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['type']>([
+const TOPUP_EVENT_TYPES: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['type']>([
   'InvoiceIssued',
   'PaymentSeen',
   'PaymentLost',
@@ -107,24 +107,27 @@ export const topups: FoldProjection<TopupRow> = {
             alter table books.topups add column seen text not null default '';`,
     },
   ],
-  keyOf: (fact) => (TOPUP_FACTS.has(fact.type) ? getStreamId(fact) : undefined),
-  evolve(row, fact) {
-    if (fact.type === 'InvoiceIssued') return issued(getStreamId(fact), fact.data);
+  getKey: (event) => (TOPUP_EVENT_TYPES.has(event.type) ? getStreamId(event) : undefined),
+  evolve(row, event) {
+    if (event.type === 'InvoiceIssued') return createRow(getStreamId(event), event.data);
     if (!row) return null;
-    switch (fact.type) {
+    switch (event.type) {
       case 'PaymentSeen':
-        return { ...row, seen: `${without(row.seen, fact.data.payment)}${nameOf(fact.data.payment)}` };
+        return {
+          ...row,
+          seen: `${removePayment(row.seen, event.data.payment)}${formatSeenPayment(event.data.payment)}`,
+        };
       case 'PaymentLost':
-        return { ...row, seen: without(row.seen, fact.data.payment) };
+        return { ...row, seen: removePayment(row.seen, event.data.payment) };
       case 'PaymentReceived': {
-        const { units, amount, bonus, payment } = fact.data;
+        const { units, amount, bonus, payment } = event.data;
         const paid = { paid_units: sum(row.paid_units, units), credited: sum(row.credited, amount, bonus) };
-        return { ...row, ...paid, seen: without(row.seen, payment), pending: row.pending + 1 };
+        return { ...row, ...paid, seen: removePayment(row.seen, payment), pending: row.pending + 1 };
       }
       case 'TopupCredited':
         return { ...row, pending: row.pending - 1 };
       case 'PaymentReversed': {
-        const { units, amount, bonus } = fact.data;
+        const { units, amount, bonus } = event.data;
         const reversed_units = sum(row.reversed_units, units);
         return { ...row, reversed_units, credited: sum(row.credited, amount, bonus) };
       }
@@ -134,15 +137,15 @@ export const topups: FoldProjection<TopupRow> = {
   },
 };
 
-function nameOf({ backend, id }: PaymentId): string {
+function formatSeenPayment({ backend, id }: PaymentId): string {
   return ` ${backend}/${id}`;
 }
 
-function without(seen: string, payment: PaymentId): string {
-  return `${seen} `.replace(`${nameOf(payment)} `, ' ').trimEnd();
+function removePayment(seenPayments: string, payment: PaymentId): string {
+  return `${seenPayments} `.replace(`${formatSeenPayment(payment)} `, ' ').trimEnd();
 }
 
-function issued(topup_id: string, data: InvoiceIssued['data']): TopupRow {
+function createRow(topup_id: string, data: InvoiceIssued['data']): TopupRow {
   return {
     topup_id,
     account_id: data.accountId,
@@ -167,7 +170,7 @@ function issued(topup_id: string, data: InvoiceIssued['data']): TopupRow {
 }
 
 function sum(...amounts: readonly string[]): string {
-  return amounts.reduce((total, each) => total + BigInt(each), 0n).toString();
+  return amounts.reduce((total, amount) => total + BigInt(amount), 0n).toString();
 }
 
 export type TopupStatus = 'New' | 'Processing' | 'Settled' | 'Expired' | 'Invalid';
@@ -195,13 +198,13 @@ export interface TopupView {
  * A top-up as the facts of its stream have it: they are few, and nobody who has paid waits for a read model.
  * @returns undefined when there are none
  */
-export function foldTopup(facts: readonly ProjectedEvent[], now: string): TopupView | undefined {
-  const row = foldRow(topups, facts);
-  return row && viewOf(row, now);
+export function foldTopup(events: readonly ProjectedEvent[], now: string): TopupView | undefined {
+  const row = foldRow(topups, events);
+  return row && toView(row, now);
 }
 
 /** The ids of the top-ups that a back end knows by these references, by reference. */
-export async function findTopups(
+export async function findTopupIds(
   pool: pg.Pool,
   backend: string,
   references: readonly string[],
@@ -214,7 +217,7 @@ export async function findTopups(
   return new Map(rows.map(({ topup_id, reference }) => [reference, topup_id]));
 }
 
-function viewOf(row: TopupRow, now: string): TopupView {
+function toView(row: TopupRow, now: string): TopupView {
   return {
     topupId: row.topup_id,
     accountId: row.account_id,
@@ -227,11 +230,11 @@ function viewOf(row: TopupRow, now: string): TopupView {
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     credited: money.parseJsonAmount(row.credited),
-    status: statusOf(row, now),
+    status: getStatus(row, now),
   };
 }
 
-function statusOf(row: TopupRow, now: string): TopupStatus {
+function getStatus(row: TopupRow, now: string): TopupStatus {
   if (row.pending > 0) return 'Processing';
   const paid = BigInt(row.paid_units);
   if (paid > 0n && paid + BigInt(row.reversed_units) <= 0n) return 'Invalid';

@@ -3,7 +3,7 @@ import { type DomainEvent, getStreamId, VIDEO, type VideoEvent, type VideoReques
 import { money, type PicoUsd } from '#kernel';
 import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
 
-const FACTS: ReadonlySet<DomainEvent['type']> = new Set<VideoEvent['type']>([
+const EVENT_TYPES: ReadonlySet<DomainEvent['type']> = new Set<VideoEvent['type']>([
   'VideoRequested',
   'VideoHeld',
   'VideoSubmissionBegun',
@@ -44,7 +44,7 @@ export const videoJobs: FoldProjection<VideoJobRow> = {
   name: 'video_jobs',
   version: 1,
   key: 'job_id',
-  begunBy: 'VideoRequested',
+  createdBy: 'VideoRequested',
   columns: [
     ...['job_id', 'account_id', 'model', 'state', 'held', 'vendors', 'vendor', 'vendor_id', 'open_cost'],
     ...['deadline', 'requested_at', 'changed_at'],
@@ -68,14 +68,15 @@ export const videoJobs: FoldProjection<VideoJobRow> = {
             );`,
     },
   ],
-  keyOf: (fact) => (FACTS.has(fact.type) && fact.stream.startsWith(`${VIDEO}-`) ? getStreamId(fact) : undefined),
-  evolve(row, fact) {
-    if (fact.type === 'VideoRequested') return requested(getStreamId(fact), fact.data);
-    return row ? evolved(row, fact as VideoEvent) : null;
+  getKey: (event) =>
+    EVENT_TYPES.has(event.type) && event.stream.startsWith(`${VIDEO}-`) ? getStreamId(event) : undefined,
+  evolve(row, event) {
+    if (event.type === 'VideoRequested') return createRow(getStreamId(event), event.data);
+    return row ? evolveRow(row, event as VideoEvent) : null;
   },
 };
 
-function requested(job_id: string, data: VideoRequested['data']): VideoJobRow {
+function createRow(job_id: string, data: VideoRequested['data']): VideoJobRow {
   const { query, hold, endpoints, deadline, at } = data;
   // Of the account, or of the challenge that pays.
   const account_id = data.accountId ?? getStreamId({ stream: hold.payer });
@@ -86,7 +87,7 @@ function requested(job_id: string, data: VideoRequested['data']): VideoJobRow {
   };
 }
 
-function evolved(row: VideoJobRow, { type, data }: VideoEvent): VideoJobRow | null {
+function evolveRow(row: VideoJobRow, { type, data }: VideoEvent): VideoJobRow | null {
   const changed = { ...row, changed_at: data.at };
   switch (type) {
     case 'VideoHeld':

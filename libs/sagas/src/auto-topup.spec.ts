@@ -36,7 +36,7 @@ import {
   type StoredEvent,
   StoreUnavailableError,
 } from '#kernel';
-import { runAutoTopups, watchTopups } from '#sagas';
+import { runAutoTopupWorkflow, runTopupWorkflow } from '#sagas';
 import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
@@ -207,13 +207,22 @@ function watch(): void {
   const { accounts, topups } = streams;
   const payments = new TopupPayments(new Market(), offered(), time);
   parts.push(
-    ...watchTopups(
+    ...runTopupWorkflow(
       {
-        ...{ facts: store, accounts, topups, payments, due, checkpoints: checkpointsOf(alive), clock: time, runtime },
+        ...{
+          eventReader: store,
+          accounts,
+          topups,
+          payments,
+          schedule: due,
+          checkpoints: checkpointsOf(alive),
+          clock: time,
+          runtime,
+        },
         ...{
           backends: new PaymentBackendRegistry([node]),
-          byReference: async () => ({ ids: new Map(), complete: true }),
-          looksPerSecond: 1_000,
+          findTopups: async () => ({ ids: new Map(), isComplete: true }),
+          pollsPerSecond: 1_000,
         },
       },
       lease,
@@ -247,10 +256,10 @@ function ask(act: Act = alive): void {
   const requested = new PaymentMethods(readPayments(), new PaymentBackendRegistry([requesting]), 50);
   const creation = new CreateTopupHandler(streams as Streams, requested, new Market(), time);
   parts.push(
-    ...runAutoTopups(
+    ...runAutoTopupWorkflow(
       {
         ...{
-          facts: store,
+          eventReader: store,
           streams,
           backends: new PaymentBackendRegistry([node]),
           wallets: new Purse(doing),
@@ -260,7 +269,7 @@ function ask(act: Act = alive): void {
         invoices: new AutoTopupInvoices(streams.topups, creation),
         secrets: { open: () => 'a secret' },
         limits: new AutoTopupLimits(50, parseUsd('1000')),
-        due: {
+        schedule: {
           findDue: (...args) => due.findDue(...args),
           listWaiting: (name) => due.listWaiting(name),
           wake: (...args) => doing('wake', () => due.wake(...args)),

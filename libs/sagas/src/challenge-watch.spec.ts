@@ -12,7 +12,7 @@ import {
   START_POSITION,
   type StoredEvent,
 } from '#kernel';
-import { watchChallenges } from '#sagas';
+import { runChallengeWorkflow } from '#sagas';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
@@ -107,11 +107,15 @@ function watch(act: Act = alive): void {
     load: async (reader) => positions.get(reader) ?? START_POSITION,
     save: (reader, position) => doing(async () => void positions.set(reader, position)),
   };
-  const running = watchChallenges(
+  const running = runChallengeWorkflow(
     {
-      ...{ facts: store, challenges: createStreams(appending, NO_SNAPSHOTS, runtime).challenges, looksPerSecond: 100 },
+      ...{
+        eventReader: store,
+        challenges: createStreams(appending, NO_SNAPSHOTS, runtime).challenges,
+        pollsPerSecond: 100,
+      },
       backends: new PaymentBackendRegistry([node.backend(doing)]),
-      due: {
+      schedule: {
         findDue: (...args) => due.findDue(...args),
         listWaiting: (name) => due.listWaiting(name),
         wake: (...args) => doing(() => due.wake(...args)),

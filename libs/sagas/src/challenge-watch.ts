@@ -18,27 +18,30 @@ import {
 import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
 
 export interface ChallengeWorkflowDependencies {
-  readonly facts: EventReader;
+  readonly eventReader: EventReader;
   readonly challenges: Challenges;
   readonly backends: PaymentBackendRegistry;
   /** Requests to each back end in a second. */
-  readonly looksPerSecond: number;
-  readonly due: WorkflowSchedule;
+  readonly pollsPerSecond: number;
+  readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
   readonly runtime: Runtime;
 }
 
 /** Finds payments of challenges whose proofs nobody shows, and proofs without a payment, as long as this process has the turn. */
-export function watchChallenges(ports: ChallengeWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
-  const { facts, challenges, backends, looksPerSecond, due, checkpoints, clock, runtime } = ports;
-  const looks = createPaymentPollers(backends, looksPerSecond, runtime, lease.signal);
+export function runChallengeWorkflow(
+  dependencies: ChallengeWorkflowDependencies,
+  lease: Lease,
+): readonly Promise<void>[] {
+  const { eventReader, challenges, backends, pollsPerSecond, schedule, checkpoints, clock, runtime } = dependencies;
+  const pollers = createPaymentPollers(backends, pollsPerSecond, runtime, lease.signal);
   return startWorkflow(
     challengeWorkflow,
     {
-      ...{ eventReader: facts, runner: challenges, schedule: due, checkpoints, runtime },
+      ...{ eventReader, runner: challenges, schedule, checkpoints, runtime },
       send: () => Promise.reject(new Error('a challenge sends nothing')),
-      query: (questions) => questions.map((each) => learn(each, looks, ports)),
+      query: (queries) => queries.map((query) => pollPayments(query, pollers, dependencies)),
       perform: () => Promise.reject(new Error('a challenge does nothing in the world')),
       now: () => clock.now(),
     },
@@ -47,18 +50,18 @@ export function watchChallenges(ports: ChallengeWorkflowDependencies, lease: Lea
 }
 
 /** A back end that is not configured here is not asked. */
-async function learn(
-  { id, query: { backend, reference, isVerified: isProven } }: PendingQuery<ChallengeStep>,
-  looks: ReadonlyMap<string, PaymentPoller>,
+async function pollPayments(
+  { id, query: { backend, reference, isVerified } }: PendingQuery<ChallengeStep>,
+  pollers: ReadonlyMap<string, PaymentPoller>,
   { clock, runtime }: Pick<ChallengeWorkflowDependencies, 'clock' | 'runtime'>,
 ): Promise<readonly ChallengeCommand[]> {
-  const found = await looks.get(backend)?.look(reference, false);
-  if (!found) return [];
-  const received = toReceivedAmount(found);
+  const payments = await pollers.get(backend)?.poll(reference, false);
+  if (!payments) return [];
+  const received = toReceivedAmount(payments);
   if (received.units > 0n) return [{ type: 'RecordChallengePayment', data: { ...received, at: clock.now() } }];
-  if (isProven) {
-    const why = new UpstreamError('upstream_error', `${backend} has no payment for ${reference}`);
-    runtime.reportError(`the payment of challenge ${id} was proven, and its back end does not know it`, why);
+  if (isVerified) {
+    const error = new UpstreamError('upstream_error', `${backend} has no payment for ${reference}`);
+    runtime.reportError(`the payment of challenge ${id} was proven, and its back end does not know it`, error);
   }
   return [];
 }

@@ -26,7 +26,7 @@ afterEach(async () => {
 /** What a store does with it, its contract says. */
 function start(removeExpired: FileStore['removeExpired']): void {
   const files = { removeExpired } as FileStore;
-  running = expireFiles({ files, clock: time, alarm: (problem) => alarms.push(problem) }, stop.signal);
+  running = expireFiles({ files, clock: time, reportError: (problem) => alarms.push(problem) }, stop.signal);
 }
 
 const minutes = (at: number) => (at - begun) / MINUTE;

@@ -69,9 +69,9 @@ async function everPaid(before: string): Promise<readonly string[]> {
 
 function sweep(more: Partial<ForfeitDependencies> = {}): void {
   const ports: ForfeitDependencies = {
-    ...{ challenges: writePath(), clock: time, afterDays: 30, unclaimed: everPaid },
-    report: ({ challenges, amount }) => void reports.push(`${challenges}: ${formatUsd(amount)} USD`),
-    alarm: (problem) => void alarms.push(problem),
+    ...{ challenges: writePath(), clock: time, unclaimedAfterDays: 30, findUnclaimed: everPaid },
+    onForfeit: ({ challenges, amount }) => void reports.push(`${challenges}: ${formatUsd(amount)} USD`),
+    reportError: (problem) => void alarms.push(problem),
     ...more,
   };
   running.push(forfeitUnclaimedPayments(ports, stop.signal));
@@ -97,7 +97,7 @@ describe('what was paid and nobody has used', () => {
 
   test('stays a debt until the rule says otherwise, whatever a read model says', async () => {
     await paid('a');
-    sweep({ unclaimed: async () => ['a'] });
+    sweep({ findUnclaimed: async () => ['a'] });
     await time.pass(31 * DAY - HOUR);
     expect([await income(), reports]).toEqual([[], []]);
   });
@@ -122,7 +122,7 @@ describe('what was paid and nobody has used', () => {
     await paid('a');
     await time.pass(32 * DAY);
     let failures = 1;
-    sweep({ unclaimed: (before) => (failures-- > 0 ? Promise.reject(new Error('away')) : everPaid(before)) });
+    sweep({ findUnclaimed: (before) => (failures-- > 0 ? Promise.reject(new Error('away')) : everPaid(before)) });
     await time.pass(2 * 60_000);
     expect([await income(), alarms]).toEqual([
       ['a'],

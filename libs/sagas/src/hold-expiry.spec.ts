@@ -67,13 +67,25 @@ function payersOf(accounts: Accounts): HoldCommandRouter {
 function start({
   payers = new HoldCommandRouter(streams()),
   clock = time,
-  overdue = openHoldsPast,
-  seeminglyDead = async () => [...dead],
-  heldBy = openHoldsOf,
+  findOverduePayers: overdue = openHoldsPast,
+  findStaleProcesses: seeminglyDead = async () => [...dead],
+  findPayersByOwner: heldBy = openHoldsOf,
   signal = stop.signal,
 }: Partial<HoldExpiryPorts & { readonly signal: AbortSignal }> = {}): void {
   const alarm = (problem: string) => void alarms.push(problem);
-  running.push(expireHolds({ payers, clock, overdue, seeminglyDead, heldBy, alarm }, signal));
+  running.push(
+    expireHolds(
+      {
+        payers,
+        clock,
+        findOverduePayers: overdue,
+        findStaleProcesses: seeminglyDead,
+        findPayersByOwner: heldBy,
+        reportError: alarm,
+      },
+      signal,
+    ),
+  );
 }
 
 async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
@@ -192,7 +204,7 @@ describe('a hold', () => {
 
   test('is ended once, also while the read model is far behind', async () => {
     const id = await accountWith('h1');
-    start({ overdue: async () => [`account-${id}`] });
+    start({ findOverduePayers: async () => [`account-${id}`] });
     await time.pass(10 * MINUTE);
     expect(await ended()).toEqual(['h1']);
   });
@@ -200,7 +212,7 @@ describe('a hold', () => {
   test('that was settled in time is left alone, whatever the read model says', async () => {
     const id = await accountWith('h1', 'h2');
     await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } }, TEST_CAUSE);
-    start({ overdue: async () => [`account-${id}`] });
+    start({ findOverduePayers: async () => [`account-${id}`] });
     await time.pass(2 * MINUTE);
     expect(await ended()).toEqual(['h2']);
   });
@@ -272,7 +284,7 @@ describe('a hold of a process', () => {
   test('is not ended while nobody could look: the ten seconds begin again', async () => {
     await accountOf('a', 'h1');
     let away = false;
-    start({ seeminglyDead: async () => (away ? Promise.reject(new Error('away')) : ['a']) });
+    start({ findStaleProcesses: async () => (away ? Promise.reject(new Error('away')) : ['a']) });
     await time.pass(SEEMS_DEAD_MS - 500);
     away = true;
     await time.pass(500);
@@ -286,7 +298,7 @@ describe('a hold of a process', () => {
 
   test('is ended by its time all the same while nobody knows who lives', async () => {
     await accountOf('a', 'h1');
-    start({ seeminglyDead: () => Promise.reject(new Error('away')) });
+    start({ findStaleProcesses: () => Promise.reject(new Error('away')) });
     await time.pass(MINUTE + 500);
     expect(await ended()).toEqual(['h1']);
   });
@@ -303,7 +315,7 @@ describe('a hold of a process', () => {
   test('is ended once by all instances together, also where the read model is far behind', async () => {
     const payer = `account-${await accountOf('a', 'h1', 'h2')}`;
     dead = ['a'];
-    for (let i = 0; i < 3; i++) start({ heldBy: async () => [{ payer, owner: 'a' }] });
+    for (let i = 0; i < 3; i++) start({ findPayersByOwner: async () => [{ payer, owner: 'a' }] });
     await time.pass(2 * SEEMS_DEAD_MS);
     expect(await ended()).toEqual(['h1', 'h2']);
   });
@@ -343,7 +355,7 @@ describe('what cannot be done at once', () => {
     await accountWith('h1');
     await time.pass(2 * MINUTE);
     let failures = 3;
-    start({ overdue: (now) => (failures-- > 0 ? Promise.reject(new Error('away')) : openHoldsPast(now)) });
+    start({ findOverduePayers: (now) => (failures-- > 0 ? Promise.reject(new Error('away')) : openHoldsPast(now)) });
     await time.pass(2_000);
     expect(alarms).toHaveLength(3);
     expect(await ended()).toEqual(['h1']);
@@ -351,7 +363,7 @@ describe('what cannot be done at once', () => {
 
   test('because there is no such account is an alarm', async () => {
     const run: Accounts['run'] = () => Promise.reject(new Rejection('account_not_found', 'There is no such account'));
-    start({ payers: payersOf({ run }), overdue: async () => ['account-nobody'] });
+    start({ payers: payersOf({ run }), findOverduePayers: async () => ['account-nobody'] });
     await time.pass(400);
     expect(alarms).toEqual(['the holds of account-nobody could not be ended; trying again']);
   });

@@ -42,7 +42,7 @@ const many = (n: number, name = 'r') => Array.from({ length: n }, (_, i) => `${n
 describe('looks at a back end', () => {
   test('are no more in a second than they may be, and all are made', async () => {
     const looks = open(50);
-    const answers = Promise.all(many(200).map((each) => looks.look(each, false)));
+    const answers = Promise.all(many(200).map((each) => looks.poll(each, false)));
     await time.pass(5_000);
     expect((await answers).map(([payment]) => payment?.id)).toEqual(many(200).map((each) => `paid ${each}`));
     for (const { at } of asked) {
@@ -53,9 +53,9 @@ describe('looks at a back end', () => {
 
   test('go first where something has happened', async () => {
     const looks = open(10);
-    for (const each of many(100)) void looks.look(each, false);
+    for (const each of many(100)) void looks.poll(each, false);
     await time.pass(1_000);
-    void looks.look('paid', true);
+    void looks.poll('paid', true);
     await time.pass(1_000);
     const place = asked.findIndex(({ references }) => references[0] === 'paid');
     expect(place).toBeLessThan(30);
@@ -64,8 +64,8 @@ describe('looks at a back end', () => {
 
   test('that are wanted together are one request, as large as the back end takes them', async () => {
     const looks = open(10, 3);
-    for (const each of many(5)) void looks.look(each, false);
-    void looks.look('first', true);
+    for (const each of many(5)) void looks.poll(each, false);
+    void looks.poll('first', true);
     await time.pass(0);
     expect(asked.map(({ references }) => references)).toEqual([
       ['first', 'r0', 'r1'],
@@ -76,22 +76,22 @@ describe('looks at a back end', () => {
   test('fail at once for a while when it cannot be reached, those that wait too, and are made again then', async () => {
     const looks = open(10);
     fails = AWAY;
-    const waiting = many(50).map((each) => looks.look(each, false));
+    const waiting = many(50).map((each) => looks.poll(each, false));
     await Promise.all([time.pass(0), ...waiting.map((each) => expect(each).rejects.toBe(AWAY))]);
     expect(asked.length).toBe(16);
-    await expect(looks.look('r', true)).rejects.toBe(AWAY);
+    await expect(looks.poll('r', true)).rejects.toBe(AWAY);
     expect(asked.length).toBe(16);
     fails = undefined;
     await time.pass(2_000);
-    await expect(looks.look('r', true)).resolves.toHaveLength(1);
+    await expect(looks.poll('r', true)).resolves.toHaveLength(1);
   });
 
   test('in which one reference is wrong are made again for each alone', async () => {
     const looks = open(8, 4);
-    const [wrong, ...right] = ['wrong', ...many(3)].map((each) => looks.look(each, false)) as [Promise<unknown>];
+    const [wrong, ...right] = ['wrong', ...many(3)].map((each) => looks.poll(each, false)) as [Promise<unknown>];
     const failed = expect(wrong).rejects.toBe(WRONG);
     await time.pass(0);
-    const later = looks.look('later', false);
+    const later = looks.poll('later', false);
     await time.pass(10_000);
     expect(await Promise.all([...right, later])).toHaveLength(4);
     await failed;
@@ -106,7 +106,7 @@ describe('looks at a back end', () => {
   ])('are not made again for each when the back end %s', async (_, failure) => {
     fails = failure;
     const looks = open(8, 4);
-    const failed = many(4).map((each) => expect(looks.look(each, false)).rejects.toBe(failure));
+    const failed = many(4).map((each) => expect(looks.poll(each, false)).rejects.toBe(failure));
     await time.pass(10_000);
     await Promise.all(failed);
     expect(asked).toHaveLength(1);
@@ -114,11 +114,11 @@ describe('looks at a back end', () => {
 
   test('that wait are given up when the turn is over', async () => {
     const looks = open(1);
-    const waiting = many(20).map((each) => looks.look(each, false));
+    const waiting = many(20).map((each) => looks.poll(each, false));
     const given = Promise.allSettled(waiting);
     await time.pass(0);
     over.abort(new Error('the turn is over'));
     expect((await given).filter(({ status }) => status === 'rejected')).toHaveLength(4);
-    await expect(looks.look('r', true)).rejects.toThrow('the turn is over');
+    await expect(looks.poll('r', true)).rejects.toThrow('the turn is over');
   });
 });

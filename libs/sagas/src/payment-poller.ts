@@ -2,14 +2,14 @@ import { type BackendPayment, type PaymentBackend, type PaymentBackendRegistry, 
 import type { Runtime } from '#kernel';
 
 /** Requests to one back end that run at the same time. */
-const AT_ONCE = 16;
+const MAX_CONCURRENT_BATCHES = 16;
 /** How long a back end that could not be reached is left alone. */
-const LEFT_ALONE_MS = 2_000;
+const BACKOFF_MS = 2_000;
 
-interface Wanted {
+interface QueuedPoll {
   readonly reference: string;
   readonly received: readonly string[];
-  readonly answer: PromiseWithResolvers<readonly BackendPayment[]>;
+  readonly result: PromiseWithResolvers<readonly BackendPayment[]>;
 }
 
 /**
@@ -18,12 +18,12 @@ interface Wanted {
  * together each is looked at alone, after all others: one that is wrong must not keep the rest from being credited.
  */
 export class PaymentPoller {
-  private readonly ahead: Wanted[] = [];
-  private readonly again: Wanted[] = [];
-  private readonly alone: Wanted[] = [];
+  private readonly urgentPolls: QueuedPoll[] = [];
+  private readonly regularPolls: QueuedPoll[] = [];
+  private readonly singlePolls: QueuedPoll[] = [];
   private running = 0;
   /** Why it is left alone; undefined while it answers. */
-  private away: unknown;
+  private unavailableReason: unknown;
 
   constructor(
     private readonly backend: PaymentBackend,
@@ -31,64 +31,73 @@ export class PaymentPoller {
     private readonly runtime: Pick<Runtime, 'sleep'>,
     private readonly signal: AbortSignal,
   ) {
-    signal.addEventListener('abort', () => this.refuse(signal.reason));
+    signal.addEventListener('abort', () => this.rejectAll(signal.reason));
   }
 
   /**
    * @param received ids of its payments that were received before
    * @throws UpstreamError; what the signal is aborted with
    */
-  async look(reference: string, ahead: boolean, received: readonly string[] = []): Promise<readonly BackendPayment[]> {
-    if (this.away !== undefined) throw this.away;
-    const answer = Promise.withResolvers<readonly BackendPayment[]>();
-    (ahead ? this.ahead : this.again).push({ reference, received, answer });
-    queueMicrotask(() => this.begin()); // those that are asked together go together
-    return answer.promise;
+  async poll(
+    reference: string,
+    isUrgent: boolean,
+    received: readonly string[] = [],
+  ): Promise<readonly BackendPayment[]> {
+    if (this.unavailableReason !== undefined) throw this.unavailableReason;
+    const result = Promise.withResolvers<readonly BackendPayment[]>();
+    (isUrgent ? this.urgentPolls : this.regularPolls).push({ reference, received, result });
+    queueMicrotask(() => this.startBatches()); // those that are asked together go together
+    return result.promise;
   }
 
   /** A request keeps its place for as long as keeps all of them below the limit. */
-  private begin(): void {
-    while (this.running < AT_ONCE) {
-      const batch = this.ahead.splice(0, this.backend.maxBatchSize);
-      batch.push(...this.again.splice(0, this.backend.maxBatchSize - batch.length));
-      if (batch.length === 0) batch.push(...this.alone.splice(0, 1));
+  private startBatches(): void {
+    while (this.running < MAX_CONCURRENT_BATCHES) {
+      const batch = this.urgentPolls.splice(0, this.backend.maxBatchSize);
+      batch.push(...this.regularPolls.splice(0, this.backend.maxBatchSize - batch.length));
+      if (batch.length === 0) batch.push(...this.singlePolls.splice(0, 1));
       if (batch.length === 0) return;
       this.running++;
-      const pause = this.runtime.sleep((AT_ONCE * 1_000) / this.perSecond, this.signal);
-      void Promise.all([this.ask(batch), pause]).then(() => {
+      const pause = this.runtime.sleep((MAX_CONCURRENT_BATCHES * 1_000) / this.perSecond, this.signal);
+      void Promise.all([this.pollBatch(batch), pause]).then(() => {
         this.running--;
-        this.begin();
+        this.startBatches();
       });
     }
   }
 
-  private async ask(batch: readonly Wanted[]): Promise<void> {
+  private async pollBatch(batch: readonly QueuedPoll[]): Promise<void> {
     try {
       const references = new Set(batch.map(({ reference }) => reference));
-      const received = new Set(batch.flatMap((each) => each.received));
-      const found = await this.backend.fetchPayments([...references], [...received]);
-      const payments = Map.groupBy(found, ({ reference }) => reference);
-      for (const { reference, answer } of batch) answer.resolve(payments.get(reference) ?? []);
+      const received = new Set(batch.flatMap((poll) => poll.received));
+      const fetched = await this.backend.fetchPayments([...references], [...received]);
+      const payments = Map.groupBy(fetched, ({ reference }) => reference);
+      for (const { reference, result } of batch) result.resolve(payments.get(reference) ?? []);
     } catch (error) {
-      const isAway = error instanceof UpstreamError && error.code === 'upstream_unavailable';
-      if (batch.length > 1 && !isFailing(error) && this.away === undefined) return void this.alone.push(...batch);
-      for (const { answer } of batch) answer.reject(error);
-      if (isAway) this.leaveAlone(error);
+      const isUnavailable = error instanceof UpstreamError && error.code === 'upstream_unavailable';
+      if (batch.length > 1 && !isBackendFailure(error) && this.unavailableReason === undefined)
+        return void this.singlePolls.push(...batch);
+      for (const { result } of batch) result.reject(error);
+      if (isUnavailable) this.backOff(error);
     }
   }
 
   /** What waits fails at once: it would only keep looks at other back ends waiting. */
-  private leaveAlone(error: UpstreamError): void {
-    this.refuse(error);
-    void this.runtime.sleep(LEFT_ALONE_MS, this.signal).then(() => {
-      if (!this.signal.aborted) this.away = undefined;
+  private backOff(error: UpstreamError): void {
+    this.rejectAll(error);
+    void this.runtime.sleep(BACKOFF_MS, this.signal).then(() => {
+      if (!this.signal.aborted) this.unavailableReason = undefined;
     });
   }
 
-  private refuse(error: unknown): void {
-    this.away = error;
-    for (const { answer } of [...this.ahead.splice(0), ...this.again.splice(0), ...this.alone.splice(0)])
-      answer.reject(error);
+  private rejectAll(error: unknown): void {
+    this.unavailableReason = error;
+    for (const { result } of [
+      ...this.urgentPolls.splice(0),
+      ...this.regularPolls.splice(0),
+      ...this.singlePolls.splice(0),
+    ])
+      result.reject(error);
   }
 }
 
@@ -99,10 +108,12 @@ export function createPaymentPollers(
   runtime: Pick<Runtime, 'sleep'>,
   signal: AbortSignal,
 ): ReadonlyMap<string, PaymentPoller> {
-  return new Map(backends.backends.map((each) => [each.name, new PaymentPoller(each, perSecond, runtime, signal)]));
+  return new Map(
+    backends.backends.map((backend) => [backend.name, new PaymentPoller(backend, perSecond, runtime, signal)]),
+  );
 }
 
 /** Whether the back end itself fails: then to ask it as much again would not help it. Else what it said is wrong. */
-function isFailing(error: unknown): boolean {
+function isBackendFailure(error: unknown): boolean {
   return error instanceof UpstreamError && (error.code !== 'upstream_error' || error.status !== undefined);
 }

@@ -24,7 +24,7 @@ import {
   type StoredEvent,
   StoreUnavailableError,
 } from '#kernel';
-import { watchTopups } from '#sagas';
+import { runTopupWorkflow } from '#sagas';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { issuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
@@ -143,12 +143,21 @@ class Process {
       asked.push([references, withinMs]);
       const found = await Promise.all(references.map((each) => issued(backend, each)));
       const ids = references.flatMap((each, i) => (found[i] && known ? [[each, found[i].topupId] as const] : []));
-      return { ids: new Map(ids), complete: known };
+      return { ids: new Map(ids), isComplete: known };
     };
-    this.parts = watchTopups(
+    this.parts = runTopupWorkflow(
       {
-        ...{ facts: store, accounts, topups, payments: this.payments, due, checkpoints, clock: time, runtime },
-        ...{ backends: new PaymentBackendRegistry([node]), byReference, looksPerSecond: 100 },
+        ...{
+          eventReader: store,
+          accounts,
+          topups,
+          payments: this.payments,
+          schedule: due,
+          checkpoints,
+          clock: time,
+          runtime,
+        },
+        ...{ backends: new PaymentBackendRegistry([node]), findTopups: byReference, pollsPerSecond: 100 },
       },
       lease,
     );

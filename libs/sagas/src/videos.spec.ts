@@ -40,7 +40,7 @@ import {
   type StoredEvent,
   withUpcasting,
 } from '#kernel';
-import { runVideos } from '#sagas';
+import { runVideoWorkflow } from '#sagas';
 import { Auditor } from '../../../apps/ledger/src/audit/auditor.ts';
 import { film } from '../../../apps/sandbox/src/media/files/videos.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
@@ -53,7 +53,7 @@ const DEADLINE_S = 60;
 const CHALLENGE = '10000000-0000-4000-8000-000000000001';
 const COST = '3.2';
 const PRICE = parseUsd('3.68');
-const FILM = film({ words: 'A harbour', seconds: 1, width: 16, height: 16 });
+const FILM = film({ seed: 'A harbour', seconds: 1, width: 16, height: 16 });
 const cause = createRootCause('test', 'test');
 
 /** Thrown by whatever a process does after it has died. */
@@ -148,11 +148,11 @@ class Vendor {
     };
   }
 
-  private submit({ webhookUrl: hookUrl }: VideoOrder): SubmittedVideo {
+  private submit({ webhookUrl }: VideoOrder): SubmittedVideo {
     this.submissions++;
     const refused = caught(() => behaviour.submit?.(this.submissions));
     if (refused instanceof UpstreamError && refused.status !== undefined) throw refused;
-    const order: Order = { id: randomUUID(), at: time.nowMs(), hook: hookUrl, billed: false };
+    const order: Order = { id: randomUUID(), at: time.nowMs(), hook: webhookUrl, billed: false };
     this.orders.push(order);
     for (const seconds of behaviour.calls ?? []) void call(order, seconds * SECOND);
     if (refused) throw refused;
@@ -332,14 +332,14 @@ function work(act: Act = alive): void {
   const maker = vendor.maker(doing);
   const providers: ProviderRegistry = Object.create(ProviderRegistry.prototype, { get: { value: () => maker } });
   const streams = createStreams(appending, NO_SNAPSHOTS, runtime);
-  const running = runVideos(
+  const running = runVideoWorkflow(
     {
-      ...{ facts: store, streams, providers, hooks },
+      ...{ eventReader: store, streams, providers, webhooks: hooks },
       payers: new HoldCommandRouter(streams),
       requests: new VideoRequestStore(own, secrets),
       results: new VideoResults(own, new Net(doing), detectMediaType),
-      looksPerSecond: 100,
-      due: {
+      pollsPerSecond: 100,
+      schedule: {
         findDue: (...args) => due.findDue(...args),
         listWaiting: (name) => due.listWaiting(name),
         wake: (...args) => doing('wake', () => due.wake(...args)),

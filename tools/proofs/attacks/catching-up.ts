@@ -83,7 +83,7 @@ async function longHistory(cluster: ProofCluster, eventStoreUrl: string): Promis
   };
   const first = await some();
   const store = openEventStore({
-    ...{ eventStoreUrl, databaseUrl: '', categories: CATEGORIES, knownFacts: EVENT_SCHEMA },
+    ...{ eventStoreUrl, databaseUrl: '', categories: CATEGORIES, eventSchema: EVENT_SCHEMA },
     onProblem: () => {},
   });
   await cluster.stopRole('projector'); // which would only take time

@@ -1,7 +1,7 @@
 import { Agent, request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { startEmbeddedPostgres } from '#foundation';
-import { newClient } from '#postgres';
+import { createClient } from '#postgres';
 import { ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -55,7 +55,7 @@ export const rollingRestart: Attack = {
 
 async function standStill(cluster: ProofCluster, elsewhere: string): Promise<void> {
   const { pid } = cluster.processes.get('projector') as { pid: number };
-  const other = newClient({ connectionString: elsewhere, name: 'other', openTransactionWithinMs: null });
+  const other = createClient({ connectionString: elsewhere, name: 'other', idleTransactionTimeoutMs: null });
   await other.connect();
   await other.query('begin; select pg_current_xact_id()');
   process.kill(pid, 'SIGSTOP');

@@ -49,9 +49,9 @@ export const historyReadProviders: Provider = {
       connectionString: databaseUrl,
       name: `${role.name}-history`,
       max: CONNECTIONS,
-      connectWithinMs: TIMEOUT_MS,
-      queryWithinMs: TIMEOUT_MS,
-      onBroken: (err) => log.warn({ err }, 'an idle connection for the history broke'),
+      connectTimeoutMs: TIMEOUT_MS,
+      queryTimeoutMs: TIMEOUT_MS,
+      onIdleError: (err) => log.warn({ err }, 'an idle connection for the history broke'),
     });
     await role.keep({ close: () => pool.end() });
     return new HistoryReadPool(new QueryHistory(pool));

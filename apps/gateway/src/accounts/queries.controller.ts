@@ -52,7 +52,7 @@ export class QueriesController {
     const page = pageNumber('page', query.page, 1);
     const size = Math.min(pageNumber('page_count', query.page_count, PAGE_SIZE), MAX_PAGE_SIZE);
     await this.books.showHistory(filter.accountId, reply);
-    const { records, total, isTotalExact, lookedBackTo } = await this.page(filter, page, size);
+    const { records, total, isTotalExact, searchedBackTo: lookedBackTo } = await this.page(filter, page, size);
     const totals = { total, total_pages: Math.ceil(total / size), total_is_exact: isTotalExact };
     const pagination = { page, page_count: size, ...totals, looked_back_to: lookedBackTo };
     return { status: 'success', data: records.map(wire), pagination };

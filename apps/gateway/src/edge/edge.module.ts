@@ -58,7 +58,7 @@ const NOTED_PAYERS = Symbol('noted payers');
       provide: ReadModelReader,
       inject: [pg.Pool, Foundation, Clock],
       useFactory: (pool: pg.Pool, { store }: Foundation, clock: Clock) =>
-        new ReadModelReader(pool, store, clock, store.hurry && new ProjectorWakeup(pool)),
+        new ReadModelReader(pool, store, clock, store.pollNow && new ProjectorWakeup(pool)),
     },
     {
       provide: Authenticator,

@@ -27,11 +27,13 @@ export class HealthModule implements OnApplicationBootstrap {
     const progress = new ProjectionProgress(this.books.pool);
     const catchUp = new StartupCatchUp(await store.readLastPosition(), progress, NAMES);
     this.readiness.require('caught_up', async () => {
-      const behind = Object.fromEntries([...(await catchUp.behind())].map(([name, place]) => [name, shownOf(place)]));
+      const behind = Object.fromEntries(
+        [...(await catchUp.findLagging())].map(([name, place]) => [name, shownOf(place)]),
+      );
       return { ok: Object.keys(behind).length === 0, end: Number(catchUp.target), behind };
     });
     this.readiness.show('projector', async () => {
-      const milliseconds = await this.lag.milliseconds(progress, NAMES);
+      const milliseconds = await this.lag.measureMs(progress, NAMES);
       return { ok: milliseconds <= settings.maxLagMs, lag_ms: Math.round(milliseconds) };
     });
   }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isPrivate, readCatalogue } from '#catalogue';
 import type { DomainEvent } from '#domain';
-import { ENCAPSULATED_KEY, RESPONSE_NONCE, sealRequest } from '#ehbp';
+import { ENCAPSULATED_KEY_HEADER, RESPONSE_NONCE_HEADER, sealRequest } from '#ehbp';
 import { formatUsd, type PicoUsd } from '#kernel';
 import { type TestAccount, TestWorld } from '#testing';
 
@@ -37,12 +37,12 @@ test.each(secrets)('%s answers what is encrypted for its enclave, whole and stre
     const chat = Buffer.from(JSON.stringify({ model, messages, stream }));
     const { encapsulatedKey, frames, openResponse } = await sealRequest(Buffer.from(hpke_public_key, 'hex'), chat);
     const authorization = `Bearer ${account.apiKey}`;
-    const headers = { authorization, 'x-private-model': id, [ENCAPSULATED_KEY]: encapsulatedKey };
+    const headers = { authorization, 'x-private-model': id, [ENCAPSULATED_KEY_HEADER]: encapsulatedKey };
     const sent = { method: 'POST', headers, body: Buffer.concat(frames) };
     const answer = await fetch(`${world.api}/private/v1/chat/completions`, sent);
     expect(answer.status).toBe(200);
     const pieces: Uint8Array[] = [];
-    const opened = openResponse(answer.headers.get(RESPONSE_NONCE) ?? '').open([await answer.bytes()]);
+    const opened = openResponse(answer.headers.get(RESPONSE_NONCE_HEADER) ?? '').open([await answer.bytes()]);
     for await (const piece of opened) pieces.push(piece);
     expect(Buffer.concat(pieces).toString()).toContain(stream ? 'data: [DONE]' : '"finish_reason":"stop"');
   }

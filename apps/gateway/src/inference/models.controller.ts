@@ -2,7 +2,7 @@ import { Controller, Get, Header, Param, Query } from '@nestjs/common';
 import { CatalogueService, InvalidRequestError } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
 import { parseUsd, toUsdJsonNumber } from '#kernel';
-import type { MedianCost } from '#projections';
+import type { MedianPrice } from '#projections';
 import { BadRequestError } from '../edge/errors/errors.ts';
 import { MedianCosts } from '../edge/reading/median-costs.ts';
 import { isTrue } from '../edge/validation/validation.ts';
@@ -16,7 +16,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 /** What is listed, and its lists as they were written, by what was asked for. */
 interface Listed {
   readonly catalogue: Catalogue;
-  readonly medians: ReadonlyMap<string, MedianCost>;
+  readonly medians: ReadonlyMap<string, MedianPrice>;
   readonly rows: readonly ModelJson[];
   readonly written: Map<string, Buffer>;
 }
@@ -116,11 +116,11 @@ function wantedTypes(words: string): Wanted {
 }
 
 /** The median cost of a query, and how many of them 1 USD pays for; null where there were none. */
-function medianWire(median: MedianCost | undefined) {
+function medianWire(median: MedianPrice | undefined) {
   if (median === undefined) return { median_cost: null, prompts_per_usd: null };
   const prompts = Number(parseUsd('1') / median.price);
   return {
-    median_cost: { api: { usd: toUsdJsonNumber(median.price) }, sample_size: median.sample },
+    median_cost: { api: { usd: toUsdJsonNumber(median.price) }, sample_size: median.sampleSize },
     prompts_per_usd: prompts,
   };
 }

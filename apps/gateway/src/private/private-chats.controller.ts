@@ -3,7 +3,7 @@ import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, EncryptedErrorResponse, RelayPrivateChat } from '#application';
-import { ENCAPSULATED_KEY, isHeaderValue, RESPONSE_NONCE } from '#ehbp';
+import { ENCAPSULATED_KEY_HEADER, isHeaderValue, RESPONSE_NONCE_HEADER } from '#ehbp';
 import { CurrentCaller } from '../edge/authentication/authenticator.ts';
 import { BadRequestError } from '../edge/errors/errors.ts';
 import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
@@ -53,7 +53,7 @@ function askedIn({ headers, body }: FastifyRequest) {
     throw new BadRequestError('A request that is encrypted anew cannot be known again', 'Idempotency-Key');
   const model = headers['x-private-model'];
   if (typeof model !== 'string') throw new BadRequestError('The header X-Private-Model is missing', 'X-Private-Model');
-  const encapsulatedKey = headers[ENCAPSULATED_KEY];
+  const encapsulatedKey = headers[ENCAPSULATED_KEY_HEADER];
   if (typeof encapsulatedKey !== 'string' || !isHeaderValue(encapsulatedKey))
     throw new BadRequestError(
       'Ehbp-Encapsulated-Key must be 64 lower-case hexadecimal digits',
@@ -68,6 +68,6 @@ function askedIn({ headers, body }: FastifyRequest) {
 /** As the enclave wrote it: only its client can read it, or it says to ask for the key again. */
 function sendRefusal(reply: FastifyReply, { head: answer, body }: EncryptedErrorResponse): void {
   const { status, mediaType, nonce } = answer;
-  reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { [RESPONSE_NONCE]: nonce }) });
+  reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { [RESPONSE_NONCE_HEADER]: nonce }) });
   reply.status(status).type(mediaType).send(body);
 }

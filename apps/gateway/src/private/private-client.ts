@@ -1,5 +1,5 @@
 import type { CiphertextWriter, EncryptedResponseHead, Receipt } from '#application';
-import { RESPONSE_NONCE } from '#ehbp';
+import { RESPONSE_NONCE_HEADER } from '#ehbp';
 import { formatUsd } from '#kernel';
 import { HttpStreamWriter } from '../edge/responses/http-stream-writer.ts';
 
@@ -16,7 +16,7 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
       'content-type': mediaType,
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
-      [RESPONSE_NONCE]: nonce,
+      [RESPONSE_NONCE_HEADER]: nonce,
       ...(usageText === undefined ? {} : { [USAGE]: usageText }),
       // HTTP/1.0 has none: its answers end with their connection.
       ...(this.response.useChunkedEncodingByDefault ? { trailer: `${USAGE}, ${COST}` } : {}),

@@ -3,7 +3,7 @@ import { Clock, CreateTopupHandler, TopupPollTrigger } from '#application';
 import { topupWorkflow } from '#domain';
 import { PostgresWorkflowSchedule } from '#eventstore';
 import { PaymentsModule } from '#modules';
-import { TopupsByReference } from '#projections';
+import { TopupFinder } from '#projections';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { ReadModelLaggingError } from '../edge/errors/errors.ts';
 import { READ_MODEL_WAIT_MS, ReadModelReader } from '../edge/reading/read-model-reader.ts';
@@ -26,10 +26,10 @@ export class TopupsModule {}
 /** Sagas find what is due in a moment, whichever process they run in. */
 function topupHints({ pool, upToDate }: ReadModelReader, clock: Clock): TopupPollTrigger {
   const due = new PostgresWorkflowSchedule(pool);
-  const topups = new TopupsByReference(pool, upToDate);
+  const topups = new TopupFinder(pool, upToDate);
   return {
     async wake(backend, references) {
-      const { ids, complete } = await topups.find(backend, references, READ_MODEL_WAIT_MS);
+      const { ids, isComplete: complete } = await topups.find(backend, references, READ_MODEL_WAIT_MS);
       if (ids.size > 0) await due.wake(topupWorkflow.name, [...ids.values()], clock.now());
       if (!complete) throw new ReadModelLaggingError(); // then the back end says it again
     },

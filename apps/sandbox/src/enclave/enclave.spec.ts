@@ -4,11 +4,11 @@ import { Identity, KeyConfigMismatchError, Transport } from 'ehbp';
 import { request } from 'undici';
 import {
   EhbpError,
-  ENCAPSULATED_KEY,
-  FrameSizes,
+  ENCAPSULATED_KEY_HEADER,
+  FrameSizeReader,
   KEY_CONFIG_PROBLEM,
   parsePublicKey,
-  RESPONSE_NONCE,
+  RESPONSE_NONCE_HEADER,
   sealRequest,
 } from '#ehbp';
 import { startSandbox } from '../sandbox.ts';
@@ -42,14 +42,14 @@ async function ask(prompt: string, { stream = false, model = MODEL, at = enclave
     method: 'POST',
     headers: {
       authorization: 'Bearer any',
-      [ENCAPSULATED_KEY]: sealed.encapsulatedKey,
+      [ENCAPSULATED_KEY_HEADER]: sealed.encapsulatedKey,
       ...(usage ? { 'x-tinfoil-request-usage-metrics': 'true' } : {}),
     },
     body: Readable.from(sealed.frames),
   });
-  const nonce = answer.headers[RESPONSE_NONCE] as string | undefined;
+  const nonce = answer.headers[RESPONSE_NONCE_HEADER] as string | undefined;
   const wire: Uint8Array[] = [];
-  const frames = new FrameSizes();
+  const frames = new FrameSizeReader();
   let text = '';
   let end = 'clean';
   try {
@@ -57,7 +57,7 @@ async function ask(prompt: string, { stream = false, model = MODEL, at = enclave
     const pieces = nonce === undefined ? arriving : sealed.openResponse(nonce).open(arriving);
     for await (const piece of pieces) text += Buffer.from(piece).toString();
   } catch (error) {
-    end = error instanceof EhbpError ? error.fault : 'broken';
+    end = error instanceof EhbpError ? error.code : 'broken';
     await answer.body.dump().catch(() => {});
   }
   const sizes = nonce === undefined ? [] : frames.add(Buffer.concat(wire));
@@ -181,15 +181,15 @@ describe('an enclave', () => {
     const sent = async (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) => {
       const init = { method: 'POST', headers: { authorization: 'Bearer any', ...headers }, body };
       const answer = await fetch(`${enclave}/v1/chat/completions`, init);
-      expect(answer.headers.get(RESPONSE_NONCE)).toBeNull();
+      expect(answer.headers.get(RESPONSE_NONCE_HEADER)).toBeNull();
       return [answer.status, await answer.text()];
     };
     const unreadable = [400, 'failed to decrypt request'];
     expect(await sent('{}', {})).toEqual([400, expect.stringContaining('must be encrypted')]);
-    expect(await sent('{}', { [ENCAPSULATED_KEY]: encapsulatedKey })).toEqual(unreadable);
-    expect(await sent(wire, { [ENCAPSULATED_KEY]: 'nonsense' })).toEqual(unreadable);
-    expect(await sent(wire.subarray(0, -1), { [ENCAPSULATED_KEY]: encapsulatedKey })).toEqual(unreadable);
-    expect(await sent(wire, { [ENCAPSULATED_KEY]: encapsulatedKey, authorization: '' })).toEqual([
+    expect(await sent('{}', { [ENCAPSULATED_KEY_HEADER]: encapsulatedKey })).toEqual(unreadable);
+    expect(await sent(wire, { [ENCAPSULATED_KEY_HEADER]: 'nonsense' })).toEqual(unreadable);
+    expect(await sent(wire.subarray(0, -1), { [ENCAPSULATED_KEY_HEADER]: encapsulatedKey })).toEqual(unreadable);
+    expect(await sent(wire, { [ENCAPSULATED_KEY_HEADER]: encapsulatedKey, authorization: '' })).toEqual([
       401,
       expect.any(String),
     ]);
@@ -224,7 +224,7 @@ describe('an enclave', () => {
     );
     const { body } = await request(`${enclave}/v1/chat/completions`, {
       method: 'POST',
-      headers: { authorization: 'Bearer any', [ENCAPSULATED_KEY]: sealed.encapsulatedKey },
+      headers: { authorization: 'Bearer any', [ENCAPSULATED_KEY_HEADER]: sealed.encapsulatedKey },
       body: Readable.from(sealed.frames),
     });
     for await (const _ of body) break;

@@ -4,7 +4,7 @@
  */
 import {
   EhbpError,
-  ENCAPSULATED_KEY,
+  ENCAPSULATED_KEY_HEADER,
   encodeKeyConfig,
   generateKeys,
   KEY_CONFIG_PROBLEM,
@@ -106,7 +106,7 @@ class Enclave {
 
   /** @throws Refusal in plaintext: there is no key for an answer */
   private async opened(call: Call) {
-    const encapsulatedKey = call.request.headers[ENCAPSULATED_KEY];
+    const encapsulatedKey = call.request.headers[ENCAPSULATED_KEY_HEADER];
     if (typeof encapsulatedKey !== 'string')
       throw refusal(400, 'The body must be encrypted to the key of this enclave.');
     const body = await call.body();
@@ -117,7 +117,7 @@ class Enclave {
       return { text: Buffer.concat(pieces).toString(), sealer: await opened.sealResponse() };
     } catch (error) {
       if (!(error instanceof EhbpError)) throw error;
-      if (error.fault !== 'unauthentic' || pieces.length > 0) throw new Refusal(400, UNREADABLE);
+      if (error.code !== 'unauthentic' || pieces.length > 0) throw new Refusal(400, UNREADABLE);
       const problem = { type: KEY_CONFIG_PROBLEM, title: UNREADABLE };
       throw new Refusal(422, problem, { 'content-type': 'application/problem+json' });
     }

@@ -1,7 +1,7 @@
 /** How an enclave hands over its answers: each event of a stream is a frame, and goes as soon as it is made. */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { RESPONSE_NONCE, type ResponseSealer } from '#ehbp';
+import { RESPONSE_NONCE_HEADER, type ResponseSealer } from '#ehbp';
 import { refusal } from '../openai/errors.ts';
 import { type Frame, type Outlet, type ResponseDelivery, type SandboxUsage } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
@@ -56,7 +56,7 @@ export function sealedOutlet(terms: Terms): Outlet {
 
 /** An error is encrypted as an answer is. */
 export function refuseSealed({ response }: Call, sealer: ResponseSealer, { status, body, headers }: Refusal): void {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers, [RESPONSE_NONCE]: sealer.nonce });
+  response.writeHead(status, { 'content-type': 'application/json', ...headers, [RESPONSE_NONCE_HEADER]: sealer.nonce });
   response.end(sealer.seal(Buffer.from(JSON.stringify(body))));
 }
 
@@ -82,7 +82,7 @@ class SealedAnswer {
     response.writeHead(200, {
       ...headers,
       ...head.headers,
-      ...(nonce === undefined ? {} : { [RESPONSE_NONCE]: nonce }),
+      ...(nonce === undefined ? {} : { [RESPONSE_NONCE_HEADER]: nonce }),
     });
     const delivered = await this.deliver(frames, head.chunkDelay);
     if (fault !== 'malformed') charge(delivered);

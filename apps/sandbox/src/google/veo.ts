@@ -92,7 +92,7 @@ export class VeoOperations {
     const lines = LINES[order.resolution] ?? 720;
     const longer = Math.round((lines * 16) / 9);
     const [width, height] = order.ratio === '16:9' ? [longer, lines] : [lines, longer];
-    const bytes = film({ words: order.prompt, seconds: order.seconds, width, height, sound: true });
+    const bytes = film({ seed: order.prompt, seconds: order.seconds, width, height, sound: true });
     await sendFile(call, { type: 'video/mp4', bytes }, fault);
   }
 

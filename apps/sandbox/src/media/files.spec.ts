@@ -37,7 +37,7 @@ describe('a picture', () => {
     const of = (words: string) => picture({ words, width: 16, height: 9 });
     expect(of('a').equals(of('a'))).toBe(true);
     expect(of('a').equals(of('b'))).toBe(false);
-    expect(isPicture(film({ words: 'a', seconds: 1, width: 16, height: 16 }))).toBe(false);
+    expect(isPicture(film({ seed: 'a', seconds: 1, width: 16, height: 16 }))).toBe(false);
   });
 });
 
@@ -63,7 +63,7 @@ describe('a recording', () => {
 
   test.each([
     ['words', Buffer.from('no sound')],
-    ['a film without sound', film({ words: 'a', seconds: 1, width: 16, height: 16 })],
+    ['a film without sound', film({ seed: 'a', seconds: 1, width: 16, height: 16 })],
     ['a picture', picture({ words: 'a', width: 1, height: 1 })],
     ['a WAV file without samples', soundFile('wav', { seconds: 0 })],
     ['nothing', Buffer.alloc(0)],

@@ -9,7 +9,7 @@ import {
 import { AppendTooLargeError, StoreUnavailableError } from '#kernel';
 
 /** So long an append is sent again that the server gives up on; then it is unavailable. */
-const ASKED_AGAIN_FOR_MS = 4_000;
+const RETRY_TIMEOUT_MS = 4_000;
 
 /**
  * How long a server may be silent until the connection is given up, together, and how long a node of a cluster may take to say who
@@ -18,10 +18,10 @@ const ASKED_AGAIN_FOR_MS = 4_000;
 const DEFAULTS = { keepAliveInterval: 2_000, keepAliveTimeout: 2_000, gossipTimeout: 2 /* seconds */ };
 
 /** Refusals, which a retry cannot change. */
-const REFUSALS = [AccessDeniedError, InvalidArgumentError, StreamDeletedError];
+const PERMANENT_ERRORS = [AccessDeniedError, InvalidArgumentError, StreamDeletedError];
 
 /** Internal calls of the client, which fail in its own code. */
-interface Inner {
+interface ClientInternals {
   supports(): Promise<boolean>;
   handleError(client: unknown, error: Error): Promise<void>;
 }
@@ -43,8 +43,8 @@ interface Inner {
  * finds one that is just failing to be made, because no node of the cluster answers, that is an unhandled rejection.
  */
 export function connect(connectionString: string): EventStoreDBClient {
-  const client = unwarned(() => EventStoreDBClient.connectionString(applyConnectionDefaults(connectionString)));
-  const { handleError } = client as unknown as Inner;
+  const client = withoutWarning(() => EventStoreDBClient.connectionString(applyConnectionDefaults(connectionString)));
+  const { handleError } = client as unknown as ClientInternals;
   return Object.assign(client, {
     supports: async () => false,
     handleError: (...failure: Parameters<typeof handleError>) => handleError(...failure).catch(() => {}), // reported by the call
@@ -52,23 +52,23 @@ export function connect(connectionString: string): EventStoreDBClient {
 }
 
 /** A connection string with our defaults for what it does not say. The client reads the names in either case, and so do we. */
-export function applyConnectionDefaults(given: string): string {
-  const whole = given.replace(/[?&]+$/, '');
-  const [, query = ''] = whole.slice(whole.lastIndexOf('@') + 1).split('?'); // a password may have any sign
-  const named = new Set(query.split('&').map((each) => each.split('=')[0]?.toLowerCase()));
-  const missing = Object.entries(DEFAULTS).filter(([name]) => !named.has(name.toLowerCase()));
+export function applyConnectionDefaults(connectionString: string): string {
+  const trimmed = connectionString.replace(/[?&]+$/, '');
+  const [, query = ''] = trimmed.slice(trimmed.lastIndexOf('@') + 1).split('?'); // a password may have any sign
+  const parameterNames = new Set(query.split('&').map((pair) => pair.split('=')[0]?.toLowerCase()));
+  const missing = Object.entries(DEFAULTS).filter(([name]) => !parameterNames.has(name.toLowerCase()));
   const parameters = missing.map(([name, value]) => `${name}=${value}`).join('&');
-  return parameters === '' ? whole : `${whole}${query === '' ? '?' : '&'}${parameters}`;
+  return parameters === '' ? trimmed : `${trimmed}${query === '' ? '?' : '&'}${parameters}`;
 }
 
 /** The client prints a recommendation of longer intervals on standard error, where nobody has asked for one. */
-function unwarned<T>(make: () => T): T {
+function withoutWarning<T>(create: () => T): T {
   const { warn } = console;
-  console.warn = (...said: unknown[]) => {
-    if (!String(said[0]).startsWith(`Specified KeepAliveInterval of ${DEFAULTS.keepAliveInterval} `)) warn(...said);
+  console.warn = (...args: unknown[]) => {
+    if (!String(args[0]).startsWith(`Specified KeepAliveInterval of ${DEFAULTS.keepAliveInterval} `)) warn(...args);
   };
   try {
-    return make();
+    return create();
   } finally {
     console.warn = warn;
   }
@@ -79,7 +79,7 @@ export function toStoreError(problem: string, error: unknown): Error {
   if (error instanceof StoreUnavailableError) return error;
   if (error instanceof MaxAppendSizeExceededError)
     return new AppendTooLargeError(`the server takes ${error.maxAppendSize} bytes in an append`, { cause: error });
-  if (REFUSALS.some((Refusal) => error instanceof Refusal)) return error as Error;
+  if (PERMANENT_ERRORS.some((ErrorClass) => error instanceof ErrorClass)) return error as Error;
   return new StoreUnavailableError(problem, { cause: error });
 }
 
@@ -87,13 +87,13 @@ export function toStoreError(problem: string, error: unknown): Error {
  * Sends an append again with the same ids where the server says that it has given up on it: so it does with one that arrives
  * while the same append is in flight, after two seconds, and then answers as for one that is stored.
  */
-export async function retryAbandonedAppend<Answer>(append: () => Promise<Answer>): Promise<Answer> {
-  const until = performance.now() + ASKED_AGAIN_FOR_MS;
+export async function retryAbandonedAppend<Result>(append: () => Promise<Result>): Promise<Result> {
+  const deadline = performance.now() + RETRY_TIMEOUT_MS;
   for (;;) {
     try {
       return await append();
     } catch (error) {
-      if (!(error instanceof TimeoutError) || performance.now() > until) throw error;
+      if (!(error instanceof TimeoutError) || performance.now() > deadline) throw error;
     }
   }
 }
@@ -107,7 +107,7 @@ export class EventStoreAccessError extends Error {
 }
 
 /** @throws EventStoreAccessError that names the right; whatever else `call` throws */
-export async function assertAccess(right: string, call: () => Promise<unknown>): Promise<void> {
+export async function assertAccess(permission: string, call: () => Promise<unknown>): Promise<void> {
   try {
     await call();
   } catch (error) {
@@ -115,7 +115,7 @@ export async function assertAccess(right: string, call: () => Promise<unknown>):
     if (!(reason instanceof AccessDeniedError)) throw error;
     const isUnknown = reason.code === UNAUTHENTICATED;
     throw new EventStoreAccessError(
-      isUnknown ? 'refuses the credentials in EVENTSTORE_URL' : `does not let its user ${right}`,
+      isUnknown ? 'refuses the credentials in EVENTSTORE_URL' : `does not let its user ${permission}`,
       {
         cause: error,
       },

@@ -11,11 +11,11 @@ type Reader = InstanceType<typeof jspb.BinaryReader>;
 export interface LogEntry {
   readonly position: bigint;
   /** Undefined where it is not wanted. */
-  readonly fact: StoredEvent | undefined;
+  readonly event: StoredEvent | undefined;
 }
 
 /** An event as it is sent, without what nobody asks for. */
-interface Sent {
+interface RawEvent {
   id: string;
   stream: string;
   revision: number;
@@ -26,53 +26,56 @@ interface Sent {
   data: Uint8Array;
 }
 
-const NOTHING = new Uint8Array();
+const NO_BYTES = new Uint8Array();
 const TICKS_PER_MS = 10_000n;
 
 /**
- * @param isWanted of which streams the facts are; others are not parsed
+ * @param isIncluded of which streams the facts are; others are not parsed
  * @returns an entry before all others where the answer has none
  */
-export function parseLogEntry(answer: Buffer, isWanted: (stream: string) => boolean): LogEntry {
-  const named = { id: '', stream: '', revision: 0, position: START_POSITION };
-  const sent: Sent = { ...named, system: {}, metadata: NOTHING, data: NOTHING };
+export function parseLogEntry(bytes: Buffer, isIncluded: (stream: string) => boolean): LogEntry {
+  const identity = { id: '', stream: '', revision: 0, position: START_POSITION };
+  const raw: RawEvent = { ...identity, system: {}, metadata: NO_BYTES, data: NO_BYTES };
   // A view: the reader would copy a Buffer.
-  const reader = new jspb.BinaryReader(new Uint8Array(answer.buffer, answer.byteOffset, answer.byteLength));
-  readEach(reader, (field) => field === 1 && reader.readMessage(sent, readEvent));
-  const { position } = sent;
-  return { position, fact: position !== START_POSITION && isWanted(sent.stream) ? factOf(sent) : undefined };
+  const reader = new jspb.BinaryReader(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  readFields(reader, (field) => field === 1 && reader.readMessage(raw, readEvent));
+  const { position } = raw;
+  return {
+    position,
+    event: position !== START_POSITION && isIncluded(raw.stream) ? createStoredEvent(raw) : undefined,
+  };
 }
 
 /** Reads the fields of a message; those for which `read` returns false are left out. */
-function readEach(reader: Reader, read: (field: number) => unknown): void {
+function readFields(reader: Reader, read: (field: number) => unknown): void {
   while (reader.nextField() && !reader.isEndGroup()) if (read(reader.getFieldNumber()) === false) reader.skipField();
 }
 
-function readEvent(sent: Sent, reader: Reader): void {
-  readEach(reader, (field) => field === 1 && reader.readMessage(sent, readRecorded));
+function readEvent(raw: RawEvent, reader: Reader): void {
+  readFields(reader, (field) => field === 1 && reader.readMessage(raw, readRecordedEvent));
 }
 
-function readRecorded(sent: Sent, reader: Reader): void {
-  sent.position = 0n; // as any number, it is not sent where it is zero
-  readEach(reader, (field) => {
+function readRecordedEvent(raw: RawEvent, reader: Reader): void {
+  raw.position = 0n; // as any number, it is not sent where it is zero
+  readFields(reader, (field) => {
     switch (field) {
       case 1:
-        return reader.readMessage(sent, readId);
+        return reader.readMessage(raw, readId);
       case 2:
-        return reader.readMessage(sent, readStream);
+        return reader.readMessage(raw, readStream);
       case 3:
-        sent.revision = reader.readUint64();
+        raw.revision = reader.readUint64();
         return true;
       case 5:
-        sent.position = BigInt(reader.readUint64String());
+        raw.position = BigInt(reader.readUint64String());
         return true;
       case 6:
-        return reader.readMessage(sent, readSystem);
+        return reader.readMessage(raw, readSystemMetadata);
       case 7:
-        sent.metadata = reader.readBytes();
+        raw.metadata = reader.readBytes();
         return true;
       case 8:
-        sent.data = reader.readBytes();
+        raw.data = reader.readBytes();
         return true;
       default:
         return false;
@@ -80,44 +83,44 @@ function readRecorded(sent: Sent, reader: Reader): void {
   });
 }
 
-function readId(sent: Sent, reader: Reader): void {
-  readEach(reader, (field) => {
+function readId(raw: RawEvent, reader: Reader): void {
+  readFields(reader, (field) => {
     if (field !== 2) return false; // the other form is not asked for
-    sent.id = reader.readString();
+    raw.id = reader.readString();
     return true;
   });
 }
 
-function readStream(sent: Sent, reader: Reader): void {
-  readEach(reader, (field) => {
+function readStream(raw: RawEvent, reader: Reader): void {
+  readFields(reader, (field) => {
     if (field !== 3) return false;
-    sent.stream = textOf(reader.readBytes());
+    raw.stream = decodeText(reader.readBytes());
     return true;
   });
 }
 
 /** One of the server's own properties of an event. */
-function readSystem(sent: Sent, reader: Reader): void {
+function readSystemMetadata(raw: RawEvent, reader: Reader): void {
   let [name, value] = ['', ''];
-  readEach(reader, (field) => {
+  readFields(reader, (field) => {
     if (field === 1) name = reader.readString();
     else value = reader.readString();
     return true;
   });
-  sent.system[name] = value;
+  raw.system[name] = value;
 }
 
-function factOf({ id, stream, revision, position, system, metadata, data }: Sent): StoredEvent {
+function createStoredEvent({ id, stream, revision, position, system, metadata, data }: RawEvent): StoredEvent {
   const milliseconds = Number(BigInt(system.created ?? 0) / TICKS_PER_MS);
   return {
     ...{ id, stream, revision, position, recordedAt: new Date(milliseconds).toISOString(), type: system.type ?? '' },
-    data: system['content-type'] === 'application/json' ? parsed(data) : data,
-    metadata: metadata.length === 0 ? {} : (parsed(metadata) as Metadata),
+    data: system['content-type'] === 'application/json' ? parseJson(data) : data,
+    metadata: metadata.length === 0 ? {} : (parseJson(metadata) as Metadata),
   };
 }
 
-function parsed(bytes: Uint8Array): unknown {
-  const text = textOf(bytes);
+function parseJson(bytes: Uint8Array): unknown {
+  const text = decodeText(bytes);
   try {
     return JSON.parse(text);
   } catch {
@@ -125,6 +128,6 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
-function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+function decodeText({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString();
 }

@@ -24,9 +24,11 @@ export function toStoredEvent(event: RecordedEvent): StoredEvent {
 }
 
 /** All events that a read returns. */
-export async function toStoredEvents(found: StreamingRead<{ readonly event?: RecordedEvent }>): Promise<StoredEvent[]> {
-  found.on('error', () => {}); // a connection that breaks after the answer has no other listener, which ends the process
+export async function toStoredEvents(
+  stream: StreamingRead<{ readonly event?: RecordedEvent }>,
+): Promise<StoredEvent[]> {
+  stream.on('error', () => {}); // a connection that breaks after the answer has no other listener, which ends the process
   const events: StoredEvent[] = [];
-  for await (const { event } of found) if (event) events.push(toStoredEvent(event));
+  for await (const { event } of stream) if (event) events.push(toStoredEvent(event));
   return events;
 }

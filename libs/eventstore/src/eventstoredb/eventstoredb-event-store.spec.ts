@@ -10,7 +10,7 @@ function open(connectionString: string, stop: () => void): OpenedStore {
     await store.close();
     stop();
   };
-  return { store, another, prefix, close };
+  return { store, openAnother: another, prefix, close };
 }
 
 eventStoreContract('the EventStoreDB event store', async () => {

@@ -31,17 +31,17 @@ import { readLog } from './log-pages.ts';
 import { PollInterval } from './poll-interval.ts';
 
 /** Events per call: of one stream, of all. */
-const STREAM_PAGE = 2_000;
-const LOG_PAGE = 4_000;
+const STREAM_PAGE_SIZE = 2_000;
+const LOG_PAGE_SIZE = 4_000;
 /** Entries per call on the way back to the last that is ours. */
-const END_PAGE = 100;
+const END_PAGE_SIZE = 100;
 /** Of 1 MiB, which a server takes in one append unless it is configured otherwise (`MaxAppendSize`). */
 const MAX_APPEND_BYTES = 1_000_000;
 
 export interface EventStoreDbOptions {
   /** `esdb://…` or `esdb+discover://…`, with credentials and TLS options as all clients of EventStoreDB take them. */
   readonly connectionString: string;
-  /** How the names of our streams begin. `readAll` and `follow` see no others; a server has streams of its own. */
+  /** How the names of our streams begin. `readAll` and `subscribe` see no others; a server has streams of its own. */
   readonly streamPrefixes: readonly string[];
   /** A failure that is retried. */
   readonly onProblem?: (problem: string, error: unknown) => void;
@@ -57,12 +57,12 @@ export class EventStoreDbEventStore implements EventStore {
   private readonly streamPrefixes: readonly string[];
   private readonly onProblem: (problem: string, error: unknown) => void;
   private readonly calls: ClientCallQueue;
-  private readonly pace = new PollInterval();
+  private readonly pollInterval = new PollInterval();
   private readonly log = new SharedLogReader({
-    page: async (after) => this.pace.noted(await this.logPage(after)),
-    grown: (after, signal) => this.pace.turn(after, signal),
+    readPage: async (after) => this.pollInterval.record(await this.readLogPage(after)),
+    waitForEvents: (after, signal) => this.pollInterval.waitUntilDue(after, signal),
   });
-  private readonly closing = new AbortController();
+  private readonly closeController = new AbortController();
 
   constructor({ connectionString, streamPrefixes, onProblem = () => {} }: EventStoreDbOptions) {
     if (streamPrefixes.length === 0) throw new RangeError('no stream would ever be seen');
@@ -78,14 +78,14 @@ export class EventStoreDbEventStore implements EventStore {
    */
   async check(): Promise<void> {
     const stream = `${this.streamPrefixes[0]}start`; // which need not exist
-    const atNone = { expectedRevision: BigInt(Number.MAX_SAFE_INTEGER), requiresLeader: true } as const;
+    const appendOptions = { expectedRevision: BigInt(Number.MAX_SAFE_INTEGER), requiresLeader: true } as const;
     const probe = toEventData({ id: randomUUID(), type: 'Probe', data: {}, metadata: {} });
     await assertAccess(`read streams such as ${stream}`, () => this.readHead(stream));
     await assertAccess('read $all: give it one of the readRoles ("$r") in the metadata of $all', () =>
-      withCallerTimeout(this.ask(() => toStoredEvents(this.client.readAll({ maxCount: 1 })))),
+      withCallerTimeout(this.execute(() => toStoredEvents(this.client.readAll({ maxCount: 1 })))),
     );
     await assertAccess(`append to streams such as ${stream}`, () =>
-      this.client.appendToStream(stream, [probe], atNone).catch((error) => {
+      this.client.appendToStream(stream, [probe], appendOptions).catch((error) => {
         if (!(error instanceof WrongExpectedVersionError)) throw toStoreError('the event store did not answer', error);
       }),
     );
@@ -101,12 +101,12 @@ export class EventStoreDbEventStore implements EventStore {
       requiresLeader: true,
     } as const;
     try {
-      const { success, position } = await this.calls.make(() =>
+      const { success, position } = await this.calls.run(() =>
         retryAbandonedAppend(() => this.client.appendToStream(stream, data, options)),
       );
       if (!success) return 'stale'; // instead of an error, where the connection string asks for it
       if (!position) throw new Error('the server did not return the position of an append');
-      this.hurry(); // followers of this process, as those of the sagas, which wait for their own facts
+      this.pollNow(); // followers of this process, as those of the sagas, which wait for their own facts
       return { revision: expected + events.length, position: position.commit };
     } catch (error) {
       if (error instanceof WrongExpectedVersionError) return 'stale';
@@ -116,15 +116,15 @@ export class EventStoreDbEventStore implements EventStore {
 
   async *read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
     for (let from = after + 1; ; ) {
-      const events = await this.page(stream, BigInt(from), STREAM_PAGE);
+      const events = await this.readStreamPage(stream, BigInt(from), STREAM_PAGE_SIZE);
       if (events.length > 0) yield events;
-      if (events.length < STREAM_PAGE) return;
+      if (events.length < STREAM_PAGE_SIZE) return;
       from += events.length;
     }
   }
 
   async readHead(stream: string): Promise<StreamHead | undefined> {
-    const [last] = await this.page(stream, END, 1);
+    const [last] = await this.readStreamPage(stream, END, 1);
     return last && { revision: last.revision, position: last.position };
   }
 
@@ -132,19 +132,24 @@ export class EventStoreDbEventStore implements EventStore {
   async readLastPosition(): Promise<bigint> {
     let from: Position | typeof END = END;
     for (;;) {
-      const options = { direction: BACKWARDS, fromPosition: from, maxCount: END_PAGE, requiresLeader: true } as const;
+      const options = {
+        direction: BACKWARDS,
+        fromPosition: from,
+        maxCount: END_PAGE_SIZE,
+        requiresLeader: true,
+      } as const;
       const entries: readonly StoredEvent[] = await withCallerTimeout(
-        this.ask(() => toStoredEvents(this.client.readAll(options))),
+        this.execute(() => toStoredEvents(this.client.readAll(options))),
       );
-      const ours = entries.find(({ stream }) => isKnownCategory(stream, this.streamPrefixes));
+      const ownEvent = entries.find(({ stream }) => isKnownCategory(stream, this.streamPrefixes));
       const first = entries.at(-1);
-      if (ours || !first || entries.length < END_PAGE) return ours?.position ?? START_POSITION;
+      if (ownEvent || !first || entries.length < END_PAGE_SIZE) return ownEvent?.position ?? START_POSITION;
       from = { commit: first.position, prepare: first.position };
     }
   }
 
   readAll(after: bigint): AsyncGenerator<EventBatch> {
-    return readPagesAfter(after, (position) => this.logPage(position));
+    return readPagesAfter(after, (position) => this.readLogPage(position));
   }
 
   /**
@@ -152,22 +157,22 @@ export class EventStoreDbEventStore implements EventStore {
    * keeps 32 messages for one that is live, those about its search included, and then ends it ("Consumer too slow").
    */
   async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
-    yield* this.log.follow(after, AbortSignal.any([signal, this.closing.signal]));
+    yield* this.log.subscribe(after, AbortSignal.any([signal, this.closeController.signal]));
   }
 
   /** Somebody waits to see what was appended: followers of this process look for it now. */
-  hurry(): void {
-    this.pace.hurry();
+  pollNow(): void {
+    this.pollInterval.pollNow();
   }
 
   /** Ends all followers and calls. The connection goes with the process, or when the server closes it. */
   async close(): Promise<void> {
-    this.closing.abort();
+    this.closeController.abort();
     await this.client.dispose();
   }
 
   /** Events of a stream from a revision on, or its last one. */
-  private page(stream: string, from: bigint | typeof END, maxCount: number): Promise<StoredEvent[]> {
+  private readStreamPage(stream: string, from: bigint | typeof END, maxCount: number): Promise<StoredEvent[]> {
     const direction = from === END ? BACKWARDS : FORWARDS;
     const options = { fromRevision: from, direction, maxCount, requiresLeader: true } as const;
     const read = () =>
@@ -175,36 +180,36 @@ export class EventStoreDbEventStore implements EventStore {
         if (error instanceof StreamNotFoundError) return [];
         throw error;
       });
-    return withCallerTimeout(this.ask(read));
+    return withCallerTimeout(this.execute(read));
   }
 
   /**
    * What is behind a position. The server begins with the entry at that position, which is left out; the client cannot filter
    * such a read on the server, so what is not ours is dropped here.
    */
-  private async logPage(after: bigint): Promise<LogPage> {
-    const isOurs = (stream: string) => isKnownCategory(stream, this.streamPrefixes);
-    const read = await this.ask(() => readLog(this.client, after, LOG_PAGE + 1, isOurs));
+  private async readLogPage(after: bigint): Promise<LogPage> {
+    const isOwnStream = (stream: string) => isKnownCategory(stream, this.streamPrefixes);
+    const read = await this.execute(() => readLog(this.client, after, LOG_PAGE_SIZE + 1, isOwnStream));
     const entries = read.filter(({ position }) => position > after);
-    const events = entries.flatMap(({ fact }) => fact ?? []);
-    return { events, position: entries.at(-1)?.position ?? after, full: entries.length >= LOG_PAGE };
+    const events = entries.flatMap(({ event }) => event ?? []);
+    return { events, position: entries.at(-1)?.position ?? after, isFull: entries.length >= LOG_PAGE_SIZE };
   }
 
   /**
    * Asks twice: the client notices a lost connection only by a call that fails, and then reconnects.
    * @throws StoreUnavailableError also where this store was closed meanwhile: the client ends its reads as if they were complete
    */
-  private async ask<Answer>(question: () => Promise<Answer>, again = true): Promise<Answer> {
+  private async execute<Result>(call: () => Promise<Result>, canRetry = true): Promise<Result> {
     try {
-      const answer = await this.calls.make(question);
-      if (this.closing.signal.aborted) throw new StoreUnavailableError('the event store was closed');
-      return answer;
+      const result = await this.calls.run(call);
+      if (this.closeController.signal.aborted) throw new StoreUnavailableError('the event store was closed');
+      return result;
     } catch (error) {
       const reason = toStoreError('the event store did not answer', error);
       const isFinal = error instanceof StoreUnavailableError || !(reason instanceof StoreUnavailableError);
-      if (!again || isFinal || this.closing.signal.aborted) throw reason;
+      if (!canRetry || isFinal || this.closeController.signal.aborted) throw reason;
       this.onProblem('a read failed and is tried once more', error);
-      return this.ask(question, false);
+      return this.execute(call, false);
     }
   }
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { EventStoreDbEventStore, grantEventStoreDb } from '#eventstore';
+import { EventStoreDbEventStore, grantEventStoreDbAccess } from '#eventstore';
 import { EventStoreDbDouble, selfSigned } from '#testing';
 
 const ADMIN = { username: 'admin', password: 'changeit' };
@@ -51,14 +51,14 @@ describe('a server with TLS and users', () => {
     await expect(check('countinghouse:secret')).rejects.toThrow('refuses the credentials in EVENTSTORE_URL');
     double.users.passwords.set('countinghouse', 'secret');
     await expect(check('countinghouse:secret')).rejects.toThrow('does not let its user read $all: give it one of');
-    await grantEventStoreDb(addressFor('countinghouse:secret'), ADMIN);
+    await grantEventStoreDbAccess(addressFor('countinghouse:secret'), ADMIN);
     await check('countinghouse:secret');
   });
 
   test('what is granted twice is granted once, and the password is that of the connection string', async () => {
-    await grantEventStoreDb(addressFor('countinghouse:first'), ADMIN);
-    await grantEventStoreDb(addressFor('countinghouse:first'), ADMIN);
-    await grantEventStoreDb(addressFor('countinghouse:s%3Acond'), ADMIN);
+    await grantEventStoreDbAccess(addressFor('countinghouse:first'), ADMIN);
+    await grantEventStoreDbAccess(addressFor('countinghouse:first'), ADMIN);
+    await grantEventStoreDbAccess(addressFor('countinghouse:s%3Acond'), ADMIN);
     expect(await metadata()).toEqual([{ $acl: { $r: ['$admins', 'countinghouse'] } }]);
     expect(double.users.passwords.get('countinghouse')).toBe('s:cond');
     await expect(check('countinghouse:first')).rejects.toThrow('refuses the credentials');
@@ -67,7 +67,7 @@ describe('a server with TLS and users', () => {
   test('what others may do with $all, and what else is said of it, stays', async () => {
     const data = { team: 'books', $acl: { $r: 'auditor', $mr: 'auditor' } };
     await client.appendToStream('$$$all', jsonEvent({ type: '$metadata', data }), { expectedRevision: NO_STREAM });
-    await grantEventStoreDb(addressFor('countinghouse:secret'), ADMIN);
+    await grantEventStoreDbAccess(addressFor('countinghouse:secret'), ADMIN);
     const granted = { team: 'books', $acl: { $r: ['auditor', 'countinghouse'], $mr: 'auditor' } };
     expect(await metadata()).toEqual([data, granted]);
   });
@@ -79,13 +79,13 @@ describe('a server with TLS and users', () => {
       { ...ADMIN, password: 'wrong' },
       { username: 'other', password: 'known' },
     ];
-    await expect(grantEventStoreDb(address, wrong)).rejects.toMatchObject({
+    await expect(grantEventStoreDbAccess(address, wrong)).rejects.toMatchObject({
       name: 'EventStoreAccessError',
       message: 'refuses the password of admin',
     });
-    await expect(grantEventStoreDb(address, other)).rejects.toThrow('does not let other make users');
-    await expect(grantEventStoreDb(addressFor('admin:new'), ADMIN)).rejects.toThrow('names no user of its own');
+    await expect(grantEventStoreDbAccess(address, other)).rejects.toThrow('does not let other make users');
+    await expect(grantEventStoreDbAccess(addressFor('admin:new'), ADMIN)).rejects.toThrow('names no user of its own');
     double.stop();
-    await expect(grantEventStoreDb(address, ADMIN)).rejects.toMatchObject({ name: 'StoreUnavailableError' });
+    await expect(grantEventStoreDbAccess(address, ADMIN)).rejects.toMatchObject({ name: 'StoreUnavailableError' });
   });
 });

@@ -15,16 +15,20 @@ import usersService from '@eventstore/db-client/generated/users_grpc_pb.js';
 import users from '@eventstore/db-client/generated/users_pb.js';
 import { connect, EventStoreAccessError, toStoreError, UNAUTHENTICATED } from './connection.ts';
 
-const METADATA_OF_ALL = '$$$all';
+const ALL_METADATA_STREAM = '$$$all';
 /** Who may read `$all` where nothing is said about it. */
-const BY_DEFAULT = ['$admins'];
+const DEFAULT_READ_ROLES = ['$admins'];
 
-type Users = InstanceType<typeof usersService.UsersClient>;
-type Answered = (error: Error | null) => void;
+type UsersClient = InstanceType<typeof usersService.UsersClient>;
+type DoneCallback = (error: Error | null) => void;
 
 /** Internal calls of the client, by which its own commands are made; it has none for users. */
-interface Inner {
-  execute(service: typeof usersService.UsersClient, name: string, call: (users: Users) => Promise<void>): Promise<void>;
+interface ClientInternals {
+  execute(
+    service: typeof usersService.UsersClient,
+    name: string,
+    call: (users: UsersClient) => Promise<void>,
+  ): Promise<void>;
   callArguments(options: { credentials: Credentials }): [never, never];
 }
 
@@ -34,13 +38,13 @@ interface Inner {
  * password of the connection string. Whoever else may read `$all`, and what else is in its metadata, stays.
  * @throws RangeError without a user of its own; EventStoreAccessError; StoreUnavailableError
  */
-export async function grantEventStoreDb(connectionString: string, admin: Credentials): Promise<void> {
+export async function grantEventStoreDbAccess(connectionString: string, admin: Credentials): Promise<void> {
   const user = parseConnectionString(connectionString).defaultCredentials;
   if (!user || user.username === admin.username) throw new RangeError('the connection string names no user of its own');
   const client = connect(connectionString);
   try {
-    await makeUser(client, user, admin);
-    await letReadAll(client, user.username, admin);
+    await createUser(client, user, admin);
+    await grantReadAll(client, user.username, admin);
   } catch (error) {
     const reason = toStoreError('the event store did not answer', error);
     if (!(reason instanceof AccessDeniedError)) throw reason;
@@ -53,37 +57,40 @@ export async function grantEventStoreDb(connectionString: string, admin: Credent
 }
 
 /** The server takes a user that it has with the same password for made. */
-async function makeUser(client: EventStoreDBClient, { username, password }: Credentials, admin: Credentials) {
-  const inner = client as unknown as Inner;
-  const ask = (name: string, call: (users: Users, as: [never, never], answered: Answered) => void) =>
+async function createUser(client: EventStoreDBClient, { username, password }: Credentials, admin: Credentials) {
+  const inner = client as unknown as ClientInternals;
+  const callUsers = (name: string, call: (users: UsersClient, as: [never, never], done: DoneCallback) => void) =>
     inner.execute(usersService.UsersClient, name, (service) => {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const answered: Answered = (error) => (error ? reject(convertToCommandError(error)) : resolve());
-      call(service, inner.callArguments({ credentials: admin }), answered);
+      const done: DoneCallback = (error) => (error ? reject(convertToCommandError(error)) : resolve());
+      call(service, inner.callArguments({ credentials: admin }), done);
       return promise;
     });
-  const made = new users.CreateReq.Options().setLoginName(username).setPassword(password).setFullName(username);
+  const createOptions = new users.CreateReq.Options()
+    .setLoginName(username)
+    .setPassword(password)
+    .setFullName(username);
   const reset = new users.ResetPasswordReq.Options().setLoginName(username).setNewPassword(password);
   try {
-    await ask('create', (service, as, answered) =>
-      service.create(new users.CreateReq().setOptions(made), ...as, answered),
+    await callUsers('create', (service, as, done) =>
+      service.create(new users.CreateReq().setOptions(createOptions), ...as, done),
     );
   } catch (error) {
     if (!(error instanceof LoginConflictError)) throw error;
-    await ask('resetPassword', (service, as, answered) =>
-      service.resetPassword(new users.ResetPasswordReq().setOptions(reset), ...as, answered),
+    await callUsers('resetPassword', (service, as, done) =>
+      service.resetPassword(new users.ResetPasswordReq().setOptions(reset), ...as, done),
     );
   }
 }
 
 /** Metadata is replaced as a whole, so what is there is written again with it. */
-async function letReadAll(client: EventStoreDBClient, username: string, credentials: Credentials): Promise<void> {
-  const last = await lastMetadata(client, credentials);
+async function grantReadAll(client: EventStoreDBClient, username: string, credentials: Credentials): Promise<void> {
+  const last = await loadLastMetadata(client, credentials);
   const { $acl, ...rest } = last?.data ?? {};
-  const readers = [$acl?.$r ?? BY_DEFAULT].flat();
+  const readers = [$acl?.$r ?? DEFAULT_READ_ROLES].flat();
   if (readers.includes(username)) return;
   const metadata = { ...rest, $acl: { ...$acl, $r: [...readers, username] } };
-  await client.appendToStream(METADATA_OF_ALL, jsonEvent({ type: '$metadata', data: metadata }), {
+  await client.appendToStream(ALL_METADATA_STREAM, jsonEvent({ type: '$metadata', data: metadata }), {
     expectedRevision: last?.revision ?? NO_STREAM,
     requiresLeader: true,
     credentials,
@@ -94,11 +101,12 @@ async function letReadAll(client: EventStoreDBClient, username: string, credenti
  * The client's own `getStreamMetadata` does not know the revision, and drops what it does not know of a stream's ACL. A read is
  * read to its end: closing the client waits for it.
  */
-async function lastMetadata(client: EventStoreDBClient, credentials: Credentials) {
+async function loadLastMetadata(client: EventStoreDBClient, credentials: Credentials) {
   const options = { direction: BACKWARDS, fromRevision: END, maxCount: 1, requiresLeader: true, credentials } as const;
   const read: (Metadata & { readonly revision: bigint })[] = [];
   try {
-    for await (const { event } of client.readStream<Metadata>(METADATA_OF_ALL, options)) if (event) read.push(event);
+    for await (const { event } of client.readStream<Metadata>(ALL_METADATA_STREAM, options))
+      if (event) read.push(event);
   } catch (error) {
     if (!(error instanceof StreamNotFoundError)) throw error;
   }

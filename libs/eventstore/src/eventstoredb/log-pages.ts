@@ -9,14 +9,14 @@ import { START_POSITION } from '#kernel';
 import { type LogEntry, parseLogEntry } from './entries.ts';
 
 /** What is internal to the client: how it makes its calls, on a connection that it watches, as its user. */
-interface Inner {
+interface ClientInternals {
   GRPCStreamCreator(
     Client: typeof StreamsClient,
     name: string,
     call: (client: StreamsClient) => Readable,
   ): () => Promise<Readable>;
   /** Returns what each call of gRPC takes behind its request. */
-  callArguments(asked: object, options: { readonly deadline: number }): readonly [metadata: never, options: never];
+  callArguments(request: object, options: { readonly deadline: number }): readonly [metadata: never, options: never];
 }
 
 /**
@@ -26,39 +26,39 @@ interface Inner {
 export async function readLog(
   client: EventStoreDBClient,
   after: bigint,
-  most: number,
-  isWanted: (stream: string) => boolean,
+  maxCount: number,
+  isIncluded: (stream: string) => boolean,
 ): Promise<readonly LogEntry[]> {
-  const inner = client as unknown as Inner;
+  const inner = client as unknown as ClientInternals;
   const { path, requestSerialize } = services.StreamsService.read;
-  const more = inner.callArguments({}, { deadline: Number.POSITIVE_INFINITY });
+  const callArguments = inner.callArguments({}, { deadline: Number.POSITIVE_INFINITY });
   const call = inner.GRPCStreamCreator(services.StreamsClient, 'readLog', (grpc) =>
     grpc.makeServerStreamRequest(
       path,
       requestSerialize,
-      (bytes) => parseLogEntry(bytes, isWanted),
-      request(after, most),
-      ...more,
+      (bytes) => parseLogEntry(bytes, isIncluded),
+      createReadRequest(after, maxCount),
+      ...callArguments,
     ),
   );
-  const answers = await call();
+  const responses = await call();
   const entries: LogEntry[] = [];
   return new Promise((resolve, reject) => {
-    answers.on('data', (entry: LogEntry) => entry.position !== START_POSITION && entries.push(entry));
-    finished(answers, (error) => (error ? reject(convertToCommandError(error)) : resolve(entries)));
+    responses.on('data', (entry: LogEntry) => entry.position !== START_POSITION && entries.push(entry));
+    finished(responses, (error) => (error ? reject(convertToCommandError(error)) : resolve(entries)));
   });
 }
 
-function request(after: bigint, most: number): ReadReq {
-  const nothing = new shared.Empty();
+function createReadRequest(after: bigint, maxCount: number): ReadReq {
+  const empty = new shared.Empty();
   const all = new streams.ReadReq.Options.AllOptions();
   const position = after.toString();
-  if (after === START_POSITION) all.setStart(nothing);
+  if (after === START_POSITION) all.setStart(empty);
   else all.setPosition(new streams.ReadReq.Options.Position().setCommitPosition(position).setPreparePosition(position));
   const options = new streams.ReadReq.Options()
     .setAll(all)
-    .setCount(most.toString())
-    .setUuidOption(new streams.ReadReq.Options.UUIDOption().setString(nothing))
-    .setNoFilter(nothing);
+    .setCount(maxCount.toString())
+    .setUuidOption(new streams.ReadReq.Options.UUIDOption().setString(empty))
+    .setNoFilter(empty);
   return new streams.ReadReq().setOptions(options);
 }

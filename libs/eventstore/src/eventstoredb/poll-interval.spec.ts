@@ -16,12 +16,12 @@ describe('how often the log is looked at', () => {
     mock.timers.reset();
   });
 
-  const page = (position: bigint, full = false) => pace.noted({ events: [], position, full });
+  const page = (position: bigint, full = false) => pace.record({ events: [], position, isFull: full });
 
   /** Looks again and again behind a position, where nothing more comes. */
   async function look(after: bigint, times: number): Promise<void> {
     for (let n = 0; n < times; n++) {
-      await pace.turn(after, signal);
+      await pace.waitUntilDue(after, signal);
       turns.push(Date.now());
       page(after);
     }
@@ -47,9 +47,9 @@ describe('how often the log is looked at', () => {
     page(1n);
     const looking = look(1n, 4);
     await pass(50);
-    for (let n = 0; n < 10; n++) pace.hurry();
+    for (let n = 0; n < 10; n++) pace.pollNow();
     await pass(5);
-    for (let n = 0; n < 10; n++) pace.hurry();
+    for (let n = 0; n < 10; n++) pace.pollNow();
     await pass(200);
     await looking;
     expect(turns).toEqual([0, 50, 65, 165]);
@@ -65,8 +65,8 @@ describe('how often the log is looked at', () => {
   test('never again for who has gone', async () => {
     page(1n);
     const gone = new AbortController();
-    await pace.turn(1n, signal);
-    const waiting = pace.turn(1n, gone.signal);
+    await pace.waitUntilDue(1n, signal);
+    const waiting = pace.waitUntilDue(1n, gone.signal);
     gone.abort();
     await waiting;
   });

@@ -2,44 +2,44 @@ import { START_POSITION } from '#kernel';
 import type { LogPage } from '../pages.ts';
 
 /** How often it is asked for more where nobody is known to wait. Each call costs a process and the server more than many facts. */
-const LOOK_EVERY_MS = 100;
+const POLL_INTERVAL_MS = 100;
 /** And where somebody waits: facts that come together are read together. */
-const HURRY_MS = 15;
+const FAST_POLL_INTERVAL_MS = 15;
 
 /** How often a server is asked for what is behind the end of its log. */
 export class PollInterval {
   /** How far the log is known, and whether there is surely more. */
-  private seen = START_POSITION;
-  private more = true;
-  private askedAt = Number.NEGATIVE_INFINITY;
-  private hurried = false;
-  private readonly waiting = new Set<() => void>();
+  private lastPosition = START_POSITION;
+  private hasMore = true;
+  private polledAt = Number.NEGATIVE_INFINITY;
+  private isUrgent = false;
+  private readonly waiters = new Set<() => void>();
 
   constructor(private readonly now = () => performance.now()) {}
 
   /** Resolves when it is time to ask for what is behind a position, or when `signal` aborts. */
-  async turn(after: bigint, signal: AbortSignal): Promise<void> {
-    if (after < this.seen || this.more) return;
+  async waitUntilDue(after: bigint, signal: AbortSignal): Promise<void> {
+    if (after < this.lastPosition || this.hasMore) return;
     while (!signal.aborted) {
-      const wait = this.askedAt + (this.hurried ? HURRY_MS : LOOK_EVERY_MS) - this.now();
+      const wait = this.polledAt + (this.isUrgent ? FAST_POLL_INTERVAL_MS : POLL_INTERVAL_MS) - this.now();
       if (wait <= 0) break;
       await this.pause(wait, signal);
     }
-    this.hurried = false;
-    this.askedAt = this.now();
+    this.isUrgent = false;
+    this.polledAt = this.now();
   }
 
   /** Somebody waits for what has come. */
-  hurry(): void {
-    this.hurried = true;
-    for (const wake of this.waiting) wake();
+  pollNow(): void {
+    this.isUrgent = true;
+    for (const wake of this.waiters) wake();
   }
 
   /** What an answer says of the next one. */
-  noted(page: LogPage): LogPage {
-    if (page.position >= this.seen) {
-      this.seen = page.position;
-      this.more = page.full;
+  record(page: LogPage): LogPage {
+    if (page.position >= this.lastPosition) {
+      this.lastPosition = page.position;
+      this.hasMore = page.isFull;
     }
     return page;
   }
@@ -48,12 +48,12 @@ export class PollInterval {
     return new Promise((resolve) => {
       const wake = () => {
         clearTimeout(timer);
-        this.waiting.delete(wake);
+        this.waiters.delete(wake);
         signal.removeEventListener('abort', wake);
         resolve();
       };
       const timer = setTimeout(wake, milliseconds);
-      this.waiting.add(wake);
+      this.waiters.add(wake);
       signal.addEventListener('abort', wake, { once: true });
     });
   }

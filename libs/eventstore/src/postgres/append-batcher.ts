@@ -3,17 +3,17 @@ import { type NewEvent, StoreUnavailableError, type StreamHead } from '#kernel';
 import { type SerializedEvent, serializeEvents } from '../serialize-events.ts';
 
 /** Batches that are with the database at the same time: one is prepared while the other is made durable. */
-const BATCHES_IN_FLIGHT = 2;
+const MAX_BATCHES_IN_FLIGHT = 2;
 const MAX_EVENTS_IN_BATCH = 1_000;
 /** Of one append, and of a batch: what is sent, parsed and made durable well within the time that a query has. */
 export const MAX_APPEND_BYTES = 4 * 1024 * 1024;
 
 /** SQLSTATE that `es.append_facts` raises when a stream ends elsewhere than expected. */
-const STALE = 'ES409';
+const STALE_SQLSTATE = 'ES409';
 
 const APPEND = { name: 'append', text: 'select es.append_facts($1, $2, $3, $4, $5, $6, $7) as positions' };
 
-interface Waiting {
+interface PendingAppend {
   readonly stream: string;
   readonly expected: number;
   readonly rows: readonly SerializedEvent[];
@@ -25,33 +25,33 @@ interface Waiting {
 /** Gathers the appends of many streams that are ready together into one transaction and one round trip. */
 export class AppendBatcher {
   private readonly pool: pg.Pool;
-  private readonly onAppended: () => void;
-  private waiting: Waiting[] = [];
+  private readonly onAppend: () => void;
+  private pendingAppends: PendingAppend[] = [];
   private inFlight = 0;
-  private scheduled = false;
+  private isScheduled = false;
 
-  constructor(pool: pg.Pool, onAppended: () => void) {
+  constructor(pool: pg.Pool, onAppend: () => void) {
     this.pool = pool;
-    this.onAppended = onAppended;
+    this.onAppend = onAppend;
   }
 
   /** @throws TypeError, AppendTooLargeError: alone, and not with a whole batch */
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
-    const { facts: rows, bytes } = serializeEvents(stream, events, MAX_APPEND_BYTES);
+    const { events: rows, bytes } = serializeEvents(stream, events, MAX_APPEND_BYTES);
     return new Promise((resolve, reject) => {
-      this.waiting.push({ stream, expected, rows, bytes, resolve, reject });
-      if (this.scheduled) return;
-      this.scheduled = true;
+      this.pendingAppends.push({ stream, expected, rows, bytes, resolve, reject });
+      if (this.isScheduled) return;
+      this.isScheduled = true;
       // Behind everything that is ready in this turn of the event loop: what other requests append goes along.
       setImmediate(() => {
-        this.scheduled = false;
+        this.isScheduled = false;
         this.dispatch();
       });
     });
   }
 
   private dispatch(): void {
-    while (this.inFlight < BATCHES_IN_FLIGHT && this.waiting.length > 0) {
+    while (this.inFlight < MAX_BATCHES_IN_FLIGHT && this.pendingAppends.length > 0) {
       const batch = this.takeBatch();
       this.inFlight++;
       void this.send(batch).finally(() => {
@@ -65,58 +65,60 @@ export class AppendBatcher {
    * In the order of stream names, so that two processes that append to the same streams never wait for each other.
    * Only one append for each stream: results are matched by stream, so two would share one result.
    */
-  private takeBatch(): Waiting[] {
-    const batch = new Map<string, Waiting>();
-    const rest: Waiting[] = [];
+  private takeBatch(): PendingAppend[] {
+    const batch = new Map<string, PendingAppend>();
+    const rest: PendingAppend[] = [];
     let [events, bytes] = [0, 0];
-    for (const waiting of this.waiting) {
-      const isSmall = events + waiting.rows.length <= MAX_EVENTS_IN_BATCH && bytes + waiting.bytes <= MAX_APPEND_BYTES;
+    for (const pendingAppend of this.pendingAppends) {
+      const isSmall =
+        events + pendingAppend.rows.length <= MAX_EVENTS_IN_BATCH && bytes + pendingAppend.bytes <= MAX_APPEND_BYTES;
       const fits = batch.size === 0 || isSmall;
-      if (!fits || batch.has(waiting.stream)) {
-        rest.push(waiting);
+      if (!fits || batch.has(pendingAppend.stream)) {
+        rest.push(pendingAppend);
       } else {
-        batch.set(waiting.stream, waiting);
-        events += waiting.rows.length;
-        bytes += waiting.bytes;
+        batch.set(pendingAppend.stream, pendingAppend);
+        events += pendingAppend.rows.length;
+        bytes += pendingAppend.bytes;
       }
     }
-    this.waiting = rest;
+    this.pendingAppends = rest;
     return [...batch.values()].sort((a, b) => (a.stream < b.stream ? -1 : 1));
   }
 
   /** One stale stream undoes the whole batch: its append fails, and the others are sent again without it. */
-  private async send(batch: readonly Waiting[]): Promise<void> {
+  private async send(batch: readonly PendingAppend[]): Promise<void> {
     let rest = batch;
     while (rest.length > 0) {
       try {
         const positions = await this.query(rest);
-        this.onAppended();
+        this.onAppend();
         return settle(rest, positions);
       } catch (error) {
         if (isStale(error)) {
           const stale = new Set((error.detail ?? '').split('\n'));
-          for (const waiting of rest) if (stale.has(waiting.stream)) waiting.resolve('stale');
+          for (const pendingAppend of rest) if (stale.has(pendingAppend.stream)) pendingAppend.resolve('stale');
           rest = rest.filter(({ stream }) => !stale.has(stream));
-        } else if (rest.length > 1 && isRefusal(error)) {
-          await Promise.all(rest.map((waiting) => this.send([waiting]))); // so that one bad append harms no other
+        } else if (rest.length > 1 && isRejection(error)) {
+          await Promise.all(rest.map((pendingAppend) => this.send([pendingAppend]))); // so that one bad append harms no other
           return;
         } else {
-          for (const waiting of rest) waiting.reject(isRefusal(error) ? error : unavailable(error));
+          for (const pendingAppend of rest)
+            pendingAppend.reject(isRejection(error) ? error : createUnavailableError(error));
           return;
         }
       }
     }
   }
 
-  private async query(batch: readonly Waiting[]): Promise<readonly string[]> {
+  private async query(batch: readonly PendingAppend[]): Promise<readonly string[]> {
     const client = await this.pool.connect();
     let healthy = false;
     try {
-      const { rows } = await client.query<{ positions: string[] }>({ ...APPEND, values: parameters(batch) });
+      const { rows } = await client.query<{ positions: string[] }>({ ...APPEND, values: toQueryParameters(batch) });
       healthy = true;
       return rows[0]?.positions ?? [];
     } catch (error) {
-      healthy = isStale(error) || isRefusal(error);
+      healthy = isStale(error) || isRejection(error);
       throw error;
     } finally {
       client.release(!healthy);
@@ -124,9 +126,9 @@ export class AppendBatcher {
   }
 }
 
-function parameters(batch: readonly Waiting[]): string[] {
+function toQueryParameters(batch: readonly PendingAppend[]): string[] {
   const streams: string[] = [];
-  const behind: number[] = [];
+  const expectedRevisions: number[] = [];
   const revisions: number[] = [];
   const ids: string[] = [];
   const types: string[] = [];
@@ -135,7 +137,7 @@ function parameters(batch: readonly Waiting[]): string[] {
   for (const { stream, expected, rows } of batch) {
     rows.forEach((row, i) => {
       streams.push(stream);
-      behind.push(i === 0 ? expected : -1);
+      expectedRevisions.push(i === 0 ? expected : -1);
       revisions.push(expected + 1 + i);
       ids.push(row.id);
       types.push(row.type);
@@ -145,10 +147,10 @@ function parameters(batch: readonly Waiting[]): string[] {
   }
   const list = (values: readonly unknown[]) => `{${values.join(',')}}`;
   const text = (values: readonly string[]) => values.join('\n');
-  return [text(streams), list(behind), list(revisions), list(ids), text(types), text(data), text(metadata)];
+  return [text(streams), list(expectedRevisions), list(revisions), list(ids), text(types), text(data), text(metadata)];
 }
 
-function settle(batch: readonly Waiting[], positions: readonly string[]): void {
+function settle(batch: readonly PendingAppend[], positions: readonly string[]): void {
   let appended = 0;
   for (const { expected, rows, resolve } of batch) {
     appended += rows.length;
@@ -157,14 +159,14 @@ function settle(batch: readonly Waiting[], positions: readonly string[]): void {
 }
 
 function isStale(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && error.code === STALE;
+  return error instanceof pg.DatabaseError && error.code === STALE_SQLSTATE;
 }
 
 /** True when the database understood the append and refused it, so that sending it again cannot help. */
-function isRefusal(error: unknown): boolean {
+function isRejection(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(22|23|42)/.test(error.code ?? '');
 }
 
-function unavailable(error: unknown): StoreUnavailableError {
+function createUnavailableError(error: unknown): StoreUnavailableError {
   return new StoreUnavailableError('the event store did not confirm an append', { cause: error });
 }

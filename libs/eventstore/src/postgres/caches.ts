@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type CheckpointStore, type Snapshot, type SnapshotStore, START_POSITION } from '#kernel';
 
 /** A part of the version that a snapshot is kept under: programs from before snapshots were signed keep their own. */
-const SIGNED = 'signed 1';
+const SIGNATURE_VERSION = 'signed 1';
 const MAC_BYTES = 32;
 
 interface SnapshotRow {
@@ -29,24 +29,24 @@ export class PostgresSnapshots implements SnapshotStore {
     const { rows } = await this.pool.query<SnapshotRow>({
       name: 'snapshot-load',
       text: 'select revision, position, last, state::text, mac from es.snapshots where stream = $1 and version = $2',
-      values: [stream, signed(version)],
+      values: [stream, toSignedVersion(version)],
     });
     const [row] = rows;
     if (!row) return undefined;
     const snapshot = { revision: Number(row.revision), position: BigInt(row.position), lastEventId: row.last };
-    const authentic = this.keys.some((key) => {
-      return timingSafeEqual(macOf({ stream, version, ...snapshot, state: row.state }, key), digestIn(row.mac));
+    const isAuthentic = this.keys.some((key) => {
+      return timingSafeEqual(calculateMac({ stream, version, ...snapshot, state: row.state }, key), toDigest(row.mac));
     });
-    if (!authentic) {
+    if (!isAuthentic) {
       await this.drop(stream);
       throw new Error(`what is kept under revision ${row.revision} was not kept by us`);
     }
     return { ...snapshot, state: JSON.parse(row.state) };
   }
 
-  async save(stream: string, version: string, { state, ...at }: Snapshot): Promise<void> {
+  async save(stream: string, version: string, { state, ...head }: Snapshot): Promise<void> {
     const text = JSON.stringify(state);
-    const mac = macOf({ stream, version, ...at, state: text }, this.keys[0] as Buffer);
+    const mac = calculateMac({ stream, version, ...head, state: text }, this.keys[0] as Buffer);
     await this.pool.query({
       name: 'snapshot-save',
       text: `insert into es.snapshots as kept (stream, version, revision, position, last, state, mac)
@@ -55,7 +55,7 @@ export class PostgresSnapshots implements SnapshotStore {
                 set version = excluded.version, revision = excluded.revision, position = excluded.position,
                     last = excluded.last, state = excluded.state, mac = excluded.mac
               where kept.version <> excluded.version or kept.revision < excluded.revision`,
-      values: [stream, signed(version), at.revision, at.position, at.lastEventId, text, mac],
+      values: [stream, toSignedVersion(version), head.revision, head.position, head.lastEventId, text, mac],
     });
   }
 
@@ -64,24 +64,27 @@ export class PostgresSnapshots implements SnapshotStore {
   }
 }
 
-function signed(version: string): string {
-  return `${version} ${SIGNED}`;
+function toSignedVersion(version: string): string {
+  return `${version} ${SIGNATURE_VERSION}`;
 }
 
 /** What it is the state of is as much part of it as the state. */
-function macOf({ stream, version, revision, position, lastEventId: last, state }: Signed, key: Buffer): Buffer {
-  const about = JSON.stringify([stream, version, revision, String(position), last]);
-  return createHmac('sha256', key).update(about).update('\n').update(state).digest();
+function calculateMac(
+  { stream, version, revision, position, lastEventId, state }: SignedSnapshot,
+  key: Buffer,
+): Buffer {
+  const signedFields = JSON.stringify([stream, version, revision, String(position), lastEventId]);
+  return createHmac('sha256', key).update(signedFields).update('\n').update(state).digest();
 }
 
-interface Signed extends Omit<Snapshot, 'state'> {
+interface SignedSnapshot extends Omit<Snapshot, 'state'> {
   readonly stream: string;
   readonly version: string;
   readonly state: string;
 }
 
 /** Of the length of a MAC, whatever is kept. */
-function digestIn(mac: Buffer | null): Buffer {
+function toDigest(mac: Buffer | null): Buffer {
   return mac?.length === MAC_BYTES ? mac : Buffer.alloc(MAC_BYTES);
 }
 

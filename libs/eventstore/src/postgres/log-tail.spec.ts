@@ -1,10 +1,14 @@
 import { expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { GATHER_MS, getBatchDelayMs, LogTail } from './log-tail.ts';
+import { getBatchDelayMs, LogTail, MAX_BATCH_DELAY_MS } from './log-tail.ts';
 
 test('facts gather only where there are many: a reader that waits for one or two hardly waits', () => {
   expect([0, 1, 2].map(getBatchDelayMs)).toEqual([0, 5, 10]);
-  expect([5, 100, 1_000_000].map(getBatchDelayMs)).toEqual([GATHER_MS, GATHER_MS, GATHER_MS]);
+  expect([5, 100, 1_000_000].map(getBatchDelayMs)).toEqual([
+    MAX_BATCH_DELAY_MS,
+    MAX_BATCH_DELAY_MS,
+    MAX_BATCH_DELAY_MS,
+  ]);
 });
 
 test('a look that a later one has overtaken does not vouch for those that the later one saw inserting', async () => {
@@ -16,7 +20,7 @@ test('a look that a later one has overtaken does not vouch for those that the la
     looks[look]?.({ rows: [{ head, oldest: '10', next: '20', appending }] }); // something else runs all the time
     await new Promise(setImmediate);
   };
-  const ends = [tail.end(), tail.end()];
+  const ends = [tail.readEndPosition(), tail.readEndPosition()];
   await answer(1, '7', ['a transaction that has position 6']);
   await answer(0, '5', ['one that has ended meanwhile']);
   expect(tail.position).toBeLessThan(5n);

@@ -3,15 +3,15 @@ import { START_POSITION } from '#kernel';
 import { APPEND_LOCK_ID } from './schema.ts';
 
 /** How long facts gather at most before followers are notified of them. */
-export const GATHER_MS = 25;
+export const MAX_BATCH_DELAY_MS = 25;
 /** They gather the longer the more there were: few facts have nothing to wait for, and somebody waits to see them. */
-const GATHER_PER_FACT_MS = 5;
+const BATCH_DELAY_PER_EVENT_MS = 5;
 /** How long until a transaction in progress is looked at again. */
-const RECHECK_MS = 1;
+const RECHECK_INTERVAL_MS = 1;
 /** After so many looks at transactions that still run it is asked which of them insert. */
-const LOOKS_BY_ID = 8;
+const POLLS_BEFORE_LOCK_CHECK = 8;
 /** Without any wake-up the end of the log is looked at this often. */
-const IDLE_MS = 500;
+const IDLE_POLL_INTERVAL_MS = 500;
 
 /**
  * The highest position, the oldest transaction that still runs, the next one that will begin, and, where that is asked for
@@ -20,7 +20,7 @@ const IDLE_MS = 500;
  * smaller position may be running. Locks are seen no earlier than the highest position: what had drawn a smaller one is among
  * their holders, or has ended and is there for whoever reads next.
  */
-const LOOK = {
+const POLL_QUERY = {
   name: 'tail',
   text: `select (select max(position) from es.events) as head, oldest::text, (oldest::text::bigint + age(oldest::xid))::text as next,
                 case when $1 then array(
@@ -31,12 +31,12 @@ const LOOK = {
 };
 
 /** How long after so many facts the next ones are waited for, to be passed on together. */
-export function getBatchDelayMs(facts: number): number {
-  return Math.min(GATHER_MS, facts * GATHER_PER_FACT_MS);
+export function getBatchDelayMs(eventCount: number): number {
+  return Math.min(MAX_BATCH_DELAY_MS, eventCount * BATCH_DELAY_PER_EVENT_MS);
 }
 
 /** What was seen at some moment. */
-interface Seen {
+interface TailObservation {
   readonly head: bigint;
   /** The oldest transaction that ran, and the first that had not begun. */
   readonly oldest: bigint;
@@ -44,11 +44,18 @@ interface Seen {
   /** Transactions that were inserting, where that was asked. */
   readonly appending: readonly string[] | undefined;
   /** Looks by their order: when this one began, and the first that began after it. */
-  readonly look: number;
-  readonly behind: number;
+  readonly pollNumber: number;
+  readonly nextPollNumber: number;
 }
 
-const NOTHING: Seen = { head: START_POSITION, oldest: 0n, next: 0n, appending: undefined, look: 0, behind: 0 };
+const INITIAL_OBSERVATION: TailObservation = {
+  head: START_POSITION,
+  oldest: 0n,
+  next: 0n,
+  appending: undefined,
+  pollNumber: 0,
+  nextPollNumber: 0,
+};
 
 /**
  * How far the log can be read without skipping a fact that commits late.
@@ -62,42 +69,42 @@ const NOTHING: Seen = { head: START_POSITION, oldest: 0n, next: 0n, appending: u
 export class LogTail {
   private readonly pool: pg.Pool;
   private readonly onProblem: (problem: string, error: unknown) => void;
-  private safe = START_POSITION;
+  private safePosition = START_POSITION;
   /** Its head is safe as soon as those have ended that ran or inserted then. */
-  private candidate = NOTHING;
+  private candidate = INITIAL_OBSERVATION;
   /** How often it was looked at in vain. */
-  private inVain = 0;
+  private failedPolls = 0;
   /** Looks that have begun. */
-  private looks = 0;
+  private pollCount = 0;
   private waiters = new Set<() => void>();
   /** Whether something may have been appended since the end was last looked at. */
-  private stirred = true;
-  private looking = false;
-  private notifiedUpTo = START_POSITION;
-  private toldAt = 0;
-  private told = 0;
+  private isPollDue = true;
+  private isPolling = false;
+  private notifiedPosition = START_POSITION;
+  private notifiedAt = 0;
+  private notifiedCount = 0;
   private timer: NodeJS.Timeout | undefined;
-  private readonly idle: NodeJS.Timeout;
+  private readonly idleTimer: NodeJS.Timeout;
 
   constructor(pool: pg.Pool, onProblem: (problem: string, error: unknown) => void) {
     this.pool = pool;
     this.onProblem = onProblem;
-    this.idle = setInterval(() => this.wake(), IDLE_MS).unref();
+    this.idleTimer = setInterval(() => this.wake(), IDLE_POLL_INTERVAL_MS).unref();
   }
 
   get position(): bigint {
-    return this.safe;
+    return this.safePosition;
   }
 
   /** Something was appended, here or elsewhere: worth a look once anybody waits for it. */
   wake(): void {
-    this.stirred = true;
-    this.lookSoon();
+    this.isPollDue = true;
+    this.schedulePoll();
   }
 
   /** Resolves when there may be something safe behind `position`, or when `signal` aborts. */
-  async beyond(position: bigint, signal: AbortSignal): Promise<void> {
-    while (this.safe <= position && !signal.aborted) {
+  async waitForEventsAfter(position: bigint, signal: AbortSignal): Promise<void> {
+    while (this.safePosition <= position && !signal.aborted) {
       await new Promise<void>((resolve) => {
         const done = () => {
           this.waiters.delete(done);
@@ -106,88 +113,95 @@ export class LogTail {
         };
         this.waiters.add(done);
         signal.addEventListener('abort', done, { once: true });
-        this.lookSoon();
+        this.schedulePoll();
       });
     }
   }
 
   /** The end of the log as it is now, once it is safe. */
-  async end(): Promise<bigint> {
-    const target = await this.see();
-    while (this.safe < target) await this.look();
+  async readEndPosition(): Promise<bigint> {
+    const target = await this.observe();
+    while (this.safePosition < target) await this.poll();
     return target;
   }
 
   stop(): void {
-    clearInterval(this.idle);
+    clearInterval(this.idleTimer);
     clearTimeout(this.timer);
     this.notify();
   }
 
-  private lookSoon(): void {
-    if (!this.stirred || this.looking || this.timer || this.waiters.size === 0) return;
-    const wait = this.toldAt + getBatchDelayMs(this.told) - performance.now();
-    if (wait <= 0) return void this.lookAndTell();
+  private schedulePoll(): void {
+    if (!this.isPollDue || this.isPolling || this.timer || this.waiters.size === 0) return;
+    const wait = this.notifiedAt + getBatchDelayMs(this.notifiedCount) - performance.now();
+    if (wait <= 0) return void this.pollAndNotify();
     this.timer = setTimeout(() => {
       this.timer = undefined;
-      void this.lookAndTell();
+      void this.pollAndNotify();
     }, wait);
   }
 
-  private async lookAndTell(): Promise<void> {
-    this.stirred = false;
-    this.looking = true;
+  private async pollAndNotify(): Promise<void> {
+    this.isPollDue = false;
+    this.isPolling = true;
     try {
-      await this.look();
+      await this.poll();
     } catch (error) {
       this.onProblem('the end of the event log could not be read; trying again', error);
     }
-    this.looking = false;
-    if (this.safe > this.notifiedUpTo) this.notify();
-    this.lookSoon();
+    this.isPolling = false;
+    if (this.safePosition > this.notifiedPosition) this.notify();
+    this.schedulePoll();
   }
 
   /** All at once, so that those that have come equally far read the same. */
   private notify(): void {
-    this.told = Number(this.safe - this.notifiedUpTo);
-    this.notifiedUpTo = this.safe;
-    this.toldAt = performance.now();
+    this.notifiedCount = Number(this.safePosition - this.notifiedPosition);
+    this.notifiedPosition = this.safePosition;
+    this.notifiedAt = performance.now();
     for (const waiter of this.waiters) waiter();
   }
 
-  private async look(): Promise<void> {
-    const head = await this.see();
-    while (this.safe < head) {
-      await new Promise((resolve) => setTimeout(resolve, RECHECK_MS));
-      await this.see();
+  private async poll(): Promise<void> {
+    const head = await this.observe();
+    while (this.safePosition < head) {
+      await new Promise((resolve) => setTimeout(resolve, RECHECK_INTERVAL_MS));
+      await this.observe();
     }
   }
 
   /** Looks once, moves what is safe, and returns the highest position there is. */
-  private async see(): Promise<bigint> {
-    const look = this.looks++;
-    const closely = this.inVain >= LOOKS_BY_ID;
-    const { rows } = await this.pool.query<Row>({ ...LOOK, values: [closely] });
+  private async observe(): Promise<bigint> {
+    const pollNumber = this.pollCount++;
+    const checksLocks = this.failedPolls >= POLLS_BEFORE_LOCK_CHECK;
+    const { rows } = await this.pool.query<Row>({ ...POLL_QUERY, values: [checksLocks] });
     const [row] = rows;
-    if (!row) return this.safe;
+    if (!row) return this.safePosition;
     const head = row.head === null ? START_POSITION : BigInt(row.head);
     const appending = row.appending ?? undefined;
-    this.judge({ head, oldest: BigInt(row.oldest), next: BigInt(row.next), appending, look, behind: this.looks });
+    this.evaluate({
+      head,
+      oldest: BigInt(row.oldest),
+      next: BigInt(row.next),
+      appending,
+      pollNumber,
+      nextPollNumber: this.pollCount,
+    });
     return head;
   }
 
-  private judge(seen: Seen): void {
+  private evaluate(observation: TailObservation): void {
     const { candidate } = this;
-    if (haveEnded(seen, seen)) this.advance(seen.head);
-    else if (haveEnded(candidate, seen)) this.advance(candidate.head);
-    else if (candidate.appending || !seen.appending) return void this.inVain++;
-    this.candidate = seen;
+    if (haveAppendsEnded(observation, observation)) this.advance(observation.head);
+    else if (haveAppendsEnded(candidate, observation)) this.advance(candidate.head);
+    else if (candidate.appending || !observation.appending) return void this.failedPolls++;
+    this.candidate = observation;
     // As long as something else runs, it would be looked at in vain again.
-    if (seen.oldest >= candidate.next) this.inVain = 0;
+    if (observation.oldest >= candidate.next) this.failedPolls = 0;
   }
 
   private advance(to: bigint): void {
-    if (to > this.safe) this.safe = to;
+    if (to > this.safePosition) this.safePosition = to;
   }
 }
 
@@ -199,9 +213,10 @@ interface Row {
 }
 
 /** Whether those that ran or inserted at one moment had ended at another one, or at that moment already. */
-function haveEnded(then: Seen, now: Seen): boolean {
-  if (now.oldest >= then.next) return true;
+function haveAppendsEnded(earlier: TailObservation, later: TailObservation): boolean {
+  if (later.oldest >= earlier.next) return true;
   // A look that began before, on another connection, does not know those that were inserting then.
-  if (!then.appending || !now.appending || (now !== then && now.look < then.behind)) return false;
-  return !then.appending.some((each) => now.appending?.includes(each));
+  if (!earlier.appending || !later.appending || (later !== earlier && later.pollNumber < earlier.nextPollNumber))
+    return false;
+  return !earlier.appending.some((transaction) => later.appending?.includes(transaction));
 }

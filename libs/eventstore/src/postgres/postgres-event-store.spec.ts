@@ -21,7 +21,7 @@ eventStoreContract('the PostgreSQL event store', async () => {
     await store.close();
     await database.drop();
   };
-  return { store, another, prefix: 'account-', close };
+  return { store, openAnother: another, prefix: 'account-', close };
 });
 
 describe('the PostgreSQL event store', () => {

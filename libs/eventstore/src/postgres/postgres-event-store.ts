@@ -18,17 +18,17 @@ import { LogTail } from './log-tail.ts';
 
 const CHANNEL = 'countinghouse_events';
 /** Events per round trip: of one stream, of all. */
-const STREAM_PAGE = 2_000;
-const LOG_PAGE = 4_000;
+const STREAM_PAGE_SIZE = 2_000;
+const LOG_PAGE_SIZE = 4_000;
 /** Other processes are woken at most this often. */
-const NOTIFY_EVERY_MS = 10;
+const NOTIFY_INTERVAL_MS = 10;
 /** A database that does not answer within this time has an unknown outcome. */
 const QUERY_TIMEOUT_MS = 10_000;
 
 const COLUMNS = `position, stream, revision, id, type, data, metadata,
   to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-const asText = { getTypeParser: () => (value: string) => value };
+const TEXT_TYPES = { getTypeParser: () => (value: string) => value };
 
 export interface PostgresEventStoreOptions {
   readonly connectionString: string;
@@ -42,18 +42,18 @@ export interface PostgresEventStoreOptions {
 export class PostgresEventStore implements EventStore {
   readonly maxAppendBytes = MAX_APPEND_BYTES;
   private readonly pool: pg.Pool;
-  private readonly lane: AppendBatcher;
+  private readonly batcher: AppendBatcher;
   private readonly tail: LogTail;
   private readonly log = new SharedLogReader({
-    page: (after) => this.page(after, this.tail.position),
-    grown: (after, signal) => this.tail.beyond(after, signal),
+    readPage: (after) => this.readLogPage(after, this.tail.position),
+    waitForEvents: (after, signal) => this.tail.waitForEventsAfter(after, signal),
   });
   private readonly onProblem: (problem: string, error: unknown) => void;
   private readonly streamPrefixes: readonly string[];
   private readonly listener: Listener;
-  private notifyAt = 0;
+  private notifiedAt = 0;
   private notifyTimer: NodeJS.Timeout | undefined;
-  private closed = false;
+  private isClosed = false;
 
   constructor({ connectionString, streamPrefixes = [''], onProblem = () => {} }: PostgresEventStoreOptions) {
     this.streamPrefixes = streamPrefixes;
@@ -62,13 +62,13 @@ export class PostgresEventStore implements EventStore {
       connectionString,
       name: 'events',
       max: 8,
-      queryWithinMs: QUERY_TIMEOUT_MS,
-      connectWithinMs: QUERY_TIMEOUT_MS,
+      queryTimeoutMs: QUERY_TIMEOUT_MS,
+      connectTimeoutMs: QUERY_TIMEOUT_MS,
       options: '-c synchronous_commit=on -c plan_cache_mode=force_generic_plan',
-      onBroken: (error) => this.onProblem('an idle connection of the event store broke', error),
+      onIdleError: (error) => this.onProblem('an idle connection of the event store broke', error),
     });
     this.tail = new LogTail(this.pool, (problem, error) => this.onProblem(problem, error));
-    this.lane = new AppendBatcher(this.pool, () => this.announce());
+    this.batcher = new AppendBatcher(this.pool, () => this.scheduleNotification());
     // Followers also look by themselves now and then, so a listener that is lost only delays them.
     const onNotification = () => this.tail.wake();
     this.listener = new Listener({ connectionString, channel: CHANNEL, onNotification, onProblem });
@@ -84,18 +84,18 @@ export class PostgresEventStore implements EventStore {
       if (events.length === 0) throw new RangeError('an append needs at least one event');
       assertKnownCategory(stream, this.streamPrefixes);
       if (/[\n\\]/.test(stream)) throw new RangeError(`not a stream name: ${JSON.stringify(stream)}`);
-      return this.lane.append(stream, expected, events);
+      return this.batcher.append(stream, expected, events);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
   async *read(stream: string, after: number): AsyncGenerator<readonly StoredEvent[]> {
-    const text = `select ${COLUMNS} from es.events where stream = $1 and revision > $2 order by revision limit ${STREAM_PAGE}`;
+    const text = `select ${COLUMNS} from es.events where stream = $1 and revision > $2 order by revision limit ${STREAM_PAGE_SIZE}`;
     for (let from = after; ; ) {
-      const events = await withCallerTimeout(this.events({ name: 'read', text, values: [stream, from] }));
+      const events = await withCallerTimeout(this.queryEvents({ name: 'read', text, values: [stream, from] }));
       if (events.length > 0) yield events;
-      if (events.length < STREAM_PAGE) return;
+      if (events.length < STREAM_PAGE_SIZE) return;
       from = (events.at(-1) as StoredEvent).revision;
     }
   }
@@ -114,17 +114,17 @@ export class PostgresEventStore implements EventStore {
   }
 
   async *readAll(after: bigint): AsyncGenerator<EventBatch> {
-    const end = await this.tail.end().catch(failed);
-    if (end > after) yield* readPagesAfter(after, (position) => this.page(position, end));
+    const end = await this.tail.readEndPosition().catch(throwUnavailable);
+    if (end > after) yield* readPagesAfter(after, (position) => this.readLogPage(position, end));
   }
 
   async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     await this.listener.open();
-    yield* this.log.follow(after, signal);
+    yield* this.log.subscribe(after, signal);
   }
 
   async close(): Promise<void> {
-    this.closed = true;
+    this.isClosed = true;
     clearTimeout(this.notifyTimer);
     this.tail.stop();
     await this.listener.close();
@@ -132,15 +132,15 @@ export class PostgresEventStore implements EventStore {
   }
 
   /** Of the log behind `after`, up to `end`. */
-  private async page(after: bigint, end: bigint): Promise<LogPage> {
-    const text = `select ${COLUMNS} from es.events where position > $1 and position <= $2 order by position limit ${LOG_PAGE}`;
-    const events = await this.events({ name: 'log', text, values: [after, end] });
-    const full = events.length === LOG_PAGE;
-    return { events, position: full ? (events.at(-1) as StoredEvent).position : end, full };
+  private async readLogPage(after: bigint, end: bigint): Promise<LogPage> {
+    const text = `select ${COLUMNS} from es.events where position > $1 and position <= $2 order by position limit ${LOG_PAGE_SIZE}`;
+    const events = await this.queryEvents({ name: 'log', text, values: [after, end] });
+    const full = events.length === LOG_PAGE_SIZE;
+    return { events, position: full ? (events.at(-1) as StoredEvent).position : end, isFull: full };
   }
 
-  private async events(query: pg.QueryConfig): Promise<StoredEvent[]> {
-    const { rows } = await this.query<string[]>({ ...query, rowMode: 'array', types: asText } as pg.QueryConfig);
+  private async queryEvents(query: pg.QueryConfig): Promise<StoredEvent[]> {
+    const { rows } = await this.query<string[]>({ ...query, rowMode: 'array', types: TEXT_TYPES } as pg.QueryConfig);
     return rows.map(([position, stream, revision, id, type, data, metadata, recordedAt]) => ({
       id: id as string,
       stream: stream as string,
@@ -154,22 +154,22 @@ export class PostgresEventStore implements EventStore {
   }
 
   private query<Row extends pg.QueryResultRow | string[]>(config: pg.QueryConfig): Promise<{ rows: Row[] }> {
-    return this.pool.query(config).catch(failed) as Promise<{ rows: Row[] }>;
+    return this.pool.query(config).catch(throwUnavailable) as Promise<{ rows: Row[] }>;
   }
 
   /** Wakes the followers of this process now, and those of others soon: off the commit path. */
-  private announce(): void {
+  private scheduleNotification(): void {
     this.tail.wake();
-    if (this.notifyTimer || this.closed) return;
-    const wait = Math.max(0, this.notifyAt + NOTIFY_EVERY_MS - performance.now());
+    if (this.notifyTimer || this.isClosed) return;
+    const wait = Math.max(0, this.notifiedAt + NOTIFY_INTERVAL_MS - performance.now());
     this.notifyTimer = setTimeout(() => {
       this.notifyTimer = undefined;
-      this.notifyAt = performance.now();
+      this.notifiedAt = performance.now();
       this.pool.query(toNotifyQuery(CHANNEL)).catch((error) => this.onProblem('no notification was sent', error));
     }, wait);
   }
 }
 
-function failed(error: unknown): never {
+function throwUnavailable(error: unknown): never {
   throw new StoreUnavailableError('the event store did not answer', { cause: error });
 }

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { DueStream, RescheduledStream, WorkflowSchedule } from '#kernel';
 
 /** A stream that has failed more often than this in a row waits with those that are only looked at again. */
-const MOST_AHEAD = 3;
+const MAX_URGENT_FAILURES = 3;
 
 /** When the streams of workflows are looked at next, in PostgreSQL. Statements lock rows in the order of their ids. */
 export class PostgresWorkflowSchedule implements WorkflowSchedule {
@@ -23,7 +23,7 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
   }
 
   /** By workflow, how long the stream has been waiting that is due for the longest time; those of which none is are left out. */
-  async overdueMs(): Promise<Readonly<Record<string, number>>> {
+  async loadOverdueMs(): Promise<Readonly<Record<string, number>>> {
     const { rows } = await this.pool.query<{ workflow: string; late: number }>({
       name: 'due-overdue',
       text: `select workflow, (extract(epoch from clock_timestamp() - min(at)) * 1000)::float8 as late
@@ -41,14 +41,14 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
     return rows.map(({ id }) => id);
   }
 
-  async wake(workflow: string, ids: readonly string[], at: string, ahead = true): Promise<void> {
+  async wake(workflow: string, ids: readonly string[], at: string, isUrgent = true): Promise<void> {
     await this.pool.query({
       name: 'due-wake',
       text: `insert into es.due as d (workflow, id, at, ahead) select $1, each.id, $3, $4
                from (select distinct unnest($2::text[]) collate "C" as id) as each order by each.id
              on conflict (workflow, id) do update
                 set at = least(d.at, excluded.at), woken = d.woken + 1, failures = 0, ahead = d.ahead or excluded.ahead`,
-      values: [workflow, ids, at, ahead],
+      values: [workflow, ids, at, isUrgent],
     });
   }
 
@@ -63,7 +63,7 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
                 order by d.id for update of d),
              removed as (
                delete from es.due d using asleep a where d.workflow = $1 and d.id = a.id and a.at is null)
-             update es.due d set at = a.at, failures = a.failures, token = $2, ahead = a.failures between 1 and ${MOST_AHEAD}
+             update es.due d set at = a.at, failures = a.failures, token = $2, ahead = a.failures between 1 and ${MAX_URGENT_FAILURES}
                from asleep a where d.workflow = $1 and d.id = a.id and a.at is not null`,
       values: [workflow, token, JSON.stringify(rows)],
     });

@@ -47,7 +47,7 @@ export function soundFile(
       return Buffer.concat([mp4('M4A ', [silentTrack(seconds)], lies), box('free', words)]);
     case 'mp4':
       return Buffer.concat([
-        film({ words: note, seconds, width: 32, height: 32, sound: true, claims: lies }),
+        film({ seed: note, seconds, width: 32, height: 32, sound: true, claims: lies }),
         box('free', words),
       ]);
     case 'wav': {

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type EnclaveKeys, generateKeys, type OpenedRequest, openRequest, RESPONSE_NONCE } from '#ehbp';
+import { type EnclaveKeys, generateKeys, type OpenedRequest, openRequest, RESPONSE_NONCE_HEADER } from '#ehbp';
 
 /** A request that arrived: as it came, and as the enclave read it. */
 export interface SealedCall {
@@ -106,7 +106,7 @@ export function encrypted(
 ) {
   return async ({ response, opened }: Parameters<SealedReply>[0]) => {
     const sealer = await opened.sealResponse();
-    response.writeHead(status, { [RESPONSE_NONCE]: sealer.nonce });
+    response.writeHead(status, { [RESPONSE_NONCE_HEADER]: sealer.nonce });
     for (const text of texts) response.write(sealer.seal(Buffer.from(text)));
     end(response);
   };

@@ -73,11 +73,11 @@ export class Books {
 /** What a table must have in it, by the projection's own function and without a database. */
 export function tableOf(projection: Projection, facts: readonly HistoryEvent[]): Printed {
   if (projection.kind === 'log') {
-    return facts.flatMap((fact) => projection.rows(fact).map((row) => printed(projection, row))).toSorted();
+    return facts.flatMap((fact) => projection.toRows(fact).map((row) => printed(projection, row))).toSorted();
   }
   const rows = new Map<string, ReadModelRow>();
   for (const fact of facts) {
-    const key = projection.keyOf(fact);
+    const key = projection.getKey(fact);
     if (key === undefined) continue;
     const after = projection.evolve(rows.get(key), fact);
     if (after === null) rows.delete(key);

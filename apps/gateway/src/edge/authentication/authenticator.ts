@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { type Caller, type Clock, type RateLimiter, type Secrets, toAccountIds, toActor } from '#application';
 import { type Cause, createRootCause } from '#kernel';
-import { findKey } from '#projections';
+import { findKeyOwner } from '#projections';
 import type { OperationOptions } from '../../openapi/operation.ts';
 import { BadRequestError, UnauthorizedError } from '../errors/errors.ts';
 import type { CredentialLookups } from '../limits/credential-lookups.ts';
@@ -238,7 +238,7 @@ export class Authenticator {
     const { books, secrets } = this.ports;
     const hashes = secrets.hashWithAllKeys(apiKey);
     const known = this.owners.get(hash);
-    const owner = await (known ? findKey(books.pool, hashes) : books.ownerOf(hashes, withinMs));
+    const owner = await (known ? findKeyOwner(books.pool, hashes) : books.ownerOf(hashes, withinMs));
     if (!owner && known) return known;
     if (!owner || owner.revoked) throw new UnauthorizedError(INVALID_KEY);
     if (owner.expireAt !== null && owner.expireAt <= this.ports.clock.now())

@@ -6,7 +6,7 @@ import { type EventReader, NO_STREAM, START_POSITION, toStreamName } from '#kern
 import {
   type AutoTopupView,
   FreshnessCheck,
-  findKey,
+  findKeyOwner,
   foldAutoTopup,
   foldTopup,
   type KeyOwner,
@@ -49,7 +49,7 @@ export class ReadModelReader {
    * @returns false when they do not show it in time
    */
   show(position: bigint, ...projections: string[]): Promise<boolean> {
-    return this.progress.reached(projections, position, READ_MODEL_WAIT_MS);
+    return this.progress.waitUntilApplied(projections, position, READ_MODEL_WAIT_MS);
   }
 
   /**
@@ -59,13 +59,13 @@ export class ReadModelReader {
    * @throws StoreUnavailableError; ReadModelLaggingError, ReadModelIncompleteError when the read model may lack it: who shows a key that exists is never told that it does not
    */
   async ownerOf(hashes: readonly string[], withinMs = READ_MODEL_WAIT_MS): Promise<KeyOwner | undefined> {
-    const found = await findKey(this.pool, hashes);
+    const found = await findKeyOwner(this.pool, hashes);
     if (found) return found;
-    const shown = await this.upToDate.are(['keys'], withinMs);
-    const owner = await findKey(this.pool, hashes);
+    const shown = await this.upToDate.waitUntilCurrent(['keys'], withinMs);
+    const owner = await findKeyOwner(this.pool, hashes);
     if (owner) return owner;
     if (!shown) throw new ReadModelLaggingError();
-    if (await this.progress.lacks('keys', 'KeyCreated')) throw new ReadModelIncompleteError();
+    if (await this.progress.hasSkippedType('keys', 'KeyCreated')) throw new ReadModelIncompleteError();
     return undefined;
   }
 
@@ -98,7 +98,8 @@ export class ReadModelReader {
     const read = () => readKey(this.pool, accountId, keyId, this.clock.now());
     const key = await read();
     if (key) return key;
-    if (!current || !(await this.upToDate.are(['keys'], READ_MODEL_WAIT_MS))) throw new ReadModelLaggingError();
+    if (!current || !(await this.upToDate.waitUntilCurrent(['keys'], READ_MODEL_WAIT_MS)))
+      throw new ReadModelLaggingError();
     return read();
   }
 
@@ -141,7 +142,7 @@ export class ReadModelReader {
     const last = heads.reduce((most, [, position]) => (position > most ? position : most), START_POSITION);
     const shown = await this.show(last, ...projections);
     const streams = heads.map(([stream]) => stream);
-    if (await this.progress.skips(projections, streams)) throw new ReadModelIncompleteError();
+    if (await this.progress.hasSkippedStream(projections, streams)) throw new ReadModelIncompleteError();
     return shown;
   }
 

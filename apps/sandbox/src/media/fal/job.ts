@@ -85,7 +85,7 @@ export function fileOf({ offer, input }: Job, index: number): SandboxFile {
   const of = `${prompt || words} ${index}`;
   if (offer.makes === 'video') {
     const sound = fields.generate_audio === 'true';
-    return { type: 'video/mp4', bytes: film({ words: of, seconds, width, height, sound }) };
+    return { type: 'video/mp4', bytes: film({ seed: of, seconds, width, height, sound }) };
   }
   const format = (fields.output_format ?? 'png') as PictureFormat;
   return { type: `image/${format}`, bytes: picture({ words: of, width, height, format }) };

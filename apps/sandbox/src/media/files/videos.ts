@@ -10,7 +10,7 @@ import { box, type Claims, mp4, type Track, words } from './mp4.ts';
 
 export interface Film {
   /** The same words have the same colour. */
-  readonly words: string;
+  readonly seed: string;
   readonly seconds: number;
   readonly width: number;
   readonly height: number;
@@ -29,7 +29,7 @@ const FRAME_NUMBERS = 16;
 /** Enough for 4096 × 2304. */
 const LEVEL = 51;
 
-export function film({ words: of, seconds, width, height, sound = false, claims }: Film): Buffer {
+export function film({ seed: of, seconds, width, height, sound = false, claims }: Film): Buffer {
   const across = Math.ceil(width / BLOCK);
   const down = Math.ceil(height / BLOCK);
   const frames = Math.max(1, Math.round(seconds * FRAMES_PER_SECOND));

@@ -8,7 +8,14 @@ import {
   UpstreamError,
 } from '#application';
 import type { Usage } from '#domain';
-import { ENCAPSULATED_KEY, FrameSizes, isHeaderValue, KEY_CONFIG_PROBLEM, RESPONSE_NONCE, TAG_BYTES } from '#ehbp';
+import {
+  ENCAPSULATED_KEY_HEADER,
+  FrameSizeReader,
+  isHeaderValue,
+  KEY_CONFIG_PROBLEM,
+  RESPONSE_NONCE_HEADER,
+  TAG_BYTES,
+} from '#ehbp';
 import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import { parseTokenCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
@@ -40,7 +47,7 @@ export async function privateChat(
         authorization: `Bearer ${credential}`,
         'content-type': 'application/json',
         accept: stream ? 'text/event-stream' : 'application/json',
-        [ENCAPSULATED_KEY]: encapsulatedKey,
+        [ENCAPSULATED_KEY_HEADER]: encapsulatedKey,
         'x-tinfoil-request-usage-metrics': 'true',
       },
       body: sent(),
@@ -51,7 +58,7 @@ export async function privateChat(
       throw error instanceof UpstreamError ? asBegun(error, isSent) : error;
     });
   const { headers } = answer;
-  const nonce = textOf(headers, RESPONSE_NONCE);
+  const nonce = textOf(headers, RESPONSE_NONCE_HEADER);
   if (answer.status !== 200 || nonce === undefined || !isHeaderValue(nonce)) {
     await answer.bytes(0).catch(() => {}); // hangs up
     throw new UpstreamError('upstream_error', 'The enclave did not encrypt its answer', { deliveredText: '' });
@@ -69,13 +76,13 @@ export async function privateChat(
 
 /** @throws UpstreamError also when it ends in the middle of a frame, and when a frame is longer than there are any */
 async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<EncryptedChunk> {
-  const sizes = new FrameSizes();
+  const sizes = new FrameSizeReader();
   for await (const bytes of pieces) {
     if (bytes.length === 0) continue;
     const frames = sizes.add(bytes).map((size) => Math.max(size - TAG_BYTES, 0));
-    yield { bytes, frameSizes: frames, missingBytes: sizes.missing };
+    yield { bytes, frameSizes: frames, missingBytes: sizes.missingBytes };
   }
-  if (!sizes.isAtBorder) throw new UpstreamError('upstream_error', 'The enclave broke off its answer');
+  if (!sizes.isAtFrameBoundary) throw new UpstreamError('upstream_error', 'The enclave broke off its answer');
 }
 
 /** An enclave that has had all of a request has begun with it, unless it refused; any other has not. */
@@ -85,7 +92,7 @@ function asBegun(failure: UpstreamError, isSent: boolean): UpstreamError {
 }
 
 function refusalOf(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError {
-  const nonce = textOf(headers, RESPONSE_NONCE);
+  const nonce = textOf(headers, RESPONSE_NONCE_HEADER);
   const isError = status >= 400 && status <= 599;
   // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
   const failure =

@@ -44,7 +44,7 @@ export function appending(subject: () => OpenedStore): void {
   });
 
   test('the same ids that are sent twice at once are one append', async () => {
-    const { store, another } = subject();
+    const { store, openAnother: another } = subject();
     const other = another();
     const streams = Array.from({ length: ROUNDS }, () => newStream(subject()));
     await Promise.all(
@@ -85,7 +85,7 @@ export function appending(subject: () => OpenedStore): void {
   });
 
   test('of concurrent appends at one revision exactly one wins', async () => {
-    const { store, another } = subject();
+    const { store, openAnother: another } = subject();
     const stores = [store, another()];
     const stream = newStream(subject());
     const winners: string[] = [];

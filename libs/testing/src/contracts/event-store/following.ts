@@ -61,7 +61,7 @@ export function following(subject: () => OpenedStore): void {
   test(
     'follow neither skips nor repeats a fact while many append',
     async () => {
-      const { store, another } = subject();
+      const { store, openAnother: another } = subject();
       const stores = [store, another(), another()];
       const start = await here(subject());
       const follower = new Follower(stores[2] as EventStore, start);

@@ -10,7 +10,7 @@ type Closable = EventStore & { close(): Promise<void> };
 export interface OpenedStore {
   readonly store: Closable & { readonly maxAppendBytes: number };
   /** A further store on the same facts, as another process has it. */
-  another(): Closable;
+  openAnother(): Closable;
   /** How the names of all streams begin that the store follows. */
   readonly prefix: string;
   /** Closes what was opened, and leaves nothing behind. */
