@@ -160,7 +160,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
       runTopupWorkflow(
         {
           ...{ eventReader: facts, accounts, topups, backends, payments, clock, runtime },
-          pollsPerSecond: foundation.settings.looksPerSecond,
+          pollsPerSecond: foundation.settings.pollsPerSecond,
           schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
           findTopups: (...asked) => known.find(...asked),
@@ -180,7 +180,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
       runChallengeWorkflow(
         {
           ...{ eventReader: facts, challenges, backends, clock, runtime },
-          pollsPerSecond: foundation.settings.looksPerSecond,
+          pollsPerSecond: foundation.settings.pollsPerSecond,
           schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },

@@ -34,7 +34,7 @@ export const LIMITS = {
     [1, MOST],
     'Changes of keys and wallets of one account in an hour: each is a fact for ever',
   ),
-  wrongCredentialsPerMinute: integer(
+  invalidCredentialsPerMinute: integer(
     'WRONG_CREDENTIALS_PER_MINUTE',
     600,
     [1, MOST],

@@ -173,7 +173,7 @@ export const SETTINGS = {
     [1, 10_000],
     'How often each vendor is asked what has become of videos that it makes; where there are more, each is asked about more rarely',
   ),
-  looksPerSecond: integer(
+  pollsPerSecond: integer(
     'TOPUP_LOOKS_PER_SECOND',
     50,
     [1, 10_000],

@@ -19,7 +19,8 @@ import { StoresModule } from './stores.module.ts';
     {
       provide: Downloader,
       inject: [ProcessRole],
-      useFactory: ({ settings }: ProcessRole) => new HttpDownloads({ ...settings, admitted: settings.privateSources }),
+      useFactory: ({ settings }: ProcessRole) =>
+        new HttpDownloads({ ...settings, allowedOrigins: settings.privateSources }),
     },
     {
       provide: FileStore,

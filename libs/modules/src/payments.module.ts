@@ -1,7 +1,13 @@
 import { Module } from '@nestjs/common';
 import { CARD_METHOD, Clock, ExchangeRates, PaymentBackendRegistry, PaymentMethods } from '#application';
 import { readPayments } from '#catalogue';
-import { coinbase, coinGecko, kraken, MarketRates, openPaymentBackends } from '#connectors';
+import {
+  createCoinbaseSource,
+  createCoinGeckoSource,
+  createKrakenSource,
+  createPaymentBackends,
+  MarketRates,
+} from '#connectors';
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
 import { Foundation, StartError } from '#foundation';
 import { ProcessRole } from './role.ts';
@@ -51,7 +57,7 @@ function cardLimits({ cardMinUsd, cardMaxUsd }: ProcessRole['settings']): Paymen
 }
 
 function openBackends(role: ProcessRole, terms: PaymentTerms): Promise<PaymentBackendRegistry> {
-  return role.keep(orStop(() => openPaymentBackends(role.settings, terms)));
+  return role.keep(orStop(() => createPaymentBackends(role.settings, terms)));
 }
 
 function orStop<T>(open: () => T): T {
@@ -79,7 +85,7 @@ function openRates(
   const sources = rateSourcesIn(role.settings);
   const hasTwo = (code: string) => {
     const rates = coins.find((each) => each.code === code)?.rates ?? {};
-    return sources.filter((source) => source.quotes(rates)).length > 1;
+    return sources.filter((source) => source.canQuote(rates)).length > 1;
   };
   if (taken.length > 0 && sources.length < 2)
     throw new StartError('Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set: no source is believed alone.');
@@ -96,9 +102,9 @@ function openRates(
 
 function rateSourcesIn({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: ProcessRole['settings']) {
   return [
-    ...(krakenUrl === undefined ? [] : [kraken(krakenUrl)]),
-    ...(coinbaseUrl === undefined ? [] : [coinbase(coinbaseUrl)]),
-    ...(coinGeckoUrl === undefined ? [] : [coinGecko(coinGeckoUrl, coinGeckoKey)]),
+    ...(krakenUrl === undefined ? [] : [createKrakenSource(krakenUrl)]),
+    ...(coinbaseUrl === undefined ? [] : [createCoinbaseSource(coinbaseUrl)]),
+    ...(coinGeckoUrl === undefined ? [] : [createCoinGeckoSource(coinGeckoUrl, coinGeckoKey)]),
   ];
 }
 

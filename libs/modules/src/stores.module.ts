@@ -46,14 +46,14 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
       stopped: stopped.map(({ projection, position }) => `${projection} at ${position}`),
     };
   });
-  readiness.require('clock', () => ({ ok: clock.isReliable(), skew_ms: clock.skewMs, ahead_ms: clock.aheadMs }));
+  readiness.require('clock', () => ({ ok: clock.isReliable(), skew_ms: clock.skewMs, ahead_ms: clock.leadMs }));
   return readiness;
 }
 
 async function openClock(role: ProcessRole, { settings, runtime }: Foundation, pool: pg.Pool): Promise<StoreClock> {
   const { maxClockSkewMs: maxSkewMs } = settings;
   return role.keep(
-    await StoreClock.open({ storeTime: createStoreTimeQuery(pool), maxSkewMs, alarm: runtime.reportError }),
+    await StoreClock.open({ queryStoreTime: createStoreTimeQuery(pool), maxSkewMs, reportError: runtime.reportError }),
   );
 }
 

@@ -10,7 +10,7 @@ import { ProcessRole } from './role.ts';
     {
       provide: Wallets,
       inject: [ProcessRole],
-      useFactory: (role: ProcessRole) => role.keep(new NwcWallets({ admitted: role.settings.privateRelays })),
+      useFactory: (role: ProcessRole) => role.keep(new NwcWallets({ allowedRelays: role.settings.privateRelays })),
     },
     {
       provide: AutoTopupLimits,

@@ -213,7 +213,7 @@ async function nodeIn(directory: string, rest: number): Promise<Node> {
 async function asked({ http, macaroon }: Node, method: 'GET' | 'POST', route: string, body?: object): Promise<Json> {
   const headers = { 'grpc-metadata-macaroon': macaroon };
   const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  const { status, text } = await http.ask({ method, path: route, headers, ...sent });
+  const { status, text } = await http.send({ method, path: route, headers, ...sent });
   if (status !== 200) throw new Error(`LND refused ${route}: ${text}`);
   return JSON.parse(text) as Json;
 }
@@ -232,7 +232,7 @@ async function synced(node: Node): Promise<Json> {
 async function mine(btcd: BackendHttp, blocks: number): Promise<void> {
   const authorization = `Basic ${Buffer.from(`${RPC.user}:${RPC.password}`).toString('base64')}`;
   const body = JSON.stringify({ jsonrpc: '1.0', id: 1, method: 'generate', params: [blocks] });
-  const { status, text } = await btcd.ask({ method: 'POST', path: '/', headers: { authorization }, body });
+  const { status, text } = await btcd.send({ method: 'POST', path: '/', headers: { authorization }, body });
   if (status !== 200) throw new Error(`btcd refused to mine: ${text}`);
 }
 

@@ -3,12 +3,12 @@ import { Worker } from 'node:worker_threads';
 import { AudioDurationCounter, type AudioRecording, UpstreamError } from '#application';
 
 /** What takes longer, or more memory, was made to do so, and is refused. */
-const MAX_MS = 20_000;
+const MEASURE_TIMEOUT_MS = 20_000;
 const MAX_HEAP_MB = 256;
-const MAX_WAITING = 100;
+const MAX_QUEUE_LENGTH = 100;
 const RETRY_AFTER_SECONDS = 5;
 
-const WORKER = new URL(`./count-worker${path.extname(import.meta.filename)}`, import.meta.url);
+const WORKER_URL = new URL(`./count-worker${path.extname(import.meta.filename)}`, import.meta.url);
 
 /**
  * Counts recordings in a thread of its own, one at a time: a file of 25 MB takes some tenths of a second of a core, and
@@ -17,18 +17,18 @@ const WORKER = new URL(`./count-worker${path.extname(import.meta.filename)}`, im
 export class WorkerAudioDurationCounter extends AudioDurationCounter {
   private worker: Worker | undefined;
   private queue: Promise<unknown> = Promise.resolve();
-  private waiting = 0;
+  private queueLength = 0;
 
   /** @throws UpstreamError when too many wait */
   override async measure(file: string): Promise<AudioRecording | undefined> {
-    if (this.waiting >= MAX_WAITING)
+    if (this.queueLength >= MAX_QUEUE_LENGTH)
       throw new UpstreamError('not_served', 'Too many recordings are being read at the moment; try again soon', {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       });
-    this.waiting += 1;
-    const counting = this.queue.then(() => this.measureInWorker(file)).finally(() => this.waiting--);
-    this.queue = counting.catch(() => {});
-    return counting;
+    this.queueLength += 1;
+    const measurement = this.queue.then(() => this.measureInWorker(file)).finally(() => this.queueLength--);
+    this.queue = measurement.catch(() => {});
+    return measurement;
   }
 
   async close(): Promise<void> {
@@ -36,29 +36,29 @@ export class WorkerAudioDurationCounter extends AudioDurationCounter {
   }
 
   private async measureInWorker(file: string): Promise<AudioRecording | undefined> {
-    const worker = this.running();
+    const worker = this.getWorker();
     const { promise, resolve } = Promise.withResolvers<AudioRecording | undefined>();
-    const giveUp = () => {
+    const stopWorker = () => {
       this.worker = undefined;
       void worker.terminate();
       resolve(undefined);
     };
-    const late = setTimeout(giveUp, MAX_MS);
+    const timer = setTimeout(stopWorker, MEASURE_TIMEOUT_MS);
     worker.ref();
-    worker.on('message', resolve).on('error', giveUp).on('exit', giveUp);
+    worker.on('message', resolve).on('error', stopWorker).on('exit', stopWorker);
     worker.postMessage(file);
     try {
       return await promise;
     } finally {
-      clearTimeout(late);
-      worker.off('message', resolve).off('error', giveUp).off('exit', giveUp);
+      clearTimeout(timer);
+      worker.off('message', resolve).off('error', stopWorker).off('exit', stopWorker);
       worker.unref();
     }
   }
 
-  private running(): Worker {
+  private getWorker(): Worker {
     if (this.worker) return this.worker;
-    const worker = new Worker(WORKER, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } });
+    const worker = new Worker(WORKER_URL, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } });
     this.worker = worker;
     return worker
       .on('error', () => {})

@@ -4,11 +4,11 @@ import { parentPort } from 'node:worker_threads';
 import { measureRecording } from './count.ts';
 
 parentPort?.on('message', async (path: string) => {
-  parentPort?.postMessage(await countedIn(path));
+  parentPort?.postMessage(await measureFile(path));
 });
 
 /** What has more parts than a recording, or ends where there must be more, is none. */
-async function countedIn(path: string) {
+async function measureFile(path: string) {
   try {
     return measureRecording(await readFile(path));
   } catch {

@@ -1,61 +1,61 @@
 /** What a recording is, by its content, and how long it is at most. */
-import { mp4Milliseconds } from './mp4.ts';
-import { isMpegAudio, mpegMilliseconds } from './mpeg-audio.ts';
-import { programStreamMilliseconds } from './program-stream.ts';
-import { waveMilliseconds } from './wave.ts';
-import { webmMilliseconds } from './webm.ts';
+import { measureMp4Ms } from './mp4.ts';
+import { isMpegAudio, measureMpegMs } from './mpeg-audio.ts';
+import { measureProgramStreamMs } from './program-stream.ts';
+import { measureWaveMs } from './wave.ts';
+import { measureWebmMs } from './webm.ts';
 
-export interface CountedRecording {
+export interface MeasuredRecording {
   readonly mediaType: string;
   readonly extension: string;
   readonly milliseconds: number;
 }
 
-interface Format extends Omit<CountedRecording, 'milliseconds'> {
-  is(bytes: Buffer): boolean;
-  count(bytes: Buffer): number;
+interface RecordingFormat extends Omit<MeasuredRecording, 'milliseconds'> {
+  matches(bytes: Buffer): boolean;
+  measureMs(bytes: Buffer): number;
 }
 
-const ascii = (bytes: Buffer, from: number, to: number) => bytes.toString('latin1', from, to);
-const isMp4 = (bytes: Buffer) => ascii(bytes, 4, 8) === 'ftyp';
-const isSoundAlone = (bytes: Buffer) => /^M4[AB] $/.test(ascii(bytes, 8, 12));
-const DOCUMENT_TYPE_WITHIN = 256;
+const readAscii = (bytes: Buffer, from: number, to: number) => bytes.toString('latin1', from, to);
+const isMp4 = (bytes: Buffer) => readAscii(bytes, 4, 8) === 'ftyp';
+const isAudioOnly = (bytes: Buffer) => /^M4[AB] $/.test(readAscii(bytes, 8, 12));
+const DOCUMENT_TYPE_MAX_BYTES = 256;
 
-const FORMATS: readonly Format[] = [
+const FORMATS: readonly RecordingFormat[] = [
   {
     mediaType: 'audio/wav',
     extension: 'wav',
-    is: (bytes) => ascii(bytes, 0, 4) === 'RIFF' && ascii(bytes, 8, 12) === 'WAVE',
-    count: waveMilliseconds,
+    matches: (bytes) => readAscii(bytes, 0, 4) === 'RIFF' && readAscii(bytes, 8, 12) === 'WAVE',
+    measureMs: measureWaveMs,
   },
   {
     mediaType: 'audio/mp4',
     extension: 'm4a',
-    is: (bytes) => isMp4(bytes) && isSoundAlone(bytes),
-    count: mp4Milliseconds,
+    matches: (bytes) => isMp4(bytes) && isAudioOnly(bytes),
+    measureMs: measureMp4Ms,
   },
-  { mediaType: 'video/mp4', extension: 'mp4', is: isMp4, count: mp4Milliseconds },
+  { mediaType: 'video/mp4', extension: 'mp4', matches: isMp4, measureMs: measureMp4Ms },
   {
     mediaType: 'video/webm',
     extension: 'webm',
-    is: (bytes) =>
-      bytes.readUInt32BE(0) === 0x1a45dfa3 && bytes.subarray(0, DOCUMENT_TYPE_WITHIN).includes('webm', 0, 'latin1'),
-    count: webmMilliseconds,
+    matches: (bytes) =>
+      bytes.readUInt32BE(0) === 0x1a45dfa3 && bytes.subarray(0, DOCUMENT_TYPE_MAX_BYTES).includes('webm', 0, 'latin1'),
+    measureMs: measureWebmMs,
   },
   {
     mediaType: 'video/mpeg',
     extension: 'mpeg',
-    is: (bytes) => bytes.readUInt32BE(0) === 0x000001ba,
-    count: programStreamMilliseconds,
+    matches: (bytes) => bytes.readUInt32BE(0) === 0x000001ba,
+    measureMs: measureProgramStreamMs,
   },
-  { mediaType: 'audio/mpeg', extension: 'mp3', is: isMpegAudio, count: mpegMilliseconds },
+  { mediaType: 'audio/mpeg', extension: 'mp3', matches: isMpegAudio, measureMs: measureMpegMs },
 ];
 
 /** Undefined where it is none that is known here, or has no sound. */
-export function measureRecording(bytes: Buffer): CountedRecording | undefined {
+export function measureRecording(bytes: Buffer): MeasuredRecording | undefined {
   if (bytes.length < 12) return undefined;
-  const format = FORMATS.find(({ is }) => is(bytes));
+  const format = FORMATS.find(({ matches }) => matches(bytes));
   if (!format) return undefined;
-  const milliseconds = format.count(bytes);
+  const milliseconds = format.measureMs(bytes);
   return milliseconds > 0 ? { mediaType: format.mediaType, extension: format.extension, milliseconds } : undefined;
 }

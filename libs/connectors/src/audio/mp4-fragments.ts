@@ -1,14 +1,14 @@
 /** Samples of an MP4 file that stand in fragments. Facts: ISO/IEC 14496-12, 8.8. */
 
 /** Which fields a fragment's head has before the size of its samples, in bytes, by their flags. */
-const BEFORE_SIZE: readonly (readonly [flag: number, bytes: number])[] = [
+const FIELDS_BEFORE_SIZE: readonly (readonly [flag: number, bytes: number])[] = [
   [0x1, 8],
   [0x2, 4],
   [0x8, 4],
 ];
 const HAS_SIZE = 0x10;
 /** The same before a run's samples. */
-const BEFORE_SAMPLES: readonly (readonly [flag: number, bytes: number])[] = [
+const FIELDS_BEFORE_SAMPLES: readonly (readonly [flag: number, bytes: number])[] = [
   [0x1, 4],
   [0x4, 4],
 ];
@@ -22,7 +22,7 @@ export interface Samples {
   readonly bytes: number;
 }
 
-const NONE: Samples = { samples: 0, bytes: 0 };
+const NO_SAMPLES: Samples = { samples: 0, bytes: 0 };
 
 export class Fragments {
   private readonly byTrack = new Map<number, Samples>();
@@ -36,43 +36,44 @@ export class Fragments {
     return [...this.byTrack.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  of(track: number): Samples {
-    return this.byTrack.get(track) ?? NONE;
+  getSamples(track: number): Samples {
+    return this.byTrack.get(track) ?? NO_SAMPLES;
   }
 
   /** @returns whether a box is about fragments */
-  take(type: string, content: Buffer): boolean {
-    const number = (at: number) => (at + 4 <= content.length ? content.readUInt32BE(at) : 0);
-    const flags = number(0) & 0xffffff;
+  readBox(type: string, content: Buffer): boolean {
+    const readUint32 = (at: number) => (at + 4 <= content.length ? content.readUInt32BE(at) : 0);
+    const flags = readUint32(0) & 0xffffff;
     if (type === 'trex') {
-      this.sizes.set(number(4), number(16));
+      this.sizes.set(readUint32(4), readUint32(16));
     } else if (type === 'tfhd') {
-      this.track = number(4);
-      const own = (flags & HAS_SIZE) !== 0 ? number(8 + lengthOf(BEFORE_SIZE, flags)) : undefined;
-      this.size = own ?? this.sizes.get(this.track) ?? 0;
+      this.track = readUint32(4);
+      const explicitSize =
+        (flags & HAS_SIZE) !== 0 ? readUint32(8 + sumFieldLengths(FIELDS_BEFORE_SIZE, flags)) : undefined;
+      this.size = explicitSize ?? this.sizes.get(this.track) ?? 0;
     } else if (type === 'trun') {
-      this.add(number(4), this.bytesOf(content, flags, number(4)));
+      this.add(readUint32(4), this.countBytes(content, flags, readUint32(4)));
     } else return false;
     if (this.sizes.size > MAX_TRACKS || this.byTrack.size > MAX_TRACKS) throw new RangeError('too many tracks');
     return true;
   }
 
   private add(samples: number, bytes: number): void {
-    const before = this.of(this.track);
+    const before = this.getSamples(this.track);
     this.byTrack.set(this.track, { samples: before.samples + samples, bytes: before.bytes + bytes });
   }
 
-  private bytesOf(run: Buffer, flags: number, samples: number): number {
+  private countBytes(run: Buffer, flags: number, samples: number): number {
     if ((flags & HAS_SAMPLE_SIZE) === 0) return this.size * samples;
     const width = SAMPLE_FIELDS.filter((flag) => (flags & flag) !== 0).length * 4;
-    const first = 8 + lengthOf(BEFORE_SAMPLES, flags) + ((flags & 0x100) !== 0 ? 4 : 0);
+    const first = 8 + sumFieldLengths(FIELDS_BEFORE_SAMPLES, flags) + ((flags & 0x100) !== 0 ? 4 : 0);
     let bytes = 0;
-    for (let at = first, left = samples; left > 0 && at + 4 <= run.length; at += width, left--)
+    for (let at = first, remaining = samples; remaining > 0 && at + 4 <= run.length; at += width, remaining--)
       bytes += run.readUInt32BE(at);
     return bytes;
   }
 }
 
-function lengthOf(fields: readonly (readonly [flag: number, bytes: number])[], flags: number): number {
+function sumFieldLengths(fields: readonly (readonly [flag: number, bytes: number])[], flags: number): number {
   return fields.reduce((sum, [flag, bytes]) => sum + ((flags & flag) !== 0 ? bytes : 0), 0);
 }

@@ -3,101 +3,105 @@
  * their times are not believed. Facts: ISO/IEC 14496-12, -14 and -3. The library that was tried takes time by the square of
  * the samples in a chunk: 2.8 s for 17 minutes that lie in one.
  */
-import { sampleLength } from './mp4-codecs.ts';
+import { parseSampleLength } from './mp4-codecs.ts';
 import { Fragments } from './mp4-fragments.ts';
-import { mpegMilliseconds } from './mpeg-audio.ts';
-import { LONGEST_PACKET_MS } from './opus.ts';
+import { measureMpegMs } from './mpeg-audio.ts';
+import { MAX_PACKET_MS } from './opus.ts';
 
 const CONTAINERS: ReadonlySet<string> = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex', 'moof', 'traf']);
 const MAX_DEPTH = 8;
 const MAX_TRACKS = 128;
 /** Bytes of a second of what is not counted, at 8 kbit/s. */
-const LOWEST_RATE = 1_000;
+const MIN_BYTES_PER_SECOND = 1_000;
 /** A file of which less is samples has sound that its tables do not name. */
-const ORDINARY_SHARE = 0.5;
+const MIN_COVERED_SHARE = 0.5;
 /** Tables and tags of a file in which little is said. */
-const AROUND_SAMPLES = 64 * 1024;
+const MAX_OVERHEAD_BYTES = 64 * 1024;
 const SAMPLE_DESCRIPTIONS_AT = 8;
 
 interface Track {
   id: number;
-  isSound: boolean;
-  isPicture: boolean;
+  isAudio: boolean;
+  isVideo: boolean;
   entries: Buffer | undefined;
   samples: number;
   bytes: number;
 }
 
-export function mp4Milliseconds(file: Buffer): number {
-  const found: Found = { tracks: [], fragments: new Fragments() };
-  walk(file, found, 0);
-  const covered = found.tracks.reduce((sum, { bytes }) => sum + bytes, found.fragments.bytes);
-  const lengths = found.tracks.filter(hasSound).flatMap((track) => lengthsOf(track, found.fragments, file.length));
-  const others = lengths.filter((length) => length !== 'mpeg');
-  const longest = Math.ceil(Math.max(0, ...others, lengths.includes('mpeg') ? mpegMilliseconds(file) : 0));
-  const isOrdinary = covered >= file.length * ORDINARY_SHARE - AROUND_SAMPLES;
-  return longest === 0 || isOrdinary ? longest : Math.max(longest, Math.ceil((file.length / LOWEST_RATE) * 1_000));
+export function measureMp4Ms(file: Buffer): number {
+  const layout: Mp4Layout = { tracks: [], fragments: new Fragments() };
+  readLayout(file, layout, 0);
+  const coveredBytes = layout.tracks.reduce((sum, { bytes }) => sum + bytes, layout.fragments.bytes);
+  const lengths = layout.tracks
+    .filter(hasAudio)
+    .flatMap((track) => calculateDurations(track, layout.fragments, file.length));
+  const numericLengths = lengths.filter((length) => length !== 'mpeg');
+  const maxMs = Math.ceil(Math.max(0, ...numericLengths, lengths.includes('mpeg') ? measureMpegMs(file) : 0));
+  const isCovered = coveredBytes >= file.length * MIN_COVERED_SHARE - MAX_OVERHEAD_BYTES;
+  return maxMs === 0 || isCovered ? maxMs : Math.max(maxMs, Math.ceil((file.length / MIN_BYTES_PER_SECOND) * 1_000));
 }
 
-const NO_TRACK = { isSound: false, isPicture: false, entries: undefined, samples: 0, bytes: 0 };
+const NO_TRACK = { isAudio: false, isVideo: false, entries: undefined, samples: 0, bytes: 0 };
 
-interface Found {
+interface Mp4Layout {
   readonly tracks: Track[];
   readonly fragments: Fragments;
 }
 
 /** Readers take a track for sound by its handler, or by its codec where the handler says nothing of it. */
-function hasSound({ isSound, isPicture, entries }: Track): boolean {
-  return isSound || (!isPicture && entries !== undefined && lengthsIn(entries).some((length) => length !== undefined));
+function hasAudio({ isAudio, isVideo, entries }: Track): boolean {
+  return (
+    isAudio || (!isVideo && entries !== undefined && listSampleLengths(entries).some((length) => length !== undefined))
+  );
 }
 
-function lengthsIn(entries: Buffer) {
-  return [...boxesIn(entries)].map(({ type, start, end }) => sampleLength(type, entries.subarray(start, end)));
+function listSampleLengths(entries: Buffer) {
+  return [...readBoxes(entries)].map(({ type, start, end }) => parseSampleLength(type, entries.subarray(start, end)));
 }
 
 /** By each description of its samples: any may be the true one. */
-function lengthsOf(
+function calculateDurations(
   { id, entries, samples, bytes }: Track,
   fragments: Fragments,
   fileSize: number,
 ): readonly (number | 'mpeg')[] {
-  const added = fragments.of(id);
+  const added = fragments.getSamples(id);
   const total = samples + added.samples;
   const size = bytes + added.bytes;
   if (total === 0 || !entries) return [];
-  return [...new Set(lengthsIn(entries))].map((length) => {
+  return [...new Set(listSampleLengths(entries))].map((length) => {
     if (length === 'mpeg') return length;
-    if (!length) return Math.max(total * LONGEST_PACKET_MS, (size / LOWEST_RATE) * 1_000);
-    if (length.isPlain) return (fileSize / length.bytes) * length.milliseconds;
+    if (!length) return Math.max(total * MAX_PACKET_MS, (size / MIN_BYTES_PER_SECOND) * 1_000);
+    if (length.isPcm) return (fileSize / length.bytes) * length.milliseconds;
     // A sample that is longer than any may have several of them in it.
     return Math.max(total, Math.ceil(size / length.bytes)) * length.milliseconds;
   });
 }
 
-function walk(bytes: Buffer, found: Found, depth: number): void {
+function readLayout(bytes: Buffer, layout: Mp4Layout, depth: number): void {
   if (depth > MAX_DEPTH) return;
-  for (const { type, start, end } of boxesIn(bytes)) {
+  for (const { type, start, end } of readBoxes(bytes)) {
     const content = bytes.subarray(start, end);
-    if (type === 'trak') found.tracks.push({ id: 0, ...NO_TRACK });
-    if (found.tracks.length > MAX_TRACKS) throw new RangeError('too many tracks');
-    const track = found.tracks.at(-1);
-    if (CONTAINERS.has(type)) walk(content, found, depth + 1);
-    else if (!found.fragments.take(type, content) && track) take(type, content, track);
+    if (type === 'trak') layout.tracks.push({ id: 0, ...NO_TRACK });
+    if (layout.tracks.length > MAX_TRACKS) throw new RangeError('too many tracks');
+    const track = layout.tracks.at(-1);
+    if (CONTAINERS.has(type)) readLayout(content, layout, depth + 1);
+    else if (!layout.fragments.readBox(type, content) && track) readTrackBox(type, content, track);
   }
 }
 
-function take(type: string, content: Buffer, track: Track): void {
-  const number = (at: number) => (at + 4 <= content.length ? content.readUInt32BE(at) : 0);
-  if (type === 'tkhd') track.id = number(content[0] === 1 ? 20 : 12);
-  else if (type === 'hdlr') takeHandler(track, content.toString('latin1', 8, 12));
+function readTrackBox(type: string, content: Buffer, track: Track): void {
+  const readUint32 = (at: number) => (at + 4 <= content.length ? content.readUInt32BE(at) : 0);
+  if (type === 'tkhd') track.id = readUint32(content[0] === 1 ? 20 : 12);
+  else if (type === 'hdlr') readHandler(track, content.toString('latin1', 8, 12));
   else if (type === 'stsd') track.entries = content.subarray(SAMPLE_DESCRIPTIONS_AT);
   else if (type === 'stsz') addSizes(track, content);
-  else if (type === 'stz2') track.samples += number(8);
+  else if (type === 'stz2') track.samples += readUint32(8);
 }
 
-function takeHandler(track: Track, handler: string): void {
-  track.isSound ||= handler === 'soun';
-  track.isPicture ||= handler === 'vide';
+function readHandler(track: Track, handler: string): void {
+  track.isAudio ||= handler === 'soun';
+  track.isVideo ||= handler === 'vide';
 }
 
 /** One size for all, or one for each. */
@@ -116,7 +120,7 @@ interface Box {
   readonly end: number;
 }
 
-function* boxesIn(bytes: Buffer): Generator<Box> {
+function* readBoxes(bytes: Buffer): Generator<Box> {
   for (let at = 0; at + 8 <= bytes.length; ) {
     const short = bytes.readUInt32BE(at);
     const isLong = short === 1 && at + 16 <= bytes.length;

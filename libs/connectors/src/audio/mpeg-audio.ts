@@ -1,13 +1,13 @@
 /** How much sound there is at most in MPEG audio (MP3 and its elder layers). Facts: ISO/IEC 11172-3 and 13818-3, 2.4. */
 
 /** kbit/s by the index in the header, for MPEG-1 and for what came later, by layer. */
-const MPEG_1: Readonly<Record<number, readonly number[]>> = {
+const MPEG_1_BITRATES: Readonly<Record<number, readonly number[]>> = {
   1: [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
   2: [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
   3: [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
 };
 const LOW: readonly number[] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
-const MPEG_2: Readonly<Record<number, readonly number[]>> = {
+const MPEG_2_BITRATES: Readonly<Record<number, readonly number[]>> = {
   1: [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256],
   2: LOW,
   3: LOW,
@@ -17,22 +17,22 @@ const RATES: readonly number[] = [44_100, 48_000, 32_000];
 const RATE_DIVISORS: readonly number[] = [4, 0, 2, 1];
 
 /** The longest frame: layer II at 160 kbit/s and 8 kHz, or layer III of MPEG-1 at 320 kbit/s and 32 kHz, with padding. */
-const LONGEST_FRAME = 4 * 1_024;
+const MAX_FRAME_BYTES = 4 * 1_024;
 /** Decoders look so far for the next frame behind what is none. */
-const NEAR = 8 * 1_024;
+const MAX_GAP_BYTES = 8 * 1_024;
 /** Bytes of a second of what is no frame of these, but may be sound to others: 8 kbit/s. */
-const LOWEST_RATE = 1_000;
+const MIN_BYTES_PER_SECOND = 1_000;
 /** Tags and the like. */
-const AROUND_FRAMES = 16 * 1024;
-const TAG_HEAD = 10;
+const MAX_OVERHEAD_BYTES = 16 * 1024;
+const TAG_HEADER_BYTES = 10;
 /** ID3v1, at the end. */
-const LAST_TAG = 128;
+const TRAILING_TAG_BYTES = 128;
 /** As many as decoders want to see before they take it for such a stream, and for nothing else. */
 const LEADING_FRAMES = 8;
 const MICROSECONDS = 1_000_000;
 
 /** What the second and third byte of a header say, for all values that they can have. */
-interface Kind {
+interface FrameHeader {
   /** Microseconds. */
   readonly duration: number;
   /** Bytes; 0 where the header does not say it ("free format"). */
@@ -41,11 +41,11 @@ interface Kind {
   readonly stream: number;
 }
 
-const KINDS: readonly (Kind | undefined)[] = Array.from({ length: 0x1_00_00 }, (_, bits) =>
-  kindOf(bits >> 8, bits & 0xff),
+const FRAME_HEADERS: readonly (FrameHeader | undefined)[] = Array.from({ length: 0x1_00_00 }, (_, bits) =>
+  parseFrameHeader(bits >> 8, bits & 0xff),
 );
 
-function kindOf(second: number, third: number): Kind | undefined {
+function parseFrameHeader(second: number, third: number): FrameHeader | undefined {
   const version = (second >> 3) & 3;
   const layer = 4 - ((second >> 1) & 3);
   const index = third >> 4;
@@ -53,7 +53,7 @@ function kindOf(second: number, third: number): Kind | undefined {
   const divisor = RATE_DIVISORS[version] as number;
   if ((second & 0xe0) !== 0xe0 || divisor === 0 || layer === 4 || index === 15 || rateIndex === 3) return undefined;
   const rate = (RATES[rateIndex] as number) / divisor;
-  const kilobits = (version === 3 ? MPEG_1 : MPEG_2)[layer]?.[index] as number;
+  const kilobits = (version === 3 ? MPEG_1_BITRATES : MPEG_2_BITRATES)[layer]?.[index] as number;
   const samples = layer === 1 ? 384 : layer === 3 && version !== 3 ? 576 : 1_152;
   const slot = layer === 1 ? 4 : 1;
   const padding = (third >> 1) & 1;
@@ -72,29 +72,29 @@ function kindOf(second: number, third: number): Kind | undefined {
  * may be sound in another codec, and counts by its size; but not a tag before the first frame.
  * @returns milliseconds, 0 where there is no frame
  */
-export function mpegMilliseconds(bytes: Uint8Array): number {
-  const tags = behindTags(bytes);
-  const row = framesInARow(bytes, tags);
-  const readings = [longestReading(bytes.subarray(0, row.from)), longestReading(bytes.subarray(row.to))];
-  const duration = readings.reduce((sum, each) => sum + each.duration, row.duration);
-  const covered = readings.reduce((sum, each) => sum + each.covered, row.to - row.from);
-  const others = Math.max(0, bytes.length - tags - covered - AROUND_FRAMES);
-  return duration === 0 ? 0 : Math.ceil(duration / 1_000 + (others / LOWEST_RATE) * 1_000);
+export function measureMpegMs(bytes: Uint8Array): number {
+  const tags = skipTags(bytes);
+  const run = findConsecutiveFrames(bytes, tags);
+  const readings = [findMaxReading(bytes.subarray(0, run.from)), findMaxReading(bytes.subarray(run.to))];
+  const duration = readings.reduce((sum, reading) => sum + reading.duration, run.duration);
+  const covered = readings.reduce((sum, reading) => sum + reading.covered, run.to - run.from);
+  const uncoveredBytes = Math.max(0, bytes.length - tags - covered - MAX_OVERHEAD_BYTES);
+  return duration === 0 ? 0 : Math.ceil(duration / 1_000 + (uncoveredBytes / MIN_BYTES_PER_SECOND) * 1_000);
 }
 
 /** Frames of one stream, each where the one before it ends; they may be none. */
-function framesInARow(bytes: Uint8Array, tags: number): { from: number; to: number; duration: number } {
-  const from = behindZeros(bytes, tags);
-  const stream = kindAt(bytes, from)?.stream;
+function findConsecutiveFrames(bytes: Uint8Array, tags: number): { from: number; to: number; duration: number } {
+  const from = skipZeros(bytes, tags);
+  const stream = getFrameHeader(bytes, from)?.stream;
   let to = from;
   let duration = 0;
   for (let frames = 0; ; frames++) {
-    const kind = kindAt(bytes, to);
+    const kind = getFrameHeader(bytes, to);
     const isNext = kind !== undefined && kind.stream === stream && kind.length > 0 && to + kind.length <= bytes.length;
     if (isNext) {
       to += kind.length;
       duration += kind.duration;
-    } else if (frames < LEADING_FRAMES && to + LAST_TAG < bytes.length) {
+    } else if (frames < LEADING_FRAMES && to + TRAILING_TAG_BYTES < bytes.length) {
       return { from: 0, to: 0, duration: 0 }; // too few for a decoder to begin with
     } else {
       return { from, to, duration };
@@ -102,8 +102,8 @@ function framesInARow(bytes: Uint8Array, tags: number): { from: number; to: numb
   }
 }
 
-function kindAt(bytes: Uint8Array, at: number): Kind | undefined {
-  return bytes[at] === 0xff ? KINDS[((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)] : undefined;
+function getFrameHeader(bytes: Uint8Array, at: number): FrameHeader | undefined {
+  return bytes[at] === 0xff ? FRAME_HEADERS[((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)] : undefined;
 }
 
 interface Reading {
@@ -117,22 +117,22 @@ interface Reading {
  * From the end to the beginning: the best from a byte on is the best from the next one on, or a frame that begins there
  * and the best from its end on. Only as much is remembered as a frame is long.
  */
-function longestReading(bytes: Uint8Array): Reading {
-  const mask = LONGEST_FRAME - 1;
-  const durations = new Float64Array(LONGEST_FRAME);
-  const coverages = new Float64Array(LONGEST_FRAME);
+function findMaxReading(bytes: Uint8Array): Reading {
+  const mask = MAX_FRAME_BYTES - 1;
+  const durations = new Float64Array(MAX_FRAME_BYTES);
+  const coverages = new Float64Array(MAX_FRAME_BYTES);
   const last = new Float64Array(64).fill(bytes.length);
   const lastFree = new Float64Array(64).fill(bytes.length);
   let duration = 0;
   let covered = 0;
   for (let at = bytes.length - 1; at >= 0; at--) {
-    const kind = kindAt(bytes, at);
+    const kind = getFrameHeader(bytes, at);
     if (kind) {
       const { stream } = kind;
-      const told = kind.length > 0 ? kind.length : (lastFree[stream] as number) - at;
-      const length = Math.min(told, bytes.length - at);
-      const hasNext = (last[stream] as number) - (at + length) <= NEAR;
-      if (hasNext && length < LONGEST_FRAME && length > 0) {
+      const nominalLength = kind.length > 0 ? kind.length : (lastFree[stream] as number) - at;
+      const length = Math.min(nominalLength, bytes.length - at);
+      const hasNext = (last[stream] as number) - (at + length) <= MAX_GAP_BYTES;
+      if (hasNext && length < MAX_FRAME_BYTES && length > 0) {
         const end = (at + length) & mask;
         const isLast = at + length === bytes.length;
         duration = Math.max(duration, kind.duration + (isLast ? 0 : (durations[end] as number)));
@@ -152,36 +152,41 @@ function longestReading(bytes: Uint8Array): Reading {
  * stands behind tags anew, so that anything else there would be played as what it is.
  */
 export function isMpegAudio(bytes: Uint8Array): boolean {
-  let at = behindZeros(bytes, behindTags(bytes));
-  const stream = kindAt(bytes, at)?.stream;
+  let at = skipZeros(bytes, skipTags(bytes));
+  const stream = getFrameHeader(bytes, at)?.stream;
   for (let frames = 0; frames < LEADING_FRAMES; frames++) {
-    const kind = kindAt(bytes, at);
+    const kind = getFrameHeader(bytes, at);
     if (!kind || kind.stream !== stream) return false;
-    at += kind.length || lengthOfFree(bytes, at, kind);
-    if (at + LAST_TAG >= bytes.length) return true;
+    at += kind.length || findFreeFormatLength(bytes, at, kind);
+    if (at + TRAILING_TAG_BYTES >= bytes.length) return true;
   }
   return true;
 }
 
 /** Until the next one like it. */
-function lengthOfFree(bytes: Uint8Array, at: number, kind: Kind): number {
+function findFreeFormatLength(bytes: Uint8Array, at: number, kind: FrameHeader): number {
   let next = at + 1;
-  while (next < at + LONGEST_FRAME && kindAt(bytes, next) !== kind) next += 1;
+  while (next < at + MAX_FRAME_BYTES && getFrameHeader(bytes, next) !== kind) next += 1;
   return next - at;
 }
 
 /** Behind ID3v2 (id3.org, 3.1 of 2.4.0): sizes have seven bits in each of four bytes. */
-function behindTags(bytes: Uint8Array): number {
+function skipTags(bytes: Uint8Array): number {
   let at = 0;
-  while (bytes[at] === 0x49 && bytes[at + 1] === 0x44 && bytes[at + 2] === 0x33 && at + TAG_HEAD <= bytes.length) {
+  while (
+    bytes[at] === 0x49 &&
+    bytes[at + 1] === 0x44 &&
+    bytes[at + 2] === 0x33 &&
+    at + TAG_HEADER_BYTES <= bytes.length
+  ) {
     const hasFoot = ((bytes[at + 5] as number) & 0x10) !== 0;
-    const size = bytes.subarray(at + 6, at + TAG_HEAD).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
-    at += TAG_HEAD + size + (hasFoot ? TAG_HEAD : 0);
+    const size = bytes.subarray(at + 6, at + TAG_HEADER_BYTES).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
+    at += TAG_HEADER_BYTES + size + (hasFoot ? TAG_HEADER_BYTES : 0);
   }
   return at;
 }
 
-function behindZeros(bytes: Uint8Array, from: number): number {
+function skipZeros(bytes: Uint8Array, from: number): number {
   let at = from;
   while (bytes[at] === 0) at += 1;
   return at;

@@ -1,17 +1,17 @@
 /** Milliseconds of a frame, by the configuration that an Opus packet begins with (RFC 6716, 3.1). */
-const FRAMES: readonly number[] = [
+const FRAME_MS: readonly number[] = [
   ...[10, 20, 40, 60, 10, 20, 40, 60, 10, 20, 40, 60],
   ...[10, 20, 10, 20],
   ...[2.5, 5, 10, 20, 2.5, 5, 10, 20, 2.5, 5, 10, 20, 2.5, 5, 10, 20],
 ];
-export const LONGEST_OPUS_MS = 120;
+export const MAX_OPUS_MS = 120;
 
-export function opusMilliseconds(packet: Uint8Array): number {
+export function measureOpusPacketMs(packet: Uint8Array): number {
   const [head = 0, count = 0] = packet;
   const code = head & 3;
   const frames = code === 0 ? 1 : code === 3 ? count & 0x3f : 2;
-  return Math.min((FRAMES[head >> 3] as number) * frames, LONGEST_OPUS_MS);
+  return Math.min((FRAME_MS[head >> 3] as number) * frames, MAX_OPUS_MS);
 }
 
 /** A block of 65,536 samples at 8 kHz: no codec has more in a packet. */
-export const LONGEST_PACKET_MS = (65_536 / 8_000) * 1_000;
+export const MAX_PACKET_MS = (65_536 / 8_000) * 1_000;

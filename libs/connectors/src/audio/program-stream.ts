@@ -1,26 +1,26 @@
 /** What an MPEG program stream has for the ear. Facts: ISO/IEC 11172-1 and 13818-1. */
-import { mpegMilliseconds } from './mpeg-audio.ts';
+import { measureMpegMs } from './mpeg-audio.ts';
 
-const START = Buffer.from([0, 0, 1]);
-const FIRST_SOUND = 0xc0;
-const LAST_SOUND = 0xdf;
+const START_CODE = Buffer.from([0, 0, 1]);
+const FIRST_AUDIO = 0xc0;
+const LAST_AUDIO = 0xdf;
 /** Where DVDs have their sound, in codecs that are not counted. */
-const PRIVATE = 0xbd;
+const PRIVATE_STREAM = 0xbd;
 /** Bytes of a second, of AC-3 at 32 kbit/s. */
-const LOWEST_RATE = 4_000;
+const MIN_BYTES_PER_SECOND = 4_000;
 
 /** Of several streams the longest counts. */
-export function programStreamMilliseconds(bytes: Buffer): number {
+export function measureProgramStreamMs(bytes: Buffer): number {
   const sizes = new Map<number, number>();
-  for (const { id, start, end } of packetsIn(bytes)) sizes.set(id, (sizes.get(id) ?? 0) + end - start);
-  const uncounted = ((sizes.get(PRIVATE) ?? 0) / LOWEST_RATE) * 1_000;
-  const streams = new Map([...sizes].map(([id, size]) => [id, { whole: Buffer.allocUnsafe(size), at: 0 }]));
-  for (const { id, start, end } of packetsIn(bytes)) {
+  for (const { id, start, end } of readPackets(bytes)) sizes.set(id, (sizes.get(id) ?? 0) + end - start);
+  const privateStreamMs = ((sizes.get(PRIVATE_STREAM) ?? 0) / MIN_BYTES_PER_SECOND) * 1_000;
+  const streams = new Map([...sizes].map(([id, size]) => [id, { buffer: Buffer.allocUnsafe(size), at: 0 }]));
+  for (const { id, start, end } of readPackets(bytes)) {
     const stream = streams.get(id);
-    if (stream) stream.at += bytes.copy(stream.whole, stream.at, start, end);
+    if (stream) stream.at += bytes.copy(stream.buffer, stream.at, start, end);
   }
-  streams.delete(PRIVATE);
-  return Math.ceil(Math.max(uncounted, ...[...streams.values()].map(({ whole }) => mpegMilliseconds(whole))));
+  streams.delete(PRIVATE_STREAM);
+  return Math.ceil(Math.max(privateStreamMs, ...[...streams.values()].map(({ buffer }) => measureMpegMs(buffer))));
 }
 
 interface Packet {
@@ -30,19 +30,19 @@ interface Packet {
 }
 
 /** Packets of sound, wherever one begins. */
-function* packetsIn(bytes: Buffer): Generator<Packet> {
-  for (let at = bytes.indexOf(START); at >= 0 && at + 6 <= bytes.length; ) {
+function* readPackets(bytes: Buffer): Generator<Packet> {
+  for (let at = bytes.indexOf(START_CODE); at >= 0 && at + 6 <= bytes.length; ) {
     const id = bytes[at + 3] as number;
-    const isSound = id >= FIRST_SOUND && id <= LAST_SOUND;
-    const length = isSound || id === PRIVATE ? bytes.readUInt16BE(at + 4) : -2;
+    const isAudio = id >= FIRST_AUDIO && id <= LAST_AUDIO;
+    const length = isAudio || id === PRIVATE_STREAM ? bytes.readUInt16BE(at + 4) : -2;
     const end = Math.min(at + 6 + length, bytes.length);
-    const start = isSound ? Math.min(payloadFrom(bytes, at + 6), end) : at + 6;
+    const start = isAudio ? Math.min(findPayloadStart(bytes, at + 6), end) : at + 6;
     if (length >= 0) yield { id, start, end };
-    at = bytes.indexOf(START, Math.max(end, at + 4));
+    at = bytes.indexOf(START_CODE, Math.max(end, at + 4));
   }
 }
 
-function payloadFrom(bytes: Buffer, start: number): number {
+function findPayloadStart(bytes: Buffer, start: number): number {
   if (((bytes[start] ?? 0) & 0xc0) === 0x80) return start + 3 + (bytes[start + 2] ?? 0); // MPEG-2
   let at = start;
   while (bytes[at] === 0xff) at += 1;

@@ -1,5 +1,5 @@
 /** How much sound there is at most in a WAV file. Facts: Microsoft's "Multimedia Programming Interface", 1991, and mmreg.h. */
-import { mpegMilliseconds } from './mpeg-audio.ts';
+import { measureMpegMs } from './mpeg-audio.ts';
 
 /** Format tags. */
 const PCM = 1;
@@ -23,38 +23,38 @@ const GSM_BLOCK = { bytes: 65, samples: 320 };
  * All bytes from the first place on where they may begin, in the slowest of all formats that it may have: sizes of chunks
  * and rates of bytes are not believed.
  */
-export function waveMilliseconds(bytes: Buffer): number {
+export function measureWaveMs(bytes: Buffer): number {
   const start = bytes.indexOf('data', 12, 'latin1');
   if (start < 0) return 0;
-  const sound = bytes.subarray(start + 8);
-  let longest = 0;
+  const audio = bytes.subarray(start + 8);
+  let maxMs = 0;
   let hasMpeg = false;
   for (let at = bytes.indexOf('fmt ', 12, 'latin1'); at >= 0; at = bytes.indexOf('fmt ', at + 4, 'latin1')) {
-    const length = millisecondsIn(sound.length, bytes.subarray(at + 8, at + 48));
+    const length = calculateMilliseconds(audio.length, bytes.subarray(at + 8, at + 48));
     if (length === 'mpeg') hasMpeg = true;
-    else longest = Math.max(longest, length);
+    else maxMs = Math.max(maxMs, length);
   }
-  return Math.ceil(Math.max(longest, hasMpeg ? mpegMilliseconds(sound) : 0));
+  return Math.ceil(Math.max(maxMs, hasMpeg ? measureMpegMs(audio) : 0));
 }
 
 /** 0 where that is no format, or one of a codec that is not counted: some make hours of a few bytes. */
-function millisecondsIn(size: number, format: Buffer): number | 'mpeg' {
+function calculateMilliseconds(size: number, format: Buffer): number | 'mpeg' {
   if (format.length < 16) return 0;
-  const told = format.readUInt16LE(0);
-  const tag = told === EXTENSIBLE && format.length >= 26 ? format.readUInt16LE(24) : told;
+  const formatTag = format.readUInt16LE(0);
+  const tag = formatTag === EXTENSIBLE && format.length >= 26 ? format.readUInt16LE(24) : formatTag;
   const channels = format.readUInt16LE(2);
   const rate = format.readUInt32LE(4);
   if (channels === 0 || channels > MAX_CHANNELS || rate === 0) return 0;
-  const perSecond = (bits: number) => (size / ((rate * channels * bits) / 8)) * 1_000;
+  const toMilliseconds = (bits: number) => (size / ((rate * channels * bits) / 8)) * 1_000;
   switch (tag) {
     case PCM:
     case FLOAT:
     case A_LAW:
     case MU_LAW:
-      return perSecond(bitsOf(tag, channels, format));
+      return toMilliseconds(getSampleBits(tag, channels, format));
     case ADPCM_MICROSOFT:
     case ADPCM_IMA:
-      return perSecond(ADPCM_BITS);
+      return toMilliseconds(ADPCM_BITS);
     case MPEG:
     case MP3:
       return 'mpeg';
@@ -66,9 +66,9 @@ function millisecondsIn(size: number, format: Buffer): number | 'mpeg' {
 }
 
 /** Of a sample, by what it is said to have or by its block, whichever is less. */
-function bitsOf(tag: number, channels: number, format: Buffer): number {
+function getSampleBits(tag: number, channels: number, format: Buffer): number {
   if (tag === A_LAW || tag === MU_LAW) return 8;
   const block = (format.readUInt16LE(12) / channels) * 8;
   const bits = format.readUInt16LE(14);
-  return Math.min(...[block, bits].filter((each) => each > 0), 64);
+  return Math.min(...[block, bits].filter((value) => value > 0), 64);
 }

@@ -3,12 +3,12 @@
  * RFC 6716, "Vorbis I specification" 4.2.2. Read from the beginning to the end, once: the library that was tried did not
  * come to an end with some broken files.
  */
-import { LONGEST_OPUS_MS, LONGEST_PACKET_MS, opusMilliseconds } from './opus.ts';
+import { MAX_OPUS_MS, MAX_PACKET_MS, measureOpusPacketMs } from './opus.ts';
 
 /** Elements that are looked into; all others are leaves. */
-const MASTERS: ReadonlySet<number> = new Set([0x18538067, 0x1654ae6b, 0xae, 0xe1, 0x1f43b675, 0xa0]);
+const MASTER_ELEMENTS: ReadonlySet<number> = new Set([0x18538067, 0x1654ae6b, 0xae, 0xe1, 0x1f43b675, 0xa0]);
 const TRACK = 0xae;
-const NUMBER = 0xd7;
+const TRACK_NUMBER = 0xd7;
 const CODEC = 0x86;
 const CODEC_PRIVATE = 0x63a2;
 /** Parts of packets may be left out of blocks. */
@@ -19,10 +19,10 @@ const LACING = 0x06;
 const MAX_TRACKS = 128;
 
 /** Bytes of a second of Opus at 6 kbit/s: of what is not counted. */
-const LOWEST_RATE = 750;
+const MIN_BYTES_PER_SECOND = 750;
 /** What surrounds packets: the heads of blocks, an index, tags. */
-const AROUND_PACKET = 32;
-const AROUND_FILE = 64 * 1024;
+const MAX_PACKET_OVERHEAD_BYTES = 32;
+const MAX_FILE_OVERHEAD_BYTES = 64 * 1024;
 const VORBIS_RATE_AT = 12;
 const VORBIS_BLOCKS_AT = 28;
 
@@ -40,48 +40,51 @@ interface Packets {
   milliseconds: number;
 }
 
-export function webmMilliseconds(file: Buffer): number {
+export function measureWebmMs(file: Buffer): number {
   const tracks: Track[] = [];
   const packets = new Map<number, Packets>();
-  for (const { id, content } of elementsIn(file)) {
+  for (const { id, content } of readElements(file)) {
     const track = tracks.at(-1);
     if (id === TRACK) tracks.push({ number: 0, codec: '', settings: undefined, isEncoded: false });
-    else if (BLOCKS.has(id)) takeBlock(content, packets);
+    else if (BLOCKS.has(id)) addBlock(content, packets);
     else if (!track) continue;
-    else if (id === NUMBER) track.number = content.reduce((value, byte) => value * 256 + byte, 0);
+    else if (id === TRACK_NUMBER) track.number = content.reduce((value, byte) => value * 256 + byte, 0);
     else if (id === CODEC) track.codec = content.toString('latin1').replace(/\0+$/, '');
     else if (id === CODEC_PRIVATE) track.settings = content;
     else if (id === ENCODINGS) track.isEncoded = true;
     if (tracks.length > MAX_TRACKS || packets.size > MAX_TRACKS) throw new RangeError('too many tracks');
   }
-  const sounds = tracks.filter(({ codec }) => codec.startsWith('A_'));
-  const longest = Math.max(0, ...sounds.map((track) => millisecondsOf(track, packets.get(track.number))));
-  const known = [...packets.values()].reduce((sum, { bytes, count }) => sum + bytes + count * AROUND_PACKET, 0);
+  const audioTracks = tracks.filter(({ codec }) => codec.startsWith('A_'));
+  const maxMs = Math.max(0, ...audioTracks.map((track) => calculateMilliseconds(track, packets.get(track.number))));
+  const accountedBytes = [...packets.values()].reduce(
+    (sum, { bytes, count }) => sum + bytes + count * MAX_PACKET_OVERHEAD_BYTES,
+    0,
+  );
   // What no packet accounts for may be sound that other readers find.
-  const unknown = Math.max(0, file.length - AROUND_FILE - known);
-  return longest === 0 ? 0 : Math.ceil(longest + (unknown / LOWEST_RATE) * 1_000);
+  const unaccountedBytes = Math.max(0, file.length - MAX_FILE_OVERHEAD_BYTES - accountedBytes);
+  return maxMs === 0 ? 0 : Math.ceil(maxMs + (unaccountedBytes / MIN_BYTES_PER_SECOND) * 1_000);
 }
 
-function takeBlock(block: Buffer, packets: Map<number, Packets>): void {
-  const head = vintAt(block, 0);
+function addBlock(block: Buffer, packets: Map<number, Packets>): void {
+  const head = readVint(block, 0);
   if (head === undefined || block.length < head.length + 4) return;
-  const taken = packets.get(head.value) ?? { count: 0, bytes: 0, milliseconds: 0 };
-  packets.set(head.value, taken);
+  const trackPackets = packets.get(head.value) ?? { count: 0, bytes: 0, milliseconds: 0 };
+  packets.set(head.value, trackPackets);
   const isLaced = ((block[head.length + 2] as number) & LACING) !== 0;
   const content = block.subarray(head.length + 3);
   const count = isLaced ? (content[0] as number) + 1 : 1;
-  taken.count += count;
-  taken.bytes += content.length;
-  taken.milliseconds += isLaced ? count * LONGEST_OPUS_MS : opusMilliseconds(content);
+  trackPackets.count += count;
+  trackPackets.bytes += content.length;
+  trackPackets.milliseconds += isLaced ? count * MAX_OPUS_MS : measureOpusPacketMs(content);
 }
 
 /** Of Vorbis each packet may be a long block, half of which is new. Of other codecs each may be the longest that there is. */
-function millisecondsOf({ codec, settings, isEncoded }: Track, packets: Packets | undefined): number {
+function calculateMilliseconds({ codec, settings, isEncoded }: Track, packets: Packets | undefined): number {
   if (!packets) return 0;
-  if (codec === 'A_OPUS') return isEncoded ? packets.count * LONGEST_OPUS_MS : packets.milliseconds;
+  if (codec === 'A_OPUS') return isEncoded ? packets.count * MAX_OPUS_MS : packets.milliseconds;
   const start = codec === 'A_VORBIS' ? (settings?.indexOf('\x01vorbis', 0, 'latin1') ?? -1) : -1;
   if (settings === undefined || start < 0 || settings.length < start + VORBIS_BLOCKS_AT + 1)
-    return packets.count * LONGEST_PACKET_MS;
+    return packets.count * MAX_PACKET_MS;
   const longBlock = 2 ** ((settings[start + VORBIS_BLOCKS_AT] as number) >> 4);
   return ((packets.count * longBlock) / 2 / Math.max(1, settings.readUInt32LE(start + VORBIS_RATE_AT))) * 1_000;
 }
@@ -93,14 +96,14 @@ interface Element {
 }
 
 /** All elements in their order; where there is none, from the next cluster on. */
-function* elementsIn(file: Buffer): Generator<Element> {
+function* readElements(file: Buffer): Generator<Element> {
   for (let at = 0; at >= 0 && at < file.length; ) {
-    const idLength = lengthAt(file, at);
-    const size = idLength > 4 ? undefined : vintAt(file, at + idLength);
+    const idLength = readVintLength(file, at);
+    const size = idLength > 4 ? undefined : readVint(file, at + idLength);
     const id = size && file.readUIntBE(at, idLength);
     const start = at + idLength + (size?.length ?? 0);
-    if (id !== undefined && MASTERS.has(id)) {
-      yield { id, content: NOTHING };
+    if (id !== undefined && MASTER_ELEMENTS.has(id)) {
+      yield { id, content: EMPTY_BUFFER };
       at = start;
     } else if (id !== undefined && size && !size.isUnknown) {
       yield { id, content: file.subarray(start, start + size.value) };
@@ -111,15 +114,15 @@ function* elementsIn(file: Buffer): Generator<Element> {
   }
 }
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 /** How many bytes a number of variable length has. */
-function lengthAt(bytes: Buffer, at: number): number {
+function readVintLength(bytes: Buffer, at: number): number {
   return Math.clz32(bytes[at] ?? 0) - 23;
 }
 
-function vintAt(bytes: Buffer, at: number) {
-  const length = lengthAt(bytes, at);
+function readVint(bytes: Buffer, at: number) {
+  const length = readVintLength(bytes, at);
   if (length > 8 || at + length > bytes.length) return undefined;
   let value = (bytes[at] as number) & (0xff >> length);
   let isUnknown = value === 0xff >> length;

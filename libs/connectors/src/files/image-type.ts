@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { imageSize } from 'image-size';
 import { detectFileType, detectMediaType } from './media-type.ts';
 
-const PICTURES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
+const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
 /** A few kilobytes can unpack to gigabytes. 100 million pixels are more than any camera and any model has. */
 const MAX_PIXELS = 100_000_000;
 const MAX_SIDE = 32_768;
@@ -13,16 +13,16 @@ const HEAD_BYTES = 1024 * 1024;
 /** @returns the type of a picture that may be unpacked; undefined where it is none, or one that is too large to be honest */
 export async function detectImageType(bytes: Uint8Array): Promise<string | undefined> {
   const mediaType = await detectMediaType(bytes);
-  return mediaType !== undefined && PICTURES.has(mediaType) && isHonest(bytes) ? mediaType : undefined;
+  return mediaType !== undefined && IMAGE_TYPES.has(mediaType) && hasSafeDimensions(bytes) ? mediaType : undefined;
 }
 
 /** @returns what a file on disk is; undefined for what is not known here, and for a picture that nobody should unpack */
 export async function detectSafeFileType(path: string): Promise<string | undefined> {
   const mediaType = await detectFileType(path);
-  return mediaType === undefined || !PICTURES.has(mediaType) ? mediaType : detectImageType(await headOf(path));
+  return mediaType === undefined || !IMAGE_TYPES.has(mediaType) ? mediaType : detectImageType(await readHead(path));
 }
 
-async function headOf(path: string): Promise<Uint8Array> {
+async function readHead(path: string): Promise<Uint8Array> {
   const handle = await open(path);
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
@@ -32,7 +32,7 @@ async function headOf(path: string): Promise<Uint8Array> {
   }
 }
 
-function isHonest(bytes: Uint8Array): boolean {
+function hasSafeDimensions(bytes: Uint8Array): boolean {
   try {
     const { width, height } = imageSize(bytes);
     return Math.min(width, height) > 0 && Math.max(width, height) <= MAX_SIDE && width * height <= MAX_PIXELS;

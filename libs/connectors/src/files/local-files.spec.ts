@@ -21,7 +21,7 @@ fileStoreContract('LocalFiles', async () => {
     const found = await readdir(root, { recursive: true, withFileTypes: true });
     return found.filter((each) => each.isFile()).map(({ name }) => name);
   };
-  return { store: await LocalFiles.open(root), leftovers: filesIn };
+  return { store: await LocalFiles.open(root), listLeftovers: filesIn };
 });
 
 const file = () => ({ id: generateFileId('gen', Date.now()), n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });

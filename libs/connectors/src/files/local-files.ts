@@ -11,7 +11,7 @@ import {
   type FileToStore,
   type StoredFile,
 } from '#application';
-import { isHourExpired, isNumber, resolveHourName, toHourName } from './names.ts';
+import { isFileNumber, isHourExpired, resolveHourName, toHourName } from './names.ts';
 
 /** Before the bytes of a file stands its media type, so that both appear at once: with spaces up to so many bytes. */
 const HEAD_BYTES = 128;
@@ -28,20 +28,22 @@ export class LocalFiles extends FileStore {
 
   /** @throws FileStoreUnavailableError when the directory cannot be used */
   static async open(root: string): Promise<LocalFiles> {
-    await reaching(() => mkdir(root, { recursive: true, mode: 0o700 }));
-    await reaching(() => mkdtemp(path.join(root, 'probe-')).then((probe) => rmdir(probe), unlessFull));
+    await withUnavailableErrors(() => mkdir(root, { recursive: true, mode: 0o700 }));
+    await withUnavailableErrors(() => mkdtemp(path.join(root, 'probe-')).then((probe) => rmdir(probe), ignoreDiskFull));
     return new LocalFiles(root);
   }
 
   override async save({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
     const directory = path.join(this.root, resolveHourName(id, n, mediaType), id);
-    const made = await reaching(() => mkdir(directory, { recursive: true, mode: 0o700 }));
+    const createdDirectory = await withUnavailableErrors(() => mkdir(directory, { recursive: true, mode: 0o700 }));
     const unfinished = path.join(directory, `${n}.${randomUUID()}`);
     try {
-      const size = await written(unfinished, mediaType, bytes);
-      await reaching(() => rename(unfinished, path.join(directory, String(n))));
-      await reaching(() => synced(directory));
-      if (made) for (const above of [path.dirname(directory), this.root]) await reaching(() => synced(above));
+      const size = await writeStoredFile(unfinished, mediaType, bytes);
+      await withUnavailableErrors(() => rename(unfinished, path.join(directory, String(n))));
+      await withUnavailableErrors(() => syncDirectory(directory));
+      if (createdDirectory)
+        for (const above of [path.dirname(directory), this.root])
+          await withUnavailableErrors(() => syncDirectory(above));
       return size;
     } catch (error) {
       await rm(unfinished, { force: true }).catch(() => {});
@@ -51,15 +53,15 @@ export class LocalFiles extends FileStore {
 
   override async find({ id, n }: FileName): Promise<StoredFile | undefined> {
     const hour = toHourName(id);
-    if (hour === undefined || !isNumber(n)) return undefined;
+    if (hour === undefined || !isFileNumber(n)) return undefined;
     const file = path.join(this.root, hour, id, String(n));
-    return reaching(async () => {
-      const handle = await open(file).catch(absent);
+    return withUnavailableErrors(async () => {
+      const handle = await open(file).catch(ignoreMissing);
       if (handle === undefined) return undefined;
       try {
-        const mediaType = await mediaTypeIn(handle);
+        const mediaType = await readMediaType(handle);
         const { size } = await handle.stat();
-        return { mediaType, size: size - HEAD_BYTES, read: (range) => piecesOf(file, range) };
+        return { mediaType, size: size - HEAD_BYTES, read: (range) => readChunks(file, range) };
       } finally {
         await handle.close();
       }
@@ -69,15 +71,15 @@ export class LocalFiles extends FileStore {
   override async remove(id: string): Promise<void> {
     const hour = toHourName(id);
     if (hour === undefined) return;
-    await reaching(() => rm(path.join(this.root, hour, id), { recursive: true, force: true }));
+    await withUnavailableErrors(() => rm(path.join(this.root, hour, id), { recursive: true, force: true }));
   }
 
   override async removeExpired(now: number): Promise<number> {
-    return reaching(async () => {
+    return withUnavailableErrors(async () => {
       let ids = 0;
       for (const hour of (await readdir(this.root)).filter((name) => isHourExpired(name, now))) {
         const directory = path.join(this.root, hour);
-        ids += (await readdir(directory).catch(absent))?.length ?? 0;
+        ids += (await readdir(directory).catch(ignoreMissing))?.length ?? 0;
         await rm(directory, { recursive: true, force: true });
       }
       return ids;
@@ -88,17 +90,17 @@ export class LocalFiles extends FileStore {
 }
 
 /** @returns how many bytes it has */
-async function written(file: string, mediaType: string, bytes: FileToStore['bytes']): Promise<number> {
-  const handle = await reaching(() => open(file, 'wx', 0o600));
+async function writeStoredFile(file: string, mediaType: string, bytes: FileToStore['bytes']): Promise<number> {
+  const handle = await withUnavailableErrors(() => open(file, 'wx', 0o600));
   try {
     let size = 0;
-    await reaching(() => handle.writeFile(`${mediaType}${HEAD_END}`.padEnd(HEAD_BYTES)));
-    const write = (piece: Uint8Array) => reaching(() => handle.writeFile(piece));
-    for await (const piece of bytes instanceof Uint8Array ? [bytes] : bytes) {
-      await write(piece);
-      size += piece.byteLength;
+    await withUnavailableErrors(() => handle.writeFile(`${mediaType}${HEAD_END}`.padEnd(HEAD_BYTES)));
+    const write = (chunk: Uint8Array) => withUnavailableErrors(() => handle.writeFile(chunk));
+    for await (const chunk of bytes instanceof Uint8Array ? [bytes] : bytes) {
+      await write(chunk);
+      size += chunk.byteLength;
     }
-    await reaching(() => handle.sync());
+    await withUnavailableErrors(() => handle.sync());
     return size;
   } finally {
     await handle.close();
@@ -106,7 +108,7 @@ async function written(file: string, mediaType: string, bytes: FileToStore['byte
 }
 
 /** A name in a directory is only there after a power cut when the directory has been written. */
-async function synced(directory: string): Promise<void> {
+async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory);
   try {
     await handle.sync();
@@ -115,31 +117,31 @@ async function synced(directory: string): Promise<void> {
   }
 }
 
-async function mediaTypeIn(handle: FileHandle): Promise<string> {
+async function readMediaType(handle: FileHandle): Promise<string> {
   const { buffer } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
   return buffer.toString('latin1').split(HEAD_END, 1)[0] ?? '';
 }
 
-async function* piecesOf(file: string, range?: ByteRange): AsyncIterable<Uint8Array> {
+async function* readChunks(file: string, range?: ByteRange): AsyncIterable<Uint8Array> {
   const start = HEAD_BYTES + (range?.start ?? 0);
-  const pieces = createReadStream(file, range ? { start, end: HEAD_BYTES + range.end } : { start });
+  const chunks = createReadStream(file, range ? { start, end: HEAD_BYTES + range.end } : { start });
   try {
-    yield* pieces;
+    yield* chunks;
   } catch (cause) {
     throw new FileStoreUnavailableError(cause);
   }
 }
 
 /** A disk that is full is no reason not to start: what is over is removed from it then. */
-function unlessFull(error: NodeJS.ErrnoException): void {
+function ignoreDiskFull(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error;
 }
 
-function absent(error: NodeJS.ErrnoException): undefined {
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error;
 }
 
-async function reaching<T>(step: () => Promise<T>): Promise<T> {
+async function withUnavailableErrors<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (cause) {

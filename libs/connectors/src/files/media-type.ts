@@ -2,7 +2,7 @@
 import { fileTypeFromBuffer, fileTypeFromFile } from 'file-type';
 
 /** Other names of the same, by the one that is used here. */
-const SAME: Readonly<Record<string, string>> = {
+const MEDIA_TYPE_ALIASES: Readonly<Record<string, string>> = {
   'image/apng': 'image/png',
   'audio/vnd.wave': 'audio/wav',
   'audio/x-wav': 'audio/wav',
@@ -15,7 +15,7 @@ const SAME: Readonly<Record<string, string>> = {
 };
 
 /** Types that are told apart; anything else is unknown here, above all what a browser would run: SVG, HTML, PDF. */
-const KNOWN: ReadonlySet<string> = new Set([
+const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
   ...['image/png', 'image/jpeg', 'image/webp', 'image/gif'],
   ...['video/mp4', 'video/webm', 'video/quicktime', 'video/mpeg'],
   ...['audio/mpeg', 'audio/mp4', 'audio/wav', 'audio/ogg', 'audio/flac', 'audio/aac'],
@@ -23,16 +23,16 @@ const KNOWN: ReadonlySet<string> = new Set([
 
 /** @returns undefined where it is none of the types that are known here */
 export async function detectMediaType(bytes: Uint8Array): Promise<string | undefined> {
-  return known(await fileTypeFromBuffer(bytes).catch(() => undefined));
+  return toSupportedType(await fileTypeFromBuffer(bytes).catch(() => undefined));
 }
 
 /** The same of a file on disk, of which only as much is read as is needed. */
 export async function detectFileType(path: string): Promise<string | undefined> {
-  return known(await fileTypeFromFile(path).catch(() => undefined));
+  return toSupportedType(await fileTypeFromFile(path).catch(() => undefined));
 }
 
-function known(found: { readonly mime: string } | undefined): string | undefined {
-  if (found === undefined) return undefined;
-  const type = SAME[found.mime] ?? found.mime;
-  return KNOWN.has(type) ? type : undefined;
+function toSupportedType(detected: { readonly mime: string } | undefined): string | undefined {
+  if (detected === undefined) return undefined;
+  const type = MEDIA_TYPE_ALIASES[detected.mime] ?? detected.mime;
+  return SUPPORTED_TYPES.has(type) ? type : undefined;
 }

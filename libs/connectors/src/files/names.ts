@@ -5,7 +5,7 @@ const HOUR_MS = 3_600_000;
 /** `2026-11-22T13`: people find it, and names are in the order of time. */
 const HOUR_NAME = /^\d{4}-\d\d-\d\dT\d\d$/;
 const MEDIA_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,64}$/;
-const MOST_FILES = 1_000;
+const MAX_FILES = 1_000;
 
 /** The name of the hour at which the files of an id are deleted; undefined: it is no id. */
 export function toHourName(id: string): string | undefined {
@@ -26,14 +26,14 @@ export function isHourExpired(hourName: string, now: number): boolean {
   return isHourName(hourName) && Date.parse(`${hourName}:00:00Z`) <= now;
 }
 
-export function isNumber(n: number): boolean {
-  return Number.isInteger(n) && n >= 0 && n < MOST_FILES;
+export function isFileNumber(n: number): boolean {
+  return Number.isInteger(n) && n >= 0 && n < MAX_FILES;
 }
 
 /** @throws Error when nothing may be kept under such a name */
 export function resolveHourName(id: string, n: number, mediaType: string): string {
   const hour = toHourName(id);
-  if (hour === undefined || !isNumber(n) || !MEDIA_TYPE.test(mediaType))
+  if (hour === undefined || !isFileNumber(n) || !MEDIA_TYPE.test(mediaType))
     throw new Error(`no file can be kept as ${id}/${n} of the type ${mediaType}`);
   return hour;
 }

@@ -36,7 +36,7 @@ fileStoreContract('S3Files', async () => {
     const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket }));
     return Contents.map(({ Key = '' }) => Key);
   };
-  return { store: await open(), leftovers };
+  return { store: await open(), listLeftovers: leftovers };
 });
 
 test('a file that is larger than a part is kept and read whole', async () => {

@@ -9,7 +9,7 @@ import {
   type FileToStore,
   type StoredFile,
 } from '#application';
-import { isHourExpired, isHourName, isNumber, resolveHourName, toHourName } from './names.ts';
+import { isFileNumber, isHourExpired, isHourName, resolveHourName, toHourName } from './names.ts';
 
 export interface S3Options {
   readonly bucket: string;
@@ -25,8 +25,8 @@ export interface S3Options {
 /** S3 takes no smaller ones, but for the last, and at most 10,000. */
 const PART_BYTES = 8 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 5_000;
-const SILENCE_MS = 60_000;
-const DELETED_AT_ONCE = 8;
+const IDLE_TIMEOUT_MS = 60_000;
+const DELETE_CONCURRENCY = 8;
 
 /** Keys are `<hour>/<id>/<n>`, as in a directory. An object is there when all of it is. */
 export class S3Files extends FileStore {
@@ -53,13 +53,13 @@ export class S3Files extends FileStore {
       // Other services than Amazon's do not know the checksums that it adds by itself.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_MS },
+      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },
       ...(endpoint ? { endpoint } : {}),
       ...(credentials ? { credentials } : {}),
     });
     const store = new S3Files(aws, client, options);
     try {
-      await reaching(() => client.send(new aws.HeadBucketCommand({ Bucket: bucket })));
+      await withUnavailableErrors(() => client.send(new aws.HeadBucketCommand({ Bucket: bucket })));
       return store;
     } catch (error) {
       await store.close();
@@ -69,20 +69,20 @@ export class S3Files extends FileStore {
 
   override async save({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
     const Key = `${resolveHourName(id, n, mediaType)}/${id}/${n}`;
-    const upload = new PartedUpload(this.aws, this.client, { ...this.bucket, Key, ContentType: mediaType });
+    const upload = new MultipartUpload(this.aws, this.client, { ...this.bucket, Key, ContentType: mediaType });
     let size = 0;
-    let waiting: Uint8Array[] = [];
-    let waitingBytes = 0;
+    let pendingChunks: Uint8Array[] = [];
+    let pendingBytes = 0;
     try {
-      for await (const piece of bytes instanceof Uint8Array ? [bytes] : bytes) {
-        waiting.push(piece);
-        waitingBytes += piece.byteLength;
-        size += piece.byteLength;
-        if (waitingBytes < this.partBytes) continue;
-        await upload.part(Buffer.concat(waiting));
-        [waiting, waitingBytes] = [[], 0];
+      for await (const chunk of bytes instanceof Uint8Array ? [bytes] : bytes) {
+        pendingChunks.push(chunk);
+        pendingBytes += chunk.byteLength;
+        size += chunk.byteLength;
+        if (pendingBytes < this.partBytes) continue;
+        await upload.uploadPart(Buffer.concat(pendingChunks));
+        [pendingChunks, pendingBytes] = [[], 0];
       }
-      await upload.end(Buffer.concat(waiting));
+      await upload.complete(Buffer.concat(pendingChunks));
       return size;
     } catch (error) {
       await upload.abort();
@@ -92,41 +92,41 @@ export class S3Files extends FileStore {
 
   override async find({ id, n }: FileName): Promise<StoredFile | undefined> {
     const hour = toHourName(id);
-    if (hour === undefined || !isNumber(n)) return undefined;
+    if (hour === undefined || !isFileNumber(n)) return undefined;
     const Key = `${hour}/${id}/${n}`;
-    const head = await reaching(() =>
-      this.client.send(new this.aws.HeadObjectCommand({ ...this.bucket, Key })).catch(absent),
+    const head = await withUnavailableErrors(() =>
+      this.client.send(new this.aws.HeadObjectCommand({ ...this.bucket, Key })).catch(ignoreMissing),
     );
     if (head === undefined) return undefined;
     const { ContentType: mediaType = '', ContentLength: size = 0 } = head;
-    return { mediaType, size, read: (range) => this.piecesOf(Key, size, range) };
+    return { mediaType, size, read: (range) => this.readChunks(Key, size, range) };
   }
 
   override async remove(id: string): Promise<void> {
     const hour = toHourName(id);
-    if (hour !== undefined) await this.removeWhile({ Prefix: `${hour}/${id}/` }, () => true);
+    if (hour !== undefined) await this.removeMatching({ Prefix: `${hour}/${id}/` }, () => true);
   }
 
   /** Keys are listed in their order, which is that of time: nothing is looked at behind the first hour that is not over. */
   override async removeExpired(now: number): Promise<number> {
-    const hourOf = (key: string) => key.split('/', 1)[0] ?? '';
-    return this.removeWhile({}, (key) => (isHourName(hourOf(key)) ? isHourExpired(hourOf(key), now) : undefined));
+    const getHour = (key: string) => key.split('/', 1)[0] ?? '';
+    return this.removeMatching({}, (key) => (isHourName(getHour(key)) ? isHourExpired(getHour(key), now) : undefined));
   }
 
   override async close(): Promise<void> {
     this.client.destroy();
   }
 
-  private async *piecesOf(Key: string, size: number, range?: ByteRange): AsyncIterable<Uint8Array> {
+  private async *readChunks(Key: string, size: number, range?: ByteRange): AsyncIterable<Uint8Array> {
     if (size === 0) return;
     const Range = range && `bytes=${range.start}-${range.end}`;
-    const asked = new this.aws.GetObjectCommand({ ...this.bucket, Key, ...(Range ? { Range } : {}) });
-    const { Body, ContentRange } = await reaching(() => this.client.send(asked));
+    const command = new this.aws.GetObjectCommand({ ...this.bucket, Key, ...(Range ? { Range } : {}) });
+    const { Body, ContentRange } = await withUnavailableErrors(() => this.client.send(command));
     try {
-      const pieces = Body as Readable;
+      const chunks = Body as Readable;
       // Some services send all of it when the range is its first byte.
-      const isAll = range && !ContentRange?.startsWith(`bytes ${range.start}-${range.end}/`);
-      yield* isAll ? partOf(pieces, range) : pieces;
+      const isUnranged = range && !ContentRange?.startsWith(`bytes ${range.start}-${range.end}/`);
+      yield* isUnranged ? sliceStream(chunks, range) : chunks;
     } catch (cause) {
       throw new FileStoreUnavailableError(cause);
     } finally {
@@ -136,22 +136,22 @@ export class S3Files extends FileStore {
 
   /**
    * Deletes objects one by one, since to delete many at once needs a checksum that not all services agree on.
-   * @param isWanted undefined: it is left, and the next one is looked at; false: so are all others
+   * @param shouldRemove undefined: it is left, and the next one is looked at; false: so are all others
    * @returns how many ids they were of
    */
-  private async removeWhile(
+  private async removeMatching(
     where: { readonly Prefix?: string },
-    isWanted: (key: string) => boolean | undefined,
+    shouldRemove: (key: string) => boolean | undefined,
   ): Promise<number> {
     const ids = new Set<string>();
     const { aws, client, bucket } = this;
-    await reaching(async () => {
+    await withUnavailableErrors(async () => {
       for await (const { Contents = [] } of aws.paginateListObjectsV2({ client }, { ...bucket, ...where })) {
         const all = Contents.map(({ Key = '' }) => Key);
-        const end = all.findIndex((key) => isWanted(key) === false);
-        const keys = (end < 0 ? all : all.slice(0, end)).filter((key) => isWanted(key));
-        for (let at = 0; at < keys.length; at += DELETED_AT_ONCE) {
-          const some = keys.slice(at, at + DELETED_AT_ONCE);
+        const end = all.findIndex((key) => shouldRemove(key) === false);
+        const keys = (end < 0 ? all : all.slice(0, end)).filter((key) => shouldRemove(key));
+        for (let at = 0; at < keys.length; at += DELETE_CONCURRENCY) {
+          const some = keys.slice(at, at + DELETE_CONCURRENCY);
           await Promise.all(some.map((Key) => client.send(new aws.DeleteObjectCommand({ ...bucket, Key }))));
         }
         for (const key of keys) ids.add(key.split('/')[1] ?? '');
@@ -169,7 +169,7 @@ interface Target {
 }
 
 /** One object: in one piece while that is all, and from the second on in parts. */
-class PartedUpload {
+class MultipartUpload {
   private uploadId: string | undefined;
   private readonly parts: Aws.CompletedPart[] = [];
 
@@ -179,9 +179,9 @@ class PartedUpload {
     private readonly target: Target,
   ) {}
 
-  async part(Body: Buffer): Promise<void> {
+  async uploadPart(Body: Buffer): Promise<void> {
     const { Bucket, Key } = this.target;
-    await reaching(async () => {
+    await withUnavailableErrors(async () => {
       this.uploadId ??= (await this.client.send(new this.aws.CreateMultipartUploadCommand(this.target))).UploadId;
       const PartNumber = this.parts.length + 1;
       const part = { Bucket, Key, UploadId: this.uploadId, PartNumber, Body };
@@ -190,15 +190,15 @@ class PartedUpload {
     });
   }
 
-  async end(last: Buffer): Promise<void> {
+  async complete(last: Buffer): Promise<void> {
     const { Bucket, Key } = this.target;
     if (this.uploadId === undefined) {
-      const whole = { ...this.target, Body: last, ContentLength: last.length };
-      return void (await reaching(() => this.client.send(new this.aws.PutObjectCommand(whole))));
+      const putInput = { ...this.target, Body: last, ContentLength: last.length };
+      return void (await withUnavailableErrors(() => this.client.send(new this.aws.PutObjectCommand(putInput))));
     }
-    if (last.length > 0) await this.part(last);
+    if (last.length > 0) await this.uploadPart(last);
     const completed = { Bucket, Key, UploadId: this.uploadId, MultipartUpload: { Parts: this.parts } };
-    await reaching(() => this.client.send(new this.aws.CompleteMultipartUploadCommand(completed)));
+    await withUnavailableErrors(() => this.client.send(new this.aws.CompleteMultipartUploadCommand(completed)));
   }
 
   /** What a service keeps of it in spite of that, its own rules for unfinished uploads end. */
@@ -210,24 +210,24 @@ class PartedUpload {
   }
 }
 
-async function* partOf(pieces: AsyncIterable<Uint8Array>, { start, end }: ByteRange): AsyncIterable<Uint8Array> {
+async function* sliceStream(chunks: AsyncIterable<Uint8Array>, { start, end }: ByteRange): AsyncIterable<Uint8Array> {
   let at = 0;
-  for await (const piece of pieces) {
-    const part = piece.subarray(Math.max(0, start - at), Math.max(0, end + 1 - at));
+  for await (const chunk of chunks) {
+    const part = chunk.subarray(Math.max(0, start - at), Math.max(0, end + 1 - at));
     if (part.length > 0) yield part;
-    at += piece.length;
+    at += chunk.length;
     if (at > end) return;
   }
 }
 
-function absent(error: {
+function ignoreMissing(error: {
   readonly name?: string;
   readonly $metadata?: { readonly httpStatusCode?: number };
 }): undefined {
   if (error.$metadata?.httpStatusCode !== 404) throw error;
 }
 
-async function reaching<T>(step: () => Promise<T>): Promise<T> {
+async function withUnavailableErrors<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (cause) {

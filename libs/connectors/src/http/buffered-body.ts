@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { ByteAccumulator, UpstreamError } from '#application';
-import { type Headers, MAX_REFUSAL } from './stream-relay.ts';
+import { type Headers, MAX_ERROR_BYTES } from './stream-relay.ts';
 
 /** The longest are embeddings, 2,048 of 3,072 numbers, and pictures in base64; files are fetched on their own. */
 export const MAX_RESPONSE_BYTES = 256 * 1024 * 1024;
@@ -12,7 +12,7 @@ export interface BufferedBody {
   /** As far as it came. */
   readonly text: string;
   /** Why it broke off, where it did. */
-  readonly broken: unknown;
+  readonly error: unknown;
 }
 
 /**
@@ -21,8 +21,8 @@ export interface BufferedBody {
  */
 export class BufferedBodyReader implements Dispatcher.DispatchHandler {
   private readonly outcome = Promise.withResolvers<BufferedBody>();
-  private readonly gathered = new ByteAccumulator();
-  private begun: { readonly status: number; readonly headers: Headers } | undefined;
+  private readonly accumulator = new ByteAccumulator();
+  private head: { readonly status: number; readonly headers: Headers } | undefined;
   private controller: Dispatcher.DispatchController | undefined;
 
   constructor(private readonly signal: AbortSignal) {
@@ -40,15 +40,15 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {
-    if (status >= 200) this.begun = { status, headers };
+    if (status >= 200) this.head = { status, headers };
   }
 
-  onResponseData(_: unknown, piece: Uint8Array): void {
-    this.gathered.add(piece);
-    const isAnswer = this.begun?.status === 200;
-    if (this.gathered.size <= (isAnswer ? MAX_RESPONSE_BYTES : MAX_REFUSAL)) return;
+  onResponseData(_: unknown, chunk: Uint8Array): void {
+    this.accumulator.add(chunk);
+    const isSuccess = this.head?.status === 200;
+    if (this.accumulator.size <= (isSuccess ? MAX_RESPONSE_BYTES : MAX_ERROR_BYTES)) return;
     const tooLong = new UpstreamError('answer_too_long', 'The answer is too long');
-    this.finish(isAnswer ? tooLong : undefined);
+    this.finish(isSuccess ? tooLong : undefined);
     this.controller?.abort(tooLong);
   }
 
@@ -62,10 +62,10 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
 
   private readonly abort = (): void => this.controller?.abort(this.signal.reason);
 
-  private finish(broken: unknown): void {
+  private finish(error: unknown): void {
     this.signal.removeEventListener('abort', this.abort);
-    const { begun, outcome } = this;
-    if (begun) outcome.resolve({ ...begun, text: this.gathered.bytes.toString('utf8'), broken });
-    else outcome.reject(broken);
+    const { head, outcome } = this;
+    if (head) outcome.resolve({ ...head, text: this.accumulator.bytes.toString('utf8'), error });
+    else outcome.reject(error);
   }
 }

@@ -57,12 +57,12 @@ function downloads(more: Partial<DownloadOptions> = {}): HttpDownloads {
     providers: new Map([['fal', { baseUrl: `http://127.0.0.1:${port}/fal` }]]),
     connectTimeoutMs: 1_000,
     idleTimeoutMs: 1_000,
-    admitted: [],
+    allowedOrigins: [],
     resolve: async (name) => {
       resolved.push(name);
       return PUBLIC;
     },
-    dial,
+    createAgent: dial,
     failureStepMs: 5,
     ...more,
   });
@@ -278,12 +278,12 @@ describe('of a customer, an address', () => {
 
   test('may be private where its exact origin is admitted, and only that', async () => {
     const admitted = [`http://127.0.0.1:${port}`];
-    const own = downloads({ admitted });
+    const own = downloads({ allowedOrigins: admitted });
     expect(await read(await own.fetchCustomerUrl(`http://127.0.0.1:${port}/a`, limits()))).toBe('a file');
     for (const url of [`http://127.0.0.1:${port + 1}/`, `https://127.0.0.1:${port}/`, `http://localhost:${port}/`])
-      await expectRefused(url, { admitted });
+      await expectRefused(url, { allowedOrigins: admitted });
     answer = (_, response) => response.writeHead(302, { location: 'http://10.0.0.1/' }).end();
-    await expectRefused(`http://127.0.0.1:${port}/a`, { admitted });
+    await expectRefused(`http://127.0.0.1:${port}/a`, { allowedOrigins: admitted });
   });
 });
 

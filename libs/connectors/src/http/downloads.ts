@@ -2,15 +2,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Download, DownloadError, Downloader, type DownloadLimits } from '#application';
-import { type Resolve, resolveByDns, resolvePublicAddresses } from './public-address.ts';
+import { type ResolveHostname, resolveByDns, resolvePublicAddresses } from './public-address.ts';
 import { createPinnedAgent } from './safe-dial.ts';
 import { USER_AGENT } from './user-agent.ts';
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-const GONE: ReadonlySet<number> = new Set([404, 410]);
+const NOT_FOUND_STATUSES: ReadonlySet<number> = new Set([404, 410]);
 /** Signed addresses of object stores have some thousand characters. */
-const MAX_ADDRESS = 8_192;
+const MAX_URL_LENGTH = 8_192;
 /** Nothing packed is taken: what it would unpack to, nobody knows. */
 const HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': USER_AGENT };
 /** A failure is told at a whole number of these, so that its time does not tell how far it came. */
@@ -23,9 +23,9 @@ export interface DownloadOptions {
   /** Longest silence. */
   readonly idleTimeoutMs: number;
   /** Origins that are fetched from wherever they are: `http://10.0.0.7:8080`. */
-  readonly admitted: readonly string[];
-  readonly resolve?: Resolve;
-  readonly dial?: typeof createPinnedAgent;
+  readonly allowedOrigins: readonly string[];
+  readonly resolve?: ResolveHostname;
+  readonly createAgent?: typeof createPinnedAgent;
   readonly failureStepMs?: number;
 }
 
@@ -37,30 +37,32 @@ interface Hop {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-type Answer = Dispatcher.ResponseData;
+type HttpResponse = Dispatcher.ResponseData;
 
 export class HttpDownloads extends Downloader {
-  private readonly resolve: Resolve;
-  private readonly admitted: ReadonlySet<string>;
+  private readonly resolve: ResolveHostname;
+  private readonly allowedOrigins: ReadonlySet<string>;
   private readonly failureStepMs: number;
 
   constructor(private readonly options: DownloadOptions) {
     super();
-    const { resolve = resolveByDns, admitted, failureStepMs = FAILURE_STEP_MS } = options;
+    const { resolve = resolveByDns, allowedOrigins, failureStepMs = FAILURE_STEP_MS } = options;
     this.resolve = resolve;
-    this.admitted = new Set(admitted.map((each) => new URL(each).origin));
+    this.allowedOrigins = new Set(allowedOrigins.map((origin) => new URL(origin).origin));
     this.failureStepMs = failureStepMs;
   }
 
   override async fetchCustomerUrl(url: string, limits: DownloadLimits): Promise<Download> {
-    const begun = performance.now();
+    const startedAt = performance.now();
     try {
-      const { bytes, ...declared } = await this.download(url, (each) => this.hopTo(each), limits);
-      return { ...declared, bytes: inOneVoice(bytes, limits) };
+      const { bytes, ...declared } = await this.download(url, (hopUrl) => this.resolveHop(hopUrl), limits);
+      return { ...declared, bytes: withUniformErrors(bytes, limits) };
     } catch (error) {
       const step = this.failureStepMs;
-      await delay(step - ((performance.now() - begun) % step), undefined, { signal: limits.signal }).catch(() => {});
-      throw refusal(limits, error);
+      await delay(step - ((performance.now() - startedAt) % step), undefined, { signal: limits.signal }).catch(
+        () => {},
+      );
+      throw toUniformError(limits, error);
     }
   }
 
@@ -70,23 +72,23 @@ export class HttpDownloads extends Downloader {
     limits: DownloadLimits,
   ): Promise<Download> {
     const { baseUrl } = this.options.providers.get(upstream) ?? {};
-    const own = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
-    let atHome = true;
-    const hopTo = async (each: URL): Promise<Hop> => {
-      if (each.origin !== own) {
-        atHome = false;
-        return this.hopTo(each);
+    const providerOrigin = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
+    let isAtProviderOrigin = true;
+    const resolveProviderHop = async (hopUrl: URL): Promise<Hop> => {
+      if (hopUrl.origin !== providerOrigin) {
+        isAtProviderOrigin = false;
+        return this.resolveHop(hopUrl);
       }
       // Whoever leads back to the vendor shall not have its credential sent there.
-      return { url: each, addresses: undefined, headers: atHome ? headers : {} };
+      return { url: hopUrl, addresses: undefined, headers: isAtProviderOrigin ? headers : {} };
     };
-    return this.download(url, hopTo, limits);
+    return this.download(url, resolveProviderHop, limits);
   }
 
-  private async hopTo(url: URL): Promise<Hop> {
-    const isPlain = (url.protocol === 'http:' || url.protocol === 'https:') && url.username + url.password === '';
-    if (!isPlain) throw new DownloadError('The address must be an http(s) address without a password', 'refused');
-    if (this.admitted.has(url.origin)) return { url, addresses: undefined, headers: {} };
+  private async resolveHop(url: URL): Promise<Hop> {
+    const isValid = (url.protocol === 'http:' || url.protocol === 'https:') && url.username + url.password === '';
+    if (!isValid) throw new DownloadError('The address must be an http(s) address without a password', 'refused');
+    if (this.allowedOrigins.has(url.origin)) return { url, addresses: undefined, headers: {} };
     if (url.port !== '') throw new DownloadError('The address must have the port of its protocol', 'refused');
     try {
       return { url, addresses: await resolvePublicAddresses(url.hostname, this.resolve), headers: {} };
@@ -97,21 +99,21 @@ export class HttpDownloads extends Downloader {
 
   private async download(
     from: string,
-    hopTo: (url: URL) => Promise<Hop>,
+    resolveHop: (url: URL) => Promise<Hop>,
     { maxBytes, timeoutMs, signal }: DownloadLimits,
   ): Promise<Download> {
-    const within = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-    let url = parsed(from);
-    for (let left = MAX_REDIRECTS; ; left--) {
-      const connection = new Connection(await unlessAborted(hopTo(url), within), this.options);
-      const answer = await connection.ask(within);
-      const { location } = answer.headers;
-      if (!REDIRECTS.has(answer.statusCode) || typeof location !== 'string') {
-        return connection.opened(answer, maxBytes, within);
+    const downloadSignal = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    let url = parseUrl(from);
+    for (let remaining = MAX_REDIRECTS; ; remaining--) {
+      const connection = new Connection(await rejectOnAbort(resolveHop(url), downloadSignal), this.options);
+      const response = await connection.send(downloadSignal);
+      const { location } = response.headers;
+      if (!REDIRECTS.has(response.statusCode) || typeof location !== 'string') {
+        return connection.toDownload(response, maxBytes, downloadSignal);
       }
-      connection.discard(answer);
-      if (left === 0) throw new DownloadError('The address leads on and on', 'refused');
-      url = parsed(location, url);
+      connection.discard(response);
+      if (remaining === 0) throw new DownloadError('The address leads on and on', 'refused');
+      url = parseUrl(location, url);
     }
   }
 }
@@ -122,16 +124,16 @@ class Connection {
 
   constructor(
     private readonly hop: Hop,
-    private readonly options: Pick<DownloadOptions, 'connectTimeoutMs' | 'idleTimeoutMs' | 'dial'>,
+    private readonly options: Pick<DownloadOptions, 'connectTimeoutMs' | 'idleTimeoutMs' | 'createAgent'>,
   ) {
-    const { connectTimeoutMs, dial = createPinnedAgent } = options;
+    const { connectTimeoutMs, createAgent = createPinnedAgent } = options;
     this.agent = hop.addresses
-      ? dial(hop.addresses, connectTimeoutMs)
+      ? createAgent(hop.addresses, connectTimeoutMs)
       : new Agent({ connections: 1, connect: { timeout: connectTimeoutMs } });
   }
 
   /** @throws DownloadError */
-  async ask(signal: AbortSignal): Promise<Answer> {
+  async send(signal: AbortSignal): Promise<HttpResponse> {
     const { idleTimeoutMs } = this.options;
     const { url, headers } = this.hop;
     try {
@@ -145,34 +147,34 @@ class Connection {
       });
     } catch (error) {
       this.close();
-      throw failed(error);
+      throw toDownloadError(error);
     }
   }
 
-  discard(answer: Answer): void {
-    answer.body.on('error', () => {}).destroy();
+  discard(response: HttpResponse): void {
+    response.body.on('error', () => {}).destroy();
     this.close();
   }
 
   /** @throws DownloadError where it is no file, or one that is too large */
-  opened(answer: Answer, maxBytes: number, signal: AbortSignal): Download {
-    const { statusCode, headers } = answer;
-    const wrong = wrongIn(statusCode, headers, maxBytes);
-    if (wrong) {
-      this.discard(answer);
-      throw wrong;
+  toDownload(response: HttpResponse, maxBytes: number, signal: AbortSignal): Download {
+    const { statusCode, headers } = response;
+    const error = findResponseError(statusCode, headers, maxBytes);
+    if (error) {
+      this.discard(response);
+      throw error;
     }
     // Who never reads it leaves it to its time limit.
-    const abandon = () => this.discard(answer);
+    const abandon = () => this.discard(response);
     signal.addEventListener('abort', abandon, { once: true });
-    const ended = () => {
+    const onEnd = () => {
       signal.removeEventListener('abort', abandon);
-      this.discard(answer);
+      this.discard(response);
     };
-    const declaredSize = numberIn(headers['content-length']);
+    const declaredSize = parseContentLength(headers['content-length']);
     const type = headers['content-type'];
     return {
-      bytes: piecesOf(answer, maxBytes, signal, ended),
+      bytes: readChunks(response, maxBytes, signal, onEnd),
       declaredType: typeof type === 'string' ? type : undefined,
       declaredSize,
     };
@@ -183,9 +185,9 @@ class Connection {
   }
 }
 
-async function unlessAborted<T>(step: Promise<T>, signal: AbortSignal): Promise<T> {
+async function rejectOnAbort<T>(step: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(failed(signal.reason));
+  const abort = () => reject(toDownloadError(signal.reason));
   if (signal.aborted) abort();
   signal.addEventListener('abort', abort, { once: true });
   try {
@@ -196,66 +198,70 @@ async function unlessAborted<T>(step: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-function wrongIn(status: number, headers: Answer['headers'], maxBytes: number): DownloadError | undefined {
-  if (GONE.has(status)) return new DownloadError('The file is not there any more', 'gone');
+function findResponseError(
+  status: number,
+  headers: HttpResponse['headers'],
+  maxBytes: number,
+): DownloadError | undefined {
+  if (NOT_FOUND_STATUSES.has(status)) return new DownloadError('The file is not there any more', 'gone');
   if (status !== 200) return new DownloadError(`The file is answered with ${status}`, 'failed');
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity') return new DownloadError('The file is packed, which was not asked for', 'refused');
-  const size = numberIn(headers['content-length']);
-  return size !== undefined && size > maxBytes ? tooLarge(maxBytes) : undefined;
+  const size = parseContentLength(headers['content-length']);
+  return size !== undefined && size > maxBytes ? tooLargeError(maxBytes) : undefined;
 }
 
-async function* piecesOf(
-  { body }: Answer,
+async function* readChunks(
+  { body }: HttpResponse,
   maxBytes: number,
   signal: AbortSignal,
-  ended: () => void,
+  onEnd: () => void,
 ): AsyncGenerator<Uint8Array> {
   let size = 0;
   try {
-    for await (const piece of body as AsyncIterable<Uint8Array>) {
-      size += piece.length;
-      if (size > maxBytes) throw tooLarge(maxBytes);
-      yield piece;
+    for await (const chunk of body as AsyncIterable<Uint8Array>) {
+      size += chunk.length;
+      if (size > maxBytes) throw tooLargeError(maxBytes);
+      yield chunk;
     }
-    if (signal.aborted) throw failed(signal.reason);
+    if (signal.aborted) throw toDownloadError(signal.reason);
   } catch (error) {
-    throw error instanceof DownloadError ? error : failed(error);
+    throw error instanceof DownloadError ? error : toDownloadError(error);
   } finally {
-    ended();
+    onEnd();
   }
 }
 
 /** What a customer's address fails with, however far it came. */
-async function* inOneVoice(bytes: Download['bytes'], limits: DownloadLimits): AsyncIterable<Uint8Array> {
+async function* withUniformErrors(bytes: Download['bytes'], limits: DownloadLimits): AsyncIterable<Uint8Array> {
   try {
     yield* bytes;
   } catch (error) {
-    throw refusal(limits, error);
+    throw toUniformError(limits, error);
   }
 }
 
-function refusal({ maxBytes, timeoutMs }: DownloadLimits, cause: unknown): DownloadError {
+function toUniformError({ maxBytes, timeoutMs }: DownloadLimits, cause: unknown): DownloadError {
   const message =
     `The file cannot be fetched: it must be public, at an http(s) address, of at most ${maxBytes} bytes, ` +
     `and come within ${Math.round(timeoutMs / 1000)} seconds`;
   return new DownloadError(message, 'refused', { cause });
 }
 
-function tooLarge(maxBytes: number): DownloadError {
+function tooLargeError(maxBytes: number): DownloadError {
   return new DownloadError(`The file has more than ${maxBytes} bytes`, 'too_large');
 }
 
-function failed(cause: unknown): DownloadError {
+function toDownloadError(cause: unknown): DownloadError {
   return new DownloadError('The file cannot be fetched', 'failed', { cause });
 }
 
-function parsed(url: string, base?: URL): URL {
-  if (url.length > MAX_ADDRESS || !URL.canParse(url, base?.href))
+function parseUrl(url: string, base?: URL): URL {
+  if (url.length > MAX_URL_LENGTH || !URL.canParse(url, base?.href))
     throw new DownloadError('The address is none', 'refused');
   return new URL(url, base);
 }
 
-function numberIn(header: string | string[] | undefined): number | undefined {
+function parseContentLength(header: string | string[] | undefined): number | undefined {
   return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
 }

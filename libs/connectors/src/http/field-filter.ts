@@ -9,21 +9,21 @@ import { UpstreamError } from '#application';
 /** @returns what is sent of a value, or undefined for nothing of it @throws UpstreamError with `invalid_request` */
 export type FieldFilter = (value: unknown, at: string) => unknown;
 
-type Fields = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The value as it is, whatever it consists of: what the model reads, or what says nothing about what is billed. */
 export const allowAny: FieldFilter = (value) => value;
 
 /** The fields that are listed; the object itself where it has no others. */
-export const allowFields = (rules: Readonly<Record<string, FieldFilter>>): FieldFilter => {
-  const known = new Map(Object.entries(rules));
+export const allowFields = (filters: Readonly<Record<string, FieldFilter>>): FieldFilter => {
+  const filtersByName = new Map(Object.entries(filters));
   return (value, at) => {
-    if (!isObject(value)) return scalar(value);
+    if (!isObject(value)) return toScalar(value);
     let copy: Record<string, unknown> | undefined;
     for (const name of Object.keys(value)) {
-      const given = value[name];
-      const sent = known.get(name)?.(given, at === '' ? name : `${at}.${name}`);
-      if (sent === given) continue;
+      const original = value[name];
+      const sent = filtersByName.get(name)?.(original, at === '' ? name : `${at}.${name}`);
+      if (sent === original) continue;
       copy ??= { ...value };
       if (sent === undefined) delete copy[name];
       else copy[name] = sent;
@@ -36,52 +36,52 @@ export const allowFields = (rules: Readonly<Record<string, FieldFilter>>): Field
 export const allowEach =
   (rule: FieldFilter): FieldFilter =>
   (value, at) => {
-    if (!Array.isArray(value)) return scalar(value);
+    if (!Array.isArray(value)) return toScalar(value);
     let copy: unknown[] | undefined;
-    for (const [i, given] of value.entries()) {
-      const sent = rule(given, `${at}[${i}]`);
-      if (sent === given) continue;
+    for (const [i, original] of value.entries()) {
+      const sent = rule(original, `${at}[${i}]`);
+      if (sent === original) continue;
       copy ??= [...value];
       copy[i] = sent;
     }
-    return copy ? copy.filter((each) => each !== undefined) : value;
+    return copy ? copy.filter((element) => element !== undefined) : value;
   };
 
 /**
  * Things that say by `type` what they are.
- * @param what they are called where one of them is refused, such as `Tools`
- * @param untyped the type of one that does not say it
+ * @param subject they are called where one of them is refused, such as `Tools`
+ * @param inferType the type of one that does not say it
  */
 export const allowByType =
   (
-    what: string,
-    rules: Readonly<Record<string, FieldFilter>>,
-    untyped?: (value: Fields) => string | undefined,
+    subject: string,
+    filters: Readonly<Record<string, FieldFilter>>,
+    inferType?: (value: JsonObject) => string | undefined,
   ): FieldFilter =>
   (value, at) => {
     if (typeof value !== 'object' || value === null) return value;
-    const thing = isObject(value) ? value : {};
-    const type = thing.type ?? untyped?.(thing);
-    if (typeof type === 'string' && Object.hasOwn(rules, type)) return rules[type]?.(thing, at);
-    const name = type ?? Object.keys(thing)[0] ?? null;
-    throw invalidRequest(`${what} of the type "${String(name)}" are not supported`, `${at}.type`);
+    const object = isObject(value) ? value : {};
+    const type = object.type ?? inferType?.(object);
+    if (typeof type === 'string' && Object.hasOwn(filters, type)) return filters[type]?.(object, at);
+    const name = type ?? Object.keys(object)[0] ?? null;
+    throw invalidRequest(`${subject} of the type "${String(name)}" are not supported`, `${at}.type`);
   };
 
 /** Refused wherever it is given: the caller would miss it. */
 export const rejectField =
-  (what: string): FieldFilter =>
+  (subject: string): FieldFilter =>
   (value, at) => {
-    if ((value ?? null) !== null) throw invalidRequest(`${what} are not supported`, at);
+    if ((value ?? null) !== null) throw invalidRequest(`${subject} are not supported`, at);
     return undefined;
   };
 
 /** Words that are listed; any other is refused. */
 export const allowValues =
-  (what: string, words: readonly string[]): FieldFilter =>
+  (subject: string, values: readonly string[]): FieldFilter =>
   (value, at) => {
-    const wrong = [value].flat().find((each) => !words.includes(each as string));
-    if (wrong === undefined) return value;
-    throw invalidRequest(`${what} of the type "${String(wrong)}" are not supported`, at);
+    const invalid = [value].flat().find((element) => !values.includes(element as string));
+    if (invalid === undefined) return value;
+    throw invalidRequest(`${subject} of the type "${String(invalid)}" are not supported`, at);
   };
 
 export function invalidRequest(message: string, param: string): UpstreamError {
@@ -89,10 +89,10 @@ export function invalidRequest(message: string, param: string): UpstreamError {
 }
 
 /** What cannot have anything in it is for the vendor to judge. */
-function scalar(value: unknown): unknown {
+function toScalar(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? undefined : value;
 }
 
-function isObject(value: unknown): value is Fields {
+function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
 import { UpstreamError } from '#application';
-import { ChatChunks } from '../providers/openai/chat-chunks.ts';
+import { ChatChunkTranslator } from '../providers/openai/chat-chunks.ts';
 import { allowAny } from './field-filter.ts';
 import { JsonHttpClient } from './json-http-client.ts';
 
@@ -23,7 +23,7 @@ async function endpointTo(answer: RequestListener, idleTimeoutMs = 60_000): Prom
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return new JsonHttpClient(url, agent, { headers: {}, allowed: allowAny, idleTimeoutMs });
+  return new JsonHttpClient(url, agent, { headers: {}, fieldFilter: allowAny, idleTimeoutMs });
 }
 
 const never = new AbortController().signal;
@@ -37,12 +37,12 @@ test('an answer in one piece is read whole, wherever its pieces end', async () =
     }
     response.end();
   });
-  await expect(endpoint.whole({}, never)).resolves.toBe('{"text":"Grüße"}');
+  await expect(endpoint.post({}, never)).resolves.toBe('{"text":"Grüße"}');
 });
 
 const stream = (endpoint: JsonHttpClient) =>
-  endpoint.stream({}, never, new ChatChunks({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }));
-const whole = (endpoint: JsonHttpClient) => endpoint.whole({}, never);
+  endpoint.stream({}, never, new ChatChunkTranslator({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }));
+const whole = (endpoint: JsonHttpClient) => endpoint.post({}, never);
 
 test.each([
   ['whole', whole],
@@ -80,7 +80,7 @@ test.each([
     if (begun) response.write('{"text":"');
     setTimeout(() => abort.abort(cut), begun ? 50 : 0);
   });
-  await expect(endpoint.whole({}, abort.signal)).rejects.toMatchObject({ code: 'timeout', message: cut.message });
+  await expect(endpoint.post({}, abort.signal)).rejects.toMatchObject({ code: 'timeout', message: cut.message });
 });
 
 const chunk = (delta: object, finish_reason: string | null = null) =>

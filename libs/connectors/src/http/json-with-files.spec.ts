@@ -1,19 +1,19 @@
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
-import { Base64, jsonBody } from './json-with-files.ts';
+import { Base64File, createJsonBody } from './json-with-files.ts';
 
 test('JSON without files is a text', () => {
-  expect(jsonBody({ prompt: 'é' })).toEqual({ body: '{"prompt":"é"}', length: 15 });
+  expect(createJsonBody({ prompt: 'é' })).toEqual({ body: '{"prompt":"é"}', length: 15 });
 });
 
 test.each([0, 1, 2, 3, 4, 65_535, 200_001])('a file of %d bytes stands in JSON as base64', async (size) => {
   const bytes = Buffer.from(Array.from({ length: size }, (_, i) => (i * 7) % 256));
   const value = {
     prompt: 'a "coin" é',
-    images: [new Base64(new Blob([bytes])), new Base64(new Blob(['b']), 'data:,')],
+    images: [new Base64File(new Blob([bytes])), new Base64File(new Blob(['b']), 'data:,')],
   };
-  const { body, length } = jsonBody(value);
+  const { body, length } = createJsonBody(value);
   const sent = await text(body as Readable);
   expect(JSON.parse(sent)).toEqual({ prompt: 'a "coin" é', images: [bytes.toString('base64'), 'data:,Yg=='] });
   expect(Buffer.byteLength(sent)).toBe(length);

@@ -6,10 +6,10 @@ const BASE64_BYTES = 3;
 const BASE64_CHARACTERS = 4;
 
 /** A text that consists of a file in base64, perhaps with something before it. */
-export class Base64 {
+export class Base64File {
   constructor(
     readonly file: Blob,
-    readonly before = '',
+    readonly prefix = '',
   ) {}
 }
 
@@ -19,38 +19,38 @@ export interface JsonBody {
   readonly length: number;
 }
 
-/** @param value what `JSON.stringify` takes, and any number of `Base64` in it */
-export function jsonBody(value: object): JsonBody {
+/** @param value what `JSON.stringify` takes, and any number of `Base64File` in it */
+export function createJsonBody(value: object): JsonBody {
   const files: Blob[] = [];
   const mark = randomUUID();
-  const text = JSON.stringify(value, (_, each: unknown) => {
-    if (!(each instanceof Base64)) return each;
-    files.push(each.file);
-    return each.before + mark;
+  const text = JSON.stringify(value, (_, entry: unknown) => {
+    if (!(entry instanceof Base64File)) return entry;
+    files.push(entry.file);
+    return entry.prefix + mark;
   });
   if (files.length === 0) return { body: text, length: Buffer.byteLength(text) };
   const texts = text.split(mark);
-  const ofFiles = files.reduce((sum, { size }) => sum + Math.ceil(size / BASE64_BYTES) * BASE64_CHARACTERS, 0);
-  const length = texts.reduce((sum, each) => sum + Buffer.byteLength(each), ofFiles);
-  return { body: Readable.from(written(texts, files), { objectMode: false }), length };
+  const filesLength = files.reduce((sum, { size }) => sum + Math.ceil(size / BASE64_BYTES) * BASE64_CHARACTERS, 0);
+  const length = texts.reduce((sum, segment) => sum + Buffer.byteLength(segment), filesLength);
+  return { body: Readable.from(streamBody(texts, files), { objectMode: false }), length };
 }
 
-async function* written(texts: readonly string[], files: readonly Blob[]): AsyncGenerator<string> {
+async function* streamBody(texts: readonly string[], files: readonly Blob[]): AsyncGenerator<string> {
   for (const [i, text] of texts.entries()) {
     yield text;
     const file = files[i];
-    if (file) yield* base64Of(file);
+    if (file) yield* encodeBase64(file);
   }
 }
 
 /** Pieces end where a group of characters does. */
-async function* base64Of(file: Blob): AsyncGenerator<string> {
-  let left = Buffer.alloc(0);
-  for await (const piece of file.stream()) {
-    const bytes = Buffer.concat([left, piece]);
-    const whole = bytes.length - (bytes.length % BASE64_BYTES);
-    yield bytes.toString('base64', 0, whole);
-    left = bytes.subarray(whole);
+async function* encodeBase64(file: Blob): AsyncGenerator<string> {
+  let remainder = Buffer.alloc(0);
+  for await (const chunk of file.stream()) {
+    const bytes = Buffer.concat([remainder, chunk]);
+    const alignedLength = bytes.length - (bytes.length % BASE64_BYTES);
+    yield bytes.toString('base64', 0, alignedLength);
+    remainder = bytes.subarray(alignedLength);
   }
-  yield left.toString('base64');
+  yield remainder.toString('base64');
 }

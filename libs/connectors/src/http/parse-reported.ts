@@ -1,23 +1,23 @@
 /** Values that an upstream reports of its answer, as far as they can be believed. */
 
 /** Vendors' ids are some dozens of characters without a space; anything else is not an id, and would be stored forever. */
-const VENDOR_ID = /^[\w.:/+=@~-]{1,200}$/;
+const PROVIDER_REQUEST_ID = /^[\w.:/+=@~-]{1,200}$/;
 
 /** What a vendor calls its answer, by which a line of its invoice can be found. */
-export function parseProviderRequestId(answer: unknown): string | undefined {
-  const id = (answer as { readonly id?: unknown } | null | undefined)?.id;
-  return typeof id === 'string' && VENDOR_ID.test(id) ? id : undefined;
+export function parseProviderRequestId(response: unknown): string | undefined {
+  const id = (response as { readonly id?: unknown } | null | undefined)?.id;
+  return typeof id === 'string' && PROVIDER_REQUEST_ID.test(id) ? id : undefined;
 }
 
 /** Of tokens, characters or milliseconds: several times what any model reads or writes in one call. */
-const MOST_COUNTED = 100_000_000;
+const MAX_COUNT = 100_000_000;
 
 /**
  * A number of tokens; undefined when it is none, or more than there can be: what a vendor has miscounted takes neither all that is
  * held from its customer, nor counts as a loss that he caused.
  */
 export function parseTokenCount(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MOST_COUNTED
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_COUNT
     ? (value as number)
     : undefined;
 }
@@ -34,8 +34,8 @@ export function parseSeconds(value: unknown): number | undefined {
 
 /** A length in seconds as milliseconds, rounded up: undefined where it can be none. */
 export function parseMilliseconds(seconds: unknown): number | undefined {
-  const known = parseSeconds(seconds);
-  return known === undefined ? undefined : parseTokenCount(Math.ceil(Number((known * 1_000).toFixed(3))));
+  const validSeconds = parseSeconds(seconds);
+  return validSeconds === undefined ? undefined : parseTokenCount(Math.ceil(Number((validSeconds * 1_000).toFixed(3))));
 }
 
 export function parseNonEmptyText(value: unknown): string | undefined {

@@ -6,7 +6,7 @@ import { type ProviderHttpRequest, type ProviderHttpResponse, sendProviderReques
 import { CredentialRedactor } from './redaction.ts';
 
 /** At most, where a vendor is asked once a request is there. */
-const CONNECTIONS = 1_024;
+const MAX_CONNECTIONS = 1_024;
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
@@ -17,7 +17,7 @@ export interface Timeouts {
 export class ProviderHttp {
   private readonly dispatcher: Agent;
   /** Of our credential, which a vendor may repeat in its errors. */
-  readonly redaction: CredentialRedactor;
+  readonly redactor: CredentialRedactor;
 
   /**
    * @param baseUrl the vendor's address, to which paths are added
@@ -29,9 +29,9 @@ export class ProviderHttp {
     readonly baseUrl: string,
     private readonly timeouts: Timeouts,
     credential: string,
-    connections: number | null = CONNECTIONS,
+    connections: number | null = MAX_CONNECTIONS,
   ) {
-    this.redaction = new CredentialRedactor(credential);
+    this.redactor = new CredentialRedactor(credential);
     this.dispatcher = new Agent({
       connections,
       connect: { timeout: timeouts.connectTimeoutMs },
@@ -41,11 +41,16 @@ export class ProviderHttp {
   }
 
   /** @param path begins with a slash */
-  endpoint(path: string, options: HttpEndpointOptions): JsonHttpClient {
+  createJsonClient(path: string, options: HttpEndpointOptions): JsonHttpClient {
     const { idleTimeoutMs } = this.timeouts;
-    const judged = options.refusalOf ?? toUpstreamErrorFromResponse;
-    const refusalOf: typeof judged = (status, headers, text) => judged(status, headers, this.redaction.anyText(text));
-    return new JsonHttpClient(`${this.baseUrl}${path}`, this.dispatcher, { idleTimeoutMs, ...options, refusalOf });
+    const mapError = options.mapErrorResponse ?? toUpstreamErrorFromResponse;
+    const mapErrorResponse: typeof mapError = (status, headers, text) =>
+      mapError(status, headers, this.redactor.redactAny(text));
+    return new JsonHttpClient(`${this.baseUrl}${path}`, this.dispatcher, {
+      idleTimeoutMs,
+      ...options,
+      mapErrorResponse,
+    });
   }
 
   /**
@@ -57,10 +62,10 @@ export class ProviderHttp {
     const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
     if (new URL(url).origin !== new URL(this.baseUrl).origin)
       throw new UpstreamError('upstream_error', 'The upstream named an address that is not its own');
-    const { refusalOf: judged } = options;
-    const refusalOf: typeof judged = (status, headers, text, body) =>
-      judged(status, headers, this.redaction.anyText(text), body);
-    return sendProviderRequest(url, this.dispatcher, { ...options, refusalOf });
+    const { mapErrorResponse: mapError } = options;
+    const mapErrorResponse: typeof mapError = (status, headers, text, body) =>
+      mapError(status, headers, this.redactor.redactAny(text), body);
+    return sendProviderRequest(url, this.dispatcher, { ...options, mapErrorResponse });
   }
 
   close(): Promise<void> {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { isPublic, PrivateAddressError, resolvePublicAddresses } from './public-address.ts';
+import { isPublicAddress, PrivateAddressError, resolvePublicAddresses } from './public-address.ts';
 
 test.each([
   ...['8.8.8.8', '1.1.1.1', '172.15.255.255', '172.32.0.0', '100.63.255.255', '100.128.0.0', '223.255.255.255'],
   ...['2606:4700::1111', '2a00:1450:4001::1', '2001:4860:4860::8888'],
-])('%s is public', (address) => expect(isPublic(address)).toBe(true));
+])('%s is public', (address) => expect(isPublicAddress(address)).toBe(true));
 
 test.each([
   ...[
@@ -42,7 +42,7 @@ test.each([
     '3fff::1',
   ],
   ...['localhost', '', '8.8.8', '0x7f000001'],
-])('%s is not', (address) => expect(isPublic(address)).toBe(false));
+])('%s is not', (address) => expect(isPublicAddress(address)).toBe(false));
 
 describe('a host', () => {
   const resolving =

@@ -2,8 +2,8 @@ import { Resolver } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
 
 /** Beyond it, addresses of IPv6 are no hosts of the public internet. */
-const GLOBAL_V6 = blockList([['2000::', 3]], 'ipv6');
-const RESERVED_V6 = blockList(
+const GLOBAL_V6 = createBlockList([['2000::', 3]], 'ipv6');
+const RESERVED_V6 = createBlockList(
   [
     ['2001::', 23], // Teredo, ORCHID and other protocols
     ['2001:db8::', 32],
@@ -12,7 +12,7 @@ const RESERVED_V6 = blockList(
   ],
   'ipv6',
 );
-const RESERVED_V4 = blockList(
+const RESERVED_V4 = createBlockList(
   [
     ['0.0.0.0', 8],
     ['10.0.0.0', 8],
@@ -36,16 +36,16 @@ const RESERVED_V4 = blockList(
 const SPECIAL_NAME =
   /^[^.]+\.?$|(^|\.)(localhost|local|internal|home\.arpa|test|example|invalid|onion|lan|corp|home)\.?$/i;
 const DNS_TIMEOUT_MS = 2_000;
-const DNS_TRIES = 2;
+const DNS_ATTEMPTS = 2;
 
-function blockList(subnets: readonly (readonly [string, number])[], family: 'ipv4' | 'ipv6'): BlockList {
+function createBlockList(subnets: readonly (readonly [string, number])[], family: 'ipv4' | 'ipv6'): BlockList {
   const list = new BlockList();
   for (const [net, prefix] of subnets) list.addSubnet(net, prefix, family);
   return list;
 }
 
 /** Whether an address is a host of the public internet (IANA's special-purpose registries are what is not). */
-export function isPublic(address: string): boolean {
+export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
       return !RESERVED_V4.check(address, 'ipv4');
@@ -57,16 +57,16 @@ export function isPublic(address: string): boolean {
 }
 
 /** What a name resolves to. */
-export type Resolve = (hostname: string) => Promise<readonly string[]>;
+export type ResolveHostname = (hostname: string) => Promise<readonly string[]>;
 
 /**
  * Asks the name servers. Not the system's `getaddrinfo`: that occupies threads which the whole process shares, and a name
  * of a stranger may be slow on purpose.
  */
-export const resolveByDns: Resolve = async (hostname) => {
-  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
-  const found = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
-  return found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+export const resolveByDns: ResolveHostname = async (hostname) => {
+  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_ATTEMPTS });
+  const results = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  return results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
 };
 
 /** It leads where we do not go for strangers. */
@@ -78,11 +78,11 @@ export class PrivateAddressError extends Error {
  * The addresses of a host, all of which are public: those to dial, without asking again.
  * @throws PrivateAddressError when one of them is not, Error when there are none
  */
-export async function resolvePublicAddresses(hostname: string, resolve: Resolve): Promise<readonly string[]> {
+export async function resolvePublicAddresses(hostname: string, resolve: ResolveHostname): Promise<readonly string[]> {
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');
   if (!isIP(literal) && SPECIAL_NAME.test(hostname)) throw new PrivateAddressError('its name is not a public one');
   const addresses = isIP(literal) ? [literal] : await resolve(hostname);
   if (addresses.length === 0) throw new Error('its name cannot be resolved');
-  if (!addresses.every(isPublic)) throw new PrivateAddressError('its address is not a public one');
+  if (!addresses.every(isPublicAddress)) throw new PrivateAddressError('its address is not a public one');
   return addresses;
 }

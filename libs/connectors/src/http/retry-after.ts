@@ -1,22 +1,22 @@
 /** How long a vendor asks to be left alone. */
 
 /** Longer pauses are not believed: an endpoint would be avoided for as long. */
-const LONGEST_SECONDS = 3_600;
+const MAX_RETRY_AFTER_SECONDS = 3_600;
 
 /**
  * `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or `retry-after-ms`, which OpenAI and Azure send.
  * @returns an empty object where nothing that can be understood is said
  */
 export function parseRetryAfter(headers: Readonly<Record<string, unknown>>): { readonly retryAfterSeconds?: number } {
-  const said = headers['retry-after'];
+  const header = headers['retry-after'];
   const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN);
-  if (Number.isFinite(milliseconds)) return bounded(milliseconds / 1_000);
-  if (typeof said !== 'string' || said === '') return {};
-  const seconds = Number(said);
-  return bounded(Number.isFinite(seconds) ? seconds : (Date.parse(said) - Date.now()) / 1_000);
+  if (Number.isFinite(milliseconds)) return toRetryAfter(milliseconds / 1_000);
+  if (typeof header !== 'string' || header === '') return {};
+  const seconds = Number(header);
+  return toRetryAfter(Number.isFinite(seconds) ? seconds : (Date.parse(header) - Date.now()) / 1_000);
 }
 
-function bounded(seconds: number): { readonly retryAfterSeconds?: number } {
+function toRetryAfter(seconds: number): { readonly retryAfterSeconds?: number } {
   if (Number.isNaN(seconds)) return {};
-  return { retryAfterSeconds: Math.min(Math.max(seconds, 0), LONGEST_SECONDS) };
+  return { retryAfterSeconds: Math.min(Math.max(seconds, 0), MAX_RETRY_AFTER_SECONDS) };
 }

@@ -4,10 +4,10 @@ import { Agent } from 'undici';
 
 /** Dials one of these addresses, whatever name is asked for; the name stays that of TLS and of the request. */
 export function createPinnedAgent(addresses: readonly string[], connectTimeoutMs: number): Agent {
-  const found = addresses.map((address) => ({ address, family: isIP(address) }));
+  const resolved = addresses.map((address) => ({ address, family: isIP(address) }));
   const lookup: LookupFunction = (_hostname, { all }, done) => {
-    const [first] = found;
-    if (all) done(null, found);
+    const [first] = resolved;
+    if (all) done(null, resolved);
     else if (first) done(null, first.address, first.family);
     else done(new Error('there is no address'), '');
   };

@@ -3,17 +3,17 @@ import type { ProviderHttpResponse } from './provider-request.ts';
 
 /** Sound as it comes; what is none has cost nothing that could be delivered. */
 export function toSpeechAudio(
-  answer: ProviderHttpResponse,
-  more: Pick<SpeechAudio, 'characters' | 'vendorId'>,
+  response: ProviderHttpResponse,
+  details: Pick<SpeechAudio, 'characters' | 'vendorId'>,
 ): SpeechAudio {
-  const mediaType = String(answer.headers['content-type'] ?? '')
+  const mediaType = String(response.headers['content-type'] ?? '')
     .toLowerCase()
     .trim();
   if (!/^(audio\/|application\/octet-stream)/.test(mediaType))
     throw new UpstreamError('upstream_error', 'The upstream sent something else than sound', {
-      status: answer.status,
+      status: response.status,
       deliveredText: '',
-      vendorId: more.vendorId,
+      vendorId: details.vendorId,
     });
-  return { mediaType, bytes: answer.pieces(), ...more };
+  return { mediaType, bytes: response.chunks(), ...details };
 }

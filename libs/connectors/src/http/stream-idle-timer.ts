@@ -3,46 +3,46 @@ const PAUSE_MS = 1_000;
 
 /** How long an answer is silent while it comes: until its first word, and in pauses behind it. The receiver's own are not its. */
 export class StreamIdleTimer {
-  private total = 0;
+  private totalMs = 0;
   /** What the first piece took of it. */
-  private first: number | undefined;
+  private firstIdleMs: number | undefined;
   private since = performance.now();
-  private waiting = false;
-  private speaking = false;
+  private isPaused = false;
+  private hasStartedOutput = false;
 
   /** Whether anything was generated until now. */
-  get broken(): boolean {
-    return this.speaking;
+  get hasOutput(): boolean {
+    return this.hasStartedOutput;
   }
 
   /** Something was generated. */
-  break(): void {
-    this.speaking = true;
+  markOutput(): void {
+    this.hasStartedOutput = true;
   }
 
   /** A piece has come, whatever is in it. */
-  heard(): void {
+  recordActivity(): void {
     const now = performance.now();
-    this.total = this.until(now);
-    this.first ??= this.total;
+    this.totalMs = this.getTotalMs(now);
+    this.firstIdleMs ??= this.totalMs;
     this.since = now;
   }
 
   /** Nothing is read until there is room, or is read again. */
-  wait(waiting: boolean): void {
-    this.heard();
-    this.waiting = waiting;
+  setPaused(isPaused: boolean): void {
+    this.recordActivity();
+    this.isPaused = isPaused;
   }
 
-  /** @param excusedMs so much of the wait for the first piece is none */
-  beyond(excusedMs: number): number {
-    const milliseconds = this.until(performance.now());
-    return milliseconds - Math.min(this.first ?? milliseconds, excusedMs);
+  /** @param graceMs so much of the wait for the first piece is none */
+  getIdleMs(graceMs: number): number {
+    const milliseconds = this.getTotalMs(performance.now());
+    return milliseconds - Math.min(this.firstIdleMs ?? milliseconds, graceMs);
   }
 
-  private until(now: number): number {
-    if (this.waiting) return this.total;
+  private getTotalMs(now: number): number {
+    if (this.isPaused) return this.totalMs;
     const gap = now - this.since;
-    return !this.speaking || gap >= PAUSE_MS ? this.total + gap : this.total;
+    return !this.hasStartedOutput || gap >= PAUSE_MS ? this.totalMs + gap : this.totalMs;
   }
 }

@@ -16,11 +16,11 @@ import { StreamIdleTimer } from './stream-idle-timer.ts';
 export const NO_EVENTS = new Uint8Array();
 
 /** How long a body may stay open behind its end marker. */
-const RUN_OUT_MS = 1_000;
+const END_TIMEOUT_MS = 1_000;
 /** How long an answer whose receiver was slow is read on when its time is up: what was made lies between, with its usage at the end. */
 const CATCH_UP_MS = 1_000;
 /** A refusal is read up to this many bytes, and no further. */
-export const MAX_REFUSAL = 64 * 1024;
+export const MAX_ERROR_BYTES = 64 * 1024;
 
 export type Headers = Readonly<Record<string, unknown>>;
 
@@ -33,61 +33,61 @@ export type ForwardEvents = (events: Uint8Array, search?: SearchStatus) => void;
  */
 export abstract class EventTranslator {
   /** The end marker has come; what follows it is not looked at. */
-  protected marked = false;
+  protected hasEndMarker = false;
   /** The answer has said why it ends, though its end marker may be missing. */
-  protected finished = false;
+  protected hasFinishReason = false;
   private readonly reader = new SseParser();
 
   /** What is passed on of the data of one event: events in our shape, or nothing. @throws UpstreamError for an error */
-  protected abstract handle(data: string): string;
+  protected abstract translateEvent(data: string): string;
   abstract usage(): Usage | undefined;
   /** What the upstream calls the answer; undefined before it has said so. */
   abstract vendorId(): string | undefined;
-  abstract deliveredText(): string;
+  abstract getDeliveredText(): string;
   /** The bytes of that text, or more: no token has less than one. Asked with every piece of a metered answer. */
-  abstract generatedAtMost(): number;
+  abstract getMaxGeneratedTokens(): number;
   /** Whether anything of the text was passed on. */
-  abstract hasTold(): boolean;
+  abstract hasForwarded(): boolean;
 
   /** Whether anything was generated, be it nothing that can be read. */
-  get generating(): boolean {
-    return this.deliveredText() !== '';
+  get isGenerating(): boolean {
+    return this.getDeliveredText() !== '';
   }
 
   /** Whether the answer is complete, whatever follows in the body. */
-  get ended(): boolean {
-    return this.marked;
+  get isEnded(): boolean {
+    return this.hasEndMarker;
   }
 
   /**
-   * Takes the next piece of the body, wherever it ends; `pass` gets whole events.
+   * Takes the next piece of the body, wherever it ends; `forward` gets whole events.
    * @throws UpstreamError when the upstream reports an error, or an event has no end, after what came before it has been passed on
    */
-  accept(piece: Uint8Array, pass: ForwardEvents): void {
-    this.translate(this.reader.read(decodeLatin1(piece)), pass);
+  accept(chunk: Uint8Array, forward: ForwardEvents): void {
+    this.translateEvents(this.reader.read(decodeLatin1(chunk)), forward);
     if (this.reader.pendingCharacters > MAX_EVENT_CHARACTERS)
       throw new UpstreamError('answer_too_long', 'The upstream sent an event that is too long');
   }
 
   /** @throws UpstreamError when the body has ended and the answer has not */
-  end(pass: ForwardEvents): void {
+  end(forward: ForwardEvents): void {
     const { rest } = this.reader;
-    if (rest.trim() !== '') this.translate([rest], pass);
-    if (this.marked || this.finished) return;
+    if (rest.trim() !== '') this.translateEvents([rest], forward);
+    if (this.hasEndMarker || this.hasFinishReason) return;
     throw new UpstreamError('upstream_error', 'The upstream ended the stream before the answer was complete');
   }
 
-  protected translate(events: readonly string[], pass: ForwardEvents): void {
+  protected translateEvents(events: readonly string[], forward: ForwardEvents): void {
     let out = '';
     try {
       for (const event of events) {
-        if (this.marked) break;
+        if (this.hasEndMarker) break;
         const data = parseSseData(event);
-        if (data === SSE_DONE) this.marked = true;
-        else if (data !== undefined) out += this.handle(data);
+        if (data === SSE_DONE) this.hasEndMarker = true;
+        else if (data !== undefined) out += this.translateEvent(data);
       }
     } finally {
-      if (out !== '') pass(Buffer.from(out, 'latin1')); // what came before an event that broke off the answer
+      if (out !== '') forward(Buffer.from(out, 'latin1')); // what came before an event that broke off the answer
     }
   }
 }
@@ -98,9 +98,9 @@ export interface RelayOptions {
   /** Longest silence once anything has been generated: before that only the signal bounds it, since models think. */
   readonly idleTimeoutMs: number | undefined;
   /** What an answer with another status than 200 means. */
-  refusalOf(status: number, headers: Headers, body: string): UpstreamError;
+  mapErrorResponse(status: number, headers: Headers, body: string): UpstreamError;
   /** What a connection error means: whether the answer had started makes a difference. */
-  failureOf(error: unknown, started: boolean): UpstreamError;
+  mapConnectionError(error: unknown, isStarted: boolean): UpstreamError;
 }
 
 /**
@@ -110,22 +110,22 @@ export interface RelayOptions {
 export class StreamRelay implements Dispatcher.DispatchHandler {
   private readonly begin = Promise.withResolvers<void>();
   private readonly outcome = Promise.withResolvers<void>();
-  private readonly early: (Uint8Array | SearchStatus)[] = [];
+  private readonly bufferedEntries: (Uint8Array | SearchStatus)[] = [];
   private controller: Dispatcher.DispatchController | undefined;
   private receiver: SseEventSink | undefined;
-  private refused: { readonly status: number; readonly headers: Headers; body: string } | undefined;
-  private answering = false;
-  private over = false;
-  private giveUp: NodeJS.Timeout | undefined;
-  private silence: NodeJS.Timeout | undefined;
+  private errorResponse: { readonly status: number; readonly headers: Headers; body: string } | undefined;
+  private isResponding = false;
+  private isFinished = false;
+  private abortTimer: NodeJS.Timeout | undefined;
+  private idleTimeout: NodeJS.Timeout | undefined;
   /** The receiver has no room: then the silence is ours. */
-  private full = false;
+  private isPaused = false;
   /** The time is up, and what is still read is for nobody but the bill. */
-  private catchingUp = false;
-  private readonly quiet = new StreamIdleTimer();
+  private isCatchingUp = false;
+  private readonly idleTimer = new StreamIdleTimer();
 
   constructor(private readonly options: RelayOptions) {
-    this.outcome.promise.catch(() => {}); // reported by `started` or by `to`
+    this.outcome.promise.catch(() => {}); // reported by `started` or by `pipeTo`
     options.signal.addEventListener('abort', this.abort);
   }
 
@@ -135,12 +135,12 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   }
 
   /** Hands on what has come and what comes. @throws UpstreamError when the answer breaks off */
-  to(receiver: SseEventSink): Promise<void> {
+  pipeTo(receiver: SseEventSink): Promise<void> {
     this.receiver = receiver;
     try {
-      for (const each of this.early) {
-        if (each instanceof Uint8Array) this.pass(each);
-        else this.pass(NO_EVENTS, each);
+      for (const entry of this.bufferedEntries) {
+        if (entry instanceof Uint8Array) this.forward(entry);
+        else this.forward(NO_EVENTS, entry);
       }
     } catch (error) {
       this.controller?.abort(error as Error);
@@ -149,9 +149,9 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     return this.outcome.promise;
   }
 
-  /** For how long nothing came that can be seen of an answer. @param excusedMs so long the first piece may take */
-  silentMs(excusedMs: number): number {
-    return this.quiet.beyond(excusedMs);
+  /** For how long nothing came that can be seen of an answer. @param graceMs so long the first piece may take */
+  getIdleMs(graceMs: number): number {
+    return this.idleTimer.getIdleMs(graceMs);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -161,27 +161,27 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {
     if (status < 200) return; // the answer is yet to come
-    this.answering = true;
+    this.isResponding = true;
     if (status === 200) return;
-    this.refused = { status, headers, body: '' };
-    this.boundSilence();
+    this.errorResponse = { status, headers, body: '' };
+    this.startIdleTimeout();
   }
 
-  onResponseData(_: unknown, piece: Uint8Array): void {
-    const { refused, silence } = this;
+  onResponseData(_: unknown, chunk: Uint8Array): void {
+    const { errorResponse, idleTimeout } = this;
     const { translator } = this.options;
-    silence?.refresh();
-    if (refused) this.refuse(refused, piece);
-    else this.attempt(() => translator.accept(piece, this.pass));
-    if (this.over) return;
-    if (!this.full) this.quiet.heard();
-    if (this.quiet.broken || translator.generatedAtMost() === 0) return;
-    this.quiet.break();
-    this.boundSilence();
+    idleTimeout?.refresh();
+    if (errorResponse) this.appendErrorBody(errorResponse, chunk);
+    else this.runStep(() => translator.accept(chunk, this.forward));
+    if (this.isFinished) return;
+    if (!this.isPaused) this.idleTimer.recordActivity();
+    if (this.idleTimer.hasOutput || translator.getMaxGeneratedTokens() === 0) return;
+    this.idleTimer.markOutput();
+    this.startIdleTimeout();
   }
 
   onResponseEnd(): void {
-    if (!this.refused) this.attempt(() => this.options.translator.end(this.pass));
+    if (!this.errorResponse) this.runStep(() => this.options.translator.end(this.forward));
     this.finish();
   }
 
@@ -189,61 +189,61 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     this.finish(error);
   }
 
-  private refuse(refused: { body: string }, piece: Uint8Array): void {
-    refused.body += String(piece);
-    if (refused.body.length <= MAX_REFUSAL) return;
+  private appendErrorBody(errorResponse: { body: string }, chunk: Uint8Array): void {
+    errorResponse.body += String(chunk);
+    if (errorResponse.body.length <= MAX_ERROR_BYTES) return;
     this.finish();
     this.controller?.abort(new Error('a refusal is not read any further'));
   }
 
   private readonly abort = (): void => {
     const end = () => this.controller?.abort(this.options.signal.reason);
-    if (!this.full) return void end();
-    this.catchingUp = true;
-    this.giveUp = setTimeout(end, CATCH_UP_MS);
-    this.readOn();
+    if (!this.isPaused) return void end();
+    this.isCatchingUp = true;
+    this.abortTimer = setTimeout(end, CATCH_UP_MS);
+    this.resume();
   };
 
-  private readonly pass = (events: Uint8Array, search?: SearchStatus): void => {
-    if (this.catchingUp) return;
+  private readonly forward = (events: Uint8Array, search?: SearchStatus): void => {
+    if (this.isCatchingUp) return;
     if (this.receiver === undefined) {
-      this.early.push(search ?? events);
+      this.bufferedEntries.push(search ?? events);
       this.begin.resolve();
       return;
     }
-    const room = this.receiver(events, search);
-    if (room === undefined) return;
-    this.full = true;
-    this.quiet.wait(true);
+    const whenDrained = this.receiver(events, search);
+    if (whenDrained === undefined) return;
+    this.isPaused = true;
+    this.idleTimer.setPaused(true);
     this.controller?.pause();
-    void room.then(() => this.readOn());
+    void whenDrained.then(() => this.resume());
   };
 
-  private readOn(): void {
-    if (!this.full) return;
-    this.full = false;
-    this.quiet.wait(false);
-    this.silence?.refresh();
+  private resume(): void {
+    if (!this.isPaused) return;
+    this.isPaused = false;
+    this.idleTimer.setPaused(false);
+    this.idleTimeout?.refresh();
     this.controller?.resume();
   }
 
-  private boundSilence(): void {
+  private startIdleTimeout(): void {
     const { idleTimeoutMs } = this.options;
-    if (idleTimeoutMs !== undefined && !this.over) this.silence ??= setTimeout(this.fallenSilent, idleTimeoutMs);
+    if (idleTimeoutMs !== undefined && !this.isFinished) this.idleTimeout ??= setTimeout(this.onIdle, idleTimeoutMs);
   }
 
-  private readonly fallenSilent = (): void => {
-    if (this.full) this.silence?.refresh();
+  private readonly onIdle = (): void => {
+    if (this.isPaused) this.idleTimeout?.refresh();
     else this.controller?.abort(new UpstreamError('timeout', 'The upstream took too long'));
   };
 
-  private attempt(step: () => void): void {
-    if (this.over) return;
+  private runStep(step: () => void): void {
+    if (this.isFinished) return;
     try {
       step();
-      if (!this.options.translator.ended) return;
+      if (!this.options.translator.isEnded) return;
       this.finish();
-      this.giveUp = setTimeout(() => this.controller?.abort(new Error('the body has no end')), RUN_OUT_MS);
+      this.abortTimer = setTimeout(() => this.controller?.abort(new Error('the body has no end')), END_TIMEOUT_MS);
     } catch (error) {
       this.finish(error);
       this.controller?.abort(error as Error);
@@ -252,13 +252,13 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
 
   /** Behind its end marker a body is read to its end, which lets its connection be used again. */
   private finish(error?: unknown): void {
-    clearTimeout(this.giveUp);
-    clearTimeout(this.silence);
-    if (this.over) return;
-    this.over = true;
-    this.quiet.wait(true);
+    clearTimeout(this.abortTimer);
+    clearTimeout(this.idleTimeout);
+    if (this.isFinished) return;
+    this.isFinished = true;
+    this.idleTimer.setPaused(true);
     this.options.signal.removeEventListener('abort', this.abort);
-    const failure = this.failure(this.catchingUp ? this.options.signal.reason : error);
+    const failure = this.toFailure(this.isCatchingUp ? this.options.signal.reason : error);
     if (failure) {
       this.begin.reject(failure);
       this.outcome.reject(failure);
@@ -268,10 +268,10 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     }
   }
 
-  private failure(error: unknown): UpstreamError | undefined {
-    const { refused, options } = this;
-    if (refused) return options.refusalOf(refused.status, refused.headers, refused.body);
-    return error === undefined ? undefined : options.failureOf(error, this.answering);
+  private toFailure(error: unknown): UpstreamError | undefined {
+    const { errorResponse, options } = this;
+    if (errorResponse) return options.mapErrorResponse(errorResponse.status, errorResponse.headers, errorResponse.body);
+    return error === undefined ? undefined : options.mapConnectionError(error, this.isResponding);
   }
 }
 

@@ -23,7 +23,7 @@ async function start(answer: StubHandler): Promise<string> {
 
 describe('an answer', () => {
   /** A thirtieth of a second instead of half a minute. */
-  const soon = { method: 'GET', path: '/', waitsMs: -29_967 } as const;
+  const soon = { method: 'GET', path: '/', extraTimeoutMs: -29_967 } as const;
 
   function connect(url: string): BackendHttp {
     const http = new BackendHttp('The wallet', url);
@@ -43,7 +43,7 @@ describe('an answer', () => {
     ],
   ])('that %s is waited for no longer than any other', async (_, answer) => {
     const http = connect(await start(answer));
-    await expect(http.ask(soon)).rejects.toMatchObject({ code: 'timeout', message: 'The wallet took too long' });
+    await expect(http.send(soon)).rejects.toMatchObject({ code: 'timeout', message: 'The wallet took too long' });
   });
 
   test('without an end is not read to it', async () => {
@@ -55,13 +55,13 @@ describe('an answer', () => {
       more();
     };
     const http = connect(await start(answer));
-    await expect(http.ask({ method: 'GET', path: '/' })).rejects.toThrow('The wallet sent too much');
+    await expect(http.send({ method: 'GET', path: '/' })).rejects.toThrow('The wallet sent too much');
   });
 
   test('that is not wanted any more ends with the reason', async () => {
     const http = connect(await start(() => {}));
     const stop = new AbortController();
-    const asked = http.ask({ method: 'GET', path: '/', signal: stop.signal });
+    const asked = http.send({ method: 'GET', path: '/', signal: stop.signal });
     stop.abort(new Error('the process ends'));
     await expect(asked).rejects.toThrow('the process ends');
   });

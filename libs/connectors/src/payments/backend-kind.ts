@@ -5,9 +5,9 @@ import type { CoinTerms, Destination, PaymentTerms } from '#domain';
 export interface BackendKind<Settings> {
   readonly name: string;
   /** Whether it can be paid in a coin, to a destination of this kind. */
-  takes(coin: CoinTerms, kind: Destination['kind']): boolean;
+  accepts(coin: CoinTerms, kind: Destination['kind']): boolean;
   /** How many confirmations of a coin it can wait for, where it settles payments itself. */
-  mostConfirmations?(coin: CoinTerms): number;
+  getMaxConfirmations?(coin: CoinTerms): number;
   /**
    * @param terms the coins that it may find payments of
    * @returns undefined when the settings do not name one

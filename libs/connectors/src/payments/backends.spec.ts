@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
-import { openPaymentBackends, type PaymentSettings } from '#connectors';
+import { createPaymentBackends, type PaymentSettings } from '#connectors';
 import type { PaymentMethod } from '#domain';
 
 const terms = readPayments();
@@ -9,14 +9,14 @@ const SETTINGS = { lndUrl: NOWHERE, lndMacaroon: '00', topupBackends: {} } as Pa
 
 test('every back end goes by the name of its kind', async () => {
   const small = { clnUrl: NOWHERE, clnRune: 'r', phoenixdUrl: NOWHERE, phoenixdPassword: 'p', moneroUrl: NOWHERE };
-  const backends = openPaymentBackends({ ...SETTINGS, ...small, btcpayUrl: NOWHERE, btcpayStoreId: 's' }, terms);
+  const backends = createPaymentBackends({ ...SETTINGS, ...small, btcpayUrl: NOWHERE, btcpayStoreId: 's' }, terms);
   expect(backends.backends.map(({ name }) => name)).toEqual(['lnd', 'btcpay', 'cln', 'phoenixd', 'monero']);
   await backends.close();
 });
 
 describe('settings and data that do not fit together stop the start:', () => {
   const chosen = (topupBackends: Record<string, string>) => () =>
-    openPaymentBackends({ ...SETTINGS, topupBackends }, terms);
+    createPaymentBackends({ ...SETTINGS, topupBackends }, terms);
 
   test.each<[string, Record<string, string>, string]>([
     ['a method that is not there', { doge: 'lnd' }, 'TOPUP_BACKENDS names the method "doge", which is not there'],
@@ -32,13 +32,13 @@ describe('settings and data that do not fit together stop the start:', () => {
   ])('confirmations: %s', (_, method, confirmations, sentence) => {
     const methods = terms.methods.map((each) => (each.method === method ? { ...each, confirmations } : each));
     const settings = { ...SETTINGS, btcpayUrl: NOWHERE, btcpayStoreId: 's' };
-    expect(() => openPaymentBackends(settings, { ...terms, methods })).toThrow(sentence);
+    expect(() => createPaymentBackends(settings, { ...terms, methods })).toThrow(sentence);
   });
 
   test('data that names a back end that is not there', () => {
     const [lightning] = terms.methods as readonly [PaymentMethod];
     const misspelt = { ...terms, methods: [{ ...lightning, backends: ['lndd'] }] };
-    expect(() => openPaymentBackends(SETTINGS, misspelt)).toThrow(
+    expect(() => createPaymentBackends(SETTINGS, misspelt)).toThrow(
       'the payment method btc-lightning names the back end "lndd", which is not there',
     );
   });
@@ -46,6 +46,6 @@ describe('settings and data that do not fit together stop the start:', () => {
   test('data that names a back end for what it cannot take', () => {
     const [lightning] = terms.methods as readonly [PaymentMethod];
     const onChain = { ...terms, methods: [{ ...lightning, method: 'btc', destination: 'address' as const }] };
-    expect(() => openPaymentBackends(SETTINGS, onChain)).toThrow('the back end lnd cannot take btc');
+    expect(() => createPaymentBackends(SETTINGS, onChain)).toThrow('the back end lnd cannot take btc');
   });
 });

@@ -31,41 +31,50 @@ export interface PaymentSettings
  * @param terms in which every back end can take the methods that name it
  * @throws Error that says what is wrong with the settings or the data
  */
-export function openPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackendRegistry {
+export function createPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackendRegistry {
   const { topupBackends } = settings;
-  for (const method of terms.methods) for (const name of method.backends) assertTakes(name, method, terms);
+  for (const method of terms.methods) for (const name of method.backends) assertAccepts(name, method, terms);
   for (const [name, backend] of Object.entries(topupBackends)) {
-    const method = terms.methods.find((each) => each.method === name);
+    const method = terms.methods.find((paymentMethod) => paymentMethod.method === name);
     if (!method) throw new Error(`TOPUP_BACKENDS names the method "${name}", which is not there`);
-    assertTakes(backend, method, terms);
+    assertAccepts(backend, method, terms);
   }
-  const opened = BACKEND_KINDS.map((kind) => kind.open(settings, terms)).filter((backend) => backend !== undefined);
-  const missing = Object.values(topupBackends).find((name) => !opened.some((backend) => backend.name === name));
+  const configuredBackends = BACKEND_KINDS.map((kind) => kind.open(settings, terms)).filter(
+    (backend) => backend !== undefined,
+  );
+  const missing = Object.values(topupBackends).find(
+    (name) => !configuredBackends.some((backend) => backend.name === name),
+  );
   if (missing !== undefined) throw new Error(`TOPUP_BACKENDS names "${missing}", which is not configured`);
-  const backends = new PaymentBackendRegistry(opened, topupBackends);
-  for (const method of terms.methods) assertConfirmed(backends.findForMethod(method)?.name, method, terms);
+  const backends = new PaymentBackendRegistry(configuredBackends, topupBackends);
+  for (const method of terms.methods) assertConfirmationsSupported(backends.findForMethod(method)?.name, method, terms);
   return backends;
 }
 
 /** What a chain has not confirmed can be replaced by anybody who pays, so it never counts. */
-function assertConfirmed(
+function assertConfirmationsSupported(
   name: string | undefined,
   { method, coin: code, destination, confirmations }: PaymentMethod,
   { coins }: PaymentTerms,
 ): void {
-  const asked = `payments.json or TOPUP_CONFIRMATIONS asks for ${confirmations} confirmations of ${method}`;
-  if (destination === 'address' && confirmations < 1) throw new Error(`${asked}, and it takes at least one`);
-  const kind: Pick<BackendKind<PaymentSettings>, 'mostConfirmations'> | undefined = BACKEND_KINDS.find(
-    (each) => each.name === name,
+  const requirement = `payments.json or TOPUP_CONFIRMATIONS asks for ${confirmations} confirmations of ${method}`;
+  if (destination === 'address' && confirmations < 1) throw new Error(`${requirement}, and it takes at least one`);
+  const kind: Pick<BackendKind<PaymentSettings>, 'getMaxConfirmations'> | undefined = BACKEND_KINDS.find(
+    (backendKind) => backendKind.name === name,
   );
-  const coin = coins.find((each) => each.code === code);
-  const most = coin && kind?.mostConfirmations?.(coin);
-  if (most !== undefined && confirmations > most) throw new Error(`${asked}, and ${name} waits for ${most} at most`);
+  const coin = coins.find((coinTerms) => coinTerms.code === code);
+  const maxConfirmations = coin && kind?.getMaxConfirmations?.(coin);
+  if (maxConfirmations !== undefined && confirmations > maxConfirmations)
+    throw new Error(`${requirement}, and ${name} waits for ${maxConfirmations} at most`);
 }
 
-function assertTakes(name: string, { method, coin: code, destination }: PaymentMethod, { coins }: PaymentTerms): void {
-  const kind = BACKEND_KINDS.find((each) => each.name === name);
-  const coin = coins.find((each) => each.code === code);
+function assertAccepts(
+  name: string,
+  { method, coin: code, destination }: PaymentMethod,
+  { coins }: PaymentTerms,
+): void {
+  const kind = BACKEND_KINDS.find((backendKind) => backendKind.name === name);
+  const coin = coins.find((coinTerms) => coinTerms.code === code);
   if (!kind) throw new Error(`the payment method ${method} names the back end "${name}", which is not there`);
-  if (!coin || !kind.takes(coin, destination)) throw new Error(`the back end ${name} cannot take ${method}`);
+  if (!coin || !kind.accepts(coin, destination)) throw new Error(`the back end ${name} cannot take ${method}`);
 }

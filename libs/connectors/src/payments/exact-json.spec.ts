@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { parseExactly, parseUnits, unixSecondsToInstant } from './exact-json.ts';
+import { parseExactJson, parseUnits, unixSecondsToInstant } from './exact-json.ts';
 
 test.each<[string, bigint | undefined]>([
   ['0', 0n],
@@ -16,7 +16,7 @@ test.each<[string, bigint | undefined]>([
   ['null', undefined],
   ['[1]', undefined],
 ])('%.30s is read as %p units', (text, units) => {
-  const { amount } = parseExactly(`{"amount":${text}}`) as { amount: unknown };
+  const { amount } = parseExactJson(`{"amount":${text}}`) as { amount: unknown };
   expect(parseUnits(amount)).toBe(units);
 });
 

@@ -10,7 +10,7 @@ const MAX_DIGITS = 20;
  * Whole numbers that are not safe become bigints, all others stay what they are.
  * @throws SyntaxError
  */
-export function parseExactly(text: string): unknown {
+export function parseExactJson(text: string): unknown {
   const reviver: Reviver = (_, value, { source = '' }) => {
     const isInexact = typeof value === 'number' && !Number.isSafeInteger(value);
     return isInexact && source.length <= MAX_DIGITS && /^-?\d+$/.test(source) ? BigInt(source) : value;
@@ -27,7 +27,7 @@ export function parseBackendJson(text: string): unknown {
   }
 }
 
-/** A whole number that `parseExactly` has read. @returns undefined when the value is none, or is below zero */
+/** A whole number that `parseExactJson` has read. @returns undefined when the value is none, or is below zero */
 export function parseUnits(value: unknown): bigint | undefined {
   if (typeof value === 'bigint') return value >= 0n ? value : undefined;
   return Number.isSafeInteger(value) && Number(value) >= 0 ? BigInt(value as number) : undefined;

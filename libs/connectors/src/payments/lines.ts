@@ -1,25 +1,25 @@
 /**
  * The whole lines of a text that comes in pieces, however small: each is looked into once. What stands behind the last one is none.
- * @param most characters of a line
- * @param tooLong is called where one has more
+ * @param maxLength characters of a line
+ * @param onTooLong is called where one has more
  */
 export async function* splitLines(
-  pieces: AsyncIterable<string>,
-  most: number,
-  tooLong: () => never,
+  chunks: AsyncIterable<string>,
+  maxLength: number,
+  onTooLong: () => never,
 ): AsyncGenerator<string> {
-  let begun: string[] = [];
+  let pending: string[] = [];
   let length = 0;
-  for await (const piece of pieces) {
-    const [first = '', ...others] = piece.split('\n');
-    begun.push(first);
+  for await (const chunk of chunks) {
+    const [first = '', ...rest] = chunk.split('\n');
+    pending.push(first);
     length += first.length;
-    for (const next of others) {
-      if (length > most) tooLong();
-      yield begun.join('');
-      begun = [next];
+    for (const next of rest) {
+      if (length > maxLength) onTooLong();
+      yield pending.join('');
+      pending = [next];
       length = next.length;
     }
-    if (length > most) tooLong();
+    if (length > maxLength) onTooLong();
   }
 }

@@ -1,6 +1,6 @@
-import { answerMigrations } from './idempotency-store.ts';
+import { idempotencyMigrations } from './idempotency-store.ts';
 import { storedBytesMigrations } from './stored-bytes.ts';
 import { storedResponseMigrations } from './stored-responses.ts';
 
 /** Of the database of what lies beside the books. */
-export const contentMigrations = [...storedResponseMigrations, ...answerMigrations, ...storedBytesMigrations];
+export const contentMigrations = [...storedResponseMigrations, ...idempotencyMigrations, ...storedBytesMigrations];

@@ -13,13 +13,13 @@ import {
   type SavedHttpResponse,
   type Secrets,
 } from '#application';
-import { mayRemove } from './stored-bytes.ts';
+import { canRemoveSql } from './stored-bytes.ts';
 
-const KEPT = '24 hours';
+const RETENTION = '24 hours';
 /** How long a request may take to have its money held. One that takes longer may find that another is served instead. */
 const CLAIM_LEASE_MS = 10_000;
 
-export const answerMigrations = [
+export const idempotencyMigrations = [
   {
     id: 'answers-1',
     sql: `create schema gateway;
@@ -50,16 +50,16 @@ export const answerMigrations = [
   },
 ] as const;
 
-interface Change {
+interface ClaimUpdate {
   readonly sql: string;
   /** What else must be so, beside whose row it is. */
-  readonly and?: string;
+  readonly condition?: string;
   /** From `$4` on. */
   readonly values?: readonly unknown[];
 }
 
-const compressed = promisify(gzip);
-const decompressed = promisify(gunzip);
+const compress = promisify(gzip);
+const decompress = promisify(gunzip);
 
 export class PostgresIdempotencyStore extends IdempotencyStore {
   /** @param holdLeaseMs how long a request is respected that holds money, and whose gateway says no more what became of it */
@@ -76,14 +76,14 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
       name: 'answer-claim',
       text: `insert into gateway.answers as kept
                (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
-             values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms', now() + interval '${KEPT}', false)
+             values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms', now() + interval '${RETENTION}', false)
              on conflict (payer_id, key) do update
                 set request = excluded.request, request_id = excluded.request_id, revision = excluded.revision,
                     owner = excluded.owner, leased_until = excluded.leased_until, expires_at = excluded.expires_at,
                     held = false, lost = false, answer = null
               where kept.expires_at <= now()
              returning coalesce((select bytes from app.stored_bytes where account_id = $1), 0) as stored`,
-      values: [idIn(payer), key, request, requestId, revision, owner, CLAIM_LEASE_MS],
+      values: [getUuid(payer), key, request, requestId, revision, owner, CLAIM_LEASE_MS],
     });
     return rows[0] && Number(rows[0].stored);
   }
@@ -93,7 +93,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
       name: 'answer-find',
       text: `select request, request_id, revision, owner, leased_until > now() as running, held, lost, answer
                from gateway.answers where payer_id = $1 and key = $2`,
-      values: [idIn(payer), key],
+      values: [getUuid(payer), key],
     });
     const [row] = rows;
     if (!row) return undefined;
@@ -112,78 +112,78 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     };
   }
 
-  takeOver(earlier: ExistingClaim, { requestId, owner, revision }: IdempotencyClaim): Promise<boolean> {
+  takeOver(existing: ExistingClaim, { requestId, owner, revision }: IdempotencyClaim): Promise<boolean> {
     const lease = `leased_until = now() + $6 * interval '1 ms'`;
-    return this.change('take-over', earlier, {
+    return this.updateClaim('take-over', existing, {
       sql: `update gateway.answers set owner = $4, request_id = $5, revision = $8, held = false, ${lease}`,
-      and: 'leased_until <= now() and held = $7',
-      values: [owner, requestId, CLAIM_LEASE_MS, earlier.hasHold, revision],
+      condition: 'leased_until <= now() and held = $7',
+      values: [owner, requestId, CLAIM_LEASE_MS, existing.hasHold, revision],
     });
   }
 
   confirm(claim: IdempotencyClaim): Promise<boolean> {
-    return this.change('confirm', claim, {
+    return this.updateClaim('confirm', claim, {
       sql: `update gateway.answers set held = true, leased_until = now() + $4 * interval '1 ms'`,
       values: [this.holdLeaseMs],
     });
   }
 
-  end(claim: IdempotencyClaim, ending: ClaimOutcome, atMost = Number.MAX_SAFE_INTEGER): Promise<boolean> {
-    switch (ending) {
+  end(claim: IdempotencyClaim, outcome: ClaimOutcome, maxBytes = Number.MAX_SAFE_INTEGER): Promise<boolean> {
+    switch (outcome) {
       case 'lost':
-        return this.change('lose', claim, { sql: 'update gateway.answers set lost = true' });
+        return this.updateClaim('lose', claim, { sql: 'update gateway.answers set lost = true' });
       case 'unknown':
-        return this.change('give-up', claim, { sql: 'update gateway.answers set leased_until = now()' });
+        return this.updateClaim('give-up', claim, { sql: 'update gateway.answers set leased_until = now()' });
       case 'unpaid':
-        return this.change('forget', claim, { sql: 'delete from gateway.answers' });
+        return this.updateClaim('forget', claim, { sql: 'delete from gateway.answers' });
       default:
-        return this.keep(claim, ending, atMost);
+        return this.saveResponse(claim, outcome, maxBytes);
     }
   }
 
-  async open(answer: Buffer): Promise<SavedHttpResponse> {
-    const bytes = await decompressed(this.secrets.openBytes(answer));
+  async open(sealed: Buffer): Promise<SavedHttpResponse> {
+    const bytes = await decompress(this.secrets.openBytes(sealed));
     const end = bytes.indexOf('\n');
     return { ...JSON.parse(bytes.subarray(0, end).toString()), body: bytes.subarray(end + 1) };
   }
 
   async removeExpired(): Promise<void> {
-    await this.pool.query(`delete from gateway.answers where expires_at <= now() and ${mayRemove}`);
+    await this.pool.query(`delete from gateway.answers where expires_at <= now() and ${canRemoveSql}`);
   }
 
-  private async keep(
+  private async saveResponse(
     claim: IdempotencyClaim,
     { status, headers, body }: SavedHttpResponse,
-    atMost: number,
+    maxBytes: number,
   ): Promise<boolean> {
     const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
-    const sealed = this.secrets.sealBytes(await compressed(Buffer.concat([head, body])));
-    const isKept = await this.change('keep', claim, {
+    const sealed = this.secrets.sealBytes(await compress(Buffer.concat([head, body])));
+    const isSaved = await this.updateClaim('keep', claim, {
       // Its count is locked: of many at once none passes the limit.
       sql: 'with used as materialized (select app.stored_for_update($1) as bytes) update gateway.answers set answer = $4',
-      and: '(select bytes from used) + octet_length($4::bytea) <= $5',
-      values: [sealed, atMost],
+      condition: '(select bytes from used) + octet_length($4::bytea) <= $5',
+      values: [sealed, maxBytes],
     });
-    if (!isKept) await this.end(claim, 'lost');
-    return isKept;
+    if (!isSaved) await this.end(claim, 'lost');
+    return isSaved;
   }
 
   /** Only its owner changes a row: who was taken for dead does not. */
-  private async change(
+  private async updateClaim(
     name: string,
     { payer, key, owner }: IdempotencyClaim,
-    { sql, and = 'true', values = [] }: Change,
+    { sql, condition = 'true', values = [] }: ClaimUpdate,
   ) {
     const { rowCount } = await this.pool.query({
       name: `answer-${name}`,
-      text: `${sql} where payer_id = $1 and key = $2 and owner = $3 and ${and}`,
-      values: [idIn(payer), key, owner, ...values],
+      text: `${sql} where payer_id = $1 and key = $2 and owner = $3 and ${condition}`,
+      values: [getUuid(payer), key, owner, ...values],
     });
     return rowCount === 1;
   }
 }
 
 /** Ids are random: that of a challenge is no account's. */
-function idIn(payer: string): string {
+function getUuid(payer: string): string {
   return payer.slice(payer.indexOf('-') + 1);
 }

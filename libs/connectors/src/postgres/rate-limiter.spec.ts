@@ -12,7 +12,7 @@ const RATES: RateLimitSettings = {
   invoicesPerHourOfAccount: 20,
   invoicesPerHourOfKey: 20,
   changesPerHour: 20,
-  wrongCredentialsPerMinute: 20,
+  invalidCredentialsPerMinute: 20,
   challengesPerMinute: 20,
   challengesPerMinuteInAll: 30,
   freePerMinute: 3,

@@ -13,7 +13,7 @@ const HOUR_SECONDS = 60 * MINUTE_SECONDS;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
 const EVERYBODY = 'everybody';
 /** Those who are remembered as over a limit. */
-const MOST_REFUSED = 100_000;
+const MAX_CACHED_REJECTIONS = 100_000;
 
 export const abuseLimitMigrations = [
   {
@@ -46,7 +46,7 @@ export interface RateLimitSettings {
   readonly invoicesPerHourOfAccount: number;
   readonly invoicesPerHourOfKey: number;
   readonly changesPerHour: number;
-  readonly wrongCredentialsPerMinute: number;
+  readonly invalidCredentialsPerMinute: number;
   readonly challengesPerMinute: number;
   readonly challengesPerMinuteInAll: number;
   readonly freePerMinute: number;
@@ -58,59 +58,63 @@ interface Limit {
   readonly rate: keyof RateLimitSettings;
   readonly seconds: number;
   /** What is said to who is over it. */
-  readonly words: (rates: RateLimitSettings) => string;
+  readonly formatMessage: (rates: RateLimitSettings) => string;
 }
 
-const freeWords = ({ freePerMinute, freePerDay }: RateLimitSettings) =>
+const formatFreeLimit = ({ freePerMinute, freePerDay }: RateLimitSettings) =>
   `Free models take ${freePerMinute} requests a minute and ${freePerDay} a day of one account; models that are paid for have no such limit`;
 
 const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
   'accounts of an address': {
     rate: 'accountsPerHour',
     seconds: HOUR_SECONDS,
-    words: () => 'Too many accounts are created from your address',
+    formatMessage: () => 'Too many accounts are created from your address',
   },
   'invoices of an address': {
     rate: 'invoicesPerHourOfAddress',
     seconds: HOUR_SECONDS,
-    words: () => 'Too many invoices are created, or wallets connected, from your address',
+    formatMessage: () => 'Too many invoices are created, or wallets connected, from your address',
   },
   'invoices of an account': {
     rate: 'invoicesPerHourOfAccount',
     seconds: HOUR_SECONDS,
-    words: () => 'Too many invoices are created for this account',
+    formatMessage: () => 'Too many invoices are created for this account',
   },
   'invoices of a key': {
     rate: 'invoicesPerHourOfKey',
     seconds: HOUR_SECONDS,
-    words: () => 'Too many invoices are created with this API key',
+    formatMessage: () => 'Too many invoices are created with this API key',
   },
   'changes of an account': {
     rate: 'changesPerHour',
     seconds: HOUR_SECONDS,
-    words: () => 'Keys and wallets of this account are changed too often',
+    formatMessage: () => 'Keys and wallets of this account are changed too often',
   },
   'wrong credentials of an address': {
-    rate: 'wrongCredentialsPerMinute',
+    rate: 'invalidCredentialsPerMinute',
     seconds: MINUTE_SECONDS,
-    words: () => 'Too many wrong credentials come from your address',
+    formatMessage: () => 'Too many wrong credentials come from your address',
   },
   'requests without payment of an address': {
     rate: 'challengesPerMinute',
     seconds: MINUTE_SECONDS,
-    words: () => 'Too many requests without payment come from your address',
+    formatMessage: () => 'Too many requests without payment come from your address',
   },
   challenges: {
     rate: 'challengesPerMinuteInAll',
     seconds: MINUTE_SECONDS,
-    words: () => 'Too many payments are asked for at the moment',
+    formatMessage: () => 'Too many payments are asked for at the moment',
   },
-  'free requests of an account in a minute': { rate: 'freePerMinute', seconds: MINUTE_SECONDS, words: freeWords },
-  'free requests of an account in a day': { rate: 'freePerDay', seconds: DAY_SECONDS, words: freeWords },
+  'free requests of an account in a minute': {
+    rate: 'freePerMinute',
+    seconds: MINUTE_SECONDS,
+    formatMessage: formatFreeLimit,
+  },
+  'free requests of an account in a day': { rate: 'freePerDay', seconds: DAY_SECONDS, formatMessage: formatFreeLimit },
   'free requests of an address in a day': {
     rate: 'freePerDayOfAddress',
     seconds: DAY_SECONDS,
-    words: ({ freePerDayOfAddress }) =>
+    formatMessage: ({ freePerDayOfAddress }) =>
       `Free models take ${freePerDayOfAddress} requests a day from one address; models that are paid for have no such limit`,
   },
 };
@@ -118,7 +122,7 @@ const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
 export class PostgresRateLimiter extends RateLimiter {
   private readonly limiters: ReadonlyMap<RateLimitKey, RateLimiterPostgres>;
   /** Who has asked for more, until the time is over: without a statement for each request. */
-  private readonly refused = new LRUCache<string, true>({ maxSize: MOST_REFUSED, sizeCalculation: () => 1 });
+  private readonly rejected = new LRUCache<string, true>({ maxSize: MAX_CACHED_REJECTIONS, sizeCalculation: () => 1 });
 
   constructor(
     private readonly pool: pg.Pool,
@@ -126,20 +130,19 @@ export class PostgresRateLimiter extends RateLimiter {
     private readonly rates: RateLimitSettings,
   ) {
     super();
-    const limiters = (Object.keys(LIMITS) as RateLimitKey[]).map(
-      (counted) => [counted, this.limiter(counted)] as const,
-    );
+    const limiters = (Object.keys(LIMITS) as RateLimitKey[]).map((key) => [key, this.createLimiter(key)] as const);
     this.limiters = new Map(limiters);
   }
 
-  async count(counted: RateLimitKey, whose = EVERYBODY): Promise<void> {
+  async count(key: RateLimitKey, whose = EVERYBODY): Promise<void> {
     const hashed = this.secrets.hashWithOldestKey(whose);
-    const leftMs = this.refusedMs(counted, hashed) || (await this.consume(counted, hashed));
-    if (leftMs > 0) throw new TooManyRequestsError(LIMITS[counted].words(this.rates), Math.ceil(leftMs / 1_000));
+    const remainingMs = this.getBlockedMs(key, hashed) || (await this.consume(key, hashed));
+    if (remainingMs > 0)
+      throw new TooManyRequestsError(LIMITS[key].formatMessage(this.rates), Math.ceil(remainingMs / 1_000));
   }
 
-  isExceeded(counted: RateLimitKey, whose: string): boolean {
-    return this.refusedMs(counted, this.secrets.hashWithOldestKey(whose)) > 0;
+  isExceeded(key: RateLimitKey, whose: string): boolean {
+    return this.getBlockedMs(key, this.secrets.hashWithOldestKey(whose)) > 0;
   }
 
   async removeExpired(): Promise<void> {
@@ -147,29 +150,28 @@ export class PostgresRateLimiter extends RateLimiter {
   }
 
   /** @returns for how long it is one too many; 0 where it is not */
-  private async consume(counted: RateLimitKey, hashed: string): Promise<number> {
+  private async consume(key: RateLimitKey, hashed: string): Promise<number> {
     try {
-      await this.limiters.get(counted)?.consume(hashed);
+      await this.limiters.get(key)?.consume(hashed);
       return 0;
     } catch (cause) {
-      if (!(cause instanceof RateLimiterRes))
-        throw new StoreUnavailableError(`${counted} cannot be counted`, { cause });
-      const leftMs = Math.max(1, cause.msBeforeNext);
-      this.refused.set(`${counted}:${hashed}`, true, { ttl: leftMs });
-      return leftMs;
+      if (!(cause instanceof RateLimiterRes)) throw new StoreUnavailableError(`${key} cannot be counted`, { cause });
+      const remainingMs = Math.max(1, cause.msBeforeNext);
+      this.rejected.set(`${key}:${hashed}`, true, { ttl: remainingMs });
+      return remainingMs;
     }
   }
 
-  private refusedMs(counted: RateLimitKey, hashed: string): number {
-    return Math.max(0, this.refused.getRemainingTTL(`${counted}:${hashed}`));
+  private getBlockedMs(key: RateLimitKey, hashed: string): number {
+    return Math.max(0, this.rejected.getRemainingTTL(`${key}:${hashed}`));
   }
 
-  private limiter(counted: RateLimitKey): RateLimiterPostgres {
-    const { rate, seconds } = LIMITS[counted];
+  private createLimiter(key: RateLimitKey): RateLimiterPostgres {
+    const { rate, seconds } = LIMITS[key];
     const points = this.rates[rate];
     return new RateLimiterPostgres({
       ...{ storeClient: this.pool, schemaName: 'limits', tableName: 'counted', tableCreated: true },
-      ...{ keyPrefix: counted, points, duration: seconds, clearExpiredByTimeout: false },
+      ...{ keyPrefix: key, points, duration: seconds, clearExpiredByTimeout: false },
     });
   }
 }

@@ -21,7 +21,7 @@ beforeEach(() => {
 
 async function open(): Promise<StoreClock> {
   const clock = await StoreClock.open({
-    storeTime: async () => {
+    queryStoreTime: async () => {
       if (away) throw new Error('away');
       passed += roundTrip / 2;
       const now = START + passed + wrong.store;
@@ -29,9 +29,9 @@ async function open(): Promise<StoreClock> {
       return now;
     },
     maxSkewMs: MINUTE,
-    alarm: (problem) => alarms.push(problem),
-    machineTime: () => START + passed + wrong.machine,
-    monotonic: () => 1_000 + passed,
+    reportError: (problem) => alarms.push(problem),
+    getMachineTime: () => START + passed + wrong.machine,
+    getMonotonicMs: () => 1_000 + passed,
   });
   clock.close(); // looks when it is told to
   return clock;
@@ -56,7 +56,7 @@ describe('a machine whose clock is not that of the store', () => {
   ])('%s is known for it', async (_, machine, isSure, alarmed) => {
     wrong.machine = machine;
     const clock = await open();
-    await clock.look();
+    await clock.synchronize();
     expect([clock.skewMs, clock.isReliable(), alarms.length]).toEqual([machine, isSure, alarmed]);
   });
 
@@ -64,7 +64,7 @@ describe('a machine whose clock is not that of the store', () => {
     const clock = await open();
     for (const machine of [5_000, 6_000, 5_500, 0, 1_000]) {
       wrong.machine = machine;
-      await clock.look();
+      await clock.synchronize();
     }
     expect(alarms).toEqual([
       "this machine's clock is 5000 ms ahead of the store's",
@@ -75,14 +75,14 @@ describe('a machine whose clock is not that of the store', () => {
 
 test('a slow answer of the store changes nothing, since it may mean what is known', async () => {
   const clock = await open();
-  for (roundTrip of [4_000, 300, 9_000]) await clock.look();
+  for (roundTrip of [4_000, 300, 9_000]) await clock.synchronize();
   expect([sinceStart(clock), alarms]).toEqual([0, []]);
 });
 
 test('time goes on while the store is away', async () => {
   const clock = await open();
   away = true;
-  await expect(clock.look()).rejects.toThrow('away');
+  await expect(clock.synchronize()).rejects.toThrow('away');
   passed += MINUTE;
   expect(sinceStart(clock)).toBe(0);
 });
@@ -90,10 +90,10 @@ test('time goes on while the store is away', async () => {
 test('a process that a jump of the store has left ahead ends nothing by its time until the store has caught up', async () => {
   const clock = await open();
   wrong.store = 60 * MINUTE;
-  await clock.look();
+  await clock.synchronize();
   const ahead = clock.nowMs();
   wrong.store = 0;
-  await clock.look();
+  await clock.synchronize();
   expect([clock.skewMs, clock.nowMs(), clock.isReliable()]).toEqual([0, ahead, false]);
   passed += 60 * MINUTE;
   expect(clock.isReliable()).toBe(true);
@@ -103,7 +103,7 @@ test('when the clock of the store jumps, that is an alarm, and time never goes b
   const clock = await open();
   const before = clock.nowMs();
   wrong.store = -10_000;
-  await clock.look();
+  await clock.synchronize();
   expect(clock.nowMs()).toBe(before);
   passed += 10_000 + 5;
   expect(clock.nowMs() - before).toBeLessThan(10);

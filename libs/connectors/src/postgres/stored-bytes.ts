@@ -77,9 +77,9 @@ export const storedBytesMigrations = [
 const SWEEP_LOCK = 7_301_966;
 
 /** Part of a statement: whether this process is the one that removes. */
-export const mayRemove = `(select pg_try_advisory_xact_lock(${SWEEP_LOCK}))`;
+export const canRemoveSql = `(select pg_try_advisory_xact_lock(${SWEEP_LOCK}))`;
 
-export async function storedBytes(pool: pg.Pool, accountId: string): Promise<number> {
+export async function queryStoredBytes(pool: pg.Pool, accountId: string): Promise<number> {
   const { rows } = await pool.query<{ bytes: string }>({
     name: 'stored-bytes',
     text: 'select bytes from app.stored_bytes where account_id = $1',

@@ -7,7 +7,7 @@ import {
   type StoredResponseRef,
 } from '#application';
 import type { Instant } from '#domain';
-import { mayRemove, storedBytes } from './stored-bytes.ts';
+import { canRemoveSql, queryStoredBytes } from './stored-bytes.ts';
 
 /** Neither facts nor a read model: the only copy of these conversations, which the books do not need. */
 export const storedResponseMigrations = [
@@ -52,24 +52,24 @@ const FOREIGN_KEY_VIOLATION = '23503';
 /** What is read together with where it lies: most conversations. */
 const READ_AT_ONCE_BYTES = 64 * 1024;
 
-const STARTS = {
+const CHAIN_START_SQL = {
   id: 'app.responses r where r.id = $1',
   item: 'app.response_items i join app.responses r on r.id = i.response_id where i.id = $1 and i.account_id = $2',
 };
 
 /** The response that `start` finds, and those that it goes on from, the first one first. */
-const chainFrom = (start: string, alone: boolean) => `
+const buildChainSql = (start: string, isSingle: boolean) => `
   with recursive chain as (
     select r.id, r.previous_id, r.sealed_by, r.box, 1 as part from ${start} and r.account_id = $2 and r.expires_at > $3
     union all
     select r.id, r.previous_id, r.sealed_by, r.box, part + 1 from chain join app.responses r on r.id = chain.previous_id
-    where r.account_id = $2 and ${!alone}
+    where r.account_id = $2 and ${!isSingle}
   ),
   sized as (select *, sum(octet_length(box)) over () as bytes from chain)
   select id, sealed_by, bytes, case when bytes <= ${READ_AT_ONCE_BYTES} then box end as box from sized order by part desc`;
 
 /** Removes those of `start` that have expired, and what only they went on from: expired as well, and of no other use. */
-const removalFrom = (start: string) => `
+const buildRemovalSql = (start: string) => `
   with recursive gone as (
     (select r.id, r.previous_id from app.responses r
      where ${start} and r.expires_at <= $1 and not exists (select from app.responses n where n.previous_id = r.id)
@@ -81,7 +81,7 @@ const removalFrom = (start: string) => `
   delete from app.responses where id in (select id from gone)`;
 
 /** The count is locked before any response, as by who saves one that goes on from it: so neither waits for the other. */
-const REMOVED = 'r.id = $2 and (select app.stored_for_update($3)) is not null';
+const REMOVED_RESPONSE_SQL = 'r.id = $2 and (select app.stored_for_update($3)) is not null';
 
 /** Responses in PostgreSQL, as they were sealed. */
 export class PostgresResponseStore extends ResponseStore {
@@ -89,7 +89,7 @@ export class PostgresResponseStore extends ResponseStore {
     super();
   }
 
-  async save(response: StoredResponse, atMost: number): Promise<boolean> {
+  async save(response: StoredResponse, maxBytes: number): Promise<boolean> {
     const { id, accountId, previousId, expiresAt, sealed, itemIds } = response;
     const saving = this.pool.query<{ saved: boolean }>({
       name: 'response-save',
@@ -106,24 +106,24 @@ export class PostgresResponseStore extends ResponseStore {
           select $2, item, response.id from response, unnest($7::text[]) as item on conflict do nothing
         )
         select exists (select from response) as saved`,
-      values: [id, accountId, previousId, expiresAt, sealed.key, sealed.box, itemIds, atMost],
+      values: [id, accountId, previousId, expiresAt, sealed.key, sealed.box, itemIds, maxBytes],
     });
     const { rows } = await saving.catch((error: unknown) => {
-      throw isOfMissing(error) ? new PreviousResponseRemovedError() : error;
+      throw isForeignKeyViolation(error) ? new PreviousResponseRemovedError() : error;
     });
     return rows[0]?.saved === true;
   }
 
-  async find(wanted: StoredResponseRef): Promise<StoredChain | undefined> {
-    const { by, id, accountId, now, withoutPrevious: alone = false, reserveMemory: take } = wanted;
+  async find(ref: StoredResponseRef): Promise<StoredChain | undefined> {
+    const { by, id, accountId, now, withoutPrevious = false, reserveMemory } = ref;
     const { rows } = await this.pool.query<StoredRow>({
-      name: `response-find-by-${by}${alone ? '-alone' : ''}`,
-      text: chainFrom(STARTS[by], alone),
+      name: `response-find-by-${by}${withoutPrevious ? '-alone' : ''}`,
+      text: buildChainSql(CHAIN_START_SQL[by], withoutPrevious),
       values: [id, accountId, now],
     });
     const last = rows.at(-1);
     if (!last) return undefined;
-    const parts = last.box === null ? await this.boxes(rows, () => take(Number(last.bytes))) : rows;
+    const parts = last.box === null ? await this.loadBoxes(rows, () => reserveMemory(Number(last.bytes))) : rows;
     return parts && { id: last.id, parts: parts.map(({ sealed_by: key, box }) => ({ key, box: box as string })) };
   }
 
@@ -133,18 +133,22 @@ export class PostgresResponseStore extends ResponseStore {
       text: 'update app.responses set expires_at = $3 where id = $1 and account_id = $2 and expires_at > $3',
       values: [id, accountId, now],
     });
-    await this.removeOnce({ name: 'response-remove', text: removalFrom(REMOVED), values: [now, id, accountId] });
+    await this.removeOnce({
+      name: 'response-remove',
+      text: buildRemovalSql(REMOVED_RESPONSE_SQL),
+      values: [now, id, accountId],
+    });
     return rowCount === 1;
   }
 
   async removeExpired(now: Instant): Promise<void> {
-    const removal = { name: 'responses-remove', text: removalFrom(mayRemove), values: [now] };
+    const removal = { name: 'responses-remove', text: buildRemovalSql(canRemoveSql), values: [now] };
     while (await this.removeOnce(removal));
     await this.pool.query('delete from app.stored_bytes where bytes <= 0');
   }
 
   getStoredBytes(accountId: string): Promise<number> {
-    return storedBytes(this.pool, accountId);
+    return queryStoredBytes(this.pool, accountId);
   }
 
   /** Whether anything was removed, and nothing else began to go on from it: then it stays, until that has expired as well. */
@@ -152,17 +156,17 @@ export class PostgresResponseStore extends ResponseStore {
     try {
       return ((await this.pool.query(removal)).rowCount ?? 0) > 0;
     } catch (error) {
-      if (isOfMissing(error)) return false;
+      if (isForeignKeyViolation(error)) return false;
       throw error;
     }
   }
 
   /** Those of rows that were only measured. Undefined where one has been removed meanwhile. */
-  private async boxes(
+  private async loadBoxes(
     measured: readonly StoredRow[],
-    take: () => Promise<void>,
+    reserveMemory: () => Promise<void>,
   ): Promise<readonly StoredRow[] | undefined> {
-    await take();
+    await reserveMemory();
     const { rows } = await this.pool.query<Pick<StoredRow, 'id' | 'box'>>({
       name: 'response-boxes',
       text: 'select id, box from app.responses where id = any($1)',
@@ -175,7 +179,7 @@ export class PostgresResponseStore extends ResponseStore {
 }
 
 /** A response would go on from one that is not there. */
-function isOfMissing(error: unknown): boolean {
+function isForeignKeyViolation(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION;
 }
 

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { SpeechCall, TranscriptionCall } from '#application';
 import { json, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../http/provider-http.ts';
-import { deepgram } from './deepgram/index.ts';
-import { elevenLabs } from './elevenlabs/index.ts';
-import { openAi } from './openai/index.ts';
+import { createDeepgramProvider } from './deepgram/index.ts';
+import { createElevenLabsProvider } from './elevenlabs/index.ts';
+import { createOpenAiProvider } from './openai/index.ts';
 
 const server = new StubServer();
 let http: ProviderHttp;
@@ -30,9 +30,9 @@ beforeEach(() => void server.asked.splice(0));
 
 const at = () => ({ http, credential: 'secret' });
 const vendors = {
-  deepgram: () => deepgram(at()),
-  elevenlabs: () => elevenLabs(at()),
-  openai: () => openAi(at(), {}),
+  deepgram: () => createDeepgramProvider(at()),
+  elevenlabs: () => createElevenLabsProvider(at()),
+  openai: () => createOpenAiProvider(at(), {}),
 };
 const { signal } = new AbortController();
 

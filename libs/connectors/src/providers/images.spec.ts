@@ -3,9 +3,9 @@ import type { GeneratedImages, ImageCall, UpstreamError } from '#application';
 import { PIXEL } from '#testing';
 import { json, type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../http/provider-http.ts';
-import { fal } from './fal/index.ts';
-import { google } from './google/index.ts';
-import { openAi } from './openai/index.ts';
+import { createFalProvider } from './fal/index.ts';
+import { createGoogleProvider } from './google/index.ts';
+import { createOpenAiProvider } from './openai/index.ts';
 
 type Make = (call: ImageCall) => Promise<GeneratedImages>;
 
@@ -18,7 +18,11 @@ beforeAll(async () => {
   http = new ProviderHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 }, 'k');
   const at = { http, credential: 'k' };
   const vendor = { slug: 'v', protocol: 'v', baseUrl: url };
-  makers = { openai: openAi(at, {}).images, fal: fal(at, vendor).images, google: google(at).images };
+  makers = {
+    openai: createOpenAiProvider(at, {}).images,
+    fal: createFalProvider(at, vendor).images,
+    google: createGoogleProvider(at).images,
+  };
 });
 afterAll(async () => {
   await http.close();

@@ -8,28 +8,28 @@ import {
   UpstreamError,
 } from '#application';
 import { ProviderHttp, type Timeouts } from '../http/provider-http.ts';
-import { anthropic } from './anthropic/index.ts';
-import { data } from './data/index.ts';
-import { deepgram } from './deepgram/index.ts';
-import { ehbp } from './ehbp/index.ts';
-import { elevenLabs } from './elevenlabs/index.ts';
-import { exa } from './exa/index.ts';
-import { fal } from './fal/index.ts';
-import { google } from './google/index.ts';
-import { openAi } from './openai/index.ts';
+import { createAnthropicProvider } from './anthropic/index.ts';
+import { createDataProvider } from './data/index.ts';
+import { createDeepgramProvider } from './deepgram/index.ts';
+import { createEhbpProvider } from './ehbp/index.ts';
+import { createElevenLabsProvider } from './elevenlabs/index.ts';
+import { createExaProvider } from './exa/index.ts';
+import { createFalProvider } from './fal/index.ts';
+import { createGoogleProvider } from './google/index.ts';
+import { createOpenAiProvider } from './openai/index.ts';
 import type { CreateProvider, ProviderConfig } from './provider.ts';
 
 /** What each protocol can do. A vendor whose protocol is not among them is listed, and can do nothing yet. */
 const PROTOCOLS: Readonly<Record<string, CreateProvider>> = {
-  openai: openAi,
-  anthropic,
-  exa,
-  fal,
-  google,
-  deepgram,
-  elevenlabs: elevenLabs,
-  data,
-  ehbp,
+  openai: createOpenAiProvider,
+  anthropic: createAnthropicProvider,
+  exa: createExaProvider,
+  fal: createFalProvider,
+  google: createGoogleProvider,
+  deepgram: createDeepgramProvider,
+  elevenlabs: createElevenLabsProvider,
+  data: createDataProvider,
+  ehbp: createEhbpProvider,
 };
 
 const NO_CREDENTIAL = 'has no credential here';
@@ -46,31 +46,31 @@ export interface ProviderSettings extends Timeouts {
 }
 
 /** Opens all vendors that can be reached; nothing is connected before it is asked. */
-export function createProviders(vendors: readonly ProviderConfig[], settings: ProviderSettings): ConnectedProviders {
-  const opened = vendors.map((vendor) => {
-    const { baseUrl, credential } = settings.providers.get(vendor.slug) ?? { ...vendor, credential: '' };
-    const connections = vendor.protocol === 'ehbp' ? null : undefined;
+export function createProviders(configs: readonly ProviderConfig[], settings: ProviderSettings): ConnectedProviders {
+  const entries = configs.map((config) => {
+    const { baseUrl, credential } = settings.providers.get(config.slug) ?? { ...config, credential: '' };
+    const connections = config.protocol === 'ehbp' ? null : undefined;
     const http = new ProviderHttp(baseUrl, settings, credential, connections);
-    const provider = PROTOCOLS[vendor.protocol]?.({ http, credential }, vendor) ?? { close: () => http.close() };
-    return [vendor.slug, provider] as const;
+    const provider = PROTOCOLS[config.protocol]?.({ http, credential }, config) ?? { close: () => http.close() };
+    return [config.slug, provider] as const;
   });
-  return new ConnectedProviders(new Map(opened), new Set(settings.providers.keys()));
+  return new ConnectedProviders(new Map(entries), new Set(settings.providers.keys()));
 }
 
 export class ConnectedProviders extends ProviderRegistry implements ProviderAvailability {
   constructor(
     private readonly providers: ReadonlyMap<string, Provider>,
-    private readonly reached: ReadonlySet<string>,
+    private readonly configuredSlugs: ReadonlySet<string>,
   ) {
     super();
   }
 
   get<C extends Capability>(_hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]> {
-    return this.offer(upstream, capability);
+    return this.getCapability(upstream, capability);
   }
 
   getAttestation(upstream: string): NonNullable<Provider['attestation']> {
-    return this.offer(upstream, 'attestation');
+    return this.getCapability(upstream, 'attestation');
   }
 
   supports(upstream: string, capability: Capability): boolean {
@@ -78,22 +78,22 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
   }
 
   findUnavailableReason(upstream: string): string | undefined {
-    return this.reached.has(upstream) ? undefined : NO_CREDENTIAL;
+    return this.configuredSlugs.has(upstream) ? undefined : NO_CREDENTIAL;
   }
 
   async close(): Promise<void> {
     await Promise.all([...this.providers.values()].map((provider) => provider.close()));
   }
 
-  private offer<F extends keyof Provider>(upstream: string, capability: F): NonNullable<Provider[F]> {
-    const why = this.findUnavailableReason(upstream);
-    if (why !== undefined) throw unavailable(`"${upstream}" ${why}`);
-    const able = this.providers.get(upstream)?.[capability];
-    if (able) return able;
-    throw unavailable(`"${upstream}" does not offer ${capability}`);
+  private getCapability<F extends keyof Provider>(upstream: string, capability: F): NonNullable<Provider[F]> {
+    const reason = this.findUnavailableReason(upstream);
+    if (reason !== undefined) throw unavailableError(`"${upstream}" ${reason}`);
+    const implementation = this.providers.get(upstream)?.[capability];
+    if (implementation) return implementation;
+    throw unavailableError(`"${upstream}" does not offer ${capability}`);
   }
 }
 
-function unavailable(message: string): UpstreamError {
+function unavailableError(message: string): UpstreamError {
   return new UpstreamError('upstream_unavailable', message, { isUnsent: true });
 }

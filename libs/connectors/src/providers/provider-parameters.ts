@@ -4,20 +4,24 @@ import type { MediaParameters, WireMapping } from '#application';
 type Names = Readonly<Record<string, string>>;
 
 /**
- * @param usual the names that all models of the vendor have for a parameter, where that is not ours
+ * @param defaultNames the names that all models of the vendor have for a parameter, where that is not ours
  * @param bringsImage whether a picture is brought
  */
 export function toProviderParameters(
   parameters: MediaParameters,
   { names = {}, words = {}, always = {}, withImage = {} }: WireMapping,
-  { usual = {}, bringsImage = false }: { readonly usual?: Names; readonly bringsImage?: boolean } = {},
+  { defaultNames = {}, bringsImage = false }: { readonly defaultNames?: Names; readonly bringsImage?: boolean } = {},
 ): Record<string, string | number | boolean> {
-  const told: Record<string, string | number | boolean> = {};
+  const providerParameters: Record<string, string | number | boolean> = {};
   for (const [name, value] of Object.entries(parameters)) {
-    const theirs = words[name];
-    const said = String(value);
-    const word = theirs ? (Object.hasOwn(theirs, said) ? theirs[said] : undefined) : value;
-    if (word !== undefined) told[names[name] ?? usual[name] ?? name] = word;
+    const providerValues = words[name];
+    const text = String(value);
+    const providerValue = providerValues
+      ? Object.hasOwn(providerValues, text)
+        ? providerValues[text]
+        : undefined
+      : value;
+    if (providerValue !== undefined) providerParameters[names[name] ?? defaultNames[name] ?? name] = providerValue;
   }
-  return { ...told, ...always, ...(bringsImage ? withImage.always : {}) };
+  return { ...providerParameters, ...always, ...(bringsImage ? withImage.always : {}) };
 }

@@ -17,10 +17,10 @@ export interface ProviderConfig {
   /** How it differs from others that speak its protocol. */
   readonly dialect?: Dialect | undefined;
   /** Where it wants its credential, where that is not a matter of its protocol. */
-  readonly credential?: CredentialPlace | undefined;
+  readonly credential?: CredentialLocation | undefined;
 }
 
-export interface CredentialPlace {
+export interface CredentialLocation {
   readonly in: 'header' | 'query';
   readonly name: string;
   /** Stands before it, such as `Bearer `. */
@@ -28,4 +28,4 @@ export interface CredentialPlace {
 }
 
 /** Makes what a vendor can do; connects to nothing before it is asked. */
-export type CreateProvider = (at: ProviderClient, vendor: ProviderConfig) => Provider;
+export type CreateProvider = (client: ProviderClient, config: ProviderConfig) => Provider;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Clock } from '#application';
 import { readPayments } from '#catalogue';
-import { coinbase, coinGecko, kraken, MarketRates } from '#connectors';
+import { createCoinbaseSource, createCoinGeckoSource, createKrakenSource, MarketRates } from '#connectors';
 import { money } from '#kernel';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import type { ConsensusSettings } from './market-rates.ts';
@@ -83,7 +83,11 @@ describe('with each source over its own protocol', () => {
 
   async function rateOf(coin: string) {
     const { url } = sandbox;
-    const sources = [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`), coinGecko(`${url}/coingecko`)];
+    const sources = [
+      createKrakenSource(`${url}/kraken`),
+      createCoinbaseSource(`${url}/coinbase`),
+      createCoinGeckoSource(`${url}/coingecko`),
+    ];
     const rates = new MarketRates({ sources, coins }, clock, SETTINGS, alarm);
     return rates.fetchUsdRate(coin).finally(() => rates.close());
   }
@@ -111,7 +115,7 @@ describe('with each source over its own protocol', () => {
 
 /** A source that is told what to say. */
 class Told implements RateSource {
-  readonly keptMs = 30_000;
+  readonly cacheMs = 30_000;
   readonly freshMs = 60_000;
   asked = 0;
   /** When its price was so, where it says that. */
@@ -123,7 +127,7 @@ class Told implements RateSource {
     public says: string | null,
   ) {}
 
-  quotes(): boolean {
+  canQuote(): boolean {
     return true;
   }
 
@@ -132,7 +136,7 @@ class Told implements RateSource {
     this.waiting = waiting;
   }
 
-  async price(_: unknown, { now }: { readonly now: number }) {
+  async fetchPrice(_: unknown, { now }: { readonly now: number }) {
     this.asked++;
     const { says } = this;
     await this.waiting;

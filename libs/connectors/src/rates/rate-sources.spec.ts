@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
-import { coinbase, coinGecko, kraken } from '#connectors';
+import { createCoinbaseSource, createCoinGeckoSource, createKrakenSource } from '#connectors';
 import { formatUsd } from '#kernel';
 import { type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import type { RateSource } from './rate-sources.ts';
@@ -33,7 +33,7 @@ const json =
 /** Asks a source that answers so. Prices are as they stand in JSON: with quotes, or as numbers. */
 async function price(source: RateSource, answers: StubHandler, timeoutMs = 3_000): Promise<readonly [string, string]> {
   server.answer = answers;
-  const { price: each, at } = await source.price(NAMES, { now: NOON, timeoutMs, dispatcher });
+  const { price: each, at } = await source.fetchPrice(NAMES, { now: NOON, timeoutMs, dispatcher });
   return [formatUsd(each), new Date(at).toISOString()];
 }
 
@@ -45,17 +45,17 @@ const simple = (usd: string, seconds: string = String(NOON / 1000 - 30)) =>
   json(`{"bitcoin":{"usd":${usd},"last_updated_at":${seconds}}}`);
 
 const SOURCES: readonly (readonly [string, () => RateSource, (price: string) => StubHandler])[] = [
-  ['kraken', () => kraken(url), ticker],
-  ['coinbase', () => coinbase(url), spot],
-  ['coingecko', () => coinGecko(url), simple],
+  ['kraken', () => createKrakenSource(url), ticker],
+  ['coinbase', () => createCoinbaseSource(url), spot],
+  ['coingecko', () => createCoinGeckoSource(url), simple],
 ];
 
 test.each([
-  ['kraken', () => kraken(url), ticker('"1"'), '/0/public/Ticker?pair=XBTUSD'],
-  ['coinbase', () => coinbase(url), spot('"1"'), '/v2/prices/BTC-USD/spot'],
+  ['kraken', () => createKrakenSource(url), ticker('"1"'), '/0/public/Ticker?pair=XBTUSD'],
+  ['coinbase', () => createCoinbaseSource(url), spot('"1"'), '/v2/prices/BTC-USD/spot'],
   [
     'coingecko',
-    () => coinGecko(url),
+    () => createCoinGeckoSource(url),
     simple('1'),
     '/api/v3/simple/price?ids=bitcoin&vs_currencies=usd&include_last_updated_at=true&precision=full',
   ],
@@ -125,11 +125,11 @@ describe('kraken', () => {
     ['was traded far below what is bid', ['"102.1"', '"103"']],
     ['is not bid for', ['"0"', '"100"']],
   ] as const)('is not understood of a coin that %s', async (_, [bid, ask]) => {
-    await expect(price(kraken(url), ticker('"100"', [bid, ask]))).rejects.toThrow();
+    await expect(price(createKrakenSource(url), ticker('"100"', [bid, ask]))).rejects.toThrow();
   });
 
   test('has the price of the last trade, and was asked for it now', async () => {
-    expect(await price(kraken(url), ticker('"100"', ['"99.5"', '"100.5"']))).toEqual([
+    expect(await price(createKrakenSource(url), ticker('"100"', ['"99.5"', '"100.5"']))).toEqual([
       '100',
       '2026-11-20T12:00:00.000Z',
     ]);
@@ -137,30 +137,30 @@ describe('kraken', () => {
 
   test('has no price of another pair', async () => {
     const eth = { a: ['3000'], b: ['3000'], c: ['3000'] };
-    await expect(price(kraken(url), json({ error: [], result: { XETHZUSD: eth } }))).rejects.toThrow();
+    await expect(price(createKrakenSource(url), json({ error: [], result: { XETHZUSD: eth } }))).rejects.toThrow();
   });
 
   test('is not believed beside an error', async () => {
     const btc = { a: ['1'], b: ['1'], c: ['1'] };
     const answers = json({ error: ['EService:Deadline elapsed'], result: { XXBTZUSD: btc } });
-    await expect(price(kraken(url), answers)).rejects.toThrow('it says EService:Deadline elapsed');
+    await expect(price(createKrakenSource(url), answers)).rejects.toThrow('it says EService:Deadline elapsed');
   });
 });
 
 test('coinbase has no price in another currency, or of another coin', async () => {
-  await expect(price(coinbase(url), spot('"1"', 'BTC', 'EUR'))).rejects.toThrow();
-  await expect(price(coinbase(url), spot('"1"', 'LTC'))).rejects.toThrow();
+  await expect(price(createCoinbaseSource(url), spot('"1"', 'BTC', 'EUR'))).rejects.toThrow();
+  await expect(price(createCoinbaseSource(url), spot('"1"', 'LTC'))).rejects.toThrow();
 });
 
 test('an answer that has lain in a cache is as old as that', async () => {
   const cached = json({ data: { amount: '1', base: 'BTC', currency: 'USD' } }, 200, { age: '45' });
-  expect(await price(coinbase(url), cached)).toEqual(['1', '2026-11-20T11:59:15.000Z']);
+  expect(await price(createCoinbaseSource(url), cached)).toEqual(['1', '2026-11-20T11:59:15.000Z']);
 });
 
 describe('coingecko', () => {
   test('says when its price was so; a clock that is a little ahead does no harm', async () => {
-    expect(await price(coinGecko(url), simple('1'))).toEqual(['1', '2026-11-20T11:59:30.000Z']);
-    expect(await price(coinGecko(url), simple('1', String(NOON / 1000 + 60)))).toEqual([
+    expect(await price(createCoinGeckoSource(url), simple('1'))).toEqual(['1', '2026-11-20T11:59:30.000Z']);
+    expect(await price(createCoinGeckoSource(url), simple('1', String(NOON / 1000 + 60)))).toEqual([
       '1',
       '2026-11-20T12:00:00.000Z',
     ]);
@@ -169,14 +169,14 @@ describe('coingecko', () => {
   test.each([String(NOON), String(NOON / 1000 + 61), 'null', '-1', '1.5', '"now"', '[]'])(
     'that says it was so at %s says no price',
     async (seconds) => {
-      await expect(price(coinGecko(url), simple('1', seconds))).rejects.toThrow();
+      await expect(price(createCoinGeckoSource(url), simple('1', seconds))).rejects.toThrow();
     },
   );
 
   test('has its key in a header, by the plan that the address is of', async () => {
-    await price(coinGecko(url, 'CG-1'), simple('1'));
+    await price(createCoinGeckoSource(url, 'CG-1'), simple('1'));
     expect(server.asked.at(-1)?.headers).toMatchObject({ 'x-cg-demo-api-key': 'CG-1' });
-    await price(coinGecko(url.replace('127.0.0.1', 'pro-api.coingecko.invalid'), 'CG-2'), simple('1'));
+    await price(createCoinGeckoSource(url.replace('127.0.0.1', 'pro-api.coingecko.invalid'), 'CG-2'), simple('1'));
     expect(server.asked.at(-1)?.headers).toMatchObject({ 'x-cg-pro-api-key': 'CG-2' });
   });
 });
@@ -191,5 +191,5 @@ test.each<[string, StubHandler]>([
     },
   ],
 ])('a source that %s has no price when its time is over', async (_, answers) => {
-  await expect(price(coinbase(url), answers, 50)).rejects.toThrow();
+  await expect(price(createCoinbaseSource(url), answers, 50)).rejects.toThrow();
 });

@@ -11,7 +11,7 @@ import { USER_AGENT } from '../http/user-agent.ts';
 /** By how many hundredths Kraken's last trade may lie outside of what is bid and asked. */
 const NEAR_PERCENT = 2n;
 /** By how much clocks may differ. */
-const MAX_AHEAD_MS = 60_000;
+const MAX_CLOCK_SKEW_MS = 60_000;
 
 /** A price, and when it was so: milliseconds since 1970. */
 export interface TimedPrice {
@@ -22,11 +22,11 @@ export interface TimedPrice {
 export interface RateSource {
   readonly name: string;
   /** How long what it said is kept before it is asked again, and how old it may be to count. */
-  readonly keptMs: number;
+  readonly cacheMs: number;
   readonly freshMs: number;
-  quotes(names: RateNames): boolean;
+  canQuote(names: RateNames): boolean;
   /** @throws Error when it says no price, or nothing in time */
-  price(names: RateNames, asking: RateRequestOptions): Promise<TimedPrice>;
+  fetchPrice(names: RateNames, options: RateRequestOptions): Promise<TimedPrice>;
 }
 
 /** How a source is asked. */
@@ -39,24 +39,24 @@ export interface RateRequestOptions {
 }
 
 /** What of an answer is said to be the price. */
-interface Said {
+interface ReportedPrice {
   readonly price: unknown;
   /** Seconds since 1970, where the source says it. */
   readonly seconds?: unknown;
 }
 
-interface KrakenAnswer {
+interface KrakenResponse {
   readonly error?: unknown;
   readonly result?: Readonly<Record<string, Readonly<Record<'a' | 'b' | 'c', readonly unknown[]>>>>;
 }
 
 interface Protocol<Name> {
   readonly name: string;
-  readonly keptMs: number;
+  readonly cacheMs: number;
   readonly freshMs: number;
-  nameOf(names: RateNames): Name | undefined;
-  path(name: Name): string;
-  read(answer: unknown, name: Name): Said;
+  findName(names: RateNames): Name | undefined;
+  formatPath(name: Name): string;
+  parseResponse(response: unknown, name: Name): ReportedPrice;
 }
 
 /**
@@ -64,15 +64,15 @@ interface Protocol<Name> {
  * begins with the price. What is wrong stands in `error`, with status 200. It does not say of when its prices are.
  */
 const krakenProtocol: Protocol<readonly [asked: string, answered: string]> = {
-  ...{ name: 'kraken', keptMs: 30_000, freshMs: 60_000 },
-  nameOf: ({ kraken }) => kraken,
-  path: ([asked]) => `/0/public/Ticker?pair=${encodeURIComponent(asked)}`,
-  read(answer, [, answered]) {
-    const { error, result } = answer as KrakenAnswer;
+  ...{ name: 'kraken', cacheMs: 30_000, freshMs: 60_000 },
+  findName: ({ kraken }) => kraken,
+  formatPath: ([requestName]) => `/0/public/Ticker?pair=${encodeURIComponent(requestName)}`,
+  parseResponse(response, [, responseName]) {
+    const { error, result } = response as KrakenResponse;
     if (Array.isArray(error) && error.length > 0)
       throw new Error(`it says ${sanitizeThirdPartyText(String(error[0]))}`);
-    const { a, b, c } = result?.[answered] ?? {};
-    const [ask, bid, last] = [priceIn(a?.[0]), priceIn(b?.[0]), priceIn(c?.[0])];
+    const { a, b, c } = result?.[responseName] ?? {};
+    const [ask, bid, last] = [parsePrice(a?.[0]), parsePrice(b?.[0]), parsePrice(c?.[0])];
     const isNear = last * 100n >= bid * (100n - NEAR_PERCENT) && last * 100n <= ask * (100n + NEAR_PERCENT);
     if (bid > ask || !isNear) throw new Error('the last trade is not between what is bid and asked');
     return { price: c?.[0] };
@@ -81,11 +81,11 @@ const krakenProtocol: Protocol<readonly [asked: string, answered: string]> = {
 
 /** Coinbase: `GET /v2/prices/BTC-USD/spot`, `data.amount` in `data.currency` for one `data.base`, without a time. */
 const coinbaseProtocol: Protocol<string> = {
-  ...{ name: 'coinbase', keptMs: 30_000, freshMs: 60_000 },
-  nameOf: ({ coinbase }) => coinbase,
-  path: (pair) => `/v2/prices/${encodeURIComponent(pair)}/spot`,
-  read(answer, pair) {
-    const { data } = answer as { data?: { amount?: unknown; base?: unknown; currency?: unknown } };
+  ...{ name: 'coinbase', cacheMs: 30_000, freshMs: 60_000 },
+  findName: ({ coinbase }) => coinbase,
+  formatPath: (pair) => `/v2/prices/${encodeURIComponent(pair)}/spot`,
+  parseResponse(response, pair) {
+    const { data } = response as { data?: { amount?: unknown; base?: unknown; currency?: unknown } };
     if (`${data?.base}-${data?.currency}` !== pair) throw new Error('the price of something else');
     return { price: data?.amount };
   },
@@ -96,65 +96,66 @@ const coinbaseProtocol: Protocol<string> = {
  * API renews it each minute, and refuses after a few calls in one (with a key of the free plan 30, and 10,000 in a month).
  */
 const coinGeckoProtocol: Protocol<string> = {
-  ...{ name: 'coingecko', keptMs: 60_000, freshMs: 180_000 },
-  nameOf: ({ coingecko }) => coingecko,
-  path: (id) =>
+  ...{ name: 'coingecko', cacheMs: 60_000, freshMs: 180_000 },
+  findName: ({ coingecko }) => coingecko,
+  formatPath: (id) =>
     `/api/v3/simple/price?ids=${encodeURIComponent(id)}&vs_currencies=usd&include_last_updated_at=true&precision=full`,
-  read(answer, id) {
-    const { usd, last_updated_at } = (answer as Readonly<Record<string, Readonly<Record<string, unknown>>>>)[id] ?? {};
+  parseResponse(response, id) {
+    const { usd, last_updated_at } =
+      (response as Readonly<Record<string, Readonly<Record<string, unknown>>>>)[id] ?? {};
     return { price: usd, seconds: String(last_updated_at) };
   },
 };
 
-export const kraken = (url: string): RateSource => sourceOf(krakenProtocol, url);
+export const createKrakenSource = (url: string): RateSource => createSource(krakenProtocol, url);
 
-export const coinbase = (url: string): RateSource => sourceOf(coinbaseProtocol, url);
+export const createCoinbaseSource = (url: string): RateSource => createSource(coinbaseProtocol, url);
 
 /** @param key of an account there, if any: a paid one has another header, at an address of its own */
-export function coinGecko(url: string, key?: string): RateSource {
+export function createCoinGeckoSource(url: string, key?: string): RateSource {
   const plan = new URL(url).hostname.startsWith('pro-') ? 'pro' : 'demo';
-  return sourceOf(coinGeckoProtocol, url, key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key });
+  return createSource(coinGeckoProtocol, url, key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key });
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-function sourceOf<Name>(protocol: Protocol<Name>, url: string, headers: Headers = {}): RateSource {
-  const { name, keptMs, freshMs, nameOf, path, read } = protocol;
+function createSource<Name>(protocol: Protocol<Name>, url: string, headers: Headers = {}): RateSource {
+  const { name, cacheMs, freshMs, findName: nameOf, formatPath, parseResponse } = protocol;
   return {
-    ...{ name, keptMs, freshMs },
-    quotes: (names) => nameOf(names) !== undefined,
-    async price(names, asking) {
-      const { now } = asking;
-      const called = nameOf(names);
-      if (called === undefined) throw new Error(`${name} does not quote it`);
-      const { answer, ageMs } = await get(`${url}${path(called)}`, headers, asking);
-      const { price, seconds } = read(answer, called);
-      return { price: priceIn(price), at: seconds === undefined ? now - ageMs : momentIn(seconds, now) };
+    ...{ name, cacheMs, freshMs },
+    canQuote: (names) => nameOf(names) !== undefined,
+    async fetchPrice(names, options) {
+      const { now } = options;
+      const pairName = nameOf(names);
+      if (pairName === undefined) throw new Error(`${name} does not quote it`);
+      const { data, ageMs } = await fetchJson(`${url}${formatPath(pairName)}`, headers, options);
+      const { price, seconds } = parseResponse(data, pairName);
+      return { price: parsePrice(price), at: seconds === undefined ? now - ageMs : parseTimestamp(seconds, now) };
     },
   };
 }
 
 /** @returns the answer, its numbers as text, and how long it has lain in a cache on its way */
-async function get(url: string, headers: Headers, { dispatcher, timeoutMs }: RateRequestOptions) {
+async function fetchJson(url: string, headers: Headers, { dispatcher, timeoutMs }: RateRequestOptions) {
   const signal = AbortSignal.timeout(timeoutMs);
-  const answered = await request(url, {
+  const response = await request(url, {
     dispatcher,
     signal,
     headers: { accept: 'application/json', 'user-agent': USER_AGENT, ...headers },
   });
-  const { statusCode, body } = answered;
+  const { statusCode, body } = response;
   if (statusCode !== 200) {
     await body.dump();
     throw new Error(`status ${statusCode}`);
   }
-  const answer = parseJsonWithNumbersAsText(await body.text());
-  if (typeof answer !== 'object' || answer === null) throw new Error('no object');
-  const age = String(answered.headers.age ?? 0);
-  return { answer, ageMs: /^\d{1,9}$/.test(age) ? Number(age) * 1000 : 0 };
+  const data = parseJsonWithNumbersAsText(await body.text());
+  if (typeof data !== 'object' || data === null) throw new Error('no object');
+  const age = String(response.headers.age ?? 0);
+  return { data, ageMs: /^\d{1,9}$/.test(age) ? Number(age) * 1000 : 0 };
 }
 
 /** @throws Error when it is not a plain decimal above 0 with a bearable number of digits */
-function priceIn(text: unknown): PicoUsd {
+function parsePrice(text: unknown): PicoUsd {
   if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,30})?$/.test(text)) throw new Error('no price');
   // More decimals than money has are cut off.
   const price = money.parseUsd(text.replace(/(\.\d{12})\d+$/, '$1'));
@@ -162,8 +163,8 @@ function priceIn(text: unknown): PicoUsd {
   return price;
 }
 
-function momentIn(seconds: unknown, now: number): number {
+function parseTimestamp(seconds: unknown, now: number): number {
   const at = /^\d{1,11}$/.test(String(seconds)) ? Number(seconds) * 1000 : Number.NaN;
-  if (!(at <= now + MAX_AHEAD_MS)) throw new Error('no time of the price');
+  if (!(at <= now + MAX_CLOCK_SKEW_MS)) throw new Error('no time of the price');
   return Math.min(at, now);
 }

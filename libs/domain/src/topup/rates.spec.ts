@@ -28,8 +28,8 @@ function beliefIn(quotes: readonly RateQuote[], more: Partial<RateContext> = {})
 
 describe('a rate', () => {
   test.each<[readonly string[], string]>([
-    [[], 'silence'],
-    [['100'], 'alone'],
+    [[], 'no_quotes'],
+    [['100'], 'single_source'],
     [['100', '100'], '100'],
     [['100', '102'], '101'],
     [['102', '100'], '101'],
@@ -61,8 +61,8 @@ describe('a rate', () => {
 
 describe('one source alone', () => {
   test.each<[string, Partial<RateContext>, string]>([
-    ['is not believed', { history: [agreed('100', 1)] }, 'alone'],
-    ['is not believed after a start, whatever the coin', { allowsSingleSource: true }, 'alone'],
+    ['is not believed', { history: [agreed('100', 1)] }, 'single_source'],
+    ['is not believed after a start, whatever the coin', { allowsSingleSource: true }, 'single_source'],
     ['is believed of a coin that may live on one', { allowsSingleSource: true, history: [agreed('90', 1)] }, '100'],
     ['is not believed far from what was agreed on', { allowsSingleSource: true, history: [agreed('83', 1)] }, 'jump'],
     ['is not given more room with time', { allowsSingleSource: true, history: [agreed('83', 6_000)] }, 'jump'],

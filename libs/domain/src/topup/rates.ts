@@ -44,7 +44,7 @@ export interface AcceptedRate {
 }
 
 /** Why no rate is believed. */
-export type RateRejection = 'silence' | 'alone' | 'contradiction' | 'jump';
+export type RateRejection = 'no_quotes' | 'single_source' | 'contradiction' | 'jump';
 
 /** A rate that has truly moved is believed again without anybody's help: what it may differ by grows. */
 const JUMP_WINDOW_MS = 600_000;
@@ -58,10 +58,10 @@ const HISTORY_MS = 3_600_000;
 export function selectRate(context: RateContext, limits: RateLimits): AcceptedRate | RateRejection {
   const { quotes, history, allowsSingleSource, now } = context;
   const [first] = quotes;
-  if (!first) return 'silence';
+  if (!first) return 'no_quotes';
   if (quotes.length === 1) {
     const last = history.at(-1);
-    if (!allowsSingleSource || !last) return 'alone';
+    if (!allowsSingleSource || !last) return 'single_source';
     // However long ago that was: nobody confirms that it has moved on.
     return isFar(first.price, last.price, limits.maxJumpPercent, 0) ? 'jump' : { price: first.price, quotes };
   }

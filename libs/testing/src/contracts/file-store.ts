@@ -18,14 +18,14 @@ async function* inPieces(bytes: Buffer, size: number): AsyncIterable<Uint8Array>
 /** What every adapter of the `FileStore` port keeps to. `open` gives an empty one; `leftovers`, what it has there in all. */
 export function fileStoreContract(
   name: string,
-  open: () => Promise<{ readonly store: FileStore; leftovers(): Promise<readonly string[]> }>,
+  open: () => Promise<{ readonly store: FileStore; listLeftovers(): Promise<readonly string[]> }>,
 ): void {
   describe(`${name}: a file`, () => {
     let store: FileStore;
     let leftovers: () => Promise<readonly string[]>;
     let id: string;
     beforeEach(async () => {
-      ({ store, leftovers } = await open());
+      ({ store, listLeftovers: leftovers } = await open());
       id = generateFileId('gen', NOW + 24 * HOUR);
     });
 

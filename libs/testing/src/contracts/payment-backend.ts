@@ -29,7 +29,7 @@ export interface Taken {
   readonly kind: Destination['kind'];
   /** An amount to ask for, of the coin's smallest unit; it is paid with up to twice as much. */
   readonly units: bigint;
-  readonly can: readonly Payable[];
+  readonly capabilities: readonly Payable[];
 }
 
 export interface OpenBackend {
@@ -103,7 +103,7 @@ type Rule = (story: {
 function payments(taken: Taken, opened: () => OpenBackend): void {
   const { coin, units } = taken;
   const rule = (title: string, tell: Rule, needs?: Payable) => {
-    if (needs !== undefined && !taken.can.includes(needs)) return;
+    if (needs !== undefined && !taken.capabilities.includes(needs)) return;
     test(title, async () => {
       const { backend, wallet } = opened();
       if (!wallet) throw new Error('this back end is said to have a wallet');

@@ -4,15 +4,15 @@ import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#test
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
 const terms = readPayments();
-const onChain: Taken['can'] = ['more', 'less', 'late', 'twice', 'waiting', 'replaced', 'undone'];
+const onChain: Taken['capabilities'] = ['more', 'less', 'late', 'twice', 'waiting', 'replaced', 'undone'];
 const chain = (code: string, units: bigint): Taken => ({
   coin: coinOf(terms, code),
   kind: 'address',
   units,
-  can: onChain,
+  capabilities: onChain,
 });
 const ALL: readonly Taken[] = [
-  { coin: coinOf(terms, 'BTC'), kind: 'bolt11', units: 1_000_000n, can: ['more', 'late'] },
+  { coin: coinOf(terms, 'BTC'), kind: 'bolt11', units: 1_000_000n, capabilities: ['more', 'late'] },
   chain('BTC', 20_000_000n),
   chain('LTC', 12_345_676n),
   chain('LBTC', 50_000n),

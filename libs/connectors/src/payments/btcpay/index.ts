@@ -2,7 +2,7 @@
  * BTCPay Server through its Greenfield API, for any coin on its chain and Bitcoin over Lightning. Rates are ours, so an
  * invoice is in the coin itself, of exactly our amount, with one payment method. Its status says nothing here: an
  * expired invoice stays expired when it is paid. What counts are its payments.
- * Facts from BTCPay Server's description of the API (`swagger.template.invoices.json`, 2.4) and what it does.
+ * Facts from BTCPay Server's description of the API (`swagger.template.invoicesPath.json`, 2.4) and what it does.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import {
@@ -18,12 +18,12 @@ import { money } from '#kernel';
 import { BackendHttp, type BackendRequest } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { parseBackendJson } from '../exact-json.ts';
-import { noHints } from '../no-hints.ts';
+import { createEmptySubscription } from '../no-hints.ts';
 import {
   formatReference,
   getMaxConfirmations,
   type InvoiceReference,
-  isId,
+  isBtcPayId,
   parseReference,
   toSpeedPolicy,
 } from './reference.ts';
@@ -38,12 +38,12 @@ import {
 } from './responses.ts';
 
 /** A list is asked for by the order ids in its address, and Kestrel takes addresses of 8 KiB. */
-const BATCH = 100;
+const MAX_BATCH_SIZE = 100;
 /** How long after its expiry a payment that is not confirmed is waited for: as long as we look. */
 const MONITORING_MINUTES = 7 * 24 * 60;
 const SIGNATURE = 'btcpay-sig';
 /** Customers do not wait for their turn, looks do. */
-const LOOK: Partial<BackendRequest> = { paced: true };
+const POLL_OPTIONS: Partial<BackendRequest> = { isRateLimited: true };
 
 export interface BtcPaySettings {
   readonly btcpayUrl: string | undefined;
@@ -53,37 +53,37 @@ export interface BtcPaySettings {
   /** Undefined: web hooks are not believed. */
   readonly btcpayWebhookSecret: string | undefined;
   /** Requests in a second: invoices with payments are asked for one by one. Unbounded where it is left out. */
-  readonly looksPerSecond?: number;
+  readonly pollsPerSecond?: number;
 }
 
 export const btcpay: BackendKind<BtcPaySettings> = {
   name: 'btcpay',
-  takes: ({ code }, kind) => kind === 'address' || (kind === 'bolt11' && code === 'BTC'),
-  mostConfirmations: getMaxConfirmations,
+  accepts: ({ code }, kind) => kind === 'address' || (kind === 'bolt11' && code === 'BTC'),
+  getMaxConfirmations,
   open: ({ btcpayUrl, ...settings }, { coins }) =>
     btcpayUrl === undefined ? undefined : new BtcPayBackend({ btcpayUrl, ...settings }, coins),
 };
 
 export class BtcPayBackend implements PaymentBackend {
   readonly name = btcpay.name;
-  readonly maxBatchSize = BATCH;
+  readonly maxBatchSize = MAX_BATCH_SIZE;
   private readonly http: BackendHttp;
   private readonly headers: Readonly<Record<string, string>>;
-  private readonly invoices: string;
+  private readonly invoicesPath: string;
 
   constructor(
     private readonly settings: BtcPaySettings & { readonly btcpayUrl: string },
     private readonly coins: readonly CoinTerms[],
   ) {
     this.http = new BackendHttp('BTCPay Server', settings.btcpayUrl, {
-      ...(settings.looksPerSecond === undefined ? {} : { perSecond: settings.looksPerSecond }),
+      ...(settings.pollsPerSecond === undefined ? {} : { perSecond: settings.pollsPerSecond }),
     });
     this.headers = { 'content-type': 'application/json', authorization: `token ${settings.btcpayApiKey}` };
-    this.invoices = `/api/v1/stores/${encodeURIComponent(settings.btcpayStoreId)}/invoices`;
+    this.invoicesPath = `/api/v1/stores/${encodeURIComponent(settings.btcpayStoreId)}/invoices`;
   }
 
-  async createPayment(asked: PaymentRequest): Promise<CreatedPayment> {
-    const { coin, kind, units, topupId, expirySeconds, confirmations } = asked;
+  async createPayment(request: PaymentRequest): Promise<CreatedPayment> {
+    const { coin, kind, units, topupId, expirySeconds, confirmations } = request;
     const method = `${coin.code}-${kind === 'bolt11' ? 'LN' : 'CHAIN'}`;
     const amount = money.formatScaled(units, coin.decimals);
     const terms = {
@@ -108,10 +108,10 @@ export class BtcPayBackend implements PaymentBackend {
         lazyPaymentMethods: false,
       },
     });
-    const made = await this.ask('POST', this.invoices, { body });
-    return this.believing(async () => {
-      const invoiceId = parseMatchingInvoiceId(made, terms);
-      const methods = await this.ask('GET', `${this.invoices}/${invoiceId}/payment-methods`);
+    const created = await this.call('POST', this.invoicesPath, { body });
+    return this.mapImplausibleErrors(async () => {
+      const invoiceId = parseMatchingInvoiceId(created, terms);
+      const methods = await this.call('GET', `${this.invoicesPath}/${invoiceId}/payment-methods`);
       const reference = formatReference({ orderId: topupId, method, invoiceId });
       return { reference, destination: { kind, value: parseDestination(methods, kind, terms) } };
     });
@@ -121,22 +121,22 @@ export class BtcPayBackend implements PaymentBackend {
     references: readonly string[],
     received: readonly string[] = [],
   ): Promise<readonly BackendPayment[]> {
-    const wanted = references.map(parseReference);
-    const listed = await this.list(wanted);
-    const found: BackendPayment[] = [];
-    const shown: InvoiceReference[] = [];
-    for (const each of wanted) {
-      const payments = listed.get(each.invoiceId)?.payments(this.looked(each));
-      if (payments) shown.push(each);
-      found.push(...(payments ?? (await this.paymentsOf(each))));
+    const invoiceReferences = references.map(parseReference);
+    const summaries = await this.fetchSummaries(invoiceReferences);
+    const result: BackendPayment[] = [];
+    const listedReferences: InvoiceReference[] = [];
+    for (const invoice of invoiceReferences) {
+      const payments = summaries.get(invoice.invoiceId)?.parsePayments(this.toPolledInvoice(invoice));
+      if (payments) listedReferences.push(invoice);
+      result.push(...(payments ?? (await this.fetchInvoicePayments(invoice))));
     }
-    const missing = new Set(received).difference(new Set(found.map(({ id }) => id)));
-    return [...found, ...(missing.size > 0 ? await this.unlisted(missing, shown, listed) : [])];
+    const missing = new Set(received).difference(new Set(result.map(({ id }) => id)));
+    return [...result, ...(missing.size > 0 ? await this.fetchUnlisted(missing, listedReferences, summaries) : [])];
   }
 
   /** BTCPay tells by web hooks alone. */
   subscribe(signal: AbortSignal): AsyncIterable<string> {
-    return noHints(signal);
+    return createEmptySubscription(signal);
   }
 
   parseWebhook({ headers, body }: WebhookRequest): readonly string[] | undefined {
@@ -144,13 +144,13 @@ export class BtcPayBackend implements PaymentBackend {
     const signature = headers[SIGNATURE];
     if (secret === undefined || typeof signature !== 'string') return undefined;
     const expected = Buffer.from(`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`);
-    const given = Buffer.from(signature);
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+    const presented = Buffer.from(signature);
+    if (presented.length !== expected.length || !timingSafeEqual(presented, expected)) return undefined;
     const event = parseBackendJson(body.toString());
     if (typeof event !== 'object' || event === null) return undefined;
     const { invoiceId, storeId, metadata } = event as Readonly<Record<string, unknown>>;
     const { orderId, paymentMethod: method } = (metadata ?? {}) as Readonly<Record<string, unknown>>;
-    if (storeId !== btcpayStoreId || !isId(invoiceId) || !isId(orderId) || !isId(method)) return []; // not one of ours
+    if (storeId !== btcpayStoreId || !isBtcPayId(invoiceId) || !isBtcPayId(orderId) || !isBtcPayId(method)) return []; // not one of ours
     return [formatReference({ orderId, method, invoiceId })];
   }
 
@@ -159,54 +159,56 @@ export class BtcPayBackend implements PaymentBackend {
   }
 
   /** One question for many: mostly it is the only one. BTCPay before 2.4 does not say what was paid here. */
-  private async list(wanted: readonly InvoiceReference[]): Promise<ReadonlyMap<string, BtcPayInvoiceSummary>> {
-    const query = new URLSearchParams({ includePaymentMethods: 'true', take: String(2 * BATCH) });
-    for (const { orderId } of wanted) query.append('orderId', orderId);
-    const answer = await this.ask('GET', `${this.invoices}?${query}`, LOOK);
-    return this.believing(async () => parseInvoiceList(answer));
+  private async fetchSummaries(
+    references: readonly InvoiceReference[],
+  ): Promise<ReadonlyMap<string, BtcPayInvoiceSummary>> {
+    const query = new URLSearchParams({ includePaymentMethods: 'true', take: String(2 * MAX_BATCH_SIZE) });
+    for (const { orderId } of references) query.append('orderId', orderId);
+    const response = await this.call('GET', `${this.invoicesPath}?${query}`, POLL_OPTIONS);
+    return this.mapImplausibleErrors(async () => parseInvoiceList(response));
   }
 
   /** A list leaves out payments that do not count any more. They are looked for first where something has happened. */
-  private async unlisted(
+  private async fetchUnlisted(
     missing: Set<string>,
-    shown: readonly InvoiceReference[],
-    listed: ReadonlyMap<string, BtcPayInvoiceSummary>,
+    references: readonly InvoiceReference[],
+    summaries: ReadonlyMap<string, BtcPayInvoiceSummary>,
   ): Promise<readonly BackendPayment[]> {
-    const isTouched = ({ invoiceId }: InvoiceReference) => listed.get(invoiceId)?.isTouched === true;
-    const found: BackendPayment[] = [];
-    for (const each of [...shown.filter(isTouched), ...shown.filter((one) => !isTouched(one))]) {
+    const isTouched = ({ invoiceId }: InvoiceReference) => summaries.get(invoiceId)?.hasActivity === true;
+    const payments: BackendPayment[] = [];
+    for (const reference of [...references.filter(isTouched), ...references.filter((one) => !isTouched(one))]) {
       if (missing.size === 0) break;
-      found.push(...(await this.paymentsOf(each)).filter(({ id }) => missing.delete(id)));
+      payments.push(...(await this.fetchInvoicePayments(reference)).filter(({ id }) => missing.delete(id)));
     }
-    return found;
+    return payments;
   }
 
-  private async paymentsOf(wanted: InvoiceReference): Promise<readonly BackendPayment[]> {
-    const path = `${this.invoices}/${wanted.invoiceId}/payment-methods?onlyAccountedPayments=false`;
-    const answer = await this.ask('GET', path, LOOK);
-    return this.believing(async () => parseInvoicePayments(answer, this.looked(wanted)));
+  private async fetchInvoicePayments(reference: InvoiceReference): Promise<readonly BackendPayment[]> {
+    const path = `${this.invoicesPath}/${reference.invoiceId}/payment-methods?onlyAccountedPayments=false`;
+    const response = await this.call('GET', path, POLL_OPTIONS);
+    return this.mapImplausibleErrors(async () => parseInvoicePayments(response, this.toPolledInvoice(reference)));
   }
 
-  private looked({ reference, orderId, method }: InvoiceReference): PolledInvoice {
-    return { reference, orderId, method, coin: this.coinOf(method) };
+  private toPolledInvoice({ reference, orderId, method }: InvoiceReference): PolledInvoice {
+    return { reference, orderId, method, coin: this.getCoin(method) };
   }
 
-  private coinOf(method: string): CoinTerms {
+  private getCoin(method: string): CoinTerms {
     const code = method.slice(0, method.lastIndexOf('-'));
-    const coin = this.coins.find((each) => each.code === code);
+    const coin = this.coins.find((coinTerms) => coinTerms.code === code);
     if (coin) return coin;
     throw new UpstreamError('upstream_error', `The coin ${code}, which was paid in, is missing from payments.json`);
   }
 
   /** @returns undefined when BTCPay does not know what was asked for */
-  private async ask(method: 'GET' | 'POST', path: string, more: Partial<BackendRequest> = {}): Promise<unknown> {
-    const { status, text } = await this.http.ask({ method, path, headers: this.headers, ...more });
+  private async call(method: 'GET' | 'POST', path: string, options: Partial<BackendRequest> = {}): Promise<unknown> {
+    const { status, text } = await this.http.send({ method, path, headers: this.headers, ...options });
     if (status === 404 && method === 'GET') return undefined;
-    if (status !== 200) this.http.refused(status);
-    return parseBackendJson(text) ?? this.http.unreadable();
+    if (status !== 200) this.http.throwStatusError(status);
+    return parseBackendJson(text) ?? this.http.throwUnreadable();
   }
 
-  private async believing<T>(read: () => Promise<T>): Promise<T> {
+  private async mapImplausibleErrors<T>(read: () => Promise<T>): Promise<T> {
     try {
       return await read();
     } catch (error) {

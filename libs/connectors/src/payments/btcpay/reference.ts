@@ -14,7 +14,7 @@ export interface InvoiceReference {
 const MAX_ID_LENGTH = 64;
 
 /** What may stand in a path and in a reference. */
-export function isId(value: unknown): value is string {
+export function isBtcPayId(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_ID_LENGTH && /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value);
 }
 
@@ -24,8 +24,8 @@ export function formatReference({ orderId, method, invoiceId }: Omit<InvoiceRefe
 
 /** @throws UpstreamError when it is none that was made here */
 export function parseReference(reference: string): InvoiceReference {
-  const [orderId, method, invoiceId, more] = reference.split('/');
-  if (isId(orderId) && isId(method) && isId(invoiceId) && more === undefined)
+  const [orderId, method, invoiceId, rest] = reference.split('/');
+  if (isBtcPayId(orderId) && isBtcPayId(method) && isBtcPayId(invoiceId) && rest === undefined)
     return { reference, orderId, method, invoiceId };
   throw new UpstreamError('upstream_error', 'This is no reference of BTCPay Server');
 }
@@ -36,16 +36,18 @@ const SPEED_POLICIES: readonly (readonly [confirmations: number, policy: string]
   [1, 'MediumSpeed'],
   [2, 'LowMediumSpeed'],
 ];
-const SLOWEST = 'LowSpeed';
-const MOST_CONFIRMATIONS = 6;
+const SLOWEST_SPEED_POLICY = 'LowSpeed';
+const MAX_CONFIRMATIONS = 6;
 /** Its plug-in has a threshold of its own, which is set in BTCPay. */
-const OWN_THRESHOLD = 'XMR';
+const UNLIMITED_CONFIRMATIONS_COIN = 'XMR';
 
 export function getMaxConfirmations({ code }: Pick<CoinTerms, 'code'>): number {
-  return code === OWN_THRESHOLD ? Number.POSITIVE_INFINITY : MOST_CONFIRMATIONS;
+  return code === UNLIMITED_CONFIRMATIONS_COIN ? Number.POSITIVE_INFINITY : MAX_CONFIRMATIONS;
 }
 
 /** The policy under which nothing is settled before it is confirmed so often, or as often as BTCPay can wait for. */
 export function toSpeedPolicy(confirmations: number): string {
-  return SPEED_POLICIES.find(([enough]) => enough >= confirmations)?.[1] ?? SLOWEST;
+  return (
+    SPEED_POLICIES.find(([policyConfirmations]) => policyConfirmations >= confirmations)?.[1] ?? SLOWEST_SPEED_POLICY
+  );
 }

@@ -5,12 +5,12 @@
 import type { BackendPayment } from '#application';
 import type { CoinTerms, Destination } from '#domain';
 import { money } from '#kernel';
-import { isId } from './reference.ts';
+import { isBtcPayId } from './reference.ts';
 
 /** An answer that cannot be true. The message goes on: what BTCPay Server answered … */
 export class ImplausibleBtcPayResponseError extends Error {}
 
-type Json = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 /** What was asked for. */
 export interface RequestedInvoice {
@@ -25,27 +25,27 @@ const MAX_PAYMENTS = 10_000;
 
 /** @returns the id of an invoice that is what was asked for @throws ImplausibleBtcPayResponseError */
 export function parseMatchingInvoiceId(
-  answer: unknown,
+  response: unknown,
   { coin, method, units, orderId, speedPolicy }: RequestedInvoice,
 ): string {
-  const { id, currency, amount, type, metadata, checkout } = objectIn(answer);
-  const { paymentMethods, paymentTolerance, speedPolicy: policy } = objectIn(checkout);
-  const isOurs = currency === coin.code && type === 'Standard' && objectIn(metadata).orderId === orderId;
+  const { id, currency, amount, type, metadata, checkout } = parseObject(response);
+  const { paymentMethods, paymentTolerance, speedPolicy: policy } = parseObject(checkout);
+  const isForOrder = currency === coin.code && type === 'Standard' && parseObject(metadata).orderId === orderId;
   const isMethod = Array.isArray(paymentMethods) && paymentMethods.length === 1 && paymentMethods[0] === method;
-  const isExact = unitsIn(amount, coin) === units && paymentTolerance === 0 && policy === speedPolicy;
-  if (isId(id) && isOurs && isMethod && isExact) return id;
+  const isExact = parseUnits(amount, coin) === units && paymentTolerance === 0 && policy === speedPolicy;
+  if (isBtcPayId(id) && isForOrder && isMethod && isExact) return id;
   throw new ImplausibleBtcPayResponseError('is an invoice for something else than was asked');
 }
 
 /** @returns where an invoice that was just made is paid to @throws ImplausibleBtcPayResponseError */
 export function parseDestination(
-  answer: unknown,
+  response: unknown,
   kind: Destination['kind'],
   { coin, method, units }: RequestedInvoice,
 ): string {
-  const { activated, currency, amount, destination } = methodIn(answer, method);
-  const isAsAsked = activated === true && currency === coin.code && unitsIn(amount, coin) === units;
-  if (isAsAsked && typeof destination === 'string' && DESTINATIONS[kind].test(destination)) return destination;
+  const { activated, currency, amount, destination } = parsePaymentMethod(response, method);
+  const isAsRequested = activated === true && currency === coin.code && parseUnits(amount, coin) === units;
+  if (isAsRequested && typeof destination === 'string' && DESTINATIONS[kind].test(destination)) return destination;
   throw new ImplausibleBtcPayResponseError('is to be paid in another way than was asked');
 }
 
@@ -67,25 +67,34 @@ export interface PolledInvoice {
 /** An invoice of a list. */
 export interface BtcPayInvoiceSummary {
   /** Whether anything has ever happened with it, as far as its status says so. */
-  readonly isTouched: boolean;
+  readonly hasActivity: boolean;
   /** Its payments that count; undefined when it needs a look of its own. */
-  payments(looked: PolledInvoice): readonly BackendPayment[] | undefined;
+  parsePayments(invoice: PolledInvoice): readonly BackendPayment[] | undefined;
 }
 
 /** Invoices of a list by their ids. @throws ImplausibleBtcPayResponseError */
-export function parseInvoiceList(answer: unknown): ReadonlyMap<string, BtcPayInvoiceSummary> {
+export function parseInvoiceList(response: unknown): ReadonlyMap<string, BtcPayInvoiceSummary> {
   return new Map(
-    listIn(answer).map((each) => {
-      const { id, status, additionalStatus, metadata, paymentMethods } = objectIn(each);
+    parseList(response).map((entry) => {
+      const { id, status, additionalStatus, metadata, paymentMethods } = parseObject(entry);
       const isTouched = (status !== 'New' && status !== 'Expired') || additionalStatus !== 'None';
-      return [String(id), { isTouched, payments: (looked) => believed(paymentMethods, metadata, looked) }];
+      return [
+        String(id),
+        { hasActivity: isTouched, parsePayments: (invoice) => tryParsePayments(paymentMethods, metadata, invoice) },
+      ];
     }),
   );
 }
 
-function believed(methods: unknown, metadata: unknown, looked: PolledInvoice): readonly BackendPayment[] | undefined {
+function tryParsePayments(
+  methods: unknown,
+  metadata: unknown,
+  invoice: PolledInvoice,
+): readonly BackendPayment[] | undefined {
   try {
-    return objectIn(metadata).orderId === looked.orderId ? parseInvoicePayments(methods ?? null, looked) : undefined;
+    return parseObject(metadata).orderId === invoice.orderId
+      ? parseInvoicePayments(methods ?? null, invoice)
+      : undefined;
   } catch (error) {
     if (error instanceof ImplausibleBtcPayResponseError) return undefined;
     throw error;
@@ -93,14 +102,14 @@ function believed(methods: unknown, metadata: unknown, looked: PolledInvoice): r
 }
 
 /** All payments of an invoice; none of one that BTCPay does not know. @throws ImplausibleBtcPayResponseError */
-export function parseInvoicePayments(answer: unknown, looked: PolledInvoice): readonly BackendPayment[] {
-  if (answer === undefined) return [];
-  const { currency, payments } = methodIn(answer, looked.method);
-  if (currency !== looked.coin.code) throw new ImplausibleBtcPayResponseError('is about another coin');
-  const found = listIn(payments).flatMap((each) => paymentIn(objectIn(each), looked) ?? []);
-  if (new Set(found.map(({ id }) => id)).size < found.length)
+export function parseInvoicePayments(response: unknown, invoice: PolledInvoice): readonly BackendPayment[] {
+  if (response === undefined) return [];
+  const { currency, payments } = parsePaymentMethod(response, invoice.method);
+  if (currency !== invoice.coin.code) throw new ImplausibleBtcPayResponseError('is about another coin');
+  const parsedPayments = parseList(payments).flatMap((entry) => parsePayment(parseObject(entry), invoice) ?? []);
+  if (new Set(parsedPayments.map(({ id }) => id)).size < parsedPayments.length)
     throw new ImplausibleBtcPayResponseError('has a payment twice');
-  return found;
+  return parsedPayments;
 }
 
 /** Its statuses: what counts, what may still count, and what was replaced or undone. */
@@ -111,15 +120,15 @@ const CONFIRMATIONS: Readonly<Record<string, BackendPayment['confirmations']>> =
 };
 
 /** An output without value can be made by anybody, and is no payment. */
-function paymentIn(
-  { id, value, status, receivedDate }: Json,
+function parsePayment(
+  { id, value, status, receivedDate }: JsonObject,
   { reference, coin }: PolledInvoice,
 ): BackendPayment | undefined {
-  const units = unitsIn(value, coin);
+  const units = parseUnits(value, coin);
   const confirmations = Object.hasOwn(CONFIRMATIONS, String(status)) ? CONFIRMATIONS[String(status)] : undefined;
   const isTime = Number.isSafeInteger(receivedDate) && Number(receivedDate) > 0 && Number(receivedDate) < 1e11;
-  const isNamed = typeof id === 'string' && /^[\x21-\x7e]{1,200}$/.test(id);
-  if (units === undefined || confirmations === undefined || !isTime || !isNamed)
+  const hasValidId = typeof id === 'string' && /^[\x21-\x7e]{1,200}$/.test(id);
+  if (units === undefined || confirmations === undefined || !isTime || !hasValidId)
     throw new ImplausibleBtcPayResponseError('has a payment that cannot be read');
   if (units === 0n) return undefined;
   const receivedAt = new Date(Number(receivedDate) * 1000).toISOString();
@@ -128,26 +137,26 @@ function paymentIn(
 }
 
 /** The one method of an invoice. */
-function methodIn(answer: unknown, method: string): Json {
-  const [only, ...more] = listIn(answer).map(objectIn);
-  if (only?.paymentMethodId === method && more.length === 0) return only;
+function parsePaymentMethod(response: unknown, method: string): JsonObject {
+  const [only, ...rest] = parseList(response).map(parseObject);
+  if (only?.paymentMethodId === method && rest.length === 0) return only;
   throw new ImplausibleBtcPayResponseError('has other payment methods than were asked for');
 }
 
 /** A plain decimal of whole coins. @returns undefined when it is none, or finer than the coin */
-function unitsIn(value: unknown, { decimals }: CoinTerms): bigint | undefined {
+function parseUnits(value: unknown, { decimals }: CoinTerms): bigint | undefined {
   if (typeof value !== 'string' || !/^\d{1,15}(\.\d{1,28})?$/.test(value)) return undefined;
-  const [whole = '', fraction = ''] = value.replace(/(\.\d*?)0+$/, '$1').split('.');
+  const [integer = '', fraction = ''] = value.replace(/(\.\d*?)0+$/, '$1').split('.');
   if (fraction.length > decimals) return undefined;
-  return money.parseScaled(fraction === '' ? whole : `${whole}.${fraction}`, decimals);
+  return money.parseScaled(fraction === '' ? integer : `${integer}.${fraction}`, decimals);
 }
 
-function objectIn(value: unknown): Json {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json;
+function parseObject(value: unknown): JsonObject {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
   throw new ImplausibleBtcPayResponseError('has another shape');
 }
 
-function listIn(value: unknown): readonly unknown[] {
+function parseList(value: unknown): readonly unknown[] {
   if (Array.isArray(value) && value.length <= MAX_PAYMENTS) return value;
   throw new ImplausibleBtcPayResponseError('has another shape');
 }

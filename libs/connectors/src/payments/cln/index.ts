@@ -2,7 +2,7 @@
  * A Lightning node through Core Lightning's REST plugin, `clnrest`. A reference is a payment hash, and so is the id of a
  * payment: an invoice is paid once.
  * Facts from Core Lightning's documentation of `invoice`, `listinvoices` and `waitanyinvoice`, and from the plugin's
- * source: every command is `POST /v1/<command>`, what succeeds has status 201, what does not 500 with the code of the
+ * source: every command is `POST /v1/<call>`, what succeeds has status 201, what does not 500 with the code of the
  * command, a missing or wrong rune 401 or 403.
  */
 import {
@@ -14,7 +14,7 @@ import {
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { parseExactly, parseUnits, unixSecondsToInstant } from '../exact-json.ts';
+import { parseExactJson, parseUnits, unixSecondsToInstant } from '../exact-json.ts';
 import { fetchInvoicesOneByOne, isHex32 } from '../lightning.ts';
 
 /** How long the node waits for a payment before it answers that there was none. */
@@ -34,7 +34,7 @@ export interface ClnSettings {
 
 export const cln: BackendKind<ClnSettings> = {
   name: 'cln',
-  takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
+  accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open({ clnUrl, clnRune, clnCertificate }) {
     if (clnUrl === undefined || clnRune === undefined) return undefined;
     return new ClnBackend(clnUrl, clnRune, clnCertificate);
@@ -58,7 +58,7 @@ export class ClnBackend implements PaymentBackend {
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
   /** The index of the newest payment that was hinted at. */
-  private last: number | undefined;
+  private lastPayIndex: number | undefined;
 
   constructor(
     url: string,
@@ -69,9 +69,9 @@ export class ClnBackend implements PaymentBackend {
   }
 
   async createPayment({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
-    const asked = { amount_msat: `${units}msat`, label: topupId, description: memo, expiry: expirySeconds };
-    const made = await this.command<ClnInvoice>('invoice', asked, LABEL_EXISTS);
-    const { payment_hash: hash, bolt11 } = made ?? (await this.find({ label: topupId })) ?? {};
+    const params = { amount_msat: `${units}msat`, label: topupId, description: memo, expiry: expirySeconds };
+    const invoice = await this.call<ClnInvoice>('invoice', params, LABEL_EXISTS);
+    const { payment_hash: hash, bolt11 } = invoice ?? (await this.findInvoice({ label: topupId })) ?? {};
     if (!isHex32(hash) || typeof bolt11 !== 'string') {
       throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
     }
@@ -80,16 +80,16 @@ export class ClnBackend implements PaymentBackend {
 
   fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     return fetchInvoicesOneByOne(references, async (payment_hash) => {
-      const invoice = await this.find({ payment_hash });
-      return invoice && paymentOf(invoice);
+      const invoice = await this.findInvoice({ payment_hash });
+      return invoice && toPayment(invoice);
     });
   }
 
   async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
-    this.last ??= await this.newest(signal);
-    let paid = await this.paidAfter(this.last, WAIT_SECONDS, signal);
-    for (; paid; paid = await this.paidAfter(this.last, WAIT_SECONDS, signal)) {
-      this.last = paid.index;
+    this.lastPayIndex ??= await this.findNewestPayIndex(signal);
+    let paid = await this.waitForPaidAfter(this.lastPayIndex, WAIT_SECONDS, signal);
+    for (; paid; paid = await this.waitForPaidAfter(this.lastPayIndex, WAIT_SECONDS, signal)) {
+      this.lastPayIndex = paid.index;
       yield paid.hash;
     }
   }
@@ -99,61 +99,61 @@ export class ClnBackend implements PaymentBackend {
   }
 
   /** The index of the newest payment. The node only says which is the next after another, so it is found by halving. */
-  private async newest(signal: AbortSignal): Promise<number> {
-    let [known, beyond] = [0, Number.POSITIVE_INFINITY];
-    while (known + 1 < beyond) {
-      const guess = Number.isFinite(beyond) ? Math.floor((known + beyond) / 2) : known * 2;
-      const paid = await this.paidAfter(guess, 0, signal);
-      if (paid) known = paid.index;
-      else beyond = guess + 1;
+  private async findNewestPayIndex(signal: AbortSignal): Promise<number> {
+    let [low, high] = [0, Number.POSITIVE_INFINITY];
+    while (low + 1 < high) {
+      const guess = Number.isFinite(high) ? Math.floor((low + high) / 2) : low * 2;
+      const paid = await this.waitForPaidAfter(guess, 0, signal);
+      if (paid) low = paid.index;
+      else high = guess + 1;
     }
-    return known;
+    return low;
   }
 
   /** The first invoice that was paid after the payment of this index. */
-  private async paidAfter(lastpay_index: number, timeout: number, signal: AbortSignal) {
-    const invoice = await this.command<ClnInvoice>('waitanyinvoice', { lastpay_index, timeout }, NONE_PAID, {
-      waitsMs: timeout * 1000,
+  private async waitForPaidAfter(lastpay_index: number, timeout: number, signal: AbortSignal) {
+    const invoice = await this.call<ClnInvoice>('waitanyinvoice', { lastpay_index, timeout }, NONE_PAID, {
+      extraTimeoutMs: timeout * 1000,
       signal,
     });
     if (!invoice) return undefined;
     const { payment_hash: hash, pay_index: index } = invoice;
-    if (!isHex32(hash) || !Number.isSafeInteger(index) || Number(index) <= lastpay_index) this.http.unreadable();
+    if (!isHex32(hash) || !Number.isSafeInteger(index) || Number(index) <= lastpay_index) this.http.throwUnreadable();
     return { hash: hash as string, index: Number(index) };
   }
 
-  private async find(by: { readonly label: string } | { readonly payment_hash: string }) {
-    const answer = await this.command<{ invoices?: readonly ClnInvoice[] }>('listinvoices', by);
-    return Array.isArray(answer?.invoices) ? answer.invoices[0] : this.http.unreadable();
+  private async findInvoice(by: { readonly label: string } | { readonly payment_hash: string }) {
+    const response = await this.call<{ invoices?: readonly ClnInvoice[] }>('listinvoices', by);
+    return Array.isArray(response?.invoices) ? response.invoices[0] : this.http.throwUnreadable();
   }
 
   /** @returns undefined when the command fails with the code that is expected of it */
-  private async command<T>(
+  private async call<T>(
     name: string,
     params: object,
     expected?: number,
-    more: { readonly waitsMs?: number; readonly signal?: AbortSignal } = {},
+    options: { readonly extraTimeoutMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<T | undefined> {
     const headers = { 'content-type': 'application/json', rune: this.rune };
-    const sent = { method: 'POST', path: `/v1/${name}`, headers, body: JSON.stringify(params), ...more } as const;
-    const { status, text } = await this.http.ask(sent);
-    if (status !== 201 && status !== 200 && status !== 500) this.http.refused(status);
-    const answer = this.read(text);
-    if (status !== 500) return answer as T;
-    const { code } = answer as { readonly code?: unknown };
-    return code !== undefined && code === expected ? undefined : this.http.refused(status);
+    const sent = { method: 'POST', path: `/v1/${name}`, headers, body: JSON.stringify(params), ...options } as const;
+    const { status, text } = await this.http.send(sent);
+    if (status !== 201 && status !== 200 && status !== 500) this.http.throwStatusError(status);
+    const response = this.parseResponse(text);
+    if (status !== 500) return response as T;
+    const { code } = response as { readonly code?: unknown };
+    return code !== undefined && code === expected ? undefined : this.http.throwStatusError(status);
   }
 
-  private read(text: string): object {
+  private parseResponse(text: string): object {
     try {
-      const answer = parseExactly(text);
-      if (typeof answer === 'object' && answer !== null) return answer;
+      const parsed = parseExactJson(text);
+      if (typeof parsed === 'object' && parsed !== null) return parsed;
     } catch {} // it is as unreadable as one that is no object
-    return this.http.unreadable();
+    return this.http.throwUnreadable();
   }
 }
 
-function paymentOf({ status, payment_hash, amount_received_msat, paid_at }: ClnInvoice): BackendPayment | undefined {
+function toPayment({ status, payment_hash, amount_received_msat, paid_at }: ClnInvoice): BackendPayment | undefined {
   if (status !== 'paid') return undefined;
   const units = parseUnits(amount_received_msat);
   const receivedAt = unixSecondsToInstant(paid_at);

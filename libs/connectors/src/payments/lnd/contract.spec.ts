@@ -4,11 +4,11 @@ import { coinOf, paymentBackendContract, SandboxWallet, type Taken, type Wallet 
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { BackendHttp } from '../backend-http.ts';
 
-const lightning = (can: Taken['can']): Taken => ({
+const lightning = (can: Taken['capabilities']): Taken => ({
   coin: coinOf(readPayments(), 'BTC'),
   kind: 'bolt11',
   units: 1_000_000n,
-  can,
+  capabilities: can,
 });
 
 paymentBackendContract('LND', [lightning(['more', 'late', 'hinted'])], async () => {
@@ -35,7 +35,7 @@ if (lndUrl) {
     };
     return { backend, wallet: payingWith(payer), close };
   };
-  const can: Taken['can'] = payerUrl === undefined ? [] : ['more', 'hinted'];
+  const can: Taken['capabilities'] = payerUrl === undefined ? [] : ['more', 'hinted'];
   paymentBackendContract('a real LND', [lightning(can)], open, payerUrl === undefined ? 'without' : 'with a wallet');
 }
 
@@ -44,7 +44,7 @@ function payingWith(payer: BackendHttp): Wallet {
   const headers = { 'grpc-metadata-macaroon': macaroon };
   const asked = async (method: 'GET' | 'POST', path: string, body?: object) => {
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    return JSON.parse((await payer.ask({ method, path, headers, ...sent })).text) as Record<string, string>;
+    return JSON.parse((await payer.send({ method, path, headers, ...sent })).text) as Record<string, string>;
   };
   return {
     async pay({ value }, units) {

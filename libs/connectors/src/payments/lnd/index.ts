@@ -17,7 +17,7 @@ import { fetchInvoicesOneByOne } from '../lightning.ts';
 import { splitLines } from '../lines.ts';
 
 /** A line of the subscription; an invoice is a few kilobytes. */
-const MAX_LINE = 1024 * 1024;
+const MAX_LINE_LENGTH = 1024 * 1024;
 
 export interface LndSettings {
   /** Address of LND's REST API, without the `/v1`. */
@@ -30,7 +30,7 @@ export interface LndSettings {
 
 export const lnd: BackendKind<LndSettings> = {
   name: 'lnd',
-  takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
+  accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open: ({ lndUrl, ...settings }) => (lndUrl === undefined ? undefined : new LndBackend({ lndUrl, ...settings })),
 };
 
@@ -56,25 +56,25 @@ export class LndBackend implements PaymentBackend {
 
   async createPayment({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
     const body = JSON.stringify({ value_msat: units.toString(), memo, expiry: expirySeconds.toString() });
-    const made = await this.ask<{ r_hash: string; payment_request: string }>('POST', '/v1/invoices', body);
-    if (typeof made?.payment_request !== 'string' || !isHash(made.r_hash)) {
+    const invoice = await this.call<{ r_hash: string; payment_request: string }>('POST', '/v1/invoices', body);
+    if (typeof invoice?.payment_request !== 'string' || !isHash(invoice.r_hash)) {
       throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
     }
-    const paymentHash = hexOf(made.r_hash);
-    return { reference: paymentHash, destination: { kind: 'bolt11', value: made.payment_request }, paymentHash };
+    const paymentHash = base64ToHex(invoice.r_hash);
+    return { reference: paymentHash, destination: { kind: 'bolt11', value: invoice.payment_request }, paymentHash };
   }
 
   fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     return fetchInvoicesOneByOne(references, async (hash) => {
-      const invoice = await this.ask<LndInvoice>('GET', `/v1/invoice/${hash}`);
-      return invoice && paymentOf(invoice);
+      const invoice = await this.call<LndInvoice>('GET', `/v1/invoice/${hash}`);
+      return invoice && toPayment(invoice);
     });
   }
 
   async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
-    const pieces = await this.http.follow('/v1/invoices/subscribe', this.headers, signal);
-    for await (const line of splitLines(pieces, MAX_LINE, () => this.http.unreadable())) {
-      const reference = line.trim() === '' ? undefined : settledIn(line);
+    const chunks = await this.http.stream('/v1/invoices/subscribe', this.headers, signal);
+    for await (const line of splitLines(chunks, MAX_LINE_LENGTH, () => this.http.throwUnreadable())) {
+      const reference = line.trim() === '' ? undefined : parseSettledHash(line);
       if (reference !== undefined) yield reference;
     }
   }
@@ -84,12 +84,12 @@ export class LndBackend implements PaymentBackend {
   }
 
   /** @returns undefined when the node does not know what was asked for */
-  private async ask<T>(method: 'GET' | 'POST', path: string, sent?: string): Promise<T | undefined> {
+  private async call<T>(method: 'GET' | 'POST', path: string, sent?: string): Promise<T | undefined> {
     const { headers } = this;
-    const { status, text } = await this.http.ask({ method, path, headers, ...(sent ? { body: sent } : {}) });
+    const { status, text } = await this.http.send({ method, path, headers, ...(sent ? { body: sent } : {}) });
     if (status === 404) return undefined;
-    if (status !== 200) this.http.refused(status);
-    return (parseBackendJson(text) as T | null | undefined) ?? this.http.unreadable();
+    if (status !== 200) this.http.throwStatusError(status);
+    return (parseBackendJson(text) as T | null | undefined) ?? this.http.throwUnreadable();
   }
 }
 
@@ -97,25 +97,25 @@ export class LndBackend implements PaymentBackend {
  * The hash of the invoice that a line of the subscription says is paid. The last line may say why it ends instead: the
  * node's words are not passed on, since they may repeat what it was asked, which has the macaroon.
  */
-function settledIn(line: string): string | undefined {
-  const said = parseBackendJson(line) as
+function parseSettledHash(line: string): string | undefined {
+  const message = parseBackendJson(line) as
     | { readonly result?: Partial<LndInvoice>; readonly error?: unknown }
     | null
     | undefined;
-  if (said === undefined)
+  if (message === undefined)
     throw new UpstreamError('upstream_error', 'The Lightning node reported something that cannot be read');
-  const { result, error } = said ?? {};
+  const { result, error } = message ?? {};
   if (error) throw new UpstreamError('upstream_error', 'The Lightning node reports no more');
-  return result?.state === 'SETTLED' && isHash(result.r_hash) ? hexOf(result.r_hash) : undefined;
+  return result?.state === 'SETTLED' && isHash(result.r_hash) ? base64ToHex(result.r_hash) : undefined;
 }
 
-function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {
+function toPayment({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {
   if (state !== 'SETTLED') return undefined;
   const receivedAt = unixSecondsToInstant(Number(settle_date));
   if (!isHash(r_hash) || !/^\d{1,19}$/.test(amt_paid_msat) || receivedAt === undefined) {
     throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }
-  const paymentHash = hexOf(r_hash);
+  const paymentHash = base64ToHex(r_hash);
   const units = BigInt(amt_paid_msat);
   return { reference: paymentHash, id: paymentHash, units, confirmations: 'final', receivedAt };
 }
@@ -126,6 +126,6 @@ function isHash(value: unknown): value is string {
 }
 
 /** LND prints bytes in standard base64, and accepts and sometimes prints the URL-safe one. */
-function hexOf(base64: string): string {
+function base64ToHex(base64: string): string {
   return Buffer.from(base64, 'base64').toString('hex');
 }

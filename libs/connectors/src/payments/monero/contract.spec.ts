@@ -9,7 +9,7 @@ const monero: Taken = {
   coin: coinOf(readPayments(), 'XMR'),
   kind: 'address',
   units: 123_456_789_012n,
-  can: ['more', 'less', 'late', 'twice', 'waiting', 'replaced'],
+  capabilities: ['more', 'less', 'late', 'twice', 'waiting', 'replaced'],
 };
 
 paymentBackendContract('monero-wallet-rpc', [monero], async () => {
@@ -35,7 +35,7 @@ if (url) {
     };
     return payer ? { backend, wallet: payingWith(payer), close } : { backend, close };
   };
-  const taken: Taken = { ...monero, can: ['more', 'less', 'twice'] };
+  const taken: Taken = { ...monero, capabilities: ['more', 'less', 'twice'] };
   paymentBackendContract('a real monero-wallet-rpc', [taken], open, payerUrl ? 'with a wallet' : 'without');
 }
 

@@ -13,7 +13,7 @@ export interface DigestChallenge {
 /** @param headers values of `WWW-Authenticate`, one challenge each */
 export function parseDigestChallenge(headers: string | readonly string[] | undefined): DigestChallenge | undefined {
   for (const header of [headers ?? []].flat()) {
-    const fields = fieldsOf(header);
+    const fields = parseDigestFields(header);
     const { realm, nonce, algorithm = 'MD5', qop = '' } = fields;
     if (realm !== undefined && nonce && algorithm.toUpperCase() === 'MD5' && qop.split(/, */).includes('auth')) {
       return { realm, nonce };
@@ -38,8 +38,8 @@ export function createDigestAuthorization(
   const secret = md5(`${user}:${realm}:${password}`);
   const response = md5(`${secret}:${nonce}:${nc}:${cnonce}:auth:${md5(`${method}:${path}`)}`);
   const quoted = { username: user, realm, nonce, uri: path, response, cnonce };
-  const printed = Object.entries(quoted).map(([name, value]) => `${name}="${value.replace(/["\\]/g, '\\$&')}"`);
-  return `Digest ${printed.join(', ')}, algorithm=MD5, qop=auth, nc=${nc}`;
+  const parameters = Object.entries(quoted).map(([name, value]) => `${name}="${value.replace(/["\\]/g, '\\$&')}"`);
+  return `Digest ${parameters.join(', ')}, algorithm=MD5, qop=auth, nc=${nc}`;
 }
 
 export interface DigestCredentials {
@@ -50,11 +50,11 @@ export interface DigestCredentials {
   readonly cnonce?: string;
 }
 
-function fieldsOf(header: string): Readonly<Record<string, string | undefined>> {
+function parseDigestFields(header: string): Readonly<Record<string, string | undefined>> {
   if (!/^digest /i.test(header)) return {};
-  const found = header.matchAll(/([a-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",\s]+))/gi);
+  const matches = header.matchAll(/([a-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",\s]+))/gi);
   return Object.fromEntries(
-    [...found].map(([, name = '', quoted, bare]) => [name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? bare]),
+    [...matches].map(([, name = '', quoted, bare]) => [name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? bare]),
   );
 }
 

@@ -15,12 +15,12 @@ import {
 } from '#application';
 import { ResponseTooLargeError } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { noHints } from '../no-hints.ts';
+import { createEmptySubscription } from '../no-hints.ts';
 import { parseTransfers, type Transfer } from './transfers.ts';
 import { WalletRpc } from './wallet-rpc.ts';
 
 const ACCOUNT = 0;
-const BATCH = 200;
+const MAX_BATCH_SIZE = 200;
 /** By how much the time of a block may differ from ours. */
 const CLOCK_TOLERANCE_SECONDS = 2 * 3600;
 /** A payment that has been missing for this many more blocks is lost: until then it may wait to be in another block. */
@@ -35,32 +35,32 @@ export interface MoneroSettings {
 
 export const monero: BackendKind<MoneroSettings> = {
   name: 'monero',
-  takes: ({ code }, kind) => code === 'XMR' && kind === 'address',
+  accepts: ({ code }, kind) => code === 'XMR' && kind === 'address',
   open: ({ moneroUrl, moneroLogin }) =>
     moneroUrl === undefined ? undefined : new MoneroBackend(moneroUrl, moneroLogin),
 };
 
 /** How much of an address a reference has: enough to know one wallet's from another's. */
-const END_LENGTH = 12;
+const SUFFIX_LENGTH = 12;
 
 /** What a reference says: `7:1795342963:3270000:4Kx…:RC5gFq…`. */
-interface Address {
+interface ReceivingAddress {
   readonly reference: string;
   readonly minor: number;
   /** When it was given out, in Unix seconds: what came before is of another, earlier address of that number. */
-  readonly since: number;
+  readonly createdAtSeconds: number;
   /** Of the chain at that time, as the wallet knew it. A wallet that is below it does not know all payments. */
   readonly height: number;
   /** The top-up, which is the address's label. A wallet that was restored may give the number to another. */
   readonly topupId: string;
   /** Of the address itself: another wallet has another one under the number. */
-  readonly end: string;
+  readonly addressSuffix: string;
 }
 
 const REFERENCE = /^(\d{1,10}):(\d{1,12}):(\d{1,10}):([^:]+):([^:]+)$/;
 
 /** What the wallet says of an address now. */
-interface Known {
+interface WalletAddress {
   readonly address?: unknown;
   readonly address_index?: unknown;
   readonly label?: unknown;
@@ -68,10 +68,10 @@ interface Known {
 
 export class MoneroBackend implements PaymentBackend {
   readonly name = monero.name;
-  readonly maxBatchSize = BATCH;
+  readonly maxBatchSize = MAX_BATCH_SIZE;
   private readonly rpc: WalletRpc;
   /** By payments that came and are not there: the height at which they were missed first. */
-  private readonly missing = new Map<string, number>();
+  private readonly missingSinceHeight = new Map<string, number>();
   /** The greatest that was seen. */
   private height = 0;
 
@@ -85,14 +85,14 @@ export class MoneroBackend implements PaymentBackend {
   }
 
   async createPayment({ topupId }: PaymentRequest): Promise<CreatedPayment> {
-    const made = await this.rpc.call('create_address', { account_index: ACCOUNT, label: topupId });
-    const { address, address_index: minor } = made;
+    const response = await this.rpc.call('create_address', { account_index: ACCOUNT, label: topupId });
+    const { address, address_index: minor } = response;
     if (typeof address !== 'string' || !Number.isSafeInteger(minor) || Number(minor) < 1) {
       throw new UpstreamError('upstream_error', 'The Monero wallet made no address');
     }
     await this.rpc.call('store', {});
-    const height = await this.heightNow();
-    const reference = `${minor}:${Math.floor(this.now() / 1000)}:${height}:${topupId}:${endOf(address)}`;
+    const height = await this.fetchHeight();
+    const reference = `${minor}:${Math.floor(this.now() / 1000)}:${height}:${topupId}:${getSuffix(address)}`;
     return { reference, destination: { kind: 'address', value: address } };
   }
 
@@ -101,110 +101,127 @@ export class MoneroBackend implements PaymentBackend {
     received: readonly string[] = [],
   ): Promise<readonly BackendPayment[]> {
     try {
-      return await this.payments(references.map(addressIn), received);
+      return await this.fetchAddressPayments(references.map(parseReference), received);
     } catch (error) {
       if (!(error instanceof ResponseTooLargeError) || references.length < 2) throw error;
     }
     // Somebody has sent one of these addresses many thousand payments. The others are to be seen all the same.
     const half = Math.ceil(references.length / 2);
-    const found: BackendPayment[] = [];
+    const payments: BackendPayment[] = [];
     for (const part of [references.slice(0, half), references.slice(half)]) {
-      found.push(...(await this.fetchPayments(part, received).catch(nothingOfTheFlooded)));
+      payments.push(...(await this.fetchPayments(part, received).catch(ignoreTooLarge)));
     }
-    return found;
+    return payments;
   }
 
   subscribe(signal: AbortSignal): AsyncIterable<string> {
-    return noHints(signal);
+    return createEmptySubscription(signal);
   }
 
   close(): Promise<void> {
     return this.rpc.close();
   }
 
-  private async payments(
-    addresses: readonly Address[],
+  private async fetchAddressPayments(
+    addresses: readonly ReceivingAddress[],
     received: readonly string[],
   ): Promise<readonly BackendPayment[]> {
     if (addresses.length === 0) return [];
     await this.assertUpToDate(addresses);
     const indices = [...new Set(addresses.map(({ minor }) => minor))];
-    const known = await this.known(indices);
-    const asked = { account_index: ACCOUNT, subaddr_indices: indices, in: true, pool: true };
-    const transfers = parseTransfers(await this.rpc.call('get_transfers', asked), ACCOUNT);
+    const walletAddresses = await this.fetchAddresses(indices);
+    const params = { account_index: ACCOUNT, subaddr_indices: indices, in: true, pool: true };
+    const transfers = parseTransfers(await this.rpc.call('get_transfers', params), ACCOUNT);
     const byMinor = Map.groupBy(transfers, ({ minor }) => minor);
-    const ours = addresses.filter((address) => isStill(address, known.get(address.minor)));
-    const found = ours.flatMap((address) =>
-      (byMinor.get(address.minor) ?? []).flatMap((each) => paymentOf(address, each)),
+    const validAddresses = addresses.filter((address) => isCurrentAddress(address, walletAddresses.get(address.minor)));
+    const payments = validAddresses.flatMap((address) =>
+      (byMinor.get(address.minor) ?? []).flatMap((transfer) => toPayments(address, transfer)),
     );
-    const there = new Set(transfers.map(idOf));
-    for (const id of there) this.missing.delete(id);
-    const gone = received.filter((id) => !there.has(id));
-    return [...found, ...this.lost(ours, gone)];
+    const presentIds = new Set(transfers.map(toPaymentId));
+    for (const id of presentIds) this.missingSinceHeight.delete(id);
+    const missingIds = received.filter((id) => !presentIds.has(id));
+    return [...payments, ...this.findLostPayments(validAddresses, missingIds)];
   }
 
-  private async heightNow(): Promise<number> {
+  private async fetchHeight(): Promise<number> {
     const { height } = await this.rpc.call('get_height', {});
     if (Number.isSafeInteger(height) && Number(height) > 0) return Number(height);
     throw new UpstreamError('upstream_error', 'The Monero wallet does not know the height of its chain');
   }
 
   /** A wallet that reads its chain anew has not found all payments yet; what it lacks is not lost. */
-  private async assertUpToDate(addresses: readonly Address[]): Promise<void> {
-    const height = await this.heightNow();
-    this.height = Math.max(this.height, height, ...addresses.map((each) => each.height));
+  private async assertUpToDate(addresses: readonly ReceivingAddress[]): Promise<void> {
+    const height = await this.fetchHeight();
+    this.height = Math.max(this.height, height, ...addresses.map((address) => address.height));
     if (height >= this.height - LOST_AFTER_BLOCKS) return;
-    const why = 'The Monero wallet is behind where it was; it may be scanning the chain';
-    throw new UpstreamError('upstream_error', why);
+    const message = 'The Monero wallet is behind where it was; it may be scanning the chain';
+    throw new UpstreamError('upstream_error', message);
   }
 
-  private async known(indices: readonly number[]): Promise<ReadonlyMap<unknown, Known>> {
+  private async fetchAddresses(indices: readonly number[]): Promise<ReadonlyMap<unknown, WalletAddress>> {
     const { addresses } = await this.rpc.call('get_address', { account_index: ACCOUNT, address_index: indices });
-    const listed = Array.isArray(addresses) ? (addresses as readonly Known[]) : [];
-    return new Map(listed.map((each) => [each.address_index, each]));
+    const entries = Array.isArray(addresses) ? (addresses as readonly WalletAddress[]) : [];
+    return new Map(entries.map((entry) => [entry.address_index, entry]));
   }
 
   /** Payments that were received and that the network has undone. */
-  private lost(addresses: readonly Address[], gone: readonly string[]): readonly BackendPayment[] {
+  private findLostPayments(
+    addresses: readonly ReceivingAddress[],
+    missingIds: readonly string[],
+  ): readonly BackendPayment[] {
     const byMinor = new Map(addresses.map((address) => [address.minor, address]));
     const receivedAt = new Date(this.now()).toISOString();
-    return gone.flatMap((id) => {
+    return missingIds.flatMap((id) => {
       const address = byMinor.get(Number(id.split('/')[2]));
       if (!address) return [];
-      const since = this.missing.get(id) ?? this.height;
-      this.missing.set(id, since);
+      const since = this.missingSinceHeight.get(id) ?? this.height;
+      this.missingSinceHeight.set(id, since);
       if (this.height - since < LOST_AFTER_BLOCKS) return [];
       return [{ reference: address.reference, id, units: 0n, confirmations: 'lost' as const, receivedAt }];
     });
   }
 }
 
-function nothingOfTheFlooded(error: unknown): readonly BackendPayment[] {
+function ignoreTooLarge(error: unknown): readonly BackendPayment[] {
   if (error instanceof ResponseTooLargeError) return [];
   throw error;
 }
 
-function addressIn(reference: string): Address {
+function parseReference(reference: string): ReceivingAddress {
   const [, minor, since, height, topupId = '', end = ''] = REFERENCE.exec(reference) ?? [];
   if (minor === undefined) throw new Error(`"${reference}" is no address of a Monero wallet`);
-  return { reference, minor: Number(minor), since: Number(since), height: Number(height), topupId, end };
+  return {
+    reference,
+    minor: Number(minor),
+    createdAtSeconds: Number(since),
+    height: Number(height),
+    topupId,
+    addressSuffix: end,
+  };
 }
 
 /** Whether the address is still that of the top-up. A wallet that was restored from its seed has no labels. */
-function isStill({ topupId, end }: Address, known: Known | undefined): boolean {
-  return known !== undefined && endOf(known.address) === end && ['', topupId].includes(String(known.label ?? ''));
+function isCurrentAddress(
+  { topupId, addressSuffix }: ReceivingAddress,
+  walletAddress: WalletAddress | undefined,
+): boolean {
+  return (
+    walletAddress !== undefined &&
+    getSuffix(walletAddress.address) === addressSuffix &&
+    ['', topupId].includes(String(walletAddress.label ?? ''))
+  );
 }
 
-function endOf(address: unknown): string {
-  return String(address).slice(-END_LENGTH);
+function getSuffix(address: unknown): string {
+  return String(address).slice(-SUFFIX_LENGTH);
 }
 
-function idOf({ txid, minor }: Transfer): string {
+function toPaymentId({ txid, minor }: Transfer): string {
   return `${txid}/${ACCOUNT}/${minor}`;
 }
 
-function paymentOf({ reference, since }: Address, transfer: Transfer): readonly BackendPayment[] {
-  const { units, confirmations, receivedAt, seconds, sound } = transfer;
-  if (!sound || seconds < since - CLOCK_TOLERANCE_SECONDS) return [];
-  return [{ reference, id: idOf(transfer), units, confirmations, receivedAt }];
+function toPayments({ reference, createdAtSeconds }: ReceivingAddress, transfer: Transfer): readonly BackendPayment[] {
+  const { units, confirmations, receivedAt, seconds, isTrusted } = transfer;
+  if (!isTrusted || seconds < createdAtSeconds - CLOCK_TOLERANCE_SECONDS) return [];
+  return [{ reference, id: toPaymentId(transfer), units, confirmations, receivedAt }];
 }

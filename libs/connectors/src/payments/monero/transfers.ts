@@ -17,7 +17,7 @@ export interface Transfer {
    * Whether it can be believed. A payer can lock an output until a block or a time of his choice, years from now: the
    * wallet has it then and cannot spend it. Another transaction may already spend what one without a block spends.
    */
-  readonly sound: boolean;
+  readonly isTrusted: boolean;
 }
 
 /**
@@ -29,29 +29,31 @@ export function parseTransfers(
   { in: mined = [], pool = [] }: { readonly in?: unknown; readonly pool?: unknown },
   account: number,
 ): readonly Transfer[] {
-  const found = new Map<string, Transfer>();
-  for (const entry of [...listIn(mined), ...listIn(pool)]) {
-    const transfer = transferIn(entry, account);
+  const transfersById = new Map<string, Transfer>();
+  for (const entry of [...parseList(mined), ...parseList(pool)]) {
+    const transfer = parseTransfer(entry, account);
     const id = `${transfer.txid}/${transfer.minor}`;
-    const known = found.get(id);
-    if (!known) found.set(id, transfer);
-    else if (known.units !== transfer.units) unreadable();
+    const existing = transfersById.get(id);
+    if (!existing) transfersById.set(id, transfer);
+    else if (existing.units !== transfer.units) throwUnreadable();
   }
-  return [...found.values()];
+  return [...transfersById.values()];
 }
 
-function listIn(list: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(list) && list.every((each) => typeof each === 'object' && each !== null) ? list : unreadable();
+function parseList(list: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(list) && list.every((entry) => typeof entry === 'object' && entry !== null)
+    ? list
+    : throwUnreadable();
 }
 
-function transferIn(entry: Readonly<Record<string, unknown>>, account: number): Transfer {
+function parseTransfer(entry: Readonly<Record<string, unknown>>, account: number): Transfer {
   const { txid, amount, confirmations = 0, timestamp, type, unlock_time, locked, double_spend_seen } = entry;
   const { major, minor } = (entry.subaddr_index ?? {}) as { readonly major?: unknown; readonly minor?: unknown };
   const units = parseUnits(amount);
   const receivedAt = unixSecondsToInstant(timestamp);
-  const isWhole = [minor, confirmations].every((each) => Number.isSafeInteger(each) && Number(each) >= 0);
-  const isReadable = typeof txid === 'string' && /^[0-9a-f]{64}$/.test(txid) && isWhole && major === account;
-  if (!isReadable || units === undefined || receivedAt === undefined) return unreadable();
+  const hasValidCounts = [minor, confirmations].every((count) => Number.isSafeInteger(count) && Number(count) >= 0);
+  const isReadable = typeof txid === 'string' && /^[0-9a-f]{64}$/.test(txid) && hasValidCounts && major === account;
+  if (!isReadable || units === undefined || receivedAt === undefined) return throwUnreadable();
   const inPool = type === 'pool';
   return {
     txid,
@@ -60,10 +62,10 @@ function transferIn(entry: Readonly<Record<string, unknown>>, account: number): 
     confirmations: inPool ? 0 : Number(confirmations),
     seconds: Number(timestamp),
     receivedAt,
-    sound: (unlock_time === 0 || locked === false) && !(inPool && double_spend_seen !== false),
+    isTrusted: (unlock_time === 0 || locked === false) && !(inPool && double_spend_seen !== false),
   };
 }
 
-function unreadable(): never {
+function throwUnreadable(): never {
   throw new UpstreamError('upstream_error', 'The Monero wallet reported a payment that cannot be read');
 }

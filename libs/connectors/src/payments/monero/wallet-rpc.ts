@@ -5,7 +5,7 @@
  */
 import { UpstreamError } from '#application';
 import { BackendHttp, type BackendResponse } from '../backend-http.ts';
-import { parseExactly } from '../exact-json.ts';
+import { parseExactJson } from '../exact-json.ts';
 import { createDigestAuthorization, type DigestChallenge, parseDigestChallenge } from './digest.ts';
 
 const PATH = '/json_rpc';
@@ -16,8 +16,8 @@ export class WalletRpcError extends UpstreamError {
     method: string,
     readonly rpcCode: unknown,
   ) {
-    const why = Object.hasOwn(REASONS, String(rpcCode)) ? `: ${REASONS[String(rpcCode)]}` : '';
-    super('upstream_error', `The Monero wallet refused ${method} with code ${Number(rpcCode)}${why}`);
+    const reason = Object.hasOwn(REASONS, String(rpcCode)) ? `: ${REASONS[String(rpcCode)]}` : '';
+    super('upstream_error', `The Monero wallet refused ${method} with code ${Number(rpcCode)}${reason}`);
   }
 }
 
@@ -32,8 +32,8 @@ export class WalletRpc {
   private readonly http: BackendHttp;
   private readonly login: string | undefined;
   private challenge: DigestChallenge | undefined;
-  private proofs = 0;
-  private turn: Promise<unknown> = Promise.resolve();
+  private authorizationCount = 0;
+  private queue: Promise<unknown> = Promise.resolve();
 
   constructor(url: string, login: string | undefined) {
     this.http = new BackendHttp('The Monero wallet', url, { connections: 1 });
@@ -42,24 +42,24 @@ export class WalletRpc {
 
   /** @throws WalletRpcError, UpstreamError */
   call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
-    const ask = () => this.resultOf(method, params);
-    const answer = this.turn.then(ask, ask);
-    this.turn = answer.catch(() => {});
-    return answer;
+    const run = () => this.execute(method, params);
+    const result = this.queue.then(run, run);
+    this.queue = result.catch(() => {});
+    return result;
   }
 
   close(): Promise<void> {
     return this.http.close();
   }
 
-  private async resultOf(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
+  private async execute(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
     const { status, text } = await this.post(JSON.stringify({ jsonrpc: '2.0', id: '0', method, params }));
     if (status === 401)
       throw new UpstreamError('upstream_error', 'The Monero wallet does not accept the login', { status });
-    if (status !== 200) this.http.refused(status);
-    const { result, error } = this.read(text);
+    if (status !== 200) this.http.throwStatusError(status);
+    const { result, error } = this.parseResponse(text);
     if (error) throw new WalletRpcError(method, (error as { code?: unknown }).code);
-    if (typeof result !== 'object' || result === null) this.http.unreadable();
+    if (typeof result !== 'object' || result === null) this.http.throwUnreadable();
     return result as Readonly<Record<string, unknown>>;
   }
 
@@ -68,7 +68,7 @@ export class WalletRpc {
     const first = await this.send(body);
     this.challenge = first.status === 401 ? parseDigestChallenge(first.headers['www-authenticate']) : this.challenge;
     if (first.status !== 401 || !this.challenge || this.login === undefined) return first;
-    this.proofs = 0;
+    this.authorizationCount = 0;
     return this.send(body);
   }
 
@@ -79,17 +79,17 @@ export class WalletRpc {
       headers.authorization = createDigestAuthorization(login, challenge, {
         method: 'POST',
         path: PATH,
-        count: ++this.proofs,
+        count: ++this.authorizationCount,
       });
     }
-    return this.http.ask({ method: 'POST', path: PATH, headers, body });
+    return this.http.send({ method: 'POST', path: PATH, headers, body });
   }
 
-  private read(text: string): { readonly result?: unknown; readonly error?: unknown } {
+  private parseResponse(text: string): { readonly result?: unknown; readonly error?: unknown } {
     try {
-      return (parseExactly(text) as object | null) ?? this.http.unreadable();
+      return (parseExactJson(text) as object | null) ?? this.http.throwUnreadable();
     } catch {
-      return this.http.unreadable();
+      return this.http.throwUnreadable();
     }
   }
 }

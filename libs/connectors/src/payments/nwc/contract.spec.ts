@@ -4,7 +4,12 @@ import { NwcBackend } from '#connectors';
 import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
-const lightning: Taken = { coin: coinOf(readPayments(), 'BTC'), kind: 'bolt11', units: 1_000_000n, can: ['late'] };
+const lightning: Taken = {
+  coin: coinOf(readPayments(), 'BTC'),
+  kind: 'bolt11',
+  units: 1_000_000n,
+  capabilities: ['late'],
+};
 
 paymentBackendContract('a wallet behind Nostr Wallet Connect', [lightning], async () => {
   const sandbox = await startSandbox({ port: 0 });

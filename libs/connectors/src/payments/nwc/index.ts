@@ -18,10 +18,10 @@ import { Nip47Error } from '../../wallets/nwc/nip47.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { unixSecondsToInstant } from '../exact-json.ts';
 import { isHex32 } from '../lightning.ts';
-import { noHints } from '../no-hints.ts';
+import { createEmptySubscription } from '../no-hints.ts';
 
 /** Asked in one conversation. */
-const BATCH = 20;
+const MAX_BATCH_SIZE = 20;
 
 export interface NwcReceiveSettings {
   /** Its connection string: one that may receive and not pay is enough. */
@@ -30,82 +30,82 @@ export interface NwcReceiveSettings {
 
 export const nwc: BackendKind<NwcReceiveSettings> = {
   name: 'nwc',
-  takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
+  accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open: ({ nwcReceiveUrl }) => (nwcReceiveUrl === undefined ? undefined : new NwcBackend(nwcReceiveUrl)),
 };
 
 export class NwcBackend implements PaymentBackend {
   readonly name = nwc.name;
-  readonly maxBatchSize = BATCH;
+  readonly maxBatchSize = MAX_BATCH_SIZE;
   private readonly wallet: ConnectionString;
 
   /** @throws Error that says what is wrong with the connection string */
   constructor(url: string) {
-    this.wallet = connectionIn(url);
+    this.wallet = parseConnection(url);
   }
 
   async createPayment({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
-    const asked = { amount: Number(units), description: memo, expiry: expirySeconds };
-    const { invoice, payment_hash: hash } = await this.converse((ask) => ask('make_invoice', asked));
-    if (typeof invoice !== 'string' || !isHex32(hash)) throw unreadable();
+    const params = { amount: Number(units), description: memo, expiry: expirySeconds };
+    const { invoice, payment_hash: hash } = await this.withSession((send) => send('make_invoice', params));
+    if (typeof invoice !== 'string' || !isHex32(hash)) throw unreadableError();
     return { reference: hash, destination: { kind: 'bolt11', value: invoice }, paymentHash: hash };
   }
 
   fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    return this.converse(async (ask) => {
-      const found = await Promise.all(references.map((reference) => lookUp(reference, ask)));
-      return found.filter((payment) => payment !== undefined);
+    return this.withSession(async (send) => {
+      const payments = await Promise.all(references.map((reference) => findPayment(reference, send)));
+      return payments.filter((payment) => payment !== undefined);
     });
   }
 
   /** Notifications of wallets are lost when nobody listens, so what came is found by looking. */
   subscribe(signal: AbortSignal): AsyncIterable<string> {
-    return noHints(signal);
+    return createEmptySubscription(signal);
   }
 
   async close(): Promise<void> {}
 
   /** Its relays are the operator's choice, so they may be anywhere. */
-  private async converse<T>(talk: (ask: SendWalletRequest) => Promise<T>): Promise<T> {
+  private async withSession<T>(runSession: (send: SendWalletRequest) => Promise<T>): Promise<T> {
     const { wallet } = this;
     try {
-      return await withWalletSession(wallet, { resolve: resolveByDns, admitted: wallet.relays }, talk);
+      return await withWalletSession(wallet, { resolve: resolveByDns, allowedRelays: wallet.relays }, runSession);
     } catch (cause) {
       if (cause instanceof UpstreamError) throw cause;
-      const why = cause instanceof Nip47Error ? `answers ${cause.code}` : 'cannot be reached';
-      throw new UpstreamError('upstream_unavailable', `The Lightning wallet ${why}`, { cause });
+      const reason = cause instanceof Nip47Error ? `answers ${cause.code}` : 'cannot be reached';
+      throw new UpstreamError('upstream_unavailable', `The Lightning wallet ${reason}`, { cause });
     }
   }
 }
 
 /** @returns undefined where nothing has come */
-async function lookUp(reference: string, ask: SendWalletRequest): Promise<BackendPayment | undefined> {
-  const found = await ask('lookup_invoice', { payment_hash: reference }).catch((error: unknown) => {
+async function findPayment(reference: string, send: SendWalletRequest): Promise<BackendPayment | undefined> {
+  const transaction = await send('lookup_invoice', { payment_hash: reference }).catch((error: unknown) => {
     if (error instanceof Nip47Error && error.code === 'NOT_FOUND') return undefined;
     throw error;
   });
-  if (!found) return undefined;
-  const { type, state, payment_hash: hash, amount, settled_at: settled } = found;
-  if (hash !== reference || (type !== undefined && type !== 'incoming')) throw unreadable();
+  if (!transaction) return undefined;
+  const { type, state, payment_hash: hash, amount, settled_at: settled } = transaction;
+  if (hash !== reference || (type !== undefined && type !== 'incoming')) throw unreadableError();
   const isSettled = state === undefined ? Number(settled ?? 0) > 0 : state === 'settled';
   if (!isSettled) return undefined;
   const receivedAt = unixSecondsToInstant(settled);
-  if (!Number.isSafeInteger(amount) || Number(amount) <= 0 || receivedAt === undefined) throw unreadable();
+  if (!Number.isSafeInteger(amount) || Number(amount) <= 0 || receivedAt === undefined) throw unreadableError();
   return { reference, id: reference, units: BigInt(Number(amount)), confirmations: 'final', receivedAt };
 }
 
-function connectionIn(url: string): ConnectionString {
-  const relays = new URLSearchParams(url.replace(/^[^?]*\??/, '')).getAll('relay').map((each) => each.trim());
+function parseConnection(url: string): ConnectionString {
+  const relays = new URLSearchParams(url.replace(/^[^?]*\??/, '')).getAll('relay').map((relay) => relay.trim());
   try {
     return parseConnectionString(
       url,
-      relays.filter((each) => URL.canParse(each)),
+      relays.filter((relay) => URL.canParse(relay)),
     );
   } catch (error) {
     throw new Error((error as Error).message.replace('nwc_url', 'NWC_RECEIVE_URL'));
   }
 }
 
-function unreadable(): UpstreamError {
+function unreadableError(): UpstreamError {
   return new UpstreamError('upstream_error', 'The Lightning wallet answered in a way that cannot be understood');
 }

@@ -7,7 +7,7 @@ const lightning: Taken = {
   coin: coinOf(readPayments(), 'BTC'),
   kind: 'bolt11',
   units: 1_000_000n,
-  can: ['more', 'late'],
+  capabilities: ['more', 'late'],
 };
 
 paymentBackendContract('phoenixd', [lightning], async () => {

@@ -18,7 +18,7 @@ import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { parseBackendJson } from '../exact-json.ts';
 import { fetchInvoicesOneByOne, isHex32, mismatchedInvoiceError } from '../lightning.ts';
-import { noHints } from '../no-hints.ts';
+import { createEmptySubscription } from '../no-hints.ts';
 
 const MSAT_PER_SAT = 1_000n;
 
@@ -32,7 +32,7 @@ export interface PhoenixdSettings {
 
 export const phoenixd: BackendKind<PhoenixdSettings> = {
   name: 'phoenixd',
-  takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
+  accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open({ phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret }) {
     if (phoenixdUrl === undefined || phoenixdPassword === undefined) return undefined;
     return new PhoenixdBackend(phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret);
@@ -56,14 +56,14 @@ export class PhoenixdBackend implements PaymentBackend {
   }
 
   async createPayment({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
-    const asked = {
+    const params = {
       amountSat: String(units / MSAT_PER_SAT),
       description: memo,
       expirySeconds: String(expirySeconds),
       externalId: topupId,
     };
-    const made = await this.ask('POST', '/createinvoice', new URLSearchParams(asked).toString());
-    const { paymentHash, serialized } = made ?? {};
+    const invoice = await this.call('POST', '/createinvoice', new URLSearchParams(params).toString());
+    const { paymentHash, serialized } = invoice ?? {};
     if (!isHex32(paymentHash) || typeof serialized !== 'string') {
       throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
     }
@@ -72,15 +72,15 @@ export class PhoenixdBackend implements PaymentBackend {
 
   fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     return fetchInvoicesOneByOne(references, async (reference) => {
-      const found = await this.ask('GET', `/payments/incoming/${reference}`);
-      if (found && found.paymentHash !== reference) throw mismatchedInvoiceError();
-      return found?.isPaid === true ? paymentOf(reference, found) : undefined;
+      const payment = await this.call('GET', `/payments/incoming/${reference}`);
+      if (payment && payment.paymentHash !== reference) throw mismatchedInvoiceError();
+      return payment?.isPaid === true ? toPayment(reference, payment) : undefined;
     });
   }
 
   /** Its web hooks name what was paid. */
   subscribe(signal: AbortSignal): AsyncIterable<string> {
-    return noHints(signal);
+    return createEmptySubscription(signal);
   }
 
   parseWebhook({ headers, body }: WebhookRequest): readonly string[] | undefined {
@@ -88,7 +88,7 @@ export class PhoenixdBackend implements PaymentBackend {
     if (this.webhookSecret === undefined || typeof signature !== 'string' || !isHex32(signature)) return undefined;
     const expected = createHmac('sha256', this.webhookSecret).update(body).digest();
     if (!timingSafeEqual(expected, Buffer.from(signature, 'hex'))) return undefined;
-    const { type, paymentHash } = objectIn(body.toString('utf8')) ?? {};
+    const { type, paymentHash } = parseObject(body.toString('utf8')) ?? {};
     return type === 'payment_received' && isHex32(paymentHash) ? [paymentHash] : [];
   }
 
@@ -97,21 +97,21 @@ export class PhoenixdBackend implements PaymentBackend {
   }
 
   /** @returns undefined when there is none */
-  private async ask(method: 'GET' | 'POST', path: string, form?: string) {
+  private async call(method: 'GET' | 'POST', path: string, form?: string) {
     const { authorization } = this;
     const headers = { authorization, ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}) };
-    const { status, text } = await this.http.ask({ method, path, headers, ...(form ? { body: form } : {}) });
+    const { status, text } = await this.http.send({ method, path, headers, ...(form ? { body: form } : {}) });
     if (status === 404) return undefined;
-    if (status !== 200) this.http.refused(status);
-    return objectIn(text) ?? this.http.unreadable();
+    if (status !== 200) this.http.throwStatusError(status);
+    return parseObject(text) ?? this.http.throwUnreadable();
   }
 }
 
 /** What the customer paid, and what phoenixd kept of it. More than was asked for is credited as far as it arrived. */
-function paymentOf(reference: string, found: Readonly<Record<string, unknown>>): BackendPayment {
-  const { requestedSat, receivedSat, completedAt } = found;
-  const isWhole = [requestedSat, receivedSat, completedAt].every(Number.isSafeInteger);
-  if (!isWhole || Number(requestedSat) < 0 || Number(completedAt) <= 0 || Number(completedAt) > 1e14) {
+function toPayment(reference: string, payment: Readonly<Record<string, unknown>>): BackendPayment {
+  const { requestedSat, receivedSat, completedAt } = payment;
+  const hasIntegers = [requestedSat, receivedSat, completedAt].every(Number.isSafeInteger);
+  if (!hasIntegers || Number(requestedSat) < 0 || Number(completedAt) <= 0 || Number(completedAt) > 1e14) {
     throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }
   const [requested, received] = [requestedSat, receivedSat].map((sat) => BigInt(sat as number) * MSAT_PER_SAT) as [
@@ -119,15 +119,17 @@ function paymentOf(reference: string, found: Readonly<Record<string, unknown>>):
     bigint,
   ];
   const units = received > requested ? received : requested;
-  const kept = units - received;
+  const liquidityFee = units - received;
   return {
     ...{ reference, id: reference, units, confirmations: 'final' },
     receivedAt: new Date(Number(completedAt)).toISOString(),
-    ...(kept > 0n ? { fees: [{ id: 'liquidity', units: kept, why: 'liquidity that phoenixd bought' }] } : {}),
+    ...(liquidityFee > 0n
+      ? { fees: [{ id: 'liquidity', units: liquidityFee, why: 'liquidity that phoenixd bought' }] }
+      : {}),
   };
 }
 
-function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
+function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   const value = parseBackendJson(text);
   return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;
 }

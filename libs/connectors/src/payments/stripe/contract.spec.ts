@@ -3,7 +3,9 @@ import { StripeBackend } from '#connectors';
 import { coinOf, paymentBackendContract, type Taken } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
-const CARD: readonly Taken[] = [{ coin: coinOf(readPayments(), 'USD'), kind: 'page', units: 2_500n, can: ['waiting'] }];
+const CARD: readonly Taken[] = [
+  { coin: coinOf(readPayments(), 'USD'), kind: 'page', units: 2_500n, capabilities: ['waiting'] },
+];
 
 paymentBackendContract('Stripe', CARD, async () => {
   const sandbox = await startSandbox({ port: 0 });

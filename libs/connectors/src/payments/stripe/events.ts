@@ -27,8 +27,8 @@ export interface StripeEventSubject {
 }
 
 export function parseStripeEvent({ type, data }: Stripe.Event): StripeEventSubject {
-  const about: Readonly<Record<string, unknown>> = { ...data?.object };
+  const object: Readonly<Record<string, unknown>> = { ...data?.object };
   if (!EVENT_TYPES.includes(type)) return {};
-  if (type.startsWith('checkout.session.')) return typeof about.id === 'string' ? { session: about.id } : {};
-  return typeof about.payment_intent === 'string' ? { intent: about.payment_intent } : {};
+  if (type.startsWith('checkout.session.')) return typeof object.id === 'string' ? { session: object.id } : {};
+  return typeof object.payment_intent === 'string' ? { intent: object.payment_intent } : {};
 }

@@ -16,7 +16,7 @@ import {
 } from '#application';
 import type { BackendKind } from '../backend-kind.ts';
 import { EVENT_TYPES, parseStripeEvent, type StripeEventSubject } from './events.ts';
-import { BoundedHttp } from './limited-http.ts';
+import { StripeHttpClient } from './limited-http.ts';
 import {
   assertSessionMatches,
   ImplausibleStripeResponseError,
@@ -29,15 +29,15 @@ const TIMEOUT_MS = 10_000;
 /** Stripe takes sessions of half an hour to a day. A top-up that expires sooner is credited all the same. */
 const MIN_SESSION_SECONDS = 31 * 60;
 const MAX_SESSION_SECONDS = 24 * 3600 - 60;
-const EVENTS_EVERY_MS = 2_000;
+const EVENT_POLL_INTERVAL_MS = 2_000;
 /** A process that was away for longer finds the rest by looking. */
-const EVENTS_SINCE_SECONDS = 3_600;
-const EVENTS_AT_ONCE = 100;
+const EVENT_LOOKBACK_SECONDS = 3_600;
+const EVENT_PAGE_SIZE = 100;
 const MAX_EVENTS = 1_000;
 /** The library takes a while to load: a process that has nothing to do with it yet starts without. */
 const IDLE_MS = 30_000;
-const EXPANDED = ['payment_intent.latest_charge.balance_transaction', 'payment_intent.latest_charge.refunds'];
-const ALL = 100;
+const EXPANDED_FIELDS = ['payment_intent.latest_charge.balance_transaction', 'payment_intent.latest_charge.refunds'];
+const MAX_PAGE_SIZE = 100;
 
 export interface StripeSettings {
   /** A secret key or a restricted one; undefined: none takes cards. */
@@ -50,7 +50,7 @@ export interface StripeSettings {
 
 export const stripe: BackendKind<StripeSettings> = {
   name: 'stripe',
-  takes: ({ code }, kind) => kind === 'page' && code === 'USD',
+  accepts: ({ code }, kind) => kind === 'page' && code === 'USD',
   open: ({ stripeKey, ...settings }) =>
     stripeKey === undefined ? undefined : new StripeBackend({ stripeKey, ...settings }),
 };
@@ -58,12 +58,12 @@ export const stripe: BackendKind<StripeSettings> = {
 export class StripeBackend implements PaymentBackend {
   readonly name = stripe.name;
   readonly maxBatchSize = 1;
-  private readonly http: BoundedHttp;
-  private readonly used = Promise.withResolvers<void>();
-  private opened: Promise<Stripe> | undefined;
+  private readonly http: StripeHttpClient;
+  private readonly firstUse = Promise.withResolvers<void>();
+  private client: Promise<Stripe> | undefined;
 
   constructor(private readonly settings: StripeSettings & { readonly stripeKey: string }) {
-    this.http = new BoundedHttp(settings.stripeUrl);
+    this.http = new StripeHttpClient(settings.stripeUrl);
   }
 
   async createPayment({ topupId, units, memo, expirySeconds, returnUrl }: PaymentRequest): Promise<CreatedPayment> {
@@ -85,29 +85,29 @@ export class StripeBackend implements PaymentBackend {
       ...{ success_url: returnUrl, cancel_url: returnUrl },
     };
     const key = { idempotencyKey: `countinghouse-${topupId}`, maxNetworkRetries: 2 };
-    const session = await this.ask((api) => api.checkout.sessions.create(terms, key));
-    return believing(() => {
+    const session = await this.call((api) => api.checkout.sessions.create(terms, key));
+    return mapImplausibleErrors(() => {
       assertSessionMatches(session, { topupId, units });
-      return { reference: session.id, destination: { kind: 'page', value: pageOf(session) } };
+      return { reference: session.id, destination: { kind: 'page', value: getPageUrl(session) } };
     });
   }
 
   async fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
     const payments: BackendPayment[] = [];
-    for (const reference of references) payments.push(...(await this.paymentOf(reference)));
+    for (const reference of references) payments.push(...(await this.fetchPayment(reference)));
     return payments;
   }
 
   async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
     const idle = delay(IDLE_MS, undefined, { signal, ref: false }).catch(() => {});
-    await Promise.race([this.used.promise, idle]);
-    const since = Math.floor(Date.now() / 1000) - EVENTS_SINCE_SECONDS;
+    await Promise.race([this.firstUse.promise, idle]);
+    const since = Math.floor(Date.now() / 1000) - EVENT_LOOKBACK_SECONDS;
     let last: string | undefined;
     while (!signal.aborted) {
-      const events = await this.eventsAfter(last, since);
+      const events = await this.fetchEventsAfter(last, since);
       last = events[0]?.id ?? last;
-      for (const reference of await this.sessionsOf(events.toReversed().map(parseStripeEvent))) yield reference;
-      await delay(EVENTS_EVERY_MS, undefined, { signal }).catch(() => {});
+      for (const reference of await this.findSessions(events.toReversed().map(parseStripeEvent))) yield reference;
+      await delay(EVENT_POLL_INTERVAL_MS, undefined, { signal }).catch(() => {});
     }
   }
 
@@ -115,106 +115,106 @@ export class StripeBackend implements PaymentBackend {
     const secret = this.settings.stripeWebhookSecret;
     const signature = headers['stripe-signature'];
     if (secret === undefined || typeof signature !== 'string') return undefined;
-    const { webhooks } = await this.api();
+    const { webhooks } = await this.getApi();
     let event: Stripe.Event;
     try {
       event = webhooks.constructEvent(body, signature, secret);
     } catch {
       return undefined; // signed by somebody else, or too long ago, or no JSON
     }
-    return this.sessionsOf([parseStripeEvent(event)]);
+    return this.findSessions([parseStripeEvent(event)]);
   }
 
   close(): Promise<void> {
     return this.http.close();
   }
 
-  private async paymentOf(reference: string): Promise<readonly BackendPayment[]> {
-    const session = await this.found((api) => api.checkout.sessions.retrieve(reference, { expand: EXPANDED }));
+  private async fetchPayment(reference: string): Promise<readonly BackendPayment[]> {
+    const session = await this.find((api) => api.checkout.sessions.retrieve(reference, { expand: EXPANDED_FIELDS }));
     if (!session) return []; // of another account than that of our key, which the operator has changed
-    const paid = believing(() => parseSessionPayment(session, reference));
-    if (!paid) return isProcessing(session) ? [underWay(session, reference)] : [];
-    const [refunds, disputes] = [await this.refundsOf(paid), await this.disputesOf(paid)];
-    return believing(() => [paid.withChanges(refunds, disputes)]);
+    const paid = mapImplausibleErrors(() => parseSessionPayment(session, reference));
+    if (!paid) return isProcessing(session) ? [toPendingPayment(session, reference)] : [];
+    const [refunds, disputes] = [await this.fetchRefunds(paid), await this.fetchDisputes(paid)];
+    return mapImplausibleErrors(() => [paid.withChanges(refunds, disputes)]);
   }
 
   /** With what each has moved; the session itself has only the first few. */
-  private async refundsOf({ intent, hasRefunds }: PaidSession): Promise<readonly Stripe.Refund[]> {
+  private async fetchRefunds({ intent, hasRefunds }: PaidSession): Promise<readonly Stripe.Refund[]> {
     if (!hasRefunds) return [];
-    const params = { payment_intent: intent, limit: ALL, expand: ['data.balance_transaction'] };
-    return this.ask((api) => api.refunds.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
+    const params = { payment_intent: intent, limit: MAX_PAGE_SIZE, expand: ['data.balance_transaction'] };
+    return this.call((api) => api.refunds.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
   }
 
-  private async disputesOf({ intent, isDisputed }: PaidSession): Promise<readonly Stripe.Dispute[]> {
+  private async fetchDisputes({ intent, isDisputed }: PaidSession): Promise<readonly Stripe.Dispute[]> {
     if (!isDisputed) return [];
-    const params = { payment_intent: intent, limit: ALL };
-    return this.ask((api) => api.disputes.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
+    const params = { payment_intent: intent, limit: MAX_PAGE_SIZE };
+    return this.call((api) => api.disputes.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
   }
 
   /** Newest first. Where the position is not known any more, those since the start are asked for again. */
-  private async eventsAfter(last: string | undefined, since: number): Promise<readonly Stripe.Event[]> {
+  private async fetchEventsAfter(last: string | undefined, since: number): Promise<readonly Stripe.Event[]> {
     const from = last === undefined ? { created: { gte: since } } : { ending_before: last };
-    const params = { types: [...EVENT_TYPES], limit: EVENTS_AT_ONCE, ...from };
-    const found = await this.ask((api) => api.events.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
-    return last === undefined ? found : found.toReversed(); // the library turns what it pages backwards
+    const params = { types: [...EVENT_TYPES], limit: EVENT_PAGE_SIZE, ...from };
+    const events = await this.call((api) => api.events.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
+    return last === undefined ? events : events.toReversed(); // the library turns what it pages backwards
   }
 
   /** The sessions that events are about, each once. One that is about a charge names its payment, by which it is found. */
-  private async sessionsOf(reported: readonly StripeEventSubject[]): Promise<readonly string[]> {
+  private async findSessions(reported: readonly StripeEventSubject[]): Promise<readonly string[]> {
     const sessions = new Set(reported.flatMap(({ session }) => (session === undefined ? [] : [session])));
     const intents = new Set(reported.flatMap(({ intent }) => (intent === undefined ? [] : [intent])));
     for (const payment_intent of intents) {
-      const list = await this.found((api) => api.checkout.sessions.list({ payment_intent, limit: 1 }));
+      const list = await this.find((api) => api.checkout.sessions.list({ payment_intent, limit: 1 }));
       for (const { id } of list?.data ?? []) sessions.add(id);
     }
     return [...sessions];
   }
 
-  private async ask<T>(question: (api: Stripe) => Promise<T>): Promise<T> {
-    this.used.resolve();
-    const api = await this.api();
+  private async call<T>(request: (api: Stripe) => Promise<T>): Promise<T> {
+    this.firstUse.resolve();
+    const api = await this.getApi();
     try {
-      return await question(api);
+      return await request(api);
     } catch (error) {
-      throw failure(error);
+      throw toStripeError(error);
     }
   }
 
   /** @returns undefined where Stripe does not know what was asked for */
-  private async found<T>(question: (api: Stripe) => Promise<T>): Promise<T | undefined> {
+  private async find<T>(request: (api: Stripe) => Promise<T>): Promise<T | undefined> {
     try {
-      return await this.ask(question);
+      return await this.call(request);
     } catch (error) {
       if (error instanceof UpstreamError && error.status === 404) return undefined;
       throw error;
     }
   }
 
-  private api(): Promise<Stripe> {
-    this.opened ??= this.open();
-    return this.opened;
+  private getApi(): Promise<Stripe> {
+    this.client ??= this.createClient();
+    return this.client;
   }
 
-  private async open(): Promise<Stripe> {
+  private async createClient(): Promise<Stripe> {
     const { Stripe: Library } = await import('stripe');
-    const more = { timeout: TIMEOUT_MS, maxNetworkRetries: 0, telemetry: false };
-    return new Library(this.settings.stripeKey, { httpClient: this.http, ...more });
+    const options = { timeout: TIMEOUT_MS, maxNetworkRetries: 0, telemetry: false };
+    return new Library(this.settings.stripeKey, { httpClient: this.http, ...options });
   }
 }
 
 /** It was asked for, and may be paid or not: nobody is credited for it yet. */
-function underWay({ amount_total, created }: Stripe.Checkout.Session, reference: string): BackendPayment {
+function toPendingPayment({ amount_total, created }: Stripe.Checkout.Session, reference: string): BackendPayment {
   const receivedAt = new Date(created * 1000).toISOString();
   return { reference, id: reference, units: BigInt(amount_total ?? 0), confirmations: 'pending', receivedAt };
 }
 
 /** @throws ImplausibleStripeResponseError */
-function pageOf({ url }: Stripe.Checkout.Session): string {
+function getPageUrl({ url }: Stripe.Checkout.Session): string {
   if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
   throw new ImplausibleStripeResponseError('has no page to pay on');
 }
 
-function believing<T>(read: () => T): T {
+function mapImplausibleErrors<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -224,14 +224,14 @@ function believing<T>(read: () => T): T {
 }
 
 /** Nothing of the library's error goes on but its kind: it has what was sent and answered. */
-function failure(error: unknown): Error {
+function toStripeError(error: unknown): Error {
   const { type, statusCode, code, requestId } = error as Partial<Stripe.errors.StripeError>;
   if (error instanceof UpstreamError) return error;
   // The library trips over what is built otherwise than it expects, and says so in words that repeat the answer.
   if (typeof type !== 'string') return new UpstreamError('upstream_error', 'Stripe sent an answer that cannot be read');
   if (statusCode === undefined) return new UpstreamError('upstream_unavailable', 'Stripe cannot be reached');
-  const about = [type, code].filter((each) => typeof each === 'string').join(', ');
+  const summary = [type, code].filter((value) => typeof value === 'string').join(', ');
   // Its id is not in the words: what many requests meet is one alarm.
-  const more = { status: statusCode, ...(requestId === undefined ? {} : { vendorId: requestId }) };
-  return new UpstreamError('upstream_error', `Stripe answered with status ${statusCode} (${about})`, more);
+  const details = { status: statusCode, ...(requestId === undefined ? {} : { vendorId: requestId }) };
+  return new UpstreamError('upstream_error', `Stripe answered with status ${statusCode} (${summary})`, details);
 }

@@ -5,7 +5,7 @@ import { BackendHttp, type BackendResponse } from '../backend-http.ts';
 type Client = NonNullable<NonNullable<ConstructorParameters<typeof Stripe>[1]>['httpClient']>;
 type Response = Awaited<ReturnType<Client['makeRequest']>>;
 
-export class BoundedHttp implements Client {
+export class StripeHttpClient implements Client {
   private readonly http: BackendHttp;
 
   /** @param url address of the API, of which only the host counts: the library knows the paths */
@@ -21,15 +21,15 @@ export class BoundedHttp implements Client {
   async makeRequest(
     ...[, , path, method, headers, sent, , timeout]: Parameters<Client['makeRequest']>
   ): Promise<Response> {
-    const given = Object.entries(headers).filter(([, value]) => value !== undefined);
-    const answered = await this.http.ask({
+    const definedHeaders = Object.entries(headers).filter(([, value]) => value !== undefined);
+    const response = await this.http.send({
       method: method === 'POST' ? 'POST' : 'GET',
       path,
-      headers: Object.fromEntries(given.map(([name, value]) => [name, String(value)])),
+      headers: Object.fromEntries(definedHeaders.map(([name, value]) => [name, String(value)])),
       ...(sent ? { body: sent } : {}),
       signal: AbortSignal.timeout(timeout),
     });
-    return responseOf(answered);
+    return toResponse(response);
   }
 
   close(): Promise<void> {
@@ -37,7 +37,7 @@ export class BoundedHttp implements Client {
   }
 }
 
-function responseOf({ status, headers, text }: BackendResponse): Response {
+function toResponse({ status, headers, text }: BackendResponse): Response {
   return {
     getStatusCode: () => status,
     getHeaders: () => headers as ReturnType<Response['getHeaders']>,
@@ -45,12 +45,12 @@ function responseOf({ status, headers, text }: BackendResponse): Response {
     toStream: () => {
       throw new Error('nothing of Stripe is read as a stream');
     },
-    toJSON: async () => objectIn(text),
+    toJSON: async () => parseObject(text),
   };
 }
 
 /** The library writes into what it takes for an object, where nothing catches. @throws SyntaxError, which it does catch */
-function objectIn(text: string): object {
+function parseObject(text: string): object {
   const read: unknown = JSON.parse(text);
   if (typeof read === 'object' && read !== null) return read;
   throw new SyntaxError('this is no object');

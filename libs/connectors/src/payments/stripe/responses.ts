@@ -30,15 +30,15 @@ export interface PaidSession {
 /** @throws ImplausibleStripeResponseError unless the session is for exactly what was asked for */
 export function assertSessionMatches(session: Stripe.Checkout.Session, { topupId, units }: RequestedSession): void {
   const { client_reference_id, metadata, mode } = session;
-  assertExact(session);
-  const isOurs = client_reference_id === topupId && metadata?.topup === topupId && mode === 'payment';
-  if (!isOurs || metadata?.cents !== units.toString())
+  requireExactAmount(session);
+  const isForTopup = client_reference_id === topupId && metadata?.topup === topupId && mode === 'payment';
+  if (!isForTopup || metadata?.cents !== units.toString())
     throw new ImplausibleStripeResponseError('is a session for something else than was asked');
 }
 
 /** The customer has done what there is to do, and the money has not come: it takes days with some ways to pay. */
 export function isProcessing({ status, payment_status, payment_intent }: Stripe.Checkout.Session): boolean {
-  const intent = expanded(payment_intent);
+  const intent = getExpanded(payment_intent);
   return status === 'complete' && payment_status === 'unpaid' && intent?.status === 'processing';
 }
 
@@ -49,17 +49,17 @@ export function isProcessing({ status, payment_status, payment_intent }: Stripe.
 export function parseSessionPayment(session: Stripe.Checkout.Session, reference: string): PaidSession | undefined {
   if (session.id !== reference) throw new ImplausibleStripeResponseError('is another session than was asked for');
   if (session.payment_status === 'unpaid') return undefined;
-  const intent = expanded(session.payment_intent);
-  const charge = expanded(intent?.latest_charge);
+  const intent = getExpanded(session.payment_intent);
+  const charge = getExpanded(intent?.latest_charge);
   if (charge?.refunded && !isExact(session)) return undefined; // a person has looked, and given it back
-  const cents = assertExact(session);
-  const isWhole =
+  const cents = requireExactAmount(session);
+  const isPaidInFull =
     session.payment_status === 'paid' &&
     intent?.amount_received === cents &&
     charge?.amount_captured === cents &&
     charge.currency === CURRENCY &&
     charge.paid;
-  if (!isWhole)
+  if (!isPaidInFull)
     throw new ImplausibleStripeResponseError(`says of ${reference} that it is paid, and not with what was asked for`);
   const payment: BackendPayment = {
     ...{ reference, id: reference, units: BigInt(cents), confirmations: 'final' },
@@ -71,21 +71,24 @@ export function parseSessionPayment(session: Stripe.Checkout.Session, reference:
     isDisputed: charge.disputed,
     withChanges: (refunds, disputes) => {
       const booked = [
-        expanded(charge.balance_transaction),
-        ...refunds.map((each) => expanded(each.balance_transaction)),
-        ...disputes.flatMap((each) => each.balance_transactions),
+        getExpanded(charge.balance_transaction),
+        ...refunds.map((refund) => getExpanded(refund.balance_transaction)),
+        ...disputes.flatMap((dispute) => dispute.balance_transactions),
       ];
-      const fees = booked.flatMap((each) => (each ? feeOf(each) : []));
+      const fees = booked.flatMap((transaction) => (transaction ? toFees(transaction) : []));
       // Lists are newest first, and a time is in whole seconds.
-      const dated = [...refunds.toReversed().map(refunded), ...disputes.toReversed().map(disputed)].flat();
-      const reversals = dated.toSorted(byTime);
+      const dated = [
+        ...refunds.toReversed().map(toRefundChanges),
+        ...disputes.toReversed().map(toDisputeChanges),
+      ].flat();
+      const reversals = dated.toSorted(compareByTime);
       return { ...payment, fees, reversals: reversals.map(({ change }) => change) };
     },
   };
 }
 
 /** @returns what is to be paid for the session, which nothing was added to and nothing taken from @throws ImplausibleStripeResponseError */
-function assertExact(session: Stripe.Checkout.Session): number {
+function requireExactAmount(session: Stripe.Checkout.Session): number {
   const { amount_total, currency, id } = session;
   if (amount_total !== null && isExact(session)) return amount_total;
   throw new ImplausibleStripeResponseError(
@@ -99,41 +102,41 @@ function isExact(session: Stripe.Checkout.Session): boolean {
   return isSame && currency === CURRENCY && !currency_conversion;
 }
 
-interface Dated {
+interface DatedChange {
   readonly at: number;
   readonly change: PaymentAdjustment;
 }
 
-const byTime = (one: Dated, other: Dated) => one.at - other.at;
+const compareByTime = (one: DatedChange, other: DatedChange) => one.at - other.at;
 
 /** What a person refunds may fail later: then the customer has the credit again. */
-function refunded({ id, amount, status, currency, created: at }: Stripe.Refund): readonly Dated[] {
+function toRefundChanges({ id, amount, status, currency, created: at }: Stripe.Refund): readonly DatedChange[] {
   if (status === 'requires_action') return []; // nothing has moved
   if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`says of ${id} that it is in another currency`);
-  const taken: Dated = { at, change: { id, units: BigInt(-amount), why: 'refunded' } };
-  if (status !== 'failed' && status !== 'canceled') return [taken];
-  return [taken, { at, change: { id: `${id}:${status}`, units: BigInt(amount), why: `refund ${status}` } }];
+  const reversal: DatedChange = { at, change: { id, units: BigInt(-amount), why: 'refunded' } };
+  if (status !== 'failed' && status !== 'canceled') return [reversal];
+  return [reversal, { at, change: { id: `${id}:${status}`, units: BigInt(amount), why: `refund ${status}` } }];
 }
 
 /** Money moves when a dispute begins, and again when it is won; while it is only an inquiry, none does. */
-function disputed({ id, balance_transactions, currency, amount }: Stripe.Dispute): readonly Dated[] {
+function toDisputeChanges({ id, balance_transactions, currency, amount }: Stripe.Dispute): readonly DatedChange[] {
   if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`says of ${id} that it is in another currency`);
   return balance_transactions
-    .filter((moved) => moved.amount !== 0)
-    .map((moved) => {
-      const whole = moved.amount < 0 ? -amount : amount;
-      const units = BigInt(moved.currency === CURRENCY ? moved.amount : whole);
-      const why = units < 0n ? 'disputed' : 'dispute won';
-      return { at: moved.created, change: { id: moved.id, units, why } };
+    .filter((transaction) => transaction.amount !== 0)
+    .map((transaction) => {
+      const signedAmount = transaction.amount < 0 ? -amount : amount;
+      const units = BigInt(transaction.currency === CURRENCY ? transaction.amount : signedAmount);
+      const reason = units < 0n ? 'disputed' : 'dispute won';
+      return { at: transaction.created, change: { id: transaction.id, units, why: reason } };
     });
 }
 
 /** In an account that is kept in another currency, at the rate that Stripe booked it with; a part of a cent is one. */
-function feeOf({ id, fee, currency, exchange_rate, type }: Stripe.BalanceTransaction): readonly PaymentAdjustment[] {
+function toFees({ id, fee, currency, exchange_rate, type }: Stripe.BalanceTransaction): readonly PaymentAdjustment[] {
   const cents = currency === CURRENCY ? fee : exchange_rate ? Math.ceil(fee / exchange_rate) : 0;
   return cents === 0 ? [] : [{ id, units: BigInt(cents), why: `Stripe, ${type ?? 'fee'}` }];
 }
 
-function expanded<T extends object>(of: string | T | null | undefined): T | undefined {
-  return typeof of === 'object' && of !== null ? of : undefined;
+function getExpanded<T extends object>(value: string | T | null | undefined): T | undefined {
+  return typeof value === 'object' && value !== null ? value : undefined;
 }

@@ -5,7 +5,7 @@ import { StripeBackend } from '#connectors';
 import { coinOf } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { json, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
-import { BoundedHttp } from './limited-http.ts';
+import { StripeHttpClient } from './limited-http.ts';
 
 const KEY = 'sk_test_planted77ab';
 const SECRET = 'whsec_planted';
@@ -360,7 +360,7 @@ describe('what goes wrong', () => {
       const timer = setInterval(() => response.write(' '), 5);
       response.on('close', () => clearInterval(timer));
     });
-    const http = new BoundedHttp(dripping);
+    const http = new StripeHttpClient(dripping);
     opened.defer(() => http.close());
     const asked = http.makeRequest('127.0.0.1', '443', '/v1/events', 'GET', {}, '', 'https', 30);
     await expect(asked).rejects.toMatchObject({ name: 'TimeoutError' });

@@ -4,16 +4,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ChatCall, Completion, CompletionStream } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
-import { anthropic } from './index.ts';
+import { createAnthropicProvider } from './index.ts';
 
 const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };
 const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic', created: 7 };
 
 const anthropicAt = (baseUrl: string) =>
-  anthropic({ http: new ProviderHttp(baseUrl, timeouts, 'any'), credential: 'any' });
+  createAnthropicProvider({ http: new ProviderHttp(baseUrl, timeouts, 'any'), credential: 'any' });
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
-let chat: ReturnType<typeof anthropic>;
+let chat: ReturnType<typeof createAnthropicProvider>;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
   chat = anthropicAt(`${sandbox.url}/anthropic`);
@@ -261,7 +261,7 @@ describe('a refusal', () => {
 
 describe('an empty account of ours', () => {
   let server: Server;
-  let broke: ReturnType<typeof anthropic>;
+  let broke: ReturnType<typeof createAnthropicProvider>;
   beforeAll(async () => {
     const error = { type: 'invalid_request_error', message: 'Your credit balance is too low to access the API.' };
     server = createServer((_, response) => response.writeHead(400).end(JSON.stringify({ type: 'error', error })));

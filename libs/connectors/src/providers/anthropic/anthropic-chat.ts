@@ -8,17 +8,17 @@ import {
 import { type JsonHttpClient, toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import type { Headers } from '../../http/stream-relay.ts';
 import type { JsonObject } from './body.ts';
-import { MessageEvents } from './message-events.ts';
-import { messagesRequest } from './request.ts';
-import { wholeAnswer } from './response.ts';
-import { SearchEvents } from './search-events.ts';
+import { AnthropicEventTranslator } from './message-events.ts';
+import { toMessagesRequest } from './request.ts';
+import { parseAnthropicCompletion } from './response.ts';
+import { AnthropicSearchTranslator } from './search-events.ts';
 
 /** The last version that takes `temperature`, `top_p` and `top_k`, which OpenAI's clients send. */
-export const HEADERS = { 'anthropic-version': '2023-06-01' };
+export const ANTHROPIC_HEADERS = { 'anthropic-version': '2023-06-01' };
 /** Anthropic wants a limit always; without one the answer may be as long as the smallest of its models makes it. */
 const DEFAULT_MAX_TOKENS = 64_000;
 /** Anthropic's own status for what others answer with 503. */
-const OVERLOADED = 529;
+const OVERLOADED_STATUS = 529;
 
 /** Chats in Anthropic's Messages. */
 export class AnthropicChat {
@@ -29,26 +29,26 @@ export class AnthropicChat {
   ) {}
 
   async complete(call: ChatCall): Promise<Completion | CompletionStream> {
-    const request = messagesRequest(call.body, this.defaultMaxTokens, call.search);
-    const sampling = sampledOtherwise(call.body, request);
-    return { ...(await this.asked(call, { ...request, stream: call.stream })), ...(sampling ? { sampling } : {}) };
+    const request = toMessagesRequest(call.body, this.defaultMaxTokens, call.search);
+    const sampling = findChangedSampling(call.body, request);
+    return { ...(await this.send(call, { ...request, stream: call.stream })), ...(sampling ? { sampling } : {}) };
   }
 
-  private async asked(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
+  private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
     const { stream, withoutReasoning, identity, search, signal } = call;
     if (!stream) {
-      const text = await this.endpoint.whole(request, signal);
-      return wholeAnswer(text, identity, { withoutReasoning, searched: search !== undefined });
+      const text = await this.endpoint.post(request, signal);
+      return parseAnthropicCompletion(text, identity, { withoutReasoning, hasSearched: search !== undefined });
     }
     if (search === undefined)
-      return this.endpoint.stream(request, signal, new MessageEvents(identity, withoutReasoning));
-    const events = new SearchEvents(identity, withoutReasoning);
+      return this.endpoint.stream(request, signal, new AnthropicEventTranslator(identity, withoutReasoning));
+    const events = new AnthropicSearchTranslator(identity, withoutReasoning);
     return { ...(await this.endpoint.stream(request, signal, events)), countInvoicedSearches: () => events.invoiced };
   }
 }
 
 /** What was said otherwise than the caller has; nothing for nothing. */
-function sampledOtherwise(body: JsonObject, request: JsonObject): AppliedSampling | undefined {
+function findChangedSampling(body: JsonObject, request: JsonObject): AppliedSampling | undefined {
   const fields = (['temperature', 'top_p'] as const).filter(
     (field) => (body[field] ?? null) !== null && body[field] !== request[field],
   );
@@ -56,8 +56,8 @@ function sampledOtherwise(body: JsonObject, request: JsonObject): AppliedSamplin
   return Object.fromEntries(fields.map((field) => [field, (request[field] as number | undefined) ?? null]));
 }
 
-export function refusalOf(status: number, headers: Headers, text: string): UpstreamError {
-  if (status === OVERLOADED) {
+export function toAnthropicError(status: number, headers: Headers, text: string): UpstreamError {
+  if (status === OVERLOADED_STATUS) {
     const { retryAfterSeconds } = toUpstreamErrorFromResponse(status, headers, text);
     return new UpstreamError('upstream_unavailable', 'The upstream is overloaded; try again later', {
       status,

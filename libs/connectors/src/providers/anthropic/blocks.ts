@@ -34,21 +34,27 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** OpenAI's finish reason; one that is not known ends an answer as any other. */
-export function finishReason(stopReason: string): string {
+export function toFinishReason(stopReason: string): string {
   return FINISH_REASONS.get(stopReason) ?? 'stop';
 }
 
 /** The name that OpenRouter's clients know the format by, and send it back with. */
-export const FORMAT = 'anthropic-claude-v1';
+export const REASONING_FORMAT = 'anthropic-claude-v1';
 
 /** Thinking with its signature, which the caller must send back for Anthropic to go on with a tool's result. */
-export function reasoningDetail(
+export function toReasoningDetail(
   index: number,
   block: Extract<AnthropicContentBlock, { type: 'thinking' | 'redacted_thinking' }>,
 ) {
   return block.type === 'thinking'
-    ? { type: 'reasoning.text', text: block.thinking, signature: block.signature ?? null, format: FORMAT, index }
-    : { type: 'reasoning.encrypted', data: block.data, format: FORMAT, index };
+    ? {
+        type: 'reasoning.text',
+        text: block.thinking,
+        signature: block.signature ?? null,
+        format: REASONING_FORMAT,
+        index,
+      }
+    : { type: 'reasoning.encrypted', data: block.data, format: REASONING_FORMAT, index };
 }
 
 /** Sources as OpenAI's clients know them: where in the answer they stand. `content` is OpenRouter's addition. */

@@ -22,7 +22,7 @@ export interface ChatRequestBody extends JsonObject {
 }
 
 /** What the caller must have and Anthropic cannot give. */
-export function unsupported(message: string): UpstreamError {
+export function unsupportedError(message: string): UpstreamError {
   return new UpstreamError('invalid_request', message);
 }
 
@@ -30,6 +30,6 @@ export function unsupported(message: string): UpstreamError {
  * A mark for Anthropic's cache, as OpenRouter's clients set it. Always of the short life: the long one costs more than
  * what is charged for a cache write.
  */
-export function cached(mark: unknown): JsonObject {
+export function toCacheControl(mark: unknown): JsonObject {
   return typeof mark === 'object' && mark !== null ? { cache_control: { type: 'ephemeral' } } : {};
 }

@@ -1,6 +1,6 @@
 /** OpenAI's messages as Anthropic's turns. */
-import { FORMAT } from './blocks.ts';
-import { cached, type JsonObject, unsupported } from './body.ts';
+import { REASONING_FORMAT } from './blocks.ts';
+import { type JsonObject, toCacheControl, unsupportedError } from './body.ts';
 
 export interface ConversationTurn {
   readonly role: 'user' | 'assistant';
@@ -11,7 +11,7 @@ export interface ConversationTurn {
  * System messages stand apart, wherever they stood. Messages of one side that follow each other are one turn: so all
  * results of the tools that were called at once come back together, as Anthropic demands.
  */
-export function conversation(sent: readonly JsonObject[]): {
+export function toConversation(sent: readonly JsonObject[]): {
   readonly system: JsonObject[];
   readonly messages: ConversationTurn[];
 } {
@@ -20,12 +20,16 @@ export function conversation(sent: readonly JsonObject[]): {
   for (const message of sent) {
     const { role } = message;
     if (role === 'system' || role === 'developer') {
-      system.push(...blocksOf(message.content));
+      system.push(...toBlocks(message.content));
       continue;
     }
     const side = role === 'assistant' ? 'assistant' : 'user';
     const blocks =
-      role === 'assistant' ? spoken(message) : role === 'tool' ? [result(message)] : blocksOf(message.content);
+      role === 'assistant'
+        ? toAssistantBlocks(message)
+        : role === 'tool'
+          ? [toToolResult(message)]
+          : toBlocks(message.content);
     const last = turns.at(-1);
     if (last?.role === side) last.content.push(...blocks);
     else if (blocks.length > 0) turns.push({ role: side, content: blocks });
@@ -34,88 +38,88 @@ export function conversation(sent: readonly JsonObject[]): {
 }
 
 /** What the assistant said: its thoughts, if the caller kept them, its words, and the calls it made. */
-function spoken({ content, reasoning_details, tool_calls }: JsonObject): JsonObject[] {
-  return [...thoughts(reasoning_details), ...blocksOf(content), ...asList(tool_calls).map(toolUse)];
+function toAssistantBlocks({ content, reasoning_details, tool_calls }: JsonObject): JsonObject[] {
+  return [...toThinkingBlocks(reasoning_details), ...toBlocks(content), ...toArray(tool_calls).map(toToolUse)];
 }
 
-function thoughts(details: unknown): JsonObject[] {
-  return asList(details).flatMap(({ type, text, signature, data, format }): JsonObject[] => {
+function toThinkingBlocks(details: unknown): JsonObject[] {
+  return toArray(details).flatMap(({ type, text, signature, data, format }): JsonObject[] => {
     // Anthropic refuses what another vendor has signed.
-    if (typeof format === 'string' && format !== FORMAT) return [];
+    if (typeof format === 'string' && format !== REASONING_FORMAT) return [];
     if (type === 'reasoning.text' && signature) return [{ type: 'thinking', thinking: text ?? '', signature }];
     return type === 'reasoning.encrypted' && data ? [{ type: 'redacted_thinking', data }] : [];
   });
 }
 
-function toolUse({ id, function: called }: JsonObject): JsonObject {
+function toToolUse({ id, function: called }: JsonObject): JsonObject {
   const { name, arguments: text } = (called ?? {}) as JsonObject;
-  return { type: 'tool_use', id: toolId(id), name, input: inputFrom(text) };
+  return { type: 'tool_use', id: toToolId(id), name, input: parseToolInput(text) };
 }
 
-function inputFrom(text: unknown): unknown {
+function parseToolInput(text: unknown): unknown {
   try {
     return JSON.parse(String(text ?? '').trim() || '{}');
   } catch {
-    throw unsupported('The arguments of a tool call are not JSON');
+    throw unsupportedError('The arguments of a tool call are not JSON');
   }
 }
 
-function result({ tool_call_id, content, is_error, cache_control }: JsonObject): JsonObject {
-  const given = typeof content === 'string' ? content : blocksOf(content);
+function toToolResult({ tool_call_id, content, is_error, cache_control }: JsonObject): JsonObject {
+  const resultContent = typeof content === 'string' ? content : toBlocks(content);
   const failed = is_error === true ? { is_error } : {};
   return {
     type: 'tool_result',
-    tool_use_id: toolId(tool_call_id),
-    content: given,
+    tool_use_id: toToolId(tool_call_id),
+    content: resultContent,
     ...failed,
-    ...cached(cache_control),
+    ...toCacheControl(cache_control),
   };
 }
 
 /** Ids that other vendors made may have characters that Anthropic does not allow. */
-function toolId(id: unknown): string {
+function toToolId(id: unknown): string {
   return String(id).replace(/[^a-zA-Z0-9_-]/g, '_');
 }
 
-function blocksOf(content: unknown): JsonObject[] {
-  if (typeof content === 'string') return text(content);
-  return asList(content).flatMap(block);
+function toBlocks(content: unknown): JsonObject[] {
+  if (typeof content === 'string') return toTextBlocks(content);
+  return toArray(content).flatMap(partToBlocks);
 }
 
-function block(part: JsonObject): JsonObject[] {
+function partToBlocks(part: JsonObject): JsonObject[] {
   switch (part.type) {
     case 'text':
-      return text(part.text).map((each) => ({ ...each, ...cached(part.cache_control) }));
+      return toTextBlocks(part.text).map((textBlock) => ({ ...textBlock, ...toCacheControl(part.cache_control) }));
     case 'refusal':
-      return text(part.refusal);
+      return toTextBlocks(part.refusal);
     case 'image_url':
-      return [{ type: 'image', source: image(part.image_url), ...cached(part.cache_control) }];
+      return [{ type: 'image', source: toImageSource(part.image_url), ...toCacheControl(part.cache_control) }];
     case 'file':
-      return [{ type: 'document', ...file(part.file), ...cached(part.cache_control) }];
+      return [{ type: 'document', ...toDocument(part.file), ...toCacheControl(part.cache_control) }];
     default:
-      throw unsupported(`This model takes text, images and files, not a part of type "${part.type}"`);
+      throw unsupportedError(`This model takes text, images and files, not a part of type "${part.type}"`);
   }
 }
 
 /** Anthropic refuses a text without characters. */
-function text(given: unknown): JsonObject[] {
-  return typeof given === 'string' && given !== '' ? [{ type: 'text', text: given }] : [];
+function toTextBlocks(value: unknown): JsonObject[] {
+  return typeof value === 'string' && value !== '' ? [{ type: 'text', text: value }] : [];
 }
 
-function image(given: unknown): JsonObject {
-  const { url } = (typeof given === 'string' ? { url: given } : (given ?? {})) as JsonObject;
-  return source(url) ?? refuse('An image must be a data: URL in base64, or an http(s) URL');
+function toImageSource(value: unknown): JsonObject {
+  const { url } = (typeof value === 'string' ? { url: value } : (value ?? {})) as JsonObject;
+  return parseSource(url) ?? throwUnsupported('An image must be a data: URL in base64, or an http(s) URL');
 }
 
-function file(given: unknown): JsonObject {
-  const { file_data, filename } = (given ?? {}) as JsonObject;
+function toDocument(value: unknown): JsonObject {
+  const { file_data, filename } = (value ?? {}) as JsonObject;
   const from =
-    plainText(source(file_data)) ??
-    refuse('A file must be given as file_data: a data: URL in base64, or an http(s) URL');
+    decodePlainText(parseSource(file_data)) ??
+    throwUnsupported('A file must be given as file_data: a data: URL in base64, or an http(s) URL');
   return { source: from, ...(typeof filename === 'string' ? { title: filename } : {}) };
 }
 
-function source(url: unknown): JsonObject | undefined {
+function parseSource(url: unknown): JsonObject | undefined {
   if (typeof url !== 'string') return undefined;
   if (/^https?:\/\//i.test(url)) return { type: 'url', url };
   const comma = url.indexOf(',');
@@ -124,15 +128,15 @@ function source(url: unknown): JsonObject | undefined {
 }
 
 /** A document of plain text is given as it reads; in base64 Anthropic takes PDF only. */
-function plainText(from: JsonObject | undefined): JsonObject | undefined {
+function decodePlainText(from: JsonObject | undefined): JsonObject | undefined {
   if (from?.media_type !== 'text/plain') return from;
   return { type: 'text', media_type: 'text/plain', data: Buffer.from(String(from.data), 'base64').toString('utf8') };
 }
 
-function refuse(message: string): never {
-  throw unsupported(message);
+function throwUnsupported(message: string): never {
+  throw unsupportedError(message);
 }
 
-function asList(value: unknown): readonly JsonObject[] {
+function toArray(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
 }

@@ -4,7 +4,7 @@
  * https://docs.claude.com/en/api/messages
  */
 import { allowAny, allowByType, allowEach, allowFields } from '../../http/field-filter.ts';
-import { SEARCH_TOOL } from './searches.ts';
+import { SEARCH_TOOL_TYPE } from './searches.ts';
 
 const mark = allowFields({ type: allowAny });
 const source = allowFields({ type: allowAny, media_type: allowAny, data: allowAny, url: allowAny });
@@ -38,7 +38,7 @@ const tool = allowByType(
       strict: allowAny,
       cache_control: mark,
     }),
-    [SEARCH_TOOL]: allowFields({
+    [SEARCH_TOOL_TYPE]: allowFields({
       type: allowAny,
       name: allowAny,
       max_uses: allowAny,
@@ -50,7 +50,7 @@ const tool = allowByType(
   () => 'custom',
 );
 
-export const allowedMessages = allowFields({
+export const messagesFilter = allowFields({
   model: allowAny,
   max_tokens: allowAny,
   messages: allowEach(allowFields({ role: allowAny, content: allowEach(block) })),

@@ -1,11 +1,13 @@
 import type { Provider } from '#application';
 import type { ProviderClient } from '../provider.ts';
-import { AnthropicChat, HEADERS, refusalOf } from './anthropic-chat.ts';
-import { allowedMessages } from './field-filter.ts';
+import { ANTHROPIC_HEADERS, AnthropicChat, toAnthropicError } from './anthropic-chat.ts';
+import { messagesFilter } from './field-filter.ts';
 
 /** A vendor that speaks Anthropic's Messages, at an address without `/v1`. */
-export function anthropic({ http, credential }: ProviderClient) {
-  const headers = { ...HEADERS, 'x-api-key': credential };
-  const chat = new AnthropicChat(http.endpoint('/v1/messages', { headers, allowed: allowedMessages, refusalOf }));
+export function createAnthropicProvider({ http, credential }: ProviderClient) {
+  const headers = { ...ANTHROPIC_HEADERS, 'x-api-key': credential };
+  const chat = new AnthropicChat(
+    http.createJsonClient('/v1/messages', { headers, fieldFilter: messagesFilter, mapErrorResponse: toAnthropicError }),
+  );
   return { chat: (call) => chat.complete(call), close: () => http.close() } satisfies Provider;
 }

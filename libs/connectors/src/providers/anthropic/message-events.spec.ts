@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
-import { MessageEvents } from './message-events.ts';
+import { AnthropicEventTranslator } from './message-events.ts';
 
 const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic', created: 7 };
 
@@ -25,13 +25,13 @@ const printed = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON
 interface Translated {
   /** Deltas and finish reasons of the chunks. */
   readonly chunks: readonly unknown[];
-  readonly events: MessageEvents;
+  readonly events: AnthropicEventTranslator;
   readonly failure: unknown;
 }
 
 /** What becomes of a body, in pieces of so many bytes. */
 function translate(body: string, size = Number.POSITIVE_INFINITY): Translated {
-  const events = new MessageEvents(identity);
+  const events = new AnthropicEventTranslator(identity);
   const bytes = Buffer.from(body);
   let out = '';
   let failure: unknown;
@@ -175,7 +175,7 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
 test('the word of the caller that ended an answer is named with its end', () => {
   const ended = { type: 'message_delta', delta: { stop_reason: 'stop_sequence', stop_sequence: 'Ü"' }, usage: {} };
   const out: string[] = [];
-  new MessageEvents(identity).accept(Buffer.from([start(), ended, stop].map(printed).join('')), (piece) => {
+  new AnthropicEventTranslator(identity).accept(Buffer.from([start(), ended, stop].map(printed).join('')), (piece) => {
     out.push(Buffer.from(piece).toString());
   });
   const last = JSON.parse(out.join('').trim().split('data: ').at(-1) ?? '');
@@ -187,15 +187,15 @@ describe('a stream of Anthropic becomes one of OpenAI', () => {
     const translated = translate(events.map(printed).join(''));
     expect(translated.failure).toBeUndefined();
     expect(translated.chunks).toEqual(chunks);
-    expect(translated.events.deliveredText()).toBe(delivered);
-    expect(translated.events.ended).toBe(true);
+    expect(translated.events.getDeliveredText()).toBe(delivered);
+    expect(translated.events.isEnded).toBe(true);
   });
 
   test.each([1, 7, 64])('wherever its pieces end: at every %p bytes', (size) => {
     for (const [, events, chunks, delivered] of VECTORS) {
       const translated = translate(events.map(printed).join(''), size);
       expect(translated.chunks).toEqual(chunks);
-      expect(translated.events.deliveredText()).toBe(delivered);
+      expect(translated.events.getDeliveredText()).toBe(delivered);
     }
   });
 
@@ -213,7 +213,7 @@ describe('a stream of Anthropic becomes one of OpenAI', () => {
   test('however long a piece is', () => {
     const long = 'a"\n'.repeat(500_000);
     const body = [start(), open(0, { type: 'text', text: '' }), text(long), end('end_turn'), stop];
-    expect(translate(body.map(printed).join('')).events.deliveredText()).toBe(long);
+    expect(translate(body.map(printed).join('')).events.getDeliveredText()).toBe(long);
   });
 
   test('whatever comes behind its end is not read', () => {
@@ -237,7 +237,7 @@ describe('the usage', () => {
   test('is not known before the end, whose output alone is true', () => {
     const { events } = translate([start(usage), open(0, { type: 'text', text: '' }), text('A')].map(printed).join(''));
     expect(events.usage()).toBeUndefined();
-    expect(events.deliveredText()).toBe('A');
+    expect(events.getDeliveredText()).toBe('A');
   });
 
   test('is not known where it is not reported', () => {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
 import type { JsonObject } from './body.ts';
-import { messagesRequest } from './request.ts';
+import { toMessagesRequest } from './request.ts';
 
 const hello = { role: 'user', content: 'Hello' };
 const said = { role: 'user', content: [{ type: 'text', text: 'Hello' }] };
 const asked = { model: 'claude-sonnet-4-6', messages: [hello] };
-const translated = (body: JsonObject) => messagesRequest({ ...asked, ...body }, 4_096);
+const translated = (body: JsonObject) => toMessagesRequest({ ...asked, ...body }, 4_096);
 
 const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } };
 const call = (id: string, args = '{"city":"Ur"}') => {
@@ -395,7 +395,7 @@ describe('what Anthropic cannot do is refused', () => {
 describe('a search of the web by Anthropic', () => {
   const search = { maxUses: 2, isRequired: false, includeDomains: [], excludeDomains: [] };
   const searching = (body: JsonObject, more: object = {}) =>
-    messagesRequest({ ...asked, ...body }, 4_096, { ...search, ...more });
+    toMessagesRequest({ ...asked, ...body }, 4_096, { ...search, ...more });
   const tool = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
 
   test.each<[string, JsonObject, object, JsonObject]>([

@@ -1,9 +1,9 @@
 /** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
 import { type Completion, type CompletionIdentity, UpstreamError } from '#application';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
-import { wordsIn } from '../chat/partial-text.ts';
-import { type AnthropicContentBlock, finishReason, reasoningDetail, toAnnotations } from './blocks.ts';
-import { Searches, WEB_SEARCH } from './searches.ts';
+import { extractGeneratedText } from '../chat/partial-text.ts';
+import { type AnthropicContentBlock, toAnnotations, toFinishReason, toReasoningDetail } from './blocks.ts';
+import { SearchTracker, WEB_SEARCH } from './searches.ts';
 import { parseAnthropicUsage } from './usage.ts';
 
 interface AnthropicMessage {
@@ -13,26 +13,26 @@ interface AnthropicMessage {
   readonly usage?: unknown;
 }
 
-interface Wanted {
+interface CompletionOptions {
   /** Nothing of the model's thoughts is in the answer. */
   readonly withoutReasoning?: boolean;
   /** Anthropic was to search the web. */
-  readonly searched?: boolean;
+  readonly hasSearched?: boolean;
 }
 
 /** @throws UpstreamError when the body is no message */
-export function wholeAnswer(
+export function parseAnthropicCompletion(
   text: string,
   identity: CompletionIdentity,
-  { withoutReasoning = false, searched = false }: Wanted = {},
+  { withoutReasoning = false, hasSearched = false }: CompletionOptions = {},
 ): Completion {
   const message = parseMessage(text);
   const { content, stop_reason, stop_sequence, usage } = message;
   const choice = {
     index: 0,
-    message: messageOf(withoutReasoning ? content.filter(isSaid) : content),
+    message: toAssistantMessage(withoutReasoning ? content.filter(isVisible) : content),
     logprobs: null,
-    finish_reason: finishReason(stop_reason),
+    finish_reason: toFinishReason(stop_reason),
     ...(stop_sequence ? { stop_sequence } : {}),
   };
   return {
@@ -41,8 +41,8 @@ export function wholeAnswer(
     body: { ...identity, object: 'chat.completion', choices: [choice], system_fingerprint: null },
     usage: parseAnthropicUsage(usage),
     vendorId: () => parseProviderRequestId(message),
-    getDeliveredText: () => content.map(generated).join(''),
-    ...(searched ? { searches: searchesIn(content, usage) } : {}),
+    getDeliveredText: () => content.map(getGeneratedText).join(''),
+    ...(hasSearched ? { searches: collectSearches(content, usage) } : {}),
   };
 }
 
@@ -52,24 +52,28 @@ function parseMessage(text: string): AnthropicMessage {
     message = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
   if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
-    const more = { status: 200, deliveredText: wordsIn(text), vendorId: parseProviderRequestId(message) };
-    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a message', more);
+    const details = {
+      status: 200,
+      deliveredText: extractGeneratedText(text),
+      vendorId: parseProviderRequestId(message),
+    };
+    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a message', details);
   }
   return message as AnthropicMessage;
 }
 
-function isSaid({ type }: AnthropicContentBlock): boolean {
+function isVisible({ type }: AnthropicContentBlock): boolean {
   return type !== 'thinking' && type !== 'redacted_thinking';
 }
 
-function messageOf(content: readonly AnthropicContentBlock[]) {
+function toAssistantMessage(content: readonly AnthropicContentBlock[]) {
   const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
   const reasoning = content.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
   const details = content
     .filter((block) => block.type === 'thinking' || block.type === 'redacted_thinking')
-    .map((block, index) => reasoningDetail(index, block));
-  const annotations = annotationsIn(content);
-  const calls = content.flatMap((block) => (block.type === 'tool_use' ? [toolCall(block)] : []));
+    .map((block, index) => toReasoningDetail(index, block));
+  const annotations = collectAnnotations(content);
+  const calls = content.flatMap((block) => (block.type === 'tool_use' ? [toToolCall(block)] : []));
   return {
     role: 'assistant',
     content: text === '' && calls.length > 0 ? null : text,
@@ -82,7 +86,7 @@ function messageOf(content: readonly AnthropicContentBlock[]) {
 }
 
 /** Each text's sources, by where it stands among all texts. */
-function annotationsIn(content: readonly AnthropicContentBlock[]): readonly object[] {
+function collectAnnotations(content: readonly AnthropicContentBlock[]): readonly object[] {
   let length = 0;
   return content.flatMap((block) => {
     if (block.type !== 'text') return [];
@@ -92,21 +96,21 @@ function annotationsIn(content: readonly AnthropicContentBlock[]): readonly obje
   });
 }
 
-function searchesIn(content: readonly AnthropicContentBlock[], usage: unknown): Completion['searches'] {
-  const searches = new Searches();
+function collectSearches(content: readonly AnthropicContentBlock[], usage: unknown): Completion['searches'] {
+  const searches = new SearchTracker();
   for (const block of content) {
     if (block.type === 'server_tool_use' && block.name === WEB_SEARCH) searches.begin(block.id, block.input);
     if (block.type === 'web_search_tool_result') searches.end(block);
   }
-  searches.report(usage);
-  return { statuses: searches.notes, invoiced: searches.invoiced };
+  searches.recordUsage(usage);
+  return { statuses: searches.statuses, invoiced: searches.invoiced };
 }
 
-function toolCall({ id, name, input }: Extract<AnthropicContentBlock, { type: 'tool_use' }>) {
+function toToolCall({ id, name, input }: Extract<AnthropicContentBlock, { type: 'tool_use' }>) {
   return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
 }
 
-function generated(block: AnthropicContentBlock): string {
+function getGeneratedText(block: AnthropicContentBlock): string {
   if (block.type === 'text') return block.text;
   if (block.type === 'thinking') return block.thinking;
   return block.type === 'tool_use' ? block.name + JSON.stringify(block.input ?? {}) : '';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SearchStatus } from '#application';
-import { wholeAnswer } from './response.ts';
-import { SearchEvents } from './search-events.ts';
+import { parseAnthropicCompletion } from './response.ts';
+import { AnthropicSearchTranslator } from './search-events.ts';
 
 const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic', created: 7 };
 const page = {
@@ -70,7 +70,7 @@ function streamed(reported: object | undefined): string {
 
 /** Deltas, finish reasons and searches in the order in which they are passed on. */
 function translate(body: string, size: number) {
-  const events = new SearchEvents(identity);
+  const events = new AnthropicSearchTranslator(identity);
   const translated: unknown[] = [];
   const pass = (piece: Uint8Array, search?: SearchStatus) => {
     const all = Buffer.from(piece)
@@ -113,7 +113,7 @@ describe('an answer with searches of Anthropic’s own', () => {
 
   test('has the same in one piece', () => {
     const message = JSON.stringify({ content, stop_reason: 'tool_use', usage });
-    const { body, searches } = wholeAnswer(message, identity, { searched: true });
+    const { body, searches } = parseAnthropicCompletion(message, identity, { hasSearched: true });
     expect(searches).toEqual({ statuses: notes, invoiced: 1 });
     const [{ message: said }] = body.choices as readonly [{ message: object }];
     expect(said).toMatchObject({ content: 'Señor, it is sunny', annotations: [source(13, 18)] });
@@ -123,7 +123,7 @@ describe('an answer with searches of Anthropic’s own', () => {
   test('is invoiced for what was found where it does not say', () => {
     expect(translate(streamed({ output_tokens: 5 }), 100).events.invoiced).toBe(1);
     const message = JSON.stringify({ content, stop_reason: 'end_turn' });
-    expect(wholeAnswer(message, identity, { searched: true }).searches?.invoiced).toBe(1);
+    expect(parseAnthropicCompletion(message, identity, { hasSearched: true }).searches?.invoiced).toBe(1);
   });
 
   test('takes a reported zero for a zero', () => {

@@ -1,11 +1,11 @@
 import type { SearchStatus } from '#application';
 import { type ForwardEvents, NO_EVENTS } from '../../http/stream-relay.ts';
 import { type AnthropicContentBlock, type Citation, toAnnotations } from './blocks.ts';
-import { type AnthropicBlockKind, type Event, MessageEvents } from './message-events.ts';
-import { Searches, WEB_SEARCH } from './searches.ts';
+import { type AnthropicBlockKind, type AnthropicEvent, AnthropicEventTranslator } from './message-events.ts';
+import { SearchTracker, WEB_SEARCH } from './searches.ts';
 
 /** A block that is looked into: the query of a search, or a text with its sources. */
-interface Watched {
+interface TrackedBlock {
   readonly start: AnthropicContentBlock;
   /** The inside of a JSON string, in Latin-1. */
   text: string;
@@ -13,10 +13,10 @@ interface Watched {
 }
 
 /** The events of an answer that Anthropic may search the web for: with its searches, and its sources as annotations. */
-export class SearchEvents extends MessageEvents {
-  private readonly searches = new Searches();
-  private readonly watched = new Map<number, Watched>();
-  private notes: SearchStatus[] = [];
+export class AnthropicSearchTranslator extends AnthropicEventTranslator {
+  private readonly searches = new SearchTracker();
+  private readonly trackedBlocks = new Map<number, TrackedBlock>();
+  private pendingStatuses: SearchStatus[] = [];
   /** Characters of all texts so far. */
   private length = 0;
 
@@ -25,60 +25,60 @@ export class SearchEvents extends MessageEvents {
   }
 
   /** A search is passed on where it stands between the events. */
-  protected override translate(events: readonly string[], pass: ForwardEvents): void {
+  protected override translateEvents(events: readonly string[], forward: ForwardEvents): void {
     for (const event of events) {
-      super.translate([event], pass);
-      for (const note of this.notes) pass(NO_EVENTS, note);
-      this.notes = [];
+      super.translateEvents([event], forward);
+      for (const status of this.pendingStatuses) forward(NO_EVENTS, status);
+      this.pendingStatuses = [];
     }
   }
 
-  protected override open(index: number, start: AnthropicContentBlock): string {
+  protected override handleBlockStart(index: number, start: AnthropicContentBlock): string {
     if (start.type === 'web_search_tool_result') {
-      this.notes.push(this.searches.end(start));
+      this.pendingStatuses.push(this.searches.end(start));
       return '';
     }
     const isSearch = start.type === 'server_tool_use' && start.name === WEB_SEARCH;
-    if (start.type === 'text' || isSearch) this.watched.set(index, { start, text: '', citations: [] });
-    return super.open(index, start);
+    if (start.type === 'text' || isSearch) this.trackedBlocks.set(index, { start, text: '', citations: [] });
+    return super.handleBlockStart(index, start);
   }
 
-  protected override piece(index: number, kind: AnthropicBlockKind, text: string): string {
-    const watched = this.watched.get(index);
-    if (watched) watched.text += text;
-    return watched?.start.type === 'server_tool_use' ? '' : super.piece(index, kind, text);
+  protected override handleContent(index: number, kind: AnthropicBlockKind, text: string): string {
+    const trackedBlock = this.trackedBlocks.get(index);
+    if (trackedBlock) trackedBlock.text += text;
+    return trackedBlock?.start.type === 'server_tool_use' ? '' : super.handleContent(index, kind, text);
   }
 
-  protected override delta(index: number, delta: NonNullable<Event['delta']>): string {
-    if (delta.citation) this.watched.get(index)?.citations.push(delta.citation);
-    return super.delta(index, delta);
+  protected override handleDelta(index: number, delta: NonNullable<AnthropicEvent['delta']>): string {
+    if (delta.citation) this.trackedBlocks.get(index)?.citations.push(delta.citation);
+    return super.handleDelta(index, delta);
   }
 
-  protected override close(index: number): string {
-    const watched = this.watched.get(index);
-    this.watched.delete(index);
-    const closed = super.close(index);
-    if (!watched) return closed;
-    const { start, text, citations } = watched;
-    const said = outside(text);
+  protected override handleBlockStop(index: number): string {
+    const trackedBlock = this.trackedBlocks.get(index);
+    this.trackedBlocks.delete(index);
+    const closed = super.handleBlockStop(index);
+    if (!trackedBlock) return closed;
+    const { start, text, citations } = trackedBlock;
+    const decoded = unescapeJsonText(text);
     if (start.type === 'server_tool_use') {
-      this.notes.push(this.searches.begin(start.id, inputFrom(said) ?? start.input));
+      this.pendingStatuses.push(this.searches.begin(start.id, parseToolInput(decoded) ?? start.input));
       return closed;
     }
     const from = this.length;
-    this.length += said.length;
+    this.length += decoded.length;
     const annotations = toAnnotations(citations, from, this.length);
-    return annotations.length === 0 ? closed : closed + this.deltaChunk({ annotations });
+    return annotations.length === 0 ? closed : closed + this.toDeltaChunk({ annotations });
   }
 
-  protected override used(usage: unknown): void {
-    this.searches.report(usage);
-    super.used(usage);
+  protected override recordUsage(usage: unknown): void {
+    this.searches.recordUsage(usage);
+    super.recordUsage(usage);
   }
 }
 
 /** The text that stands so between the quotes of JSON, in Latin-1. */
-function outside(text: string): string {
+function unescapeJsonText(text: string): string {
   try {
     return JSON.parse(`"${Buffer.from(text, 'latin1').toString('utf8')}"`);
   } catch {
@@ -86,7 +86,7 @@ function outside(text: string): string {
   }
 }
 
-function inputFrom(text: string): unknown {
+function parseToolInput(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

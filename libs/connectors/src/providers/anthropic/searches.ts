@@ -6,10 +6,10 @@ import type { SearchResultBlock } from './blocks.ts';
 /** The name of Anthropic's tool; no other tool of a request may have it. */
 export const WEB_SEARCH = 'web_search';
 /** https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool */
-export const SEARCH_TOOL = 'web_search_20250305';
+export const SEARCH_TOOL_TYPE = 'web_search_20250305';
 
 /** The searches of one answer, in the order in which they started. */
-export class Searches {
+export class SearchTracker {
   private readonly started = new Map<string, SearchStatus>();
   private readonly ended: SearchStatus[] = [];
   private reported: number | undefined;
@@ -17,31 +17,33 @@ export class Searches {
   /** @param input the arguments of the tool */
   begin(id: string, input: unknown): SearchStatus {
     const { query } = (input ?? {}) as { query?: unknown };
-    const note: SearchStatus = {
+    const status: SearchStatus = {
       at: this.started.size,
       query: typeof query === 'string' ? query : '',
       state: 'searching',
     };
-    this.started.set(id, note);
-    return note;
+    this.started.set(id, status);
+    return status;
   }
 
   end({ tool_use_id, content }: SearchResultBlock): SearchStatus {
-    const note = this.started.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
+    const status = this.started.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
     const ended: SearchStatus = Array.isArray(content)
-      ? { ...note, state: 'completed', results: content.flatMap(pageIn) }
-      : { ...note, state: 'failed' };
+      ? { ...status, state: 'completed', results: content.flatMap(parsePage) }
+      : { ...status, state: 'failed' };
     this.ended.push(ended);
     return ended;
   }
 
   /** Takes a usage that may say how many searches are invoiced. */
-  report(usage: unknown): void {
-    const { server_tool_use: own } = (usage ?? {}) as { server_tool_use?: { web_search_requests?: unknown } | null };
-    this.reported = parseTokenCount(own?.web_search_requests) ?? this.reported;
+  recordUsage(usage: unknown): void {
+    const { server_tool_use: serverToolUse } = (usage ?? {}) as {
+      server_tool_use?: { web_search_requests?: unknown } | null;
+    };
+    this.reported = parseTokenCount(serverToolUse?.web_search_requests) ?? this.reported;
   }
 
-  get notes(): readonly SearchStatus[] {
+  get statuses(): readonly SearchStatus[] {
     return this.ended;
   }
 
@@ -51,7 +53,7 @@ export class Searches {
   }
 }
 
-function pageIn(result: unknown): { readonly url: string; readonly title: string }[] {
+function parsePage(result: unknown): { readonly url: string; readonly title: string }[] {
   const { url, title } = (result ?? {}) as { url?: unknown; title?: unknown };
   return typeof url === 'string' ? [{ url, title: typeof title === 'string' ? title : url }] : [];
 }

@@ -35,6 +35,6 @@ export function parseAnthropicUsage(reported: unknown): Usage | undefined {
  * in sums that run on. The end may leave out what has not changed, also by a null.
  */
 export function mergeAnthropicUsage(atStart: unknown, atEnd: unknown): unknown {
-  const known = Object.entries(atEnd ?? {}).filter(([, value]) => value !== null && value !== undefined);
-  return { ...(atStart as object | null | undefined), ...Object.fromEntries(known) };
+  const reportedFields = Object.entries(atEnd ?? {}).filter(([, value]) => value !== null && value !== undefined);
+  return { ...(atStart as object | null | undefined), ...Object.fromEntries(reportedFields) };
 }

@@ -1,10 +1,10 @@
 /** How much to reason, in words and in tokens. */
 import type { Reasoning } from '#application';
 
-type Word = 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+type Effort = 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
 
 /** Parts of the output limit, as OpenRouter takes them: https://openrouter.ai/docs/use-cases/reasoning-tokens */
-const PARTS: Readonly<Record<Word, number>> = {
+const EFFORT_SHARES: Readonly<Record<Effort, number>> = {
   minimal: 0.1,
   low: 0.2,
   medium: 0.5,
@@ -13,26 +13,28 @@ const PARTS: Readonly<Record<Word, number>> = {
   max: 0.95,
 };
 /** Words that every model with efforts knows. */
-const COMMON = ['low', 'medium', 'high'] as const;
+const COMMON_EFFORTS = ['low', 'medium', 'high'] as const;
 /** What tokens are a part of where a request has no limit. */
-const USUAL_LIMIT = 32_000;
+const DEFAULT_LIMIT = 32_000;
 
 /** The effort for reasoning settings: for tokens, the effort whose share of the limit is nearest; undefined for no settings. */
-export function effortFor(settings: Reasoning, limit = USUAL_LIMIT): Word | 'none' | undefined {
+export function resolveEffort(settings: Reasoning, limit = DEFAULT_LIMIT): Effort | 'none' | undefined {
   const { effort, max_tokens, enabled } = settings;
   if (enabled === false || max_tokens === 0) return 'none';
-  if (max_tokens !== undefined) return nearest(max_tokens / limit);
+  if (max_tokens !== undefined) return findNearestEffort(max_tokens / limit);
   return effort ?? (enabled === true ? 'medium' : undefined);
 }
 
 /** Tokens for reasoning settings; undefined when there are none, or they switch reasoning off. */
-export function budgetFor(settings: Reasoning, limit: number): number | undefined {
+export function resolveBudgetTokens(settings: Reasoning, limit: number): number | undefined {
   const { max_tokens, enabled } = settings;
   if (max_tokens !== undefined && max_tokens > 0 && enabled !== false) return max_tokens;
-  const word = effortFor(settings, limit);
-  return word === undefined || word === 'none' ? undefined : PARTS[word] * limit;
+  const resolvedEffort = resolveEffort(settings, limit);
+  return resolvedEffort === undefined || resolvedEffort === 'none' ? undefined : EFFORT_SHARES[resolvedEffort] * limit;
 }
 
-function nearest(part: number): Word {
-  return COMMON.reduce((best, word) => (Math.abs(PARTS[word] - part) < Math.abs(PARTS[best] - part) ? word : best));
+function findNearestEffort(share: number): Effort {
+  return COMMON_EFFORTS.reduce((best, effort) =>
+    Math.abs(EFFORT_SHARES[effort] - share) < Math.abs(EFFORT_SHARES[best] - share) ? effort : best,
+  );
 }

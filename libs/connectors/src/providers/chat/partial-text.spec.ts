@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { wordsIn } from './partial-text.ts';
+import { extractGeneratedText } from './partial-text.ts';
 
 const CHAT = { id: 'x', choices: [{ message: { role: 'assistant', content: 'Say "hi"\n', reasoning: 'Ünd' } }] };
 const MESSAGE = {
@@ -23,10 +23,10 @@ test.each<[string, string]>([
   ['<html>Bad gateway</html>', ''],
   ['', ''],
 ])('the words in %s are %j', (text, words) => {
-  expect(wordsIn(text)).toBe(words);
+  expect(extractGeneratedText(text)).toBe(words);
 });
 
 test('words may be long', () => {
   const long = 'a "word" \\ '.repeat(500_000);
-  expect(wordsIn(JSON.stringify({ content: long }).slice(0, -2))).toBe(long);
+  expect(extractGeneratedText(JSON.stringify({ content: long }).slice(0, -2))).toBe(long);
 });

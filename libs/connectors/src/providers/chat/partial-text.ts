@@ -6,15 +6,15 @@ const GENERATED =
  * What a model has generated of an answer in one piece that broke off, or cannot be understood: it may be invoiced, the
  * JSON around it is not.
  */
-export function wordsIn(text: string): string {
-  return Array.from(text.matchAll(GENERATED), ([, words = '']) => unescaped(words)).join('');
+export function extractGeneratedText(text: string): string {
+  return Array.from(text.matchAll(GENERATED), ([, escaped = '']) => unescapeJson(escaped)).join('');
 }
 
 /** It may end in the middle of an escape. */
-function unescaped(words: string): string {
+function unescapeJson(escaped: string): string {
   try {
-    return JSON.parse(`"${words}"`);
+    return JSON.parse(`"${escaped}"`);
   } catch {
-    return words;
+    return escaped;
   }
 }

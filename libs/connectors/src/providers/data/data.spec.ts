@@ -4,9 +4,9 @@ import type { DataCall, DataResponse, UpstreamError } from '#application';
 import { json, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { CredentialRedactor } from '../../http/redaction.ts';
-import { exa } from '../exa/index.ts';
-import type { CredentialPlace } from '../provider.ts';
-import { data } from './index.ts';
+import { createExaProvider } from '../exa/index.ts';
+import type { CredentialLocation } from '../provider.ts';
+import { createDataProvider } from './index.ts';
 
 const SECRET = 'sk-live/7F+q8Z=secret';
 
@@ -25,7 +25,7 @@ beforeEach(() => {
   server.asked.length = 0;
 });
 
-const vendor = (credential?: CredentialPlace) => ({ slug: 'v', protocol: 'data', baseUrl: url, credential });
+const vendor = (credential?: CredentialLocation) => ({ slug: 'v', protocol: 'data', baseUrl: url, credential });
 const call = (more: Partial<DataCall> = {}): DataCall => ({
   ...{
     method: 'POST',
@@ -42,9 +42,9 @@ const call = (more: Partial<DataCall> = {}): DataCall => ({
 const get: Partial<DataCall> = { method: 'GET', body: undefined };
 const file = { ...get, isFile: true };
 
-function ask(answer: StubHandler, more?: Partial<DataCall>, place?: CredentialPlace): Promise<DataResponse> {
+function ask(answer: StubHandler, more?: Partial<DataCall>, place?: CredentialLocation): Promise<DataResponse> {
   server.answer = answer;
-  return data({ http, credential: SECRET }, vendor(place)).data(call(more));
+  return createDataProvider({ http, credential: SECRET }, vendor(place)).data(call(more));
 }
 
 async function failing(answer: StubHandler, more?: Partial<DataCall>): Promise<UpstreamError> {
@@ -86,7 +86,7 @@ describe('a vendor is sent', () => {
     });
   });
 
-  test.each<[CredentialPlace, string, object]>([
+  test.each<[CredentialLocation, string, object]>([
     [{ in: 'query', name: 'key' }, `&key=${encodeURIComponent(SECRET)}`, {}],
     [{ in: 'header', name: 'x-api-key' }, '', { 'x-api-key': SECRET }],
     [{ in: 'header', name: 'authorization', prefix: 'Token ' }, '', { authorization: `Token ${SECRET}` }],
@@ -104,7 +104,7 @@ describe('a vendor is sent', () => {
 
   test('its own, where it does other things as well', async () => {
     server.answer = json({ results: [] });
-    await exa({ http, credential: SECRET }).data(call());
+    await createExaProvider({ http, credential: SECRET }).data(call());
     expect(server.asked[0]?.headers['x-api-key']).toBe(SECRET);
   });
 });
@@ -241,6 +241,6 @@ describe('our credential does not come back', () => {
   });
 
   test('and a word that is no secret is left alone', () => {
-    expect(new CredentialRedactor('sandbox').text('a sandbox')).toBe('a sandbox');
+    expect(new CredentialRedactor('sandbox').redactText('a sandbox')).toBe('a sandbox');
   });
 });

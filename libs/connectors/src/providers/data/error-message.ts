@@ -4,40 +4,40 @@ import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 /** A vendor's words about our account with it, which it may put behind any status. */
-const ABOUT_US =
+const ACCOUNT_ERROR =
   /api[ _-]?key|access[ _-]?token|unauthori[sz]ed|credential|subscription|(out of|insufficient|no) credits|insufficient (balance|funds)|\b(plan|usage)[ _-]limit|\bquota\b/i;
 /** Where vendors put their words. */
 const FIELDS = ['message', 'error', 'errors', 'detail', 'details', 'error_message', 'msg', 'title', 'description'];
-const DEEPEST = 4;
+const MAX_DEPTH = 4;
 
-export function complaint(status: number, headers: ResponseHeaders, text: string): UpstreamError {
-  const said = saidIn(text);
-  const isOurs = ABOUT_US.test(text) || ABOUT_US.test(said ?? '');
+export function toDataError(status: number, headers: ResponseHeaders, text: string): UpstreamError {
+  const message = parseMessage(text);
+  const isAccountError = ACCOUNT_ERROR.test(text) || ACCOUNT_ERROR.test(message ?? '');
   if (status === 404) {
-    const words = isOurs ? {} : { upstreamMessage: said };
-    return new UpstreamError('invalid_request', 'The upstream has found nothing', { status, ...words });
+    const details = isAccountError ? {} : { upstreamMessage: message };
+    return new UpstreamError('invalid_request', 'The upstream has found nothing', { status, ...details });
   }
-  if (isOurs && (status === 400 || status === 422))
+  if (isAccountError && (status === 400 || status === 422))
     return new UpstreamError('upstream_error', 'The upstream refused us', { status });
-  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: said });
+  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: message });
 }
 
-function saidIn(text: string): string | undefined {
+function parseMessage(text: string): string | undefined {
   try {
-    return wordsOf(JSON.parse(text), DEEPEST);
+    return findText(JSON.parse(text), MAX_DEPTH);
   } catch {
     return undefined;
   }
 }
 
 /** The first text in a field that is meant for one. */
-function wordsOf(value: unknown, depth: number): string | undefined {
+function findText(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value;
   if (typeof value !== 'object' || value === null || depth === 0) return undefined;
   const inside = Array.isArray(value) ? value.slice(0, 1) : FIELDS.map((name) => (value as Fields)[name]);
-  for (const each of inside) {
-    const words = wordsOf(each, depth - 1);
-    if (words !== undefined) return words;
+  for (const item of inside) {
+    const text = findText(item, depth - 1);
+    if (text !== undefined) return text;
   }
   return undefined;
 }

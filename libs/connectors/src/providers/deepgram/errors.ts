@@ -5,29 +5,29 @@ import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 /** @returns the vendor's id of an answer */
-export function requestIdIn(headers: ResponseHeaders): string | undefined {
+export function getRequestId(headers: ResponseHeaders): string | undefined {
   const id = headers['dg-request-id'];
   return parseProviderRequestId({ id });
 }
 
 /** An answer of Deepgram's with a status that is no success. */
-export function deepgramRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  const vendorId = requestIdIn(headers);
+export function toDeepgramError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  const providerRequestId = getRequestId(headers);
   // Where it cannot read a file it says so with a status of its own.
-  const judged = status === 415 ? 400 : status;
-  return toUpstreamErrorFromStatus(judged, headers, { upstreamMessage: wordsIn(body) }).withDetails({
+  const effectiveStatus = status === 415 ? 400 : status;
+  return toUpstreamErrorFromStatus(effectiveStatus, headers, { upstreamMessage: parseErrorMessage(body) }).withDetails({
     status,
-    vendorId,
+    vendorId: providerRequestId,
   });
 }
 
 /** In `{ err_code, err_msg }`, in `{ category, message, details }`, or as they are. */
-function wordsIn(body: string): string | undefined {
+function parseErrorMessage(body: string): string | undefined {
   try {
     const { err_msg, details, message } = JSON.parse(body) as Readonly<Record<string, unknown>>;
-    return [err_msg, details, message].find((each): each is string => typeof each === 'string' && each !== '');
+    return [err_msg, details, message].find((value): value is string => typeof value === 'string' && value !== '');
   } catch {
-    const plain = body.trim();
-    return plain === '' || plain.startsWith('<') || plain.length > 500 ? undefined : plain;
+    const text = body.trim();
+    return text === '' || text.startsWith('<') || text.length > 500 ? undefined : text;
   }
 }

@@ -1,13 +1,13 @@
 import type { Provider } from '#application';
 import type { ProviderClient } from '../provider.ts';
-import { listen } from './listen.ts';
+import { transcribe } from './listen.ts';
 import { speak } from './speak.ts';
 
 /** Speech in both directions. */
-export function deepgram({ http, credential }: ProviderClient) {
+export function createDeepgramProvider({ http, credential }: ProviderClient) {
   const headers = { authorization: `Token ${credential}` };
   return {
-    transcription: (call) => listen(http, headers, call),
+    transcription: (call) => transcribe(http, headers, call),
     speech: (call) => speak(http, headers, call),
     close: () => http.close(),
   } satisfies Provider;

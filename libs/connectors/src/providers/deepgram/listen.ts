@@ -8,29 +8,29 @@ import {
   parseSeconds,
 } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
-import { deepgramRefusal, requestIdIn } from './errors.ts';
+import { getRequestId, toDeepgramError } from './errors.ts';
 
 /** All that the price depends on is said, so that no default of the vendor's, or of the account's, can change it. */
-const PRICED = { multichannel: 'false', diarize: 'false', mip_opt_out: 'false' };
+const PRICED_OPTIONS = { multichannel: 'false', diarize: 'false', mip_opt_out: 'false' };
 
-export async function listen(
+export async function transcribe(
   http: ProviderHttp,
   headers: Readonly<Record<string, string>>,
   { model, file, parameters, signal }: TranscriptionCall,
 ): Promise<Transcript> {
   const language = String(parameters.language ?? 'en');
-  const query = new URLSearchParams({ model, language, smart_format: 'true', ...PRICED });
-  const answer = await http.request(`/v1/listen?${query}`, {
+  const query = new URLSearchParams({ model, language, smart_format: 'true', ...PRICED_OPTIONS });
+  const response = await http.request(`/v1/listen?${query}`, {
     method: 'POST',
     headers: { ...headers, 'content-type': file.mediaType, 'content-length': String(file.size) },
     body: createReadStream(file.path),
     signal,
-    refusalOf: deepgramRefusal,
+    mapErrorResponse: toDeepgramError,
   });
-  return transcriptIn(await answer.json(), requestIdIn(answer.headers));
+  return parseTranscript(await response.json(), getRequestId(response.headers));
 }
 
-interface Heard {
+interface DeepgramTranscription {
   readonly metadata?: { readonly request_id?: unknown; readonly duration?: unknown };
   readonly results?: { readonly channels?: readonly Channel[] };
 }
@@ -40,26 +40,26 @@ interface Channel {
   readonly alternatives?: readonly { readonly transcript?: unknown; readonly words?: unknown; languages?: unknown }[];
 }
 
-function transcriptIn(answer: unknown, id: string | undefined): Transcript {
-  const { metadata, results } = (answer ?? {}) as Heard;
-  const vendorId = parseProviderRequestId({ id: metadata?.request_id }) ?? id;
+function parseTranscript(body: unknown, id: string | undefined): Transcript {
+  const { metadata, results } = (body ?? {}) as DeepgramTranscription;
+  const providerRequestId = parseProviderRequestId({ id: metadata?.request_id }) ?? id;
   const [channel] = Array.isArray(results?.channels) ? results.channels : [];
-  const [heard] = Array.isArray(channel?.alternatives) ? channel.alternatives : [];
-  if (typeof heard?.transcript !== 'string')
+  const [alternative] = Array.isArray(channel?.alternatives) ? channel.alternatives : [];
+  if (typeof alternative?.transcript !== 'string')
     throw new UpstreamError('upstream_error', 'The upstream sent an answer that is no transcript', {
       status: 200,
       deliveredText: '',
-      vendorId,
+      vendorId: providerRequestId,
     });
-  const [language] = Array.isArray(heard.languages) ? heard.languages : [];
+  const [language] = Array.isArray(alternative.languages) ? alternative.languages : [];
   return {
-    text: heard.transcript,
+    text: alternative.transcript,
     language: parseNonEmptyText(channel?.detected_language) ?? parseNonEmptyText(language),
     segments: [],
-    words: wordsIn(heard.words),
+    words: parseWords(alternative.words),
     seconds: parseSeconds(metadata?.duration),
     milliseconds: parseMilliseconds(metadata?.duration),
-    vendorId,
+    vendorId: providerRequestId,
   };
 }
 
@@ -70,11 +70,11 @@ interface Word {
   readonly end?: unknown;
 }
 
-function wordsIn(words: unknown): readonly SpokenWord[] {
-  return (Array.isArray(words) ? (words as readonly (Word | null)[]) : []).flatMap((each) => {
-    const word = parseNonEmptyText(each?.punctuated_word) ?? parseNonEmptyText(each?.word);
-    const start = parseSeconds(each?.start);
-    const end = parseSeconds(each?.end);
+function parseWords(words: unknown): readonly SpokenWord[] {
+  return (Array.isArray(words) ? (words as readonly (Word | null)[]) : []).flatMap((entry) => {
+    const word = parseNonEmptyText(entry?.punctuated_word) ?? parseNonEmptyText(entry?.word);
+    const start = parseSeconds(entry?.start);
+    const end = parseSeconds(entry?.end);
     return word === undefined || start === undefined || end === undefined ? [] : [{ word, start, end }];
   });
 }

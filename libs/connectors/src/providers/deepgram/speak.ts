@@ -3,7 +3,7 @@ import type { SpeechAudio, SpeechCall } from '#application';
 import { parseHeaderCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toSpeechAudio } from '../../http/speech-response.ts';
-import { deepgramRefusal, requestIdIn } from './errors.ts';
+import { getRequestId, toDeepgramError } from './errors.ts';
 
 /** By OpenAI's names of formats. */
 const FORMATS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -14,8 +14,8 @@ const FORMATS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   wav: { encoding: 'linear16', container: 'wav', sample_rate: '24000' },
   pcm: { encoding: 'linear16', container: 'none', sample_rate: '24000' },
 };
-const SLOWEST = 0.7;
-const FASTEST = 1.5;
+const MIN_SPEED = 0.7;
+const MAX_SPEED = 1.5;
 
 /** The voice is the model. */
 export async function speak(
@@ -24,22 +24,27 @@ export async function speak(
   { input, voice, parameters, signal }: SpeechCall,
 ): Promise<SpeechAudio> {
   const format = FORMATS[String(parameters.response_format)] ?? FORMATS.mp3;
-  const query = new URLSearchParams({ model: voice, ...format, mip_opt_out: 'false', ...paceOf(voice, parameters) });
-  const answer = await http.request(`/v1/speak?${query}`, {
+  const query = new URLSearchParams({
+    model: voice,
+    ...format,
+    mip_opt_out: 'false',
+    ...toSpeedParameter(voice, parameters),
+  });
+  const response = await http.request(`/v1/speak?${query}`, {
     method: 'POST',
     headers,
     body: { text: input },
     signal,
-    refusalOf: deepgramRefusal,
+    mapErrorResponse: toDeepgramError,
   });
-  return toSpeechAudio(answer, {
-    characters: parseHeaderCount(answer.headers['dg-char-count']),
-    vendorId: requestIdIn(answer.headers),
+  return toSpeechAudio(response, {
+    characters: parseHeaderCount(response.headers['dg-char-count']),
+    vendorId: getRequestId(response.headers),
   });
 }
 
 /** Only English voices have it. */
-function paceOf(voice: string, { speed }: SpeechCall['parameters']): Record<string, string> {
+function toSpeedParameter(voice: string, { speed }: SpeechCall['parameters']): Record<string, string> {
   if (speed === undefined || !voice.endsWith('-en')) return {};
-  return { speed: String(Math.min(Math.max(Number(speed), SLOWEST), FASTEST)) };
+  return { speed: String(Math.min(Math.max(Number(speed), MIN_SPEED), MAX_SPEED)) };
 }

@@ -6,26 +6,26 @@ import type { ProviderHttp } from '../../http/provider-http.ts';
 const MAX_BYTES = 1024 * 1024;
 
 /** @throws UpstreamError */
-export async function attestationOf(
+export async function fetchAttestation(
   http: ProviderHttp,
   enclave: string,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const answer = await http.request(`${enclave}/attestation`, {
+  const response = await http.request(`${enclave}/attestation`, {
     method: 'GET',
     headers: { accept: 'application/json' },
     signal,
-    refusalOf: (status, headers) =>
+    mapErrorResponse: (status, headers) =>
       status < 500 && status !== 429
         ? new UpstreamError('upstream_error', 'The enclave gives no attestation', { status })
         : toUpstreamErrorFromStatus(status, headers),
   });
-  const bundle = parsed(await answer.bytes(MAX_BYTES));
+  const bundle = parseJsonObject(await response.bytes(MAX_BYTES));
   if (bundle === undefined) throw new UpstreamError('upstream_error', 'The enclave gives no attestation');
   return bundle;
 }
 
-function parsed(bytes: Buffer): Readonly<Record<string, unknown>> | undefined {
+function parseJsonObject(bytes: Buffer): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(bytes.toString());
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;

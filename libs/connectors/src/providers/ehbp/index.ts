@@ -5,13 +5,13 @@
  */
 import type { Provider } from '#application';
 import type { ProviderClient } from '../provider.ts';
-import { attestationOf } from './attestation.ts';
-import { privateChat } from './private-chat.ts';
+import { fetchAttestation } from './attestation.ts';
+import { sendPrivateChat } from './private-chat.ts';
 
-export function ehbp({ http, credential }: ProviderClient) {
+export function createEhbpProvider({ http, credential }: ProviderClient) {
   return {
-    privateChat: (call) => privateChat(http, credential, call),
-    attestation: (enclave, signal) => attestationOf(http, enclave, signal),
+    privateChat: (call) => sendPrivateChat(http, credential, call),
+    attestation: (enclave, signal) => fetchAttestation(http, enclave, signal),
     close: () => http.close(),
   } satisfies Provider;
 }

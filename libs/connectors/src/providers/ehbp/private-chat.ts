@@ -21,26 +21,26 @@ import { parseTokenCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
-const USAGE = 'x-tinfoil-usage-metrics';
+const USAGE_HEADER = 'x-tinfoil-usage-metrics';
 /** Such as `prompt=67,completion=42,total=109`. */
-const REPORT = /^prompt=(\d{1,9}),completion=(\d{1,9})(,total=\d{1,10})?$/;
+const USAGE_TEXT = /^prompt=(\d{1,9}),completion=(\d{1,9})(,total=\d{1,10})?$/;
 /** Such as `chatcmpl-` and a number in hexadecimal: it is kept for ever, and no word fits into it. */
-const VENDOR_ID = /^(req_|chatcmpl-)?[0-9a-f-]{8,64}$/;
-const REFUSED = 'The enclave refused the request';
+const PROVIDER_REQUEST_ID = /^(req_|chatcmpl-)?[0-9a-f-]{8,64}$/;
+const MESSAGE_REQUEST_REJECTED = 'The enclave refused the request';
 
 /** @throws EncryptedErrorResponse, UpstreamError */
-export async function privateChat(
+export async function sendPrivateChat(
   http: ProviderHttp,
   credential: string,
   call: PrivateChatCall,
 ): Promise<EncryptedResponse> {
   const { enclave, encapsulatedKey, stream, body, signal } = call;
   let isSent = false;
-  const sent = async function* () {
+  const streamBody = async function* () {
     yield* body;
     isSent = true;
   };
-  const answer = await http
+  const response = await http
     .request(`${enclave}/v1/chat/completions`, {
       method: 'POST',
       headers: {
@@ -50,34 +50,34 @@ export async function privateChat(
         [ENCAPSULATED_KEY_HEADER]: encapsulatedKey,
         'x-tinfoil-request-usage-metrics': 'true',
       },
-      body: sent(),
+      body: streamBody(),
       signal,
-      refusalOf,
+      mapErrorResponse,
     })
     .catch((error: unknown) => {
-      throw error instanceof UpstreamError ? asBegun(error, isSent) : error;
+      throw error instanceof UpstreamError ? withDeliveryState(error, isSent) : error;
     });
-  const { headers } = answer;
-  const nonce = textOf(headers, RESPONSE_NONCE_HEADER);
-  if (answer.status !== 200 || nonce === undefined || !isHeaderValue(nonce)) {
-    await answer.bytes(0).catch(() => {}); // hangs up
+  const { headers } = response;
+  const nonce = getHeader(headers, RESPONSE_NONCE_HEADER);
+  if (response.status !== 200 || nonce === undefined || !isHeaderValue(nonce)) {
+    await response.bytes(0).catch(() => {}); // hangs up
     throw new UpstreamError('upstream_error', 'The enclave did not encrypt its answer', { deliveredText: '' });
   }
-  const usageText = reportIn(textOf(headers, USAGE));
-  const trailer = () => reportIn(textOf(answer.trailers(), USAGE));
+  const usageText = parseUsageText(getHeader(headers, USAGE_HEADER));
+  const getTrailer = () => parseUsageText(getHeader(response.trailers(), USAGE_HEADER));
   return {
-    head: { mediaType: mediaTypeIn(headers), nonce, usageText },
-    chunks: framed(answer.pieces()),
-    usage: () => usageIn(trailer() ?? usageText),
-    getTrailer: trailer,
-    vendorId: () => textOf(headers, 'x-request-id')?.match(VENDOR_ID)?.[0],
+    head: { mediaType: getMediaType(headers), nonce, usageText },
+    chunks: toEncryptedChunks(response.chunks()),
+    usage: () => parseUsage(getTrailer() ?? usageText),
+    getTrailer,
+    vendorId: () => getHeader(headers, 'x-request-id')?.match(PROVIDER_REQUEST_ID)?.[0],
   };
 }
 
 /** @throws UpstreamError also when it ends in the middle of a frame, and when a frame is longer than there are any */
-async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<EncryptedChunk> {
+async function* toEncryptedChunks(chunks: AsyncIterable<Uint8Array>): AsyncIterable<EncryptedChunk> {
   const sizes = new FrameSizeReader();
-  for await (const bytes of pieces) {
+  for await (const bytes of chunks) {
     if (bytes.length === 0) continue;
     const frames = sizes.add(bytes).map((size) => Math.max(size - TAG_BYTES, 0));
     yield { bytes, frameSizes: frames, missingBytes: sizes.missingBytes };
@@ -86,22 +86,22 @@ async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Encrypt
 }
 
 /** An enclave that has had all of a request has begun with it, unless it refused; any other has not. */
-function asBegun(failure: UpstreamError, isSent: boolean): UpstreamError {
+function withDeliveryState(failure: UpstreamError, isSent: boolean): UpstreamError {
   if (failure.status !== undefined || failure.isUnsent) return failure;
   return failure.withDetails({ deliveredText: isSent ? '' : undefined });
 }
 
-function refusalOf(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError {
-  const nonce = textOf(headers, RESPONSE_NONCE_HEADER);
+function mapErrorResponse(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError {
+  const nonce = getHeader(headers, RESPONSE_NONCE_HEADER);
   const isError = status >= 400 && status <= 599;
   // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
   const failure =
     status === 404
-      ? new UpstreamError('upstream_error', REFUSED, { status })
-      : toUpstreamErrorFromStatus(status, headers, { upstreamMessage: REFUSED });
+      ? new UpstreamError('upstream_error', MESSAGE_REQUEST_REJECTED, { status })
+      : toUpstreamErrorFromStatus(status, headers, { upstreamMessage: MESSAGE_REQUEST_REJECTED });
   if (isError && nonce !== undefined && isHeaderValue(nonce))
-    return new EncryptedErrorResponse(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
-  if (status !== 422 || !isOfKey(text)) return failure;
+    return new EncryptedErrorResponse(failure, { status, mediaType: getMediaType(headers), nonce }, body);
+  if (status !== 422 || !isKeyConfigProblem(text)) return failure;
   const problem = JSON.stringify({ type: KEY_CONFIG_PROBLEM, title: 'The enclave has another key' });
   return new EncryptedErrorResponse(
     failure,
@@ -110,7 +110,7 @@ function refusalOf(status: number, headers: ResponseHeaders, text: string, body:
   );
 }
 
-function isOfKey(text: string): boolean {
+function isKeyConfigProblem(text: string): boolean {
   try {
     return (JSON.parse(text) as { readonly type?: unknown } | null)?.type === KEY_CONFIG_PROBLEM;
   } catch {
@@ -119,24 +119,24 @@ function isOfKey(text: string): boolean {
 }
 
 /** What is passed on says no more than how the answer comes. */
-function mediaTypeIn(headers: ResponseHeaders): EncryptedResponseHead['mediaType'] {
-  return /^text\/event-stream\b/i.test(textOf(headers, 'content-type') ?? '')
+function getMediaType(headers: ResponseHeaders): EncryptedResponseHead['mediaType'] {
+  return /^text\/event-stream\b/i.test(getHeader(headers, 'content-type') ?? '')
     ? 'text/event-stream'
     : 'application/json';
 }
 
 /** A report in a form that can be passed on: it is the enclave's, and no one's text. */
-function reportIn(text: string | undefined): string | undefined {
-  return text !== undefined && REPORT.test(text) ? text : undefined;
+function parseUsageText(text: string | undefined): string | undefined {
+  return text !== undefined && USAGE_TEXT.test(text) ? text : undefined;
 }
 
-function usageIn(report: string | undefined): Usage | undefined {
-  const [, prompt, completion] = REPORT.exec(report ?? '') ?? [];
+function parseUsage(report: string | undefined): Usage | undefined {
+  const [, prompt, completion] = USAGE_TEXT.exec(report ?? '') ?? [];
   const [input, output] = [parseTokenCount(Number(prompt)), parseTokenCount(Number(completion))];
   return input === undefined || output === undefined ? undefined : { input, output };
 }
 
-function textOf(headers: ResponseHeaders, name: string): string | undefined {
+function getHeader(headers: ResponseHeaders, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : undefined;
 }

@@ -5,26 +5,26 @@ import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 /** @returns the vendor's id of an answer */
-export function requestIdIn(headers: ResponseHeaders): string | undefined {
+export function getRequestId(headers: ResponseHeaders): string | undefined {
   const id = headers['request-id'];
   return parseProviderRequestId({ id });
 }
 
 /** An answer of ElevenLabs' with a status that is no success. */
-export function elevenLabsRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: wordsIn(body) }).withDetails({
-    vendorId: requestIdIn(headers),
+export function toElevenLabsError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: parseErrorMessage(body) }).withDetails({
+    vendorId: getRequestId(headers),
   });
 }
 
 /** `detail` is a text, an object with a message, or a list of what is wrong with which field. */
-function wordsIn(body: string): string | undefined {
+function parseErrorMessage(body: string): string | undefined {
   try {
     const { detail } = JSON.parse(body) as { readonly detail?: unknown };
     const [first] = [detail].flat() as readonly unknown[];
     if (typeof first === 'string') return first;
     const { message, msg } = (first ?? {}) as { readonly message?: unknown; readonly msg?: unknown };
-    return [message, msg].find((each): each is string => typeof each === 'string' && each !== '');
+    return [message, msg].find((value): value is string => typeof value === 'string' && value !== '');
   } catch {
     return undefined;
   }

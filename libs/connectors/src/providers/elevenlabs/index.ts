@@ -4,7 +4,7 @@ import { parseHeaderCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toSpeechAudio } from '../../http/speech-response.ts';
 import type { ProviderClient } from '../provider.ts';
-import { elevenLabsRefusal, requestIdIn } from './errors.ts';
+import { getRequestId, toElevenLabsError } from './errors.ts';
 
 /** It says at its beginning how long it is, so it comes in one piece. */
 const WAV = 'wav_24000';
@@ -15,12 +15,12 @@ const FORMATS: Readonly<Record<string, string>> = {
   wav: WAV,
   pcm: 'pcm_24000',
 };
-const SLOWEST = 0.7;
-const FASTEST = 1.2;
+const MIN_SPEED = 0.7;
+const MAX_SPEED = 1.2;
 /** Speaks the language of the text, and refuses to be told one. */
-const NO_LANGUAGE: ReadonlySet<string> = new Set(['eleven_multilingual_v2']);
+const MODELS_WITHOUT_LANGUAGE: ReadonlySet<string> = new Set(['eleven_multilingual_v2']);
 
-export function elevenLabs({ http, credential }: ProviderClient) {
+export function createElevenLabsProvider({ http, credential }: ProviderClient) {
   const headers = { 'xi-api-key': credential };
   return {
     speech: (call) => speak(http, headers, call),
@@ -35,23 +35,23 @@ async function speak(
 ): Promise<SpeechAudio> {
   const { response_format, speed, language } = parameters;
   const format = FORMATS[String(response_format)] ?? FORMATS.mp3;
-  const pace = speed === undefined ? undefined : Math.min(Math.max(Number(speed), SLOWEST), FASTEST);
-  const streamed = format === WAV ? '' : '/stream';
-  const path = `/v1/text-to-speech/${encodeURIComponent(voice)}${streamed}?output_format=${format}`;
-  const answer = await http.request(path, {
+  const clampedSpeed = speed === undefined ? undefined : Math.min(Math.max(Number(speed), MIN_SPEED), MAX_SPEED);
+  const pathSuffix = format === WAV ? '' : '/stream';
+  const path = `/v1/text-to-speech/${encodeURIComponent(voice)}${pathSuffix}?output_format=${format}`;
+  const response = await http.request(path, {
     method: 'POST',
     headers,
     body: {
       text: input,
       model_id: model,
-      ...(language === undefined || NO_LANGUAGE.has(model) ? {} : { language_code: language }),
-      ...(pace === undefined ? {} : { voice_settings: { speed: pace } }),
+      ...(language === undefined || MODELS_WITHOUT_LANGUAGE.has(model) ? {} : { language_code: language }),
+      ...(clampedSpeed === undefined ? {} : { voice_settings: { speed: clampedSpeed } }),
     },
     signal,
-    refusalOf: elevenLabsRefusal,
+    mapErrorResponse: toElevenLabsError,
   });
-  return toSpeechAudio(answer, {
-    characters: parseHeaderCount(answer.headers['x-character-count']),
-    vendorId: requestIdIn(answer.headers),
+  return toSpeechAudio(response, {
+    characters: parseHeaderCount(response.headers['x-character-count']),
+    vendorId: getRequestId(response.headers),
   });
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
 import { ProviderHttp } from '../../http/provider-http.ts';
-import { ExaSearch, SEARCH_REQUEST } from './exa-search.ts';
+import { ExaSearch, searchRequestFilter } from './exa-search.ts';
 
 /** For answers that do not come. The others have as much time as in service, however busy the machine is. */
 const SHORT_MS = 300;
@@ -19,7 +19,7 @@ beforeAll(async () => {
   await once(server, 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   http = new ProviderHttp(baseUrl, { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
-  const endpoint = http.endpoint('/search', { headers: {}, allowed: SEARCH_REQUEST });
+  const endpoint = http.createJsonClient('/search', { headers: {}, fieldFilter: searchRequestFilter });
   exa = new ExaSearch(endpoint);
   hasty = new ExaSearch(endpoint, SHORT_MS);
 });

@@ -13,7 +13,7 @@ import { parseProviderRequestId } from '../../http/parse-reported.ts';
 const TIMEOUT_MS = 15_000;
 
 /** Summaries, highlights, subpages and live crawling are billed besides. */
-export const SEARCH_REQUEST = allowFields({
+export const searchRequestFilter = allowFields({
   query: allowAny,
   type: allowAny,
   numResults: allowAny,
@@ -47,35 +47,35 @@ export class ExaSearch {
       ...(location?.country === undefined ? {} : { userLocation: location.country }),
       contents: { text: { maxCharacters: MAX_RESULT_CHARACTERS } },
     };
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(this.timeoutMs)]);
-    const text = await this.endpoint.whole(body, inTime).catch((failure: UpstreamError) => {
-      throw ofSearch(failure);
+    const timeoutSignal = AbortSignal.any([signal, AbortSignal.timeout(this.timeoutMs)]);
+    const text = await this.endpoint.post(body, timeoutSignal).catch((failure: UpstreamError) => {
+      throw toSearchError(failure);
     });
-    const answer = answerIn(text);
+    const response = parseResponse(text);
     return {
-      results: resultsIn(answer).slice(0, maxResults),
-      vendorId: parseProviderRequestId({ id: answer.requestId }),
+      results: toResults(response).slice(0, maxResults),
+      vendorId: parseProviderRequestId({ id: response.requestId }),
     };
   }
 }
 
-interface Answer {
+interface ExaResponse {
   readonly requestId?: unknown;
   readonly results: readonly { readonly url?: unknown; readonly title?: unknown; readonly text?: unknown }[];
 }
 
-function answerIn(text: string): Answer {
-  let answer: Partial<Answer> | null = null;
+function parseResponse(text: string): ExaResponse {
+  let response: Partial<ExaResponse> | null = null;
   try {
-    answer = JSON.parse(text);
+    response = JSON.parse(text);
   } catch {} // judged with everything else that is no answer
-  if (Array.isArray(answer?.results)) return answer as Answer;
+  if (Array.isArray(response?.results)) return response as ExaResponse;
   throw new UpstreamError('upstream_error', 'The web search sent no results', {
-    vendorId: parseProviderRequestId({ id: answer?.requestId }),
+    vendorId: parseProviderRequestId({ id: response?.requestId }),
   });
 }
 
-function resultsIn({ results }: Answer): readonly SearchResult[] {
+function toResults({ results }: ExaResponse): readonly SearchResult[] {
   return results
     .filter((result): result is { url: string; title?: unknown; text?: unknown } => typeof result?.url === 'string')
     .map(({ url, title, text }) => ({
@@ -86,7 +86,7 @@ function resultsIn({ results }: Answer): readonly SearchResult[] {
 }
 
 /** A search that is refused is our affair: the caller's words are not at fault. */
-function ofSearch(failure: UpstreamError): UpstreamError {
+function toSearchError(failure: UpstreamError): UpstreamError {
   const { code, status } = failure;
   if (code === 'invalid_request') {
     return new UpstreamError('upstream_error', 'The web search refused the request', { cause: failure });

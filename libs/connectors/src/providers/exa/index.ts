@@ -1,17 +1,17 @@
 import type { Provider } from '#application';
-import { lookUps } from '../data/index.ts';
+import { createDataLookup } from '../data/index.ts';
 import type { ProviderClient } from '../provider.ts';
-import { ExaSearch, SEARCH_REQUEST } from './exa-search.ts';
+import { ExaSearch, searchRequestFilter } from './exa-search.ts';
 
-const CREDENTIAL = 'x-api-key';
+const CREDENTIAL_HEADER = 'x-api-key';
 
-export function exa(at: ProviderClient) {
-  const { http, credential } = at;
-  const headers = { [CREDENTIAL]: credential };
-  const web = new ExaSearch(http.endpoint('/search', { headers, allowed: SEARCH_REQUEST }));
+export function createExaProvider(client: ProviderClient) {
+  const { http, credential } = client;
+  const headers = { [CREDENTIAL_HEADER]: credential };
+  const web = new ExaSearch(http.createJsonClient('/search', { headers, fieldFilter: searchRequestFilter }));
   return {
     search: (query) => web.search(query),
-    data: lookUps(at, { in: 'header', name: CREDENTIAL }),
+    data: createDataLookup(client, { in: 'header', name: CREDENTIAL_HEADER }),
     close: () => http.close(),
   } satisfies Provider;
 }

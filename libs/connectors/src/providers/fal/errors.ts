@@ -5,7 +5,7 @@ import type { ResponseHeaders } from '../../http/provider-request.ts';
 import { parseRetryAfter } from '../../http/retry-after.ts';
 
 /** What is wrong with one field: `{ loc: ["body", "prompt"], msg, type }`. */
-interface Complaint {
+interface FalErrorDetail {
   readonly loc?: unknown;
   readonly msg?: unknown;
   readonly type?: unknown;
@@ -14,32 +14,33 @@ interface Complaint {
 /** About the content, not about the request's form. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['content_policy_violation', 'no_media_generated']);
 /** The house's account, its credential and its balance: nothing that the caller could mend. */
-const OURS: ReadonlySet<number> = new Set([401, 402, 403]);
+const ACCOUNT_ERROR_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
 /** Fields that the caller knows by other names are not named to him. */
 const KNOWN_FIELDS: ReadonlySet<unknown> = new Set(['prompt', 'image_url', 'negative_prompt', 'seed', 'duration']);
 
 /** An answer of fal's with a status that is no success. */
-export function falRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  const more = { status, ...parseRetryAfter(headers) };
+export function toFalError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  const details = { status, ...parseRetryAfter(headers) };
   if (status === 429)
-    return new UpstreamError('rate_limited', 'The upstream is limiting requests; try again later', more);
-  if (status === 408 || status === 504) return new UpstreamError('timeout', 'The upstream took too long', more);
-  if (OURS.has(status) || status === 503)
-    return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', more);
-  if (status === 400 || status === 422) return refusedInput(body, more);
-  return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, more);
+    return new UpstreamError('rate_limited', 'The upstream is limiting requests; try again later', details);
+  if (status === 408 || status === 504) return new UpstreamError('timeout', 'The upstream took too long', details);
+  if (ACCOUNT_ERROR_STATUSES.has(status) || status === 503)
+    return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', details);
+  if (status === 400 || status === 422) return toInputError(body, details);
+  return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, details);
 }
 
-function refusedInput(body: string, more: { readonly status: number }): UpstreamError {
-  const { loc, msg, type } = complaintIn(body);
-  const about = { ...more, ...(typeof msg === 'string' ? { upstreamMessage: msg } : {}) };
-  if (AGAINST_POLICY.has(type)) return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, about);
+function toInputError(body: string, details: { readonly status: number }): UpstreamError {
+  const { loc, msg, type } = parseErrorDetail(body);
+  const upstreamDetails = { ...details, ...(typeof msg === 'string' ? { upstreamMessage: msg } : {}) };
+  if (AGAINST_POLICY.has(type))
+    return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, upstreamDetails);
   const field = Array.isArray(loc) ? loc.at(-1) : undefined;
   const param = KNOWN_FIELDS.has(field) ? { param: field as string } : {};
-  return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...about, ...param });
+  return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...upstreamDetails, ...param });
 }
 
-function complaintIn(body: string): Complaint {
+function parseErrorDetail(body: string): FalErrorDetail {
   try {
     const { detail } = JSON.parse(body) as { readonly detail?: unknown };
     if (typeof detail === 'string') return { msg: detail };

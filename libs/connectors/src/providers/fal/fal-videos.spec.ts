@@ -7,7 +7,7 @@ import type { ProviderWebhook, VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
-import { fal } from './index.ts';
+import { createFalProvider } from './index.ts';
 import { FalWebhookVerifier } from './webhooks.ts';
 
 const MODEL = 'fal-ai/kling-video/v2.5-turbo/pro/text-to-video';
@@ -15,7 +15,7 @@ const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
 const signal = new AbortController().signal;
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
-let opened: ReturnType<typeof fal>;
+let opened: ReturnType<typeof createFalProvider>;
 let videos: VideoProvider;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 function at(baseUrl: string) {
   const vendor = { slug: 'fal', protocol: 'fal', baseUrl: 'https://queue.fal.run' };
-  return fal({ http: new ProviderHttp(baseUrl, TIMEOUTS, 'k'), credential: 'k' }, vendor);
+  return createFalProvider({ http: new ProviderHttp(baseUrl, TIMEOUTS, 'k'), credential: 'k' }, vendor);
 }
 
 const order = (directive = '', hookUrl?: string) => {
@@ -123,7 +123,7 @@ test('a web hook that fal has signed names its video, and one that was forged, c
       `${sandbox.url}/fal/.well-known/jwks.json`,
       () => Date.now() + minutes * 60_000,
     );
-    expect(await late.isSigned(hook)).toBe(false);
+    expect(await late.verifySignature(hook)).toBe(false);
   }
   const { hook: forged } = await hookOf('fault=duplicate latency=50'); // the first of them comes from somebody else
   expect(await videos.parseWebhook?.(forged, MODEL)).toBeUndefined();
@@ -139,10 +139,10 @@ test('keys are asked for once, and for a hook that none of them fits once a minu
   let now = Date.now();
   const hooks = new FalWebhookVerifier(`http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`, () => now);
   const { hook } = await hookOf('latency=1');
-  for (let i = 0; i < 3; i++) expect(await hooks.isSigned(hook)).toBe(false);
+  for (let i = 0; i < 3; i++) expect(await hooks.verifySignature(hook)).toBe(false);
   expect(asked).toBe(1);
   now += 61_000;
-  expect(await hooks.isSigned(hook)).toBe(false);
+  expect(await hooks.verifySignature(hook)).toBe(false);
   expect(asked).toBe(2);
   server.close();
   server.closeAllConnections();

@@ -11,15 +11,15 @@ import { toProviderParameters } from '../provider-parameters.ts';
 import type { FalQueue } from './queue.ts';
 import type { FalWebhookVerifier } from './webhooks.ts';
 
-const USUAL = { size: 'aspect_ratio', quality: 'resolution' };
+const DEFAULT_NAMES = { size: 'aspect_ratio', quality: 'resolution' };
 /** What became of a request, rather than of asking for it. */
-const ENDS: ReadonlySet<number | undefined> = new Set([400, 422, 500]);
+const TERMINAL_STATUSES: ReadonlySet<number | undefined> = new Set([400, 422, 500]);
 const REQUEST_ID = /^[\w-]{1,100}$/;
 
 export class FalVideos implements VideoProvider {
   constructor(
     private readonly queue: FalQueue,
-    private readonly hooks: FalWebhookVerifier,
+    private readonly webhooks: FalWebhookVerifier,
   ) {}
 
   async submit({
@@ -27,28 +27,34 @@ export class FalVideos implements VideoProvider {
     prompt,
     image,
     parameters,
-    wireMapping: wire,
-    webhookUrl: hookUrl,
+    wireMapping,
+    webhookUrl,
     signal,
   }: VideoOrder): Promise<SubmittedVideo> {
     const source = image && `data:${image.mediaType};base64,${Buffer.from(image.bytes).toString('base64')}`;
     const input = {
       prompt,
-      ...toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
+      ...toProviderParameters(parameters, wireMapping, {
+        defaultNames: DEFAULT_NAMES,
+        bringsImage: image !== undefined,
+      }),
       ...(source === undefined ? {} : { image_url: source }),
     };
-    const { requestId, statusUrl, responseUrl } = await this.queue.submit(model, input, { signal, hookUrl });
+    const { requestId, statusUrl, responseUrl } = await this.queue.submit(model, input, {
+      signal,
+      hookUrl: webhookUrl,
+    });
     return { reference: `${statusUrl} ${responseUrl}`, vendorId: requestId };
   }
 
   async getStatus(reference: string, signal: AbortSignal): Promise<VideoStatus> {
     const [statusUrl = '', responseUrl = ''] = reference.split(' ');
-    if ((await this.queue.look({ statusUrl }, signal)) !== 'ended') return { state: 'pending' };
+    if ((await this.queue.fetchState({ statusUrl }, signal)) !== 'ended') return { state: 'pending' };
     try {
-      return madeOf(await this.queue.result({ responseUrl }, signal));
+      return toVideoStatus(await this.queue.fetchResult({ responseUrl }, signal));
     } catch (error) {
       const failure = toUpstreamError(error);
-      if (!ENDS.has(failure.status)) throw error;
+      if (!TERMINAL_STATUSES.has(failure.status)) throw error;
       // What fails is not billed; of what it has made and then kept back fal does not say.
       const invoiced = failure.code === 'content_policy_violation' ? 'perhaps' : 'no';
       return { state: 'failed', code: failure.code, message: failure.message, invoiced };
@@ -56,16 +62,16 @@ export class FalVideos implements VideoProvider {
   }
 
   /** All requests of a model are its application's, which is the beginning of its name. */
-  async parseWebhook(hook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined> {
-    if (!(await this.hooks.isSigned(hook))) return undefined;
-    const requestId = requestIn(hook.body);
+  async parseWebhook(webhook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined> {
+    if (!(await this.webhooks.verifySignature(webhook))) return undefined;
+    const requestId = parseRequestId(webhook.body);
     if (requestId === undefined) return undefined;
-    const place = `/${model.split('/').slice(0, 2).join('/')}/requests/${requestId}`;
-    return { reference: `${place}/status ${place}`, vendorId: requestId };
+    const requestPath = `/${model.split('/').slice(0, 2).join('/')}/requests/${requestId}`;
+    return { reference: `${requestPath}/status ${requestPath}`, vendorId: requestId };
   }
 }
 
-function madeOf(result: unknown): VideoStatus {
+function toVideoStatus(result: unknown): VideoStatus {
   const { video } = (result ?? {}) as { readonly video?: { readonly url?: unknown } | null };
   const url = video?.url;
   if (typeof url === 'string' && url !== '')
@@ -74,7 +80,7 @@ function madeOf(result: unknown): VideoStatus {
   return { state: 'failed', code: 'upstream_error', message, invoiced: 'perhaps' };
 }
 
-function requestIn(body: Uint8Array): string | undefined {
+function parseRequestId(body: Uint8Array): string | undefined {
   try {
     const { request_id: id } = JSON.parse(Buffer.from(body).toString()) as { readonly request_id?: unknown };
     return typeof id === 'string' && REQUEST_ID.test(id) ? id : undefined;

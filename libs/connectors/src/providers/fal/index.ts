@@ -5,17 +5,17 @@ import { FalVideos } from './fal-videos.ts';
 import { FalQueue } from './queue.ts';
 import { FalWebhookVerifier } from './webhooks.ts';
 
-const KEYS = '/.well-known/jwks.json';
+const KEYS_PATH = '/.well-known/jwks.json';
 /** Where fal publishes what its web hooks are signed with; anybody else's queue has its keys below itself. */
-const FALS_KEYS = `https://rest.fal.ai${KEYS}`;
+const FAL_KEYS_URL = `https://rest.fal.ai${KEYS_PATH}`;
 
 /** fal, at the address of its queue. */
-export function fal({ http, credential }: ProviderClient, vendor: ProviderConfig) {
+export function createFalProvider({ http, credential }: ProviderClient, config: ProviderConfig) {
   const queue = new FalQueue(http, credential);
   const images = new FalImages(queue);
-  const keysUrl = http.baseUrl === vendor.baseUrl ? FALS_KEYS : `${http.baseUrl}${KEYS}`;
+  const keysUrl = http.baseUrl === config.baseUrl ? FAL_KEYS_URL : `${http.baseUrl}${KEYS_PATH}`;
   return {
-    images: (call) => images.make(call),
+    images: (call) => images.generate(call),
     videos: new FalVideos(queue, new FalWebhookVerifier(keysUrl)),
     close: () => http.close(),
   } satisfies Provider;

@@ -2,13 +2,13 @@
 import { type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { MESSAGE_CONTENT_POLICY } from '../../http/json-http-client.ts';
-import { Base64 } from '../../http/json-with-files.ts';
+import { Base64File } from '../../http/json-with-files.ts';
 import { parseProviderRequestId, parseTokenCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toProviderParameters } from '../provider-parameters.ts';
-import { googleRefusal } from './errors.ts';
+import { toGoogleError } from './errors.ts';
 
-const USUAL = { size: 'aspectRatio', resolution: 'imageSize' };
+const DEFAULT_NAMES = { size: 'aspectRatio', resolution: 'imageSize' };
 
 /** Reasons to stop that are about what was asked for, or came of it. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set([
@@ -22,25 +22,28 @@ export class GeminiImages {
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  async make({ model, prompt, images, parameters, wireMapping: wire, signal }: ImageCall): Promise<GeneratedImages> {
-    const imageConfig = toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: images.length > 0 });
-    const answer = await this.http.request(`/v1beta/models/${encodeURIComponent(model)}:generateContent`, {
+  async generate({ model, prompt, images, parameters, wireMapping, signal }: ImageCall): Promise<GeneratedImages> {
+    const imageConfig = toProviderParameters(parameters, wireMapping, {
+      defaultNames: DEFAULT_NAMES,
+      bringsImage: images.length > 0,
+    });
+    const response = await this.http.request(`/v1beta/models/${encodeURIComponent(model)}:generateContent`, {
       method: 'POST',
       headers: this.headers,
       body: {
-        contents: [{ role: 'user', parts: [{ text: prompt }, ...images.map(inlineData)] }],
+        contents: [{ role: 'user', parts: [{ text: prompt }, ...images.map(toInlineData)] }],
         generationConfig: { responseModalities: ['IMAGE'], imageConfig },
       },
       signal,
-      billsOn: true,
-      refusalOf: googleRefusal,
+      isBilledAfterDisconnect: true,
+      mapErrorResponse: toGoogleError,
     });
-    return madeIn((await answer.json()) as Answer | null);
+    return toGeneratedImages((await response.json()) as GeminiResponse | null);
   }
 }
 
-function inlineData(image: Blob) {
-  return { inlineData: { mimeType: image.type, data: new Base64(image) } };
+function toInlineData(image: Blob) {
+  return { inlineData: { mimeType: image.type, data: new Base64File(image) } };
 }
 
 interface Part {
@@ -49,33 +52,36 @@ interface Part {
   readonly inlineData?: { readonly data?: unknown } | null;
 }
 
-interface Answer {
+interface GeminiResponse {
   readonly responseId?: unknown;
   readonly candidates?: readonly {
     readonly finishReason?: unknown;
     readonly content?: { readonly parts?: readonly (Part | null)[] } | null;
   }[];
   readonly promptFeedback?: { readonly blockReason?: unknown } | null;
-  readonly usageMetadata?: Counted | null;
+  readonly usageMetadata?: GeminiUsage | null;
 }
 
-function madeIn(answer: Answer | null): GeneratedImages {
-  const [candidate] = answer?.candidates ?? [];
+function toGeneratedImages(response: GeminiResponse | null): GeneratedImages {
+  const [candidate] = response?.candidates ?? [];
   const files = (candidate?.content?.parts ?? []).flatMap((part) => {
     const data = part?.thought === true ? undefined : part?.inlineData?.data;
     return typeof data === 'string' ? [{ kind: 'bytes' as const, bytes: Buffer.from(data, 'base64') }] : [];
   });
-  const usage = usageIn(answer?.usageMetadata);
-  const vendorId = parseProviderRequestId({ id: answer?.responseId });
-  if (files.length > 0) return { files, usage, vendorId };
-  const more = { usage, vendorId };
-  const blocked = answer?.promptFeedback?.blockReason !== undefined;
+  const usage = parseUsage(response?.usageMetadata);
+  const providerRequestId = parseProviderRequestId({ id: response?.responseId });
+  if (files.length > 0) return { files, usage, vendorId: providerRequestId };
+  const details = { usage, vendorId: providerRequestId };
+  const blocked = response?.promptFeedback?.blockReason !== undefined;
   if (blocked || AGAINST_POLICY.has(candidate?.finishReason))
-    throw new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, more);
-  throw new UpstreamError('upstream_error', 'The upstream answered without an image', { ...more, deliveredText: '' });
+    throw new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, details);
+  throw new UpstreamError('upstream_error', 'The upstream answered without an image', {
+    ...details,
+    deliveredText: '',
+  });
 }
 
-interface Counted {
+interface GeminiUsage {
   readonly promptTokenCount?: unknown;
   readonly candidatesTokenCount?: unknown;
   readonly thoughtsTokenCount?: unknown;
@@ -84,20 +90,20 @@ interface Counted {
 }
 
 /** Thoughts are beside the candidates, and are output as text is. Zero candidates are not mentioned. */
-function usageIn(counted: Counted | null | undefined): Usage | undefined {
-  const prompt = parseTokenCount(counted?.promptTokenCount);
-  if (counted === null || counted === undefined || prompt === undefined) return undefined;
-  const candidates = parseTokenCount(counted.candidatesTokenCount) ?? 0;
-  const imageInput = Math.min(ofImages(counted.promptTokensDetails) ?? 0, prompt);
-  const imageOutput = Math.min(ofImages(counted.candidatesTokensDetails) ?? candidates, candidates);
-  const thoughts = parseTokenCount(counted.thoughtsTokenCount) ?? 0;
+function parseUsage(usage: GeminiUsage | null | undefined): Usage | undefined {
+  const prompt = parseTokenCount(usage?.promptTokenCount);
+  if (usage === null || usage === undefined || prompt === undefined) return undefined;
+  const candidates = parseTokenCount(usage.candidatesTokenCount) ?? 0;
+  const imageInput = Math.min(countImageTokens(usage.promptTokensDetails) ?? 0, prompt);
+  const imageOutput = Math.min(countImageTokens(usage.candidatesTokensDetails) ?? candidates, candidates);
+  const thoughts = parseTokenCount(usage.thoughtsTokenCount) ?? 0;
   return { input: prompt - imageInput, imageInput, output: candidates - imageOutput + thoughts, imageOutput };
 }
 
-function ofImages(details: unknown): number | undefined {
+function countImageTokens(details: unknown): number | undefined {
   if (!Array.isArray(details)) return undefined;
   return details.reduce(
-    (sum, each) => sum + (each?.modality === 'IMAGE' ? (parseTokenCount(each.tokenCount) ?? 0) : 0),
+    (sum, detail) => sum + (detail?.modality === 'IMAGE' ? (parseTokenCount(detail.tokenCount) ?? 0) : 0),
     0,
   );
 }

@@ -4,11 +4,11 @@ import { GeminiImages } from './gemini-images.ts';
 import { VeoVideos } from './veo-videos.ts';
 
 /** Google's Gemini API, at the address before `/v1beta`. */
-export function google({ http, credential }: ProviderClient) {
+export function createGoogleProvider({ http, credential }: ProviderClient) {
   const headers = { 'x-goog-api-key': credential };
   const images = new GeminiImages(http, headers);
   return {
-    images: (call) => images.make(call),
+    images: (call) => images.generate(call),
     videos: new VeoVideos(http, headers),
     close: () => http.close(),
   } satisfies Provider;

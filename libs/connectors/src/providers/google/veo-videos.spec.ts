@@ -3,17 +3,17 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
-import { google } from './index.ts';
+import { createGoogleProvider } from './index.ts';
 
 const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
 const signal = new AbortController().signal;
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
-let opened: ReturnType<typeof google>;
+let opened: ReturnType<typeof createGoogleProvider>;
 let videos: VideoProvider;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
-  opened = google({ http: new ProviderHttp(`${sandbox.url}/google`, TIMEOUTS, 'k'), credential: 'k' });
+  opened = createGoogleProvider({ http: new ProviderHttp(`${sandbox.url}/google`, TIMEOUTS, 'k'), credential: 'k' });
   videos = opened.videos;
 });
 afterAll(async () => {

@@ -9,9 +9,9 @@ import {
 import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toProviderParameters } from '../provider-parameters.ts';
-import { googleRefusal } from './errors.ts';
+import { toGoogleError } from './errors.ts';
 
-const USUAL = {
+const DEFAULT_NAMES = {
   size: 'aspectRatio',
   quality: 'resolution',
   duration: 'durationSeconds',
@@ -24,10 +24,10 @@ const INVALID_ARGUMENT = 3;
 interface Operation {
   readonly done?: unknown;
   readonly error?: { readonly code?: unknown };
-  readonly response?: { readonly generateVideoResponse?: Generated };
+  readonly response?: { readonly generateVideoResponse?: GeneratedVideos };
 }
 
-interface Generated {
+interface GeneratedVideos {
   readonly generatedSamples?: readonly { readonly video?: { readonly uri?: unknown } }[];
   /** Why it keeps back what it has made, or did not make it. */
   readonly raiMediaFilteredReasons?: readonly unknown[];
@@ -39,44 +39,51 @@ export class VeoVideos implements VideoProvider {
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  async submit({ model, prompt, image, parameters, wireMapping: wire, signal }: VideoOrder): Promise<SubmittedVideo> {
+  async submit({ model, prompt, image, parameters, wireMapping, signal }: VideoOrder): Promise<SubmittedVideo> {
     const bytesBase64Encoded = image && Buffer.from(image.bytes).toString('base64');
     const source = image ? { image: { bytesBase64Encoded, mimeType: image.mediaType } } : {};
-    const told = toProviderParameters(parameters, wire, { usual: USUAL, bringsImage: image !== undefined });
-    const answer = await this.http.request(`/v1beta/models/${model}:predictLongRunning`, {
+    const providerParameters = toProviderParameters(parameters, wireMapping, {
+      defaultNames: DEFAULT_NAMES,
+      bringsImage: image !== undefined,
+    });
+    const response = await this.http.request(`/v1beta/models/${model}:predictLongRunning`, {
       method: 'POST',
       headers: this.headers,
       body: {
         instances: [{ prompt, ...source }],
-        parameters: { ...told, durationSeconds: Number(told.durationSeconds), sampleCount: 1 },
+        parameters: {
+          ...providerParameters,
+          durationSeconds: Number(providerParameters.durationSeconds),
+          sampleCount: 1,
+        },
       },
       signal,
-      refusalOf: googleRefusal,
+      mapErrorResponse: toGoogleError,
     });
-    const { name } = ((await answer.json()) ?? {}) as { readonly name?: unknown };
-    const [reference, vendorId] = OPERATION.exec(String(name)) ?? [];
-    if (reference !== undefined && vendorId !== undefined) return { reference, vendorId };
+    const { name } = ((await response.json()) ?? {}) as { readonly name?: unknown };
+    const [reference, providerRequestId] = OPERATION.exec(String(name)) ?? [];
+    if (reference !== undefined && providerRequestId !== undefined) return { reference, vendorId: providerRequestId };
     throw new UpstreamError('upstream_error', 'The upstream does not say where its answer will be');
   }
 
   async getStatus(reference: string, signal: AbortSignal): Promise<VideoStatus> {
-    const answer = await this.http.request(`/v1beta/${reference}`, {
+    const httpResponse = await this.http.request(`/v1beta/${reference}`, {
       method: 'GET',
       headers: this.headers,
       signal,
-      refusalOf: googleRefusal,
+      mapErrorResponse: toGoogleError,
     });
-    const { done, error, response } = ((await answer.json()) ?? {}) as Operation;
+    const { done, error, response } = ((await httpResponse.json()) ?? {}) as Operation;
     if (done !== true) return { state: 'pending' };
-    if (error) return failed(error);
+    if (error) return toFailedStatus(error);
     const { generatedSamples: samples, raiMediaFilteredReasons: reasons } = response?.generateVideoResponse ?? {};
     const uri = Array.isArray(samples) ? samples[0]?.video?.uri : undefined;
     if (typeof uri === 'string' && uri !== '') {
       const file = { kind: 'address', url: uri, headers: this.headers } as const;
       return { state: 'made', usage: undefined, vendorId: undefined, file };
     }
-    const isKeptBack = Array.isArray(reasons) && reasons.length > 0;
-    const [code, message] = isKeptBack
+    const isFiltered = Array.isArray(reasons) && reasons.length > 0;
+    const [code, message] = isFiltered
       ? ['content_policy_violation', MESSAGE_CONTENT_POLICY]
       : ['upstream_error', 'The upstream answered without a video'];
     return { state: 'failed', code, message, invoiced: 'perhaps' };
@@ -84,12 +91,12 @@ export class VeoVideos implements VideoProvider {
 }
 
 /** An operation that ended in an error is not billed. */
-function failed({ code }: NonNullable<Operation['error']>): VideoStatus {
-  const isOurs = code !== INVALID_ARGUMENT;
+function toFailedStatus({ code }: NonNullable<Operation['error']>): VideoStatus {
+  const isUpstreamError = code !== INVALID_ARGUMENT;
   return {
     state: 'failed',
-    code: isOurs ? 'upstream_error' : 'invalid_request',
-    message: isOurs ? 'The upstream could not make the video' : MESSAGE_REJECTED,
+    code: isUpstreamError ? 'upstream_error' : 'invalid_request',
+    message: isUpstreamError ? 'The upstream could not make the video' : MESSAGE_REJECTED,
     invoiced: 'no',
   };
 }

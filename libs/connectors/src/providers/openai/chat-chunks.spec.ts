@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
-import { ChatChunks } from './chat-chunks.ts';
+import { ChatChunkTranslator } from './chat-chunks.ts';
 
 const identity = { id: 'gen-1', model: 'deepseek/deepseek-r1', provider: 'DeepInfra', created: 7 };
 
 /** The deltas that are passed on of those that come, and what is counted as delivered. */
 function translated(deltas: readonly object[], hidesReasoning: boolean) {
-  const chunks = new ChatChunks(identity, hidesReasoning);
+  const chunks = new ChatChunkTranslator(identity, hidesReasoning);
   let out = '';
   const pass = (events: Uint8Array) => {
     out += Buffer.from(events).toString();
@@ -19,7 +19,7 @@ function translated(deltas: readonly object[], hidesReasoning: boolean) {
   chunks.accept(Buffer.from('data: [DONE]\n\n'), pass);
   const passed = out.split('\n\n').flatMap((event) => (event === '' ? [] : [JSON.parse(event.slice(6))]));
   for (const chunk of passed) expect(chunk).toMatchObject(identity);
-  return { deltas: passed.map(({ choices }) => choices[0].delta), delivered: chunks.deliveredText() };
+  return { deltas: passed.map(({ choices }) => choices[0].delta), delivered: chunks.getDeliveredText() };
 }
 
 describe('the reasoning of a model', () => {
@@ -57,7 +57,7 @@ test.each([
 ])(
   'a chunk with its names %s has ours, one time of all and no nulls, whether it begins as the first one or not',
   (_, before, behind) => {
-    const chunks = new ChatChunks(identity);
+    const chunks = new ChatChunkTranslator(identity);
     let out = '';
     for (const [i, first] of ['', '', '"tier":1,'].entries()) {
       const json = `{${first}${before}"choices":[{"index":0,"delta":{"content":"a \\"usage\\":null, $&"}}]${behind}}`;
@@ -71,7 +71,7 @@ test.each([
     const choices = [{ index: 0, delta: { content: 'a "usage":null, $&' } }];
     const chunk = { ...identity, choices };
     expect(passed).toEqual([chunk, chunk, { ...chunk, tier: 1 }]);
-    expect(chunks.deliveredText()).toBe('a "usage":null, $&'.repeat(3));
+    expect(chunks.getDeliveredText()).toBe('a "usage":null, $&'.repeat(3));
   },
 );
 
@@ -79,7 +79,7 @@ test.each([
   ['beside the choices', { error: { code: 502, message: 'Provider down' }, choices: [] }],
   ['in a choice', { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: 'Provider down' } }] }],
 ])('an error %s breaks off the answer, and is no end of it', (_, failing) => {
-  const chunks = new ChatChunks(identity);
+  const chunks = new ChatChunkTranslator(identity);
   const first = { id: 'up-1', model: 'theirs', choices: [{ index: 0, delta: { content: 'Yes' } }] };
   chunks.accept(Buffer.from(`data: ${JSON.stringify(first)}\n\n`), () => {});
   const error = Buffer.from(`data: ${JSON.stringify({ id: 'up-1', model: 'theirs', ...failing })}\n\n`);
@@ -89,7 +89,7 @@ test.each([
 });
 
 test('a chunk without a choice, as some upstreams begin with, is not passed on', () => {
-  const chunks = new ChatChunks(identity);
+  const chunks = new ChatChunkTranslator(identity);
   let out = '';
   const choice = { index: 0, delta: { content: 'Yes' } };
   for (const choices of [[], [choice]]) {

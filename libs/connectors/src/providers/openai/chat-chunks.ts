@@ -10,7 +10,7 @@ import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
 /** Characters of passed-on chunks that are kept as they are, for counting tokens if no usage comes. */
-const KEPT_CHUNKS = 256 * 1024;
+const MAX_BUFFERED_CHARACTERS = 256 * 1024;
 
 /** Fields that OpenAI sends as null on every chunk, which strict clients refuse. */
 const NULLS = /"(?:usage|system_fingerprint)":\s*null\s*,\s*|,\s*"(?:usage|system_fingerprint)":\s*null/g;
@@ -24,7 +24,7 @@ const REASONING = /"reasoning(?:_content|_details)?":/;
 /** Fields with what was generated. */
 const TEXTS = /"(?:content|reasoning|reasoning_content|refusal|name|arguments)":\s*"((?:[^"\\]|\\.)*)"/g;
 /** A pattern has no stack for the longest texts. */
-const LONGEST_MATCHED = 64 * 1024;
+const MAX_MATCHED_CHARACTERS = 64 * 1024;
 /** What some call the reasoning, and what all our clients know it by. */
 const REASONING_CONTENT = '"reasoning_content":';
 const REASONING_NAME = '"reasoning":';
@@ -58,34 +58,34 @@ export interface Delta {
 }
 
 /** What is said of an error within an answer, whatever the upstream says. */
-export const BROKEN_OFF = 'The upstream broke off the answer';
+export const MESSAGE_INTERRUPTED = 'The upstream broke off the answer';
 
 /** What is in the chunks of one answer, each time at most once outside of texts, and what is sent instead. */
 type Replacements = readonly (readonly [text: string | RegExp, instead: string])[];
 
 /** How a chunk begins, what is sent instead, and what is replaced in the rest of it. */
-interface Beginning {
-  readonly theirs: string;
-  readonly ours: string;
-  readonly behind: Replacements;
+interface ChunkPrefix {
+  readonly upstreamPrefix: string;
+  readonly gatewayPrefix: string;
+  readonly replacements: Replacements;
 }
 
-export class ChatChunks extends EventTranslator {
-  private readonly ourId: string;
-  private readonly ourModel: string;
-  private readonly ourCreated: string;
+export class ChatChunkTranslator extends EventTranslator {
+  private readonly idJson: string;
+  private readonly modelJson: string;
+  private readonly createdJson: string;
   /** Any chunk, and one that begins as the first one does: so do nearly all, and only what is behind it is looked at. */
-  private anyhow: Beginning | undefined;
-  private alike: Beginning | undefined;
-  private reported: Usage | undefined;
+  private genericPrefix: ChunkPrefix | undefined;
+  private firstChunkPrefix: ChunkPrefix | undefined;
+  private reportedUsage: Usage | undefined;
   private upstreamId: string | undefined;
-  private kept: string[] = [];
-  private keptSize = 0;
+  private buffered: string[] = [];
+  private bufferedSize = 0;
   private text = '';
-  private shown = false;
+  private hasVisibleText = false;
   /** Bytes of text in so many of the kept chunks, and in all before them. */
   private bytes = 0;
-  private measured = 0;
+  private measuredCount = 0;
 
   /** @param hidesReasoning nothing of the model's reasoning is passed on */
   constructor(
@@ -93,114 +93,122 @@ export class ChatChunks extends EventTranslator {
     private readonly hidesReasoning = false,
   ) {
     super();
-    this.ourId = `"id":${JSON.stringify(id)}`;
-    this.ourModel = `"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
-    this.ourCreated = `"created":${created}`;
+    this.idJson = `"id":${JSON.stringify(id)}`;
+    this.modelJson = `"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
+    this.createdJson = `"created":${created}`;
   }
 
   usage(): Usage | undefined {
-    return this.reported;
+    return this.reportedUsage;
   }
 
   vendorId(): string | undefined {
     return this.upstreamId;
   }
 
-  deliveredText(): string {
-    this.fold();
+  getDeliveredText(): string {
+    this.foldBuffered();
     return this.text;
   }
 
-  generatedAtMost(): number {
-    for (; this.measured < this.kept.length; this.measured++)
-      this.bytes += textBytes(this.kept[this.measured] as string);
+  getMaxGeneratedTokens(): number {
+    for (; this.measuredCount < this.buffered.length; this.measuredCount++)
+      this.bytes += countTextBytes(this.buffered[this.measuredCount] as string);
     return this.bytes;
   }
 
-  hasTold(): boolean {
-    this.fold();
-    return this.hidesReasoning ? this.shown : this.text !== '';
+  hasForwarded(): boolean {
+    this.foldBuffered();
+    return this.hidesReasoning ? this.hasVisibleText : this.text !== '';
   }
 
   /** What is passed on of one chunk. */
-  protected handle(json: string): string {
-    if (!json.startsWith('{') || !json.endsWith('}')) throw notJson();
-    const beginning = this.beginningOf(json);
-    if (beginning === undefined) return this.first(json);
-    const rest = json.slice(beginning.theirs.length);
-    if (ERROR.test(rest) || USAGE.test(rest)) return this.parsed(json);
-    this.keep(json);
-    return this.forward(rest, beginning);
+  protected translateEvent(json: string): string {
+    if (!json.startsWith('{') || !json.endsWith('}')) throw notJsonError();
+    const prefix = this.findPrefix(json);
+    if (prefix === undefined) return this.handleFirstChunk(json);
+    const rest = json.slice(prefix.upstreamPrefix.length);
+    if (ERROR.test(rest) || USAGE.test(rest)) return this.handleChunk(json);
+    this.buffer(json);
+    return this.formatChunk(rest, prefix);
   }
 
-  private first(json: string): string {
+  private handleFirstChunk(json: string): string {
     const names = [ID.exec(json)?.[0], MODEL.exec(json)?.[0]];
-    const instead = [this.ourId, this.ourModel];
-    const renamed = names.flatMap((name, i) => (name === undefined ? [] : [[name, instead[i] as string] as const]));
+    const replacements = [this.idJson, this.modelJson];
+    const renamed = names.flatMap((name, i) =>
+      name === undefined ? [] : [[name, replacements[i] as string] as const],
+    );
     const nulls = (json.match(NULLS) ?? []).map((field) => [field, ''] as const);
-    const all: Replacements = [...renamed, [CREATED, this.ourCreated], ...nulls];
-    const theirs = json.slice(0, Math.max(json.indexOf(CHOICES), 0));
-    const ours = replaced(theirs, all);
-    this.anyhow = { theirs: '', ours: '', behind: all };
-    if (!ERROR.test(ours) && !USAGE.test(ours))
-      this.alike = { theirs, ours, behind: all.filter(([what]) => !isIn(theirs, what)) };
-    return this.parsed(json);
+    const all: Replacements = [...renamed, [CREATED, this.createdJson], ...nulls];
+    const upstreamPrefix = json.slice(0, Math.max(json.indexOf(CHOICES), 0));
+    const gatewayPrefix = applyReplacements(upstreamPrefix, all);
+    this.genericPrefix = { upstreamPrefix: '', gatewayPrefix: '', replacements: all };
+    if (!ERROR.test(gatewayPrefix) && !USAGE.test(gatewayPrefix))
+      this.firstChunkPrefix = {
+        upstreamPrefix,
+        gatewayPrefix,
+        replacements: all.filter(([what]) => !hasMatch(upstreamPrefix, what)),
+      };
+    return this.handleChunk(json);
   }
 
-  private parsed(json: string): string {
+  private handleChunk(json: string): string {
     const chunk = parse(json);
     this.upstreamId ??= parseProviderRequestId(chunk);
     const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
-    if (failed) throw new UpstreamError('upstream_error', BROKEN_OFF);
-    this.reported = parseOpenAiUsage(chunk.usage) ?? this.reported;
+    if (failed) throw new UpstreamError('upstream_error', MESSAGE_INTERRUPTED);
+    this.reportedUsage = parseOpenAiUsage(chunk.usage) ?? this.reportedUsage;
     if (!chunk.choices?.length) return ''; // clients look into the first choice of every chunk
     const { usage, ...rest } = chunk;
-    const passed = usage ? decodeLatin1(Buffer.from(JSON.stringify(rest))) : json;
-    this.keep(passed);
-    const beginning = this.beginningOf(passed) as Beginning;
-    return this.forward(passed.slice(beginning.theirs.length), beginning);
+    const forwarded = usage ? decodeLatin1(Buffer.from(JSON.stringify(rest))) : json;
+    this.buffer(forwarded);
+    const prefix = this.findPrefix(forwarded) as ChunkPrefix;
+    return this.formatChunk(forwarded.slice(prefix.upstreamPrefix.length), prefix);
   }
 
-  private beginningOf(json: string): Beginning | undefined {
-    const { anyhow, alike } = this;
-    return alike && json.slice(0, alike.theirs.length) === alike.theirs ? alike : anyhow;
+  private findPrefix(json: string): ChunkPrefix | undefined {
+    const { genericPrefix, firstChunkPrefix } = this;
+    return firstChunkPrefix && json.slice(0, firstChunkPrefix.upstreamPrefix.length) === firstChunkPrefix.upstreamPrefix
+      ? firstChunkPrefix
+      : genericPrefix;
   }
 
-  private forward(rest: string, { ours, behind }: Beginning): string {
-    this.finished ||= FINISHED.test(rest);
-    const renamed = ours + replaced(rest, behind);
-    return formatSseEvent(REASONING.test(rest) ? this.reasoned(renamed) : renamed);
+  private formatChunk(rest: string, { gatewayPrefix, replacements }: ChunkPrefix): string {
+    this.hasFinishReason ||= FINISHED.test(rest);
+    const renamed = gatewayPrefix + applyReplacements(rest, replacements);
+    return formatSseEvent(REASONING.test(rest) ? this.normalizeReasoning(renamed) : renamed);
   }
 
-  private reasoned(json: string): string {
-    const named = json.includes(REASONING_NAME) ? json : json.replaceAll(REASONING_CONTENT, REASONING_NAME);
-    return this.hidesReasoning ? visible(named) : named;
+  private normalizeReasoning(json: string): string {
+    const normalized = json.includes(REASONING_NAME) ? json : json.replaceAll(REASONING_CONTENT, REASONING_NAME);
+    return this.hidesReasoning ? hideReasoning(normalized) : normalized;
   }
 
-  private keep(json: string): void {
-    this.kept.push(json);
-    this.keptSize += json.length;
-    if (this.keptSize > KEPT_CHUNKS) this.fold();
+  private buffer(json: string): void {
+    this.buffered.push(json);
+    this.bufferedSize += json.length;
+    if (this.bufferedSize > MAX_BUFFERED_CHARACTERS) this.foldBuffered();
   }
 
   /** Chunks are about ten times as long as their text. */
-  private fold(): void {
-    for (const json of this.kept) {
-      this.text += textIn(json);
-      if (this.hidesReasoning) this.shown ||= textIn(json, omitReasoning) !== '';
+  private foldBuffered(): void {
+    for (const json of this.buffered) {
+      this.text += extractText(json);
+      if (this.hidesReasoning) this.hasVisibleText ||= extractText(json, omitReasoning) !== '';
     }
-    this.generatedAtMost();
-    this.kept = [];
-    this.keptSize = 0;
-    this.measured = 0;
+    this.getMaxGeneratedTokens();
+    this.buffered = [];
+    this.bufferedSize = 0;
+    this.measuredCount = 0;
   }
 }
 
-function isIn(json: string, what: string | RegExp): boolean {
+function hasMatch(json: string, what: string | RegExp): boolean {
   return typeof what === 'string' ? json.includes(what) : what.test(json);
 }
 
-function replaced(json: string, replacements: Replacements): string {
+function applyReplacements(json: string, replacements: Replacements): string {
   let out = json;
   for (const [what, instead] of replacements) out = out.replace(what, () => instead);
   return out;
@@ -210,16 +218,16 @@ function parse(json: string): Chunk {
   try {
     return JSON.parse(Buffer.from(json, 'latin1').toString('utf8')) as Chunk;
   } catch (cause) {
-    throw notJson(cause);
+    throw notJsonError(cause);
   }
 }
 
-function notJson(cause?: unknown): UpstreamError {
+function notJsonError(cause?: unknown): UpstreamError {
   return new UpstreamError('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
 }
 
 /** A chunk without its reasoning. One that has nothing else goes on all the same: it shows that the model is at it. */
-function visible(json: string): string {
+function hideReasoning(json: string): string {
   const chunk = parse(json);
   const choices = (chunk.choices ?? []).map((choice) => ({ ...choice, delta: omitReasoning(choice.delta ?? {}) }));
   return decodeLatin1(Buffer.from(JSON.stringify({ ...chunk, choices })));
@@ -238,7 +246,7 @@ export function omitReasoning({ reasoning, reasoning_content, reasoning_details,
 }
 
 /** The text of a chunk that was passed on unread; one that cannot be read has none that could be counted. */
-function textIn(json: string, part: (delta: Delta) => Delta = (delta) => delta): string {
+function extractText(json: string, part: (delta: Delta) => Delta = (delta) => delta): string {
   try {
     return (parse(json).choices ?? []).map(({ delta }) => (delta ? getGeneratedText(part(delta)) : '')).join('');
   } catch {
@@ -248,22 +256,22 @@ function textIn(json: string, part: (delta: Delta) => Delta = (delta) => delta):
 
 /** The generated text of a message or of a piece of one, tool calls included. */
 export function getGeneratedText({ content, reasoning, reasoning_content, refusal, tool_calls }: Delta): string {
-  const texts = [content, reasoning ?? reasoning_content, refusal].filter((each) => typeof each === 'string');
-  return texts.join('') + (Array.isArray(tool_calls) ? tool_calls.map(callIn).join('') : '');
+  const texts = [content, reasoning ?? reasoning_content, refusal].filter((text) => typeof text === 'string');
+  return texts.join('') + (Array.isArray(tool_calls) ? tool_calls.map(getCallText).join('') : '');
 }
 
-function callIn(
+function getCallText(
   call: { readonly function?: { readonly name?: unknown; readonly arguments?: unknown } } | null,
 ): string {
-  const { name = '', arguments: given = '' } = call?.function ?? {};
-  return `${name}${given}`;
+  const { name = '', arguments: args = '' } = call?.function ?? {};
+  return `${name}${args}`;
 }
 
 /** The bytes of the texts in a chunk, or a little more where they have escapes. */
-function textBytes(json: string): number {
-  if (json.length > LONGEST_MATCHED) return json.length;
+function countTextBytes(json: string): number {
+  if (json.length > MAX_MATCHED_CHARACTERS) return json.length;
   let bytes = 0;
   TEXTS.lastIndex = 0;
-  for (let found = TEXTS.exec(json); found; found = TEXTS.exec(json)) bytes += (found[1] as string).length;
+  for (let match = TEXTS.exec(json); match; match = TEXTS.exec(json)) bytes += (match[1] as string).length;
   return bytes;
 }

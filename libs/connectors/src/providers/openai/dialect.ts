@@ -1,6 +1,6 @@
 /** Where vendors that speak OpenAI's chat completions differ. */
 import type { Reasoning } from '#application';
-import { effortFor } from '../chat/effort.ts';
+import { resolveEffort } from '../chat/effort.ts';
 
 /** How an upstream names a few parameters. Most that copy OpenAI know its former names. */
 export interface Dialect {
@@ -17,7 +17,7 @@ export interface Dialect {
 }
 
 /** OpenAI's own. */
-export const OPENAI: Dialect = { limit: 'max_completion_tokens' };
+export const OPENAI_DIALECT: Dialect = { limit: 'max_completion_tokens' };
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -26,18 +26,22 @@ type Body = Readonly<Record<string, unknown>>;
  * itself, where nothing has to be said differently.
  */
 export function toDialect(
-  asked: Body,
-  { limit: name = 'max_tokens', reasoning: word = 'reasoning_effort' }: Dialect,
+  request: Body,
+  { limit: limitField = 'max_tokens', reasoning: reasoningField = 'reasoning_effort' }: Dialect,
 ): Body {
-  const body = withTextResults(asked);
-  const renamed = body.max_completion_tokens !== undefined && name === 'max_tokens';
-  const reworded = body.reasoning !== undefined && word === 'reasoning_effort';
-  if (!renamed && !reworded) return body;
+  const body = withTextResults(request);
+  const isLimitRenamed = body.max_completion_tokens !== undefined && limitField === 'max_tokens';
+  const isReasoningRenamed = body.reasoning !== undefined && reasoningField === 'reasoning_effort';
+  if (!isLimitRenamed && !isReasoningRenamed) return body;
   const { max_completion_tokens: limit, reasoning, ...rest } = body;
   return {
     ...rest,
-    ...(limit === undefined ? {} : { [name]: limit }),
-    ...(reworded ? effort(reasoning as Reasoning, limit as number | undefined) : reasoning ? { reasoning } : {}),
+    ...(limit === undefined ? {} : { [limitField]: limit }),
+    ...(isReasoningRenamed
+      ? toReasoningEffort(reasoning as Reasoning, limit as number | undefined)
+      : reasoning
+        ? { reasoning }
+        : {}),
   };
 }
 
@@ -47,29 +51,32 @@ export function toDialect(
  */
 function withTextResults(body: Body): Body {
   const { messages } = body;
-  if (!Array.isArray(messages) || !messages.some(hasOtherResults)) return body;
-  const told: unknown[] = [];
-  let shown: Body[] = [];
-  const show = () => {
-    if (shown.length > 0) told.push({ role: 'user', content: shown });
-    shown = [];
+  if (!Array.isArray(messages) || !messages.some(hasNonTextResult)) return body;
+  const converted: unknown[] = [];
+  let pendingParts: Body[] = [];
+  const flushParts = () => {
+    if (pendingParts.length > 0) converted.push({ role: 'user', content: pendingParts });
+    pendingParts = [];
   };
   for (const message of messages) {
-    if (message?.role !== 'tool') show();
-    if (!hasOtherResults(message)) {
-      told.push(message);
+    if (message?.role !== 'tool') flushParts();
+    if (!hasNonTextResult(message)) {
+      converted.push(message);
       continue;
     }
     const parts = message.content as readonly Body[];
     const texts = parts.flatMap(({ type, text }) => (type === 'text' ? [text] : []));
-    told.push({ ...message, content: [...texts, 'The rest of this result follows.'].join('\n') });
-    shown.push({ type: 'text', text: 'Of the result of the tool:' }, ...parts.filter(({ type }) => type !== 'text'));
+    converted.push({ ...message, content: [...texts, 'The rest of this result follows.'].join('\n') });
+    pendingParts.push(
+      { type: 'text', text: 'Of the result of the tool:' },
+      ...parts.filter(({ type }) => type !== 'text'),
+    );
   }
-  show();
-  return { ...body, messages: told };
+  flushParts();
+  return { ...body, messages: converted };
 }
 
-function hasOtherResults(message: Body | null): boolean {
+function hasNonTextResult(message: Body | null): boolean {
   if (message?.role !== 'tool' || !Array.isArray(message.content)) return false;
   return message.content.some((part: Body | null) => part?.type !== 'text');
 }
@@ -79,18 +86,18 @@ export function toResponsesDialect(body: Body): Body {
   if (body.reasoning === undefined) return body;
   const { reasoning, ...rest } = body;
   const { summary, ...settings } = reasoning as Reasoning & { readonly summary?: unknown };
-  const effort = wordFor(settings, rest.max_output_tokens as number | undefined);
-  const said = { ...(effort ? { effort } : {}), ...(summary ? { summary } : {}) };
-  return Object.keys(said).length > 0 ? { ...rest, reasoning: said } : rest;
+  const effort = toOpenAiEffort(settings, rest.max_output_tokens as number | undefined);
+  const reasoningOptions = { ...(effort ? { effort } : {}), ...(summary ? { summary } : {}) };
+  return Object.keys(reasoningOptions).length > 0 ? { ...rest, reasoning: reasoningOptions } : rest;
 }
 
-function effort(settings: Reasoning, limit: number | undefined): Body {
-  const word = wordFor(settings, limit);
-  return word === undefined ? {} : { reasoning_effort: word };
+function toReasoningEffort(settings: Reasoning, limit: number | undefined): Body {
+  const effort = toOpenAiEffort(settings, limit);
+  return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
 /** OpenAI's scale ends at `xhigh`. */
-function wordFor(settings: Reasoning, limit: number | undefined): string | undefined {
-  const word = effortFor(settings, limit);
-  return word === 'max' ? 'xhigh' : word;
+function toOpenAiEffort(settings: Reasoning, limit: number | undefined): string | undefined {
+  const effort = resolveEffort(settings, limit);
+  return effort === 'max' ? 'xhigh' : effort;
 }

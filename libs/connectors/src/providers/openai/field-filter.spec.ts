@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { readProviders } from '#catalogue';
-import { allowedChat, allowedResponses } from './field-filter.ts';
+import { createChatFilter, responsesFilter } from './field-filter.ts';
 
 const dialectOf = (vendor: string) => readProviders().find(({ slug }) => slug === vendor)?.dialect ?? {};
-const chat = (body: object, vendor = 'openai') => allowedChat(dialectOf(vendor))({ model: 'm', ...body }, '');
+const chat = (body: object, vendor = 'openai') => createChatFilter(dialectOf(vendor))({ model: 'm', ...body }, '');
 
 describe('a chat', () => {
   test.each([
@@ -69,7 +69,7 @@ describe('a chat', () => {
 
 describe('a response', () => {
   test('is never kept by the vendor, and has no tools but functions and the search', () => {
-    const sent = (body: object) => allowedResponses({ model: 'm', input: 'Hi', ...body }, '');
+    const sent = (body: object) => responsesFilter({ model: 'm', input: 'Hi', ...body }, '');
     expect(sent({ store: true, background: true, conversation: 'c', prompt: { id: 'p' } })).toEqual({
       model: 'm',
       input: 'Hi',

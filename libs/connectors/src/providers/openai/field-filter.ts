@@ -16,9 +16,9 @@ import {
 } from '../../http/field-filter.ts';
 import type { Dialect } from './dialect.ts';
 
-type Rules = Readonly<Record<string, FieldFilter>>;
+type FieldFilters = Readonly<Record<string, FieldFilter>>;
 
-function named(names: readonly string[]): Rules {
+function allowNames(names: readonly string[]): FieldFilters {
   return Object.fromEntries(names.map((name) => [name, allowAny]));
 }
 
@@ -33,7 +33,7 @@ const model: FieldFilter = (value, at) => {
 
 /** Routing, which a router takes from the caller; what it may cost is always said with it (`max_price`). */
 const routing = allowFields(
-  named([
+  allowNames([
     'order',
     'only',
     'ignore',
@@ -94,20 +94,21 @@ const SAMPLING = {
 };
 
 /** Fields of a message beside what every vendor knows, where nothing is said of the vendor. */
-const USUAL = ['name'];
+const DEFAULT_MESSAGE_FIELDS = ['name'];
 
 /** A request for a chat completion, in a vendor's dialect. */
-export function allowedChat({ messages = USUAL }: Dialect): FieldFilter {
-  const marked: Rules = messages.includes('cache_control') ? { cache_control: mark } : {};
-  const part = (name: string, rule: FieldFilter) => allowFields({ type: allowAny, [name]: rule, ...marked });
+export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect): FieldFilter {
+  const marked: FieldFilters = messages.includes('cache_control') ? { cache_control: mark } : {};
+  const createPartFilter = (name: string, rule: FieldFilter) =>
+    allowFields({ type: allowAny, [name]: rule, ...marked });
   const content = allowEach(
     allowByType('Content parts', {
-      text: part('text', allowAny),
-      refusal: part('refusal', allowAny),
-      image_url: part('image_url', allowFields({ url: allowAny, detail: allowAny })),
-      file: part('file', FILE),
-      input_audio: part('input_audio', allowFields({ data: allowAny, format: allowAny })),
-      video_url: part('video_url', allowFields({ url: allowAny })),
+      text: createPartFilter('text', allowAny),
+      refusal: createPartFilter('refusal', allowAny),
+      image_url: createPartFilter('image_url', allowFields({ url: allowAny, detail: allowAny })),
+      file: createPartFilter('file', FILE),
+      input_audio: createPartFilter('input_audio', allowFields({ data: allowAny, format: allowAny })),
+      video_url: createPartFilter('video_url', allowFields({ url: allowAny })),
     }),
   );
   const message = allowFields({
@@ -123,14 +124,15 @@ export function allowedChat({ messages = USUAL }: Dialect): FieldFilter {
         custom: allowFields({ name: allowAny, input: allowAny }),
       }),
     ),
-    ...named(messages),
+    ...allowNames(messages),
     ...marked,
   });
-  const tool = (name: string, rule: FieldFilter) => allowFields({ type: allowAny, [name]: rule, ...marked });
+  const createToolFilter = (name: string, rule: FieldFilter) =>
+    allowFields({ type: allowAny, [name]: rule, ...marked });
   const tools = allowByType(
     'Tools',
-    { function: tool('function', FUNCTION), custom: tool('custom', CUSTOM) },
-    (thing) => ('function' in thing ? 'function' : undefined),
+    { function: createToolFilter('function', FUNCTION), custom: createToolFilter('custom', CUSTOM) },
+    (object) => ('function' in object ? 'function' : undefined),
   );
   return allowFields({
     ...SAMPLING,
@@ -153,7 +155,7 @@ export function allowedChat({ messages = USUAL }: Dialect): FieldFilter {
     tools: allowEach(tools),
     tool_choice: chatToolChoice,
     modalities: allowValues('Answers', ['text']),
-    reasoning: allowFields(named(['effort', 'max_tokens', 'exclude', 'enabled'])),
+    reasoning: allowFields(allowNames(['effort', 'max_tokens', 'exclude', 'enabled'])),
     reasoning_effort: allowAny,
     verbosity: allowAny,
     provider: routing,
@@ -161,7 +163,7 @@ export function allowedChat({ messages = USUAL }: Dialect): FieldFilter {
 }
 
 /** Nothing is kept there: we keep it. */
-const ifFalse: FieldFilter = (value) => (value === false ? value : undefined);
+const allowOnlyFalse: FieldFilter = (value) => (value === false ? value : undefined);
 
 const responsePart = allowByType('Content parts', {
   input_text: allowFields({ type: allowAny, text: allowAny }),
@@ -182,7 +184,7 @@ const RESPONSE_CHOICES = {
 };
 
 /** A request for a response. The one tool of OpenAI's own is the search that we have a price for. */
-export const allowedResponses = allowFields({
+export const responsesFilter = allowFields({
   ...SAMPLING,
   model,
   input: allowEach(
@@ -207,7 +209,7 @@ export const allowedResponses = allowFields({
   text: allowFields({ format: allowFields({ type: allowAny, ...SCHEMA }), verbosity: allowAny }),
   include: allowAny,
   truncation: allowAny,
-  store: ifFalse,
+  store: allowOnlyFalse,
   stream_options: allowFields({ include_obfuscation: allowAny }),
   tools: allowEach(
     allowByType('Tools', {
@@ -242,7 +244,7 @@ export const allowedResponses = allowFields({
   }),
 });
 
-export const allowedEmbeddings = allowFields({
+export const embeddingsFilter = allowFields({
   model: allowAny,
   input: allowAny,
   encoding_format: allowAny,

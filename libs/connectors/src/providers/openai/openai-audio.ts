@@ -26,24 +26,24 @@ import { toSpeechAudio } from '../../http/speech-response.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-export async function openAiSpeech(
+export async function synthesizeSpeech(
   http: ProviderHttp,
   headers: Headers,
   { model, input, voice, parameters, signal }: SpeechCall,
 ): Promise<SpeechAudio> {
   const { response_format = 'mp3', speed = 1 } = parameters;
-  const answer = await http.request('/audio/speech', {
+  const response = await http.request('/audio/speech', {
     method: 'POST',
     headers,
     body: { model, input, voice, response_format, speed },
     signal,
-    refusalOf: toUpstreamErrorFromResponse,
+    mapErrorResponse: toUpstreamErrorFromResponse,
   });
-  return toSpeechAudio(answer, { characters: undefined, vendorId: requestIdIn(answer.headers) });
+  return toSpeechAudio(response, { characters: undefined, vendorId: getRequestId(response.headers) });
 }
 
 /** The name of the file says what it is: that vendor judges by it. Words and segments cost nothing more. */
-export async function openAiTranscription(
+export async function transcribe(
   http: ProviderHttp,
   headers: Headers,
   { model, file, parameters, signal }: TranscriptionCall,
@@ -53,25 +53,25 @@ export async function openAiTranscription(
   form.set('file', await openAsBlob(file.path, { type: file.mediaType }), file.name);
   form.set('model', model);
   form.set('response_format', 'verbose_json');
-  for (const each of ['segment', 'word']) form.append('timestamp_granularities[]', each);
+  for (const granularity of ['segment', 'word']) form.append('timestamp_granularities[]', granularity);
   if (language !== undefined && language !== 'multi') form.set('language', String(language));
   if (prompt !== undefined) form.set('prompt', String(prompt));
   if (temperature !== undefined) form.set('temperature', String(temperature));
-  const answer = await http.request('/audio/transcriptions', {
+  const response = await http.request('/audio/transcriptions', {
     method: 'POST',
     headers,
     body: form,
     signal,
-    refusalOf: toUpstreamErrorFromResponse,
+    mapErrorResponse: toUpstreamErrorFromResponse,
   });
-  return transcriptIn(await answer.json(), requestIdIn(answer.headers));
+  return parseTranscript(await response.json(), getRequestId(response.headers));
 }
 
-function requestIdIn(headers: ResponseHeaders): string | undefined {
+function getRequestId(headers: ResponseHeaders): string | undefined {
   return parseProviderRequestId({ id: headers['x-request-id'] });
 }
 
-interface Heard {
+interface OpenAiTranscription {
   readonly text?: unknown;
   readonly language?: unknown;
   readonly duration?: unknown;
@@ -81,37 +81,37 @@ interface Heard {
 }
 
 /** It bills whole seconds, which its `usage` says. */
-function transcriptIn(answer: unknown, vendorId: string | undefined): Transcript {
-  const { text, language, duration, usage, segments, words } = (answer ?? {}) as Heard;
+function parseTranscript(body: unknown, providerRequestId: string | undefined): Transcript {
+  const { text, language, duration, usage, segments, words } = (body ?? {}) as OpenAiTranscription;
   if (typeof text !== 'string')
     throw new UpstreamError('upstream_error', 'The upstream sent an answer that is no transcript', {
       status: 200,
       deliveredText: '',
-      vendorId,
+      vendorId: providerRequestId,
     });
   return {
     text,
     language: parseNonEmptyText(language),
-    segments: timed(segments, 'text', (text, times): SpokenSegment => ({ text: text.trim(), ...times })),
-    words: timed(words, 'word', (word, times): SpokenWord => ({ word: word.trim(), ...times })),
+    segments: parseTimed(segments, 'text', (text, times): SpokenSegment => ({ text: text.trim(), ...times })),
+    words: parseTimed(words, 'word', (word, times): SpokenWord => ({ word: word.trim(), ...times })),
     seconds: parseSeconds(duration),
     milliseconds:
       parseMilliseconds(usage?.seconds) ?? parseMilliseconds(Math.ceil(parseSeconds(duration) ?? Number.NaN)),
-    vendorId,
+    vendorId: providerRequestId,
   };
 }
 
-function timed<T>(
+function parseTimed<T>(
   list: unknown,
   field: 'text' | 'word',
-  of: (text: string, times: { readonly start: number; readonly end: number }) => T,
+  create: (text: string, times: { readonly start: number; readonly end: number }) => T,
 ): readonly T[] {
   return (Array.isArray(list) ? (list as readonly (Readonly<Record<string, unknown>> | null)[]) : []).flatMap(
-    (each) => {
-      const text = parseNonEmptyText(each?.[field]);
-      const start = parseSeconds(each?.start);
-      const end = parseSeconds(each?.end);
-      return text === undefined || start === undefined || end === undefined ? [] : [of(text, { start, end })];
+    (entry) => {
+      const text = parseNonEmptyText(entry?.[field]);
+      const start = parseSeconds(entry?.start);
+      const end = parseSeconds(entry?.end);
+      return text === undefined || start === undefined || end === undefined ? [] : [create(text, { start, end })];
     },
   );
 }

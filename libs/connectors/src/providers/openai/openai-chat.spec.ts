@@ -3,13 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
 import { ProviderHttp } from '../../http/provider-http.ts';
-import { openAi } from './index.ts';
+import { createOpenAiProvider } from './index.ts';
 
 /** What the upstream answers, whatever it is asked. */
 let said: object = {};
 let answering = (response: ServerResponse): void => void response.end(JSON.stringify(said));
 let server: Server;
-let chat: ReturnType<typeof openAi>;
+let chat: ReturnType<typeof createOpenAiProvider>;
 beforeAll(async () => {
   server = createServer((request, response) => {
     request.resume().on('end', () => answering(response));
@@ -17,7 +17,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 60_000 };
-  chat = openAi({ http: new ProviderHttp(baseUrl, timeouts, 'any'), credential: 'any' }, {});
+  chat = createOpenAiProvider({ http: new ProviderHttp(baseUrl, timeouts, 'any'), credential: 'any' }, {});
 });
 afterAll(async () => {
   await chat.close();

@@ -11,14 +11,14 @@ export class OpenAiEmbeddings {
   constructor(private readonly endpoint: JsonHttpClient) {}
 
   async embed({ body, count, signal }: EmbeddingCall): Promise<EmbeddingsResponse> {
-    const text = await this.endpoint.whole(body, signal);
-    const answer = parse(text, count);
-    const { usage } = answer;
+    const text = await this.endpoint.post(body, signal);
+    const response = parse(text, count);
+    const { usage } = response;
     const reported = typeof usage === 'object' && usage !== null ? { completion_tokens: 0, ...usage } : undefined;
     return {
-      data: dataIn(text, answer.data, String(body.encoding_format)),
+      data: toDataJson(text, response.data, String(body.encoding_format)),
       usage: parseOpenAiUsage(reported),
-      vendorId: parseProviderRequestId(answer),
+      vendorId: parseProviderRequestId(response),
     };
   }
 }
@@ -28,30 +28,30 @@ interface Embedding {
 }
 
 function parse(text: string, count: number): { readonly data: readonly Embedding[]; readonly usage?: unknown } {
-  let answer: { readonly data?: unknown; readonly usage?: unknown } | null = null;
+  let response: { readonly data?: unknown; readonly usage?: unknown } | null = null;
   try {
-    answer = JSON.parse(text);
+    response = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
-  const data = answer?.data;
-  if (Array.isArray(data) && data.length === count && data.every(isEmbedding)) return { ...answer, data };
-  const more = { status: 200, deliveredText: text };
-  throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a list of embeddings', more);
+  const data = response?.data;
+  if (Array.isArray(data) && data.length === count && data.every(isEmbedding)) return { ...response, data };
+  const details = { status: 200, deliveredText: text };
+  throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a list of embeddings', details);
 }
 
-function isEmbedding(each: unknown): each is Embedding {
-  const vector = (each as Partial<Embedding> | null)?.embedding;
+function isEmbedding(value: unknown): value is Embedding {
+  const vector = (value as Partial<Embedding> | null)?.embedding;
   return typeof vector === 'string' || Array.isArray(vector);
 }
 
 /** The text of the list; only upstreams that know one format and were asked for the other have it rewritten. */
-function dataIn(text: string, data: readonly Embedding[], format: string): string {
-  const asked = format === 'base64' ? 'string' : 'object';
-  if (data.every(({ embedding }) => typeof embedding === asked)) return memberOf(text, 'data');
-  return JSON.stringify(data.map((each) => ({ ...each, embedding: inFormat(each.embedding, format) })));
+function toDataJson(text: string, data: readonly Embedding[], format: string): string {
+  const expectedType = format === 'base64' ? 'string' : 'object';
+  if (data.every(({ embedding }) => typeof embedding === expectedType)) return extractMember(text, 'data');
+  return JSON.stringify(data.map((item) => ({ ...item, embedding: encodeVector(item.embedding, format) })));
 }
 
 /** Base64 is of little-endian 32-bit floats. */
-function inFormat(vector: string | readonly number[], format: string): string | readonly number[] {
+function encodeVector(vector: string | readonly number[], format: string): string | readonly number[] {
   if (format === 'base64' && typeof vector !== 'string') {
     const bytes = Buffer.alloc(vector.length * 4);
     vector.forEach((number, i) => {
@@ -65,7 +65,7 @@ function inFormat(vector: string | readonly number[], format: string): string | 
 }
 
 /** The list of the outermost object that has this name, as it is written in a text that is known to be JSON. */
-function memberOf(json: string, name: string): string {
+function extractMember(json: string, name: string): string {
   let depth = 0;
   let start = -1;
   let last = '';

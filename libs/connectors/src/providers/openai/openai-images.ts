@@ -11,7 +11,11 @@ import { toProviderParameters } from '../provider-parameters.ts';
 /** The request's words are against the vendor's rules, or what was made of them is. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['moderation_blocked', 'content_policy_violation']);
 /** The house's account: nothing that the caller could mend. */
-const OURS: ReadonlySet<unknown> = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active']);
+const ACCOUNT_ERROR_CODES: ReadonlySet<unknown> = new Set([
+  'insufficient_quota',
+  'billing_hard_limit_reached',
+  'billing_not_active',
+]);
 
 /** Edits are what OpenAI calls everything that a picture is brought to. */
 export class OpenAiImages {
@@ -20,57 +24,60 @@ export class OpenAiImages {
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  async make(call: ImageCall): Promise<GeneratedImages> {
-    const { model, prompt, count, images, parameters, wireMapping: wire, signal } = call;
+  async generate(call: ImageCall): Promise<GeneratedImages> {
+    const { model, prompt, count, images, parameters, wireMapping, signal } = call;
     const bringsImage = images.length > 0;
-    const told = { model, prompt, n: count, ...toProviderParameters(parameters, wire, { bringsImage }) };
-    const answer = await this.http.request(bringsImage ? '/images/edits' : '/images/generations', {
+    const params = { model, prompt, n: count, ...toProviderParameters(parameters, wireMapping, { bringsImage }) };
+    const response = await this.http.request(bringsImage ? '/images/edits' : '/images/generations', {
       method: 'POST',
       headers: this.headers,
-      body: bringsImage ? formOf(told, call) : told,
+      body: bringsImage ? toFormData(params, call) : params,
       signal,
-      refusalOf: imageRefusal,
+      mapErrorResponse: toImageError,
     });
-    return madeIn(await answer.json(), answer);
+    return toGeneratedImages(await response.json(), response);
   }
 }
 
-function formOf(told: Readonly<Record<string, string | number | boolean>>, { images, mask }: ImageCall): FormData {
+function toFormData(
+  params: Readonly<Record<string, string | number | boolean>>,
+  { images, mask }: ImageCall,
+): FormData {
   const form = new FormData();
-  for (const [name, value] of Object.entries(told)) form.set(name, String(value));
-  for (const [i, image] of images.entries()) form.append('image[]', image, fileName(`image-${i}`, image));
-  if (mask) form.set('mask', mask, fileName('mask', mask));
+  for (const [name, value] of Object.entries(params)) form.set(name, String(value));
+  for (const [i, image] of images.entries()) form.append('image[]', image, formatFileName(`image-${i}`, image));
+  if (mask) form.set('mask', mask, formatFileName('mask', mask));
   return form;
 }
 
-function fileName(name: string, { type }: Blob): string {
+function formatFileName(name: string, { type }: Blob): string {
   return `${name}.${type.replace('image/', '')}`;
 }
 
-interface Answer {
+interface ImagesResponse {
   readonly id?: unknown;
   readonly data?: unknown;
   readonly usage?: unknown;
 }
 
-function madeIn(body: unknown, { headers, status }: ProviderHttpResponse): GeneratedImages {
-  const answer = (body ?? {}) as Answer;
-  const data: readonly unknown[] = Array.isArray(answer.data) ? answer.data : [];
-  const files = data.flatMap(fileIn);
-  const vendorId = parseProviderRequestId(answer) ?? parseProviderRequestId({ id: headers['x-request-id'] });
-  const usage = usageIn(answer.usage);
-  if (files.length > 0) return { files, usage, vendorId };
-  const more = { status, usage, vendorId, deliveredText: '' };
-  throw new UpstreamError('upstream_error', 'The upstream answered without an image', more);
+function toGeneratedImages(body: unknown, { headers, status }: ProviderHttpResponse): GeneratedImages {
+  const response = (body ?? {}) as ImagesResponse;
+  const data: readonly unknown[] = Array.isArray(response.data) ? response.data : [];
+  const files = data.flatMap(toFiles);
+  const providerRequestId = parseProviderRequestId(response) ?? parseProviderRequestId({ id: headers['x-request-id'] });
+  const usage = parseUsage(response.usage);
+  if (files.length > 0) return { files, usage, vendorId: providerRequestId };
+  const details = { status, usage, vendorId: providerRequestId, deliveredText: '' };
+  throw new UpstreamError('upstream_error', 'The upstream answered without an image', details);
 }
 
-function fileIn(each: unknown): readonly GeneratedFile[] {
-  const { b64_json: base64, url } = (each ?? {}) as { readonly b64_json?: unknown; readonly url?: unknown };
+function toFiles(entry: unknown): readonly GeneratedFile[] {
+  const { b64_json: base64, url } = (entry ?? {}) as { readonly b64_json?: unknown; readonly url?: unknown };
   if (typeof base64 === 'string' && base64 !== '') return [{ kind: 'bytes', bytes: Buffer.from(base64, 'base64') }];
   return typeof url === 'string' ? [{ kind: 'address', url }] : [];
 }
 
-interface Reported {
+interface ReportedUsage {
   readonly input_tokens?: unknown;
   readonly output_tokens?: unknown;
   readonly input_tokens_details?: { readonly image_tokens?: unknown } | null;
@@ -78,8 +85,9 @@ interface Reported {
 }
 
 /** Texts and pictures have prices of their own, in both directions. */
-function usageIn(reported: unknown): Usage | undefined {
-  const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = (reported ?? {}) as Reported;
+function parseUsage(reported: unknown): Usage | undefined {
+  const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = (reported ??
+    {}) as ReportedUsage;
   const [input, output] = [parseTokenCount(input_tokens), parseTokenCount(output_tokens)];
   if (input === undefined || output === undefined) return undefined;
   const imageInput = Math.min(parseTokenCount(input_tokens_details?.image_tokens) ?? 0, input);
@@ -87,10 +95,10 @@ function usageIn(reported: unknown): Usage | undefined {
   return { input: input - imageInput, imageInput, output: texts, imageOutput: output - texts };
 }
 
-function imageRefusal(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+function toImageError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const failure = toUpstreamErrorFromResponse(status, headers, body);
-  const code = codeIn(body);
-  if (OURS.has(code) || status === 401 || status === 403)
+  const code = parseErrorCode(body);
+  if (ACCOUNT_ERROR_CODES.has(code) || status === 401 || status === 403)
     return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', { status });
   if (!AGAINST_POLICY.has(code)) return failure;
   return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, {
@@ -99,7 +107,7 @@ function imageRefusal(status: number, headers: ResponseHeaders, body: string): U
   });
 }
 
-function codeIn(body: string): unknown {
+function parseErrorCode(body: string): unknown {
   try {
     return JSON.parse(body).error.code;
   } catch {

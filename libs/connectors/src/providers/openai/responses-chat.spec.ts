@@ -1,19 +1,22 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Completion } from '#application';
-import { wholeResponse } from './responses.ts';
-import { ResponseChunks, wholeChat } from './responses-chat.ts';
-import { responsesRequest, withSearch } from './responses-request.ts';
+import { parseResponsesCompletion } from './responses.ts';
+import { ResponsesToChatTranslator, toChatCompletion } from './responses-chat.ts';
+import { toResponsesRequest, withSearch } from './responses-request.ts';
 
 const identity = { id: 'gen-1', model: 'openai/m', provider: 'OpenAI', created: 7 };
 const ANNOTATION = { type: 'url_citation', url: 'https://x.example', title: 'X', start_index: 0, end_index: 2 };
 const LOGPROB = { token: 'Hi', logprob: -1, bytes: [72, 105], top_logprobs: [] };
 
 const whole = (response: object): Completion =>
-  wholeChat(wholeResponse(JSON.stringify({ status: 'completed', output: [], ...response })), identity);
+  toChatCompletion(
+    parseResponsesCompletion(JSON.stringify({ status: 'completed', output: [], ...response })),
+    identity,
+  );
 const choiceOf = ({ body }: Completion) => (body.choices as readonly { message: object; finish_reason: string }[])[0];
 
 function deltas(events: readonly object[]) {
-  const chunks = new ResponseChunks(identity);
+  const chunks = new ResponsesToChatTranslator(identity);
   let text = '';
   const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
   chunks.accept(Buffer.from(body), (piece) => {
@@ -124,7 +127,7 @@ describe('a response as a chat', () => {
 describe('a chat request in the words of Responses', () => {
   test('has its messages as items', () => {
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
-    const { input } = responsesRequest({
+    const { input } = toResponsesRequest({
       messages: [
         { role: 'system', content: 'Be brief' },
         {
@@ -181,7 +184,7 @@ describe('a chat request in the words of Responses', () => {
       stream: true,
       stream_options: { include_usage: true },
     };
-    expect(responsesRequest(asked)).toEqual({
+    expect(toResponsesRequest(asked)).toEqual({
       model: 'm',
       input: [],
       max_output_tokens: 50,

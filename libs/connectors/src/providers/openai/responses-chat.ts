@@ -1,57 +1,61 @@
 /** Answers of an endpoint that speaks Responses and nothing else, as those of a chat. */
 import type { Completion, CompletionIdentity, SearchStatus } from '#application';
 import type { ForwardEvents } from '../../http/stream-relay.ts';
-import { event, type JsonObject, ResponseEvents, toSearchStatus } from './responses.ts';
+import { formatJsonEvent, type JsonObject, ResponsesEventTranslator, toSearchStatus } from './responses.ts';
 
-const FINISH: Readonly<Record<string, string>> = { max_output_tokens: 'length', content_filter: 'content_filter' };
+const FINISH_REASONS: Readonly<Record<string, string>> = {
+  max_output_tokens: 'length',
+  content_filter: 'content_filter',
+};
 
 const NO_EVENTS = new Uint8Array();
 
 /** The events of a response as the chunks of a chat. */
-export class ResponseChunks extends ResponseEvents {
+export class ResponsesToChatTranslator extends ResponsesEventTranslator {
   private readonly head: object;
   /** Calls by the index of their item. */
   private readonly calls = new Map<unknown, number>();
-  private opened = false;
+  private hasSentRole = false;
   /** Searches by the index of their item; a note of one stands between the events. */
   private readonly searches = new Map<unknown, number>();
-  private notes: SearchStatus[] = [];
+  private pendingStatuses: SearchStatus[] = [];
 
   constructor({ id, model, provider, created }: CompletionIdentity) {
     super();
     this.head = { id, object: 'chat.completion.chunk', created, model, provider };
   }
 
-  protected override translate(events: readonly string[], pass: ForwardEvents): void {
-    for (const each of events) {
-      super.translate([each], pass);
-      for (const note of this.notes) pass(NO_EVENTS, note);
-      this.notes = [];
+  protected override translateEvents(events: readonly string[], forward: ForwardEvents): void {
+    for (const event of events) {
+      super.translateEvents([event], forward);
+      for (const status of this.pendingStatuses) forward(NO_EVENTS, status);
+      this.pendingStatuses = [];
     }
   }
 
-  protected override output(event: JsonObject): string {
-    if ((event.item as JsonObject | undefined)?.type === 'web_search_call') return this.searched(event);
-    const delta = this.deltaOf(event);
+  protected override translateOutput(event: JsonObject): string {
+    if ((event.item as JsonObject | undefined)?.type === 'web_search_call') return this.handleSearch(event);
+    const delta = this.toDelta(event);
     if (delta === undefined) return '';
     const { logprobs } = event;
-    return this.chunk(delta, null, Array.isArray(logprobs) && logprobs.length > 0 ? { content: logprobs } : null);
+    return this.formatChunk(delta, null, Array.isArray(logprobs) && logprobs.length > 0 ? { content: logprobs } : null);
   }
 
-  protected override ending({ response }: JsonObject): string {
-    return this.chunk({}, finishReason((response ?? {}) as JsonObject, this.calls.size > 0));
+  protected override createFinalEvent({ response }: JsonObject): string {
+    return this.formatChunk({}, toFinishReason((response ?? {}) as JsonObject, this.calls.size > 0));
   }
 
   /** What was searched for is known at its end. */
-  private searched({ type, item, output_index }: JsonObject): string {
+  private handleSearch({ type, item, output_index }: JsonObject): string {
     const at = this.searches.get(output_index) ?? this.searches.size;
     this.searches.set(output_index, at);
-    const note = toSearchStatus(item as JsonObject, at);
-    if (type === 'response.output_item.done' && note) this.notes.push({ ...note, state: 'searching' }, note);
-    return this.opened ? '' : this.chunk({}, null);
+    const status = toSearchStatus(item as JsonObject, at);
+    if (type === 'response.output_item.done' && status)
+      this.pendingStatuses.push({ ...status, state: 'searching' }, status);
+    return this.hasSentRole ? '' : this.formatChunk({}, null);
   }
 
-  private deltaOf({ type, delta, item, output_index, annotation }: JsonObject): JsonObject | undefined {
+  private toDelta({ type, delta, item, output_index, annotation }: JsonObject): JsonObject | undefined {
     switch (type) {
       case 'response.output_text.delta':
         return { content: delta };
@@ -60,48 +64,51 @@ export class ResponseChunks extends ResponseEvents {
       case 'response.reasoning_summary_text.delta':
         return { reasoning: delta };
       case 'response.output_text.annotation.added':
-        return { annotations: [citation(annotation as JsonObject)] };
+        return { annotations: [toCitation(annotation as JsonObject)] };
       case 'response.function_call_arguments.delta':
         return { tool_calls: [{ index: this.calls.get(output_index), function: { arguments: delta } }] };
       case 'response.output_item.added':
-        return this.started(item as JsonObject, output_index);
+        return this.handleItemStart(item as JsonObject, output_index);
       default:
         return undefined;
     }
   }
 
-  private started(item: JsonObject, at: unknown): JsonObject | undefined {
+  private handleItemStart(item: JsonObject, at: unknown): JsonObject | undefined {
     // Not every item that starts has a delta, and a client is sent an event as soon as anything has started.
-    if (item.type !== 'function_call') return this.opened ? undefined : {};
+    if (item.type !== 'function_call') return this.hasSentRole ? undefined : {};
     const index = this.calls.size;
     this.calls.set(at, index);
-    return { tool_calls: [{ index, ...callOf({ ...item, arguments: '' }) }] };
+    return { tool_calls: [{ index, ...toToolCall({ ...item, arguments: '' }) }] };
   }
 
-  private chunk(delta: JsonObject, finish_reason: string | null, logprobs: object | null = null): string {
-    const role = this.opened ? {} : { role: 'assistant', content: '' };
-    this.opened = true;
-    return event({ ...this.head, choices: [{ index: 0, delta: { ...role, ...delta }, logprobs, finish_reason }] });
+  private formatChunk(delta: JsonObject, finish_reason: string | null, logprobs: object | null = null): string {
+    const role = this.hasSentRole ? {} : { role: 'assistant', content: '' };
+    this.hasSentRole = true;
+    return formatJsonEvent({
+      ...this.head,
+      choices: [{ index: 0, delta: { ...role, ...delta }, logprobs, finish_reason }],
+    });
   }
 }
 
 /** A response in one piece as a `chat.completion` with our identity. */
-export function wholeChat(answer: Completion, identity: CompletionIdentity): Completion {
-  const output = answer.body.output as readonly JsonObject[];
-  const parts = output.flatMap(({ type, content }) => (type === 'message' ? listOf(content) : []));
-  const calls = output.filter(({ type }) => type === 'function_call').map(callOf);
-  const content = textIn(parts, 'text');
-  const refusal = textIn(parts, 'refusal');
-  const reasoning = textIn(
-    output.flatMap(({ type, summary }) => (type === 'reasoning' ? listOf(summary) : [])),
+export function toChatCompletion(completion: Completion, identity: CompletionIdentity): Completion {
+  const output = completion.body.output as readonly JsonObject[];
+  const parts = output.flatMap(({ type, content }) => (type === 'message' ? toArray(content) : []));
+  const calls = output.filter(({ type }) => type === 'function_call').map(toToolCall);
+  const content = joinText(parts, 'text');
+  const refusal = joinText(parts, 'refusal');
+  const reasoning = joinText(
+    output.flatMap(({ type, summary }) => (type === 'reasoning' ? toArray(summary) : [])),
     'text',
   );
-  const logprobs = parts.flatMap((part) => listOf(part.logprobs));
+  const logprobs = parts.flatMap((part) => toArray(part.logprobs));
   const message = {
     role: 'assistant',
     content: content === '' && (calls.length > 0 || refusal !== '') ? null : content,
     refusal: refusal === '' ? null : refusal,
-    annotations: annotationsIn(parts),
+    annotations: collectAnnotations(parts),
     ...(reasoning === '' ? {} : { reasoning }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
@@ -109,40 +116,40 @@ export function wholeChat(answer: Completion, identity: CompletionIdentity): Com
     index: 0,
     message,
     logprobs: logprobs.length > 0 ? { content: logprobs, refusal: null } : null,
-    finish_reason: finishReason(answer.body, calls.length > 0),
+    finish_reason: toFinishReason(completion.body, calls.length > 0),
   };
   const head = { ...identity, object: 'chat.completion' };
-  return { ...answer, protocol: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
+  return { ...completion, protocol: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
 }
 
 /** Each part says where its sources stand in it; a chat has all parts in one. */
-function annotationsIn(parts: readonly JsonObject[]): readonly object[] {
+function collectAnnotations(parts: readonly JsonObject[]): readonly object[] {
   let before = 0;
   return parts.flatMap(({ text, annotations }) => {
     const from = before;
     before += typeof text === 'string' ? text.length : 0;
-    return listOf(annotations).map((each) => citation(each, from));
+    return toArray(annotations).map((annotation) => toCitation(annotation, from));
   });
 }
 
-function citation({ url, title, start_index, end_index }: JsonObject, from = 0) {
+function toCitation({ url, title, start_index, end_index }: JsonObject, from = 0) {
   const at = { start_index: Number(start_index ?? 0) + from, end_index: Number(end_index ?? 0) + from };
   return { type: 'url_citation', url_citation: { url, title, ...at } };
 }
 
-function callOf({ call_id, name, arguments: args }: JsonObject) {
+function toToolCall({ call_id, name, arguments: args }: JsonObject) {
   return { id: call_id, type: 'function', function: { name, arguments: args } };
 }
 
-function finishReason({ incomplete_details }: JsonObject, called: boolean): string {
+function toFinishReason({ incomplete_details }: JsonObject, called: boolean): string {
   const { reason } = (incomplete_details ?? {}) as JsonObject;
-  return FINISH[String(reason)] ?? (called ? 'tool_calls' : 'stop');
+  return FINISH_REASONS[String(reason)] ?? (called ? 'tool_calls' : 'stop');
 }
 
-function textIn(parts: readonly JsonObject[], field: 'text' | 'refusal'): string {
+function joinText(parts: readonly JsonObject[], field: 'text' | 'refusal'): string {
   return parts.map((part) => part[field] ?? '').join('');
 }
 
-function listOf(value: unknown): readonly JsonObject[] {
+function toArray(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
 }

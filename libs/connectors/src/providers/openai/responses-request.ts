@@ -6,7 +6,7 @@ import type { JsonObject } from './responses.ts';
 const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
 
 /** @throws UpstreamError with `invalid_request` for several choices, or one that is too short */
-export function responsesRequest(body: JsonObject): JsonObject {
+export function toResponsesRequest(body: JsonObject): JsonObject {
   if ((body.n ?? 1) !== 1) {
     throw new UpstreamError('invalid_request', 'This model gives one choice only: n must be 1');
   }
@@ -18,15 +18,15 @@ export function responsesRequest(body: JsonObject): JsonObject {
     );
   }
   const { messages, tools, tool_choice, response_format, reasoning_effort, verbosity, logprobs, stream } = body;
-  const text = given({ format: formatOf(response_format), verbosity });
-  return given({
+  const text = omitNullish({ format: toFormat(response_format), verbosity });
+  return omitNullish({
     ...Object.fromEntries(SHARED.map((field) => [field, body[field]])),
-    input: listOf(messages).flatMap(itemsOf),
+    input: toArray(messages).flatMap(toItems),
     max_output_tokens: limit,
     reasoning: reasoning_effort ? { effort: reasoning_effort } : undefined,
     text: Object.keys(text).length > 0 ? text : undefined,
-    tools: tools ? listOf(tools).map(flat) : undefined,
-    tool_choice: isThing(tool_choice) ? flat(tool_choice) : tool_choice,
+    tools: tools ? toArray(tools).map(flattenFunction) : undefined,
+    tool_choice: isJsonObject(tool_choice) ? flattenFunction(tool_choice) : tool_choice,
     include: logprobs === true ? [LOGPROBS_INCLUDE] : undefined,
     store: false,
     ...(stream === true ? { stream, stream_options: { include_obfuscation: false } } : {}),
@@ -36,7 +36,7 @@ export function responsesRequest(body: JsonObject): JsonObject {
 /** https://platform.openai.com/docs/guides/tools-web-search: of tools of OpenAI's own there is only this one. */
 export function withSearch(request: JsonObject, search: NativeSearch | undefined): JsonObject {
   if (search === undefined) return request;
-  const { maxUses, isRequired: first, includeDomains, excludeDomains, location, isOffline: offline } = search;
+  const { maxUses, isRequired, includeDomains, excludeDomains, location, isOffline } = search;
   const filters = {
     ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
     ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),
@@ -46,86 +46,86 @@ export function withSearch(request: JsonObject, search: NativeSearch | undefined
     type: 'web_search',
     ...(Object.keys(filters).length > 0 ? { filters } : {}),
     ...(location === undefined ? {} : { user_location: { type: 'approximate', ...location } }),
-    ...(offline ? { external_web_access: false } : {}),
+    ...(isOffline ? { external_web_access: false } : {}),
   };
   return {
     ...request,
-    tools: [...listOf(request.tools), tool],
+    tools: [...toArray(request.tools), tool],
     max_tool_calls: maxUses,
     // OpenAI does not search with so little reasoning.
     ...(effort === 'minimal' ? { reasoning: { ...(request.reasoning as JsonObject), effort: 'low' } } : {}),
-    ...(first ? { tool_choice: { type: 'web_search' } } : withSearchAllowed(request.tool_choice)),
+    ...(isRequired ? { tool_choice: { type: 'web_search' } } : withSearchAllowed(request.tool_choice)),
   };
 }
 
 /** A choice of certain tools names the search as well, or else OpenAI would not make it. */
 function withSearchAllowed(choice: unknown): JsonObject {
-  if (!isThing(choice) || choice.type !== 'allowed_tools' || !Array.isArray(choice.tools)) return {};
+  if (!isJsonObject(choice) || choice.type !== 'allowed_tools' || !Array.isArray(choice.tools)) return {};
   return { tool_choice: { ...choice, tools: [...choice.tools, { type: 'web_search' }] } };
 }
 
 /** What the assistant said and what it called are items of their own. */
-function itemsOf({ role, content, refusal, tool_calls, tool_call_id }: JsonObject): readonly JsonObject[] {
-  if (role === 'tool') return [{ type: 'function_call_output', call_id: tool_call_id, output: resultOf(content) }];
-  if (role !== 'assistant') return [{ type: 'message', role, content: partsOf(content, userPart) }];
-  const said = partsOf(content, assistantPart);
+function toItems({ role, content, refusal, tool_calls, tool_call_id }: JsonObject): readonly JsonObject[] {
+  if (role === 'tool') return [{ type: 'function_call_output', call_id: tool_call_id, output: toToolOutput(content) }];
+  if (role !== 'assistant') return [{ type: 'message', role, content: toParts(content, toUserPart) }];
+  const convertedContent = toParts(content, toAssistantPart);
   const parts = [
-    ...(typeof said === 'string' ? [{ type: 'output_text', text: said }] : said),
+    ...(typeof convertedContent === 'string' ? [{ type: 'output_text', text: convertedContent }] : convertedContent),
     ...(refusal ? [{ type: 'refusal', refusal }] : []),
   ];
-  const calls = listOf(tool_calls).map(({ id, function: called }) => {
+  const calls = toArray(tool_calls).map(({ id, function: called }) => {
     const { name, arguments: args } = called as JsonObject;
     return { type: 'function_call', call_id: id, name, arguments: args };
   });
-  const isSilent = parts.length === 0 || (calls.length > 0 && said === '');
-  return [...(isSilent ? [] : [{ type: 'message', role, content: parts }]), ...calls];
+  const isEmpty = parts.length === 0 || (calls.length > 0 && convertedContent === '');
+  return [...(isEmpty ? [] : [{ type: 'message', role, content: parts }]), ...calls];
 }
 
-function partsOf(content: unknown, part: (part: JsonObject) => JsonObject): string | readonly JsonObject[] {
-  return typeof content === 'string' ? content : listOf(content).map(part);
+function toParts(content: unknown, part: (part: JsonObject) => JsonObject): string | readonly JsonObject[] {
+  return typeof content === 'string' ? content : toArray(content).map(part);
 }
 
 /** Text where a tool has answered nothing else. */
-function resultOf(content: unknown): string | readonly JsonObject[] {
-  const parts = partsOf(content, userPart);
+function toToolOutput(content: unknown): string | readonly JsonObject[] {
+  const parts = toParts(content, toUserPart);
   const isPlain = typeof parts === 'string' || parts.every(({ type }) => type === 'input_text');
   return isPlain && typeof parts !== 'string' ? parts.map(({ text }) => text).join('') : parts;
 }
 
-function assistantPart({ type, text, refusal }: JsonObject): JsonObject {
+function toAssistantPart({ type, text, refusal }: JsonObject): JsonObject {
   return type === 'refusal' ? { type, refusal } : { type: 'output_text', text };
 }
 
-function userPart(part: JsonObject): JsonObject {
+function toUserPart(part: JsonObject): JsonObject {
   const { type, text, image_url, file } = part;
   if (type === 'text') return { type: 'input_text', text };
   if (type === 'image_url') {
-    const { url, detail = 'auto' } = isThing(image_url) ? image_url : { url: image_url };
+    const { url, detail = 'auto' } = isJsonObject(image_url) ? image_url : { url: image_url };
     return { type: 'input_image', image_url: url, detail };
   }
   return type === 'file' ? { type: 'input_file', ...(file as JsonObject) } : part;
 }
 
-function formatOf(format: unknown): JsonObject | undefined {
-  if (!isThing(format)) return undefined;
+function toFormat(format: unknown): JsonObject | undefined {
+  if (!isJsonObject(format)) return undefined;
   const { type, json_schema } = format;
-  return isThing(json_schema) ? { type, ...json_schema } : { type };
+  return isJsonObject(json_schema) ? { type, ...json_schema } : { type };
 }
 
 /** Chats nest what a function is; Responses do not. In a chat, arguments need not keep to the schema unless that is said. */
-function flat({ type, function: named, ...rest }: JsonObject): JsonObject {
-  if (!isThing(named)) return { type, ...rest };
-  return 'parameters' in named ? { type, strict: false, ...named } : { type, ...named };
+function flattenFunction({ type, function: definition, ...rest }: JsonObject): JsonObject {
+  if (!isJsonObject(definition)) return { type, ...rest };
+  return 'parameters' in definition ? { type, strict: false, ...definition } : { type, ...definition };
 }
 
-function given(fields: JsonObject): JsonObject {
+function omitNullish(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 }
 
-function listOf(value: unknown): readonly JsonObject[] {
+function toArray(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
 }
 
-function isThing(value: unknown): value is JsonObject {
+function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

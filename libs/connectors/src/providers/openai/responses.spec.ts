@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
-import { ResponseEvents, wholeResponse } from './responses.ts';
+import { parseResponsesCompletion, ResponsesEventTranslator } from './responses.ts';
 
 const sse = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
 const DELTA = sse('response.output_text.delta', { output_index: 0, content_index: 0, delta: 'Zürich 🏔' });
@@ -17,7 +17,7 @@ const BEGUN = sse('response.created', { response: { id: 'resp_theirs' } });
 
 /** What is passed on of a body that comes in pieces of so many bytes. */
 function read(body: string, size = 7) {
-  const events = new ResponseEvents();
+  const events = new ResponsesEventTranslator();
   const bytes = Buffer.from(body);
   let text = '';
   const pass = (piece: Uint8Array) => {
@@ -42,7 +42,7 @@ describe('events of a response', () => {
       { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Zürich 🏔' },
       { type: 'response.completed', response: { object: 'response', output: [] } },
     ]);
-    expect([events.usage(), events.deliveredText(), events.ended]).toEqual([CLASSES, 'Zürich 🏔', true]);
+    expect([events.usage(), events.getDeliveredText(), events.isEnded]).toEqual([CLASSES, 'Zürich 🏔', true]);
   });
 
   test('may be of kinds that we do not know, as long as they are about an item', () => {
@@ -83,7 +83,7 @@ describe('events of a response', () => {
     const { events, failure, passed } = read(DELTA + last);
     expect(failure).toBeInstanceOf(UpstreamError);
     expect(failure).toMatchObject({ code, message, publicMessage: message });
-    expect([passed.length, events.deliveredText()]).toEqual([1, 'Zürich 🏔']);
+    expect([passed.length, events.getDeliveredText()]).toEqual([1, 'Zürich 🏔']);
     expect(events.usage()).toEqual(last.includes('response.failed') ? CLASSES : undefined);
   });
 
@@ -113,19 +113,19 @@ describe('a response in one piece', () => {
   ];
 
   test('has its usage and all that was generated', () => {
-    const answer = wholeResponse(JSON.stringify({ status: 'completed', output: OUTPUT, usage: USAGE }));
+    const answer = parseResponsesCompletion(JSON.stringify({ status: 'completed', output: OUTPUT, usage: USAGE }));
     expect([answer.usage, answer.getDeliveredText(), answer.protocol]).toEqual([CLASSES, 'HmNo!f{}', 'responses']);
   });
 
   test.each(['', 'null', '{"output":', '{}', '[]'])('is none: %j', (text) => {
-    expect(() => wholeResponse(text)).toThrow(UpstreamError);
+    expect(() => parseResponsesCompletion(text)).toThrow(UpstreamError);
   });
 
   test('that failed is a failure, and what came of it may be invoiced', () => {
     const failed = (output: unknown) => JSON.stringify({ status: 'failed', error: { message: 'Oh' }, output });
     const failureOf = (text: string) => {
       try {
-        return wholeResponse(text);
+        return parseResponsesCompletion(text);
       } catch (error) {
         return error;
       }

@@ -7,14 +7,14 @@ import type { Usage } from '#domain';
 import { MESSAGE_RATE_LIMITED } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
-import { wordsIn } from '../chat/partial-text.ts';
-import { BROKEN_OFF } from './chat-chunks.ts';
+import { extractGeneratedText } from '../chat/partial-text.ts';
+import { MESSAGE_INTERRUPTED } from './chat-chunks.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Fields in which what is generated is sent, piece by piece. */
-const TOLD = new Set([
+const DELTA_TYPES = new Set([
   'response.output_text.delta',
   'response.refusal.delta',
   'response.function_call_arguments.delta',
@@ -22,106 +22,107 @@ const TOLD = new Set([
   'response.reasoning_summary_text.delta',
   'response.reasoning_text.delta',
 ]);
-const ENDS = new Set(['response.completed', 'response.incomplete']);
+const FINAL_EVENT_TYPES = new Set(['response.completed', 'response.incomplete']);
 
-export class ResponseEvents extends EventTranslator {
-  private reported: Usage | undefined;
+export class ResponsesEventTranslator extends EventTranslator {
+  private reportedUsage: Usage | undefined;
   private upstreamId: string | undefined;
   private readonly generated: string[] = [];
   private bytes = 0;
-  private readonly found = new Set<unknown>();
+  private readonly invoicedSearches = new Set<unknown>();
 
   usage(): Usage | undefined {
-    return this.reported;
+    return this.reportedUsage;
   }
 
   vendorId(): string | undefined {
     return this.upstreamId;
   }
 
-  deliveredText(): string {
+  getDeliveredText(): string {
     return this.generated.join('');
   }
 
-  generatedAtMost(): number {
+  getMaxGeneratedTokens(): number {
     return this.bytes;
   }
 
-  hasTold(): boolean {
+  hasForwarded(): boolean {
     return this.generated.length > 0;
   }
 
   /** How many searches OpenAI invoices. */
   get invoiced(): number {
-    return this.found.size;
+    return this.invoicedSearches.size;
   }
 
   /** Events that have output are passed on as they are, and of the last one how it ended. */
-  protected handle(json: string): string {
+  protected translateEvent(json: string): string {
     const parsed = parse(json);
     const { type, response, output_index, delta } = parsed;
     this.upstreamId ??= parseProviderRequestId(response);
     if (typeof output_index === 'number') {
-      if (TOLD.has(type as string)) this.tell(String(delta));
-      if (type === 'response.output_item.done' && isInvoiced(parsed.item as JsonObject)) this.found.add(output_index);
-      return this.output(parsed, json);
+      if (DELTA_TYPES.has(type as string)) this.recordText(String(delta));
+      if (type === 'response.output_item.done' && isInvoicedSearch(parsed.item as JsonObject))
+        this.invoicedSearches.add(output_index);
+      return this.translateOutput(parsed, json);
     }
-    if (type === 'response.failed' || type === 'error') throw this.failureIn(parsed);
-    if (!ENDS.has(type as string)) return '';
-    this.marked = true;
-    this.reported = responseUsage((response as JsonObject | undefined)?.usage);
-    return this.ending(parsed);
+    if (type === 'response.failed' || type === 'error') throw this.parseFailure(parsed);
+    if (!FINAL_EVENT_TYPES.has(type as string)) return '';
+    this.hasEndMarker = true;
+    this.reportedUsage = parseResponsesUsage((response as JsonObject | undefined)?.usage);
+    return this.createFinalEvent(parsed);
   }
 
-  private tell(text: string): void {
+  private recordText(text: string): void {
     this.generated.push(text);
     this.bytes += Buffer.byteLength(text);
   }
 
   /** What is passed on of an event that has output. @param json the event as it came, in Latin-1 */
-  protected output(_: JsonObject, json: string): string {
+  protected translateOutput(_: JsonObject, json: string): string {
     return formatSseEvent(json);
   }
 
   /** What is passed on of the last event. */
-  protected ending({ type, response }: JsonObject): string {
+  protected createFinalEvent({ type, response }: JsonObject): string {
     const { output, incomplete_details } = (response ?? {}) as JsonObject;
-    return event({ type, response: { object: 'response', output, incomplete_details } });
+    return formatJsonEvent({ type, response: { object: 'response', output, incomplete_details } });
   }
 
-  private failureIn(failed: JsonObject): UpstreamError {
+  private parseFailure(failed: JsonObject): UpstreamError {
     const response = (failed.response ?? {}) as JsonObject;
-    this.reported = responseUsage(response.usage);
-    return failureOf(failed.type === 'error' ? (failed.error ?? failed) : response.error);
+    this.reportedUsage = parseResponsesUsage(response.usage);
+    return toResponseError(failed.type === 'error' ? (failed.error ?? failed) : response.error);
   }
 }
 
 /** An event as bytes go, in Latin-1. */
-export function event(data: unknown): string {
+export function formatJsonEvent(data: unknown): string {
   return formatSseEvent(decodeLatin1(Buffer.from(JSON.stringify(data))));
 }
 
 /** @throws UpstreamError when the body is no response, or reports a failure */
-export function wholeResponse(text: string): Completion {
+export function parseResponsesCompletion(text: string): Completion {
   const response = parseResponse(text);
   const output = response.output as readonly JsonObject[];
   if (response.status === 'failed') {
-    const delivered = output.length > 0 ? textIn(output) : undefined;
-    throw failureOf(response.error, { deliveredText: delivered, vendorId: parseProviderRequestId(response) });
+    const delivered = output.length > 0 ? extractText(output) : undefined;
+    throw toResponseError(response.error, { deliveredText: delivered, vendorId: parseProviderRequestId(response) });
   }
   return {
     kind: 'whole',
     protocol: 'responses',
     body: response,
-    usage: responseUsage(response.usage),
+    usage: parseResponsesUsage(response.usage),
     vendorId: () => parseProviderRequestId(response),
-    getDeliveredText: () => textIn(output),
-    searches: searchesIn(output),
+    getDeliveredText: () => extractText(output),
+    searches: collectSearches(output),
   };
 }
 
 /** Only those that have found something; opening a page and looking through it cost nothing by themselves. */
-function isInvoiced({ type, status, action }: JsonObject): boolean {
+function isInvoicedSearch({ type, status, action }: JsonObject): boolean {
   return type === 'web_search_call' && status === 'completed' && ((action ?? {}) as JsonObject).type === 'search';
 }
 
@@ -133,10 +134,10 @@ export function toSearchStatus(item: JsonObject, at: number): SearchStatus | und
   return { at, query: String(query ?? (queries as readonly unknown[] | undefined)?.[0] ?? ''), state };
 }
 
-function searchesIn(output: readonly JsonObject[]) {
+function collectSearches(output: readonly JsonObject[]) {
   const calls = output.filter(({ type }) => type === 'web_search_call');
-  const notes = calls.flatMap((item, at) => toSearchStatus(item, at) ?? []);
-  return { statuses: notes, invoiced: calls.filter(isInvoiced).length };
+  const statuses = calls.flatMap((item, at) => toSearchStatus(item, at) ?? []);
+  return { statuses, invoiced: calls.filter(isInvoicedSearch).length };
 }
 
 function parseResponse(text: string): JsonObject {
@@ -145,8 +146,12 @@ function parseResponse(text: string): JsonObject {
     response = JSON.parse(text);
   } catch {} // judged with everything else that is not a response
   if (Array.isArray(response?.output)) return response;
-  const more = { status: 200, deliveredText: wordsIn(text), vendorId: parseProviderRequestId(response) };
-  throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a response', more);
+  const details = {
+    status: 200,
+    deliveredText: extractGeneratedText(text),
+    vendorId: parseProviderRequestId(response),
+  };
+  throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a response', details);
 }
 
 function parse(json: string): JsonObject {
@@ -157,15 +162,15 @@ function parse(json: string): JsonObject {
   }
 }
 
-/** @param known what had come of the answer, in one that is in one piece */
-function failureOf(error: unknown, known?: Pick<UpstreamError, 'deliveredText' | 'vendorId'>): UpstreamError {
+/** @param details what had come of the answer, in one that is in one piece */
+function toResponseError(error: unknown, details?: Pick<UpstreamError, 'deliveredText' | 'vendorId'>): UpstreamError {
   const { code } = (error ?? {}) as JsonObject;
-  if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, known);
-  return new UpstreamError('upstream_error', BROKEN_OFF, known);
+  if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, details);
+  return new UpstreamError('upstream_error', MESSAGE_INTERRUPTED, details);
 }
 
 /** The same classes as in a chat, by other names. */
-function responseUsage(reported: unknown): Usage | undefined {
+function parseResponsesUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;
   const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = reported as JsonObject;
   return parseOpenAiUsage({
@@ -177,19 +182,19 @@ function responseUsage(reported: unknown): Usage | undefined {
 }
 
 /** All text that was generated: words, calls and what may be read of the reasoning. */
-function textIn(output: readonly JsonObject[]): string {
+function extractText(output: readonly JsonObject[]): string {
   return output
     .flatMap(({ content, summary, name, arguments: args, input }) => [
-      ...partsIn(summary),
-      ...partsIn(content),
+      ...extractPartTexts(summary),
+      ...extractPartTexts(content),
       ...[args, input].flatMap((text) => (typeof text === 'string' ? [`${name}${text}`] : [])),
     ])
     .join('');
 }
 
-function partsIn(parts: unknown): readonly string[] {
+function extractPartTexts(parts: unknown): readonly string[] {
   if (!Array.isArray(parts)) return [];
   return (parts as readonly JsonObject[])
     .flatMap(({ text, refusal }) => [text, refusal])
-    .filter((each) => typeof each === 'string');
+    .filter((text) => typeof text === 'string');
 }

@@ -3,33 +3,33 @@ import { type WalletConnection, WalletUnreachableError } from '#application';
 import { getNip47Result } from './nip47.ts';
 import type { RelayConnectOptions } from './relay-connect.ts';
 
-const ANSWERED_WITHIN_MS = 15_000;
+const RESPONSE_TIMEOUT_MS = 15_000;
 
 export type SendWalletRequest = (method: string, params: object) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
  * Connects to a wallet, asks it something, and leaves. NDK is large, and most processes never speak to a wallet: so it is
  * loaded here.
- * @param talk its questions fail with Nip47Error as the wallet answers, or with Error when it does not in time
+ * @param runSession its questions fail with Nip47Error as the wallet answers, or with Error when it does not in time
  * @throws WalletUnreachableError
  */
 export async function withWalletSession<T>(
   wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>,
-  dialling: RelayConnectOptions,
-  talk: (ask: SendWalletRequest) => Promise<T>,
+  connectOptions: RelayConnectOptions,
+  runSession: (send: SendWalletRequest) => Promise<T>,
 ): Promise<T> {
   const { NostrSession } = await import('./nostr-session.ts');
-  const session = new NostrSession(wallet, dialling);
+  const session = new NostrSession(wallet, connectOptions);
   try {
     await session.open();
-    const info = await session.info();
+    const info = await session.fetchInfo();
     if (!info) throw new WalletUnreachableError('its relays know nothing of the wallet');
     const { encryption } = info;
     if (!encryption) throw new WalletUnreachableError('it takes no encryption that is known here');
-    return await talk(async (method, params) => {
+    return await runSession(async (method, params) => {
       const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof getNip47Result>[0]>();
-      const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), ANSWERED_WITHIN_MS);
-      session.ask({ method, params }, encryption, resolve).catch(reject);
+      const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), RESPONSE_TIMEOUT_MS);
+      session.send({ method, params }, encryption, resolve).catch(reject);
       return getNip47Result(await promise.finally(() => clearTimeout(timer)));
     });
   } finally {

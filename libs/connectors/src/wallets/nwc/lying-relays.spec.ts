@@ -58,7 +58,7 @@ afterAll(() => {
   server.close();
 });
 beforeEach(() => {
-  wallets = new NwcWallets({ admitted: [url] });
+  wallets = new NwcWallets({ allowedRelays: [url] });
   lies = {};
   dialled = 0;
 });

@@ -25,9 +25,9 @@ export class Nip47Error extends Error {
 
   constructor(
     readonly code: string,
-    why = code,
+    reason = code,
   ) {
-    super(why);
+    super(reason);
   }
 }
 
@@ -35,7 +35,7 @@ export class Nip47Error extends Error {
 export function toWalletResponse({ error }: Nip47Response): WalletResponse {
   if (error === null || error === undefined) return { code: PAID_CODE };
   const { code, message } = (typeof error === 'object' ? error : {}) as { code?: unknown; message?: unknown };
-  const why = typeof message === 'string' ? sanitizeThirdPartyText(message) : '';
-  const known = typeof code === 'string' && CODE.test(code) && code !== PAID_CODE ? code : 'OTHER';
-  return { code: known, ...(why === '' ? {} : { why }) };
+  const reason = typeof message === 'string' ? sanitizeThirdPartyText(message) : '';
+  const errorCode = typeof code === 'string' && CODE.test(code) && code !== PAID_CODE ? code : 'OTHER';
+  return { code: errorCode, ...(reason === '' ? {} : { why: reason }) };
 }

@@ -8,7 +8,7 @@ let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let wallets: NwcWallets;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
-  wallets = new NwcWallets({ admitted: [`${sandbox.url.replace('http', 'ws')}/relay`, 'ws://127.0.0.1:1'] });
+  wallets = new NwcWallets({ allowedRelays: [`${sandbox.url.replace('http', 'ws')}/relay`, 'ws://127.0.0.1:1'] });
 });
 afterAll(async () => {
   await wallets.close();

@@ -1,14 +1,14 @@
-import type { Resolve } from '../../http/public-address.ts';
+import type { ResolveHostname } from '../../http/public-address.ts';
 
 /** How relays are dialled. */
 export interface RelayConnectOptions {
-  readonly resolve: Resolve;
+  readonly resolve: ResolveHostname;
   /** Relays that are dialled wherever they are, also without TLS. */
-  readonly admitted: readonly string[];
+  readonly allowedRelays: readonly string[];
 }
 
 /** The exact address of a relay, whatever slash it ends with. */
-export function isAllowedRelay(url: string, admitted: readonly string[]): boolean {
-  const plain = (each: string) => new URL(each).href.replace(/\/$/, '');
-  return admitted.some((each) => plain(each) === plain(url));
+export function isAllowedRelay(url: string, allowedRelays: readonly string[]): boolean {
+  const normalize = (address: string) => new URL(address).href.replace(/\/$/, '');
+  return allowedRelays.some((relay) => normalize(relay) === normalize(url));
 }

@@ -2,7 +2,7 @@
 import type { ClientRequest } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
-import { isPublic, PrivateAddressError, resolvePublicAddresses } from '../../http/public-address.ts';
+import { isPublicAddress, PrivateAddressError, resolvePublicAddresses } from '../../http/public-address.ts';
 import { isAllowedRelay, type RelayConnectOptions } from './relay-connect.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
@@ -13,7 +13,7 @@ const MAX_FRAMES = 200;
 const MAX_BYTES = 1024 * 1024;
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 /** Answers before the answer (100 to 199): as many as one likes may come, and each is parsed. */
-const MAX_INTERIM_ANSWERS = 5;
+const MAX_INTERIM_RESPONSES = 5;
 
 /**
  * A socket that gives at most so many messages, and then ends. What a name resolves to is looked up and checked once for
@@ -23,27 +23,27 @@ export class RelaySocket {
   private readonly socket: WebSocket;
   private frames = 0;
   private bytes = 0;
-  private isOver = false;
+  private isEnded = false;
 
   /**
-   * @param hears `said` gets what the relay says, `ended` is called once, at the end or when there is no connection
+   * @param handlers `onMessage` gets what the relay says, `onEnd` is called once, at the end or when there is no connection
    * @throws PrivateAddressError, Error
    */
   constructor(
     url: string,
-    dialling: RelayConnectOptions,
-    private readonly hears: { opened(): void; said(text: string): void; ended(error?: Error): void },
+    connectOptions: RelayConnectOptions,
+    private readonly handlers: { onOpen(): void; onMessage(text: string): void; onEnd(error?: Error): void },
   ) {
     let problem: Error | undefined;
-    this.socket = new WebSocket(url, optionsFor(url, dialling));
+    this.socket = new WebSocket(url, createSocketOptions(url, connectOptions));
     this.socket.on('open', () => {
-      if (!this.isOver) hears.opened();
+      if (!this.isEnded) handlers.onOpen();
     });
     this.socket.on('message', (data: Buffer, isBinary) => {
-      if (this.takes(data) && !isBinary) hears.said(data.toString());
+      if (this.acceptFrame(data) && !isBinary) handlers.onMessage(data.toString());
     });
-    this.socket.on('ping', (data) => this.takes(data));
-    this.socket.on('pong', (data) => this.takes(data));
+    this.socket.on('ping', (data) => this.acceptFrame(data));
+    this.socket.on('pong', (data) => this.acceptFrame(data));
     this.socket.on('error', (error) => {
       problem = error; // `close` follows
     });
@@ -51,7 +51,7 @@ export class RelaySocket {
   }
 
   get isOpen(): boolean {
-    return !this.isOver && this.socket.readyState === WebSocket.OPEN;
+    return !this.isEnded && this.socket.readyState === WebSocket.OPEN;
   }
 
   send(text: string): void {
@@ -64,33 +64,33 @@ export class RelaySocket {
   }
 
   private end(error?: Error): void {
-    if (this.isOver) return;
-    this.isOver = true;
+    if (this.isEnded) return;
+    this.isEnded = true;
     this.socket.terminate();
-    this.hears.ended(error);
+    this.handlers.onEnd(error);
   }
 
   /** What has come already is given to us even after the end. */
-  private takes({ length }: Buffer): boolean {
-    if (this.isOver) return false;
+  private acceptFrame({ length }: Buffer): boolean {
+    if (this.isEnded) return false;
     this.frames++;
     this.bytes += length;
-    const isWithin = this.frames <= MAX_FRAMES && this.bytes <= MAX_BYTES;
-    if (!isWithin) this.end();
-    return isWithin;
+    const isWithinLimits = this.frames <= MAX_FRAMES && this.bytes <= MAX_BYTES;
+    if (!isWithinLimits) this.end();
+    return isWithinLimits;
   }
 }
 
 function finishRequest(request: ClientRequest): void {
   let interim = 0;
   request.on('information', () => {
-    if (++interim > MAX_INTERIM_ANSWERS) request.destroy(new Error('the relay answers without end'));
+    if (++interim > MAX_INTERIM_RESPONSES) request.destroy(new Error('the relay answers without end'));
   });
   request.end();
 }
 
-function optionsFor(url: string, { resolve, admitted }: RelayConnectOptions): ClientOptions {
-  const bounds: ClientOptions = {
+function createSocketOptions(url: string, { resolve, allowedRelays }: RelayConnectOptions): ClientOptions {
+  const limits: ClientOptions = {
     maxPayload: MAX_MESSAGE_BYTES,
     maxFragments: MAX_FRAGMENTS,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -98,20 +98,20 @@ function optionsFor(url: string, { resolve, admitted }: RelayConnectOptions): Cl
     followRedirects: false,
     finishRequest,
   };
-  if (isAllowedRelay(url, admitted)) return bounds;
+  if (isAllowedRelay(url, allowedRelays)) return limits;
   const { protocol, hostname } = new URL(url);
   if (protocol !== 'wss:') throw new PrivateAddressError('a relay is reached by wss:// only');
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');
-  if (isIP(literal) && !isPublic(literal)) throw new PrivateAddressError('its address is not a public one'); // never looked up
+  if (isIP(literal) && !isPublicAddress(literal)) throw new PrivateAddressError('its address is not a public one'); // never looked up
   const lookup: LookupFunction = (_, options, done) => {
     resolvePublicAddresses(hostname, resolve).then(
       (addresses) => {
-        const found = addresses.map((address) => ({ address, family: isIP(address) }));
-        if (options.all) done(null, found);
-        else done(null, found[0]?.address ?? '', found[0]?.family);
+        const resolved = addresses.map((address) => ({ address, family: isIP(address) }));
+        if (options.all) done(null, resolved);
+        else done(null, resolved[0]?.address ?? '', resolved[0]?.family);
       },
       (error: Error) => done(error, ''),
     );
   };
-  return { ...bounds, lookup } as ClientOptions; // what it does not list goes to `net.connect`
+  return { ...limits, lookup } as ClientOptions; // what it does not list goes to `net.connect`
 }

@@ -4,12 +4,12 @@ import type { EventTemplate, NostrEvent } from 'nostr-tools/pure';
 import type { RelayConnectOptions } from './relay-connect.ts';
 import { RelaySocket } from './relay-socket.ts';
 
-const AUTH = 22_242;
+const AUTH_KIND = 22_242;
 /** A relay says who it is asked by once, and perhaps once more. */
 const MAX_CHALLENGES = 2;
 const MAX_CHALLENGE_LENGTH = 1_024;
 
-export interface Filter {
+export interface NostrFilter {
   readonly kinds: readonly number[];
   readonly authors: readonly string[];
   readonly '#e'?: readonly string[];
@@ -17,11 +17,11 @@ export interface Filter {
 }
 
 /** What a relay has been sent, and has not answered so far. */
-interface Sent {
+interface PendingMessage {
   readonly message: string;
   /** It is sent again when the relay knows who asks. */
-  waits: boolean;
-  readonly answer: (taken: boolean) => void;
+  isAwaitingAuth: boolean;
+  readonly resolve: (accepted: boolean) => void;
 }
 
 export class NostrRelay {
@@ -29,28 +29,32 @@ export class NostrRelay {
   readonly connected: Promise<void>;
   private readonly socket: RelaySocket | undefined;
   /** By the names of subscriptions, and the ids of events. */
-  private readonly sent = new Map<string, Sent>();
+  private readonly pendingMessages = new Map<string, PendingMessage>();
   private readonly listeners = new Map<string, (event: unknown) => void>();
   private challenges = 0;
-  private isKnownTo = false;
+  private isAuthenticated = false;
 
   /** @param sign signs in the name of who asks */
   constructor(
     private readonly url: string,
-    dialling: RelayConnectOptions,
+    connectOptions: RelayConnectOptions,
     private readonly sign: (template: EventTemplate) => Promise<NostrEvent>,
   ) {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     promise.catch(() => {}); // who asks for it handles it
     this.connected = promise;
-    const ended = (error = new Error('the relay has ended the connection')) => {
+    const onEnd = (error = new Error('the relay has ended the connection')) => {
       reject(error);
-      for (const name of [...this.sent.keys()]) this.answered(name, false);
+      for (const name of [...this.pendingMessages.keys()]) this.resolveSent(name, false);
     };
     try {
-      this.socket = new RelaySocket(url, dialling, { opened: resolve, said: (text) => this.hear(text), ended });
+      this.socket = new RelaySocket(url, connectOptions, {
+        onOpen: resolve,
+        onMessage: (text) => this.handleMessage(text),
+        onEnd,
+      });
     } catch (error) {
-      ended(error as Error);
+      onEnd(error as Error);
     }
   }
 
@@ -59,9 +63,9 @@ export class NostrRelay {
   }
 
   /** @returns when the relay has sent what it has, or will send nothing */
-  async subscribe(filter: Filter, hear: (event: unknown) => void): Promise<void> {
+  async subscribe(filter: NostrFilter, onEvent: (event: unknown) => void): Promise<void> {
     const name = randomUUID();
-    this.listeners.set(name, hear);
+    this.listeners.set(name, onEvent);
     await this.send(name, ['REQ', name, filter]);
   }
 
@@ -76,60 +80,60 @@ export class NostrRelay {
   }
 
   private send(name: string, message: readonly unknown[]): Promise<boolean> {
-    return new Promise((answer) => {
-      if (!this.isOpen) return answer(false);
-      const sent = { message: JSON.stringify(message), waits: false, answer };
-      this.sent.set(name, sent);
+    return new Promise((resolve) => {
+      if (!this.isOpen) return resolve(false);
+      const sent = { message: JSON.stringify(message), isAwaitingAuth: false, resolve };
+      this.pendingMessages.set(name, sent);
       this.socket?.send(sent.message);
     });
   }
 
-  private hear(text: string): void {
-    const [kind, name, third, fourth] = listIn(text);
+  private handleMessage(text: string): void {
+    const [kind, name, third, fourth] = parseList(text);
     if (typeof name !== 'string') return;
-    if (kind === 'AUTH') void this.identify(name);
+    if (kind === 'AUTH') void this.authenticate(name);
     if (kind === 'EVENT') this.listeners.get(name)?.(third);
-    if (kind === 'EOSE') this.answered(name, true);
-    if (kind === 'OK') this.decided(name, third === true, fourth);
-    if (kind === 'CLOSED') this.decided(name, false, third);
+    if (kind === 'EOSE') this.resolveSent(name, true);
+    if (kind === 'OK') this.handleResult(name, third === true, fourth);
+    if (kind === 'CLOSED') this.handleResult(name, false, third);
   }
 
-  private decided(name: string, taken: boolean, why: unknown): void {
-    const sent = this.sent.get(name);
-    const mayBeTaken = typeof why === 'string' && why.startsWith('auth-required:') && !this.isKnownTo;
-    if (sent && !taken && mayBeTaken) sent.waits = true;
-    else this.answered(name, taken);
+  private handleResult(name: string, accepted: boolean, reason: unknown): void {
+    const sent = this.pendingMessages.get(name);
+    const canAuthenticate = typeof reason === 'string' && reason.startsWith('auth-required:') && !this.isAuthenticated;
+    if (sent && !accepted && canAuthenticate) sent.isAwaitingAuth = true;
+    else this.resolveSent(name, accepted);
   }
 
-  private answered(name: string, taken: boolean): void {
-    const sent = this.sent.get(name);
-    this.sent.delete(name);
-    sent?.answer(taken);
+  private resolveSent(name: string, accepted: boolean): void {
+    const sent = this.pendingMessages.get(name);
+    this.pendingMessages.delete(name);
+    sent?.resolve(accepted);
   }
 
-  private async identify(challenge: string): Promise<void> {
+  private async authenticate(challenge: string): Promise<void> {
     if (challenge.length > MAX_CHALLENGE_LENGTH || ++this.challenges > MAX_CHALLENGES) return;
     const tags = [
       ['relay', this.url],
       ['challenge', challenge],
     ];
-    const event = await this.sign({ kind: AUTH, created_at: Math.floor(Date.now() / 1_000), tags, content: '' });
-    this.identified(await this.send(event.id, ['AUTH', event]));
+    const event = await this.sign({ kind: AUTH_KIND, created_at: Math.floor(Date.now() / 1_000), tags, content: '' });
+    this.completeAuthentication(await this.send(event.id, ['AUTH', event]));
   }
 
-  private identified(known: boolean): void {
-    this.isKnownTo ||= known;
-    for (const [name, sent] of [...this.sent]) {
-      if (!sent.waits) continue;
-      sent.waits = false;
-      if (known) this.socket?.send(sent.message);
-      else this.answered(name, false);
+  private completeAuthentication(isAccepted: boolean): void {
+    this.isAuthenticated ||= isAccepted;
+    for (const [name, sent] of [...this.pendingMessages]) {
+      if (!sent.isAwaitingAuth) continue;
+      sent.isAwaitingAuth = false;
+      if (isAccepted) this.socket?.send(sent.message);
+      else this.resolveSent(name, false);
     }
   }
 }
 
 /** @returns an empty list for what is none */
-function listIn(text: string): readonly unknown[] {
+function parseList(text: string): readonly unknown[] {
   try {
     const read: unknown = JSON.parse(text);
     return Array.isArray(read) ? read : [];

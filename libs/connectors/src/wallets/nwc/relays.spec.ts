@@ -66,7 +66,7 @@ test('a relay that only announces its answer is left', async () => {
   await once(server, 'listening');
   const relay = `ws://127.0.0.1:${(server.address() as { port: number }).port}/`;
   const since = performance.now();
-  await expect(new NwcWallets({ admitted: [relay] }).connect(urlOf(relay))).rejects.toMatchObject({ status: 400 });
+  await expect(new NwcWallets({ allowedRelays: [relay] }).connect(urlOf(relay))).rejects.toMatchObject({ status: 400 });
   expect(performance.now() - since).toBeLessThan(4_000);
   server.close();
 });
@@ -89,7 +89,7 @@ describe('a relay', () => {
   });
 
   const connect = (relay: string, resolve: NwcOptions['resolve']) =>
-    new NwcWallets({ admitted: [], ...(resolve ? { resolve } : {}) }).connect(urlOf(relay));
+    new NwcWallets({ allowedRelays: [], ...(resolve ? { resolve } : {}) }).connect(urlOf(relay));
 
   test.each([
     '127.0.0.1',
