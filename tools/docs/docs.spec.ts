@@ -4,10 +4,10 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SETTINGS } from '#foundation';
 import { TestWorld } from '#testing';
-import { ERROR_KINDS } from '../../apps/gateway/src/edge/errors/errors.ts';
+import { ERROR_DEFINITIONS } from '../../apps/gateway/src/edge/errors/errors.ts';
 import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts';
 import { PROXY_SETTINGS } from '../../apps/private-proxy/src/settings.ts';
-import { welcome } from '../../apps/standalone/src/welcome.ts';
+import { formatWelcome } from '../../apps/standalone/src/welcome.ts';
 import { CLIENTS } from '../proofs/clients/list.ts';
 import { clientTable, errorTable, operationTables, settingsTable, withSection } from './generated.ts';
 import { brokenReferences, missingScripts, pages, ROOT, read } from './pages.ts';
@@ -48,7 +48,7 @@ describe('docs/api.md', () => {
   });
 
   test('lists the errors that can be answered', () => {
-    expectSection('docs/api.md', 'errors', errorTable(ERROR_KINDS));
+    expectSection('docs/api.md', 'errors', errorTable(ERROR_DEFINITIONS));
   });
 });
 
@@ -58,7 +58,7 @@ describe('README.md', () => {
   });
 
   test('shows the requests that `npm start` prints', () => {
-    const printed = welcome('http://127.0.0.1:3000', 'http://127.0.0.1:3100').split('\n');
+    const printed = formatWelcome('http://127.0.0.1:3000', 'http://127.0.0.1:3100').split('\n');
     const requests = printed.slice(printed.findIndex((line) => line.includes('account=$(curl')));
     expect(read('README.md')).toContain(requests.join('\n').trimEnd());
   });

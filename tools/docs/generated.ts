@@ -14,12 +14,12 @@ export function withSection(page: string, name: string, content: string): string
 
 interface DocumentedSetting {
   readonly variable: string;
-  readonly byDefault: string;
+  readonly defaultValue: string;
   readonly meaning: string;
 }
 
 export function settingsTable(settings: readonly DocumentedSetting[]): string {
-  const rows = settings.map(({ variable, byDefault, meaning }) => [
+  const rows = settings.map(({ variable, defaultValue: byDefault, meaning }) => [
     code(variable),
     byDefault && code(byDefault),
     meaning,

@@ -15,7 +15,7 @@ import amdVector from '../../apps/private-proxy/src/attestation/vectors/amd-repo
 import sigstoreVector from '../../apps/private-proxy/src/attestation/vectors/sigstore-bundle.json' with {
   type: 'json',
 };
-import { type EnclaveTrust, enclaveVerifier } from '../../apps/private-proxy/src/attestation/verify-enclaves.ts';
+import { createEnclaveVerifier, type EnclaveTrust } from '../../apps/private-proxy/src/attestation/verify-enclaves.ts';
 import { AttestedEnclave } from '../../libs/testing/src/enclave/attested-enclave.ts';
 import { type BundleMutation, byteChanges, randomChanges } from './attestation/changes.ts';
 
@@ -108,7 +108,7 @@ async function proveSignature(): Promise<void> {
 }
 
 async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: TrustAnchors): Promise<void> {
-  const verifier = enclaveVerifier(trust, anchors);
+  const verifier = createEnclaveVerifier(trust, anchors);
   const enclave = await verifier.verify(bundle).catch((error: Error) => error);
   if (enclave instanceof Error) {
     failed = true;

@@ -14,18 +14,18 @@ function main(): void {
   const [command, file] = positionals;
   if (command === 'check') {
     const { models, dataEndpoints, priceList } = readCatalogue(file);
-    dataEndpoints.forEach(assertExample);
+    dataEndpoints.forEach(assertValidExample);
     const counts = `${models.length} models, ${dataEndpoints.length} lookups`;
     process.stdout.write(`${counts}, price list ${priceList.version}\n`);
   } else if (command === 'import' && values.from === 'openrouter' && file) {
     const { models, skipped } = importOpenRouterModels(JSON.parse(readFileSync(file, 'utf8')), values.margin);
     process.stdout.write(`${JSON.stringify(parseModels(models), null, 2)}\n`);
-    process.stderr.write(`${models.length} models\n${skipped.map((each) => `left out: ${each}\n`).join('')}`);
+    process.stderr.write(`${models.length} models\n${skipped.map((entry) => `left out: ${entry}\n`).join('')}`);
   } else throw new StartError(USAGE);
 }
 
 /** Clients copy the example of a lookup: it has to be one that is taken. */
-function assertExample(entry: DataEndpoint): void {
+function assertValidExample(entry: DataEndpoint): void {
   const { method, example } = entry;
   try {
     parseDataLookup(method === 'GET' ? { query: example, body: undefined } : { query: {}, body: example }, entry);

@@ -38,14 +38,14 @@ import { TopupsModule } from './topups/topups.module.ts';
       provide: Shutdown,
       inject: [ProcessRole, Readiness, ConnectionGuard, BillingEngine, HttpAdapterHost],
       useFactory: (
-        ...[role, readiness, connections, paying, host]: [
+        ...[role, readiness, connections, billing, host]: [
           ProcessRole,
           Readiness,
           ConnectionGuard,
           BillingEngine,
           HttpAdapterHost,
         ]
-      ) => new Shutdown({ settings: role.settings, readiness, connections, paying, host }),
+      ) => new Shutdown({ settings: role.settings, readiness, connections, billing, host }),
     },
   ],
 })

@@ -9,14 +9,14 @@ import { createRootModule, type ProcessRole } from '#modules';
 import { Authenticator, MAX_BODY_BYTES, registerAuthentication } from './edge/authentication/authenticator.ts';
 import { BadRequestError, INTERNAL_ERROR, sendError, toErrorResponse } from './edge/errors/errors.ts';
 import { registerUnsupportedRequestHandlers, rejectMalformedRequest } from './edge/errors/malformed-requests.ts';
-import { watchMethods } from './edge/errors/methods.ts';
+import { trackRouteMethods } from './edge/errors/methods.ts';
 import { PublicBaseUrl } from './edge/network/public-address.ts';
 import { PayPerRequestGate } from './edge/pay-per-request/pay-per-request-gate.ts';
 import { handleOnSend } from './edge/responses/response-recording.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { BodyParser } from './edge/validation/body-parser.ts';
 import { GatewayModule } from './gateway.module.ts';
-import { AudioListener } from './media/audio/audio-listener.ts';
+import { AudioServer } from './media/audio/audio-listener.ts';
 
 const CORS = {
   origin: '*',
@@ -33,29 +33,29 @@ const CORS = {
 };
 
 /** Of an address that does not exist. */
-const MAX_QUOTED = 100;
+const MAX_QUOTED_PATH_CHARACTERS = 100;
 /** How long a request may take to arrive: as long as the largest body over a slow line. */
-const RECEIVED_WITHIN_MS = 300_000;
+const REQUEST_TIMEOUT_MS = 300_000;
 
 /**
  * Starts the HTTP gateway: one container with its modules, and with those that run beside it in the same process. These
  * start before it, and drain after it.
  */
-export async function openGateway(role: ProcessRole, ...beside: readonly Type[]) {
-  const app = await createApp(role, beside);
+export async function openGateway(role: ProcessRole, ...extraModules: readonly Type[]) {
+  const app = await createApp(role, extraModules);
   const connections = app.get(ConnectionGuard);
   connections.guard(app.getHttpServer());
   const api = await listen(app, role.settings);
   app.get(PublicBaseUrl).url = role.settings.publicBaseUrl ?? api;
-  return { app, api, audioApi: await listenForSound(app, role.settings, api, connections) };
+  return { app, api, audioApi: await listenForAudio(app, role.settings, api, connections) };
 }
 
-async function createApp(role: ProcessRole, beside: readonly Type[]): Promise<NestFastifyApplication> {
+async function createApp(role: ProcessRole, extraModules: readonly Type[]): Promise<NestFastifyApplication> {
   const { trustedProxies } = role.settings;
   const adapter = new FastifyAdapter({
     ...(trustedProxies.length > 0 ? { trustProxy: [...trustedProxies] } : {}),
     bodyLimit: MAX_BODY_BYTES,
-    requestTimeout: RECEIVED_WITHIN_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     routerOptions: { ignoreTrailingSlash: true },
     http: { requireHostHeader: false, ...SERVER_TIMEOUTS },
     clientErrorHandler: rejectMalformedRequest,
@@ -63,74 +63,74 @@ async function createApp(role: ProcessRole, beside: readonly Type[]): Promise<Ne
     forceCloseConnections: 'idle',
     return503OnClosing: false, // what still comes by a connection that is there is served
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
-      introduce(request, reply);
+      setCommonHeaders(request, reply);
       sendError(reply, toErrorResponse(error) ?? INTERNAL_ERROR);
     },
   });
-  const root = createRootModule(role, [...beside, GatewayModule]);
+  const root = createRootModule(role, [...extraModules, GatewayModule]);
   const app = await NestFactory.create<NestFastifyApplication>(root, adapter, {
     logger: false,
     bodyParser: false,
     abortOnError: false,
   });
-  await role.keep(app);
+  await role.closeOnExit(app);
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   const bodies = app.get(BodyParser);
-  bodies.readAt(fastify);
-  prepare(fastify);
+  bodies.registerParsers(fastify);
+  registerHooks(fastify);
   registerAuthentication(fastify, app.get(Authenticator), app.get(PayPerRequestGate), app.get(RateLimiter));
-  app.get(AudioListener).guard(fastify);
-  bodies.unpackAt(fastify);
-  app.get(Uploads).readAt(fastify);
-  const refuseOtherMethods = watchMethods(fastify);
+  app.get(AudioServer).restrictPaths(fastify);
+  bodies.registerBodyLimits(fastify);
+  app.get(Uploads).registerParser(fastify);
+  const rejectOtherMethods = trackRouteMethods(fastify);
   app.enableCors(CORS);
-  refuseUnknownPaths(fastify);
+  rejectUnknownPaths(fastify);
   await app.init();
-  refuseOtherMethods();
+  rejectOtherMethods();
   return app;
 }
 
 /** Every answer carries its request's id. Nothing has a NUL in its name, and PostgreSQL would not even look for it. */
-function prepare(fastify: FastifyInstance): void {
+function registerHooks(fastify: FastifyInstance): void {
   registerUnsupportedRequestHandlers(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
-    introduce(request, reply);
+    setCommonHeaders(request, reply);
     // Where Anthropic's clients look for it.
-    if (request.routeOptions.config?.operation?.errorShape === 'anthropic') reply.header('request-id', request.id);
-    done(wrongIn(request));
+    if (request.routeOptions.config?.operation?.errorFormat === 'anthropic') reply.header('request-id', request.id);
+    done(findRequestError(request));
   });
   fastify.addHook('onSend', handleOnSend);
 }
 
 /** What every answer has, also one that comes before all other hooks: its request's id, and that a browser may show it. */
-function introduce({ id }: FastifyRequest, reply: FastifyReply): void {
+function setCommonHeaders({ id }: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ 'x-request-id': id, 'access-control-allow-origin': '*' });
 }
 
 /** What no request may have, whatever it is for. */
-function wrongIn({ url, headers, raw }: FastifyRequest): Error | undefined {
+function findRequestError({ url, headers, raw }: FastifyRequest): Error | undefined {
   if (url.includes('%00')) return new BadRequestError('The address has a NUL in it');
   if (headers.host === undefined && raw.httpVersion === '1.1') return new BadRequestError('The Host header is missing');
   return undefined;
 }
 
 /** Before the body is read, and behind CORS, whose hook is there once its plugin is loaded. */
-function refuseUnknownPaths(fastify: FastifyInstance): void {
+function rejectUnknownPaths(fastify: FastifyInstance): void {
   fastify.after(() => {
     fastify.addHook('preParsing', ({ is404, method, url }, _reply, _payload, done) => {
-      done(is404 ? new NotFoundException(`There is no ${method} ${pathIn(url)}`) : null);
+      done(is404 ? new NotFoundException(`There is no ${method} ${truncatePath(url)}`) : null);
     });
   });
 }
 
 /** A path as an error quotes it: without the query, which may have secrets. */
-function pathIn(url: string): string {
+function truncatePath(url: string): string {
   const [path = ''] = url.split('?');
-  return path.length > MAX_QUOTED ? `${path.slice(0, MAX_QUOTED)}…` : path;
+  return path.length > MAX_QUOTED_PATH_CHARACTERS ? `${path.slice(0, MAX_QUOTED_PATH_CHARACTERS)}…` : path;
 }
 
 /** Returns the address of sound: its own where it has one. */
-async function listenForSound(
+async function listenForAudio(
   app: NestFastifyApplication,
   { audioPort, host }: Settings,
   api: string,
@@ -138,7 +138,7 @@ async function listenForSound(
 ): Promise<string> {
   if (audioPort === undefined) return `${api}/api/v1`;
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
-  return app.get(AudioListener).listen(fastify, audioPort, { host, connections });
+  return app.get(AudioServer).listen(fastify, audioPort, { host, connections });
 }
 
 async function listen(app: NestFastifyApplication, { port, host }: Settings): Promise<string> {
@@ -147,9 +147,9 @@ async function listen(app: NestFastifyApplication, { port, host }: Settings): Pr
     return (await app.getUrl()).replace('[::1]', '127.0.0.1');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const busy = code === 'EADDRINUSE';
+    const isPortInUse = code === 'EADDRINUSE';
     throw new StartError(
-      busy
+      isPortInUse
         ? `Port ${port} is already in use; stop what listens there or set PORT.`
         : `The API cannot listen: ${message}.`,
     );

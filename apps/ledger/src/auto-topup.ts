@@ -8,47 +8,47 @@ export async function printAutoTopups(
   accountId: string,
   print: (line: string) => void,
 ): Promise<void> {
-  let steps = 0;
-  for await (const facts of store.read(toStreamName(AUTO_TOPUP, accountId), NO_STREAM)) {
-    for (const fact of facts) print(`${fact.recordedAt}  ${lineOf(fact as unknown as AutoTopupEvent)}`);
-    steps += facts.length;
+  let eventCount = 0;
+  for await (const events of store.read(toStreamName(AUTO_TOPUP, accountId), NO_STREAM)) {
+    for (const event of events) print(`${event.recordedAt}  ${formatEvent(event as unknown as AutoTopupEvent)}`);
+    eventCount += events.length;
   }
-  if (steps === 0) throw new StartError(`The account ${accountId} has never had a wallet connected.`);
+  if (eventCount === 0) throw new StartError(`The account ${accountId} has never had a wallet connected.`);
 }
 
-function lineOf({ type, data }: AutoTopupEvent): string {
+function formatEvent({ type, data }: AutoTopupEvent): string {
   switch (type) {
     case 'WalletConnected':
-      return `wallet ${data.wallet.pubkey} connected: ${usd(data.amount)} whenever the balance is below ${usd(data.threshold)}`;
+      return `wallet ${data.wallet.pubkey} connected: ${formatAmount(data.amount)} whenever the balance is below ${formatAmount(data.threshold)}`;
     case 'WalletDisconnected':
       return 'the wallet is disconnected';
     case 'AutoTopupBegun':
-      return `attempt ${data.attempt} begins: ${usd(data.amount)}, since the balance is ${usd(data.balance)}; top-up ${data.topupId}`;
+      return `attempt ${data.attempt} begins: ${formatAmount(data.amount)}, since the balance is ${formatAmount(data.balance)}; top-up ${data.topupId}`;
     case 'AutoTopupInvoiced':
       return `attempt ${data.attempt} has an invoice, which expires at ${data.expiresAt}`;
     case 'WalletAsked':
-      return `${request(data)}: wallet ${data.wallet} is about to be asked (turn ${data.token})`;
+      return `${formatRequest(data)}: wallet ${data.wallet} is about to be asked (turn ${data.token})`;
     case 'WalletRequestEnded':
-      return `${request(data)}: ${data.outcome}${why(data.why)}`;
+      return `${formatRequest(data)}: ${data.outcome}${formatReason(data.why)}`;
     case 'WalletAnswered':
-      return `${request(data)}: the wallet answers ${data.code}${why(data.why)}`;
+      return `${formatRequest(data)}: the wallet answers ${data.code}${formatReason(data.why)}`;
     case 'AutoTopupEnded':
-      return `attempt ${data.attempt} ends: ${data.outcome}${why(data.why)}`;
+      return `attempt ${data.attempt} ends: ${data.outcome}${formatReason(data.why)}`;
     case 'AutoTopupPaused':
-      return `paused until ${data.until}: ${data.code}${why(data.why)}`;
+      return `paused until ${data.until}: ${data.code}${formatReason(data.why)}`;
     default:
       return type satisfies never;
   }
 }
 
-function request(data: { readonly attempt: number; readonly request: number }): string {
+function formatRequest(data: { readonly attempt: number; readonly request: number }): string {
   return `attempt ${data.attempt}, request ${data.request}`;
 }
 
-function why(reason: string | undefined): string {
+function formatReason(reason: string | undefined): string {
   return reason === undefined ? '' : `: ${reason}`;
 }
 
-function usd(amount: string): string {
+function formatAmount(amount: string): string {
   return `${formatUsd(money.parseJsonAmount(amount))} USD`;
 }

@@ -4,20 +4,20 @@ import { createLog, type Foundation, openFoundation, readSettings, StartError } 
 import { resolveAccountId, printAccount as showAccount } from './account.ts';
 import { printAutoTopups } from './auto-topup.ts';
 import { printChallenges } from './challenges.ts';
-import { closeJob, printJobs } from './jobs.ts';
+import { closeJobCost, printJobs } from './jobs.ts';
 import { printMasterKeys, retireKeyByFingerprint } from './keys.ts';
 import { replay } from './replay.ts';
-import { skip } from './skip.ts';
+import { skipBlockingEvent } from './skip.ts';
 import { verify } from './verify.ts';
 import { printWallets } from './wallets.ts';
 
-const OPTIONS = ['until', 'cost', 'why'] as const;
-type Option = (typeof OPTIONS)[number];
+const OPTION_NAMES = ['until', 'cost', 'why'] as const;
+type OptionName = (typeof OPTION_NAMES)[number];
 
-interface Given {
+interface CommandInput {
   readonly foundation: Foundation;
   /** What stands behind the command: as many words as it takes. */
-  readonly words: readonly string[];
+  readonly operands: readonly string[];
   readonly until: string | undefined;
   readonly cost: string | undefined;
   readonly why: string | undefined;
@@ -26,81 +26,86 @@ interface Given {
 
 interface Command {
   /** What stands behind the command, as the usage says it. */
-  readonly takes?: readonly string[];
-  readonly option?: { readonly name: Option; readonly usage: string; readonly isNeeded?: true };
+  readonly operandNames?: readonly string[];
+  readonly option?: { readonly name: OptionName; readonly usage: string; readonly isRequired?: true };
   /** Returns false when what it looks at is not as it should be. */
-  run(given: Given): Promise<unknown>;
+  run(input: CommandInput): Promise<unknown>;
 }
 
-const UNTIL = { name: 'until', usage: '--until <ISO 8601 time or position>' } as const;
+const UNTIL_OPTION = { name: 'until', usage: '--until <ISO 8601 time or position>' } as const;
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   verify: { run: ({ foundation, print }) => verify(foundation, print) },
-  replay: { option: UNTIL, run: ({ foundation, until, print }) => replay(foundation.store, until, print) },
+  replay: { option: UNTIL_OPTION, run: ({ foundation, until, print }) => replay(foundation.store, until, print) },
   wallets: {
-    option: UNTIL,
+    option: UNTIL_OPTION,
     run: ({ foundation: { store, settings }, until, print }) =>
       printWallets({ store, ...readPayments(settings.catalogueDir) }, until, print),
   },
   autotopup: {
-    takes: ['account'],
-    run: async ({ foundation, words: [account = ''], print }) =>
+    operandNames: ['account'],
+    run: async ({ foundation, operands: [account = ''], print }) =>
       printAutoTopups(foundation.store, (await resolveAccountId(foundation, account)) ?? account, print),
   },
   account: {
-    takes: ['credit_id'],
-    run: ({ foundation, words: [creditId = ''], print }) => showAccount(foundation, creditId, print),
+    operandNames: ['credit_id'],
+    run: ({ foundation, operands: [creditId = ''], print }) => showAccount(foundation, creditId, print),
   },
   jobs: { run: ({ foundation, print }) => printJobs(foundation, print) },
   'jobs close': {
-    takes: ['job'],
-    option: { name: 'cost', usage: '--cost <USD or none>', isNeeded: true },
-    run: ({ foundation, words: [job = ''], cost = '', print }) => closeJob(foundation, job, cost, print),
+    operandNames: ['job'],
+    option: { name: 'cost', usage: '--cost <USD or none>', isRequired: true },
+    run: ({ foundation, operands: [job = ''], cost = '', print }) => closeJobCost(foundation, job, cost, print),
   },
   challenges: { run: ({ foundation, print }) => printChallenges(foundation, print) },
   keys: { run: ({ foundation, print }) => printMasterKeys(foundation, print) },
   'keys forget': {
-    takes: ['fingerprint'],
-    run: ({ foundation, words: [fingerprint = ''], print }) => retireKeyByFingerprint(foundation, fingerprint, print),
+    operandNames: ['fingerprint'],
+    run: ({ foundation, operands: [fingerprint = ''], print }) =>
+      retireKeyByFingerprint(foundation, fingerprint, print),
   },
   skip: {
-    takes: ['read model', 'position'],
-    option: { name: 'why', usage: '--why <text>', isNeeded: true },
-    run: ({ foundation, words: [readModel = '', position = ''], why = '', print }) =>
-      skip(foundation, { readModel, position, why }, print),
+    operandNames: ['read model', 'position'],
+    option: { name: 'why', usage: '--why <text>', isRequired: true },
+    run: ({ foundation, operands: [readModel = '', position = ''], why = '', print }) =>
+      skipBlockingEvent(foundation, { readModel, position, reason: why }, print),
   },
 };
 
-function usage(): string {
-  const lines = Object.entries(COMMANDS).map(([name, { takes = [], option }]) => {
-    const optional = option && (option.isNeeded ? option.usage : `[${option.usage}]`);
-    return [name, ...takes.map((each) => `<${each}>`), optional].filter(Boolean).join(' ');
+function formatUsage(): string {
+  const lines = Object.entries(COMMANDS).map(([name, { operandNames = [], option }]) => {
+    const optional = option && (option.isRequired ? option.usage : `[${option.usage}]`);
+    return [name, ...operandNames.map((operandName) => `<${operandName}>`), optional].filter(Boolean).join(' ');
   });
   return `Usage: npm run ledger -- ${lines.join(' | ')}`;
 }
 
 /** The command that the words begin with, and what stands behind it. @throws StartError with the usage */
-function chosen(words: readonly string[], options: { readonly [name in Option]?: string }) {
+function parseCommand(positionals: readonly string[], options: { readonly [name in OptionName]?: string }) {
   const [name, rest] = [2, 1].flatMap((length) => {
-    const found = words.slice(0, length).join(' ');
-    return words.length >= length && Object.hasOwn(COMMANDS, found) ? [[found, words.slice(length)] as const] : [];
+    const commandName = positionals.slice(0, length).join(' ');
+    return positionals.length >= length && Object.hasOwn(COMMANDS, commandName)
+      ? [[commandName, positionals.slice(length)] as const]
+      : [];
   })[0] ?? ['', []];
   const command = COMMANDS[name];
-  const { takes = [], option } = command ?? {};
-  const isOptionRight = OPTIONS.every((each) =>
-    option?.name === each ? !option.isNeeded || options[each] !== undefined : options[each] === undefined,
+  const { operandNames = [], option } = command ?? {};
+  const hasValidOptions = OPTION_NAMES.every((optionName) =>
+    option?.name === optionName
+      ? !option.isRequired || options[optionName] !== undefined
+      : options[optionName] === undefined,
   );
-  if (!command || rest.length !== takes.length || !isOptionRight) throw new StartError(usage());
-  return { command, words: rest };
+  if (!command || rest.length !== operandNames.length || !hasValidOptions) throw new StartError(formatUsage());
+  return { command, operands: rest };
 }
 
 /**
  * The finance command line: proves the books from the events alone.
- * @param args what stands behind `npm run ledger --`
+ * @param args what stands behind `npm run runLedgerCommand --`
  * @returns false when what it looked at is not as it should be
  * @throws StartError, with a sentence for whoever called it
  */
-export async function ledger(
+export async function runLedgerCommand(
   args: string[],
   env: Readonly<Record<string, string | undefined>>,
   print: (line: string) => void,
@@ -108,10 +113,10 @@ export async function ledger(
   const options = { until: { type: 'string' }, cost: { type: 'string' }, why: { type: 'string' } } as const;
   const { positionals, values } = parseArgs({ args, allowPositionals: true, options });
   const { until, cost, why } = values;
-  const { command, words } = chosen(positionals, values);
+  const { command, operands } = parseCommand(positionals, values);
   const foundation = await openFoundation(readSettings(env), createLog('warn'));
   try {
-    return (await command.run({ foundation, words, until, cost, why, print })) !== false;
+    return (await command.run({ foundation, operands, until, cost, why, print })) !== false;
   } finally {
     await foundation.close();
   }

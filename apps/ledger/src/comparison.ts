@@ -10,23 +10,27 @@ import {
 } from '#projections';
 
 /** Rows fetched at once. */
-const PAGE = 5_000;
+const PAGE_SIZE = 5_000;
 
-type Fact = StoredEvent<DomainEvent>;
-type Report = (difference: string) => void;
+type StoredDomainEvent = StoredEvent<DomainEvent>;
+type ReportDifference = (difference: string) => void;
 
 /** Compares one read model with what the facts say. */
 export interface ReadModelComparison {
   readonly name: string;
-  compared: number;
+  comparedCount: number;
   /** Facts behind the read model's checkpoint. */
-  unseen: number;
+  unappliedCount: number;
   /** Only waits where rows must be fetched. */
-  see(fact: Fact): Promise<void> | undefined;
+  handleEvent(event: StoredDomainEvent): Promise<void> | undefined;
   finish(): Promise<void>;
 }
 
-export function createComparison(projection: Projection, client: pg.Client, report: Report): ReadModelComparison {
+export function createComparison(
+  projection: Projection,
+  client: pg.Client,
+  report: ReportDifference,
+): ReadModelComparison {
   return projection.kind === 'log'
     ? new LogComparison(projection, client, report)
     : new FoldComparison(projection, client, report);
@@ -35,49 +39,50 @@ export function createComparison(projection: Projection, client: pg.Client, repo
 /** A log is compared row by row: its rows come in the order of the facts. */
 class LogComparison implements ReadModelComparison {
   readonly name: string;
-  compared = 0;
-  unseen = 0;
-  private readonly kept: RowCursor;
+  comparedCount = 0;
+  unappliedCount = 0;
+  private readonly storedRows: RowCursor;
 
   constructor(
     private readonly projection: LogProjection,
     client: pg.Client,
-    private readonly report: Report,
+    private readonly report: ReportDifference,
   ) {
     this.name = projection.name;
     const order = projection.columns.includes('line') ? 'position, line' : 'position';
-    this.kept = new RowCursor(client, projection, order);
+    this.storedRows = new RowCursor(client, projection, order);
   }
 
-  see(fact: Fact): Promise<void> | undefined {
-    const expected = this.projection.toRows(fact);
+  handleEvent(event: StoredDomainEvent): Promise<void> | undefined {
+    const expected = this.projection.toRows(event);
     return expected.length > 0 ? this.compare(expected) : undefined;
   }
 
   async finish(): Promise<void> {
-    for (let row = await this.kept.current(); row; row = await this.kept.current()) this.surplus(row);
-    await this.kept.close();
+    for (let row = await this.storedRows.peekRow(); row; row = await this.storedRows.peekRow())
+      this.reportUnexpectedRow(row);
+    await this.storedRows.close();
   }
 
   private async compare(expected: readonly ReadModelRow[]): Promise<void> {
-    for (const each of expected) {
-      let row = await this.kept.current();
-      for (; row && isBefore(row, each); row = await this.kept.current()) this.surplus(row);
-      const wanted = printed(this.projection, each);
-      if (!row || isBefore(each, row)) {
-        this.report(`${this.name} lacks ${wanted}`);
+    for (const expectedRow of expected) {
+      let row = await this.storedRows.peekRow();
+      for (; row && isBefore(row, expectedRow); row = await this.storedRows.peekRow()) this.reportUnexpectedRow(row);
+      const expectedText = formatRow(this.projection, expectedRow);
+      if (!row || isBefore(expectedRow, row)) {
+        this.report(`${this.name} lacks ${expectedText}`);
         continue;
       }
-      const found = printed(this.projection, row);
-      if (found !== wanted) this.report(`${this.name} has ${found} instead of ${wanted}`);
-      this.compared++;
-      this.kept.advance();
+      const actualText = formatRow(this.projection, row);
+      if (actualText !== expectedText) this.report(`${this.name} has ${actualText} instead of ${expectedText}`);
+      this.comparedCount++;
+      this.storedRows.advance();
     }
   }
 
-  private surplus(row: ReadModelRow): void {
-    this.report(`${this.name} has ${printed(this.projection, row)}, which no fact explains`);
-    this.kept.advance();
+  private reportUnexpectedRow(row: ReadModelRow): void {
+    this.report(`${this.name} has ${formatRow(this.projection, row)}, which no fact explains`);
+    this.storedRows.advance();
   }
 }
 
@@ -90,92 +95,95 @@ function isBefore(a: ReadModelRow, b: ReadModelRow): boolean {
 /** A fold is compared at the end: its rows are folded in memory. */
 class FoldComparison implements ReadModelComparison {
   readonly name: string;
-  compared = 0;
-  unseen = 0;
+  comparedCount = 0;
+  unappliedCount = 0;
   private readonly expected = new Map<string, ReadModelRow>();
 
   constructor(
     private readonly projection: FoldProjection,
     private readonly client: pg.Client,
-    private readonly report: Report,
+    private readonly report: ReportDifference,
   ) {
     this.name = projection.name;
   }
 
-  see(fact: Fact): undefined {
-    const key = this.projection.getKey(fact);
+  handleEvent(event: StoredDomainEvent): undefined {
+    const key = this.projection.getKey(event);
     if (key === undefined) return;
-    const after = this.projection.evolve(this.expected.get(key), fact);
+    const after = this.projection.evolve(this.expected.get(key), event);
     if (after === null) this.expected.delete(key);
     else this.expected.set(key, after);
   }
 
   async finish(): Promise<void> {
     const { projection, expected, report, name } = this;
-    const kept = new RowCursor(this.client, projection, projection.key);
-    for (let row = await kept.current(); row; row = await kept.current()) {
+    const storedRows = new RowCursor(this.client, projection, projection.key);
+    for (let row = await storedRows.peekRow(); row; row = await storedRows.peekRow()) {
       const key = row[projection.key] as string;
-      const wanted = expected.get(key);
-      const found = printed(projection, row);
-      if (!wanted) report(`${name} has ${found}, which no fact explains`);
-      else if (printed(projection, wanted) !== found)
-        report(`${name} has ${found} instead of ${printed(projection, wanted)}`);
+      const expectedRow = expected.get(key);
+      const actualText = formatRow(projection, row);
+      if (!expectedRow) report(`${name} has ${actualText}, which no fact explains`);
+      else if (formatRow(projection, expectedRow) !== actualText)
+        report(`${name} has ${actualText} instead of ${formatRow(projection, expectedRow)}`);
       expected.delete(key);
-      this.compared++;
-      kept.advance();
+      this.comparedCount++;
+      storedRows.advance();
     }
-    for (const row of expected.values()) report(`${name} lacks ${printed(projection, row)}`);
-    await kept.close();
+    for (const row of expected.values()) report(`${name} lacks ${formatRow(projection, row)}`);
+    await storedRows.close();
   }
 }
 
 /** The rows of a table in order, a page at a time. */
 class RowCursor {
   private rows: ReadModelRow[] = [];
-  private at = 0;
-  private opened = false;
-  private ended = false;
+  private rowIndex = 0;
+  private isOpen = false;
+  private isExhausted = false;
 
   constructor(
     private readonly client: pg.Client,
     private readonly projection: Projection,
-    private readonly order: string,
+    private readonly orderBy: string,
   ) {}
 
   /** The next row; undefined after the last. */
-  async current(): Promise<ReadModelRow | undefined> {
-    if (this.at >= this.rows.length && !this.ended) await this.fetch();
-    return this.rows[this.at];
+  async peekRow(): Promise<ReadModelRow | undefined> {
+    if (this.rowIndex >= this.rows.length && !this.isExhausted) await this.fetch();
+    return this.rows[this.rowIndex];
   }
 
   advance(): void {
-    this.at++;
+    this.rowIndex++;
   }
 
   async close(): Promise<void> {
-    if (this.opened) await this.client.query(`close verify_${this.projection.name}`);
+    if (this.isOpen) await this.client.query(`close verify_${this.projection.name}`);
   }
 
   private async fetch(): Promise<void> {
     const { name, columns } = this.projection;
-    if (!this.opened) {
+    if (!this.isOpen) {
       await this.client.query(
-        `declare verify_${name} no scroll cursor for select ${columns.join(', ')} from ${name} order by ${this.order}`,
+        `declare verify_${name} no scroll cursor for select ${columns.join(', ')} from ${name} order by ${this.orderBy}`,
       );
-      this.opened = true;
+      this.isOpen = true;
     }
-    const { rows } = await this.client.query({ text: `fetch ${PAGE} from verify_${name}`, types: TEXT_TYPE_PARSERS });
+    const { rows } = await this.client.query({
+      text: `fetch ${PAGE_SIZE} from verify_${name}`,
+      types: TEXT_TYPE_PARSERS,
+    });
     this.rows = rows;
-    this.at = 0;
-    this.ended = rows.length < PAGE;
+    this.rowIndex = 0;
+    this.isExhausted = rows.length < PAGE_SIZE;
   }
 }
 
 /** A row as text, column by column, the same for rows that were computed and rows that were read. */
-function printed({ columns }: Projection, row: ReadModelRow): string {
-  return columns.map((column) => `${column}=${value(row[column])}`).join(' ');
+function formatRow({ columns }: Projection, row: ReadModelRow): string {
+  return columns.map((column) => `${column}=${formatValue(row[column])}`).join(' ');
 }
 
-function value(each: unknown): string {
-  return typeof each === 'object' && each !== null ? JSON.stringify(each) : String(each ?? null);
+function formatValue(value: unknown): string {
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? null);
 }

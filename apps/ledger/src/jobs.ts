@@ -19,24 +19,27 @@ export async function printJobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>
     options: READ_MODEL_CONNECTION_OPTIONS,
   });
   try {
-    const all = await readVideoJobs(pool);
-    const [running, open] = [all.filter(({ state }) => state !== 'open'), all.filter(({ state }) => state === 'open')];
+    const jobs = await readVideoJobs(pool);
+    const [running, open] = [
+      jobs.filter(({ state }) => state !== 'open'),
+      jobs.filter(({ state }) => state === 'open'),
+    ];
     print(
-      `${running.length} jobs are running, ${formatUsd(totalOf(running.map(({ held }) => held)))} USD are held for them`,
+      `${running.length} jobs are running, ${formatUsd(sumAmounts(running.map(({ held }) => held)))} USD are held for them`,
     );
-    for (const job of running) print(runningLine(job));
-    const most = totalOf(open.map(({ openCost = ZERO_USD }) => openCost));
-    print(`${open.length} costs are open, ${formatUsd(most)} USD at most`);
-    for (const job of open) print(openLine(job));
+    for (const job of running) print(formatRunningJob(job));
+    const maxCost = sumAmounts(open.map(({ openCost = ZERO_USD }) => openCost));
+    print(`${open.length} costs are open, ${formatUsd(maxCost)} USD at most`);
+    for (const job of open) print(formatOpenCost(job));
   } finally {
     await pool.end();
   }
 }
 
 /** Notes what a vendor has invoiced for a job that failed: the house bears it. @param cost USD, or `none` */
-export async function closeJob(foundation: Foundation, jobId: string, cost: string, print: Print): Promise<void> {
+export async function closeJobCost(foundation: Foundation, jobId: string, cost: string, print: Print): Promise<void> {
   const { store, runtime } = foundation;
-  const amount = amountIn(cost);
+  const amount = parseCost(cost);
   try {
     const { videos } = createStreams(store, NO_SNAPSHOTS, runtime);
     const data = { cost: amount, at: new Date().toISOString() };
@@ -52,7 +55,7 @@ export async function closeJob(foundation: Foundation, jobId: string, cost: stri
   }
 }
 
-function amountIn(cost: string): PicoUsd {
+function parseCost(cost: string): PicoUsd {
   if (cost === 'none') return ZERO_USD;
   try {
     const amount = parseUsd(cost);
@@ -61,16 +64,26 @@ function amountIn(cost: string): PicoUsd {
   throw new StartError('--cost must be USD, such as 3.2, or none.');
 }
 
-function totalOf(amounts: readonly PicoUsd[]): PicoUsd {
+function sumAmounts(amounts: readonly PicoUsd[]): PicoUsd {
   return money.sum(amounts);
 }
 
-function runningLine({ jobId, accountId, model, state, held, vendor, vendorId, requestedAt, deadline }: VideoJobView) {
+function formatRunningJob({
+  jobId,
+  accountId,
+  model,
+  state,
+  held,
+  vendor,
+  vendorId,
+  requestedAt,
+  deadline,
+}: VideoJobView) {
   const at = vendor === undefined ? '' : ` at ${vendor}${vendorId === undefined ? '' : ` as ${vendorId}`}`;
   return `${requestedAt}  ${jobId}  ${state}${at}, ${model}, ${formatUsd(held)} USD of ${accountId}, until ${deadline}`;
 }
 
-function openLine({ jobId, model, openCost = ZERO_USD, vendor = '', vendorId, changedAt }: VideoJobView): string {
-  const named = vendorId === undefined ? 'not known whether it was taken' : `as ${vendorId}`;
-  return `${changedAt}  ${jobId}  ${formatUsd(openCost)} USD at most to ${vendor} (${named}), ${model}`;
+function formatOpenCost({ jobId, model, openCost = ZERO_USD, vendor = '', vendorId, changedAt }: VideoJobView): string {
+  const submission = vendorId === undefined ? 'not known whether it was taken' : `as ${vendorId}`;
+  return `${changedAt}  ${jobId}  ${formatUsd(openCost)} USD at most to ${vendor} (${submission}), ${model}`;
 }

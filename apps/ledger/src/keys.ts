@@ -12,8 +12,8 @@ export async function printMasterKeys({ databaseUrl }: Pick<Foundation, 'databas
       `select secret->>'key' as key, count(*) as active from books.keys where deleted_at is null group by 1`,
     );
     const active = new Map(rows.map((row) => [row.key, row.active]));
-    for (const { id, since, forgotten } of await listKnownMasterKeys(pool)) {
-      const state = forgotten ? 'given up' : 'in use';
+    for (const { id, since, isRetired } of await listKnownMasterKeys(pool)) {
+      const state = isRetired ? 'given up' : 'in use';
       print(`${id}: ${state}, since ${since}, ${active.get(id) ?? 0} API keys that are not revoked`);
     }
   });

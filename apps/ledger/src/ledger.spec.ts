@@ -11,8 +11,8 @@ import { issueFencingToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
 import { projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
 import { issuedChallenge, TEST_CAUSE, type TestAccount, type TestResponse, TestWorld } from '#testing';
-import { ledger as runLedger } from './command-line.ts';
-import { skip } from './skip.ts';
+import { runLedgerCommand as runLedger } from './command-line.ts';
+import { skipBlockingEvent } from './skip.ts';
 import { verify } from './verify.ts';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/main.js');
@@ -414,10 +414,10 @@ test('a fact that a read model cannot apply is never hidden by drift 0, and neit
 
   const said: string[] = [];
   const say = (line: string) => void said.push(line);
-  await expect(skip(world.foundation, { readModel: 'topups', position: '1', why: 'x' }, say)).rejects.toThrow(
-    `the fact at position ${position}`,
-  );
-  await skip(world.foundation, { readModel: 'topups', position, why: 'case 7' }, say);
+  await expect(
+    skipBlockingEvent(world.foundation, { readModel: 'topups', position: '1', reason: 'x' }, say),
+  ).rejects.toThrow(`the fact at position ${position}`);
+  await skipBlockingEvent(world.foundation, { readModel: 'topups', position, reason: 'case 7' }, say);
   expect(said[0]).toBe(`topups skips the fact at position ${position}, a InvoiceIssued of ${topup}`);
   await world.until(async () => (await stopped()).length === 0);
   expect(await verified()).toEqual([

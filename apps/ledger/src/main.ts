@@ -1,10 +1,10 @@
-import { ledger } from './command-line.ts';
+import { runLedgerCommand } from './command-line.ts';
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-await ledger(process.argv.slice(2), process.env, print).then(
-  (isRight) => {
-    if (!isRight) process.exitCode = 1;
+await runLedgerCommand(process.argv.slice(2), process.env, print).then(
+  (isSuccessful) => {
+    if (!isSuccessful) process.exitCode = 1;
   },
   (error) => {
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`);

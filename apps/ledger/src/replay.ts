@@ -1,6 +1,6 @@
 import { type DomainEvent, toPostings } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
-import { Extent, formatColumns, parseUntilFilter } from './point-in-time.ts';
+import { formatColumns, parseUntilFilter, ReplayExtent } from './point-in-time.ts';
 
 /** Prints the balance of every account and the trial balance as they were at a position or a booking time. */
 export async function replay(
@@ -8,24 +8,24 @@ export async function replay(
   until: string | undefined,
   print: (line: string) => void,
 ): Promise<void> {
-  const within = parseUntilFilter(until);
-  const books = new Books();
+  const isIncluded = parseUntilFilter(until);
+  const balances = new LedgerBalances();
   for await (const { events } of store.readAll(START_POSITION))
-    for (const fact of events) if (within(fact)) books.book(fact);
-  books.print(print);
+    for (const event of events) if (isIncluded(event)) balances.book(event);
+  balances.print(print);
 }
 
 /** Balances by account, from postings alone. */
-class Books {
-  private readonly house = new Map<string, bigint>();
+class LedgerBalances {
+  private readonly trialBalance = new Map<string, bigint>();
   private readonly customers = new Map<string, { available: bigint; held: bigint }>();
-  private readonly extent = new Extent();
+  private readonly extent = new ReplayExtent();
 
   book(recorded: StoredEvent): void {
-    const fact = recorded as StoredEvent<DomainEvent>;
-    this.extent.add(fact);
-    for (const { account, customer, amount } of toPostings(fact.stream, fact)) {
-      this.house.set(account, (this.house.get(account) ?? 0n) + amount);
+    const event = recorded as StoredEvent<DomainEvent>;
+    this.extent.add(event);
+    for (const { account, customer, amount } of toPostings(event.stream, event)) {
+      this.trialBalance.set(account, (this.trialBalance.get(account) ?? 0n) + amount);
       if (customer === null || !account.startsWith('customer:')) continue;
       const balance = this.customers.get(customer) ?? { available: 0n, held: 0n };
       this.customers.set(customer, balance);
@@ -43,11 +43,11 @@ class Books {
     }
     print('');
     print(formatColumns('trial balance', 'debit USD', 'credit USD'));
-    for (const [account, amount] of [...this.house].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    for (const [account, amount] of [...this.trialBalance].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const debit = amount > 0n ? formatUsd(amount as PicoUsd) : '';
       print(formatColumns(account, debit, amount < 0n ? formatUsd(-amount as PicoUsd) : ''));
     }
-    const amounts = [...this.house.values()] as PicoUsd[];
+    const amounts = [...this.trialBalance.values()] as PicoUsd[];
     const debits = money.sum(amounts.filter((amount) => amount > ZERO_USD));
     print(
       formatColumns(

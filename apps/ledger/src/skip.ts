@@ -3,10 +3,10 @@ import { type Foundation, StartError } from '#foundation';
 import { openPool } from '#postgres';
 import { listBlockedProjections, skipEvent } from '#projections';
 
-interface Wish {
+interface SkipParams {
   readonly readModel: string;
   readonly position: string;
-  readonly why: string;
+  readonly reason: string;
 }
 
 /**
@@ -14,33 +14,35 @@ interface Wish {
  * what the facts say, so `verify` names the fact until a rebuild has applied it.
  * @throws StartError when the read model does not stand before that fact
  */
-export async function skip(
+export async function skipBlockingEvent(
   { databaseUrl, store }: Foundation,
-  { readModel: projection, position: where, why }: Wish,
+  { readModel: projection, position: positionText, reason }: SkipParams,
   print: (line: string) => void,
 ): Promise<void> {
   const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1 });
   pool.on('error', () => {}); // the query in progress fails with it
   try {
-    const stop = (await listBlockedProjections(pool)).find((each) => each.projection === projection);
-    if (!stop) throw new StartError(`${projection} does not stand before any fact.`);
-    if (String(stop.position) !== where)
-      throw new StartError(`${projection} stands before the fact at position ${stop.position}: ${stop.reason}`);
-    const fact = await factAt(stop.position, store);
+    const blockedProjection = (await listBlockedProjections(pool)).find((blocked) => blocked.projection === projection);
+    if (!blockedProjection) throw new StartError(`${projection} does not stand before any fact.`);
+    if (String(blockedProjection.position) !== positionText)
+      throw new StartError(
+        `${projection} stands before the fact at position ${blockedProjection.position}: ${blockedProjection.reason}`,
+      );
+    const event = await loadEvent(blockedProjection.position, store);
     const by = `${userInfo().username}@${hostname()}`;
-    await skipEvent(pool, { projection, position: stop.position, by, reason: why }, fact);
-    print(`${projection} skips the fact at position ${where}, a ${fact.type} of ${fact.stream}`);
+    await skipEvent(pool, { projection, position: blockedProjection.position, by, reason }, event);
+    print(`${projection} skips the fact at position ${positionText}, a ${event.type} of ${event.stream}`);
     print(`Once it can be applied, npm run rebuild -- ${projection} applies it`);
   } finally {
     await pool.end();
   }
 }
 
-async function factAt(position: bigint, { rawReader: stored }: Foundation['store']) {
-  for await (const { events } of stored.readAll(position - 1n)) {
-    const [fact] = events;
-    if (fact?.position === position) return fact;
-    if (fact) break;
+async function loadEvent(position: bigint, { rawReader }: Foundation['store']) {
+  for await (const { events } of rawReader.readAll(position - 1n)) {
+    const [event] = events;
+    if (event?.position === position) return event;
+    if (event) break;
   }
   throw new StartError(`There is no fact at position ${position}.`);
 }

@@ -9,7 +9,7 @@ import {
   toPostings,
 } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
-import { Extent, formatColumns, parseUntilFilter } from './point-in-time.ts';
+import { formatColumns, parseUntilFilter, ReplayExtent } from './point-in-time.ts';
 
 /**
  * Prints what each back end should hold in each coin, and by payment method what exchange rates have won and lost and what
@@ -20,21 +20,21 @@ export async function printWallets(
   until: string | undefined,
   print: (line: string) => void,
 ): Promise<void> {
-  const within = parseUntilFilter(until);
-  const extent = new Extent();
-  const books = new CoinBooks();
-  const methods = new MethodBooks();
+  const isIncluded = parseUntilFilter(until);
+  const extent = new ReplayExtent();
+  const coinBalances = new CoinBalances();
+  const methods = new MethodTotals();
   for await (const { events } of store.readAll(START_POSITION)) {
     for (const recorded of events) {
-      if (!within(recorded)) continue;
-      const fact = recorded as StoredEvent<DomainEvent>;
-      extent.add(fact);
-      books.book(fact);
-      methods.book(fact);
+      if (!isIncluded(recorded)) continue;
+      const event = recorded as StoredEvent<DomainEvent>;
+      extent.add(event);
+      coinBalances.book(event);
+      methods.book(event);
     }
   }
   print(extent.toString());
-  for (const line of [...books.lines(coins), ...methods.lines()]) print(line);
+  for (const line of [...coinBalances.formatLines(coins), ...methods.formatLines()]) print(line);
 }
 
 /** What came into a wallet in a coin, and went out of it, in units. */
@@ -46,19 +46,19 @@ interface Wallet {
   fees: bigint;
 }
 
-class CoinBooks {
+class CoinBalances {
   private readonly wallets = new Map<string, Wallet>();
   /** By payment. */
   private readonly coins = new Map<string, Coin>();
 
-  book(fact: DomainEvent): void {
-    if (fact.type === 'PaymentReceived') this.coins.set(toPaymentKey(fact.data.payment), fact.data.coin);
-    const lines = toCoinPostings(fact, (payment) => this.coins.get(toPaymentKey(payment)));
-    const [into, from] = lines;
-    if (into && from) this.move(into, from);
+  book(event: DomainEvent): void {
+    if (event.type === 'PaymentReceived') this.coins.set(toPaymentKey(event.data.payment), event.data.coin);
+    const postings = toCoinPostings(event, (payment) => this.coins.get(toPaymentKey(payment)));
+    const [into, from] = postings;
+    if (into && from) this.addTransfer(into, from);
   }
 
-  private move({ account, coin, units }: CoinPosting, from: CoinPosting): void {
+  private addTransfer({ account, coin, units }: CoinPosting, from: CoinPosting): void {
     const backend = account.slice('wallet:'.length);
     const key = `${backend} ${coin}`;
     const wallet = this.wallets.get(key) ?? { backend, coin, payments: 0n, reversals: 0n, fees: 0n };
@@ -66,54 +66,54 @@ class CoinBooks {
     wallet[from.account.split(':')[0] as 'payments' | 'reversals' | 'fees'] += units;
   }
 
-  *lines(coins: readonly CoinTerms[]): Generator<string> {
+  *formatLines(coins: readonly CoinTerms[]): Generator<string> {
     for (const [, wallet] of [...this.wallets].sort(byName)) {
       const terms = coins.find(({ code }) => code === wallet.coin);
-      const row = (name: string, units: bigint) => formatColumns(name, ...figuresOf(units, terms));
+      const formatTotal = (name: string, units: bigint) => formatColumns(name, ...formatAmounts(units, terms));
       yield '';
-      yield formatColumns(wallet.backend, ...unitsOf(wallet.coin, terms));
-      yield row('received', wallet.payments);
-      yield row('reversed', wallet.reversals);
-      yield row('fees', wallet.fees);
-      yield row('should hold', wallet.payments + wallet.reversals + wallet.fees);
+      yield formatColumns(wallet.backend, ...getUnitNames(wallet.coin, terms));
+      yield formatTotal('received', wallet.payments);
+      yield formatTotal('reversed', wallet.reversals);
+      yield formatTotal('fees', wallet.fees);
+      yield formatTotal('should hold', wallet.payments + wallet.reversals + wallet.fees);
     }
   }
 }
 
 /** What a coin is counted in: whole ones, and the unit that its wallets count in. */
-function unitsOf(coin: Coin, terms: CoinTerms | undefined): readonly string[] {
+function getUnitNames(coin: Coin, terms: CoinTerms | undefined): readonly string[] {
   return terms ? [coin, terms.unit?.name ?? 'units'] : [`${coin} units`];
 }
 
-function figuresOf(units: bigint, terms: CoinTerms | undefined): readonly string[] {
+function formatAmounts(units: bigint, terms: CoinTerms | undefined): readonly string[] {
   if (!terms) return [units.toString()];
   return [formatCoins(units, terms), money.formatScaled(units, terms.unit?.decimals ?? 0)];
 }
 
 /** Of a payment method, in USD. */
-interface Rated {
+interface MethodAmounts {
   gains: PicoUsd;
   losses: PicoUsd;
   fees: PicoUsd;
 }
 
-class MethodBooks {
-  private readonly methods = new Map<string, Rated>();
+class MethodTotals {
+  private readonly methods = new Map<string, MethodAmounts>();
 
-  book(fact: StoredEvent<DomainEvent>): void {
-    for (const { account, amount } of toPostings(fact.stream, fact)) {
+  book(event: StoredEvent<DomainEvent>): void {
+    for (const { account, amount } of toPostings(event.stream, event)) {
       const [kind, method = ''] = account.split(':');
       if (kind !== 'rates' && kind !== 'fees') continue;
-      const rated = this.methods.get(method) ?? { gains: ZERO_USD, losses: ZERO_USD, fees: ZERO_USD };
-      this.methods.set(method, rated);
+      const amounts = this.methods.get(method) ?? { gains: ZERO_USD, losses: ZERO_USD, fees: ZERO_USD };
+      this.methods.set(method, amounts);
       // What the house wins is a credit.
-      if (kind === 'fees') rated.fees = money.add(rated.fees, amount);
-      else if (amount < ZERO_USD) rated.gains = money.subtract(rated.gains, amount);
-      else rated.losses = money.add(rated.losses, amount);
+      if (kind === 'fees') amounts.fees = money.add(amounts.fees, amount);
+      else if (amount < ZERO_USD) amounts.gains = money.subtract(amounts.gains, amount);
+      else amounts.losses = money.add(amounts.losses, amount);
     }
   }
 
-  *lines(): Generator<string> {
+  *formatLines(): Generator<string> {
     yield '';
     yield formatColumns('by method, in USD', 'gained by rates', 'lost by rates', 'fees');
     for (const [method, { gains, losses, fees }] of [...this.methods].sort(byName))

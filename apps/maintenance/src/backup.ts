@@ -8,10 +8,10 @@ import { restoreBackup } from './restore.ts';
 
 const USAGE = 'Usage: npm run backup -- create <directory> | check <directory> | restore <directory>';
 
-const DONE: Readonly<Record<string, (settings: Settings, directory: string) => Promise<Manifest>>> = {
+const COMMANDS: Readonly<Record<string, (settings: Settings, directory: string) => Promise<Manifest>>> = {
   create: (settings, directory) => {
-    const factsIn = settings.eventStoreUrl === undefined ? 'PostgreSQL' : 'EventStoreDB';
-    return withDatabases(settings, (databases) => createBackup(databases, directory, factsIn));
+    const eventStoreName = settings.eventStoreUrl === undefined ? 'PostgreSQL' : 'EventStoreDB';
+    return withDatabases(settings, (databases) => createBackup(databases, directory, eventStoreName));
   },
   check: (_, directory) => checkBackup(directory),
   restore: (settings, directory) => withDatabases(settings, (databases) => restoreBackup(databases, directory)),
@@ -20,10 +20,10 @@ const DONE: Readonly<Record<string, (settings: Settings, directory: string) => P
 /** Saves what cannot be made again, reads whether it is whole, and puts it back. */
 async function main(): Promise<void> {
   const { positionals } = parseArgs({ allowPositionals: true });
-  const [command = '', directory, ...more] = positionals;
-  const work = Object.hasOwn(DONE, command) ? DONE[command] : undefined;
-  if (!work || directory === undefined || more.length > 0) throw new StartError(USAGE);
-  const { createdAt, tables, masterKeys, factsIn } = await work(readSettings(process.env), directory);
+  const [command = '', directory, ...extra] = positionals;
+  const runCommand = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;
+  if (!runCommand || directory === undefined || extra.length > 0) throw new StartError(USAGE);
+  const { createdAt, tables, masterKeys, factsIn } = await runCommand(readSettings(process.env), directory);
   for (const { name, rows } of tables) process.stdout.write(`${name}: ${rows} rows\n`);
   process.stdout.write(
     `of ${createdAt}, under the master keys ${masterKeys.join(', ') || '(none)'}, which are not in it\n`,

@@ -19,59 +19,59 @@ export async function checkBackup(directory: string): Promise<Manifest> {
 }
 
 async function checkTable(directory: string, { name, columns, file, rows, sha256 }: SavedTable): Promise<void> {
-  const place = path.join(directory, file);
+  const filePath = path.join(directory, file);
   const hash = createHash('sha256');
-  const hashed = new PassThrough().on('data', (piece) => hash.update(piece));
-  const lines = name === 'es.events' ? new FactLines(columns, place) : new Lines();
-  await pipeline(createReadStream(place), hashed, createGunzip(), async (pieces: AsyncIterable<Buffer>) => {
-    for await (const piece of pieces) lines.take(piece);
+  const hashStream = new PassThrough().on('data', (chunk) => hash.update(chunk));
+  const lineCounter = name === 'es.events' ? new EventLineChecker(columns, filePath) : new LineCounter();
+  await pipeline(createReadStream(filePath), hashStream, createGunzip(), async (chunks: AsyncIterable<Buffer>) => {
+    for await (const chunk of chunks) lineCounter.addChunk(chunk);
   }).catch((error) => {
     if (error instanceof StartError) throw error;
-    throw new StartError(`${place} cannot be read: ${error.message}.`);
+    throw new StartError(`${filePath} cannot be read: ${error.message}.`);
   });
-  if (lines.count !== rows) throw new StartError(`${place} has ${lines.count} rows instead of ${rows}.`);
-  if (hash.digest('hex') !== sha256) throw new StartError(`${place} is not as it was written.`);
+  if (lineCounter.count !== rows) throw new StartError(`${filePath} has ${lineCounter.count} rows instead of ${rows}.`);
+  if (hash.digest('hex') !== sha256) throw new StartError(`${filePath} is not as it was written.`);
 }
 
 const NEWLINE = 0x0a;
 
 /** Rows as PostgreSQL copies them: a line each, with a tab between columns; neither is in a value. */
-class Lines {
+class LineCounter {
   count = 0;
 
-  take(piece: Buffer): void {
-    for (let at = piece.indexOf(NEWLINE); at >= 0; at = piece.indexOf(NEWLINE, at + 1)) this.count += 1;
+  addChunk(chunk: Buffer): void {
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) this.count += 1;
   }
 }
 
-class FactLines extends Lines {
+class EventLineChecker extends LineCounter {
   private rest = '';
   private position = -1n;
   private readonly revisions = new Map<string, number>();
-  private readonly columnsAt: readonly number[];
+  private readonly columnIndexes: readonly number[];
 
   constructor(
     columns: readonly string[],
-    private readonly place: string,
+    private readonly filePath: string,
   ) {
     super();
-    this.columnsAt = ['position', 'stream', 'revision'].map((each) => columns.indexOf(each));
+    this.columnIndexes = ['position', 'stream', 'revision'].map((column) => columns.indexOf(column));
   }
 
-  override take(piece: Buffer): void {
-    super.take(piece);
+  override addChunk(chunk: Buffer): void {
+    super.addChunk(chunk);
     // A piece may end within a character of several bytes: what is looked at here has none of these.
-    const lines = (this.rest + piece.toString('latin1')).split('\n');
+    const lines = (this.rest + chunk.toString('latin1')).split('\n');
     this.rest = lines.pop() as string;
-    for (const line of lines) this.check(line);
+    for (const line of lines) this.checkLine(line);
   }
 
-  private check(line: string): void {
+  private checkLine(line: string): void {
     const values = line.split('\t');
-    const [position = '', stream = '', revision = ''] = this.columnsAt.map((at) => values[at]);
+    const [position = '', stream = '', revision = ''] = this.columnIndexes.map((at) => values[at]);
     const next = (this.revisions.get(stream) ?? -1) + 1;
     if (BigInt(position) <= this.position || Number(revision) !== next)
-      throw new StartError(`${this.place}: the fact at position ${position} is not the next one of ${stream}.`);
+      throw new StartError(`${this.filePath}: the fact at position ${position} is not the next one of ${stream}.`);
     this.position = BigInt(position);
     this.revisions.set(stream, next);
   }

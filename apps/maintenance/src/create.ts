@@ -10,7 +10,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import { listKnownMasterKeys, StartError } from '#foundation';
 import { createClient } from '#postgres';
 import { BACKUP_CONNECTION_OPTIONS, type BackupTable, type Database } from './databases.ts';
-import { MANIFEST, type Manifest, newManifest, type SavedTable, toTableFileName } from './manifest.ts';
+import { createManifest, MANIFEST_FILE, type Manifest, type SavedTable, toTableFileName } from './manifest.ts';
 
 /** Only the owner: it has all the books. */
 const DIRECTORY_MODE = 0o700;
@@ -24,32 +24,33 @@ const FILE_MODE = 0o600;
 export async function createBackup(
   databases: readonly Database[],
   directory: string,
-  factsIn: Manifest['factsIn'],
+  eventStoreName: Manifest['factsIn'],
 ): Promise<Manifest> {
-  const isThere = await stat(directory).then(
+  const directoryExists = await stat(directory).then(
     () => true,
     () => false,
   );
-  if (isThere) throw new StartError(`${directory} exists already: a backup is a directory of its own.`);
-  const partial = `${directory}.partial`;
-  await mkdir(partial, { recursive: true, mode: DIRECTORY_MODE });
+  if (directoryExists) throw new StartError(`${directory} exists already: a backup is a directory of its own.`);
+  const partialDirectory = `${directory}.partial`;
+  await mkdir(partialDirectory, { recursive: true, mode: DIRECTORY_MODE });
   const createdAt = new Date().toISOString();
-  const saved: Pick<Manifest, 'masterKeys' | 'migrations' | 'tables'>[] = [];
-  for (const database of databases) saved.push(await save(database, partial, factsIn === 'PostgreSQL'));
-  const manifest = newManifest({
+  const savedDatabases: Pick<Manifest, 'masterKeys' | 'migrations' | 'tables'>[] = [];
+  for (const database of databases)
+    savedDatabases.push(await saveDatabase(database, partialDirectory, eventStoreName === 'PostgreSQL'));
+  const manifest = createManifest({
     createdAt,
-    factsIn,
-    masterKeys: saved.flatMap(({ masterKeys }) => masterKeys),
-    migrations: saved.flatMap(({ migrations }) => migrations),
-    tables: saved.flatMap(({ tables }) => tables),
+    factsIn: eventStoreName,
+    masterKeys: savedDatabases.flatMap(({ masterKeys }) => masterKeys),
+    migrations: savedDatabases.flatMap(({ migrations }) => migrations),
+    tables: savedDatabases.flatMap(({ tables }) => tables),
   });
   const text = `${JSON.stringify(manifest, null, 2)}\n`;
-  await writeFile(path.join(partial, MANIFEST), text, { mode: FILE_MODE, flush: true });
-  await rename(partial, directory);
+  await writeFile(path.join(partialDirectory, MANIFEST_FILE), text, { mode: FILE_MODE, flush: true });
+  await rename(partialDirectory, directory);
   return manifest;
 }
 
-async function save({ url, kept }: Database, directory: string, withFacts: boolean) {
+async function saveDatabase({ url, backupTables }: Database, directory: string, includesEvents: boolean) {
   const client = createClient({ connectionString: url, name: 'backup', ...BACKUP_CONNECTION_OPTIONS });
   await client.connect();
   try {
@@ -58,13 +59,13 @@ async function save({ url, kept }: Database, directory: string, withFacts: boole
       ({ id }) => id,
     );
     const tables: SavedTable[] = [];
-    for (const table of kept) {
-      const columns = await columnsOf(client, table.name);
-      if (columns.length === 0 || (table.name === 'es.events' && !withFacts)) continue;
+    for (const table of backupTables) {
+      const columns = await listColumns(client, table.name);
+      if (columns.length === 0 || (table.name === 'es.events' && !includesEvents)) continue;
       tables.push(await saveTable(client, table, columns, directory));
     }
-    const hasKeys = kept.some(({ name }) => name === 'es.master_keys');
-    const masterKeys = hasKeys ? (await listKnownMasterKeys(client)).filter(({ forgotten }) => !forgotten) : [];
+    const hasKeys = backupTables.some(({ name }) => name === 'es.master_keys');
+    const masterKeys = hasKeys ? (await listKnownMasterKeys(client)).filter(({ isRetired }) => !isRetired) : [];
     return { migrations, tables, masterKeys: masterKeys.map(({ id }) => id) };
   } finally {
     await client.end();
@@ -72,7 +73,7 @@ async function save({ url, kept }: Database, directory: string, withFacts: boole
 }
 
 /** None for a table that no role of that kind has made yet. */
-async function columnsOf(client: pg.Client, table: string): Promise<readonly string[]> {
+async function listColumns(client: pg.Client, table: string): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select attname as name from pg_attribute
       where attrelid = to_regclass($1) and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`,
@@ -88,11 +89,13 @@ async function saveTable(
   directory: string,
 ): Promise<SavedTable> {
   const file = toTableFileName(name);
-  const list = columns.join(', ');
-  const rows = client.query(copyTo(`copy (select ${list} from ${name}${order ? ` order by ${order}` : ''}) to stdout`));
+  const columnList = columns.join(', ');
+  const rows = client.query(
+    copyTo(`copy (select ${columnList} from ${name}${order ? ` order by ${order}` : ''}) to stdout`),
+  );
   const hash = createHash('sha256');
-  const hashed = new PassThrough().on('data', (piece) => hash.update(piece));
+  const hashStream = new PassThrough().on('data', (chunk) => hash.update(chunk));
   const target = createWriteStream(path.join(directory, file), { mode: FILE_MODE, flush: true });
-  await pipeline(rows, createGzip({ level: 3 }), hashed, target);
+  await pipeline(rows, createGzip({ level: 3 }), hashStream, target);
   return { name, columns, file, rows: rows.rowCount, sha256: hash.digest('hex') };
 }

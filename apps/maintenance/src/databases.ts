@@ -6,7 +6,7 @@ export interface Database {
   readonly url: string;
   readonly migrations: readonly Migration[];
   /** Tables that a backup has, in the order in which they are filled. */
-  readonly kept: readonly BackupTable[];
+  readonly backupTables: readonly BackupTable[];
 }
 
 export interface BackupTable {
@@ -16,19 +16,19 @@ export interface BackupTable {
 }
 
 /** Everything else is made again from these, by triggers or from the facts, or is worth nothing later: leases, counters. */
-const FACTS: readonly BackupTable[] = [
+const EVENT_TABLES: readonly BackupTable[] = [
   { name: 'es.events', order: 'position' },
   { name: 'es.master_keys' },
   { name: 'es.skipped' },
 ];
-const CONTENT: readonly BackupTable[] = [
+const CONTENT_TABLES: readonly BackupTable[] = [
   { name: 'app.responses' },
   { name: 'app.response_items' },
   { name: 'gateway.answers' },
 ];
 const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations];
 
-export const BACKUP_TABLES = [...FACTS, ...CONTENT];
+export const BACKUP_TABLES = [...EVENT_TABLES, ...CONTENT_TABLES];
 
 /** Of connections: a table of millions takes as long as it takes, and between two of them a disk may be slow. */
 export const BACKUP_CONNECTION_OPTIONS = { queryTimeoutMs: null, idleTransactionTimeoutMs: null } as const;
@@ -45,10 +45,10 @@ export async function withDatabases<T>(settings: Settings, work: (databases: rea
 
 export function listDatabases(url: string, contentUrl: string | undefined): readonly Database[] {
   if (contentUrl === undefined)
-    return [{ url, migrations: [...MAIN_MIGRATIONS, ...contentMigrations], kept: BACKUP_TABLES }];
+    return [{ url, migrations: [...MAIN_MIGRATIONS, ...contentMigrations], backupTables: BACKUP_TABLES }];
   // What is kept of an answer is newer than the facts, never older: then a repeated request would be charged again.
   return [
-    { url, migrations: MAIN_MIGRATIONS, kept: FACTS },
-    { url: contentUrl, migrations: contentMigrations, kept: CONTENT },
+    { url, migrations: MAIN_MIGRATIONS, backupTables: EVENT_TABLES },
+    { url: contentUrl, migrations: contentMigrations, backupTables: CONTENT_TABLES },
   ];
 }

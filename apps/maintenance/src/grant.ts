@@ -5,36 +5,41 @@ import { SettingError, secret } from '#foundation/program';
 import { StoreUnavailableError } from '#kernel';
 
 /** The administrator that every EventStoreDB has. */
-const ADMIN = 'admin';
+const ADMIN_USERNAME = 'admin';
 /** So long a server may take to start. */
-const WAIT_MS = 60_000;
-const RETRY_MS = 1_000;
+const GRANT_TIMEOUT_MS = 60_000;
+const RETRY_INTERVAL_MS = 1_000;
 
-const ADMIN_PASSWORD = secret('STORE_ADMIN_PASSWORD', /./, `the password of EventStoreDB's user ${ADMIN}`, '');
+const ADMIN_PASSWORD_SETTING = secret(
+  'STORE_ADMIN_PASSWORD',
+  /./,
+  `the password of EventStoreDB's user ${ADMIN_USERNAME}`,
+  '',
+);
 
 /** Makes the user in EVENTSTORE_URL, and gives it the rights that roles need. To do it again changes nothing. */
 async function main(): Promise<void> {
   const address = SETTINGS.eventStoreUrl.read(process.env);
   if (address === undefined) throw new SettingError('EVENTSTORE_URL must be set.');
-  const read = parseEventStoreDbAddress(address);
-  if (typeof read !== 'string' && !read.usesTls)
+  const parsedAddress = parseEventStoreDbAddress(address);
+  if (typeof parsedAddress !== 'string' && !parsedAddress.usesTls)
     throw new SettingError('EVENTSTORE_URL must have TLS: a server without it knows no users.');
-  await whenItAnswers(address, ADMIN_PASSWORD.read(process.env));
+  await grantWhenAvailable(address, ADMIN_PASSWORD_SETTING.read(process.env));
   process.stdout.write('The user in EVENTSTORE_URL is there, and may read $all.\n');
 }
 
-async function whenItAnswers(address: string, password: string): Promise<void> {
-  for (const until = performance.now() + WAIT_MS; ; await delay(RETRY_MS)) {
+async function grantWhenAvailable(address: string, password: string): Promise<void> {
+  for (const deadline = performance.now() + GRANT_TIMEOUT_MS; ; await delay(RETRY_INTERVAL_MS)) {
     try {
-      return await grantEventStoreDbAccess(address, { username: ADMIN, password });
+      return await grantEventStoreDbAccess(address, { username: ADMIN_USERNAME, password });
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError) || performance.now() > until) throw error;
+      if (!(error instanceof StoreUnavailableError) || performance.now() > deadline) throw error;
     }
   }
 }
 
 /** A refusal ends a sentence that begins with the server. */
-function sentenceOf(error: unknown): string {
+function formatError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof SettingError) return error.message;
   const { cause } = error instanceof StoreUnavailableError ? error : {};
@@ -42,6 +47,6 @@ function sentenceOf(error: unknown): string {
 }
 
 await main().catch((error) => {
-  process.stderr.write(`${sentenceOf(error)}\n`);
+  process.stderr.write(`${formatError(error)}\n`);
   process.exitCode = 1;
 });

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { StartError } from '#foundation';
 
-export const MANIFEST = 'manifest.json';
-const FORMAT = 1;
+export const MANIFEST_FILE = 'manifest.json';
+const MANIFEST_FORMAT = 1;
 
 export interface SavedTable {
   readonly name: string;
@@ -16,7 +16,7 @@ export interface SavedTable {
 }
 
 export interface Manifest {
-  readonly format: typeof FORMAT;
+  readonly format: typeof MANIFEST_FORMAT;
   /** ISO 8601. */
   readonly createdAt: string;
   readonly factsIn: 'PostgreSQL' | 'EventStoreDB';
@@ -27,22 +27,22 @@ export interface Manifest {
   readonly tables: readonly SavedTable[];
 }
 
-export function newManifest(content: Omit<Manifest, 'format'>): Manifest {
-  return { format: FORMAT, ...content };
+export function createManifest(content: Omit<Manifest, 'format'>): Manifest {
+  return { format: MANIFEST_FORMAT, ...content };
 }
 
 /** @throws StartError */
 export async function readManifest(directory: string): Promise<Manifest> {
-  const file = path.join(directory, MANIFEST);
+  const file = path.join(directory, MANIFEST_FILE);
   const text = await readFile(file, 'utf8').catch(() => {
-    throw new StartError(`${directory} has no ${MANIFEST}: it is no backup, or one that was not finished.`);
+    throw new StartError(`${directory} has no ${MANIFEST_FILE}: it is no backup, or one that was not finished.`);
   });
-  const manifest = parsed(text);
-  if (manifest?.format === FORMAT && manifest.tables.every(isWritten)) return manifest;
+  const manifest = parseManifest(text);
+  if (manifest?.format === MANIFEST_FORMAT && manifest.tables.every(isValidTable)) return manifest;
   throw new StartError(`${file} cannot be read: it was changed, or written by another version.`);
 }
 
-function parsed(text: string): Manifest | undefined {
+function parseManifest(text: string): Manifest | undefined {
   try {
     return JSON.parse(text) as Manifest;
   } catch {
@@ -51,10 +51,13 @@ function parsed(text: string): Manifest | undefined {
 }
 
 /** Names go into statements and paths. */
-function isWritten({ name, columns, file, rows, sha256 }: SavedTable): boolean {
-  const words = [...name.split('.'), ...columns];
+function isValidTable({ name, columns, file, rows, sha256 }: SavedTable): boolean {
+  const identifiers = [...name.split('.'), ...columns];
   return (
-    words.every((each) => /^[a-z_]+$/.test(each)) && file === toTableFileName(name) && rows >= 0 && sha256.length === 64
+    identifiers.every((identifier) => /^[a-z_]+$/.test(identifier)) &&
+    file === toTableFileName(name) &&
+    rows >= 0 &&
+    sha256.length === 64
   );
 }
 

@@ -11,9 +11,9 @@ import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './datab
 import type { Manifest, SavedTable } from './manifest.ts';
 
 /** Roles that run hold tables; nothing is put back beside them. */
-const WAITS_FOR_TABLES = '10s';
+const TABLE_LOCK_TIMEOUT = '10s';
 /** What a role that was started too soon leaves in an empty database is none. */
-const MAY_HAVE_ROWS = new Set(['es.master_keys']);
+const CLEARED_TABLES = new Set(['es.master_keys']);
 
 /**
  * Puts a backup back into empty databases: all of each, or nothing. The tables are made as they were then, filled, and
@@ -22,40 +22,44 @@ const MAY_HAVE_ROWS = new Set(['es.master_keys']);
  */
 export async function restoreBackup(databases: readonly Database[], directory: string): Promise<Manifest> {
   const manifest = await checkBackup(directory);
-  assertKnown(databases, manifest);
+  assertSupportedBackup(databases, manifest);
   for (const database of databases) {
     const { url, migrations } = database;
     await migrate(
       url,
       migrations.filter(({ id }) => manifest.migrations.includes(id)),
     );
-    await fill(database, manifest, directory);
+    await fillDatabase(database, manifest, directory);
     await migrate(url, migrations);
   }
   return manifest;
 }
 
-function assertKnown(databases: readonly Database[], { migrations, tables }: Manifest): void {
-  const known = new Set(databases.flatMap((each) => each.migrations.map(({ id }) => id)));
+function assertSupportedBackup(databases: readonly Database[], { migrations, tables }: Manifest): void {
+  const knownIds = new Set(databases.flatMap((database) => database.migrations.map(({ id }) => id)));
   const isKnown =
-    migrations.every((id) => known.has(id)) &&
-    tables.every(({ name }) => BACKUP_TABLES.some((each) => each.name === name));
+    migrations.every((id) => knownIds.has(id)) &&
+    tables.every(({ name }) => BACKUP_TABLES.some((table) => table.name === name));
   if (!isKnown) throw new StartError('The backup was made by a newer version: put it back with that one.');
 }
 
-async function fill({ url, kept, migrations }: Database, manifest: Manifest, directory: string): Promise<void> {
+async function fillDatabase(
+  { url, backupTables, migrations }: Database,
+  manifest: Manifest,
+  directory: string,
+): Promise<void> {
   const client = createClient({ connectionString: url, name: 'restore', ...BACKUP_CONNECTION_OPTIONS });
   await client.connect();
   try {
-    await client.query(`begin; set local lock_timeout = '${WAITS_FOR_TABLES}'`);
+    await client.query(`begin; set local lock_timeout = '${TABLE_LOCK_TIMEOUT}'`);
     const { rows } = await client.query<{ id: string }>('select id from public.migrations');
-    const ours = new Set(migrations.map(({ id }) => id));
-    if (rows.some(({ id }) => ours.has(id) && !manifest.migrations.includes(id)))
+    const currentIds = new Set(migrations.map(({ id }) => id));
+    if (rows.some(({ id }) => currentIds.has(id) && !manifest.migrations.includes(id)))
       throw new StartError('The database was made by a newer version than the backup: use an empty one.');
-    const tables = kept.flatMap(({ name }) => manifest.tables.filter((each) => each.name === name));
+    const tables = backupTables.flatMap(({ name }) => manifest.tables.filter((table) => table.name === name));
     for (const table of tables) await fillTable(client, table, directory);
     if (tables.some(({ name }) => name.startsWith('es.'))) await dropCaches(client);
-    if (tables.some(({ name }) => name === 'es.events')) await client.query(NEXT_POSITION);
+    if (tables.some(({ name }) => name === 'es.events')) await client.query(SET_NEXT_POSITION_SQL);
     await client.query('commit');
     await client.query('analyze');
   } finally {
@@ -63,7 +67,7 @@ async function fill({ url, kept, migrations }: Database, manifest: Manifest, dir
   }
 }
 
-const NEXT_POSITION = `select setval(pg_get_serial_sequence('es.events', 'position'), coalesce(max(position), 1), count(*) > 0)
+const SET_NEXT_POSITION_SQL = `select setval(pg_get_serial_sequence('es.events', 'position'), coalesce(max(position), 1), count(*) > 0)
                          from es.events`;
 
 async function fillTable(
@@ -72,7 +76,7 @@ async function fillTable(
   directory: string,
 ): Promise<void> {
   await client.query(`lock table ${name} in access exclusive mode`);
-  if (MAY_HAVE_ROWS.has(name)) await client.query(`delete from ${name}`);
+  if (CLEARED_TABLES.has(name)) await client.query(`delete from ${name}`);
   const { rowCount } = await client.query(`select from ${name} limit 1`);
   if (rowCount !== 0) throw new StartError(`${name} has rows: a backup is put back into an empty database.`);
   const target = client.query(copyFrom(`copy ${name} (${columns.join(', ')}) from stdin`));

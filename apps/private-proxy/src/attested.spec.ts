@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { AttestedEnclave, type EnclaveWish, PlayedGateway } from '#testing';
 import { loadPinnedAnchors } from './attestation/pinned.ts';
-import { enclaveVerifier } from './attestation/verify-enclaves.ts';
+import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
     PORT: '0',
     ENCLAVE_REPOSITORY: enclave.repository,
   });
-  const verifier = enclaveVerifier(settings, {
+  const verifier = createEnclaveVerifier(settings, {
     ...loadPinnedAnchors(),
     amd: [enclave.processor.root],
     sigstore: enclave.sigstore.trust,

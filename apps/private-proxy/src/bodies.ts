@@ -8,7 +8,7 @@ import { ProxyError } from './proxy-error.ts';
 export const MAX_BODY_BYTES = 24 * 1024 * 1024;
 /** Of all of them together. */
 const MAX_BYTES_IN_FLIGHT = 256 * 1024 * 1024;
-const AGAIN_SECONDS = 5;
+const RETRY_AFTER_SECONDS = 5;
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -19,17 +19,17 @@ declare module 'fastify' {
 
 /** For routes that are declared from now on: bodies are handed over as bytes. @param maxBytes of all that are in memory at a time */
 export function registerBodyParser(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT): void {
-  let inMemory = 0;
-  const take = (request: FastifyRequest, bytes: number) => {
-    inMemory += bytes;
+  let bytesInMemory = 0;
+  const reserveMemory = (request: FastifyRequest, bytes: number) => {
+    bytesInMemory += bytes;
     request.bodyBytes += bytes;
     if (request.bodyBytes > MAX_BODY_BYTES) throw BODY_TOO_LARGE;
-    if (inMemory > maxBytes) throw TOO_MUCH;
+    if (bytesInMemory > maxBytes) throw TOO_BUSY;
   };
   app.decorateRequest('bodyBytes', 0);
   app.addHook('preParsing', async (request, reply) => {
     reply.raw.once('close', () => {
-      inMemory -= request.bodyBytes;
+      bytesInMemory -= request.bodyBytes;
     });
   });
   app.removeAllContentTypeParsers();
@@ -37,9 +37,9 @@ export function registerBodyParser(app: FastifyInstance, maxBytes = MAX_BYTES_IN
     if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw BODY_TOO_LARGE;
     const body = new ByteAccumulator();
     try {
-      for await (const piece of payload.iterator({ destroyOnReturn: false })) {
-        take(request, piece.length);
-        body.add(piece);
+      for await (const chunk of payload.iterator({ destroyOnReturn: false })) {
+        reserveMemory(request, chunk.length);
+        body.add(chunk);
       }
     } finally {
       payload.resume();
@@ -51,7 +51,7 @@ export function registerBodyParser(app: FastifyInstance, maxBytes = MAX_BYTES_IN
 export const BODY_TOO_LARGE = new ProxyError(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, {
   code: 'too_large',
 });
-const TOO_MUCH = new ProxyError(503, 'Too much is being sent at the moment', {
+const TOO_BUSY = new ProxyError(503, 'Too much is being sent at the moment', {
   code: 'too_busy',
-  retryAfterSeconds: AGAIN_SECONDS,
+  retryAfterSeconds: RETRY_AFTER_SECONDS,
 });

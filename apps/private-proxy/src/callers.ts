@@ -6,7 +6,7 @@ import type { FastifyRequest } from 'fastify';
 import { ProxyError } from './proxy-error.ts';
 
 /** What browsers say of a request that no page made: an address that was typed, or a page of the proxy's own. */
-const OF_NO_PAGE: readonly unknown[] = [undefined, 'none', 'same-origin'];
+const NON_PAGE_FETCH_SITES: readonly unknown[] = [undefined, 'none', 'same-origin'];
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /**
@@ -22,19 +22,24 @@ export function getCallerRejection(
     // Clients leave out the port that is HTTP's own.
     ...(port === 80 ? [name] : []),
   ]);
-  if (!names.includes(headers.host ?? '')) return refused(`Host must be one of ${names.join(', ')}`);
-  if (!url.startsWith('/')) return refused('The address must be a path: this is no proxy for others');
-  if (headers.origin !== undefined) return refused('Web pages may not use the proxy: a request must have no Origin');
-  if (!OF_NO_PAGE.includes(headers['sec-fetch-site'])) return refused('Web pages may not use the proxy');
+  if (!names.includes(headers.host ?? '')) return createForbiddenError(`Host must be one of ${names.join(', ')}`);
+  if (!url.startsWith('/')) return createForbiddenError('The address must be a path: this is no proxy for others');
+  if (headers.origin !== undefined)
+    return createForbiddenError('Web pages may not use the proxy: a request must have no Origin');
+  if (!NON_PAGE_FETCH_SITES.includes(headers['sec-fetch-site']))
+    return createForbiddenError('Web pages may not use the proxy');
   if (method !== 'POST') return undefined;
-  if (!JSON_TYPE.test(headers['content-type'] ?? '')) return unreadable('The content type must be application/json');
-  return headers['content-encoding'] === undefined ? undefined : unreadable('The body must not be compressed');
+  if (!JSON_TYPE.test(headers['content-type'] ?? ''))
+    return createMediaTypeError('The content type must be application/json');
+  return headers['content-encoding'] === undefined
+    ? undefined
+    : createMediaTypeError('The body must not be compressed');
 }
 
-function refused(message: string): ProxyError {
+function createForbiddenError(message: string): ProxyError {
   return new ProxyError(403, message, { code: 'caller_refused' });
 }
 
-function unreadable(message: string): ProxyError {
+function createMediaTypeError(message: string): ProxyError {
   return new ProxyError(415, message, { code: 'unsupported_media_type' });
 }

@@ -8,7 +8,7 @@ import OpenAI from 'openai';
 import { z } from 'zod';
 import { createLog } from '#foundation/program';
 import { chargesIn, type TestAccount, TestWorld } from '#testing';
-import { enclaveVerifier } from './attestation/verify-enclaves.ts';
+import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
 
@@ -47,7 +47,7 @@ afterAll(async () => {
 function start({ apiKey }: TestAccount): Promise<RunningProxy> {
   const environment = { PPQ_API_KEY: apiKey, PPQ_API_BASE: world.api, PORT: '0', PRIVATE_MODEL: ID };
   const settings = readProxySettings({ ...environment, ALLOW_UNATTESTED: '1' });
-  return startProxy(settings, enclaveVerifier(settings), createLog('fatal'));
+  return startProxy(settings, createEnclaveVerifier(settings), createLog('fatal'));
 }
 
 const openaiAt = ({ url }: RunningProxy) => new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 0 });

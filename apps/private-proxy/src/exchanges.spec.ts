@@ -2,35 +2,40 @@ import { EventEmitter } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Exchanges, parseJsonBody } from './exchanges.ts';
-import type { ModelNames } from './model-names.ts';
-import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
+import type { PrivateModelResolver } from './model-names.ts';
+import type { EnclaveResponse, PrivateChats } from './private-chats.ts';
 import { OPENAI_PROTOCOL } from './protocols/openai.ts';
 
 const whole = async () => 'an answer';
 const events = async function* () {};
 
 function asked(body: string): FastifyRequest {
-  return { body: Buffer.from(body), note: {} } as FastifyRequest;
+  return { body: Buffer.from(body), logFields: {} } as FastifyRequest;
 }
 
 function exchangesWith(chats: Partial<PrivateChats>): Exchanges {
-  const names = { meant: async () => ({ id: 'one' }) } as unknown as ModelNames;
+  const names = { resolve: async () => ({ id: 'one' }) } as unknown as PrivateModelResolver;
   const explained = async (error: unknown) => error;
-  return new Exchanges(names, { explained, ...chats } as PrivateChats);
+  return new Exchanges(names, { explainError: explained, ...chats } as PrivateChats);
 }
 
 test('a proxy that stops waits for no caller who does not read what he is told', async () => {
   const heard = Promise.withResolvers<unknown>();
   const exchanges = exchangesWith({
-    ask: (_model, _request, signal) => {
+    send: (_model, _request, signal) => {
       signal.addEventListener('abort', () => heard.resolve(signal.reason.code));
-      return new Promise<EnclaveAnswer>(() => {});
+      return new Promise<EnclaveResponse>(() => {});
     },
   });
   const reply = { raw: new EventEmitter() } as FastifyReply;
-  void exchanges.serve(asked('{}'), reply, OPENAI_PROTOCOL, (chat) => ({ streams: false, chat, whole, events }));
+  void exchanges.serve(asked('{}'), reply, OPENAI_PROTOCOL, (chat) => ({
+    isStreaming: false,
+    chat,
+    collect: whole,
+    streamEvents: events,
+  }));
   await new Promise(setImmediate);
-  await exchanges.drained(10);
+  await exchanges.drain(10);
   expect(await heard.promise).toBe('stopped');
 });
 
@@ -48,10 +53,10 @@ describe('a body is refused', () => {
       {} as FastifyReply,
       OPENAI_PROTOCOL,
       (chat) => ({
-        streams: false,
+        isStreaming: false,
         chat,
-        whole,
-        events,
+        collect: whole,
+        streamEvents: events,
       }),
     );
     await expect(served).rejects.toMatchObject({ status: 413 });

@@ -3,38 +3,38 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isJsonObject, isWithinJsonLimits, type JsonObject } from '#application/messages';
 import { BODY_TOO_LARGE, MAX_BODY_BYTES } from './bodies.ts';
-import { PREFIX, parseJson } from './gateway.ts';
-import type { ModelNames, ResolvedPrivateModel } from './model-names.ts';
-import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
+import { PRIVATE_MODEL_PREFIX, parseJson } from './gateway.ts';
+import type { PrivateModelResolver, ResolvedPrivateModel } from './model-names.ts';
+import type { EnclaveResponse, PrivateChats } from './private-chats.ts';
 import type { ClientProtocol } from './protocols/client-protocol.ts';
 import { ProxyError } from './proxy-error.ts';
 import { sendEvents, setRequestId } from './send-response.ts';
 
-const STOPPED = new ProxyError(503, 'The proxy is stopping', { code: 'stopped', final: true });
+const PROXY_STOPPING = new ProxyError(503, 'The proxy is stopping', { code: 'stopped', isFinal: true });
 /** How long callers may take to read the end of what was stopped. */
-const LINGER_MS = 1_000;
+const CLOSE_DELAY_MS = 1_000;
 /** Seen by nobody but the log. */
-const LEFT = new ProxyError(499, 'The caller left', { code: 'caller_left' });
+const CALLER_DISCONNECTED = new ProxyError(499, 'The caller left', { code: 'caller_left' });
 
 /** What a face makes of a request, and of its answer. */
 export interface TranslatedExchange {
   /** Whether the caller wants events. */
-  readonly streams: boolean;
+  readonly isStreaming: boolean;
   /**
    * What is encrypted, which always asks for a stream: only that is paid while it is made, and stopped where the money ends.
    */
   readonly chat: JsonObject;
   /** The answer in one piece, as JSON. */
-  whole(answer: EnclaveAnswer): Promise<string>;
+  collect(response: EnclaveResponse): Promise<string>;
   /** The same as events. */
-  events(answer: EnclaveAnswer): AsyncGenerator<string>;
+  streamEvents(response: EnclaveResponse): AsyncGenerator<string>;
 }
 
 export class Exchanges {
   private readonly running = new Set<{ readonly controller: AbortController; readonly ended: Promise<void> }>();
 
   constructor(
-    private readonly names: ModelNames,
+    private readonly names: PrivateModelResolver,
     private readonly chats: PrivateChats,
   ) {}
 
@@ -44,69 +44,69 @@ export class Exchanges {
   async serve(
     request: FastifyRequest,
     reply: FastifyReply,
-    face: ClientProtocol,
+    protocol: ClientProtocol,
     plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange,
   ): Promise<FastifyReply> {
-    const { note } = request;
-    const { id, bytes, streams, whole, events } = await this.planned(request, plan);
-    Object.assign(note, { model: PREFIX + id, asked: bytes.length });
-    const signal = this.signalOf(reply);
-    const ask = async () => {
-      const answer = await this.chats.ask(id, bytes, signal);
-      note.requestId = answer.requestId;
-      return answer;
+    const { logFields } = request;
+    const { id, bytes, isStreaming, collect, streamEvents } = await this.prepareRequest(request, plan);
+    Object.assign(logFields, { model: PRIVATE_MODEL_PREFIX + id, requestBytes: bytes.length });
+    const signal = this.trackExchange(reply);
+    const sendChat = async () => {
+      const response = await this.chats.send(id, bytes, signal);
+      logFields.requestId = response.requestId;
+      return response;
     };
-    const why = async (error: unknown): Promise<never> => {
-      throw await this.chats.explained(error, note.requestId, signal);
+    const throwExplained = async (error: unknown): Promise<never> => {
+      throw await this.chats.explainError(error, logFields.requestId, signal);
     };
-    if (streams) {
+    if (isStreaming) {
       const all = async function* () {
         try {
-          yield* events(await ask());
+          yield* streamEvents(await sendChat());
         } catch (error) {
-          await why(error);
+          await throwExplained(error);
         }
       };
-      return sendEvents(reply, face, note, all());
+      return sendEvents(reply, protocol, logFields, all());
     }
-    const answer = await ask().then(whole).catch(why);
-    note.answered = Buffer.byteLength(answer);
-    setRequestId(reply, face, note);
-    return reply.type('application/json').send(answer);
+    const json = await sendChat().then(collect).catch(throwExplained);
+    logFields.responseBytes = Buffer.byteLength(json);
+    setRequestId(reply, protocol, logFields);
+    return reply.type('application/json').send(json);
   }
 
   /** Without the body as it was parsed, which takes many times its bytes and is not kept until the answer. */
-  private async planned(
+  private async prepareRequest(
     request: FastifyRequest,
     plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange,
   ) {
     const body = parseJsonBody(request);
-    const model = await this.names.meant(body.model);
+    const model = await this.names.resolve(body.model);
     const { chat, ...exchange } = plan(body, model);
-    return { ...exchange, id: model.id, bytes: written(chat) };
+    return { ...exchange, id: model.id, bytes: serializeChat(chat) };
   }
 
   /** Waits until nothing is running; what still is after so many milliseconds is ended, and not waited for if nobody reads that. */
-  async drained(withinMs: number): Promise<void> {
+  async drain(timeoutMs: number): Promise<void> {
     const ended = Promise.all([...this.running].map(({ ended }) => ended));
-    await Promise.race([ended, delay(withinMs, undefined, { ref: false })]);
-    for (const { controller } of this.running) controller.abort(STOPPED);
-    await Promise.race([ended, delay(LINGER_MS, undefined, { ref: false })]);
+    await Promise.race([ended, delay(timeoutMs, undefined, { ref: false })]);
+    for (const { controller } of this.running) controller.abort(PROXY_STOPPING);
+    await Promise.race([ended, delay(CLOSE_DELAY_MS, undefined, { ref: false })]);
   }
 
   /** Aborted when the caller leaves, and when the proxy stops. */
-  private signalOf({ raw }: FastifyReply): AbortSignal {
+  private trackExchange({ raw }: FastifyReply): AbortSignal {
     const controller = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const running = { controller, ended };
     this.running.add(running);
-    const leave = () => {
+    const onClose = () => {
       this.running.delete(running);
-      controller.abort(LEFT);
+      controller.abort(CALLER_DISCONNECTED);
       resolve();
     };
-    if (raw.destroyed) leave();
-    else raw.once('close', leave);
+    if (raw.destroyed) onClose();
+    else raw.once('close', onClose);
     return controller.signal;
   }
 }
@@ -122,14 +122,14 @@ export function parseJsonBody(request: FastifyRequest): JsonObject {
   return body;
 }
 
-function written(chat: JsonObject): Buffer {
-  const bytes = Buffer.from(textOf(chat));
+function serializeChat(chat: JsonObject): Buffer {
+  const bytes = Buffer.from(stringifyChat(chat));
   // Numbers may be longer than they were.
   if (bytes.length > MAX_BODY_BYTES) throw BODY_TOO_LARGE;
   return bytes;
 }
 
-function textOf(chat: JsonObject): string {
+function stringifyChat(chat: JsonObject): string {
   try {
     return JSON.stringify(chat);
   } catch {

@@ -23,6 +23,6 @@ test('a list, or what shows an enclave, that breaks off is a failure of the gate
     setTimeout(() => response.destroy(), 20);
   };
   const failed = { status: 502, code: 'gateway_unreachable' };
-  await expect(gateway.models()).rejects.toMatchObject(failed);
-  await expect(gateway.bundle('one', false)).rejects.toMatchObject(failed);
+  await expect(gateway.fetchModels()).rejects.toMatchObject(failed);
+  await expect(gateway.fetchBundle('one', false)).rejects.toMatchObject(failed);
 });

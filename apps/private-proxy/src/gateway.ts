@@ -5,28 +5,28 @@ import { ByteAccumulator, isJsonObject, type JsonObject } from '#application/mes
 import { ENCAPSULATED_KEY_HEADER, RESPONSE_NONCE_HEADER, type SealedRequest } from '#ehbp';
 import { ProxyError, parseErrorBody, parseMoneyDetails, sanitizeForDisplay } from './proxy-error.ts';
 
-export const PREFIX = 'private/';
+export const PRIVATE_MODEL_PREFIX = 'private/';
 /** Of a model, without the prefix: what can stand in a header, and in a log. */
-export const MODEL_ID = /^[\w.:/-]{1,128}$/;
+export const MODEL_ID_PATTERN = /^[\w.:/-]{1,128}$/;
 
 const MAX_LIST_BYTES = 16 * 1024 * 1024;
 /** An attestation bundle has some 17,000. */
 const MAX_BUNDLE_BYTES = 1024 * 1024;
 const MAX_HISTORY_BYTES = 256 * 1024;
-const MAX_PROBLEM_BYTES = 64 * 1024;
-const CONNECT_MS = 10_000;
+const MAX_ERROR_BODY_BYTES = 64 * 1024;
+const CONNECT_TIMEOUT_MS = 10_000;
 /** For what is no answer of a model. */
-const SOON_MS = 30_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 /** A model may think for long before its first word, and an enclave between two of them. */
-const THINKING_MS = 15 * 60_000;
+const CHAT_TIMEOUT_MS = 15 * 60_000;
 
 /** For why an answer broke off, whose caller waits for no more of it. */
-const AT_ONCE_MS = 1_500;
+const HISTORY_TIMEOUT_MS = 1_500;
 /** The newest of the history, among them what has just ended. */
-const HISTORY = '/queries/history?page_count=20';
+const HISTORY_PATH = '/queries/history?page_count=20';
 
 /** There was no connection, so nothing was paid. */
-const NEVER_SENT: ReadonlySet<string> = new Set([
+const UNSENT_ERROR_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -35,7 +35,7 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 /** What a gateway does that is there, in the words of the network. */
-const DONE_INSTEAD: Readonly<Record<string, string>> = {
+const PROBLEM_BY_ERROR_CODE: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'broke the connection',
   ECONNRESET: 'broke the connection',
   EPIPE: 'broke the connection',
@@ -51,7 +51,7 @@ export interface PrivateModel {
   readonly created: number;
   readonly contextLength?: number;
   /** The most tokens of an answer. */
-  readonly maxOutput?: number;
+  readonly maxOutputTokens?: number;
 }
 
 /** An answer to a sealed request. */
@@ -63,44 +63,44 @@ export interface GatewayResponse {
   readonly requestId: string | undefined;
   readonly retryAfterSeconds: number | undefined;
   /** Of at most `bytes`. @throws ProxyError for a longer one */
-  read(bytes?: number): Promise<Buffer>;
+  readBody(bytes?: number): Promise<Buffer>;
   readonly body: Readable;
 }
 
-interface Asked {
+interface GatewayRequest {
   readonly method: 'GET' | 'POST';
   readonly headers: Record<string, string>;
   readonly body?: Readable;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 export class GatewayClient {
-  private readonly agent = new Agent({ connect: { timeout: CONNECT_MS }, connections: null, pipelining: 1 });
+  private readonly agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS }, connections: null, pipelining: 1 });
 
   constructor(
     readonly address: string,
     private readonly apiKey: string,
   ) {}
 
-  async models(): Promise<readonly PrivateModel[]> {
-    const { data } = await this.json('/v1/models?type=all', MAX_LIST_BYTES);
+  async fetchModels(): Promise<readonly PrivateModel[]> {
+    const { data } = await this.fetchJson('/v1/models?type=all', MAX_LIST_BYTES);
     if (!Array.isArray(data)) throw new ProxyError(502, 'The gateway has no list of models', { code: 'gateway_error' });
-    return data.filter(isJsonObject).flatMap(modelIn);
+    return data.filter(isJsonObject).flatMap(parsePrivateModel);
   }
 
-  /** What the enclave of a model shows of itself. @param model without the prefix. @param isAnew now, not half a minute ago */
-  async bundle(model: string, isAnew: boolean): Promise<unknown> {
-    const path = `/private/attestation?model=${encodeURIComponent(PREFIX + model)}`;
-    return this.json(path, MAX_BUNDLE_BYTES, { headers: isAnew ? { 'cache-control': 'no-cache' } : {} });
+  /** What the enclave of a model shows of itself. @param model without the prefix. @param isRefresh now, not half a minute ago */
+  async fetchBundle(model: string, isRefresh: boolean): Promise<unknown> {
+    const path = `/private/attestation?model=${encodeURIComponent(PRIVATE_MODEL_PREFIX + model)}`;
+    return this.fetchJson(path, MAX_BUNDLE_BYTES, { headers: isRefresh ? { 'cache-control': 'no-cache' } : {} });
   }
 
   /** What the gateway's history says of why a request has failed; undefined where it does not say that soon. */
-  async errorOf(requestId: string, signal: AbortSignal): Promise<unknown> {
+  async findErrorCode(requestId: string, signal: AbortSignal): Promise<unknown> {
     try {
-      const { data } = await this.json(HISTORY, MAX_HISTORY_BYTES, {
-        headers: this.paying,
-        signal: AbortSignal.any([signal, AbortSignal.timeout(AT_ONCE_MS)]),
+      const { data } = await this.fetchJson(HISTORY_PATH, MAX_HISTORY_BYTES, {
+        headers: this.authHeaders,
+        signal: AbortSignal.any([signal, AbortSignal.timeout(HISTORY_TIMEOUT_MS)]),
       });
       const rows = Array.isArray(data) ? data.filter(isJsonObject) : [];
       return rows.find(({ request_id }) => request_id === requestId)?.error_code;
@@ -110,20 +110,20 @@ export class GatewayClient {
   }
 
   /** @param model without the prefix. @throws ProxyError when the gateway cannot be reached */
-  chat(model: string, { encapsulatedKey, frames }: SealedRequest, signal: AbortSignal): Promise<GatewayResponse> {
-    return this.ask('/private/v1/chat/completions', {
+  sendChat(model: string, { encapsulatedKey, frames }: SealedRequest, signal: AbortSignal): Promise<GatewayResponse> {
+    return this.send('/private/v1/chat/completions', {
       method: 'POST',
       headers: {
-        ...this.paying,
+        ...this.authHeaders,
         'content-type': 'application/json',
         // What comes as it is made is held for as it grows; anything else for the longest that there is.
         accept: 'text/event-stream',
         [ENCAPSULATED_KEY_HEADER]: encapsulatedKey,
-        'x-private-model': PREFIX + model,
+        'x-private-model': PRIVATE_MODEL_PREFIX + model,
         'x-query-source': 'api',
       },
       body: Readable.from(frames),
-      patienceMs: THINKING_MS,
+      timeoutMs: CHAT_TIMEOUT_MS,
       signal,
     });
   }
@@ -132,24 +132,27 @@ export class GatewayClient {
     return this.agent.destroy();
   }
 
-  private get paying() {
+  private get authHeaders() {
     return { authorization: `Bearer ${this.apiKey}` };
   }
 
-  private async json(
+  private async fetchJson(
     path: string,
-    bytes: number,
-    { headers = {}, signal = AbortSignal.timeout(SOON_MS) }: Partial<Pick<Asked, 'headers' | 'signal'>> = {},
+    maxBytes: number,
+    {
+      headers = {},
+      signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+    }: Partial<Pick<GatewayRequest, 'headers' | 'signal'>> = {},
   ): Promise<JsonObject> {
-    const answer = await this.ask(path, {
+    const reply = await this.send(path, {
       method: 'GET',
       headers: { accept: 'application/json', ...headers },
-      patienceMs: SOON_MS,
+      timeoutMs: REQUEST_TIMEOUT_MS,
       signal,
     });
-    if (answer.status !== 200) throw await toProxyError(answer);
-    const read = answer.read(bytes).catch((error: unknown) => {
-      throw error instanceof ProxyError ? error : this.notReached(codeOf(error), false);
+    if (reply.status !== 200) throw await toProxyError(reply);
+    const read = reply.readBody(maxBytes).catch((error: unknown) => {
+      throw error instanceof ProxyError ? error : this.createUnreachableError(getErrorCode(error), false);
     });
     const body = parseJson(await read);
     if (!isJsonObject(body))
@@ -157,35 +160,38 @@ export class GatewayClient {
     return body;
   }
 
-  private notReached(code: string, isPaid: boolean): ProxyError {
-    const did = DONE_INSTEAD[code];
-    const served = did && isPaid ? ': the request was perhaps served' : '';
-    const message = `The gateway at ${this.address} ${did ?? 'cannot be reached'}${served} (${code || 'no answer'})`;
-    return new ProxyError(502, message, { code: 'gateway_unreachable', final: isPaid && !NEVER_SENT.has(code) });
+  private createUnreachableError(code: string, isPaid: boolean): ProxyError {
+    const problem = PROBLEM_BY_ERROR_CODE[code];
+    const servedHint = problem && isPaid ? ': the request was perhaps served' : '';
+    const message = `The gateway at ${this.address} ${problem ?? 'cannot be reached'}${servedHint} (${code || 'no answer'})`;
+    return new ProxyError(502, message, {
+      code: 'gateway_unreachable',
+      isFinal: isPaid && !UNSENT_ERROR_CODES.has(code),
+    });
   }
 
-  private async ask(path: string, { patienceMs, ...asked }: Asked): Promise<GatewayResponse> {
+  private async send(path: string, { timeoutMs, ...options }: GatewayRequest): Promise<GatewayResponse> {
     try {
       const { statusCode, headers, body } = await request(this.address + path, {
-        ...asked,
+        ...options,
         dispatcher: this.agent,
-        headersTimeout: patienceMs,
-        bodyTimeout: patienceMs,
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
       });
       // An answer that breaks off while nobody reads it must not end the process.
       body.on('error', () => {});
       const retryAfter = Number(headers['retry-after'] ?? Number.NaN);
       return {
         status: statusCode,
-        nonce: textOf(headers[RESPONSE_NONCE_HEADER]),
-        requestId: textOf(headers['x-request-id'])?.match(/^[\w-]{1,128}$/)?.[0],
+        nonce: toSingleValue(headers[RESPONSE_NONCE_HEADER]),
+        requestId: toSingleValue(headers['x-request-id'])?.match(/^[\w-]{1,128}$/)?.[0],
         retryAfterSeconds: Number.isSafeInteger(retryAfter) && retryAfter >= 0 ? retryAfter : undefined,
-        read: (bytes = MAX_PROBLEM_BYTES) => readBody(body, bytes),
+        readBody: (bytes = MAX_ERROR_BODY_BYTES) => readBody(body, bytes),
         body,
       };
     } catch (error) {
-      if (asked.signal.reason instanceof ProxyError) throw asked.signal.reason;
-      throw this.notReached(codeOf(error), asked.method === 'POST');
+      if (options.signal.reason instanceof ProxyError) throw options.signal.reason;
+      throw this.createUnreachableError(getErrorCode(error), options.method === 'POST');
     }
   }
 }
@@ -195,30 +201,34 @@ export class GatewayClient {
  * balancer, also answers where it lost patience with a gateway that serves the request meanwhile.
  * @param isPaid whether the request is one that costs
  */
-export async function toProxyError(answer: GatewayResponse, isPaid = false): Promise<ProxyError> {
-  const { status, retryAfterSeconds, requestId } = answer;
+export async function toProxyError(reply: GatewayResponse, isPaid = false): Promise<ProxyError> {
+  const { status, retryAfterSeconds, requestId } = reply;
   if (status < 400 || status > 599) {
-    answer.body.destroy();
+    reply.body.destroy();
     const unknown = status < 400 ? 'a redirect, which is not followed' : `the status ${status}, which there is not`;
-    const what = status < 300 ? 'an answer that is not encrypted' : unknown;
-    return new ProxyError(502, `The gateway sent ${what}`, { code: 'gateway_error', final: status < 300 });
+    const description = status < 300 ? 'an answer that is not encrypted' : unknown;
+    return new ProxyError(502, `The gateway sent ${description}`, { code: 'gateway_error', isFinal: status < 300 });
   }
-  const body = parseJson(await answer.read().catch(() => Buffer.alloc(0)));
-  const { message, ...words } = parseErrorBody(body) ?? { message: `status ${status}` };
-  const isOwn = isJsonObject(body) && body.statusCode === status && isJsonObject(body.error);
+  const body = parseJson(await reply.readBody().catch(() => Buffer.alloc(0)));
+  const { message, ...details } = parseErrorBody(body) ?? { message: `status ${status}` };
+  const isFromGateway = isJsonObject(body) && body.statusCode === status && isJsonObject(body.error);
   const money = parseMoneyDetails(body);
-  const missing =
+  const shortfall =
     money && !message.includes(money.required)
       ? `: ${money.required} USD is needed and ${money.affordable} USD is there`
       : '';
-  return new ProxyError(status, `The gateway${isOwn ? '' : ', or what is before it,'} says: ${message}${missing}`, {
-    code: 'gateway_error',
-    ...words,
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-    ...(money ? { money } : {}),
-    ...(requestId ? { requestId } : {}),
-    final: isPaid && !isOwn && status >= 500,
-  });
+  return new ProxyError(
+    status,
+    `The gateway${isFromGateway ? '' : ', or what is before it,'} says: ${message}${shortfall}`,
+    {
+      code: 'gateway_error',
+      ...details,
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      ...(money ? { money } : {}),
+      ...(requestId ? { requestId } : {}),
+      isFinal: isPaid && !isFromGateway && status >= 500,
+    },
+  );
 }
 
 /** The value of JSON; undefined of what is none. The error of a parser has a piece of what it read, so it goes nowhere. */
@@ -231,40 +241,40 @@ export function parseJson(text: Buffer | string): unknown {
 }
 
 /** The whole of what comes, of at most so many bytes. @throws ProxyError for more */
-export async function readBody(pieces: AsyncIterable<Uint8Array>, bytes: number): Promise<Buffer> {
-  const read = new ByteAccumulator();
-  for await (const piece of pieces) {
-    if (read.size + piece.length > bytes)
-      throw new ProxyError(502, 'The answer is too long', { code: 'answer_too_long', final: true });
-    read.add(piece);
+export async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
+  const accumulator = new ByteAccumulator();
+  for await (const chunk of body) {
+    if (accumulator.size + chunk.length > maxBytes)
+      throw new ProxyError(502, 'The answer is too long', { code: 'answer_too_long', isFinal: true });
+    accumulator.add(chunk);
   }
-  return read.bytes;
+  return accumulator.bytes;
 }
 
-function modelIn({ id, name, created, context_length, top_provider }: JsonObject): readonly PrivateModel[] {
-  if (typeof id !== 'string' || !id.startsWith(PREFIX) || !MODEL_ID.test(id)) return [];
+function parsePrivateModel({ id, name, created, context_length, top_provider }: JsonObject): readonly PrivateModel[] {
+  if (typeof id !== 'string' || !id.startsWith(PRIVATE_MODEL_PREFIX) || !MODEL_ID_PATTERN.test(id)) return [];
   const maxOutput = isJsonObject(top_provider) ? top_provider.max_completion_tokens : undefined;
   return [
     {
       id,
       name: typeof name === 'string' ? sanitizeForDisplay(name) : id,
-      created: isCount(created) ? created : 0,
-      ...(isCount(context_length) ? { contextLength: context_length } : {}),
-      ...(isCount(maxOutput) ? { maxOutput } : {}),
+      created: isPositiveInteger(created) ? created : 0,
+      ...(isPositiveInteger(context_length) ? { contextLength: context_length } : {}),
+      ...(isPositiveInteger(maxOutput) ? { maxOutputTokens: maxOutput } : {}),
     },
   ];
 }
 
-function isCount(value: unknown): value is number {
+function isPositiveInteger(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
-function textOf(header: string | string[] | undefined): string | undefined {
+function toSingleValue(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : undefined;
 }
 
 /** What the network says, in a word that names nobody. */
-function codeOf(error: unknown): string {
+function getErrorCode(error: unknown): string {
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? code : '';
 }

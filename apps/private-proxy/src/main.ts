@@ -1,10 +1,10 @@
 import { runProcess } from '#foundation/program';
-import { enclaveVerifier } from './attestation/verify-enclaves.ts';
+import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
 
-await runProcess('private-proxy', readProxySettings, async (settings, log, opened) => {
-  const proxy = await startProxy(settings, enclaveVerifier(settings), log);
-  opened.defer(() => proxy.close());
+await runProcess('private-proxy', readProxySettings, async (settings, log, resources) => {
+  const proxy = await startProxy(settings, createEnclaveVerifier(settings), log);
+  resources.defer(() => proxy.close());
   return { url: proxy.url, gateway: settings.gateway };
 });

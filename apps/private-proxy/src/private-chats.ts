@@ -10,10 +10,10 @@ const ENCLAVE_ERROR = 'enclave_error';
 const MAX_ERROR_BYTES = 256 * 1024;
 
 /** What an enclave answers, and nobody between could have written. */
-export interface EnclaveAnswer {
+export interface EnclaveResponse {
   readonly requestId: string | undefined;
   /** The plaintext, frame by frame. Its end proves nothing: who reads it must know what it ends with. */
-  readonly pieces: AsyncIterable<Uint8Array>;
+  readonly plaintext: AsyncIterable<Uint8Array>;
 }
 
 export class PrivateChats {
@@ -28,12 +28,17 @@ export class PrivateChats {
    * @param request the chat, as JSON
    * @throws ProxyError when there is no answer
    */
-  async ask(model: string, request: Uint8Array, signal: AbortSignal): Promise<EnclaveAnswer> {
-    const first = await this.enclaves.attested(model);
-    const answer = await this.sent(model, first, request, signal);
-    if (answer !== 'another key') return answer;
-    const again = await this.sent(model, await this.enclaves.attested(model, first), request, signal);
-    if (again !== 'another key') return again;
+  async send(model: string, request: Uint8Array, signal: AbortSignal): Promise<EnclaveResponse> {
+    const firstEnclave = await this.enclaves.getEnclave(model);
+    const response = await this.sendOnce(model, firstEnclave, request, signal);
+    if (response !== 'another key') return response;
+    const retryResponse = await this.sendOnce(
+      model,
+      await this.enclaves.getEnclave(model, firstEnclave),
+      request,
+      signal,
+    );
+    if (retryResponse !== 'another key') return retryResponse;
     throw new ProxyError(502, 'The enclave does not have the key that it has shown', { code: 'key_changed' });
   }
 
@@ -41,7 +46,7 @@ export class PrivateChats {
    * Why there is no answer: where one broke off because there was no more money, only the gateway's history says so.
    * @param requestId the gateway's, of an answer that had begun
    */
-  async explained(error: unknown, requestId: string | undefined, signal: AbortSignal): Promise<unknown> {
+  async explainError(error: unknown, requestId: string | undefined, signal: AbortSignal): Promise<unknown> {
     if (
       !(error instanceof ProxyError) ||
       error.code !== INCOMPLETE_RESPONSE ||
@@ -49,46 +54,46 @@ export class PrivateChats {
       signal.aborted
     )
       return error;
-    if ((await this.gateway.errorOf(requestId, signal)) !== 'hold_used_up') return error;
+    if ((await this.gateway.findErrorCode(requestId, signal)) !== 'hold_used_up') return error;
     return new ProxyError(402, 'The balance was used up: the answer is cut off here', {
       code: 'insufficient_balance',
-      final: true,
+      isFinal: true,
     });
   }
 
-  private async sent(
+  private async sendOnce(
     model: string,
     { publicKey }: VerifiedEnclave,
     request: Uint8Array,
     signal: AbortSignal,
-  ): Promise<EnclaveAnswer | 'another key'> {
+  ): Promise<EnclaveResponse | 'another key'> {
     signal.throwIfAborted();
-    const sealed = await sealedFor(publicKey, request);
-    const answer = await this.gateway.chat(model, sealed, signal);
-    const { status, nonce, requestId } = answer;
+    const sealed = await encryptRequest(publicKey, request);
+    const reply = await this.gateway.sendChat(model, sealed, signal);
+    const { status, nonce, requestId } = reply;
     if (nonce === undefined) {
-      if (status === 422 && (await isKeyProblem(answer))) return 'another key';
-      throw await toProxyError(answer, true);
+      if (status === 422 && (await confirmKeyProblem(reply))) return 'another key';
+      throw await toProxyError(reply, true);
     }
-    const pieces = unbroken(() => sealed.openResponse(nonce).open(answer.body), signal);
-    if (status >= 200 && status < 300) return { requestId, pieces };
-    throw await enclaveRefusal(answer, pieces);
+    const plaintext = decrypt(() => sealed.openResponse(nonce).open(reply.body), signal);
+    if (status >= 200 && status < 300) return { requestId, plaintext };
+    throw await toEnclaveError(reply, plaintext);
   }
 }
 
-async function sealedFor(publicKey: Uint8Array, request: Uint8Array): Promise<SealedRequest> {
+async function encryptRequest(publicKey: Uint8Array, request: Uint8Array): Promise<SealedRequest> {
   try {
     return await sealRequest(publicKey, request);
   } catch {
     throw new ProxyError(502, 'Nothing was sent: the key of the enclave is of no use', {
       code: 'not_attested',
-      final: true,
+      isFinal: true,
     });
   }
 }
 
-async function isKeyProblem(answer: GatewayResponse): Promise<boolean> {
-  const problem = parseJson(await answer.read().catch(() => Buffer.alloc(0)));
+async function confirmKeyProblem(reply: GatewayResponse): Promise<boolean> {
+  const problem = parseJson(await reply.readBody().catch(() => Buffer.alloc(0)));
   if (isJsonObject(problem) && problem.type === KEY_CONFIG_PROBLEM) return true;
   throw new ProxyError(422, `The gateway says: ${parseErrorBody(problem)?.message ?? 'status 422'}`, {
     code: 'gateway_error',
@@ -96,27 +101,27 @@ async function isKeyProblem(answer: GatewayResponse): Promise<boolean> {
 }
 
 /** The enclave's own error, which was encrypted: about the request, by its only reader. */
-async function enclaveRefusal(
+async function toEnclaveError(
   { status, requestId }: GatewayResponse,
-  pieces: AsyncIterable<Uint8Array>,
+  plaintext: AsyncIterable<Uint8Array>,
 ): Promise<ProxyError> {
-  const said = parseErrorBody(parseJson(await readBody(pieces, MAX_ERROR_BYTES)));
+  const errorDetails = parseErrorBody(parseJson(await readBody(plaintext, MAX_ERROR_BYTES)));
   const isError = status >= 400 && status <= 599;
-  return new ProxyError(isError ? status : 502, said?.message ?? `The enclave answered with status ${status}`, {
-    code: said?.code ?? ENCLAVE_ERROR,
-    logged: ENCLAVE_ERROR,
-    ...(said?.type ? { type: said.type } : {}),
+  return new ProxyError(isError ? status : 502, errorDetails?.message ?? `The enclave answered with status ${status}`, {
+    code: errorDetails?.code ?? ENCLAVE_ERROR,
+    logCode: ENCLAVE_ERROR,
+    ...(errorDetails?.type ? { type: errorDetails.type } : {}),
     ...(requestId ? { requestId } : {}),
   });
 }
 
 /** Decrypts while it comes; whatever goes wrong on the way is an answer that broke off. */
-async function* unbroken(open: () => AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* decrypt(open: () => AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     yield* open();
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    const what = error instanceof EhbpError ? 'cannot be decrypted' : 'broke off';
-    throw new ProxyError(502, `The answer ${what}`, { code: INCOMPLETE_RESPONSE, final: true });
+    const problem = error instanceof EhbpError ? 'cannot be decrypted' : 'broke off';
+    throw new ProxyError(502, `The answer ${problem}`, { code: INCOMPLETE_RESPONSE, isFinal: true });
   }
 }

@@ -1,15 +1,15 @@
-interface FailureDetails {
+interface ProxyErrorDetails {
   /** What is wrong, in a word for programs. */
   readonly code?: string;
   /** The word for the log, where the code is one of the enclave's: it may be one of the request. */
-  readonly logged?: string;
+  readonly logCode?: string;
   /** The kind of error in OpenAI's words, where that does not follow from the status. */
   readonly type?: string;
   /** The field of the request that is at fault. */
   readonly param?: string;
   readonly retryAfterSeconds?: number;
   /** The request was perhaps served, and paid: whoever repeats it by himself pays again. */
-  readonly final?: boolean;
+  readonly isFinal?: boolean;
   /** What there was too little money for, and what there is. */
   readonly money?: MoneyDetails;
   /** The gateway's id of the request. */
@@ -30,24 +30,24 @@ export class ProxyError extends Error {
   override readonly name = 'ProxyError';
   readonly status: number;
   readonly code: string;
-  readonly logged: string;
+  readonly logCode: string;
   readonly type: string | undefined;
   readonly param: string | null;
   readonly retryAfterSeconds: number | undefined;
-  readonly final: boolean;
+  readonly isFinal: boolean;
   readonly money: MoneyDetails | undefined;
   readonly requestId: string | undefined;
 
-  constructor(status: number, message: string, details: FailureDetails = {}) {
+  constructor(status: number, message: string, details: ProxyErrorDetails = {}) {
     super(message);
-    const { code, logged, type, param, retryAfterSeconds, final, money, requestId } = details;
+    const { code, logCode, type, param, retryAfterSeconds, isFinal, money, requestId } = details;
     this.status = status;
     this.code = code ?? (status < 500 ? 'invalid_request' : 'proxy_error');
-    this.logged = logged ?? this.code;
+    this.logCode = logCode ?? this.code;
     this.type = type;
     this.param = param ?? null;
     this.retryAfterSeconds = retryAfterSeconds;
-    this.final = final ?? false;
+    this.isFinal = isFinal ?? false;
     this.money = money;
     this.requestId = requestId;
   }
@@ -58,14 +58,14 @@ export const INCOMPLETE_RESPONSE = 'answer_broken';
 
 export const UNEXPECTED_ERROR = new ProxyError(500, 'The proxy failed', { code: 'internal_error' });
 
-const SHOWN_CHARACTERS = 500;
-const WORD = /^\w{1,64}$/;
+const MAX_DISPLAY_CHARACTERS = 500;
+const IDENTIFIER = /^\w{1,64}$/;
 const USD = /^\d{1,15}(\.\d{1,12})?$/;
 
 /** What somebody says who is not trusted, fit to be shown. */
 export function sanitizeForDisplay(text: string): string {
   return text
-    .slice(0, SHOWN_CHARACTERS)
+    .slice(0, MAX_DISPLAY_CHARACTERS)
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim();
 }
@@ -73,21 +73,21 @@ export function sanitizeForDisplay(text: string): string {
 /** What an error in OpenAI's shape, or in one of those that are around, says; undefined of what is none. */
 export function parseErrorBody(
   body: unknown,
-): ({ readonly message: string } & Pick<FailureDetails, 'type' | 'code'>) | undefined {
-  const { error, message } = fieldsOf(body);
-  const { message: inner, type, code } = fieldsOf(error);
-  const said = [inner, message, error].find((each) => typeof each === 'string' && each !== '');
-  if (said === undefined) return undefined;
+): ({ readonly message: string } & Pick<ProxyErrorDetails, 'type' | 'code'>) | undefined {
+  const { error, message } = toRecord(body);
+  const { message: inner, type, code } = toRecord(error);
+  const messageText = [inner, message, error].find((candidate) => typeof candidate === 'string' && candidate !== '');
+  if (messageText === undefined) return undefined;
   return {
-    message: sanitizeForDisplay(said as string),
-    ...(isWord(type) ? { type } : {}),
-    ...(isWord(code) ? { code } : {}),
+    message: sanitizeForDisplay(messageText as string),
+    ...(isIdentifier(type) ? { type } : {}),
+    ...(isIdentifier(code) ? { code } : {}),
   };
 }
 
 /** What the gateway says of money, where it refuses for want of it. */
 export function parseMoneyDetails(body: unknown): MoneyDetails | undefined {
-  const { required, affordable } = fieldsOf(fieldsOf(fieldsOf(body).error).metadata);
+  const { required, affordable } = toRecord(toRecord(toRecord(body).error).metadata);
   return isUsd(required) && isUsd(affordable) ? { required, affordable } : undefined;
 }
 
@@ -95,10 +95,10 @@ function isUsd(value: unknown): value is string {
   return typeof value === 'string' && USD.test(value);
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+function toRecord(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-function isWord(value: unknown): value is string {
-  return typeof value === 'string' && WORD.test(value);
+function isIdentifier(value: unknown): value is string {
+  return typeof value === 'string' && IDENTIFIER.test(value);
 }

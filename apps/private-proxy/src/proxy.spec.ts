@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { pino } from 'pino';
 import { generateKeys } from '#ehbp';
 import { chatEvents, encrypted, keyProblem, PlayedGateway, plain } from '#testing';
-import { enclaveVerifier } from './attestation/verify-enclaves.ts';
+import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { getCallerRejection } from './callers.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
@@ -48,7 +48,7 @@ function start(environment: Record<string, string> = {}): Promise<RunningProxy> 
       done();
     },
   });
-  return startProxy(settings, enclaveVerifier(settings), pino({ level: settings.logLevel }, sink));
+  return startProxy(settings, createEnclaveVerifier(settings), pino({ level: settings.logLevel }, sink));
 }
 
 /** What `chatEvents` come to. */

@@ -7,29 +7,34 @@ import { MAX_BODY_BYTES, registerBodyParser } from './bodies.ts';
 import { getCallerRejection } from './callers.ts';
 import { Enclaves } from './enclaves.ts';
 import { Exchanges, parseJsonBody } from './exchanges.ts';
-import { GatewayClient, PREFIX, type PrivateModel } from './gateway.ts';
-import { ModelNames } from './model-names.ts';
+import { GatewayClient, PRIVATE_MODEL_PREFIX, type PrivateModel } from './gateway.ts';
+import { PrivateModelResolver } from './model-names.ts';
 import { PrivateChats } from './private-chats.ts';
-import { ANTHROPIC_PROTOCOL, estimateMessageTokens, messageExchange, messagesBody } from './protocols/anthropic.ts';
+import {
+  ANTHROPIC_PROTOCOL,
+  createMessageExchange,
+  estimateMessageTokens,
+  parseMessagesBody,
+} from './protocols/anthropic.ts';
 import type { ClientProtocol } from './protocols/client-protocol.ts';
-import { chatExchange, OPENAI_PROTOCOL } from './protocols/openai.ts';
+import { createChatExchange, OPENAI_PROTOCOL } from './protocols/openai.ts';
 import { ProxyError } from './proxy-error.ts';
 import { type RequestLogFields, sendProxyError } from './send-response.ts';
 import type { ProxySettings } from './settings.ts';
-import { PAGE_HEADERS, statusPage } from './status-page.ts';
+import { PAGE_HEADERS, renderStatusPage } from './status-page.ts';
 
 /** No setting: whoever reaches the proxy spends. */
 const HOST = '127.0.0.1';
 const MAX_CONNECTIONS = 1_000;
 /** What has not come by then is not waited for. */
-const REQUEST_MS = 120_000;
+const REQUEST_TIMEOUT_MS = 120_000;
 /** Running answers have so long to end when the proxy stops. */
-const DRAIN_MS = 30_000;
+const DRAIN_TIMEOUT_MS = 30_000;
 const OWNED_BY = 'ppq-private';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    note: RequestLogFields;
+    logFields: RequestLogFields;
   }
 }
 
@@ -46,26 +51,29 @@ export async function startProxy(
 ): Promise<RunningProxy> {
   const gateway = new GatewayClient(settings.gateway, settings.apiKey);
   const enclaves = new Enclaves(gateway, verifier, log);
-  const exchanges = new Exchanges(new ModelNames(enclaves, settings.defaultModel), new PrivateChats(gateway, enclaves));
+  const exchanges = new Exchanges(
+    new PrivateModelResolver(enclaves, settings.defaultModel),
+    new PrivateChats(gateway, enclaves),
+  );
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
-    requestTimeout: REQUEST_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     http: SERVER_TIMEOUTS,
   });
-  const connections = new ConnectionGuard({ max: MAX_CONNECTIONS, alarm: (problem) => log.warn(problem) });
+  const connections = new ConnectionGuard({ max: MAX_CONNECTIONS, reportError: (problem) => log.warn(problem) });
   connections.guard(app.server);
-  guard(app, log);
-  serveModels(app, enclaves, exchanges);
-  serveStatus(app, enclaves, settings);
+  registerHooks(app, log);
+  registerModelRoutes(app, enclaves, exchanges);
+  registerStatusRoutes(app, enclaves, settings);
   await listen(app, settings.port);
   if (settings.allowUnattested) log.warn('ALLOW_UNATTESTED=1: simulated enclaves are accepted, and prove nothing');
-  void enclaves.look();
+  void enclaves.attestAll();
   return {
     url: `http://${HOST}:${(app.server.address() as AddressInfo).port}`,
     async close() {
       const closed = app.close();
-      await exchanges.drained(DRAIN_MS);
+      await exchanges.drain(DRAIN_TIMEOUT_MS);
       // Those on which nothing was ever asked would be waited for.
       app.server.closeAllConnections();
       await closed;
@@ -76,75 +84,83 @@ export async function startProxy(
 }
 
 /** Everything that is decided before a body is read, how failures are told, and what is logged. */
-function guard(app: FastifyInstance, log: Log): void {
+function registerHooks(app: FastifyInstance, log: Log): void {
   registerBodyParser(app);
-  app.decorateRequest('note', undefined as unknown as RequestLogFields);
+  app.decorateRequest('logFields', undefined as unknown as RequestLogFields);
   app.addHook('onRequest', async (request, reply) => {
-    request.note = { face: faceOf(request).name, answered: 0 };
+    request.logFields = { protocol: selectProtocol(request).name, responseBytes: 0 };
     const { port } = app.server.address() as AddressInfo;
-    const refusal = getCallerRejection(request, port) ?? (request.is404 ? NO_ROUTE : undefined);
-    if (!refusal) return;
+    const rejection = getCallerRejection(request, port) ?? (request.is404 ? ROUTE_NOT_FOUND : undefined);
+    if (!rejection) return;
     // What it has not sent yet is not read.
     reply.header('connection', 'close');
-    throw refusal;
+    throw rejection;
   });
-  app.setErrorHandler((error, request, reply) => sendProxyError(reply, faceOf(request), request.note, ownWords(error)));
+  app.setErrorHandler((error, request, reply) =>
+    sendProxyError(reply, selectProtocol(request), request.logFields, translateServerError(error)),
+  );
   app.setNotFoundHandler(() => {
-    throw NO_ROUTE;
+    throw ROUTE_NOT_FOUND;
   });
-  app.addHook('onResponse', async ({ note, method, routeOptions }, reply) => {
+  app.addHook('onResponse', async ({ logFields, method, routeOptions }, reply) => {
     const { statusCode: status, elapsedTime } = reply;
-    const line = { ...note, method, route: routeOptions.url, status, ms: Math.round(elapsedTime) };
-    if (note.failed) log.warn(line, 'failed');
+    const line = { ...logFields, method, route: routeOptions.url, status, ms: Math.round(elapsedTime) };
+    if (logFields.failed) log.warn(line, 'failed');
     else log.debug(line, 'answered');
   });
 }
 
-function serveModels(app: FastifyInstance, enclaves: Enclaves, exchanges: Exchanges): void {
+function registerModelRoutes(app: FastifyInstance, enclaves: Enclaves, exchanges: Exchanges): void {
   app.get('/v1/models', async () => {
-    const models = await enclaves.models();
-    return { object: 'list', data: models.map(listed) };
+    const models = await enclaves.listModels();
+    return { object: 'list', data: models.map(toModelJson) };
   });
   app.get<{ Params: { '*': string } }>('/v1/models/*', async ({ params }) => {
     const id = params['*'];
-    const model = (await enclaves.models()).find((each) => each.id === id || each.id === PREFIX + id);
+    const model = (await enclaves.listModels()).find(
+      (candidate) => candidate.id === id || candidate.id === PRIVATE_MODEL_PREFIX + id,
+    );
     if (!model)
       throw new ProxyError(404, 'There is no such private model', { param: 'model', code: 'model_not_found' });
-    return listed(model);
+    return toModelJson(model);
   });
-  app.post('/v1/chat/completions', (request, reply) => exchanges.serve(request, reply, OPENAI_PROTOCOL, chatExchange));
-  app.post('/v1/messages', (request, reply) => exchanges.serve(request, reply, ANTHROPIC_PROTOCOL, messageExchange));
+  app.post('/v1/chat/completions', (request, reply) =>
+    exchanges.serve(request, reply, OPENAI_PROTOCOL, createChatExchange),
+  );
+  app.post('/v1/messages', (request, reply) =>
+    exchanges.serve(request, reply, ANTHROPIC_PROTOCOL, createMessageExchange),
+  );
   app.post('/v1/messages/count_tokens', async (request) => ({
-    input_tokens: await estimateMessageTokens(messagesBody(parseJsonBody(request))),
+    input_tokens: await estimateMessageTokens(parseMessagesBody(parseJsonBody(request))),
   }));
 }
 
-function serveStatus(app: FastifyInstance, enclaves: Enclaves, settings: ProxySettings): void {
-  app.get('/', async (_request, reply) => reply.headers(PAGE_HEADERS).send(await statusPage(enclaves, settings)));
+function registerStatusRoutes(app: FastifyInstance, enclaves: Enclaves, settings: ProxySettings): void {
+  app.get('/', async (_request, reply) => reply.headers(PAGE_HEADERS).send(await renderStatusPage(enclaves, settings)));
   app.get('/health', async () => {
-    const attestation = enclaves.proven;
-    if (!attestation) void enclaves.look();
+    const attestation = enclaves.isAttested;
+    if (!attestation) void enclaves.attestAll();
     return { status: 'ok', attestation, apiKeyConfigured: true };
   });
 }
 
-function listed({ id, name, created, contextLength }: PrivateModel) {
+function toModelJson({ id, name, created, contextLength }: PrivateModel) {
   const context = contextLength === undefined ? {} : { context_length: contextLength };
   return { id, object: 'model', created, owned_by: OWNED_BY, name, ...context, privacyLevel: 'e2e' };
 }
 
-const NO_ROUTE = new ProxyError(
+const ROUTE_NOT_FOUND = new ProxyError(
   404,
   'There is nothing at this address: the proxy serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models',
   { code: 'not_found' },
 );
 
-function faceOf({ url }: FastifyRequest): ClientProtocol {
+function selectProtocol({ url }: FastifyRequest): ClientProtocol {
   return url.startsWith('/v1/messages') ? ANTHROPIC_PROTOCOL : OPENAI_PROTOCOL;
 }
 
 /** What the server says of a request that it could not read; everything else is for the face. */
-function ownWords(error: unknown): unknown {
+function translateServerError(error: unknown): unknown {
   if (error instanceof ProxyError) return error;
   const { statusCode = 500 } = error as { readonly statusCode?: number };
   return statusCode < 500 ? new ProxyError(statusCode, 'The request cannot be read') : error;

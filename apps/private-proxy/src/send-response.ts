@@ -5,16 +5,16 @@ import type { ClientProtocol } from './protocols/client-protocol.ts';
 import { ProxyError, UNEXPECTED_ERROR } from './proxy-error.ts';
 
 /** Clients, and what is between, give up on a connection that says nothing. */
-const SILENCE_MS = 10_000;
+const PING_INTERVAL_MS = 10_000;
 
 /** What the log may have of a request: nothing that was said. */
 export interface RequestLogFields {
-  readonly face: string;
+  readonly protocol: string;
   model?: string;
   /** Bytes that were encrypted. */
-  asked?: number;
+  requestBytes?: number;
   /** Bytes of the answer, as the caller got it. */
-  answered: number;
+  responseBytes: number;
   /** The word for what went wrong. */
   failed?: string;
   /** The gateway's id. */
@@ -23,19 +23,19 @@ export interface RequestLogFields {
 
 export function sendProxyError(
   reply: FastifyReply,
-  face: ClientProtocol,
-  note: RequestLogFields,
+  protocol: ClientProtocol,
+  logFields: RequestLogFields,
   error: unknown,
 ): FastifyReply {
-  const failure = failureOf(error, note);
+  const failure = recordError(error, logFields);
   if (failure.retryAfterSeconds !== undefined) reply.header('retry-after', failure.retryAfterSeconds);
-  setRequestId(reply, face, note);
+  setRequestId(reply, protocol, logFields);
   // Both makers' clients repeat by themselves what fails with a 5xx, and each answer was perhaps paid.
-  if (failure.final) reply.header('x-should-retry', 'false');
+  if (failure.isFinal) reply.header('x-should-retry', 'false');
   return reply
     .code(failure.status)
     .type('application/json')
-    .send(JSON.stringify(face.error(failure, note.requestId)));
+    .send(JSON.stringify(protocol.formatError(failure, logFields.requestId)));
 }
 
 /** Tells the id by which the gateway's history has a request. */
@@ -54,41 +54,41 @@ export function setRequestId(
  */
 export async function sendEvents(
   reply: FastifyReply,
-  face: ClientProtocol,
-  note: RequestLogFields,
+  protocol: ClientProtocol,
+  logFields: RequestLogFields,
   events: AsyncGenerator<string>,
 ): Promise<FastifyReply> {
-  const kept = keptAlive(events, face.keepAlive);
-  const first = await kept.next();
+  const stream = withPings(events, protocol.keepAlive);
+  const first = await stream.next();
   const all = async function* () {
     try {
-      for (let next = first; !next.done; next = await kept.next()) {
-        note.answered += Buffer.byteLength(next.value);
+      for (let next = first; !next.done; next = await stream.next()) {
+        logFields.responseBytes += Buffer.byteLength(next.value);
         yield next.value;
       }
     } catch (error) {
-      yield face.errorEvent(failureOf(error, note), note.requestId);
+      yield protocol.formatErrorEvent(recordError(error, logFields), logFields.requestId);
     } finally {
-      void kept.return(undefined).catch(() => {});
+      void stream.return(undefined).catch(() => {});
     }
   };
-  setRequestId(reply, face, note);
+  setRequestId(reply, protocol, logFields);
   return reply
     .headers({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
     .send(Readable.from(all(), { objectMode: false }));
 }
 
-function failureOf(error: unknown, note: RequestLogFields): ProxyError {
+function recordError(error: unknown, logFields: RequestLogFields): ProxyError {
   const failure = error instanceof ProxyError ? error : UNEXPECTED_ERROR;
-  note.failed = failure.logged;
-  note.requestId ??= failure.requestId;
+  logFields.failed = failure.logCode;
+  logFields.requestId ??= failure.requestId;
   return failure;
 }
 
-async function* keptAlive(events: AsyncGenerator<string>, keepAlive: string): AsyncGenerator<string> {
+async function* withPings(events: AsyncGenerator<string>, keepAlive: string): AsyncGenerator<string> {
   try {
     for (let next = events.next(); ; ) {
-      const event = await orSilence(next);
+      const event = await nextOrTimeout(next);
       if (event?.done) return;
       yield event?.value ?? keepAlive;
       if (event) next = events.next();
@@ -99,11 +99,11 @@ async function* keptAlive(events: AsyncGenerator<string>, keepAlive: string): As
   }
 }
 
-async function orSilence<T>(next: Promise<T>): Promise<T | undefined> {
-  const { promise: silence, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, SILENCE_MS, undefined);
+async function nextOrTimeout<T>(next: Promise<T>): Promise<T | undefined> {
+  const { promise: timeout, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, PING_INTERVAL_MS, undefined);
   try {
-    return await Promise.race([next, silence]);
+    return await Promise.race([next, timeout]);
   } finally {
     clearTimeout(timer);
   }

@@ -10,7 +10,7 @@ import {
   text,
   url,
 } from '#foundation/program';
-import { MODEL_ID } from './gateway.ts';
+import { MODEL_ID_PATTERN } from './gateway.ts';
 
 const REPOSITORIES = /^[\w.-]+\/[\w.-]+(\s*,\s*[\w.-]+\/[\w.-]+){0,31}$/;
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
@@ -23,7 +23,7 @@ export const PROXY_SETTINGS = {
     'Pays: an API key of the gateway; required',
   ),
   port: integer('PORT', 8787, [0, 65_535], 'Port of the proxy, which listens on 127.0.0.1 alone'),
-  gateway: gateway(
+  gateway: toGatewaySetting(
     url(
       'PPQ_API_BASE',
       ['http:', 'https:'],
@@ -32,8 +32,8 @@ export const PROXY_SETTINGS = {
     ),
   ),
   defaultModel: optional(
-    matching(
-      MODEL_ID,
+    withPattern(
+      MODEL_ID_PATTERN,
       'the id of a model',
       text(
         'PRIVATE_MODEL',
@@ -42,8 +42,8 @@ export const PROXY_SETTINGS = {
       ),
     ),
   ),
-  repositories: words(
-    matching(
+  repositories: toListSetting(
+    withPattern(
       REPOSITORIES,
       'GitHub repositories, owner/name, with commas between them',
       text(
@@ -53,32 +53,32 @@ export const PROXY_SETTINGS = {
       ),
     ),
   ),
-  allowUnattested: on(
+  allowUnattested: toBooleanSetting(
     choice(
       'ALLOW_UNATTESTED',
       ['0', '1'],
       '1: accepts simulated enclaves too, which prove nothing and are for trying it out',
     ),
   ),
-  debug: debug('DEBUG', 'Logs each request: its model, sizes, status and times, never what is said'),
+  debug: createDebugSetting('DEBUG', 'Logs each request: its model, sizes, status and times, never what is said'),
 } as const;
 
-type Read<S> = { readonly [name in keyof S]: S[name] extends Setting<infer T> ? T : never };
+type SettingValues<S> = { readonly [name in keyof S]: S[name] extends Setting<infer T> ? T : never };
 
-export interface ProxySettings extends Read<typeof PROXY_SETTINGS> {
+export interface ProxySettings extends SettingValues<typeof PROXY_SETTINGS> {
   readonly logLevel: 'info' | 'debug';
 }
 
 /** @throws SettingError */
 export function readProxySettings(env: Environment): ProxySettings {
-  const read = Object.fromEntries(
+  const values = Object.fromEntries(
     Object.entries(PROXY_SETTINGS).map(([name, setting]) => [name, setting.read(env)]),
-  ) as unknown as Read<typeof PROXY_SETTINGS>;
-  return { ...read, logLevel: read.debug ? 'debug' : 'info' };
+  ) as unknown as SettingValues<typeof PROXY_SETTINGS>;
+  return { ...values, logLevel: values.debug ? 'debug' : 'info' };
 }
 
 /** The key goes with every request, and who can read along learns which model is used when: never in the clear over a network. */
-function gateway(setting: Setting<string>): Setting<string> {
+function toGatewaySetting(setting: Setting<string>): Setting<string> {
   return {
     ...setting,
     read(env) {
@@ -100,26 +100,31 @@ function gateway(setting: Setting<string>): Setting<string> {
   };
 }
 
-function matching(pattern: RegExp, must: string, setting: Setting<string>): Setting<string> {
+function withPattern(pattern: RegExp, requirement: string, setting: Setting<string>): Setting<string> {
   return {
     ...setting,
     read(env) {
       const value = setting.read(env);
       if (pattern.test(value)) return value;
-      throw new SettingError(`${setting.variable} must be ${must}, not "${value}".`);
+      throw new SettingError(`${setting.variable} must be ${requirement}, not "${value}".`);
     },
   };
 }
 
-function words(setting: Setting<string>): Setting<readonly string[]> {
+function toListSetting(setting: Setting<string>): Setting<readonly string[]> {
   return { ...setting, read: (env) => setting.read(env).split(/\s*,\s*/) };
 }
 
-function on(setting: Setting<string>): Setting<boolean> {
+function toBooleanSetting(setting: Setting<string>): Setting<boolean> {
   return { ...setting, read: (env) => setting.read(env) === '1' };
 }
 
 /** Many programs read it, each for words of its own: any of them will do. */
-function debug(variable: string, meaning: string): Setting<boolean> {
-  return { variable, meaning, byDefault: '', read: (env) => !['', '0', 'false'].includes(env[variable]?.trim() ?? '') };
+function createDebugSetting(variable: string, meaning: string): Setting<boolean> {
+  return {
+    variable,
+    meaning,
+    defaultValue: '',
+    read: (env) => !['', '0', 'false'].includes(env[variable]?.trim() ?? ''),
+  };
 }

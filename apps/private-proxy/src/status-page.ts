@@ -1,7 +1,7 @@
 /** What a person sees at the proxy's address. */
 import { createHash } from 'node:crypto';
 import { type EnclaveState, type Enclaves } from './enclaves.ts';
-import { PREFIX, type PrivateModel } from './gateway.ts';
+import { PRIVATE_MODEL_PREFIX, type PrivateModel } from './gateway.ts';
 import { describeInvalidDefault, stripPrivatePrefix } from './model-names.ts';
 import { ProxyError, sanitizeForDisplay } from './proxy-error.ts';
 
@@ -25,26 +25,28 @@ export const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-interface Told {
+interface StatusPageSettings {
   readonly gateway: string;
   readonly defaultModel: string | undefined;
   readonly allowUnattested: boolean;
 }
 
 /** Looks at every enclave first, so that what is shown is so. */
-export async function statusPage(
+export async function renderStatusPage(
   enclaves: Enclaves,
-  { gateway, defaultModel, allowUnattested }: Told,
+  { gateway, defaultModel, allowUnattested }: StatusPageSettings,
 ): Promise<string> {
-  await enclaves.look();
+  await enclaves.attestAll();
   const models = await enclaves
-    .models()
+    .listModels()
     .catch((error: unknown) => (error instanceof ProxyError ? error.message : 'The list failed'));
-  const isWrong =
+  const isInvalidDefault =
     defaultModel !== undefined &&
     typeof models !== 'string' &&
-    !models.some(({ id }) => id === PREFIX + stripPrivatePrefix(defaultModel));
-  const wrong = isWrong ? `<p class="bad">${escaped(describeInvalidDefault(defaultModel))}</p>` : '';
+    !models.some(({ id }) => id === PRIVATE_MODEL_PREFIX + stripPrivatePrefix(defaultModel));
+  const defaultWarning = isInvalidDefault
+    ? `<p class="bad">${escapeHtml(describeInvalidDefault(defaultModel))}</p>`
+    : '';
   const warning = allowUnattested
     ? '<p class="bad">ALLOW_UNATTESTED=1: simulated enclaves are accepted, and what is sent to one may be read by whoever runs it.</p>'
     : '';
@@ -55,33 +57,34 @@ export async function statusPage(
 <title>Private models</title>
 <style>${STYLE}</style>
 <h1>Private models</h1>
-${warning}${wrong}
+${warning}${defaultWarning}
 <p>OpenAI’s clients use <code>/v1</code> of this address, Anthropic’s the address itself. What they send is encrypted here, to
 an enclave that has proven which program it runs; the gateway passes on what it cannot read.</p>
 <table>
-<tr><th>Gateway</th><td>${escaped(gateway)}</td></tr>
+<tr><th>Gateway</th><td>${escapeHtml(gateway)}</td></tr>
 <tr><th>API key</th><td>configured</td></tr>
-<tr><th>Default model</th><td>${escaped(defaultModel ?? 'none: set PRIVATE_MODEL for clients that name other models')}</td></tr>
+<tr><th>Default model</th><td>${escapeHtml(defaultModel ?? 'none: set PRIVATE_MODEL for clients that name other models')}</td></tr>
 </table>
-${typeof models === 'string' ? `<p class="bad">${escaped(models)}</p>` : table(models, enclaves)}
+${typeof models === 'string' ? `<p class="bad">${escapeHtml(models)}</p>` : renderTable(models, enclaves)}
 </html>
 `;
 }
 
-function table(models: readonly PrivateModel[], enclaves: Enclaves): string {
+function renderTable(models: readonly PrivateModel[], enclaves: Enclaves): string {
   const rows = models.map(
-    ({ id }) => `<tr><td><code>${escaped(id)}</code></td>${stateOf(enclaves.state(stripPrivatePrefix(id)))}</tr>`,
+    ({ id }) =>
+      `<tr><td><code>${escapeHtml(id)}</code></td>${renderState(enclaves.getState(stripPrivatePrefix(id)))}</tr>`,
   );
   return `<table>\n<tr><th>Model</th><th>Enclave</th></tr>\n${rows.join('\n')}\n</table>`;
 }
 
-function stateOf(state: EnclaveState | undefined): string {
+function renderState(state: EnclaveState | undefined): string {
   if (!state) return '<td>not asked yet</td>';
   const { enclave, reason = '', at } = state;
-  if (!enclave) return `<td><p class="bad">not attested: ${escaped(sanitizeForDisplay(reason))}</p></td>`;
-  if (enclave.simulated) return '<td><p class="bad">simulated: it proves nothing</p></td>';
+  if (!enclave) return `<td><p class="bad">not attested: ${escapeHtml(sanitizeForDisplay(reason))}</p></td>`;
+  if (enclave.isSimulated) return '<td><p class="bad">simulated: it proves nothing</p></td>';
   const { processor, measurement, release } = enclave.evidence ?? {};
-  return `<td>attested at ${new Date(at).toISOString()}: ${escaped(`${release?.repository} ${release?.ref} on AMD ${processor}`)}<br><code>${escaped(measurement ?? '')}</code></td>`;
+  return `<td>attested at ${new Date(at).toISOString()}: ${escapeHtml(`${release?.repository} ${release?.ref} on AMD ${processor}`)}<br><code>${escapeHtml(measurement ?? '')}</code></td>`;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -92,6 +95,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-function escaped(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (each) => ENTITIES[each] as string);
+function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }

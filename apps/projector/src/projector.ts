@@ -1,4 +1,4 @@
-import { type Foundation, LeaseStatus, type Running, runWhileLeader } from '#foundation';
+import { type Foundation, LeaseStatus, type RunningProcess, runWhileLeader } from '#foundation';
 import { type EventBatch, type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
 import {
@@ -11,14 +11,14 @@ import {
 } from '#projections';
 
 /** The name of the lease that read models are written under. */
-export const PROJECTOR = 'projector';
+export const PROJECTOR_LEASE = 'projector';
 
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
 export async function startProjector(
-  { databaseUrl, store: { lenient: store, pollNow: hurry }, runtime }: Foundation,
-  turns = new LeaseStatus(),
-): Promise<Running> {
-  const stop = new AbortController();
+  { databaseUrl, store: { lenient: store, pollNow }, runtime }: Foundation,
+  leaseStatus = new LeaseStatus(),
+): Promise<RunningProcess> {
+  const stopController = new AbortController();
   const pool = openPool({
     connectionString: databaseUrl,
     name: 'projector',
@@ -26,36 +26,46 @@ export async function startProjector(
     options: READ_MODEL_CONNECTION_OPTIONS,
     onIdleError: (error) => runtime.reportError('an idle connection of the projector broke', error),
   });
-  const heard = hurry && { connectionString: databaseUrl, onNotification: hurry, onProblem: runtime.reportError };
-  const wanted = heard && listenForWakeups(heard);
-  await wanted?.open();
-  const follow = store.subscribe.bind(store);
-  const project = (projection: Projection, { token, signal }: Lease) => {
+  const wakeupOptions = pollNow && {
+    connectionString: databaseUrl,
+    onNotification: pollNow,
+    onProblem: runtime.reportError,
+  };
+  const wakeups = wakeupOptions && listenForWakeups(wakeupOptions);
+  await wakeups?.open();
+  const subscribe = store.subscribe.bind(store);
+  const runProjection = (projection: Projection, { token, signal }: Lease) => {
     const sink = createProjectionSink(projection, pool, token);
     const checkpoint = async () => {
       await rebuildIfOutdated(projection, { store, databaseUrl, issueFencingToken: async () => token, signal });
       return sink.loadCheckpoint();
     };
     const apply = async (batch: EventBatch) => {
-      const { size } = sink.skippedPositions;
+      const { size: skippedBefore } = sink.skippedPositions;
       await sink.apply(batch);
-      if (sink.skippedPositions.size > size)
+      if (sink.skippedPositions.size > skippedBefore)
         runtime.reportError(
           `${sink.name} has skipped facts, so what it shows of their accounts is incomplete`,
-          new Error(`${sink.skippedPositions.size - size} facts up to position ${batch.position}`),
+          new Error(`${sink.skippedPositions.size - skippedBefore} facts up to position ${batch.position}`),
         );
     };
-    return pump(follow, { name: sink.name, loadCheckpoint: checkpoint, apply }, signal, runtime);
+    return pump(subscribe, { name: sink.name, loadCheckpoint: checkpoint, apply }, signal, runtime);
   };
-  const leading = runWhileLeader(
-    { databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.reportError, turns },
-    (lease) => projections.map((each) => project(each, lease)),
+  const leadership = runWhileLeader(
+    {
+      databaseUrl,
+      name: PROJECTOR_LEASE,
+      signal: stopController.signal,
+      reportError: runtime.reportError,
+      leaseStatus,
+    },
+    (lease) => projections.map((projection) => runProjection(projection, lease)),
   );
   const close = async () => {
-    stop.abort();
-    await leading;
-    await wanted?.close();
+    stopController.abort();
+    await leadership;
+    await wakeups?.close();
     await pool.end();
   };
-  return { where: {}, close };
+  return { readyFields: {}, close };
 }

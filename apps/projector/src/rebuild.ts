@@ -1,23 +1,23 @@
 import { createLog, issueFencingToken, openFoundation, readSettings, StartError } from '#foundation';
 import { projections, rebuild } from '#projections';
-import { PROJECTOR } from './projector.ts';
+import { PROJECTOR_LEASE } from './projector.ts';
 
 /** `npm run rebuild -- <name|all>`: drops read models and replays them, beside the running service. */
-async function main(wanted: string | undefined): Promise<void> {
+async function main(requested: string | undefined): Promise<void> {
   const names = projections.map(({ name }) => name);
-  const chosen = projections.filter(({ name }) => wanted === 'all' || wanted === name);
+  const chosen = projections.filter(({ name }) => requested === 'all' || requested === name);
   if (chosen.length === 0) throw new StartError(`Name a read model: ${names.join(', ')} or all.`);
   const foundation = await openFoundation(readSettings(process.env), createLog('warn'));
   const {
     store: { lenient: store },
     databaseUrl,
   } = foundation;
-  const draw = () => issueFencingToken(databaseUrl, PROJECTOR);
+  const issueToken = () => issueFencingToken(databaseUrl, PROJECTOR_LEASE);
   try {
     for (const projection of chosen) {
-      const started = performance.now();
-      const replayed = await rebuild(projection, { store, databaseUrl, issueFencingToken: draw });
-      const seconds = ((performance.now() - started) / 1000).toFixed(1);
+      const startedAt = performance.now();
+      const replayed = await rebuild(projection, { store, databaseUrl, issueFencingToken: issueToken });
+      const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
       process.stdout.write(`${projection.name}: ${replayed} facts replayed in ${seconds} s\n`);
     }
   } finally {

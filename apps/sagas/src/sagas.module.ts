@@ -16,7 +16,7 @@ import {
 } from '#application';
 import { detectMediaType } from '#connectors';
 import { PostgresWorkflowSchedule } from '#eventstore';
-import { LeaseStatus, type Running } from '#foundation';
+import { LeaseStatus, type RunningProcess } from '#foundation';
 import {
   FilesModule,
   PaymentsModule,
@@ -38,7 +38,7 @@ import {
 } from './sagas.ts';
 
 /** A workflow whose next step has been due for so long has more to do than it can, or stands still. */
-const LATE_MS = 60_000;
+const MAX_OVERDUE_MS = 60_000;
 
 /** The reaction side: facts become commands. */
 @Module({
@@ -47,13 +47,13 @@ const LATE_MS = 60_000;
     {
       provide: TopupPayments,
       inject: [ExchangeRates, PaymentMethods, Clock],
-      useFactory: (...ports: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...ports),
+      useFactory: (...dependencies: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...dependencies),
     },
     {
       provide: AutoTopupInvoices,
       inject: [Streams, PaymentMethods, ExchangeRates, Clock],
-      useFactory: (...ports: ConstructorParameters<typeof CreateTopupHandler>) =>
-        new AutoTopupInvoices(ports[0].topups, new CreateTopupHandler(...ports)),
+      useFactory: (...dependencies: ConstructorParameters<typeof CreateTopupHandler>) =>
+        new AutoTopupInvoices(dependencies[0].topups, new CreateTopupHandler(...dependencies)),
     },
     {
       provide: VideoRequestStore,
@@ -63,7 +63,7 @@ const LATE_MS = 60_000;
     {
       provide: VideoResults,
       inject: [FileStore, Downloader],
-      useFactory: (files: FileStore, downloads: Downloader) => new VideoResults(files, downloads, detectMediaType),
+      useFactory: (files: FileStore, downloader: Downloader) => new VideoResults(files, downloader, detectMediaType),
     },
     {
       provide: VideoWebhooks,
@@ -78,22 +78,22 @@ const LATE_MS = 60_000;
   ],
 })
 export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private running: Running | undefined;
+  private running: RunningProcess | undefined;
 
   constructor(
-    private readonly ports: SagaDependencies,
+    private readonly dependencies: SagaDependencies,
     private readonly files: FileStore,
     private readonly readiness: Readiness,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const turns = new LeaseStatus();
-    this.running = await startSagas(this.ports, this.files, turns);
-    const due = new PostgresWorkflowSchedule(this.ports.stores.pool);
-    this.readiness.show('workflows', async () => {
-      const overdue = await due.loadOverdueMs();
-      const ok = Object.values(overdue).every((late) => late < LATE_MS);
-      return { ok, leading: turns.leading, standing_by: turns.standingBy, overdue_ms: overdue };
+    const leaseStatus = new LeaseStatus();
+    this.running = await startSagas(this.dependencies, this.files, leaseStatus);
+    const schedule = new PostgresWorkflowSchedule(this.dependencies.stores.pool);
+    this.readiness.addOptional('workflows', async () => {
+      const overdue = await schedule.loadOverdueMs();
+      const ok = Object.values(overdue).every((delayMs) => delayMs < MAX_OVERDUE_MS);
+      return { ok, leading: leaseStatus.leading, standing_by: leaseStatus.standby, overdue_ms: overdue };
     });
   }
 

@@ -18,7 +18,7 @@ import {
 } from '#application';
 import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresWorkflowSchedule } from '#eventstore';
-import { Foundation, findStaleProcesses, type LeaseStatus, type Running, runWhileLeader } from '#foundation';
+import { Foundation, findStaleProcesses, type LeaseStatus, type RunningProcess, runWhileLeader } from '#foundation';
 import { formatUsd, type Lease } from '#kernel';
 import {
   FreshnessCheck,
@@ -92,31 +92,39 @@ export class SagaDependencies {
 }
 
 /** Starts what reacts and watches: top-ups are paid and credited, holds and files expire. Each in one process at a time. */
-export async function startSagas(ports: SagaDependencies, files: FileStore, turns: LeaseStatus): Promise<Running> {
-  const { databaseUrl, runtime } = ports.stores.foundation;
-  const stop = new AbortController();
-  const leading = Object.entries({ ...workflowsOf(ports), ...sweepsOf(files, ports) }).map(([name, work]) =>
-    runWhileLeader({ databaseUrl, name, signal: stop.signal, alarm: runtime.reportError, turns }, work),
+export async function startSagas(
+  dependencies: SagaDependencies,
+  files: FileStore,
+  leaseStatus: LeaseStatus,
+): Promise<RunningProcess> {
+  const { databaseUrl, runtime } = dependencies.stores.foundation;
+  const stopController = new AbortController();
+  const leaderTasks = Object.entries({ ...createWorkflows(dependencies), ...createSweeps(files, dependencies) }).map(
+    ([name, work]) =>
+      runWhileLeader(
+        { databaseUrl, name, signal: stopController.signal, reportError: runtime.reportError, leaseStatus },
+        work,
+      ),
   );
   const close = async () => {
-    stop.abort();
-    await Promise.all(leading);
+    stopController.abort();
+    await Promise.all(leaderTasks);
   };
-  return { where: {}, close };
+  return { readyFields: {}, close };
 }
 
 /** What is done for all that a read model or a store finds, by the names of the leases. */
-function sweepsOf(files: FileStore, { stores }: SagaDependencies): Sagas {
+function createSweeps(files: FileStore, { stores }: SagaDependencies): LeaderTasks {
   const { foundation, pool, clock, streams } = stores;
-  const { reportError: alarm } = foundation.runtime;
+  const { reportError } = foundation.runtime;
   const { unclaimedAfterDays: afterDays } = foundation.settings;
   const { challenges } = streams;
   return {
-    'file-expiry': ({ signal }) => [expireFiles({ files, clock, reportError: alarm }, signal)],
+    'file-expiry': ({ signal }) => [expireFiles({ files, clock, reportError }, signal)],
     'hold-expiry': ({ signal }) => [
       expireHolds(
         {
-          ...{ payers: new HoldCommandRouter(streams), clock, reportError: alarm },
+          ...{ payers: new HoldCommandRouter(streams), clock, reportError },
           findOverduePayers: (now) => findPayersWithOverdueHolds(pool, now),
           findStaleProcesses: () => findStaleProcesses(pool),
           findPayersByOwner: (owners) => findPayersByHoldOwner(pool, owners),
@@ -130,7 +138,7 @@ function sweepsOf(files: FileStore, { stores }: SagaDependencies): Sagas {
           unclaimed: ({ signal }) => [
             forfeitUnclaimedPayments(
               {
-                ...{ challenges, clock, reportError: alarm, unclaimedAfterDays: afterDays },
+                ...{ challenges, clock, reportError, unclaimedAfterDays: afterDays },
                 findUnclaimed: (before) => findUnclaimedChallenges(pool, before),
                 onForfeit: ({ challenges, amount }) =>
                   foundation.log.warn(
@@ -145,32 +153,37 @@ function sweepsOf(files: FileStore, { stores }: SagaDependencies): Sagas {
   };
 }
 
-type Sagas = Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>>;
+type LeaderTasks = Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>>;
 
 /** Workflows, by the names of the leases. */
-function workflowsOf({ stores, topups: { backends, payments }, autoTopups, videos }: SagaDependencies): Sagas {
+function createWorkflows({
+  stores,
+  topups: { backends, payments },
+  autoTopups,
+  videos,
+}: SagaDependencies): LeaderTasks {
   const { foundation, pool, clock, streams } = stores;
   const { accounts, topups, challenges } = streams;
   const { runtime } = foundation;
-  const facts = foundation.store.lenient;
+  const events = foundation.store.lenient;
   const payers = new HoldCommandRouter(streams);
-  const known = new TopupFinder(pool, new FreshnessCheck(facts, new ProjectionProgress(pool)));
+  const topupsByReference = new TopupFinder(pool, new FreshnessCheck(events, new ProjectionProgress(pool)));
   return {
     topups: (lease) =>
       runTopupWorkflow(
         {
-          ...{ eventReader: facts, accounts, topups, backends, payments, clock, runtime },
+          ...{ eventReader: events, accounts, topups, backends, payments, clock, runtime },
           pollsPerSecond: foundation.settings.pollsPerSecond,
           schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
-          findTopups: (...asked) => known.find(...asked),
+          findTopups: (...args) => topupsByReference.find(...args),
         },
         lease,
       ),
     [autoTopupWorkflow.name]: (lease) =>
       runAutoTopupWorkflow(
         {
-          ...{ eventReader: facts, streams, backends, clock, runtime, ...autoTopups },
+          ...{ eventReader: events, streams, backends, clock, runtime, ...autoTopups },
           schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },
@@ -179,7 +192,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
     [challengeWorkflow.name]: (lease) =>
       runChallengeWorkflow(
         {
-          ...{ eventReader: facts, challenges, backends, clock, runtime },
+          ...{ eventReader: events, challenges, backends, clock, runtime },
           pollsPerSecond: foundation.settings.pollsPerSecond,
           schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
@@ -189,8 +202,8 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
     [videoWorkflow.name]: (lease) =>
       runVideoWorkflow(
         {
-          ...{ eventReader: facts, streams, payers, clock, runtime, ...videos },
-          pollsPerSecond: foundation.settings.videoLooksPerSecond,
+          ...{ eventReader: events, streams, payers, clock, runtime, ...videos },
+          pollsPerSecond: foundation.settings.videoPollsPerSecond,
           schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },

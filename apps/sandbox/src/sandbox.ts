@@ -6,7 +6,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Log, type Running, StartError } from '#foundation';
+import { type Log, type RunningProcess, StartError } from '#foundation';
 import { messagesRoutes } from './anthropic/messages.ts';
 import { modelRoutes as anthropicModelRoutes } from './anthropic/models.ts';
 import { billRoutes, SandboxBill } from './bill.ts';
@@ -62,7 +62,7 @@ export async function startSandbox({
   host = '127.0.0.1',
   log,
   reachedAt,
-}: SandboxOptions): Promise<Running & { readonly url: string }> {
+}: SandboxOptions): Promise<RunningProcess & { readonly url: string }> {
   const { routes, nwc, close } = world();
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, createListener(routes, log));
   await listen(server, port, host);
@@ -70,7 +70,7 @@ export async function startSandbox({
   nwc.attach(server, reachedAt ?? url);
   return {
     url,
-    where: { url },
+    readyFields: { url },
     async close() {
       await close();
       const closed = once(server, 'close');

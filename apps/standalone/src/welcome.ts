@@ -1,5 +1,5 @@
 /** What a person sees after `npm start`: where things are, and a first paid request to copy. */
-export function welcome(api: string, sandbox: string): string {
+export function formatWelcome(api: string, sandbox: string): string {
   return `
   Countinghouse
     API      ${api}/v1

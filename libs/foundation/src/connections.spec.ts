@@ -21,9 +21,9 @@ beforeEach(async () => {
   server = createServer((request, response) => onRequest(request, response));
   connections = new ConnectionGuard({
     max: 4,
-    maxPerPlace: 2,
-    placeOf: (address) => PLACES[address as keyof typeof PLACES],
-    alarm: (problem) => void alarms.push(problem),
+    maxPerAddressGroup: 2,
+    toAddressGroup: (address) => PLACES[address as keyof typeof PLACES],
+    reportError: (problem) => void alarms.push(problem),
     now: () => now,
   });
   connections.guard(server);
@@ -169,12 +169,12 @@ describe('connections', () => {
     const answers: ServerResponse[] = [];
     onRequest = (_, response) => void answers.push(response);
     const [asked, askedLater] = [await opened('127.0.0.1'), await opened('127.0.0.2')];
-    await connections.idle(60_000);
+    await connections.waitUntilIdle(60_000);
     await begun(asked, 0, '');
-    connections.leave();
+    connections.startDraining();
     await begun(askedLater, 0, '');
     let isIdle = false;
-    const idle = connections.idle(60_000).then(() => {
+    const idle = connections.waitUntilIdle(60_000).then(() => {
       isIdle = true;
     });
     const said = saidBy(askedLater);

@@ -18,15 +18,15 @@ export async function assertSameEventStore(
   connectionString: string,
   store: Pick<EventReader, 'readAll'>,
 ): Promise<void> {
-  const first = await firstFactOf(store);
+  const first = await loadFirstEventId(store);
   const client = createClient({ connectionString, name: 'start' });
   await client.connect();
   try {
     if (first !== undefined)
       await client.query('insert into es.origin (first_fact) values ($1) on conflict do nothing', [first]);
     const { rows } = await client.query<{ first_fact: string }>('select first_fact from es.origin');
-    const known = rows[0]?.first_fact;
-    if (known === first) return;
+    const storedEventId = rows[0]?.first_fact;
+    if (storedEventId === first) return;
     const has = first === undefined ? 'no facts' : 'others';
     throw new StartError(
       `The event store has ${has}, and the database was filled from facts that it has not: EVENTSTORE_URL or DATABASE_URL is that of another installation, or facts are lost.`,
@@ -36,7 +36,7 @@ export async function assertSameEventStore(
   }
 }
 
-async function firstFactOf(store: Pick<EventReader, 'readAll'>): Promise<string | undefined> {
+async function loadFirstEventId(store: Pick<EventReader, 'readAll'>): Promise<string | undefined> {
   for await (const { events } of store.readAll(START_POSITION)) if (events[0]) return events[0].id;
   return undefined;
 }

@@ -15,7 +15,7 @@ import {
 export const SANDBOX_KEY = 'sandbox';
 
 /** Where the sandbox is. */
-export const SANDBOX = {
+export const SANDBOX_SETTINGS = {
   port: integer('SANDBOX_PORT', 3100, [0, 65_535], 'Port of the simulated outside world'),
   url: optional(
     url(
@@ -27,7 +27,7 @@ export const SANDBOX = {
 };
 
 export function toSandboxUrl(env: Environment): string {
-  return SANDBOX.url.read(env) ?? `http://127.0.0.1:${SANDBOX.port.read(env)}`;
+  return SANDBOX_SETTINGS.url.read(env) ?? `http://127.0.0.1:${SANDBOX_SETTINGS.port.read(env)}`;
 }
 
 /** The default is the sandbox. */
@@ -35,13 +35,13 @@ export function createSandboxUrlSetting(variable: string, path: string, meaning:
   const setting = url(variable, ['http:', 'https:'], meaning);
   return {
     ...setting,
-    byDefault: `http://127.0.0.1:3100${path}`,
+    defaultValue: `http://127.0.0.1:3100${path}`,
     read: (env) => (readVariable(env, variable) ? setting.read(env) : toSandboxUrl(env) + path),
   };
 }
 
 /** Where real payments can be taken, nothing is taken in the sandbox: its money is free. */
-export const PAYMENT_BACKENDS = [
+export const PAYMENT_BACKEND_VARIABLES = [
   'LND_REST_URL',
   'BTCPAY_URL',
   'STRIPE_SECRET_KEY',
@@ -52,27 +52,27 @@ export const PAYMENT_BACKENDS = [
 ];
 
 /** What is set, or else the sandbox, as long as nothing is set that must not stand beside it. */
-function unlessElsewhere<T>(setting: Setting<T>, isElsewhere: (env: Environment) => boolean): Setting<T | undefined> {
+function unsetIfElsewhere<T>(setting: Setting<T>, isElsewhere: (env: Environment) => boolean): Setting<T | undefined> {
   const { variable, read } = setting;
   return { ...setting, read: (env) => (readVariable(env, variable) || !isElsewhere(env) ? read(env) : undefined) };
 }
 
 /** A back end that takes payments. The default is the sandbox, as long as no other is set. */
-export function payment(variable: string, path: string, meaning: string): Setting<string | undefined> {
+export function createPaymentUrlSetting(variable: string, path: string, meaning: string): Setting<string | undefined> {
   const setting = createSandboxUrlSetting(variable, path, `${meaning}; none as soon as another way to be paid is set`);
-  return unlessElsewhere(setting, hasRealPaymentBackend);
+  return unsetIfElsewhere(setting, hasRealPaymentBackend);
 }
 
 export function hasRealPaymentBackend(env: Environment): boolean {
-  return PAYMENT_BACKENDS.some((each) => readVariable(env, each));
+  return PAYMENT_BACKEND_VARIABLES.some((variable) => readVariable(env, variable));
 }
 
 const STRIPE_KEY = 'STRIPE_SECRET_KEY';
 export const SANDBOX_STRIPE_KEY = 'sk_test_sandbox';
 
 /** Undefined: no cards are taken. The default is one of the sandbox, as long as no other back end is set. */
-export function stripeKey(): Setting<string | undefined> {
-  const byDefault = SANDBOX_STRIPE_KEY;
+export function createStripeKeySetting(): Setting<string | undefined> {
+  const defaultValue = SANDBOX_STRIPE_KEY;
   const meaning =
     'Key of a Stripe account that takes cards, best a restricted one; none as soon as another way to be paid is set';
   const setting = secret(
@@ -81,12 +81,16 @@ export function stripeKey(): Setting<string | undefined> {
     'a secret or restricted key, which begins with sk_ or rk_',
     meaning,
   );
-  const played = (env: Environment) => (hasRealPaymentBackend(env) ? undefined : byDefault);
-  return { ...setting, byDefault, read: (env) => (readVariable(env, STRIPE_KEY) ? setting.read(env) : played(env)) };
+  const getDefaultKey = (env: Environment) => (hasRealPaymentBackend(env) ? undefined : defaultValue);
+  return {
+    ...setting,
+    defaultValue,
+    read: (env) => (readVariable(env, STRIPE_KEY) ? setting.read(env) : getDefaultKey(env)),
+  };
 }
 
 /** With a key it is Stripe's own; without, the sandbox. */
-export function stripeAddress(): Setting<string> {
+export function createStripeUrlSetting(): Setting<string> {
   const variable = 'STRIPE_API_URL';
   const setting = createSandboxUrlSetting(variable, '', 'Address of its API; unset: Stripe’s own where there is a key');
   return {
@@ -101,18 +105,18 @@ export function stripeAddress(): Setting<string> {
 }
 
 /** The default is that of the sandbox, as long as payments are taken there. */
-export function privateRelays(variable: string, meaning: string): Setting<readonly string[]> {
-  const ours = (env: Environment) =>
+export function createPrivateRelaysSetting(variable: string, meaning: string): Setting<readonly string[]> {
+  const getSandboxRelays = (env: Environment) =>
     hasRealPaymentBackend(env) ? [] : [`${toSandboxUrl(env).replace(/^http/, 'ws')}/relay`];
-  const isRelay = (each: string) => URL.canParse(each) && ['ws:', 'wss:'].includes(new URL(each).protocol);
+  const isRelay = (relay: string) => URL.canParse(relay) && ['ws:', 'wss:'].includes(new URL(relay).protocol);
   return {
     variable,
     meaning: `${meaning}; none by default as soon as a way to be paid is set`,
-    byDefault: 'ws://127.0.0.1:3100/relay',
+    defaultValue: 'ws://127.0.0.1:3100/relay',
     read(env) {
       const value = readVariable(env, variable);
-      if (value === undefined) return ours(env);
-      const relays = value.split(',').map((each) => each.trim());
+      if (value === undefined) return getSandboxRelays(env);
+      const relays = value.split(',').map((relay) => relay.trim());
       return relays.every(isRelay)
         ? relays
         : invalidSetting(variable, 'addresses that start with ws:// or wss://', value);
@@ -121,13 +125,13 @@ export function privateRelays(variable: string, meaning: string): Setting<readon
 }
 
 /** Prices of the sandbox never stand beside real ones, since two of them would agree, and never value real payments. */
-export const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
+export const RATE_SOURCE_VARIABLES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
 
-export function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
+export function createRateSourceSetting(variable: string, path: string, name: string): Setting<string | undefined> {
   const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source or a way to be paid is set`;
   const isElsewhere = (env: Environment) =>
-    RATE_SOURCES.some((each) => readVariable(env, each)) || hasRealPaymentBackend(env);
-  return unlessElsewhere(createSandboxUrlSetting(variable, path, meaning), isElsewhere);
+    RATE_SOURCE_VARIABLES.some((source) => readVariable(env, source)) || hasRealPaymentBackend(env);
+  return unsetIfElsewhere(createSandboxUrlSetting(variable, path, meaning), isElsewhere);
 }
 
 /** What goes with the address of a back end. The sandbox takes any, a real one must be told. */
@@ -147,7 +151,7 @@ export function requiredWithUrl(address: string, variable: string, meaning: stri
 export function optionalWithUrl(address: string, variable: string, meaning: string): Setting<string | undefined> {
   const read = (env: Environment) =>
     readVariable(env, variable) ?? (readVariable(env, address) ? undefined : SANDBOX_KEY);
-  return { variable, meaning, byDefault: SANDBOX_KEY, read };
+  return { variable, meaning, defaultValue: SANDBOX_KEY, read };
 }
 
 /** What has no default, and is needed where the address is set. */

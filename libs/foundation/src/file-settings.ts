@@ -4,7 +4,7 @@ import { integer, list, optional, secret, text, url } from './setting-types.ts';
 
 const GIB = 1024 ** 3;
 
-export const FILES = {
+export const FILE_SETTINGS = {
   filesDir: optional(
     text(
       'FILES_DIR',
@@ -50,8 +50,8 @@ export const FILES = {
 };
 
 /** Exact origins. None by default: nothing of ours is fetched for strangers. */
-function isOrigin(word: string): boolean {
-  if (!URL.canParse(word)) return false;
-  const { protocol, href, origin } = new URL(word);
+function isOrigin(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  const { protocol, href, origin } = new URL(value);
   return /^https?:$/.test(protocol) && href === `${origin}/`;
 }

@@ -26,7 +26,7 @@ import { StartError } from './start-error.ts';
 import { createThrottledReporter } from './throttled-error-reporter.ts';
 
 /** How often the embedded database is checked. */
-const WATCH_MS = 500;
+const LIVENESS_INTERVAL_MS = 500;
 
 /** The tables that every role stands on. */
 export const foundationMigrations: readonly Migration[] = [
@@ -50,12 +50,12 @@ export abstract class Foundation {
 
 /** @throws StartError when the database cannot be used */
 export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
-  return openWithCleanup(async (opened) => {
+  return openWithCleanup(async (resources) => {
     const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
     if (embedded) {
-      opened.defer(() => embedded.close());
-      const watch = setInterval(() => assertRunning(embedded), WATCH_MS).unref();
-      opened.defer(() => clearInterval(watch));
+      resources.defer(() => embedded.close());
+      const livenessTimer = setInterval(() => assertRunning(embedded), LIVENESS_INTERVAL_MS).unref();
+      resources.defer(() => clearInterval(livenessTimer));
     }
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
     await prepare(databaseUrl, settings).catch((error) => {
@@ -68,20 +68,20 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       reportError: createThrottledReporter((problem, err) => log.warn({ err }, problem)),
     };
     const { eventStoreUrl } = settings;
-    const store = openedStore({
+    const store = openStore({
       eventStoreUrl,
       databaseUrl,
       categories: CATEGORIES,
       eventSchema: EVENT_SCHEMA,
       onProblem: runtime.reportError,
     });
-    opened.defer(() => store.close());
-    await assertAnswers(store, eventStoreUrl);
+    resources.defer(() => store.close());
+    await assertStoreAvailable(store, eventStoreUrl);
     await assertSameEventStore(databaseUrl, store.rawReader);
     if (
       await dropCachesNewerThanLog(databaseUrl, {
-        inPostgres: eventStoreUrl === undefined,
-        end: () => store.readLastPosition(),
+        isInPostgres: eventStoreUrl === undefined,
+        readEndPosition: () => store.readLastPosition(),
       })
     )
       log.warn({}, 'the facts were put back to an earlier moment: read models and other caches are made again');
@@ -90,7 +90,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
 }
 
 /** @throws StartError where the client cannot be made, as with a certificate that is not there */
-function openedStore(address: EventStoreAddress): OpenedEventStore {
+function openStore(address: EventStoreAddress): OpenedEventStore {
   try {
     return openEventStore(address);
   } catch (cause) {
@@ -105,7 +105,7 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
 }
 
 /** @throws StartError that names the address, without its credentials */
-async function assertAnswers(store: OpenedEventStore, url: string | undefined): Promise<void> {
+async function assertStoreAvailable(store: OpenedEventStore, url: string | undefined): Promise<void> {
   await store.check().catch((cause) => {
     const where = url === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(url)}`;
     const what = cause instanceof EventStoreAccessError ? cause.message : 'does not answer';

@@ -20,7 +20,7 @@ export interface KnownMasterKey {
   readonly id: string;
   /** ISO 8601. */
   readonly since: string;
-  readonly forgotten: boolean;
+  readonly isRetired: boolean;
 }
 
 /** From the oldest on. */
@@ -29,32 +29,32 @@ export async function listKnownMasterKeys(database: Pick<pg.Pool, 'query'>): Pro
     'select id, since, forgotten_at from es.master_keys order by since, id',
   );
   return rows.map(({ id, since, forgotten_at: forgottenAt }) => {
-    return { id, since: since.toISOString(), forgotten: forgottenAt !== null };
+    return { id, since: since.toISOString(), isRetired: forgottenAt !== null };
   });
 }
 
 /**
  * Checks that a process has every key that was ever used here, and notes the one that it uses for what is new. Of processes
  * that start for the first time with different keys one is admitted.
- * @param ring fingerprints; the first is of the key for what is new
- * @param firstUsed the key of the oldest secret, for an installation from before keys were noted
+ * @param keyRing fingerprints; the first is of the key for what is new
+ * @param findFirstUsedKeyId the key of the oldest secret, for an installation from before keys were noted
  * @returns the oldest that is in use
  * @throws StartError
  */
 export async function registerMasterKeys(
   pool: pg.Pool,
-  ring: readonly string[],
-  firstUsed: () => Promise<string | undefined>,
+  keyRing: readonly string[],
+  findFirstUsedKeyId: () => Promise<string | undefined>,
 ): Promise<string> {
   const client = await pool.connect();
   try {
     await client.query('begin');
     await client.query('lock table es.master_keys in exclusive mode');
-    if ((await listKnownMasterKeys(client)).length === 0) await note(client, await firstUsed());
-    const used = await assertKeyRingComplete(client, ring);
-    await note(client, ring[0]);
+    if ((await listKnownMasterKeys(client)).length === 0) await recordKey(client, await findFirstUsedKeyId());
+    const used = await assertKeyRingComplete(client, keyRing);
+    await recordKey(client, keyRing[0]);
     await client.query('commit');
-    return used[0]?.id ?? (ring[0] as string);
+    return used[0]?.id ?? (keyRing[0] as string);
   } catch (error) {
     await client.query('rollback').catch(() => {});
     throw error;
@@ -70,18 +70,22 @@ export async function registerMasterKeys(
  */
 export async function assertKeyRingComplete(
   database: Pick<pg.Pool, 'query'>,
-  ring: readonly string[],
+  keyRing: readonly string[],
 ): Promise<readonly KnownMasterKey[]> {
-  const used = (await listKnownMasterKeys(database)).filter(({ forgotten }) => !forgotten);
-  const missing = used.find(({ id }) => !ring.includes(id));
-  if (missing) throw lacking(missing, ring);
+  const used = (await listKnownMasterKeys(database)).filter(({ isRetired }) => !isRetired);
+  const missing = used.find(({ id }) => !keyRing.includes(id));
+  if (missing) throw createMissingKeyError(missing, keyRing);
   return used;
 }
 
 /** @throws StartError where secrets are under a key already, so that a new one would not open them */
-export async function assertNoSecretsYet(pool: pg.Pool, firstUsed: () => Promise<string | undefined>): Promise<void> {
-  const known = await listKnownMasterKeys(pool);
-  const used = known.length === 0 ? await firstUsed() : known.find(({ forgotten }) => !forgotten)?.id;
+export async function assertNoSecretsYet(
+  pool: pg.Pool,
+  findFirstUsedKeyId: () => Promise<string | undefined>,
+): Promise<void> {
+  const existingKeys = await listKnownMasterKeys(pool);
+  const used =
+    existingKeys.length === 0 ? await findFirstUsedKeyId() : existingKeys.find(({ isRetired }) => !isRetired)?.id;
   if (used !== undefined)
     throw new StartError(
       `MASTER_KEY is not set and DATA_DIR has no master.key, while secrets are under the key with the fingerprint ${used}: put it back.`,
@@ -89,16 +93,16 @@ export async function assertNoSecretsYet(pool: pg.Pool, firstUsed: () => Promise
 }
 
 /** A key that was given up and is used again is one that is in use. */
-async function note(client: pg.PoolClient, id: string | undefined): Promise<void> {
+async function recordKey(client: pg.PoolClient, id: string | undefined): Promise<void> {
   if (id === undefined) return;
   await client.query('insert into es.master_keys (id) values ($1) on conflict (id) do update set forgotten_at = null', [
     id,
   ]);
 }
 
-function lacking({ id, since }: KnownMasterKey, ring: readonly string[]): StartError {
+function createMissingKeyError({ id, since }: KnownMasterKey, keyRing: readonly string[]): StartError {
   return new StartError(
-    `MASTER_KEY, or master.key in DATA_DIR, lacks the key with the fingerprint ${id}, which secrets have been under since ${since}; it has ${ring.join(', ')}: put it back, or behind another as "new,old".`,
+    `MASTER_KEY, or master.key in DATA_DIR, lacks the key with the fingerprint ${id}, which secrets have been under since ${since}; it has ${keyRing.join(', ')}: put it back, or behind another as "new,old".`,
   );
 }
 

@@ -63,8 +63,8 @@ function contend({ what = name, lengthMs, beside = async () => {} }: Conditions 
       databaseUrl: database.url,
       name: what,
       signal: stop.signal,
-      alarm: (problem) => void problems.push(problem),
-      ...(lengthMs === undefined ? {} : { lengthMs }),
+      reportError: (problem) => void problems.push(problem),
+      ...(lengthMs === undefined ? {} : { durationMs: lengthMs }),
     },
     (lease) => [lead(lease), beside(turns.push(lease))],
   );
@@ -217,7 +217,7 @@ describe('a process that is stopped', () => {
   async function startProcess() {
     const script = `
       import { runWhileLeader } from ${JSON.stringify(pathToFileURL(BUILT).href)};
-      const leadership = { databaseUrl: process.env.URL, name: process.env.NAME, lengthMs: ${SHORT_MS}, reportError() {}, signal: new AbortController().signal };
+      const leadership = { databaseUrl: process.env.URL, name: process.env.NAME, durationMs: ${SHORT_MS}, reportError() {}, signal: new AbortController().signal };
       await runWhileLeader(leadership, (lease) => [new Promise((resolve) => {
         console.log('leads', lease.token);
         lease.signal.addEventListener('abort', () => { console.log('ended', lease.token); resolve(); });
@@ -295,7 +295,7 @@ test('one that cannot reach the database says so, and ends when it is asked to',
   const problems: string[] = [];
   const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
   const leading = runWhileLeader(
-    { databaseUrl, name, signal: stop.signal, alarm: (problem) => void problems.push(problem) },
+    { databaseUrl, name, signal: stop.signal, reportError: (problem) => void problems.push(problem) },
     () => [],
   );
   await until(() => problems.length > 0);

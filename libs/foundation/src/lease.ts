@@ -17,13 +17,13 @@ import { createClient, openPool } from '#postgres';
  * until the next one and 2 s for a new connection. That is 13 s at worst, and 8.5 s usually; the rest is for the work to begin.
  * What the old leader has locked in PostgreSQL is free by then: a transaction that says nothing more is ended after 10 s (#postgres).
  */
-const LENGTH_MS = 8_000;
+const LEASE_DURATION_MS = 8_000;
 /** A heartbeat may fail this often before the lease runs out; it is given up when the next one is due. */
-const HEARTBEATS_PER_LENGTH = 4;
+const HEARTBEATS_PER_LEASE = 4;
 /** How often standbys try. */
-const TRY_EVERY_MS = 500;
+const ACQUIRE_INTERVAL_MS = 500;
 /** The holder counts on this part of the length: its clock may run more slowly than that of the database. */
-const RELIED_ON = 0.95;
+const TRUSTED_SHARE = 0.95;
 
 export const leaseMigrations = [
   {
@@ -39,7 +39,7 @@ export const leaseMigrations = [
 ] as const;
 
 /** Microseconds since 1970, so that tokens also grow where this table was lost and the event store was not. */
-const NEXT_TOKEN = 'greatest(drawn + 1, (extract(epoch from statement_timestamp()) * 1000000)::bigint)';
+const NEXT_TOKEN_SQL = 'greatest(drawn + 1, (extract(epoch from statement_timestamp()) * 1000000)::bigint)';
 
 export interface LeaderElectionOptions {
   readonly databaseUrl: string;
@@ -47,31 +47,31 @@ export interface LeaderElectionOptions {
   readonly name: string;
   /** Ends the leadership, or the wait for it. */
   readonly signal: AbortSignal;
-  alarm(problem: string, error: unknown): void;
+  reportError(problem: string, error: unknown): void;
   /** How long a lease lasts without a heartbeat. */
-  readonly lengthMs?: number;
+  readonly durationMs?: number;
   /** Is told when a turn begins or ends. */
-  readonly turns?: LeaseStatus;
+  readonly leaseStatus?: LeaseStatus;
 }
 
 /** The leases that this process competes for, by name, and whether it has each at the moment. */
 export class LeaseStatus {
-  private readonly held = new Map<string, boolean>();
+  private readonly leadershipByName = new Map<string, boolean>();
 
-  note(name: string, isLeading: boolean): void {
-    this.held.set(name, isLeading);
+  record(name: string, isLeading: boolean): void {
+    this.leadershipByName.set(name, isLeading);
   }
 
   get leading(): readonly string[] {
-    return this.of(true);
+    return this.listByLeadership(true);
   }
 
-  get standingBy(): readonly string[] {
-    return this.of(false);
+  get standby(): readonly string[] {
+    return this.listByLeadership(false);
   }
 
-  private of(wanted: boolean): readonly string[] {
-    return [...this.held].filter(([, isLeading]) => isLeading === wanted).map(([name]) => name);
+  private listByLeadership(expected: boolean): readonly string[] {
+    return [...this.leadershipByName].filter(([, isLeading]) => isLeading === expected).map(([name]) => name);
   }
 }
 
@@ -80,20 +80,20 @@ export class LeaseStatus {
  * `work` returns what runs side by side: when one of it fails, or the lease is lost, the turn of all of it ends.
  */
 export async function runWhileLeader(
-  leadership: LeaderElectionOptions,
+  options: LeaderElectionOptions,
   work: (lease: Lease) => readonly Promise<void>[],
 ): Promise<void> {
-  const { name, signal, alarm } = leadership;
-  const row = new LeaseRow(leadership);
-  leadership.turns?.note(name, false);
+  const { name, signal, reportError } = options;
+  const row = new LeaseRow(options);
+  options.leaseStatus?.record(name, false);
   try {
     while (!signal.aborted) {
       try {
         await row.lead(work);
       } catch (error) {
-        if (!signal.aborted) alarm(`${name} lost its turn; trying again`, error);
+        if (!signal.aborted) reportError(`${name} lost its turn; trying again`, error);
       }
-      if (!signal.aborted) await delay(TRY_EVERY_MS, undefined, { signal }).catch(() => {});
+      if (!signal.aborted) await delay(ACQUIRE_INTERVAL_MS, undefined, { signal }).catch(() => {});
     }
   } finally {
     await row.close();
@@ -107,7 +107,7 @@ export async function issueFencingToken(databaseUrl: string, name: string): Prom
   try {
     await client.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
     const { rows } = await client.query<{ drawn: string }>(
-      `update public.leases set drawn = ${NEXT_TOKEN} where name = $1 returning drawn`,
+      `update public.leases set drawn = ${NEXT_TOKEN_SQL} where name = $1 returning drawn`,
       [name],
     );
     return Number(rows[0]?.drawn);
@@ -118,49 +118,49 @@ export async function issueFencingToken(databaseUrl: string, name: string): Prom
 
 /** The row of one name, as this process sees it. */
 class LeaseRow {
-  private readonly leadership: LeaderElectionOptions;
-  private readonly lengthMs: number;
+  private readonly options: LeaderElectionOptions;
+  private readonly durationMs: number;
   /** One connection, kept open: its existence shows others that this process is alive. */
   private readonly pool: pg.Pool;
-  private turn: Turn | undefined;
+  private lease: HeldLease | undefined;
 
-  constructor(leadership: LeaderElectionOptions) {
-    const { name, databaseUrl, lengthMs = LENGTH_MS } = leadership;
-    this.leadership = leadership;
-    this.lengthMs = lengthMs;
+  constructor(options: LeaderElectionOptions) {
+    const { name, databaseUrl, durationMs = LEASE_DURATION_MS } = options;
+    this.options = options;
+    this.durationMs = durationMs;
     this.pool = openPool({
       connectionString: databaseUrl,
       name: `lease-${name}`,
       max: 1,
       allowsUnlimitedIdle: true,
-      connectTimeoutMs: lengthMs / HEARTBEATS_PER_LENGTH,
-      queryTimeoutMs: lengthMs / HEARTBEATS_PER_LENGTH,
-      onIdleError: (error) => this.turn?.end(error),
+      connectTimeoutMs: durationMs / HEARTBEATS_PER_LEASE,
+      queryTimeoutMs: durationMs / HEARTBEATS_PER_LEASE,
+      onIdleError: (error) => this.lease?.end(error),
     });
   }
 
   /** Tries to take the lease; the process that gets it works until the turn is over. */
   async lead(work: (lease: Lease) => readonly Promise<void>[]): Promise<void> {
-    const turn = await this.take();
-    if (!turn) return;
-    this.turn = turn;
-    const heartbeat = this.beat(turn);
-    const { name, signal, turns } = this.leadership;
-    const stop = () => turn.end();
-    turns?.note(name, true);
+    const lease = await this.acquire();
+    if (!lease) return;
+    this.lease = lease;
+    const heartbeat = this.sendHeartbeats(lease);
+    const { name, signal, leaseStatus } = this.options;
+    const stop = () => lease.end();
+    leaseStatus?.record(name, true);
     signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
     try {
-      const parts = work(turn).map((part) => part.catch((error) => turn.end(error)));
-      await Promise.all(parts);
+      const tasks = work(lease).map((part) => part.catch((error) => lease.end(error)));
+      await Promise.all(tasks);
     } finally {
-      turn.end();
-      turns?.note(name, false);
+      lease.end();
+      leaseStatus?.record(name, false);
       signal.removeEventListener('abort', stop);
       await heartbeat;
-      await this.release(turn).catch(() => {}); // it expires by itself
+      await this.release(lease).catch(() => {}); // it expires by itself
     }
-    if (turn.failure !== undefined) throw turn.failure;
+    if (lease.failure !== undefined) throw lease.failure;
   }
 
   async close(): Promise<void> {
@@ -168,97 +168,97 @@ class LeaseRow {
   }
 
   /** A lease can be taken once it has run out, or when the connection of its holder is gone. */
-  private async take(): Promise<Turn | undefined> {
-    const { name } = this.leadership;
+  private async acquire(): Promise<HeldLease | undefined> {
+    const { name } = this.options;
     await this.pool.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
-    const asked = performance.now();
+    const sentAt = performance.now();
     const { rows } = await this.pool.query<{ held: string }>(
       `update public.leases
-          set drawn = ${NEXT_TOKEN}, held = ${NEXT_TOKEN}, backend = pg_backend_pid(),
+          set drawn = ${NEXT_TOKEN_SQL}, held = ${NEXT_TOKEN_SQL}, backend = pg_backend_pid(),
               ends_at = clock_timestamp() + $2 * interval '1 ms'
         where name = $1
           and (ends_at <= clock_timestamp() or not exists (select from pg_stat_activity where pid = backend))
        returning held`,
-      [name, this.lengthMs],
+      [name, this.durationMs],
     );
-    return rows[0] && new Turn(Number(rows[0].held), this.relyUntil(asked));
+    return rows[0] && new HeldLease(Number(rows[0].held), this.getTrustedUntil(sentAt));
   }
 
-  private async beat(turn: Turn): Promise<void> {
-    const { name, alarm } = this.leadership;
-    while (turn.isHeld()) {
-      await delay(this.lengthMs / HEARTBEATS_PER_LENGTH, undefined, { signal: turn.signal }).catch(() => {});
-      if (turn.signal.aborted) return;
-      const asked = performance.now();
+  private async sendHeartbeats(lease: HeldLease): Promise<void> {
+    const { name, reportError } = this.options;
+    while (lease.isHeld()) {
+      await delay(this.durationMs / HEARTBEATS_PER_LEASE, undefined, { signal: lease.signal }).catch(() => {});
+      if (lease.signal.aborted) return;
+      const sentAt = performance.now();
       try {
-        if (await this.renew(turn)) turn.prolong(this.relyUntil(asked));
-        else turn.end(new Error(`another process holds the lease of ${name}`));
+        if (await this.renew(lease)) lease.extend(this.getTrustedUntil(sentAt));
+        else lease.end(new Error(`another process holds the lease of ${name}`));
       } catch (error) {
-        if (!turn.signal.aborted) alarm(`the lease of ${name} could not be renewed; trying again`, error);
+        if (!lease.signal.aborted) reportError(`the lease of ${name} could not be renewed; trying again`, error);
       }
     }
   }
 
-  private async renew({ token }: Turn): Promise<boolean> {
+  private async renew({ token }: HeldLease): Promise<boolean> {
     const { rowCount } = await this.pool.query(
       `update public.leases set backend = pg_backend_pid(), ends_at = clock_timestamp() + $3 * interval '1 ms'
         where name = $1 and held = $2`,
-      [this.leadership.name, token, this.lengthMs],
+      [this.options.name, token, this.durationMs],
     );
     return rowCount === 1;
   }
 
-  private async release({ token }: Turn): Promise<void> {
+  private async release({ token }: HeldLease): Promise<void> {
     await this.pool.query(`update public.leases set ends_at = '-infinity' where name = $1 and held = $2`, [
-      this.leadership.name,
+      this.options.name,
       token,
     ]);
   }
 
   /** Counted from before the database was asked, so never longer than the database thinks. */
-  private relyUntil(asked: number): number {
-    return asked + this.lengthMs * RELIED_ON;
+  private getTrustedUntil(sentAt: number): number {
+    return sentAt + this.durationMs * TRUSTED_SHARE;
   }
 }
 
 /** One turn: from when the lease was taken until it is lost or given back. */
-class Turn implements Lease {
+class HeldLease implements Lease {
   readonly token: number;
   failure: unknown;
   /** By the clock of this process that only ever runs forward; it also runs while the process is stopped. */
   private endsAt: number;
   private timer: NodeJS.Timeout;
-  private readonly over = new AbortController();
+  private readonly abortController = new AbortController();
 
   constructor(token: number, endsAt: number) {
     this.token = token;
     this.endsAt = endsAt;
-    this.timer = this.endInTime();
+    this.timer = this.scheduleEnd();
   }
 
   get signal(): AbortSignal {
-    return this.over.signal;
+    return this.abortController.signal;
   }
 
   isHeld(): boolean {
-    return !this.over.signal.aborted && performance.now() < this.endsAt;
+    return !this.abortController.signal.aborted && performance.now() < this.endsAt;
   }
 
-  prolong(endsAt: number): void {
+  extend(endsAt: number): void {
     clearTimeout(this.timer);
     this.endsAt = endsAt;
-    if (!this.over.signal.aborted) this.timer = this.endInTime();
+    if (!this.abortController.signal.aborted) this.timer = this.scheduleEnd();
   }
 
   /** @param failure why, unless it was wanted */
   end(failure?: unknown): void {
-    if (this.over.signal.aborted) return;
+    if (this.abortController.signal.aborted) return;
     clearTimeout(this.timer);
     this.failure = failure;
-    this.over.abort();
+    this.abortController.abort();
   }
 
-  private endInTime(): NodeJS.Timeout {
+  private scheduleEnd(): NodeJS.Timeout {
     const wait = Math.max(0, this.endsAt - performance.now());
     return setTimeout(() => this.end(new Error('the lease has run out')), wait);
   }

@@ -5,25 +5,27 @@ export type Log = Logger;
 // The reader of the log may be gone; that is no reason to fail, or to wait forever as pino's own writer does.
 process.stdout.on('error', () => {});
 
-const MOST_CAUSES = 8;
+const MAX_CAUSES = 8;
 
 /**
  * An error and its causes without what else they have as properties: a parser's holds what it could not read, a broken
  * answer's what had come of it.
  */
-export function serializeError(error: unknown, causes = MOST_CAUSES): unknown {
+export function serializeError(error: unknown, causes = MAX_CAUSES): unknown {
   if (!(error instanceof Error)) return { message: String(error) };
   const { cause } = error;
   const { code, status, errors } = error as { code?: unknown; status?: unknown; errors?: unknown };
   return {
-    ...{ type: error.constructor.name, ...wordsOf(error), code, status },
-    ...(Array.isArray(errors) && causes > 0 ? { errors: errors.map((each) => serializeError(each, 0)) } : {}),
+    ...{ type: error.constructor.name, ...getMessageAndStack(error), code, status },
+    ...(Array.isArray(errors) && causes > 0
+      ? { errors: errors.map((nestedError) => serializeError(nestedError, 0)) }
+      : {}),
     ...(cause === undefined || causes === 0 ? {} : { cause: serializeError(cause, causes - 1) }),
   };
 }
 
 /** A parser says what it could not read, which others wrote. */
-function wordsOf(error: Error) {
+function getMessageAndStack(error: Error) {
   const { message, stack } = error;
   if (!(error instanceof SyntaxError)) return { message, stack };
   return { stack: stack?.slice(stack.indexOf('\n    at ')).trim() };

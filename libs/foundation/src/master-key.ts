@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { dataDirectory } from './data-directory.ts';
+import { ensureDataDirectory } from './data-directory.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
@@ -9,7 +9,7 @@ import { StartError } from './start-error.ts';
 export async function findMasterKeys(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
   const { masterKeys, dataDir } = settings;
   if (masterKeys) return masterKeys.map((key) => Buffer.from(key, 'hex'));
-  const file = await fileIn(dataDir);
+  const file = await resolveKeyFile(dataDir);
   const text = await readFile(file, 'utf8').catch((error) => {
     if (error.code === 'ENOENT') return undefined;
     throw error;
@@ -28,16 +28,16 @@ export async function readOrCreateMasterKeys(
   settings: Pick<Settings, 'masterKeys' | 'dataDir'>,
   assertFirst: () => Promise<void>,
 ): Promise<readonly Buffer[]> {
-  const there = await findMasterKeys(settings);
-  if (there.length > 0) return there;
+  const existingKeys = await findMasterKeys(settings);
+  if (existingKeys.length > 0) return existingKeys;
   await assertFirst();
-  const made = randomBytes(32).toString('hex');
-  await writeFile(await fileIn(settings.dataDir), made, { mode: 0o600, flag: 'wx' }).catch((error) => {
+  const generatedKey = randomBytes(32).toString('hex');
+  await writeFile(await resolveKeyFile(settings.dataDir), generatedKey, { mode: 0o600, flag: 'wx' }).catch((error) => {
     if (error.code !== 'EEXIST') throw error;
   });
   return findMasterKeys(settings);
 }
 
-async function fileIn(dataDir: string): Promise<string> {
-  return path.join(await dataDirectory(dataDir), 'master.key');
+async function resolveKeyFile(dataDir: string): Promise<string> {
+  return path.join(await ensureDataDirectory(dataDir), 'master.key');
 }

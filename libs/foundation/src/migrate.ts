@@ -14,11 +14,11 @@ const MIGRATION_LOCK = 7_301_964;
  * A migration that waits for a table has everybody else who comes wait behind it, also those who only read. So it waits
  * briefly, and tries again a little later.
  */
-const WAITS_FOR_TABLE_MS = 200;
-const TRIES_AGAIN_AFTER_MS = 400;
-const PATIENCE_MS = 120_000;
+const LOCK_TIMEOUT_MS = 200;
+const RETRY_DELAY_MS = 400;
+const TIMEOUT_MS = 120_000;
 /** SQLSTATE lock_not_available. */
-const LOCKED = '55P03';
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Whether roles migrate when they start, or leave that to `npm run migrate`. */
 export type MigrationMode = 'start' | 'command';
@@ -31,18 +31,18 @@ export type MigrationMode = 'start' | 'command';
 export async function migrate(
   connectionString: string,
   migrations: readonly Migration[],
-  patienceMs = PATIENCE_MS,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
-  await connected(connectionString, async (client) => {
-    if ((await missing(client, migrations)).length === 0) return;
-    const deadline = performance.now() + patienceMs;
-    await client.query(`set lock_timeout = ${WAITS_FOR_TABLE_MS}`);
-    await patiently(deadline, () => client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
+  await withClient(connectionString, async (client) => {
+    if ((await listPendingMigrations(client, migrations)).length === 0) return;
+    const deadline = performance.now() + timeoutMs;
+    await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    await retryWhileLocked(deadline, () => client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
     await client.query(
       'create table if not exists public.migrations (id text primary key, applied_at timestamptz not null default now())',
     );
-    for (const migration of await missing(client, migrations))
-      await patiently(deadline, () => apply(client, migration));
+    for (const migration of await listPendingMigrations(client, migrations))
+      await retryWhileLocked(deadline, () => apply(client, migration));
   });
 }
 
@@ -50,18 +50,21 @@ export async function migrate(
 export async function prepareDatabase(
   connectionString: string,
   migrations: readonly Migration[],
-  who: MigrationMode,
+  mode: MigrationMode,
 ): Promise<void> {
-  if (who === 'start') return migrate(connectionString, migrations);
-  const left = await connected(connectionString, (client) => missing(client, migrations));
-  if (left.length === 0) return;
-  const ids = left.map(({ id }) => id).join(', ');
+  if (mode === 'start') return migrate(connectionString, migrations);
+  const pending = await withClient(connectionString, (client) => listPendingMigrations(client, migrations));
+  if (pending.length === 0) return;
+  const ids = pending.map(({ id }) => id).join(', ');
   throw new StartError(`The database lacks ${ids}: run "npm run migrate" first, or set MIGRATE=start.`);
 }
 
-async function missing(client: pg.Client, migrations: readonly Migration[]): Promise<readonly Migration[]> {
-  const known = await client.query(`select to_regclass('public.migrations') is not null as known`);
-  if (!known.rows[0].known) return migrations;
+async function listPendingMigrations(
+  client: pg.Client,
+  migrations: readonly Migration[],
+): Promise<readonly Migration[]> {
+  const tableCheck = await client.query(`select to_regclass('public.migrations') is not null as known`);
+  if (!tableCheck.rows[0].known) return migrations;
   const { rows } = await client.query<{ id: string }>('select id from public.migrations');
   const applied = new Set(rows.map(({ id }) => id));
   return migrations.filter(({ id }) => !applied.has(id));
@@ -79,23 +82,23 @@ async function apply(client: pg.Client, { id, sql }: Migration): Promise<void> {
   }
 }
 
-async function patiently(deadline: number, work: () => Promise<unknown>): Promise<void> {
+async function retryWhileLocked(deadline: number, work: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
       await work();
       return;
     } catch (error) {
-      if ((error as { code?: string }).code !== LOCKED) throw error;
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
       if (performance.now() > deadline)
         throw new StartError(
           'The database cannot be migrated while a transaction, or another migration, holds what is to be changed: end it, and start again.',
         );
-      await delay(TRIES_AGAIN_AFTER_MS);
+      await delay(RETRY_DELAY_MS);
     }
   }
 }
 
-async function connected<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+async function withClient<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = createClient({ connectionString, name: 'migrate', queryTimeoutMs: null });
   await client.connect();
   try {

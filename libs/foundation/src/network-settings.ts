@@ -30,18 +30,18 @@ export const NETWORK_SETTINGS = {
 };
 
 /** Never all addresses, nor all in two halves: then any caller could claim any address. */
-function isNetwork(word: string): boolean {
-  const [address = '', prefix, more] = word.split('/');
+function isNetwork(value: string): boolean {
+  const [address = '', prefix, rest] = value.split('/');
   const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
-  if (bits === 0 || address.includes('%') || more !== undefined) return false;
+  if (bits === 0 || address.includes('%') || rest !== undefined) return false;
   return (
     prefix === undefined ||
-    (/^[1-9]\d{0,2}$/.test(prefix) && leastPrefix(address) <= Number(prefix) && Number(prefix) <= bits)
+    (/^[1-9]\d{0,2}$/.test(prefix) && getMinPrefix(address) <= Number(prefix) && Number(prefix) <= bits)
   );
 }
 
 /** Of the widest networks that are anybody's own: 10.0.0.0/8, fc00::/7, and 10.0.0.0/8 as IPv6 writes addresses of IPv4. */
-function leastPrefix(address: string): number {
+function getMinPrefix(address: string): number {
   if (isIP(address) === 4) return 8;
   return new URL(`http://[${address}]`).hostname.startsWith('[::') ? 104 : 7;
 }

@@ -3,13 +3,13 @@
  * them cannot be opened.
  */
 export async function openWithCleanup<T extends object>(
-  open: (opened: AsyncDisposableStack) => Promise<T>,
+  open: (resources: AsyncDisposableStack) => Promise<T>,
 ): Promise<T & { close(): Promise<void> }> {
-  const opened = new AsyncDisposableStack();
+  const resources = new AsyncDisposableStack();
   try {
-    return { ...(await open(opened)), close: () => opened.disposeAsync() };
+    return { ...(await open(resources)), close: () => resources.disposeAsync() };
   } catch (error) {
-    await opened.disposeAsync();
+    await resources.disposeAsync();
     throw error;
   }
 }

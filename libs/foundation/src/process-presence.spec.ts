@@ -33,8 +33,13 @@ afterAll(async () => {
 
 async function appear(lengthMs?: number): Promise<ProcessPresence> {
   const alarm = (problem: string) => void problems.push(problem);
-  const length = lengthMs === undefined ? {} : { lengthMs };
-  const presence = await ProcessPresence.begin({ databaseUrl: database.url, role: 'gateway', alarm, ...length });
+  const length = lengthMs === undefined ? {} : { durationMs: lengthMs };
+  const presence = await ProcessPresence.start({
+    databaseUrl: database.url,
+    role: 'gateway',
+    reportError: alarm,
+    ...length,
+  });
   present.push(presence);
   return presence;
 }
@@ -66,7 +71,7 @@ describe('a process', () => {
     expect(other.id).not.toBe(one.id);
     expect((await pool.query('select id from processes')).rows).toHaveLength(2);
     expect(await dead()).toEqual([]);
-    expect(one.owner()).toBe(one.id);
+    expect(one.getProcessId()).toBe(one.id);
   });
 
   test('lives as long as there is a heartbeat', async () => {
@@ -74,7 +79,7 @@ describe('a process', () => {
     const first = await ends(one);
     await until(async () => (await ends(one)) > first + SHORT_MS);
     expect(await dead()).toEqual([]);
-    expect(one.owner()).toBe(one.id);
+    expect(one.getProcessId()).toBe(one.id);
   });
 
   test('seems dead as soon as its connection is gone, until it has another one', async () => {
@@ -83,20 +88,20 @@ describe('a process', () => {
     await until(async () => (await dead()).length === 1);
     expect(await dead()).not.toContain(other.id);
     await until(async () => (await dead()).length === 0);
-    expect(one.owner()).toBe(one.id);
+    expect(one.getProcessId()).toBe(one.id);
   });
 
   test('that cannot renew its row owns nothing from before it runs out, until it is renewed', async () => {
     const one = await appear(SHORT_MS);
     await cutOff(one);
     await until(() => problems.length > 0);
-    expect([one.owner(), one.isWritten]).toEqual([one.id, false]);
+    expect([one.getProcessId(), one.isDatabaseWritable]).toEqual([one.id, false]);
     await until(async () => (await pool.query('select from processes where ends_at <= now()')).rowCount === 1);
-    expect(() => one.owner()).toThrow(StoreUnavailableError);
+    expect(() => one.getProcessId()).toThrow(StoreUnavailableError);
     expect([await dead(), problems[0]]).toEqual([[one.id], 'a heartbeat failed; trying again']);
     await reconnect();
-    await until(async () => (await dead()).length === 0 && one.isWritten);
-    expect(one.owner()).toBe(one.id);
+    await until(async () => (await dead()).length === 0 && one.isDatabaseWritable);
+    expect(one.getProcessId()).toBe(one.id);
   });
 
   test('that ends in order says so, and leaves no connection behind', async () => {
@@ -118,7 +123,7 @@ describe('a process', () => {
 
   test('that cannot reach the database at its start does not start', async () => {
     const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
-    await expect(ProcessPresence.begin({ databaseUrl, role: 'gateway', alarm: () => {} })).rejects.toThrow(
+    await expect(ProcessPresence.start({ databaseUrl, role: 'gateway', reportError: () => {} })).rejects.toThrow(
       'ECONNREFUSED',
     );
   });

@@ -9,17 +9,17 @@ import type pg from 'pg';
 import { StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
 
-const LENGTH_MS = 10_000;
+const PRESENCE_DURATION_MS = 10_000;
 /** A heartbeat may fail this often before the row runs out. */
-const HEARTBEATS_PER_LENGTH = 4;
+const HEARTBEATS_PER_PRESENCE = 4;
 /** The process counts on this part of the length: its clock may run more slowly than that of the database. */
-const RELIED_ON = 0.95;
+const TRUSTED_SHARE = 0.95;
 const ID_LENGTH = 8;
 /** A heartbeat of its own changes a row in place, and that needs no room: this query needs some, for a file that is gone after it. */
-const NEEDS_ROOM = 'select count(*) from generate_series(1, 10000)';
-const SPILLS = '-c work_mem=64kB';
+const DISK_SPACE_PROBE = 'select count(*) from generate_series(1, 10000)';
+const LOW_WORK_MEM_OPTION = '-c work_mem=64kB';
 /** Longer than anything is held: behind it nobody asks any more. */
-const KEPT_FOR = '1 day';
+const RETENTION = '1 day';
 
 export const presenceMigrations = [
   {
@@ -36,47 +36,47 @@ export interface PresenceOptions {
   readonly databaseUrl: string;
   /** What the process is, such as `gateway`: its id begins with it. */
   readonly role: string;
-  alarm(problem: string, error: unknown): void;
+  reportError(problem: string, error: unknown): void;
   /** How long it counts as alive without a heartbeat. */
-  readonly lengthMs?: number;
+  readonly durationMs?: number;
 }
 
 export class ProcessPresence {
   readonly id: string;
-  private readonly lengthMs: number;
+  private readonly durationMs: number;
   /** One connection, kept open: that it exists shows others that this process is alive. */
   private readonly pool: pg.Pool;
-  private readonly stop = new AbortController();
-  private shownUntil = Number.NEGATIVE_INFINITY;
-  private writing = true;
-  private beating: Promise<void> = Promise.resolve();
+  private readonly stopController = new AbortController();
+  private presentUntil = Number.NEGATIVE_INFINITY;
+  private canWrite = true;
+  private heartbeat: Promise<void> = Promise.resolve();
 
   private constructor(private readonly options: PresenceOptions) {
-    const { databaseUrl, role, lengthMs = LENGTH_MS } = options;
+    const { databaseUrl, role, durationMs = PRESENCE_DURATION_MS } = options;
     this.id = `${role}-${randomUUID().slice(0, ID_LENGTH)}`;
-    this.lengthMs = lengthMs;
+    this.durationMs = durationMs;
     this.pool = openPool({
       connectionString: databaseUrl,
       name: this.id,
       max: 1,
       allowsUnlimitedIdle: true,
-      connectTimeoutMs: lengthMs / HEARTBEATS_PER_LENGTH,
-      queryTimeoutMs: lengthMs / HEARTBEATS_PER_LENGTH,
-      options: SPILLS,
+      connectTimeoutMs: durationMs / HEARTBEATS_PER_PRESENCE,
+      queryTimeoutMs: durationMs / HEARTBEATS_PER_PRESENCE,
+      options: LOW_WORK_MEM_OPTION,
     });
   }
 
   /** Shows this process from now on, under a new id. */
-  static async begin(options: PresenceOptions): Promise<ProcessPresence> {
+  static async start(options: PresenceOptions): Promise<ProcessPresence> {
     const presence = new ProcessPresence(options);
     try {
-      await presence.pool.query(`delete from public.processes where ends_at < now() - interval '${KEPT_FOR}'`);
-      await presence.show();
+      await presence.pool.query(`delete from public.processes where ends_at < now() - interval '${RETENTION}'`);
+      await presence.recordPresence();
     } catch (error) {
       await presence.pool.end();
       throw error;
     }
-    presence.beating = presence.beat();
+    presence.heartbeat = presence.sendHeartbeats();
     return presence;
   }
 
@@ -85,58 +85,58 @@ export class ProcessPresence {
    * lasts without a heartbeat.
    * @throws StoreUnavailableError before they may, because no heartbeat has reached the database for so long
    */
-  owner(): string {
-    if (performance.now() < this.shownUntil) return this.id;
+  getProcessId(): string {
+    if (performance.now() < this.presentUntil) return this.id;
     throw new StoreUnavailableError('this process cannot show that it is alive');
   }
 
   /** Whether the database took the last heartbeat, and has room for more: one that is read-only takes none. */
-  get isWritten(): boolean {
-    return this.writing;
+  get isDatabaseWritable(): boolean {
+    return this.canWrite;
   }
 
   /** Ends its row, so that others need not wait until it runs out. */
   async close(): Promise<void> {
-    this.stop.abort();
-    await this.beating;
+    this.stopController.abort();
+    await this.heartbeat;
     const end = 'update public.processes set ends_at = clock_timestamp() where id = $1';
     await this.pool.query(end, [this.id]).catch(() => {}); // it runs out by itself
     await this.pool.end();
   }
 
-  private async beat(): Promise<void> {
-    const { signal } = this.stop;
+  private async sendHeartbeats(): Promise<void> {
+    const { signal } = this.stopController;
     for (;;) {
-      await delay(this.lengthMs / HEARTBEATS_PER_LENGTH, undefined, { signal }).catch(() => {});
+      await delay(this.durationMs / HEARTBEATS_PER_PRESENCE, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
-      await this.show().catch((error) => {
-        this.writing = false;
-        this.options.alarm('a heartbeat failed; trying again', error);
+      await this.recordPresence().catch((error) => {
+        this.canWrite = false;
+        this.options.reportError('a heartbeat failed; trying again', error);
       });
     }
   }
 
-  private async show(): Promise<void> {
-    const asked = performance.now();
+  private async recordPresence(): Promise<void> {
+    const sentAt = performance.now();
     await this.pool.query(
       `insert into public.processes (id, backend, ends_at)
        values ($1, pg_backend_pid(), clock_timestamp() + $2 * interval '1 ms')
        on conflict (id) do update set backend = excluded.backend, ends_at = excluded.ends_at`,
-      [this.id, this.lengthMs],
+      [this.id, this.durationMs],
     );
     // Counted from before the database was asked, so never longer than the database thinks.
-    this.shownUntil = asked + this.lengthMs * RELIED_ON;
-    this.writing = await this.hasRoom();
+    this.presentUntil = sentAt + this.durationMs * TRUSTED_SHARE;
+    this.canWrite = await this.hasDiskSpace();
   }
 
   /** Without a loss of the connection, by whose end others would see that this process has died. */
-  private async hasRoom(): Promise<boolean> {
+  private async hasDiskSpace(): Promise<boolean> {
     const client = await this.pool.connect();
     try {
-      await client.query(NEEDS_ROOM);
+      await client.query(DISK_SPACE_PROBE);
       return true;
     } catch (error) {
-      this.options.alarm('the database has no room for more', error);
+      this.options.reportError('the database has no room for more', error);
       return false;
     } finally {
       client.release();

@@ -18,24 +18,24 @@ export interface ProviderConnectionSettings {
 }
 
 /** Whether vendors without settings are left out: some vendor has a key. Else they are in the sandbox. */
-export function hasProviderKey(env: Environment, vendors: readonly ProviderSettingsSpec[]): boolean {
-  return vendors.some((vendor) => readVariable(env, `${vendor.env}_API_KEY`) !== undefined);
+export function hasProviderKey(env: Environment, providers: readonly ProviderSettingsSpec[]): boolean {
+  return providers.some((provider) => readVariable(env, `${provider.env}_API_KEY`) !== undefined);
 }
 
 /** Vendors without settings are in the sandbox, as long as no vendor has a key; else they are left out. */
 export function selectConfiguredProviders(
   env: Environment,
-  vendors: readonly ProviderSettingsSpec[],
+  providers: readonly ProviderSettingsSpec[],
   sandbox: { readonly url: string; readonly key: string },
-  findings: SettingIssues,
+  issues: SettingIssues,
 ): ReadonlyMap<string, ProviderConnectionSettings> {
-  const isReal = hasProviderKey(env, vendors);
+  const isReal = hasProviderKey(env, providers);
   return new Map(
-    vendors.flatMap(({ slug, env: prefix, baseUrl: own, sandboxPath }) => {
+    providers.flatMap(({ slug, env: prefix, baseUrl: defaultBaseUrl, sandboxPath }) => {
       const key = readVariable(env, `${prefix}_API_KEY`);
-      const address = findings.of(() => optional(url(`${prefix}_BASE_URL`, ['http:', 'https:'], '')).read(env));
+      const address = issues.tryRead(() => optional(url(`${prefix}_BASE_URL`, ['http:', 'https:'], '')).read(env));
       if (address === undefined && key === undefined && isReal) return [];
-      const baseUrl = address ?? (key === undefined ? sandbox.url + sandboxPath : own);
+      const baseUrl = address ?? (key === undefined ? sandbox.url + sandboxPath : defaultBaseUrl);
       return [[slug, { baseUrl, credential: key ?? sandbox.key }] as const];
     }),
   );

@@ -9,10 +9,10 @@ export class SettingError extends Error {
 
 /** Collects what is wrong, so that a person sees all of it at once. */
 export class SettingIssues {
-  private readonly sentences = new Set<string>();
+  private readonly messages = new Set<string>();
 
   /** @returns what `read` returns; undefined when it finds something wrong */
-  of<T>(read: () => T): T | undefined {
+  tryRead<T>(read: () => T): T | undefined {
     try {
       return read();
     } catch (error) {
@@ -22,13 +22,13 @@ export class SettingIssues {
     }
   }
 
-  add(...sentences: readonly string[]): void {
-    for (const each of sentences) this.sentences.add(each);
+  add(...messages: readonly string[]): void {
+    for (const message of messages) this.messages.add(message);
   }
 
   /** @throws SettingError with all that was found */
   assertNone(): void {
-    if (this.sentences.size > 0) throw new SettingError([...this.sentences].join(' '));
+    if (this.messages.size > 0) throw new SettingError([...this.messages].join(' '));
   }
 }
 
@@ -38,7 +38,7 @@ export interface Setting<T> {
   readonly variable: string;
   readonly meaning: string;
   /** The default, as the documentation shows it. */
-  readonly byDefault: string;
+  readonly defaultValue: string;
   read(env: Environment): T;
 }
 
@@ -47,58 +47,58 @@ export function readVariable(env: Environment, variable: string): string | undef
   return value === '' ? undefined : value;
 }
 
-export function invalidSetting(variable: string, must: string, value: string): never {
-  throw new SettingError(`${variable} must be ${must}, not "${value}".`);
+export function invalidSetting(variable: string, requirement: string, value: string): never {
+  throw new SettingError(`${variable} must be ${requirement}, not "${value}".`);
 }
 
-export function text(variable: string, byDefault: string, meaning: string): Setting<string> {
-  return { variable, meaning, byDefault, read: (env) => readVariable(env, variable) ?? byDefault };
+export function text(variable: string, defaultValue: string, meaning: string): Setting<string> {
+  return { variable, meaning, defaultValue, read: (env) => readVariable(env, variable) ?? defaultValue };
 }
 
 export function optional<T>(setting: Setting<T>): Setting<T | undefined> {
   const { variable } = setting;
-  return { ...setting, byDefault: '', read: (env) => (readVariable(env, variable) ? setting.read(env) : undefined) };
+  return { ...setting, defaultValue: '', read: (env) => (readVariable(env, variable) ? setting.read(env) : undefined) };
 }
 
 /** The value is not repeated. */
-export function secret(variable: string, pattern: RegExp, must: string, meaning: string): Setting<string> {
+export function secret(variable: string, pattern: RegExp, requirement: string, meaning: string): Setting<string> {
   return {
     variable,
     meaning,
-    byDefault: '',
+    defaultValue: '',
     read(env) {
       const value = readVariable(env, variable) ?? '';
       if (pattern.test(value)) return value;
-      throw new SettingError(`${variable} must be ${must}.`);
+      throw new SettingError(`${variable} must be ${requirement}.`);
     },
   };
 }
 
 type Range = readonly [least: number, most: number];
 
-export function integer(variable: string, byDefault: number, [least, most]: Range, meaning: string): Setting<number> {
+export function integer(variable: string, defaultValue: number, [min, max]: Range, meaning: string): Setting<number> {
   return {
     variable,
     meaning,
-    byDefault: String(byDefault),
+    defaultValue: String(defaultValue),
     read(env) {
       const value = readVariable(env, variable);
-      if (value === undefined) return byDefault;
+      if (value === undefined) return defaultValue;
       const number = Number(value);
-      const valid = /^\d+$/.test(value) && number >= least && number <= most;
-      return valid ? number : invalidSetting(variable, `a whole number from ${least} to ${most}`, value);
+      const valid = /^\d+$/.test(value) && number >= min && number <= max;
+      return valid ? number : invalidSetting(variable, `a whole number from ${min} to ${max}`, value);
     },
   };
 }
 
 /** USD as a decimal from 0. */
-export function dollars(variable: string, byDefault: string, meaning: string): Setting<PicoUsd> {
+export function dollars(variable: string, defaultValue: string, meaning: string): Setting<PicoUsd> {
   return {
     variable,
     meaning,
-    byDefault,
+    defaultValue,
     read(env) {
-      const value = readVariable(env, variable) ?? byDefault;
+      const value = readVariable(env, variable) ?? defaultValue;
       const valid = /^\d{1,9}(\.\d{1,12})?$/.test(value);
       return valid ? money.parseUsd(value) : invalidSetting(variable, 'an amount of USD, such as 0.50', value);
     },
@@ -109,11 +109,13 @@ export function choice<T extends string>(variable: string, choices: readonly [T,
   return {
     variable,
     meaning,
-    byDefault: choices[0],
+    defaultValue: choices[0],
     read(env) {
       const value = readVariable(env, variable);
       if (value === undefined) return choices[0];
-      return choices.find((each) => each === value) ?? invalidSetting(variable, `one of ${choices.join(', ')}`, value);
+      return (
+        choices.find((option) => option === value) ?? invalidSetting(variable, `one of ${choices.join(', ')}`, value)
+      );
     },
   };
 }
@@ -124,9 +126,14 @@ export function flag(variable: string, meaning: string): Setting<boolean> {
   return { ...setting, read: (env) => setting.read(env) === 'true' };
 }
 
-export function url(variable: string, protocols: readonly string[], meaning: string, byDefault = ''): Setting<string> {
-  const isRight = (value: string) => URL.canParse(value) && protocols.includes(new URL(value).protocol);
-  return address({ variable, protocols, meaning, byDefault, isRight });
+export function url(
+  variable: string,
+  protocols: readonly string[],
+  meaning: string,
+  defaultValue = '',
+): Setting<string> {
+  const isValid = (value: string) => URL.canParse(value) && protocols.includes(new URL(value).protocol);
+  return address({ variable, protocols, meaning, defaultValue, validate: isValid });
 }
 
 /** An address that is right where `isRight` says so; a sentence's end instead says what is wrong. */
@@ -134,20 +141,20 @@ export function address(setting: {
   readonly variable: string;
   readonly protocols: readonly string[];
   readonly meaning: string;
-  readonly byDefault: string;
-  isRight(value: string): boolean | string;
+  readonly defaultValue: string;
+  validate(value: string): boolean | string;
 }): Setting<string> {
-  const { variable, protocols, meaning, byDefault, isRight } = setting;
-  const must = `an address that starts with ${protocols.map((each) => `${each}//`).join(' or ')}`;
+  const { variable, protocols, meaning, defaultValue, validate } = setting;
+  const requirement = `an address that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`;
   return {
     variable,
     meaning,
-    byDefault,
+    defaultValue,
     read(env) {
-      const value = readVariable(env, variable) ?? byDefault;
-      const right = isRight(value);
-      if (typeof right === 'string') throw new SettingError(`${variable} ${right}.`);
-      if (!right) invalidSetting(variable, must, withoutSecrets(value));
+      const value = readVariable(env, variable) ?? defaultValue;
+      const result = validate(value);
+      if (typeof result === 'string') throw new SettingError(`${variable} ${result}.`);
+      if (!result) invalidSetting(variable, requirement, redactSecrets(value));
       return value.replace(/\/+$/, '');
     },
   };
@@ -156,18 +163,18 @@ export function address(setting: {
 /** Words with commas between them; none by default. */
 export function list(
   variable: string,
-  isRight: (word: string) => boolean,
-  must: string,
+  isValid: (value: string) => boolean,
+  requirement: string,
   meaning: string,
 ): Setting<readonly string[]> {
   return {
     variable,
     meaning,
-    byDefault: '',
+    defaultValue: '',
     read(env) {
       const value = readVariable(env, variable);
-      const words = value?.split(',').map((each) => each.trim()) ?? [];
-      return words.every(isRight) ? words : invalidSetting(variable, must, value ?? '');
+      const items = value?.split(',').map((item) => item.trim()) ?? [];
+      return items.every(isValid) ? items : invalidSetting(variable, requirement, value ?? '');
     },
   };
 }
@@ -177,24 +184,26 @@ export function pairs(variable: string, values: RegExp, meaning: string): Settin
   return {
     variable,
     meaning,
-    byDefault: '',
+    defaultValue: '',
     read(env) {
       const value = readVariable(env, variable);
-      const parts = (value?.split(',') ?? []).map((each) => each.trim().split('='));
-      const valid = parts.every(([name = '', of = '', more]) => name !== '' && values.test(of) && more === undefined);
+      const parts = (value?.split(',') ?? []).map((pair) => pair.trim().split('='));
+      const valid = parts.every(
+        ([name = '', item = '', rest]) => name !== '' && values.test(item) && rest === undefined,
+      );
       return valid ? Object.fromEntries(parts) : invalidSetting(variable, 'pairs such as btc=…,ltc=…', value ?? '');
     },
   };
 }
 
 /** The value is secret, so it is not repeated. */
-export function hex(variable: string, bytes: number | undefined, meaning: string, byDefault = ''): Setting<string> {
+export function hex(variable: string, bytes: number | undefined, meaning: string, defaultValue = ''): Setting<string> {
   return {
     variable,
     meaning,
-    byDefault,
+    defaultValue,
     read(env) {
-      const value = (readVariable(env, variable) ?? byDefault).toLowerCase();
+      const value = (readVariable(env, variable) ?? defaultValue).toLowerCase();
       if (/^([0-9a-f]{2})+$/.test(value) && (bytes === undefined || value.length === bytes * 2)) return value;
       throw new SettingError(`${variable} must be ${bytes === undefined ? '' : `${bytes * 2} `}hexadecimal digits.`);
     },
@@ -202,44 +211,44 @@ export function hex(variable: string, bytes: number | undefined, meaning: string
 }
 
 /** Keys of one length with commas between them, none twice. They are secret, so they are not repeated. */
-export function ring(variable: string, bytes: number, meaning: string): Setting<readonly string[]> {
+export function keyRing(variable: string, bytes: number, meaning: string): Setting<readonly string[]> {
   return {
     variable,
     meaning,
-    byDefault: '',
+    defaultValue: '',
     read(env) {
-      const keys = (readVariable(env, variable) ?? '').split(',').map((each) => each.trim().toLowerCase());
-      const valid = keys.every((each) => new RegExp(`^[0-9a-f]{${bytes * 2}}$`).test(each));
+      const keys = (readVariable(env, variable) ?? '').split(',').map((key) => key.trim().toLowerCase());
+      const valid = keys.every((key) => new RegExp(`^[0-9a-f]{${bytes * 2}}$`).test(key));
       if (valid && new Set(keys).size === keys.length) return keys;
-      const must = `${bytes * 2} hexadecimal digits, or several such keys with commas between them`;
-      throw new SettingError(`${variable} must be ${must}.`);
+      const requirement = `${bytes * 2} hexadecimal digits, or several such keys with commas between them`;
+      throw new SettingError(`${variable} must be ${requirement}.`);
     },
   };
 }
 
 export function file(variable: string, meaning: string): Setting<string> {
-  return existing(variable, 'a file that can be read', (name) => readFileSync(name) !== undefined, meaning);
+  return existingPath(variable, 'a file that can be read', (name) => readFileSync(name) !== undefined, meaning);
 }
 
 export function directory(variable: string, meaning: string): Setting<string> {
-  return existing(variable, 'a directory', (name) => statSync(name).isDirectory(), meaning);
+  return existingPath(variable, 'a directory', (name) => statSync(name).isDirectory(), meaning);
 }
 
 /** The name of an existing file or directory. */
-function existing(
+function existingPath(
   variable: string,
   what: string,
-  isThere: (name: string) => boolean,
+  exists: (name: string) => boolean,
   meaning: string,
 ): Setting<string> {
   return {
     variable,
     meaning,
-    byDefault: '',
+    defaultValue: '',
     read(env) {
       const name = readVariable(env, variable) ?? '';
       try {
-        if (isThere(name)) return name;
+        if (exists(name)) return name;
       } catch {} // treated as missing
       return invalidSetting(variable, what, name);
     },
@@ -247,6 +256,6 @@ function existing(
 }
 
 /** Also for text that was only meant to be an address. */
-function withoutSecrets(value: string): string {
+function redactSecrets(value: string): string {
   return value.replace(/^([\w+.-]+:\/\/)?.*@/, '$1***@');
 }

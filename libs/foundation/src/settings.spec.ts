@@ -54,7 +54,7 @@ describe('without any setting', () => {
       maxConnectionsPerAddress: 1_000,
       uploadsMaxBytes: 4 * 1024 ** 3,
       maxOpenInvoices: 50,
-      videoLooksPerSecond: 15,
+      videoPollsPerSecond: 15,
       pollsPerSecond: 50,
       autoTopupsPerDay: 50,
       autoTopupUsdPerDay: 1_000,

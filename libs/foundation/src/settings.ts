@@ -4,20 +4,20 @@
  */
 
 import {
+  createPaymentUrlSetting,
+  createPrivateRelaysSetting,
+  createRateSourceSetting,
+  createStripeKeySetting,
+  createStripeUrlSetting,
   optionalWithUrl,
-  payment,
-  privateRelays,
-  rateSource,
   requiredWith,
   requiredWithUrl,
-  SANDBOX,
   SANDBOX_KEY,
-  stripeAddress,
-  stripeKey,
+  SANDBOX_SETTINGS,
   toSandboxUrl,
 } from './external-service-settings.ts';
-import { FILES } from './file-settings.ts';
-import { LIMITS } from './limit-settings.ts';
+import { FILE_SETTINGS } from './file-settings.ts';
+import { LIMIT_SETTINGS } from './limit-settings.ts';
 import { NETWORK_SETTINGS } from './network-settings.ts';
 import {
   type ProviderConnectionSettings,
@@ -42,7 +42,7 @@ import {
   text,
   url,
 } from './setting-types.ts';
-import { STORES } from './store-settings.ts';
+import { STORE_SETTINGS } from './store-settings.ts';
 import { SAFETY_SETTINGS } from './unsafe-settings.ts';
 
 export { SettingError } from './setting-types.ts';
@@ -66,25 +66,29 @@ export const SETTINGS = {
       'Port at which a projector or sagas say how they are: /health/live and /health/ready; unset: none',
     ),
   ),
-  sandboxPort: SANDBOX.port,
-  sandboxUrl: SANDBOX.url,
+  sandboxPort: SANDBOX_SETTINGS.port,
+  sandboxUrl: SANDBOX_SETTINGS.url,
   publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),
   ...NETWORK_SETTINGS,
-  ...LIMITS,
+  ...LIMIT_SETTINGS,
   logLevel: choice(
     'LOG_LEVEL',
     ['info', 'trace', 'debug', 'warn', 'error', 'fatal'],
     'The least that is logged: trace, debug, info, warn, error or fatal',
   ),
   dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
-  ...FILES,
+  ...FILE_SETTINGS,
   ...SAFETY_SETTINGS,
-  ...STORES,
+  ...STORE_SETTINGS,
   catalogueDir: optional(directory('CATALOGUE_DIR', 'Models and prices; unset: those that ship with the program')),
-  lndUrl: payment('LND_REST_URL', '/lnd', 'REST address of an LND node that takes payments over Lightning'),
+  lndUrl: createPaymentUrlSetting(
+    'LND_REST_URL',
+    '/lnd',
+    'REST address of an LND node that takes payments over Lightning',
+  ),
   lndMacaroon: hex('LND_MACAROON', undefined, 'Its macaroon, in hexadecimal', '00'),
   lndCertificate: optional(file('LND_TLS_CERT', 'File with its TLS certificate, when that is self-signed')),
-  btcpayUrl: payment('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that takes payments'),
+  btcpayUrl: createPaymentUrlSetting('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that takes payments'),
   btcpayStoreId: requiredWithUrl('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Its store'),
   btcpayApiKey: requiredWithUrl(
     'BTCPAY_URL',
@@ -142,13 +146,13 @@ export const SETTINGS = {
       'Its --rpc-login, user:password; unset: it asks for none',
     ),
   ),
-  stripeKey: stripeKey(),
+  stripeKey: createStripeKeySetting(),
   stripeWebhookSecret: optionalWithUrl(
     'STRIPE_SECRET_KEY',
     'STRIPE_WEBHOOK_SECRET',
     'Secret of its web hook to /topup/webhooks/stripe; unset: none is believed, and payments are found by looking',
   ),
-  stripeUrl: stripeAddress(),
+  stripeUrl: createStripeUrlSetting(),
   cardMinUsd: integer('CARD_MIN_USD', 5, [1, 999_999], 'Smallest payment by card, in USD'),
   cardMaxUsd: integer('CARD_MAX_USD', 1_000, [1, 999_999], 'Largest payment by card, in USD'),
   topupBackends: pairs(
@@ -167,7 +171,7 @@ export const SETTINGS = {
     [1, 10_000],
     'Top-up invoices that an account may have at a time, paid or not, until they expire: each is a free option on the rate',
   ),
-  videoLooksPerSecond: integer(
+  videoPollsPerSecond: integer(
     'VIDEO_LOOKS_PER_SECOND',
     15,
     [1, 10_000],
@@ -199,13 +203,13 @@ export const SETTINGS = {
     [1, 1_000_000],
     'USD that automatic top-ups of an account ask its wallet for in a day (UTC) at most',
   ),
-  privateRelays: privateRelays(
+  privateRelays: createPrivateRelaysSetting(
     'PRIVATE_RELAYS',
     'Relays of wallets that may be reached at private addresses, and without TLS: their exact addresses, separated by commas',
   ),
-  krakenUrl: rateSource('KRAKEN_URL', '/kraken', 'Kraken'),
-  coinbaseUrl: rateSource('COINBASE_URL', '/coinbase', 'Coinbase'),
-  coinGeckoUrl: rateSource('COINGECKO_URL', '/coingecko', 'CoinGecko'),
+  krakenUrl: createRateSourceSetting('KRAKEN_URL', '/kraken', 'Kraken'),
+  coinbaseUrl: createRateSourceSetting('COINBASE_URL', '/coinbase', 'Coinbase'),
+  coinGeckoUrl: createRateSourceSetting('COINGECKO_URL', '/coingecko', 'CoinGecko'),
   coinGeckoKey: optional(
     secret('COINGECKO_API_KEY', /^[!-~]+$/, 'a key', 'Key of an account at CoinGecko; unset: it is asked without one'),
   ),
@@ -223,7 +227,7 @@ export const SETTINGS = {
   ),
   loneSourceCoins: list(
     'RATE_LONE_SOURCE_COINS',
-    (each) => /^[A-Z][A-Z0-9]*$/.test(each),
+    (code) => /^[A-Z][A-Z0-9]*$/.test(code),
     'codes of coins such as LTC,XMR',
     'Coins whose rate is also believed when one source alone has it, within RATE_MAX_JUMP of what two agreed on before; unset: none',
   ),
@@ -301,43 +305,43 @@ export const SETTINGS = {
   ),
 } as const;
 
-type Fixed = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
+type CommonSettings = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
 
-export interface Settings extends Fixed {
+export interface Settings extends CommonSettings {
   /** By the slugs of vendors; those that are missing have no credential here. */
   readonly providers: ReadonlyMap<string, ProviderConnectionSettings>;
 }
 
 /** What settings of which each by itself is right must not be together: a sentence for each. */
-export type Rules = (env: Environment, vendors: readonly ProviderSettingsSpec[]) => readonly string[];
+export type SettingsValidator = (env: Environment, providers: readonly ProviderSettingsSpec[]) => readonly string[];
 
 /**
- * @param vendorsIn the vendors of a catalogue's directory, or of the one that is shipped; may throw what is wrong there
+ * @param readProviderSpecs the vendors of a catalogue's directory, or of the one that is shipped; may throw what is wrong there
  * @throws SettingError with all that is wrong
  */
 export function readSettings(
   env: Environment,
-  vendorsIn: (catalogueDir: string | undefined) => readonly ProviderSettingsSpec[] = () => [],
-  rules: Rules = () => [],
+  readProviderSpecs: (catalogueDir: string | undefined) => readonly ProviderSettingsSpec[] = () => [],
+  validate: SettingsValidator = () => [],
 ): Settings {
-  const findings = new SettingIssues();
-  const fixed = Object.fromEntries(
-    Object.entries(SETTINGS).map(([name, setting]) => [name, findings.of(() => setting.read(env))]),
-  ) as Fixed;
-  const vendors = findings.of(() => vendorsOf(fixed, vendorsIn)) ?? [];
-  const sandbox = { url: findings.of(() => toSandboxUrl(env)) ?? '', key: SANDBOX_KEY };
-  const providers = selectConfiguredProviders(env, vendors, sandbox, findings);
-  findings.add(...rules(env, vendors));
-  findings.assertNone();
-  return { ...fixed, providers };
+  const issues = new SettingIssues();
+  const common = Object.fromEntries(
+    Object.entries(SETTINGS).map(([name, setting]) => [name, issues.tryRead(() => setting.read(env))]),
+  ) as CommonSettings;
+  const providerSpecs = issues.tryRead(() => loadProviderSpecs(common, readProviderSpecs)) ?? [];
+  const sandbox = { url: issues.tryRead(() => toSandboxUrl(env)) ?? '', key: SANDBOX_KEY };
+  const providers = selectConfiguredProviders(env, providerSpecs, sandbox, issues);
+  issues.add(...validate(env, providerSpecs));
+  issues.assertNone();
+  return { ...common, providers };
 }
 
-function vendorsOf(
-  { catalogueDir }: Fixed,
-  vendorsIn: (catalogueDir: string | undefined) => readonly ProviderSettingsSpec[],
+function loadProviderSpecs(
+  { catalogueDir }: CommonSettings,
+  readProviderSpecs: (catalogueDir: string | undefined) => readonly ProviderSettingsSpec[],
 ) {
   try {
-    return vendorsIn(catalogueDir);
+    return readProviderSpecs(catalogueDir);
   } catch (error) {
     throw new SettingError(`The catalogue ${(error as Error).message}.`);
   }

@@ -1,8 +1,8 @@
 /** Settings of what is kept: where it lies, and under which keys. */
 import { parseEventStoreDbAddress } from '#eventstore';
-import { address, choice, optional, ring, url } from './setting-types.ts';
+import { address, choice, keyRing, optional, url } from './setting-types.ts';
 
-export const STORES = {
+export const STORE_SETTINGS = {
   databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
   contentDatabaseUrl: optional(
     url(
@@ -21,8 +21,8 @@ export const STORES = {
       variable: 'EVENTSTORE_URL',
       protocols: ['esdb:', 'esdb+discover:'],
       meaning: 'EventStoreDB, one node or several with commas between them; unset: the event store in PostgreSQL',
-      byDefault: '',
-      isRight(value) {
+      defaultValue: '',
+      validate(value) {
         if (!/^esdb(\+discover)?:\/\//.test(value)) return false;
         const address = parseEventStoreDbAddress(value);
         return typeof address === 'string' ? address : true;
@@ -30,7 +30,7 @@ export const STORES = {
     }),
   ),
   masterKeys: optional(
-    ring(
+    keyRing(
       'MASTER_KEY',
       32,
       'Seals and hashes secrets: 64 hexadecimal digits, the same for every process, or several such keys with commas between them, of which the first is used for what is new; unset: made in DATA_DIR',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Environment, SettingError } from './setting-types.ts';
 import { readSettings } from './settings.ts';
-import { unsafeSettings } from './unsafe-settings.ts';
+import { listUnsafeSettings } from './unsafe-settings.ts';
 
 const VENDORS = [
   { slug: 'openai', env: 'OPENAI', baseUrl: 'https://api.openai.com/v1', sandboxPath: '/openai/v1' },
@@ -21,7 +21,7 @@ const REAL = {
 };
 
 function findings(env: Environment): readonly string[] {
-  return unsafeSettings(env, VENDORS);
+  return listUnsafeSettings(env, VENDORS);
 }
 
 /** The findings about what is real with these settings beside it; '' is not set. */
@@ -113,7 +113,7 @@ test('all that is wrong is said at once, what each setting must be and what they
     MASTER_KEY: '0'.repeat(64),
     DATABASE_URL: 'postgres://db/books',
   };
-  const read = () => readSettings(env, () => VENDORS, unsafeSettings);
+  const read = () => readSettings(env, () => VENDORS, listUnsafeSettings);
   expect(read).toThrow(SettingError);
   for (const variable of ['PORT', 'EXA_BASE_URL', 'MASTER_KEY', 'DATABASE_URL'])
     expect(read).toThrow(new RegExp(`(^|\\. )${variable} [^.]`));

@@ -25,12 +25,12 @@ import { StreamsModule } from './streams.module.ts';
       useFactory: ({ settings }: ProcessRole): KeepAliveSettings => settings,
     },
     { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
-    { provide: ProcessPresence, inject: [ProcessRole, Foundation, Readiness], useFactory: showPresence },
+    { provide: ProcessPresence, inject: [ProcessRole, Foundation, Readiness], useFactory: openPresence },
     {
       provide: PayerFactory,
       inject: [Streams, Clock, ProcessPresence, ProcessRole],
       useFactory: (streams: Streams, clock: Clock, presence: ProcessPresence, { settings }: ProcessRole) =>
-        new PayerFactory(streams, clock, () => presence.owner(), settings.absorbedPerHour),
+        new PayerFactory(streams, clock, () => presence.getProcessId(), settings.absorbedPerHour),
     },
     {
       provide: BillingEngine,
@@ -41,17 +41,17 @@ import { StreamsModule } from './streams.module.ts';
   ],
   exports: [CallLimits, KeepAliveSettings, EndpointHealth, PayerFactory, BillingEngine],
 })
-export class PayingModule {}
+export class BillingModule {}
 
 /** Kept open until nothing is served any more: what a process holds is ended when it has died. */
-async function showPresence(
+async function openPresence(
   role: ProcessRole,
   { databaseUrl, runtime }: Foundation,
   readiness: Readiness,
 ): Promise<ProcessPresence> {
-  const presence = await role.keep(
-    await ProcessPresence.begin({ databaseUrl, role: role.name, alarm: runtime.reportError }),
+  const presence = await role.closeOnExit(
+    await ProcessPresence.start({ databaseUrl, role: role.name, reportError: runtime.reportError }),
   );
-  readiness.require('writable', () => ({ ok: presence.isWritten }));
+  readiness.addRequired('writable', () => ({ ok: presence.isDatabaseWritable }));
   return presence;
 }

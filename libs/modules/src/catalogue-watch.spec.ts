@@ -35,14 +35,14 @@ test('a mistake in a changed file is reported once with file, line and field; wh
   try {
     await write(good.replace('"usd": "0.1"', '"usd": 0.1'));
     const line = good.slice(0, good.indexOf('"usd": "0.1"')).split('\n').length;
-    await watch.look();
-    await watch.look();
+    await watch.poll();
+    await watch.poll();
     const field = 'endpoints[0].usdPerUnit.usd of model "eleven_multilingual_v2"';
     const must = 'must be an amount of USD as text, such as "0.25"';
     expect(messages).toEqual([`${file}:${line} cannot be used: ${field} ${must}`]);
     expect(replaced).toEqual([]);
     await write(good.replace('"usd": "0.1"', '"usd": "0.11"'));
-    await watch.look();
+    await watch.poll();
     expect(messages).toHaveLength(1);
     const prices = replaced.map(({ priceList }) => priceList.lines.find(({ of }) => of === 'eleven_multilingual_v2'));
     expect(prices).toMatchObject([{ prices: [{ unit: 'character', per: 1_000, cost: '110000000000' }] }]);

@@ -2,7 +2,7 @@ import type { CatalogueService } from '#application';
 import { type Catalogue, readCatalogueStamp } from '#catalogue';
 import type { Log } from '#foundation';
 
-const LOOK_EVERY_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 
 /** Where a catalogue's files are, and how they are read and checked. */
 export interface CatalogueSource {
@@ -19,8 +19,8 @@ export class CatalogueWatch {
   private readonly timer: NodeJS.Timeout;
   private stamp: string;
   /** That of files which cannot be used, and were complained about. */
-  private spoilt: string | undefined;
-  private looking: Promise<void> = Promise.resolve();
+  private invalidStamp: string | undefined;
+  private currentPoll: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly source: CatalogueSource,
@@ -28,27 +28,27 @@ export class CatalogueWatch {
     private readonly log: Log,
   ) {
     this.stamp = readCatalogueStamp(source.directory);
-    this.timer = setInterval(() => void this.look(), LOOK_EVERY_MS).unref();
+    this.timer = setInterval(() => void this.poll(), POLL_INTERVAL_MS).unref();
   }
 
   /** One look at a time. */
-  look(): Promise<void> {
-    this.looking = this.looking.then(() => this.takeChanges());
-    return this.looking;
+  poll(): Promise<void> {
+    this.currentPoll = this.currentPoll.then(() => this.reloadIfChanged());
+    return this.currentPoll;
   }
 
   async close(): Promise<void> {
     clearInterval(this.timer);
-    await this.looking;
+    await this.currentPoll;
   }
 
-  private async takeChanges(): Promise<void> {
+  private async reloadIfChanged(): Promise<void> {
     try {
       const stamp = readCatalogueStamp(this.source.directory);
-      if (stamp === this.stamp || stamp === this.spoilt) return;
-      this.spoilt = stamp;
+      if (stamp === this.stamp || stamp === this.invalidStamp) return;
+      this.invalidStamp = stamp;
       const next = this.source.read();
-      this.spoilt = undefined; // from here on only the store can fail, and that is worth another try
+      this.invalidStamp = undefined; // from here on only the store can fail, and that is worth another try
       await this.catalogues.replace(next);
       this.stamp = stamp;
       this.log.info({ priceList: next.priceList.version, models: next.models.length }, 'the catalogue was replaced');

@@ -16,14 +16,14 @@ import { StreamsModule } from './streams.module.ts';
     {
       provide: CatalogueService,
       inject: [ProcessRole, ConnectedProviders, PriceLists, Clock],
-      useFactory: (role: ProcessRole, vendors: ConnectedProviders, priceLists: PriceLists, clock: Clock) =>
-        CatalogueService.create(firstOf(sourceOf(role, vendors)), vendors, priceLists, clock),
+      useFactory: (role: ProcessRole, providers: ConnectedProviders, priceLists: PriceLists, clock: Clock) =>
+        CatalogueService.create(readInitialCatalogue(createSource(role, providers)), providers, priceLists, clock),
     },
     {
       provide: CatalogueWatch,
       inject: [ProcessRole, ConnectedProviders, CatalogueService],
-      useFactory: (role: ProcessRole, vendors: ConnectedProviders, catalogues: CatalogueService) =>
-        role.keep(new CatalogueWatch(sourceOf(role, vendors), catalogues, role.log)),
+      useFactory: (role: ProcessRole, providers: ConnectedProviders, catalogues: CatalogueService) =>
+        role.closeOnExit(new CatalogueWatch(createSource(role, providers), catalogues, role.log)),
     },
   ],
   exports: [CatalogueService],
@@ -31,13 +31,13 @@ import { StreamsModule } from './streams.module.ts';
 export class CatalogueModule {}
 
 /** Also what vendors cannot do is wrong with a catalogue. */
-function sourceOf({ settings }: ProcessRole, vendors: ConnectedProviders): CatalogueSource {
+function createSource({ settings }: ProcessRole, providers: ConnectedProviders): CatalogueSource {
   const directory = settings.catalogueDir ?? getShippedCatalogueDir();
-  return { directory, read: () => assertProvidersSupport(readCatalogue(directory), vendors) };
+  return { directory, read: () => assertProvidersSupport(readCatalogue(directory), providers) };
 }
 
 /** @throws StartError that names the file, the model and the field */
-function firstOf(source: CatalogueSource): Catalogue {
+function readInitialCatalogue(source: CatalogueSource): Catalogue {
   try {
     return source.read();
   } catch (error) {

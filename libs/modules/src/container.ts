@@ -9,7 +9,7 @@ class RoleModule {}
 
 /** The root of a container. Its modules start in this order, and drain in the opposite one. */
 @Module({})
-class Root {}
+class RootModule {}
 
 export function createRootModule(role: ProcessRole, modules: readonly Type[]): DynamicModule {
   const roleModule = {
@@ -18,7 +18,7 @@ export function createRootModule(role: ProcessRole, modules: readonly Type[]): D
     providers: [{ provide: ProcessRole, useValue: role }],
     exports: [ProcessRole],
   };
-  return { module: Root, imports: [roleModule, ...modules] };
+  return { module: RootModule, imports: [roleModule, ...modules] };
 }
 
 /**
@@ -27,11 +27,13 @@ export function createRootModule(role: ProcessRole, modules: readonly Type[]): D
  */
 export async function openContext(role: ProcessRole, modules: readonly Type[]): Promise<ReadyFields> {
   const root = createRootModule(role, modules);
-  const context = await role.keep(
+  const context = await role.closeOnExit(
     await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false }),
   );
   const { settings } = role;
   if (settings.healthPort === undefined) return {};
-  const { url } = await role.keep(await HealthListener.open(context.get(Readiness), settings.healthPort, settings));
+  const { url } = await role.closeOnExit(
+    await HealthListener.open(context.get(Readiness), settings.healthPort, settings),
+  );
   return { health: url };
 }

@@ -26,7 +26,7 @@ import { StoresModule } from './stores.module.ts';
       provide: FileStore,
       // The foundation makes the data directory, and says what is wrong with it.
       inject: [ProcessRole, Foundation],
-      useFactory: async (role: ProcessRole) => role.keep(await openFileStore(role)),
+      useFactory: async (role: ProcessRole) => role.closeOnExit(await openFileStore(role)),
     },
   ],
   exports: [Downloader, FileStore, LinkSigner],
@@ -36,7 +36,7 @@ export class FilesModule {}
 async function openFileStore({ settings }: ProcessRole): Promise<FileStore> {
   const { s3Bucket, filesDir = path.join(settings.dataDir, 'files') } = settings;
   try {
-    return await (s3Bucket === undefined ? LocalFiles.open(filesDir) : S3Files.open(s3Of(settings, s3Bucket)));
+    return await (s3Bucket === undefined ? LocalFiles.open(filesDir) : S3Files.open(toS3Options(settings, s3Bucket)));
   } catch (error) {
     if (!(error instanceof FileStoreUnavailableError)) throw error;
     const { name, message } = error.cause as Error;
@@ -45,7 +45,10 @@ async function openFileStore({ settings }: ProcessRole): Promise<FileStore> {
   }
 }
 
-function s3Of({ s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: ProcessRole['settings'], bucket: string) {
+function toS3Options(
+  { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: ProcessRole['settings'],
+  bucket: string,
+) {
   const credentials =
     s3AccessKeyId !== undefined && s3SecretAccessKey !== undefined
       ? { accessKeyId: s3AccessKeyId, secretAccessKey: s3SecretAccessKey }

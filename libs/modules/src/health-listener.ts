@@ -5,7 +5,7 @@ import { type Settings, StartError } from '#foundation';
 import type { Readiness } from './readiness.ts';
 
 const MAX_CONNECTIONS = 100;
-const RECEIVED_WITHIN_MS = 5_000;
+const RECEIVE_TIMEOUT_MS = 5_000;
 
 export class HealthListener {
   private constructor(
@@ -16,20 +16,21 @@ export class HealthListener {
 
   /** @throws StartError when the port cannot be had */
   static async open(readiness: Readiness, port: number, { host }: Pick<Settings, 'host'>): Promise<HealthListener> {
-    const timeouts = { headersTimeout: RECEIVED_WITHIN_MS, requestTimeout: RECEIVED_WITHIN_MS };
+    const timeouts = { headersTimeout: RECEIVE_TIMEOUT_MS, requestTimeout: RECEIVE_TIMEOUT_MS };
     const server = createServer(timeouts, async ({ url }, response) => {
-      if (url === '/health/live') return answer(response, 200, { status: 'ok' });
-      if (url !== '/health/ready') return answer(response, 404, { status: 'error', message: 'There is no such path' });
+      if (url === '/health/live') return sendJson(response, 200, { status: 'ok' });
+      if (url !== '/health/ready')
+        return sendJson(response, 404, { status: 'error', message: 'There is no such path' });
       const report = await readiness.report();
-      answer(response, report.status === 'ok' ? 200 : 503, report);
+      sendJson(response, report.status === 'ok' ? 200 : 503, report);
     });
     server.maxConnections = MAX_CONNECTIONS;
     await new Promise<void>((resolve, reject) => {
       server.once('error', ({ message }) => reject(new StartError(`HEALTH_PORT ${port} cannot be used: ${message}.`)));
       server.listen(port, host, resolve);
     });
-    const { address, port: bound, family } = server.address() as AddressInfo;
-    return new HealthListener(server, `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`);
+    const { address, port: actualPort, family } = server.address() as AddressInfo;
+    return new HealthListener(server, `http://${family === 'IPv6' ? `[${address}]` : address}:${actualPort}`);
   }
 
   close(): void {
@@ -38,7 +39,7 @@ export class HealthListener {
   }
 }
 
-function answer(response: ServerResponse, status: number, body: object): void {
+function sendJson(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json', connection: 'close' });
   response.end(JSON.stringify(body));
 }

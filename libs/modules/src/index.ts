@@ -1,4 +1,4 @@
-export { PayingModule } from './billing.module.ts';
+export { BillingModule } from './billing.module.ts';
 export { CatalogueModule } from './catalogue.module.ts';
 export { createRootModule, openContext } from './container.ts';
 export { FilesModule } from './files.module.ts';

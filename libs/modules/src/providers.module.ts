@@ -7,17 +7,17 @@ import { ProcessRole } from './role.ts';
 /** The vendors that models and searches are bought from. */
 @Module({
   providers: [
-    { provide: ConnectedProviders, inject: [ProcessRole], useFactory: open },
+    { provide: ConnectedProviders, inject: [ProcessRole], useFactory: openProviders },
     { provide: ProviderRegistry, useExisting: ConnectedProviders },
   ],
   exports: [ConnectedProviders, ProviderRegistry],
 })
 export class ProvidersModule {}
 
-function open(role: ProcessRole): Promise<ConnectedProviders> {
+function openProviders(role: ProcessRole): Promise<ConnectedProviders> {
   const { settings, log } = role;
-  const vendors = readProviders(settings.catalogueDir);
-  const left = vendors.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));
-  if (left.length > 0) log.info({ vendors: left }, 'vendors without a credential are left out');
-  return role.keep(createProviders(vendors, settings));
+  const providers = readProviders(settings.catalogueDir);
+  const unconfigured = providers.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));
+  if (unconfigured.length > 0) log.info({ providers: unconfigured }, 'vendors without a credential are left out');
+  return role.closeOnExit(createProviders(providers, settings));
 }

@@ -7,8 +7,8 @@ const broken = () => Promise.reject(new Error('postgres://user:password@host is 
 
 test('a process is ready while all that it requires is well, whatever else is shown', async () => {
   const readiness = new Readiness();
-  readiness.require('store', well);
-  readiness.show('projector', broken);
+  readiness.addRequired('store', well);
+  readiness.addOptional('projector', broken);
   expect(await readiness.report()).toEqual({
     status: 'ok',
     draining: false,
@@ -21,20 +21,20 @@ test.each([
   ['does not answer', () => new Promise<never>(() => {}), { ok: false, required: true, late: true }],
 ])('a process is not ready where what it requires %s, and does not say why', async (_, check, found) => {
   const readiness = new Readiness(10);
-  readiness.require('store', check);
+  readiness.addRequired('store', check);
   expect(await readiness.report()).toEqual({ status: 'unavailable', draining: false, checks: { store: found } });
 });
 
 test('a process that stops is not ready', async () => {
   const readiness = new Readiness();
-  readiness.require('store', well);
-  readiness.draining = true;
+  readiness.addRequired('store', well);
+  readiness.isDraining = true;
   expect(await readiness.report()).toMatchObject({ status: 'unavailable', draining: true });
 });
 
 test('a role without an API says how it is at a port of its own', async () => {
   const readiness = new Readiness();
-  readiness.require('store', well);
+  readiness.addRequired('store', well);
   const listener = await HealthListener.open(readiness, 0, { host: '127.0.0.1' });
   const ask = async (path: string) => {
     const answer = await fetch(`${listener.url}${path}`);
@@ -45,7 +45,7 @@ test('a role without an API says how it is at a port of its own', async () => {
     [200, 'ok'],
     [404, 'error'],
   ]);
-  readiness.draining = true;
+  readiness.isDraining = true;
   expect(await ask('/health/ready')).toEqual([503, 'unavailable']);
   listener.close();
 });

@@ -1,9 +1,9 @@
-const CHECK_WITHIN_MS = 2_000;
+const CHECK_TIMEOUT_MS = 2_000;
 
 /** What a check found: whether all is well, and figures for whoever looks. */
 export interface CheckResult {
   readonly ok: boolean;
-  readonly [figure: string]: unknown;
+  readonly [metric: string]: unknown;
 }
 
 /** One look at one thing. What throws or takes longer than two seconds is not well. */
@@ -22,34 +22,34 @@ export interface ReadinessReport {
  */
 export class Readiness {
   /** Set when the process begins to stop. */
-  draining = false;
+  isDraining = false;
   private readonly checks = new Map<string, { readonly check: HealthCheck; readonly required: boolean }>();
 
-  /** @param withinMs how long a check may take */
-  constructor(private readonly withinMs = CHECK_WITHIN_MS) {}
+  /** @param timeoutMs how long a check may take */
+  constructor(private readonly timeoutMs = CHECK_TIMEOUT_MS) {}
 
   /** Without this the process is of no use to anybody. */
-  require(name: string, check: HealthCheck): void {
+  addRequired(name: string, check: HealthCheck): void {
     this.checks.set(name, { check, required: true });
   }
 
   /** Worth knowing, and no reason to send traffic elsewhere. */
-  show(name: string, check: HealthCheck): void {
+  addOptional(name: string, check: HealthCheck): void {
     this.checks.set(name, { check, required: false });
   }
 
   async report(): Promise<ReadinessReport> {
-    const looks = [...this.checks].map(async ([name, { check, required }]) => {
-      return [name, { ...(await within(this.withinMs, check)), required }] as const;
+    const pendingChecks = [...this.checks].map(async ([name, { check, required }]) => {
+      return [name, { ...(await runWithTimeout(this.timeoutMs, check)), required }] as const;
     });
-    const checks = Object.fromEntries(await Promise.all(looks));
-    const well = Object.values(checks).every(({ ok, required }) => ok || !required);
-    return { status: well && !this.draining ? 'ok' : 'unavailable', draining: this.draining, checks };
+    const checks = Object.fromEntries(await Promise.all(pendingChecks));
+    const isHealthy = Object.values(checks).every(({ ok, required }) => ok || !required);
+    return { status: isHealthy && !this.isDraining ? 'ok' : 'unavailable', draining: this.isDraining, checks };
   }
 }
 
 /** What went wrong is no business of whoever may ask. */
-async function within(milliseconds: number, check: HealthCheck): Promise<CheckResult> {
+async function runWithTimeout(milliseconds: number, check: HealthCheck): Promise<CheckResult> {
   const { promise, resolve } = Promise.withResolvers<CheckResult>();
   const timer = setTimeout(() => resolve({ ok: false, late: true }), milliseconds);
   try {

@@ -26,8 +26,12 @@ class Feed {}
 
 @Module({
   providers: [
-    { provide: Store, inject: [ProcessRole], useFactory: (role: ProcessRole) => role.keep(resource('store')) },
-    { provide: Feed, inject: [ProcessRole, Store], useFactory: (role: ProcessRole) => role.keep(resource('feed')) },
+    { provide: Store, inject: [ProcessRole], useFactory: (role: ProcessRole) => role.closeOnExit(resource('store')) },
+    {
+      provide: Feed,
+      inject: [ProcessRole, Store],
+      useFactory: (role: ProcessRole) => role.closeOnExit(resource('feed')),
+    },
   ],
   exports: [Store, Feed],
 })
@@ -91,7 +95,7 @@ test('a start that fails throws its error as it is, and closes what was opened, 
         inject: [ProcessRole],
         useFactory: async (role: ProcessRole) => {
           await failed.promise;
-          await role.keep(resource('late')).finally(late.resolve);
+          await role.closeOnExit(resource('late')).finally(late.resolve);
         },
       },
     ],

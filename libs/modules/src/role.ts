@@ -1,12 +1,12 @@
 import { readProviders } from '#catalogue';
 import {
   type Log,
+  listUnsafeSettings,
   openWithCleanup,
   type ReadyFields,
   readSettings,
   runProcess,
   type Settings,
-  unsafeSettings,
 } from '#foundation';
 
 interface Closable {
@@ -15,7 +15,7 @@ interface Closable {
 
 /**
  * What a process is started as, and what it must close at its end. Nest's hooks run by the distance of modules, and none
- * of them runs when a factory throws. So whatever a factory opens it hands to `keep`: it is closed in reverse order, behind
+ * of them runs when a factory throws. So whatever a factory opens it hands to `closeOnExit`: it is closed in reverse order, behind
  * `app.close()` or when the start fails. Hooks only start work and drain it.
  */
 export class ProcessRole {
@@ -23,16 +23,16 @@ export class ProcessRole {
     readonly name: string,
     readonly settings: Settings,
     readonly log: Log,
-    private readonly opened: AsyncDisposableStack,
+    private readonly resources: AsyncDisposableStack,
   ) {}
 
   /**
    * Closes a resource at the end of the role. Factories run side by side: what is opened when the start has already failed
    * is closed at once.
    */
-  async keep<T extends Closable>(resource: T): Promise<T> {
-    if (!this.opened.disposed) {
-      this.opened.defer(async () => void (await resource.close()));
+  async closeOnExit<T extends Closable>(resource: T): Promise<T> {
+    if (!this.resources.disposed) {
+      this.resources.defer(async () => void (await resource.close()));
       return resource;
     }
     await resource.close();
@@ -44,8 +44,8 @@ export class ProcessRole {
 export function runRole(name: string, start: (role: ProcessRole) => Promise<ReadyFields>): Promise<void> {
   return runProcess(
     name,
-    (env) => readSettings(env, readProviders, unsafeSettings),
-    (settings, log, opened) => start(new ProcessRole(name, settings, log, opened)),
+    (env) => readSettings(env, readProviders, listUnsafeSettings),
+    (settings, log, resources) => start(new ProcessRole(name, settings, log, resources)),
   );
 }
 
@@ -56,5 +56,5 @@ export function openRole<T extends object>(
   log: Log,
   start: (role: ProcessRole) => Promise<T>,
 ): Promise<T & { close(): Promise<void> }> {
-  return openWithCleanup((opened) => start(new ProcessRole(name, settings, log, opened)));
+  return openWithCleanup((resources) => start(new ProcessRole(name, settings, log, resources)));
 }

@@ -17,15 +17,15 @@ export class SecretsModule {}
 
 /** @throws StartError when a key is missing that secrets are under */
 async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, { store }: Foundation): Promise<Secrets> {
-  const firstUsed = () => firstKeyUsed(store);
-  const [masterKey, ...others] = await readOrCreateMasterKeys(settings, () => assertNoSecretsYet(pool, firstUsed));
-  const ring = [masterKey as Buffer, ...others];
-  const oldest = await registerMasterKeys(pool, ring.map(toMasterKeyId), firstUsed);
-  return new Secrets(masterKey as Buffer, others, oldest);
+  const findKeyId = () => findFirstUsedKeyId(store);
+  const [masterKey, ...olderKeys] = await readOrCreateMasterKeys(settings, () => assertNoSecretsYet(pool, findKeyId));
+  const keyRing = [masterKey as Buffer, ...olderKeys];
+  const oldest = await registerMasterKeys(pool, keyRing.map(toMasterKeyId), findKeyId);
+  return new Secrets(masterKey as Buffer, olderKeys, oldest);
 }
 
 /** The first secret is among the first facts: every account begins with a key. */
-async function firstKeyUsed(store: EventReader): Promise<string | undefined> {
+async function findFirstUsedKeyId(store: EventReader): Promise<string | undefined> {
   for await (const { events } of store.readAll(START_POSITION)) {
     for (const { data } of events as readonly DomainEvent[]) if ('secret' in data) return data.secret.key;
   }

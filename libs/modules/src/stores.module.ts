@@ -15,11 +15,11 @@ import { withUnavailableErrors } from './unavailable.ts';
     { provide: StoreClock, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openClock },
     { provide: Clock, useExisting: StoreClock },
     ProjectorLag,
-    { provide: Readiness, inject: [Foundation, pg.Pool, StoreClock], useFactory: storesReadiness },
+    { provide: Readiness, inject: [Foundation, pg.Pool, StoreClock], useFactory: createReadiness },
     {
       provide: Foundation,
       inject: [ProcessRole],
-      useFactory: async (role: ProcessRole) => role.keep(await openFoundation(role.settings, role.log)),
+      useFactory: async (role: ProcessRole) => role.closeOnExit(await openFoundation(role.settings, role.log)),
     },
     {
       provide: pg.Pool,
@@ -32,13 +32,13 @@ import { withUnavailableErrors } from './unavailable.ts';
 export class StoresModule {}
 
 /** No stream has this name: that the store says so is its answer. */
-const NO_STREAM_OF_OURS = 'account-ready';
+const MISSING_STREAM = 'account-ready';
 
-function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock): Readiness {
+function createReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock): Readiness {
   const readiness = new Readiness();
-  readiness.require('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
-  readiness.require('event_store', () => store.readHead(NO_STREAM_OF_OURS).then(() => ({ ok: true })));
-  readiness.show('read_models', async () => {
+  readiness.addRequired('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
+  readiness.addRequired('event_store', () => store.readHead(MISSING_STREAM).then(() => ({ ok: true })));
+  readiness.addOptional('read_models', async () => {
     const [stopped, incomplete] = await Promise.all([listBlockedProjections(pool), countIncompleteStreams(pool)]);
     return {
       ok: stopped.length === 0 && incomplete === 0,
@@ -46,13 +46,13 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
       stopped: stopped.map(({ projection, position }) => `${projection} at ${position}`),
     };
   });
-  readiness.require('clock', () => ({ ok: clock.isReliable(), skew_ms: clock.skewMs, ahead_ms: clock.leadMs }));
+  readiness.addRequired('clock', () => ({ ok: clock.isReliable(), skew_ms: clock.skewMs, ahead_ms: clock.leadMs }));
   return readiness;
 }
 
 async function openClock(role: ProcessRole, { settings, runtime }: Foundation, pool: pg.Pool): Promise<StoreClock> {
   const { maxClockSkewMs: maxSkewMs } = settings;
-  return role.keep(
+  return role.closeOnExit(
     await StoreClock.open({ queryStoreTime: createStoreTimeQuery(pool), maxSkewMs, reportError: runtime.reportError }),
   );
 }
@@ -64,6 +64,6 @@ export async function openPool(role: ProcessRole, connectionString: string): Pro
     name: role.name,
     onIdleError: (err) => role.log.warn({ err }, 'an idle database connection broke'),
   });
-  await role.keep({ close: () => pool.end() });
+  await role.closeOnExit({ close: () => pool.end() });
   return withUnavailableErrors(pool);
 }

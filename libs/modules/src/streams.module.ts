@@ -19,7 +19,7 @@ import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
 
 /** Of the heap that the process may have: what is estimated may take twice as much, and requests need the most. */
-const WARM_PART = 0.25;
+const STREAM_CACHE_SHARE = 0.25;
 
 /** The write paths, one of each in a process, for roles that decide: what they keep of folded facts is signed by a secret. */
 @Module({
@@ -33,7 +33,7 @@ const WARM_PART = 0.25;
           lag.withLagTracking(store),
           new PostgresSnapshots(pool, secrets.derivePurposeKeys('countinghouse snapshots')),
           runtime,
-          new StreamStateCache(WARM_PART * getHeapStatistics().heap_size_limit),
+          new StreamStateCache(STREAM_CACHE_SHARE * getHeapStatistics().heap_size_limit),
         ),
     },
     { provide: Accounts, inject: [Streams], useFactory: ({ accounts }: Streams) => accounts },

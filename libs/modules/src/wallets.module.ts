@@ -10,7 +10,8 @@ import { ProcessRole } from './role.ts';
     {
       provide: Wallets,
       inject: [ProcessRole],
-      useFactory: (role: ProcessRole) => role.keep(new NwcWallets({ allowedRelays: role.settings.privateRelays })),
+      useFactory: (role: ProcessRole) =>
+        role.closeOnExit(new NwcWallets({ allowedRelays: role.settings.privateRelays })),
     },
     {
       provide: AutoTopupLimits,

@@ -449,7 +449,7 @@ async function books() {
   const open = all.flatMap(({ type, data }) => (type === 'VideoFailed' && data.open ? [data.open] : []));
   const differences: string[] = [];
   const auditor = new Auditor((difference) => void differences.push(difference));
-  for (const fact of all) auditor.see(fact, fact);
+  for (const fact of all) auditor.auditEvent(fact, fact);
   return {
     ...{
       balance: formatUsd(money.add(available, left)),

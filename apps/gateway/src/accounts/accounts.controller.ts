@@ -16,7 +16,7 @@ export class AccountsController {
   constructor(
     private readonly commands: CommandBus,
     private readonly authenticator: Authenticator,
-    private readonly books: ReadModelReader,
+    private readonly readModels: ReadModelReader,
   ) {}
 
   @Post('accounts/create')
@@ -27,13 +27,13 @@ export class AccountsController {
     description:
       'No credential is needed. The account starts with one key, named Default, and no balance. After a 503 another one can be opened: the first, where there is one, is empty, and nobody has its key.',
     auth: 'public',
-    answer: jsonContent(AccountSchema),
-    gives: 'accounts',
+    response: jsonContent(AccountSchema),
+    rateLimitedAction: 'accounts',
   })
   async create(@RequestCause() cause: Cause) {
     const { creditId, accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));
-    this.authenticator.remember(apiKey, { accountId, keyId });
-    await this.books.show(position, 'keys', 'balances');
+    this.authenticator.cacheCaller(apiKey, { accountId, keyId });
+    await this.readModels.waitForPosition(position, 'keys', 'balances');
     return { success: true, credit_id: creditId, api_key: apiKey, balance: toUsdJsonNumber(ZERO_USD) };
   }
 
@@ -44,15 +44,15 @@ export class AccountsController {
     tag: 'Account',
     summary: 'Returns the balance',
     auth: 'key',
-    follows: true,
-    payer: 'body',
+    readsAccountEvents: true,
+    creditIdLocation: 'body',
     body: BalanceRequest,
-    answer: jsonContent(BalanceSchema),
+    response: jsonContent(BalanceSchema),
   })
-  async balance(@CurrentCaller() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
-    const shown = await this.books.showAccount(accountId, reply, 'balances');
-    const balance = await readBalance(this.books.pool, accountId);
-    if (!balance) throw shown ? new UnauthorizedError('The credit id is not valid') : new ReadModelLaggingError();
+  async getBalance(@CurrentCaller() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
+    const isCurrent = await this.readModels.waitForAccount(accountId, reply, 'balances');
+    const balance = await readBalance(this.readModels.pool, accountId);
+    if (!balance) throw isCurrent ? new UnauthorizedError('The credit id is not valid') : new ReadModelLaggingError();
     const available = toUsdJsonNumber(balance.available);
     return { balance: available, balance_usd: available, held_usd: toUsdJsonNumber(balance.held), currency: 'USD' };
   }

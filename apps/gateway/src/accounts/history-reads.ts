@@ -7,11 +7,11 @@ import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections
 import { OverloadedError } from '../edge/errors/errors.ts';
 
 /** Accounts whose history is read at a time. */
-const CONNECTIONS = 2;
+const MAX_CONNECTIONS = 2;
 /** How long a read may run, and how long it may wait for a connection before. */
 const TIMEOUT_MS = 3_000;
 /** Reads of one account that wait for each other. */
-const MOST_WAITING = 50;
+const MAX_QUEUE_LENGTH = 50;
 
 /**
  * Reads the history through connections of its own, of each account one page at a time: whoever has millions of records, and
@@ -25,18 +25,18 @@ export class HistoryReadPool {
   /** @throws OverloadedError where too many wait, or it takes too long; PageOutOfRangeError */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const { accountId } = filter;
-    const mine = this.reads.get(accountId) ?? { last: Promise.resolve(), waiting: 0 };
-    if (mine.waiting >= MOST_WAITING) throw busy();
-    this.reads.set(accountId, mine);
-    mine.waiting++;
-    const read = mine.last.then(() => this.history.read(filter, page, pageSize));
-    mine.last = read.catch(() => {});
+    const accountReads = this.reads.get(accountId) ?? { last: Promise.resolve(), waiting: 0 };
+    if (accountReads.waiting >= MAX_QUEUE_LENGTH) throw createOverloadedError();
+    this.reads.set(accountId, accountReads);
+    accountReads.waiting++;
+    const read = accountReads.last.then(() => this.history.read(filter, page, pageSize));
+    accountReads.last = read.catch(() => {});
     try {
       return await read;
     } catch (error) {
-      throw wasGivenUp(error) ? busy() : toUnavailableError(error);
+      throw isTimeout(error) ? createOverloadedError() : toUnavailableError(error);
     } finally {
-      if (--mine.waiting === 0) this.reads.delete(accountId);
+      if (--accountReads.waiting === 0) this.reads.delete(accountId);
     }
   }
 }
@@ -48,22 +48,22 @@ export const historyReadProviders: Provider = {
     const pool = openPool({
       connectionString: databaseUrl,
       name: `${role.name}-history`,
-      max: CONNECTIONS,
+      max: MAX_CONNECTIONS,
       connectTimeoutMs: TIMEOUT_MS,
       queryTimeoutMs: TIMEOUT_MS,
       onIdleError: (err) => log.warn({ err }, 'an idle connection for the history broke'),
     });
-    await role.keep({ close: () => pool.end() });
+    await role.closeOnExit({ close: () => pool.end() });
     return new HistoryReadPool(new QueryHistory(pool));
   },
 };
 
-function busy(): OverloadedError {
+function createOverloadedError(): OverloadedError {
   return new OverloadedError('The history is read too often at the moment; try again soon');
 }
 
 /** Cancelled by the server, or not answered in time. (pg has no class or code for its own timeouts.) */
-function wasGivenUp(error: unknown): boolean {
+function isTimeout(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return error.code === '57014';
   return error instanceof Error && /timeout exceeded when trying to connect|Query read timeout/.test(error.message);
 }

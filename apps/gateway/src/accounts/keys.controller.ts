@@ -18,7 +18,7 @@ export class KeysController {
   constructor(
     private readonly commands: CommandBus,
     private readonly authenticator: Authenticator,
-    private readonly books: ReadModelReader,
+    private readonly readModels: ReadModelReader,
     private readonly secrets: Secrets,
   ) {}
 
@@ -29,11 +29,13 @@ export class KeysController {
     @Query() query: KeyQuery,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const all = await this.books.keys(account, reply);
-    const shown = isTrue(query.include_disabled) ? all : all.filter(({ revokedAt }) => revokedAt === null);
+    const all = await this.readModels.listKeys(account, reply);
+    const visibleKeys = isTrue(query.include_disabled) ? all : all.filter(({ revokedAt }) => revokedAt === null);
     return {
       status: 'success',
-      data: shown.map((key) => toKeyJson(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined)),
+      data: visibleKeys.map((key) =>
+        toKeyJson(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined),
+      ),
     };
   }
 
@@ -43,8 +45,8 @@ export class KeysController {
     const { limit = null, resetPeriod = null, expireAt = null } = toKeyFields(body);
     const command = new CreateKey(account, { name: body.name, limit, resetPeriod, expireAt }, cause);
     const { key, apiKey, position } = await this.commands.execute(command);
-    this.authenticator.remember(apiKey, { accountId: account, keyId: key.keyId });
-    await this.books.show(position, 'keys');
+    this.authenticator.cacheCaller(apiKey, { accountId: account, keyId: key.keyId });
+    await this.readModels.waitForPosition(position, 'keys');
     return { status: 'success', data: toKeyJson(key, apiKey) };
   }
 
@@ -56,7 +58,7 @@ export class KeysController {
     @Query() query: KeyQuery,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const key = await this.books.key(account, id, reply);
+    const key = await this.readModels.findApiKey(account, id, reply);
     if (!key) throw new NotFoundError('There is no such key');
     return {
       status: 'success',
@@ -74,7 +76,7 @@ export class KeysController {
   ) {
     const fields = toKeyFields(body);
     const { key, position } = await this.commands.execute(new UpdateKey(account, id, fields, cause));
-    await this.books.show(position, 'keys');
+    await this.readModels.waitForPosition(position, 'keys');
     return { status: 'success', data: toKeyJson(key) };
   }
 
@@ -82,7 +84,7 @@ export class KeysController {
   @Operation(operations.revokeKey)
   async revoke(@CurrentCaller() { accountId: account }: Caller, @Param('id') id: string, @RequestCause() cause: Cause) {
     const { position } = await this.commands.execute(new RevokeKey(account, id, cause));
-    await this.books.show(position, 'keys');
+    await this.readModels.waitForPosition(position, 'keys');
     return { status: 'success', message: 'API key revoked successfully' };
   }
 }

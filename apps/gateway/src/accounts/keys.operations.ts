@@ -1,6 +1,6 @@
 import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
-import { KeyAnswer, KeyList, KeyRevokedSchema } from './keys.schemas.ts';
+import { KeyList, KeyResponseSchema, KeyRevokedSchema } from './keys.schemas.ts';
 
 const ID = { id: { description: 'The id of a key', example: '0123456789abcdef01234567' } };
 
@@ -9,9 +9,9 @@ export const listKeys: OperationOptions = {
   tag: 'Keys',
   summary: 'Lists the keys of an account',
   auth: 'account',
-  follows: true,
+  readsAccountEvents: true,
   query: KeyQuery,
-  answer: jsonContent(KeyList),
+  response: jsonContent(KeyList),
 };
 
 export const createKey: OperationOptions = {
@@ -23,8 +23,8 @@ export const createKey: OperationOptions = {
   auth: 'account',
   body: NewKey,
   example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly' },
-  answer: jsonContent(KeyAnswer),
-  gives: 'changes',
+  response: jsonContent(KeyResponseSchema),
+  rateLimitedAction: 'changes',
   errors: [409],
 };
 
@@ -33,10 +33,10 @@ export const getKey: OperationOptions = {
   tag: 'Keys',
   summary: 'Returns one key',
   auth: 'account',
-  follows: true,
+  readsAccountEvents: true,
   params: ID,
   query: KeyQuery,
-  answer: jsonContent(KeyAnswer),
+  response: jsonContent(KeyResponseSchema),
   errors: [404],
 };
 
@@ -49,8 +49,8 @@ export const updateKey: OperationOptions = {
   params: ID,
   body: KeyChanges,
   example: { usage_limit_usd: 10 },
-  answer: jsonContent(KeyAnswer),
-  gives: 'changes',
+  response: jsonContent(KeyResponseSchema),
+  rateLimitedAction: 'changes',
   errors: [404, 409],
 };
 
@@ -60,7 +60,7 @@ export const revokeKey: OperationOptions = {
   summary: 'Revokes a key permanently',
   auth: 'account',
   params: ID,
-  answer: jsonContent(KeyRevokedSchema),
-  gives: 'changes',
+  response: jsonContent(KeyRevokedSchema),
+  rateLimitedAction: 'changes',
   errors: [404],
 };

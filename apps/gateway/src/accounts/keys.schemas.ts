@@ -25,6 +25,6 @@ export const KeySchema = nameSchema(
 
 const STATUS: JsonSchema = { const: 'success' };
 
-export const KeyAnswer = nameSchema('KeyAnswer', object({ status: STATUS, data: KeySchema }));
+export const KeyResponseSchema = nameSchema('KeyAnswer', object({ status: STATUS, data: KeySchema }));
 export const KeyList = nameSchema('KeyList', object({ status: STATUS, data: array(KeySchema) }));
 export const KeyRevokedSchema = nameSchema('KeyRevoked', object({ status: STATUS, message: text('A confirmation') }));

@@ -10,15 +10,15 @@ import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { isTrue } from '../edge/validation/validation.ts';
 import { jsonContent, Operation } from '../openapi/operation.ts';
 import { HistoryReadPool } from './history-reads.ts';
-import { endOfDay, HistoryQuery, MAX_PAGE_SIZE, PAGE_SIZE, pageNumber } from './queries.requests.ts';
+import { HistoryQuery, MAX_PAGE_SIZE, PAGE_SIZE, parsePageNumber, toEndOfDay } from './queries.requests.ts';
 import { HistorySchema } from './queries.schemas.ts';
 
 @Controller('queries')
 export class QueriesController {
   constructor(
     private readonly authenticator: Authenticator,
-    private readonly books: ReadModelReader,
-    private readonly reads: HistoryReadPool,
+    private readonly readModels: ReadModelReader,
+    private readonly historyReads: HistoryReadPool,
     private readonly catalogues: CatalogueService,
   ) {}
 
@@ -33,13 +33,13 @@ export class QueriesController {
       '10,000 records behind those that were asked for within the last minute is refused. Where model, source or type are ' +
       'given, 10,000 records are looked at for a page: `looked_back_to` is the `end_date` to go on with.',
     auth: 'key',
-    follows: true,
-    payer: 'query',
+    readsAccountEvents: true,
+    creditIdLocation: 'query',
     query: HistoryQuery,
     example: { page: 1, page_count: 20 },
-    answer: jsonContent(HistorySchema),
+    response: jsonContent(HistorySchema),
   })
-  async history(
+  async getHistory(
     @CurrentCaller() caller: Caller,
     @Query() query: HistoryQuery,
     @Req() request: FastifyRequest,
@@ -48,19 +48,19 @@ export class QueriesController {
     if (query.all_keys !== undefined && !hasApiKey(request)) {
       throw new BadRequestError('all_keys is only valid when authenticated by an API key', 'all_keys');
     }
-    const filter = await this.filterFor(caller, query);
-    const page = pageNumber('page', query.page, 1);
-    const size = Math.min(pageNumber('page_count', query.page_count, PAGE_SIZE), MAX_PAGE_SIZE);
-    await this.books.showHistory(filter.accountId, reply);
-    const { records, total, isTotalExact, searchedBackTo: lookedBackTo } = await this.page(filter, page, size);
+    const filter = await this.resolveFilter(caller, query);
+    const page = parsePageNumber('page', query.page, 1);
+    const size = Math.min(parsePageNumber('page_count', query.page_count, PAGE_SIZE), MAX_PAGE_SIZE);
+    await this.readModels.waitForHistory(filter.accountId, reply);
+    const { records, total, isTotalExact, searchedBackTo } = await this.loadPage(filter, page, size);
     const totals = { total, total_pages: Math.ceil(total / size), total_is_exact: isTotalExact };
-    const pagination = { page, page_count: size, ...totals, looked_back_to: lookedBackTo };
-    return { status: 'success', data: records.map(wire), pagination };
+    const pagination = { page, page_count: size, ...totals, looked_back_to: searchedBackTo };
+    return { status: 'success', data: records.map(toHistoryRecordJson), pagination };
   }
 
-  private async page(filter: HistoryFilter, page: number, size: number): Promise<HistoryPage> {
+  private async loadPage(filter: HistoryFilter, page: number, size: number): Promise<HistoryPage> {
     try {
-      return await this.reads.read(filter, page, size);
+      return await this.historyReads.read(filter, page, size);
     } catch (error) {
       if (!(error instanceof PageOutOfRangeError)) throw error;
       throw new BadRequestError(
@@ -71,34 +71,37 @@ export class QueriesController {
   }
 
   /** A key sees its own queries unless it asks for all keys; an account sees all unless it asks for one key's. */
-  private async filterFor({ accountId, keyId }: Caller, query: HistoryQuery): Promise<HistoryFilter> {
-    const byKey = keyId !== null;
-    if (byKey && query.api_key !== undefined) {
+  private async resolveFilter({ accountId, keyId }: Caller, query: HistoryQuery): Promise<HistoryFilter> {
+    const isKeyCaller = keyId !== null;
+    if (isKeyCaller && query.api_key !== undefined) {
       throw new BadRequestError('api_key is only valid when authenticated by credit_id', 'api_key');
     }
-    const wanted = byKey ? keyId : query.api_key && (await this.authenticator.keyOf(accountId, query.api_key));
-    if (query.api_key !== undefined && !wanted) throw new BadRequestError('api_key is none of this account', 'api_key');
-    const ofKey = wanted && !isTrue(query.all_keys) ? { keyId: wanted } : {};
+    const requestedKeyId = isKeyCaller
+      ? keyId
+      : query.api_key && (await this.authenticator.findKeyId(accountId, query.api_key));
+    if (query.api_key !== undefined && !requestedKeyId)
+      throw new BadRequestError('api_key is none of this account', 'api_key');
+    const keyFilter = requestedKeyId && !isTrue(query.all_keys) ? { keyId: requestedKeyId } : {};
     return {
       accountId,
-      ...ofKey,
+      ...keyFilter,
       from: parseInstant(query.start_date),
-      to: parseInstant(endOfDay(query.end_date)),
-      ...(query.model ? { model: this.idOf(query.model) } : {}),
+      to: parseInstant(toEndOfDay(query.end_date)),
+      ...(query.model ? { model: this.resolveModelId(query.model) } : {}),
       ...(query.query_source ? { source: query.query_source } : {}),
       ...(query.query_type ? { type: query.query_type } : {}),
     };
   }
 
   /** A model is found by all of its names; one that is not sold any more by its id. */
-  private idOf(name: string): string {
+  private resolveModelId(name: string): string {
     const { current } = this.catalogues;
     const [base = name] = name.split(':');
     return (current.findModel(name) ?? current.findModel(base))?.id ?? name;
   }
 }
 
-function wire(record: HistoryRecord) {
+function toHistoryRecordJson(record: HistoryRecord) {
   return {
     timestamp: record.at,
     model: record.model,

@@ -54,14 +54,14 @@ export class HistoryQuery {
 }
 
 /** Out-of-range pages are clamped; only values that are not numbers are refused. */
-export function pageNumber(name: string, value: unknown, byDefault: number): number {
-  if (value === undefined || value === '') return byDefault;
+export function parsePageNumber(name: string, value: unknown, defaultPage: number): number {
+  if (value === undefined || value === '') return defaultPage;
   const number = Number(value);
   if (!Number.isFinite(number)) throw new BadRequestError(`${name} must be a number`, name);
   return Math.min(Math.max(Math.trunc(number), 1), MAX_PAGE);
 }
 
 /** A date without a time includes the whole day. */
-export function endOfDay(date: string | undefined): string | undefined {
+export function toEndOfDay(date: string | undefined): string | undefined {
   return date?.length === 'yyyy-mm-dd'.length ? `${date}T23:59:59.999Z` : date;
 }

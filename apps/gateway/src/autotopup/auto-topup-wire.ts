@@ -1,7 +1,7 @@
 import { toUsdJsonNumber } from '#kernel';
 import type { AutoTopupView } from '#projections';
 
-const NONE = {
+const DISCONNECTED_FIELDS = {
   ...{ connected: false, enabled: false, nwc_url: null, threshold_usd: null, topup_amount_usd: null },
   ...{ state: 'disconnected', paused_until: null, last_topup_at: null, last_error: null, last_error_code: null },
   ...{ last_error_at: null, last_attempt: null, created_at: null, updated_at: null },
@@ -9,22 +9,22 @@ const NONE = {
 
 /** The same fields at the root and in `data`: clients look in one place or the other. */
 export function toAutoTopupJson(view: AutoTopupView | undefined, now: string) {
-  if (!view) return { status: 'success', ...NONE, data: null };
-  const fields = fieldsOf(view, now);
+  if (!view) return { status: 'success', ...DISCONNECTED_FIELDS, data: null };
+  const fields = toAutoTopupFields(view, now);
   return { status: 'success', ...fields, data: fields.connected ? fields : null };
 }
 
-function fieldsOf(view: AutoTopupView, now: string) {
+function toAutoTopupFields(view: AutoTopupView, now: string) {
   const { wallet, attempt, paused, paidAt, changedAt, connectedAt } = view;
-  const error = errorOf(view);
+  const error = getLastError(view);
   const isPaused = paused !== undefined && paused.until > now;
   return {
     connected: wallet !== undefined,
     enabled: wallet !== undefined,
-    nwc_url: wallet ? redacted(wallet) : null,
+    nwc_url: wallet ? redactWalletUrl(wallet) : null,
     threshold_usd: wallet ? toUsdJsonNumber(view.threshold) : null,
     topup_amount_usd: wallet ? toUsdJsonNumber(view.amount) : null,
-    state: stateOf(view, isPaused),
+    state: getState(view, isPaused),
     paused_until: isPaused ? paused.until : null,
     last_topup_at: paidAt,
     last_error: error?.message ?? null,
@@ -43,14 +43,14 @@ function fieldsOf(view: AutoTopupView, now: string) {
 }
 
 /** A wallet that says nothing, or that it has paid, has made no mistake that it told. */
-function errorOf({ attempt, error, connectedAt }: AutoTopupView): AutoTopupView['error'] {
+function getLastError({ attempt, error, connectedAt }: AutoTopupView): AutoTopupView['error'] {
   if (error || !attempt || attempt.state !== 'expired' || attempt.requests === 0) return error;
   if (attempt.endedAt === null || attempt.endedAt < connectedAt) return undefined; // it was another wallet
   const message = 'The wallet was asked to pay an invoice, and no payment came before it expired';
   return { code: 'EXPIRED', message, at: attempt.endedAt };
 }
 
-function stateOf({ wallet, attempt }: AutoTopupView, isPaused: boolean): string {
+function getState({ wallet, attempt }: AutoTopupView, isPaused: boolean): string {
   if (!wallet) return 'disconnected';
   if (isPaused) return 'paused';
   if (attempt && attempt.endedAt === null) return 'topping_up';
@@ -58,7 +58,7 @@ function stateOf({ wallet, attempt }: AutoTopupView, isPaused: boolean): string 
 }
 
 /** Its secret can spend, so it is not shown, not even to its owner. */
-function redacted({ pubkey, relays }: NonNullable<AutoTopupView['wallet']>): string {
-  const named = relays.map((each) => `relay=${encodeURIComponent(each)}&`).join('');
-  return `nostr+walletconnect://${pubkey}?${named}secret=***`;
+function redactWalletUrl({ pubkey, relays }: NonNullable<AutoTopupView['wallet']>): string {
+  const relayParams = relays.map((relay) => `relay=${encodeURIComponent(relay)}&`).join('');
+  return `nostr+walletconnect://${pubkey}?${relayParams}secret=***`;
 }

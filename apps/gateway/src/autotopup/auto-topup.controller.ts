@@ -13,7 +13,7 @@ import { toAutoTopupJson } from './auto-topup-wire.ts';
 export class AutoTopupController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly books: ReadModelReader,
+    private readonly readModels: ReadModelReader,
     private readonly clock: Clock,
   ) {}
 
@@ -29,24 +29,24 @@ export class AutoTopupController {
       money.roundToPicoUsd(usd ?? DEFAULT_USD),
     ) as [money.PicoUsd, money.PicoUsd];
     await this.commands.execute(new ConnectWallet(accountId, { url, threshold, amount }, cause));
-    return this.shown(accountId);
+    return this.loadAutoTopup(accountId);
   }
 
   @Get()
   @Operation(operations.getAutoTopup)
   read(@CurrentCaller() { accountId }: Caller) {
-    return this.shown(accountId);
+    return this.loadAutoTopup(accountId);
   }
 
   @Delete('connection')
   @Operation(operations.disconnectWallet)
   async disconnect(@CurrentCaller() { accountId }: Caller, @RequestCause() cause: Cause) {
     const { position } = await this.commands.execute(new DisconnectWallet(accountId, cause));
-    await this.books.show(position, 'autotopups');
+    await this.readModels.waitForPosition(position, 'autotopups');
     return { status: 'success', message: 'Wallet disconnected, automatic top-up is off' };
   }
 
-  private async shown(accountId: string) {
-    return toAutoTopupJson(await this.books.autoTopup(accountId), this.clock.now());
+  private async loadAutoTopup(accountId: string) {
+    return toAutoTopupJson(await this.readModels.findAutoTopup(accountId), this.clock.now());
   }
 }

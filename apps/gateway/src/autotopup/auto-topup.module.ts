@@ -19,7 +19,8 @@ import { AutoTopupController } from './auto-topup.controller.ts';
     {
       provide: WalletConnector,
       inject: [Wallets, PaymentMethods, AutoTopupLimits],
-      useFactory: (...ports: ConstructorParameters<typeof WalletConnector>) => new WalletConnector(...ports),
+      useFactory: (...dependencies: ConstructorParameters<typeof WalletConnector>) =>
+        new WalletConnector(...dependencies),
     },
     ConnectWalletHandler,
     DisconnectWalletHandler,

@@ -14,8 +14,8 @@ export const connectWallet: OperationOptions = {
   auth: 'key',
   body: NewWallet,
   example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },
-  answer: jsonContent(AutoTopupSchema),
-  gives: 'wallets',
+  response: jsonContent(AutoTopupSchema),
+  rateLimitedAction: 'wallets',
 };
 
 export const getAutoTopup: OperationOptions = {
@@ -23,7 +23,7 @@ export const getAutoTopup: OperationOptions = {
   tag: 'Top-ups',
   summary: 'Returns the settings and the state of automatic top-up',
   auth: 'key',
-  answer: jsonContent(AutoTopupSchema),
+  response: jsonContent(AutoTopupSchema),
 };
 
 export const disconnectWallet: OperationOptions = {
@@ -31,6 +31,6 @@ export const disconnectWallet: OperationOptions = {
   tag: 'Top-ups',
   summary: 'Disconnects the wallet, and ends automatic top-up',
   auth: 'key',
-  answer: jsonContent(WalletDisconnectedSchema),
-  gives: 'changes',
+  response: jsonContent(WalletDisconnectedSchema),
+  rateLimitedAction: 'changes',
 };

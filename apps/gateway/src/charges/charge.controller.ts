@@ -14,7 +14,7 @@ const STATES: Partial<Record<ChallengePhase, ChallengePhase>> = { issued: 'paid'
 export class ChargeController {
   constructor(
     private readonly streams: Streams,
-    private readonly offered: PaymentMethods,
+    private readonly paymentMethods: PaymentMethods,
     private readonly clock: Clock,
   ) {}
 
@@ -26,37 +26,37 @@ export class ChargeController {
     description:
       'To who shows its proof, as it is shown with the request itself. The id of the challenge or its payment hash alone show nothing.',
     auth: 'public',
-    proof: true,
-    answer: jsonContent(ChargeSchema),
+    acceptsProof: true,
+    response: jsonContent(ChargeSchema),
     errors: [401, 503],
   })
-  async get(@Req() { visitor }: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
-    if (!visitor || !('proof' in visitor))
+  async get(@Req() { anonymousCaller }: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
+    if (!anonymousCaller || !('proof' in anonymousCaller))
       throw new UnauthorizedError('The proof of a payment is missing: send "Authorization: Payment …" or "L402 …"');
-    const { proof } = visitor;
+    const { proof } = anonymousCaller;
     const challenge = await this.streams.challenges.read(proof.challengeId);
     reply.header('cache-control', 'no-store');
-    const { step } = this.offered.getCoin(proof.issued.coin);
+    const { step } = this.paymentMethods.getCoin(proof.issued.coin);
     const amount_sats = Number(BigInt(proof.issued.units) / BigInt(step));
-    return { status: 'success', data: { ...chargeOf(proof, challenge, this.clock.now()), amount_sats } };
+    return { status: 'success', data: { ...toChargeJson(proof, challenge, this.clock.now()), amount_sats } };
   }
 }
 
-function chargeOf({ id, issued }: VerifiedProof, challenge: ChallengeState, now: string) {
+function toChargeJson({ id, issued }: VerifiedProof, challenge: ChallengeState, now: string) {
   const { query, price, paymentHash, usableUntil, at } = issued;
   const { charged, forfeited, available, holds, paid } = challenge;
   const phase = getChallengePhase(challenge, now);
   const held = [...holds.values()].reduce((sum, hold) => money.add(sum, hold.amount), ZERO_USD);
-  const left = paid ? available : money.parseJsonAmount(price);
-  const lapsed = !paid && now > usableUntil;
+  const remaining = paid ? available : money.parseJsonAmount(price);
+  const isLapsed = !paid && now > usableUntil;
   return {
-    ...{ challenge_id: id, payment_hash: paymentHash, state: lapsed ? 'lapsed' : (STATES[phase] ?? phase) },
+    ...{ challenge_id: id, payment_hash: paymentHash, state: isLapsed ? 'lapsed' : (STATES[phase] ?? phase) },
     ...{ query_type: query.type, model: query.model },
     ...{
       price_usd: usd(money.parseJsonAmount(price)),
       charged_usd: usd(charged),
       held_usd: usd(held),
-      left_usd: usd(left),
+      left_usd: usd(remaining),
     },
     ...{ forfeited_usd: usd(forfeited), usable_until: usableUntil, issued_at: at, paid_at: paid?.at ?? null },
   };

@@ -24,6 +24,6 @@ export class DataFileHttpWriter extends HttpStreamWriter implements DataFileWrit
   end(_receipt: Receipt | undefined, failure?: unknown): void {
     if (!this.hasStarted) return; // a failure that is answered with its own status
     if (failure === undefined) this.finish('');
-    else this.breakOff();
+    else this.abort();
   }
 }

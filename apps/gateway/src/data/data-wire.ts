@@ -3,13 +3,15 @@ import { type Catalogue, DATA_PROVIDERS, type DataEndpoint, toDataPath } from '#
 import { calculateMaxPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
-/** Those of a class stand together. @param byRequest whether a single request can be paid for here */
-export function toDataEndpointList(catalogue: Catalogue, byRequest: boolean) {
+/** Those of a class stand together. @param acceptsChallenges whether a single request can be paid for here */
+export function toDataEndpointList(catalogue: Catalogue, acceptsChallenges: boolean) {
   const rank = ({ provider }: DataEndpoint) => DATA_PROVIDERS.indexOf(provider);
-  return catalogue.dataEndpoints.toSorted((a, b) => rank(a) - rank(b)).map((each) => rowOf(each, byRequest));
+  return catalogue.dataEndpoints
+    .toSorted((a, b) => rank(a) - rank(b))
+    .map((dataEndpoint) => toDataEndpointJson(dataEndpoint, acceptsChallenges));
 }
 
-function rowOf({ endpoint, ...entry }: DataEndpoint, byRequest: boolean) {
+function toDataEndpointJson({ endpoint, ...entry }: DataEndpoint, acceptsChallenges: boolean) {
   const { provider, action, method, name, description, parameters = null, caps = {}, charged, results } = entry;
   return {
     path: `/v1${toDataPath(entry)}`,
@@ -19,7 +21,7 @@ function rowOf({ endpoint, ...entry }: DataEndpoint, byRequest: boolean) {
     name,
     description,
     price_usd: toUsdJsonNumber(calculateMaxPrice({ lookup: 1 }, endpoint.tariff.prices)),
-    payment_methods: byRequest ? ['balance', 'l402'] : ['balance'],
+    payment_methods: acceptsChallenges ? ['balance', 'l402'] : ['balance'],
     free_if_empty: results !== undefined && !charged.empty,
     limits: Object.fromEntries(Object.entries(caps).map(([field, { max }]) => [field, max])),
     parameters,

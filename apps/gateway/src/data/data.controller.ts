@@ -13,7 +13,7 @@ import { DataFileHttpWriter } from './data-client.ts';
 import { toDataEndpointList } from './data-wire.ts';
 
 /** What a request names: a lookup in the catalogue. */
-interface Named {
+interface LookupName {
   readonly provider: string;
   readonly action: string;
 }
@@ -24,64 +24,70 @@ export class DataController {
     private readonly commands: CommandBus,
     private readonly paid: PaidRequestHandler,
     private readonly catalogues: CatalogueService,
-    private readonly offered: PaymentMethods,
+    private readonly paymentMethods: PaymentMethods,
   ) {}
 
   @Get(['v1/data/endpoints', 'data/endpoints'])
   @Operation(operations.listDataEndpoints)
-  endpoints() {
-    const data = toDataEndpointList(this.catalogues.current, canIssueChallenges(this.offered));
+  listEndpoints() {
+    const data = toDataEndpointList(this.catalogues.current, canIssueChallenges(this.paymentMethods));
     return { status: 'success', data, total: data.length };
   }
 
   @Post(['v1/data/api/:provider/*', 'data/api/:provider/*'])
   @HttpCode(200)
-  @Operation(operations.lookUp)
-  async post(
+  @Operation(operations.runLookup)
+  async runLookupByBody(
     @CurrentCaller() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: unknown,
   ) {
-    await this.lookUp(request, reply, caller, body);
+    await this.runLookup(request, reply, caller, body);
   }
 
   @Get(['v1/data/api/:provider/*', 'data/api/:provider/*'])
-  @Operation(operations.lookUpByQuery)
-  async get(@CurrentCaller() caller: Caller | undefined, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
-    await this.lookUp(request, reply, caller);
-  }
-
-  @Get([`v1/data/${SOCIAL_PROVIDER}/*`, `data/${SOCIAL_PROVIDER}/*`])
-  @Operation(operations.lookUpSocial)
-  async social(
+  @Operation(operations.runLookupByQuery)
+  async runLookupByQuery(
     @CurrentCaller() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {
-    await this.lookUp(request, reply, caller);
+    await this.runLookup(request, reply, caller);
   }
 
-  private async lookUp(
+  @Get([`v1/data/${SOCIAL_PROVIDER}/*`, `data/${SOCIAL_PROVIDER}/*`])
+  @Operation(operations.runSocialLookup)
+  async runSocialLookup(
+    @CurrentCaller() caller: Caller | undefined,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ) {
+    await this.runLookup(request, reply, caller);
+  }
+
+  private async runLookup(
     request: FastifyRequest,
     reply: FastifyReply,
     caller: Caller | undefined,
     body?: unknown,
   ): Promise<void> {
-    const named = this.named(request, reply);
-    const asked = { query: request.query as Readonly<Record<string, unknown>>, body };
-    await this.paid.once(request, reply, caller, async (payer) => {
-      const about = { requestId: request.id, source: getQuerySource(request), ...named };
-      const found = await this.commands.execute(new RunDataLookup(payer, about, asked, new DataFileHttpWriter(reply)));
-      if (!found) return; // a file, which has been sent
-      const { status, bytes, charged } = found;
+    const lookup = this.resolveLookup(request, reply);
+    const input = { query: request.query as Readonly<Record<string, unknown>>, body };
+    await this.paid.serveOnce(request, reply, caller, async (payer) => {
+      const context = { requestId: request.id, source: getQuerySource(request), ...lookup };
+      const result = await this.commands.execute(
+        new RunDataLookup(payer, context, input, new DataFileHttpWriter(reply)),
+      );
+      if (!result) return; // a file, which has been sent
+      const { status, bytes, charged } = result;
       reply.headers({ 'cache-control': 'no-store', 'x-cost-usd': formatUsd(charged) });
       reply.status(status).type('application/json; charset=utf-8').send(bytes);
     });
   }
 
   /** Those of the social network are below a path of their own. @throws NotFoundError, and 405 where it takes the other method */
-  private named({ params, method }: FastifyRequest, reply: FastifyReply): Named {
+  private resolveLookup({ params, method }: FastifyRequest, reply: FastifyReply): LookupName {
     const { provider, '*': action = '' } = params as { readonly provider?: string; readonly '*'?: string };
     const entry = this.catalogues.current.findDataEndpoint(provider ?? SOCIAL_PROVIDER, action);
     if (!entry || provider === SOCIAL_PROVIDER)

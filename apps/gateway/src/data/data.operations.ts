@@ -1,6 +1,6 @@
 import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { LookUpFields, LookUpQuery, SocialQuery } from './data.requests.ts';
-import { DataEndpointList, FOUND, PENDING } from './data.schemas.ts';
+import { DataEndpointList, LOOKUP_PENDING, LOOKUP_RESULT } from './data.schemas.ts';
 
 const ERRORS = [402, 404, 405, 409, 422, 429, 502, 504];
 const CHARGED =
@@ -18,57 +18,57 @@ export const listDataEndpoints: OperationOptions = {
   tag: 'Data',
   summary: 'Lists what can be looked up, with the prices of now',
   auth: 'public',
-  answer: jsonContent(DataEndpointList),
+  response: jsonContent(DataEndpointList),
 };
 
-export const lookUp: OperationOptions = {
+export const runLookup: OperationOptions = {
   id: 'lookUp',
   tag: 'Data',
   summary: 'Looks something up',
   description: `The body is passed on as it is. ${CHARGED}`,
   auth: 'key',
   paid: true,
-  challenge: true,
+  payPerRequest: true,
   priced: true,
   maxBytes: MAX_BYTES,
   params: params('web', 'contents'),
   body: LookUpFields,
   example: { urls: ['https://example.com'], text: true },
-  answer: FOUND,
-  others: { 202: PENDING },
+  response: LOOKUP_RESULT,
+  otherResponses: { 202: LOOKUP_PENDING },
   errors: ERRORS,
 };
 
-export const lookUpByQuery: OperationOptions = {
+export const runLookupByQuery: OperationOptions = {
   id: 'lookUpByQuery',
   tag: 'Data',
   summary: 'Looks something up that is named in the query',
   description: `The query is passed on as it is. ${CHARGED}`,
   auth: 'key',
   paid: true,
-  challenge: true,
+  payPerRequest: true,
   priced: true,
   params: params('maps', 'place-details/partial'),
   query: LookUpQuery,
   example: { placeId: 'ChIJexampleexampleexample' },
-  answer: FOUND,
-  others: { 202: PENDING },
+  response: LOOKUP_RESULT,
+  otherResponses: { 202: LOOKUP_PENDING },
   errors: ERRORS,
 };
 
-export const lookUpSocial: OperationOptions = {
+export const runSocialLookup: OperationOptions = {
   id: 'lookUpSocial',
   tag: 'Data',
   summary: 'Looks something up in a social network',
   description: `Posts, users and lists of X. The query is passed on as it is. ${CHARGED}`,
   auth: 'key',
   paid: true,
-  challenge: true,
+  payPerRequest: true,
   priced: true,
   params: { action: { description: 'What is looked up; it may have slashes', example: 'users/by/username' } },
   query: SocialQuery,
   example: { username: 'ada_example' },
-  answer: FOUND,
-  others: { 202: PENDING },
+  response: LOOKUP_RESULT,
+  otherResponses: { 202: LOOKUP_PENDING },
   errors: ERRORS,
 };

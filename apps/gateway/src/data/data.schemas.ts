@@ -3,13 +3,13 @@ import { jsonContent, nameSchema } from '../openapi/operation.ts';
 import { array, BOOLEAN, COUNT, nullable, object, STRING, text, usd } from '../openapi/schemas.ts';
 
 /** Of the vendor: any JSON, or a file. */
-export const FOUND: Content = {
+export const LOOKUP_RESULT: Content = {
   ...jsonContent({ description: 'What the vendor has answered, as it wrote it' }),
   'image/tiff': { type: 'string', format: 'binary', description: 'Of solar/rgb-image: a GeoTIFF' },
 };
 
 /** A vendor is still looking: ask again. */
-export const PENDING: Content = jsonContent({
+export const LOOKUP_PENDING: Content = jsonContent({
   description: 'The vendor is still looking: nothing was charged; ask again',
 });
 

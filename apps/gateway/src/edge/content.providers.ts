@@ -12,7 +12,7 @@ export class ContentDatabase {
 }
 
 export const contentProviders: readonly Provider[] = [
-  { provide: ContentDatabase, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openContent },
+  { provide: ContentDatabase, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openContentDatabase },
   {
     provide: StorageQuota,
     inject: [ProcessRole, IS_FUNDED],
@@ -21,7 +21,11 @@ export const contentProviders: readonly Provider[] = [
   },
 ];
 
-async function openContent(role: ProcessRole, { databaseUrl }: Foundation, books: pg.Pool): Promise<ContentDatabase> {
+async function openContentDatabase(
+  role: ProcessRole,
+  { databaseUrl }: Foundation,
+  readModelPool: pg.Pool,
+): Promise<ContentDatabase> {
   const { contentDatabaseUrl, migrate } = role.settings;
   await prepareDatabase(contentDatabaseUrl ?? databaseUrl, contentMigrations, migrate).catch((cause) => {
     if (contentDatabaseUrl === undefined) throw cause;
@@ -29,5 +33,7 @@ async function openContent(role: ProcessRole, { databaseUrl }: Foundation, books
       cause,
     });
   });
-  return new ContentDatabase(contentDatabaseUrl === undefined ? books : await openPool(role, contentDatabaseUrl));
+  return new ContentDatabase(
+    contentDatabaseUrl === undefined ? readModelPool : await openPool(role, contentDatabaseUrl),
+  );
 }

@@ -21,7 +21,7 @@ import {
 import { PostgresIdempotencyStore } from '#connectors';
 import { ConnectionGuard, Foundation } from '#foundation';
 import type { Runtime } from '#kernel';
-import { PayingModule, PaymentsModule, ProcessRole, SecretsModule, StoresModule, StreamsModule } from '#modules';
+import { BillingModule, PaymentsModule, ProcessRole, SecretsModule, StoresModule, StreamsModule } from '#modules';
 import { ProjectorWakeup } from '#projections';
 import { Authenticator } from './authentication/authenticator.ts';
 import { ContentDatabase, contentProviders } from './content.providers.ts';
@@ -39,13 +39,13 @@ import { Uploads } from './uploads/uploads.ts';
 import { BodyParser } from './validation/body-parser.ts';
 import { ValidationPipe } from './validation/validation.ts';
 
-const SWEEP_EVERY_MS = 60_000;
+const SWEEP_INTERVAL_MS = 60_000;
 /** Payers whose refusals are noted. */
-const NOTED_PAYERS = Symbol('noted payers');
+const RECORDING_PAYER_FACTORY = Symbol('noted payers');
 
 /** What all surfaces share: callers, reads that follow writes, answers that are kept, and the one error shape. */
 @Module({
-  imports: [PayingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
+  imports: [BillingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
     PublicBaseUrl,
     { provide: ConnectionGuard, inject: [ProcessRole], useFactory: openConnections },
@@ -64,25 +64,25 @@ const NOTED_PAYERS = Symbol('noted payers');
       provide: Authenticator,
       inject: [ReadModelReader, Secrets, Clock, CredentialLookups, ProcessRole],
       useFactory: (
-        ...[books, secrets, clock, lookUps, { settings }]: [
+        ...[readModels, secrets, clock, lookups, { settings }]: [
           ReadModelReader,
           Secrets,
           Clock,
           CredentialLookups,
           ProcessRole,
         ]
-      ) => new Authenticator({ books, secrets, clock, lookUps }, settings.creditIdInference),
+      ) => new Authenticator({ readModels, secrets, clock, lookups }, settings.creditIdInference),
     },
     {
       provide: IdempotencyStore,
       inject: [ProcessRole, Foundation, ContentDatabase, Secrets],
-      useFactory: openKeptAnswers,
+      useFactory: openIdempotencyStore,
     },
     {
       provide: IdempotencyService,
       inject: [IdempotencyStore, StorageQuota, Foundation, PayerFactory, Secrets, Clock],
       useFactory: (
-        ...[kept, room, { store: facts, runtime }, payers, secrets, clock]: [
+        ...[idempotencyStore, quota, { store: eventStore, runtime }, payers, secrets, clock]: [
           IdempotencyStore,
           StorageQuota,
           Foundation,
@@ -92,9 +92,9 @@ const NOTED_PAYERS = Symbol('noted payers');
         ]
       ) =>
         new IdempotencyService({
-          store: kept,
-          quota: room,
-          events: facts,
+          store: idempotencyStore,
+          quota,
+          events: eventStore,
           payers,
           secrets,
           clock,
@@ -104,8 +104,8 @@ const NOTED_PAYERS = Symbol('noted payers');
     {
       provide: RefusedRequestRecorder,
       inject: [RefusedRequests, Clock, Foundation],
-      useFactory: (refused: RefusedRequests, clock: Clock, { runtime }: Foundation) =>
-        new RefusedRequestRecorder(refused, clock, runtime.reportError),
+      useFactory: (refusedRequests: RefusedRequests, clock: Clock, { runtime }: Foundation) =>
+        new RefusedRequestRecorder(refusedRequests, clock, runtime.reportError),
     },
     { provide: IS_FUNDED, inject: [Streams], useFactory: createFundedCheck },
     {
@@ -118,28 +118,38 @@ const NOTED_PAYERS = Symbol('noted payers');
       provide: Uploads,
       inject: [ProcessRole, Foundation, IS_FUNDED],
       useFactory: async (role: ProcessRole, { runtime }: Foundation, isFunded: IsFunded) =>
-        role.keep(await openUploads(role, isFunded, runtime.reportError)),
+        role.closeOnExit(await openUploads(role, isFunded, runtime.reportError)),
     },
     {
       provide: PaidRequestHandler,
-      inject: [ProcessRole, NOTED_PAYERS, IdempotencyService, Authenticator, FreeModelLimits, PayPerRequestGate],
+      inject: [
+        ProcessRole,
+        RECORDING_PAYER_FACTORY,
+        IdempotencyService,
+        Authenticator,
+        FreeModelLimits,
+        PayPerRequestGate,
+      ],
       useFactory: (
         role: ProcessRole,
-        ...[payers, idempotency, authenticator, freeUse, doors]: [
+        ...[payers, idempotency, authenticator, freeUse, gate]: [
           PaidRequestDependencies['payers'],
           IdempotencyService,
           Authenticator,
           FreeModelLimits,
           PayPerRequestGate,
         ]
-      ) => role.keep(new PaidRequestHandler({ payers, idempotency, authenticator, freeUse, doors })),
+      ) =>
+        role.closeOnExit(
+          new PaidRequestHandler({ payers, idempotency, authenticator, freeModelLimits: freeUse, gate }),
+        ),
     },
     {
-      provide: NOTED_PAYERS,
+      provide: RECORDING_PAYER_FACTORY,
       inject: [PayerFactory, RefusedRequestRecorder],
-      useFactory: (payers: PayerFactory, refusals: RefusedRequestRecorder): PaidRequestDependencies['payers'] => ({
-        forCaller: (caller: Caller) => refusals.wrapPayer(payers.forCaller(caller), caller),
-        forChallenge: (proven: PaidChallenge, again: boolean) => payers.forChallenge(proven, again),
+      useFactory: (payers: PayerFactory, recorder: RefusedRequestRecorder) => ({
+        forCaller: (caller: Caller) => recorder.wrapPayer(payers.forCaller(caller), caller),
+        forChallenge: (challenge: PaidChallenge, isRetry: boolean) => payers.forChallenge(challenge, isRetry),
       }),
     },
   ],
@@ -154,7 +164,7 @@ const NOTED_PAYERS = Symbol('noted payers');
     ReadModelReader,
     Authenticator,
     PaidRequestHandler,
-    PayingModule,
+    BillingModule,
     SecretsModule,
     StoresModule,
     StreamsModule,
@@ -163,30 +173,39 @@ const NOTED_PAYERS = Symbol('noted payers');
 export class EdgeModule {}
 
 function openConnections(role: ProcessRole): Promise<ConnectionGuard> {
-  const { maxConnections: max, maxConnectionsPerAddress: maxPerPlace, trustedProxies } = role.settings;
-  const alarm = (problem: string) => role.log.warn(problem);
-  return role.keep(
-    new ConnectionGuard({ max, maxPerPlace, placeOf: createClientAddressResolver(trustedProxies), alarm }),
+  const { maxConnections: max, maxConnectionsPerAddress: maxPerAddress, trustedProxies } = role.settings;
+  const reportError = (problem: string) => role.log.warn(problem);
+  return role.closeOnExit(
+    new ConnectionGuard({
+      max,
+      maxPerAddressGroup: maxPerAddress,
+      toAddressGroup: createClientAddressResolver(trustedProxies),
+      reportError,
+    }),
   );
 }
 
-function openUploads({ settings }: ProcessRole, isFunded: IsFunded, alarm: Runtime['reportError']): Promise<Uploads> {
+function openUploads(
+  { settings }: ProcessRole,
+  isFunded: IsFunded,
+  reportError: Runtime['reportError'],
+): Promise<Uploads> {
   const { uploadsDir = path.join(settings.dataDir, 'uploads'), uploadsMaxBytes: maxBytes } = settings;
-  return Uploads.open({ directory: uploadsDir, maxBytes, isFunded, alarm });
+  return Uploads.open({ directory: uploadsDir, maxBytes, isFunded, reportError });
 }
 
-async function openKeptAnswers(
+async function openIdempotencyStore(
   role: ProcessRole,
   { runtime }: Foundation,
   { pool }: ContentDatabase,
   secrets: Secrets,
 ) {
-  const kept = new PostgresIdempotencyStore(pool, secrets, getClaimLeaseMs(role.settings));
+  const store = new PostgresIdempotencyStore(pool, secrets, getClaimLeaseMs(role.settings));
   const removeExpired = () =>
-    kept
+    store
       .removeExpired()
       .catch((error) => runtime.reportError('expired answers could not be removed; trying again', error));
-  const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();
-  await role.keep({ close: () => clearInterval(timer) });
-  return kept;
+  const timer = setInterval(() => void removeExpired(), SWEEP_INTERVAL_MS).unref();
+  await role.closeOnExit({ close: () => clearInterval(timer) });
+  return store;
 }

@@ -14,9 +14,9 @@ export class HealthController {
     tag: 'Service',
     summary: 'Reports whether the process is alive',
     auth: 'public',
-    answer: jsonContent(Alive),
+    response: jsonContent(Alive),
   })
-  live() {
+  getLiveness() {
     return { status: 'ok' };
   }
 
@@ -26,10 +26,10 @@ export class HealthController {
     tag: 'Service',
     summary: 'Reports whether the service is ready',
     auth: 'public',
-    answer: jsonContent(HealthSchema),
-    others: { 503: jsonContent(HealthSchema) },
+    response: jsonContent(HealthSchema),
+    otherResponses: { 503: jsonContent(HealthSchema) },
   })
-  async ready(@Res({ passthrough: true }) reply: FastifyReply) {
+  async getReadiness(@Res({ passthrough: true }) reply: FastifyReply) {
     const report = await this.readiness.report();
     reply.status(report.status === 'ok' ? 200 : 503);
     return report;

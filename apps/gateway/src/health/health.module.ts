@@ -6,7 +6,7 @@ import { EdgeModule } from '../edge/edge.module.ts';
 import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { HealthController } from './health.controller.ts';
 
-const NAMES = projections.map(({ name }) => name);
+const PROJECTION_NAMES = projections.map(({ name }) => name);
 
 /**
  * Liveness and readiness of this process. A gateway comes into service when the read models show what there was at its start; after
@@ -18,28 +18,28 @@ export class HealthModule implements OnApplicationBootstrap {
   constructor(
     private readonly readiness: Readiness,
     private readonly foundation: Foundation,
-    private readonly books: ReadModelReader,
+    private readonly readModels: ReadModelReader,
     private readonly lag: ProjectorLag,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
     const { settings, store } = this.foundation;
-    const progress = new ProjectionProgress(this.books.pool);
-    const catchUp = new StartupCatchUp(await store.readLastPosition(), progress, NAMES);
-    this.readiness.require('caught_up', async () => {
-      const behind = Object.fromEntries(
-        [...(await catchUp.findLagging())].map(([name, place]) => [name, shownOf(place)]),
+    const progress = new ProjectionProgress(this.readModels.pool);
+    const catchUp = new StartupCatchUp(await store.readLastPosition(), progress, PROJECTION_NAMES);
+    this.readiness.addRequired('caught_up', async () => {
+      const lagging = Object.fromEntries(
+        [...(await catchUp.findLagging())].map(([name, position]) => [name, toPositionJson(position)]),
       );
-      return { ok: Object.keys(behind).length === 0, end: Number(catchUp.target), behind };
+      return { ok: Object.keys(lagging).length === 0, end: Number(catchUp.target), behind: lagging };
     });
-    this.readiness.show('projector', async () => {
-      const milliseconds = await this.lag.measureMs(progress, NAMES);
+    this.readiness.addOptional('projector', async () => {
+      const milliseconds = await this.lag.measureMs(progress, PROJECTION_NAMES);
       return { ok: milliseconds <= settings.maxLagMs, lag_ms: Math.round(milliseconds) };
     });
   }
 }
 
 /** How far a read model is; while it is made anew, how far that is. */
-function shownOf({ position, rebuiltTo }: ProjectionPosition) {
+function toPositionJson({ position, rebuiltTo }: ProjectionPosition) {
   return { position: Number(position), ...(rebuiltTo === undefined ? {} : { rebuilt_to: Number(rebuiltTo) }) };
 }

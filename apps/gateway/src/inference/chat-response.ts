@@ -18,7 +18,7 @@ import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
 import { SseWriter } from '../edge/responses/sse.ts';
 
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
-function usageWire(receipt: Receipt) {
+function toUsageJson(receipt: Receipt) {
   const { usage, charged } = receipt;
   const prompt = getQuantity('input', usage);
   const generated = getQuantity('output', usage);
@@ -38,7 +38,7 @@ function usageWire(receipt: Receipt) {
 }
 
 export function toChatCompletion(body: Readonly<Record<string, unknown>>, receipt: Receipt) {
-  return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: usageWire(receipt) };
+  return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: toUsageJson(receipt) };
 }
 
 /** A client of a chat. Once events have been sent, an error can only be another event. */
@@ -49,12 +49,12 @@ export class ChatStreamWriter extends SseWriter implements CompletionWriter {
 
   /**
    * @param body the request, by which the last chunk has no choice, or an empty one
-   * @param retell the other shape that its client knows, if it does
+   * @param translate the other shape that its client knows, if it does
    */
   constructor(
     reply: FastifyReply,
     private readonly body: ChatBody,
-    private readonly retell?: TranslateChunk,
+    private readonly translate?: TranslateChunk,
   ) {
     super(reply);
     this.model = body.model;
@@ -66,31 +66,33 @@ export class ChatStreamWriter extends SseWriter implements CompletionWriter {
   }
 
   override write(events: Uint8Array): Promise<void> | undefined {
-    return super.write(this.retell ? translateEvents(events, this.retell) : events);
+    return super.write(this.translate ? translateEvents(events, this.translate) : events);
   }
 
   end(receipt: Receipt | undefined, failure?: unknown): void {
-    const { requestId, created, model, retell = same } = this;
+    const { requestId, created, model, translate = identity } = this;
     const head = { id: `gen-${requestId}`, object: 'chat.completion.chunk', created, model };
-    const usage = receipt ? [{ ...head, choices: this.lastChoices, usage: usageWire(receipt) }] : [];
+    const usage = receipt ? [{ ...head, choices: this.lastChoices, usage: toUsageJson(receipt) }] : [];
     const error = failure
-      ? selectErrorFormat(this.request).inEvent(toErrorResponse(failure) ?? INTERNAL_ERROR)
+      ? selectErrorFormat(this.request).createEvent(toErrorResponse(failure) ?? INTERNAL_ERROR)
       : undefined;
-    const events = error ? [{ ...head, ...brokenOff(error) }, ...usage] : usage;
+    const events = error ? [{ ...head, ...toErrorChunk(error) }, ...usage] : usage;
     this.finish(
-      [...events.map((event) => JSON.stringify(retell(event))), SSE_DONE].map((data) => formatSseEvent(data)).join(''),
+      [...events.map((event) => JSON.stringify(translate(event))), SSE_DONE]
+        .map((data) => formatSseEvent(data))
+        .join(''),
     );
   }
 
   /** Who has not asked for the chunk with the usage, as OpenAI's clients must, may look into the choice of every chunk. */
   private get lastChoices(): readonly object[] {
-    const asked = this.body.stream_options as { readonly include_usage?: unknown } | null | undefined;
-    return asked?.include_usage === true ? [] : [{ index: 0, delta: {}, finish_reason: null }];
+    const streamOptions = this.body.stream_options as { readonly include_usage?: unknown } | null | undefined;
+    return streamOptions?.include_usage === true ? [] : [{ index: 0, delta: {}, finish_reason: null }];
   }
 }
 
-const same: TranslateChunk = (answer) => answer;
+const identity: TranslateChunk = (chunk) => chunk;
 
-function brokenOff(error: object) {
+function toErrorChunk(error: object) {
   return { error, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] };
 }

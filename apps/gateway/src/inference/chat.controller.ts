@@ -28,7 +28,7 @@ export class ChatController {
     paid: true,
     body: ChatRequest,
     example: { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] },
-    answer: { ...jsonContent(ChatCompletion), ...sseContent(ChatCompletionChunk) },
+    response: { ...jsonContent(ChatCompletion), ...sseContent(ChatCompletionChunk) },
     errors: [402, 404, 409, 429, 502, 504],
   })
   async complete(
@@ -37,23 +37,18 @@ export class ChatController {
     @Res() reply: FastifyReply,
     @Body() body: ChatRequest,
   ) {
-    await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const former = toToolsRequest(body);
-      const chat = former?.body ?? body;
-      const client = body.stream ? new ChatStreamWriter(reply, chat, former?.translate) : undefined;
-      const asked = {
-        requestId: request.id,
-        source: getQuerySource(request),
-        connection: audience,
-        body: chat,
-      } as const;
-      const { created } = client ?? {};
-      const whole = await this.commands.execute(
-        new CompleteChat(payer, { ...asked, type: 'chat_completion', created }, client),
+    await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
+      const toolsRequest = toToolsRequest(body);
+      const chat = toolsRequest?.body ?? body;
+      const writer = body.stream ? new ChatStreamWriter(reply, chat, toolsRequest?.translate) : undefined;
+      const params = { requestId: request.id, source: getQuerySource(request), connection, body: chat } as const;
+      const { created } = writer ?? {};
+      const result = await this.commands.execute(
+        new CompleteChat(payer, { ...params, type: 'chat_completion', created }, writer),
       );
-      if (!whole) return;
-      const answer = toChatCompletion(whole.body, whole.receipt);
-      reply.type('application/json').send(JSON.stringify(former?.translate(answer) ?? answer));
+      if (!result) return;
+      const response = toChatCompletion(result.body, result.receipt);
+      reply.type('application/json').send(JSON.stringify(toolsRequest?.translate(response) ?? response));
     });
   }
 }

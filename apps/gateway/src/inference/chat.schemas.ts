@@ -1,6 +1,6 @@
 import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
-import { array, COUNT, nullable, object, open, STRING, seconds, text, usd } from '../openapi/schemas.ts';
-import { costDetailsSchema } from './cost-details.schemas.ts';
+import { array, COUNT, nullable, object, STRING, seconds, text, usd, withExtraFields } from '../openapi/schemas.ts';
+import { createCostDetailsSchema } from './cost-details.schemas.ts';
 
 export const UsageSchema = nameSchema(
   'Usage',
@@ -11,7 +11,7 @@ export const UsageSchema = nameSchema(
     cost: usd('Charged'),
     prompt_tokens_details: object({ cached_tokens: COUNT, cache_write_tokens: COUNT }),
     completion_tokens_details: object({ reasoning_tokens: COUNT }),
-    cost_details: costDetailsSchema('prompt', 'completions'),
+    cost_details: createCostDetailsSchema('prompt', 'completions'),
   }),
 );
 
@@ -20,26 +20,29 @@ const OBJECT_OR_NULL: JsonSchema = { type: ['object', 'null'] };
 const OPEN_OBJECT: JsonSchema = { type: 'object', additionalProperties: true };
 
 /** An object of which only these fields are looked into. They are optional, but for those that are required. */
-const partly = (properties: Readonly<Record<string, JsonSchema>>, ...required: readonly string[]): JsonSchema => ({
-  ...open({ type: 'object', properties }),
+const partialObject = (
+  properties: Readonly<Record<string, JsonSchema>>,
+  ...required: readonly string[]
+): JsonSchema => ({
+  ...withExtraFields({ type: 'object', properties }),
   ...(required.length > 0 ? { required } : {}),
 });
 
-const ofType = (type: string): JsonSchema => ({ properties: { type: { const: type } }, required: ['type'] });
+const hasType = (type: string): JsonSchema => ({ properties: { type: { const: type } }, required: ['type'] });
 /** One field is required by a condition. */
-const either = (condition: JsonSchema, field: string, otherwise: JsonSchema = {}): JsonSchema => ({
+const requireFieldIf = (condition: JsonSchema, field: string, otherwise: JsonSchema = {}): JsonSchema => ({
   if: condition,
   // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
   then: { required: [field] },
   else: otherwise,
 });
 
-const PART = partly(
+const PART = partialObject(
   {
     type: text('text, image_url, file, input_audio …'),
     text: STRING,
     refusal: STRING,
-    image_url: { ...partly({ url: STRING, detail: TEXT_OR_NULL }, 'url'), type: ['object', 'string'] },
+    image_url: { ...partialObject({ url: STRING, detail: TEXT_OR_NULL }, 'url'), type: ['object', 'string'] },
     file: OPEN_OBJECT,
     input_audio: OPEN_OBJECT,
     video_url: OPEN_OBJECT,
@@ -49,18 +52,18 @@ const PART = partly(
 );
 
 const CALL: JsonSchema = {
-  ...partly({
+  ...partialObject({
     id: TEXT_OR_NULL,
     type: TEXT_OR_NULL,
-    function: partly({ name: STRING, arguments: TEXT_OR_NULL }, 'name'),
-    custom: partly({ name: STRING, input: TEXT_OR_NULL }, 'name'),
+    function: partialObject({ name: STRING, arguments: TEXT_OR_NULL }, 'name'),
+    custom: partialObject({ name: STRING, input: TEXT_OR_NULL }, 'name'),
   }),
-  ...either(ofType('custom'), 'custom', { required: ['function'] }),
+  ...requireFieldIf(hasType('custom'), 'custom', { required: ['function'] }),
 };
 
 export const MessageSchema = nameSchema(
   'Message',
-  partly(
+  partialObject(
     {
       role: text('system, user, assistant, tool …', { minLength: 1 }),
       content: { type: ['string', 'array', 'null'], items: PART, description: 'A text, or parts of several kinds' },
@@ -68,7 +71,7 @@ export const MessageSchema = nameSchema(
       refusal: TEXT_OR_NULL,
       reasoning: TEXT_OR_NULL,
       reasoning_content: TEXT_OR_NULL,
-      reasoning_details: { type: ['array', 'null'], items: partly({ type: STRING }, 'type') },
+      reasoning_details: { type: ['array', 'null'], items: partialObject({ type: STRING }, 'type') },
       tool_calls: { type: ['array', 'null'], items: CALL },
       tool_call_id: TEXT_OR_NULL,
       cache_control: OBJECT_OR_NULL,
@@ -78,34 +81,38 @@ export const MessageSchema = nameSchema(
 );
 
 export const ToolSchema = nameSchema('Tool', {
-  ...partly({
+  ...partialObject({
     type: text('function, custom, web_search …'),
-    function: partly({ name: STRING, description: TEXT_OR_NULL, parameters: OBJECT_OR_NULL }, 'name'),
-    custom: partly({ name: STRING, description: TEXT_OR_NULL }, 'name'),
+    function: partialObject({ name: STRING, description: TEXT_OR_NULL, parameters: OBJECT_OR_NULL }, 'name'),
+    custom: partialObject({ name: STRING, description: TEXT_OR_NULL }, 'name'),
     cache_control: OBJECT_OR_NULL,
   }),
-  ...either(ofType('custom'), 'custom', either(ofType('function'), 'function')),
+  ...requireFieldIf(hasType('custom'), 'custom', requireFieldIf(hasType('function'), 'function')),
 });
 
 export const ToolChoiceSchema: JsonSchema = {
-  ...partly(
-    { type: STRING, function: partly({ name: STRING }, 'name'), custom: partly({ name: STRING }, 'name') },
+  ...partialObject(
+    {
+      type: STRING,
+      function: partialObject({ name: STRING }, 'name'),
+      custom: partialObject({ name: STRING }, 'name'),
+    },
     'type',
   ),
   type: ['string', 'object'],
   description: 'none, auto, required, or an object that names a tool',
-  ...either(ofType('function'), 'function'),
+  ...requireFieldIf(hasType('function'), 'function'),
 };
 
 export const ResponseFormatSchema: JsonSchema = {
-  ...partly(
+  ...partialObject(
     {
       type: text('text, json_object or json_schema'),
-      json_schema: partly({ name: STRING, schema: OBJECT_OR_NULL }),
+      json_schema: partialObject({ name: STRING, schema: OBJECT_OR_NULL }),
     },
     'type',
   ),
-  ...either(ofType('json_schema'), 'json_schema'),
+  ...requireFieldIf(hasType('json_schema'), 'json_schema'),
 };
 
 const HEAD = { id: STRING, created: seconds('When it was created'), model: STRING };
@@ -113,15 +120,15 @@ const FINISH = text('stop, length, tool_calls …');
 
 export const ChatCompletion = nameSchema(
   'ChatCompletion',
-  open(
+  withExtraFields(
     object({
       ...HEAD,
       object: { const: 'chat.completion' },
       choices: array(
-        open(
+        withExtraFields(
           object({
             index: COUNT,
-            message: open(object({ role: { const: 'assistant' }, content: { type: ['string', 'null'] } })),
+            message: withExtraFields(object({ role: { const: 'assistant' }, content: { type: ['string', 'null'] } })),
             finish_reason: FINISH,
           }),
         ),
@@ -133,13 +140,17 @@ export const ChatCompletion = nameSchema(
 );
 
 export const ChatCompletionChunk = nameSchema('ChatCompletionChunk', {
-  ...open(
+  ...withExtraFields(
     object(
       {
         ...HEAD,
         object: { const: 'chat.completion.chunk' },
         choices: array(
-          open(object({ index: COUNT, delta: open(object({})), finish_reason: nullable(FINISH) }, ['finish_reason'])),
+          withExtraFields(
+            object({ index: COUNT, delta: withExtraFields(object({})), finish_reason: nullable(FINISH) }, [
+              'finish_reason',
+            ]),
+          ),
         ),
         usage: UsageSchema,
         error: { type: 'object', description: 'Why the stream was interrupted, if it was' },

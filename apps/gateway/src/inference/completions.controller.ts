@@ -28,7 +28,7 @@ export class CompletionsController {
     paid: true,
     body: CompletionRequest,
     example: { model: 'openai/gpt-5-mini', prompt: 'Hello' },
-    answer: { ...jsonContent(TextCompletion), ...sseContent(TextCompletionChunk) },
+    response: { ...jsonContent(TextCompletion), ...sseContent(TextCompletionChunk) },
     errors: [402, 404, 409, 429, 502, 504],
   })
   async complete(
@@ -37,16 +37,19 @@ export class CompletionsController {
     @Res() reply: FastifyReply,
     @Body() body: CompletionRequest,
   ) {
-    await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const { body: chat, translate: retell } = toChatRequest(body);
-      const client = body.stream ? new ChatStreamWriter(reply, chat, retell) : undefined;
-      const asked = { requestId: request.id, source: getQuerySource(request), body: chat, type: 'completion' } as const;
-      const { created } = client ?? {};
-      const whole = await this.commands.execute(
-        new CompleteChat(payer, { ...asked, connection: audience, created }, client),
-      );
-      if (whole)
-        reply.type('application/json').send(JSON.stringify(retell(toChatCompletion(whole.body, whole.receipt))));
+    await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
+      const { body: chat, translate } = toChatRequest(body);
+      const writer = body.stream ? new ChatStreamWriter(reply, chat, translate) : undefined;
+      const params = {
+        requestId: request.id,
+        source: getQuerySource(request),
+        body: chat,
+        type: 'completion',
+      } as const;
+      const { created } = writer ?? {};
+      const result = await this.commands.execute(new CompleteChat(payer, { ...params, connection, created }, writer));
+      if (result)
+        reply.type('application/json').send(JSON.stringify(translate(toChatCompletion(result.body, result.receipt))));
     });
   }
 }

@@ -1,5 +1,5 @@
 import { nameSchema } from '../openapi/operation.ts';
-import { array, COUNT, nullable, object, open, STRING, seconds, text } from '../openapi/schemas.ts';
+import { array, COUNT, nullable, object, STRING, seconds, text, withExtraFields } from '../openapi/schemas.ts';
 import { UsageSchema } from './chat.schemas.ts';
 
 const HEAD = {
@@ -17,11 +17,11 @@ const CHOICE = {
 
 export const TextCompletion = nameSchema(
   'TextCompletion',
-  open(object({ ...HEAD, choices: array(object(CHOICE)), usage: UsageSchema })),
+  withExtraFields(object({ ...HEAD, choices: array(object(CHOICE)), usage: UsageSchema })),
 );
 
 export const TextCompletionChunk = nameSchema('TextCompletionChunk', {
-  ...open(
+  ...withExtraFields(
     object(
       {
         ...HEAD,

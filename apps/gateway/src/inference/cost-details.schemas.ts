@@ -1,7 +1,7 @@
 import { object, usd } from '../openapi/schemas.ts';
 
 /** @param sides what the protocol calls input and output */
-export function costDetailsSchema(...sides: readonly [input: string, output: string]) {
+export function createCostDetailsSchema(...sides: readonly [input: string, output: string]) {
   const schema = object({
     upstream_inference_cost: usd('What the vendor of the model takes'),
     [`upstream_inference_${sides[0]}_cost`]: usd('The part of that for the input'),

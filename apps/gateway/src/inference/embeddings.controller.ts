@@ -27,7 +27,7 @@ export class EmbeddingsController {
     paid: true,
     body: EmbeddingRequest,
     example: { model: 'openai/text-embedding-3-small', input: 'Hello' },
-    answer: jsonContent(EmbeddingList),
+    response: jsonContent(EmbeddingList),
     errors: [402, 404, 409, 429, 502, 504],
   })
   async create(
@@ -36,21 +36,17 @@ export class EmbeddingsController {
     @Res() reply: FastifyReply,
     @Body() body: EmbeddingRequest,
   ) {
-    await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const answer = await this.commands.execute(
-        new CreateEmbeddings(
-          payer,
-          { requestId: request.id, source: getQuerySource(request), connection: audience },
-          body,
-        ),
+    await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
+      const result = await this.commands.execute(
+        new CreateEmbeddings(payer, { requestId: request.id, source: getQuerySource(request), connection }, body),
       );
-      reply.type('application/json').send(wire(answer));
+      reply.type('application/json').send(serializeEmbeddings(result));
     });
   }
 }
 
 /** OpenAI's list around the vectors, which are already JSON. */
-function wire({ model, data, receipt: { usage, charged } }: EmbeddingsResult): string {
+function serializeEmbeddings({ model, data, receipt: { usage, charged } }: EmbeddingsResult): string {
   const tokens = getQuantity('input', usage);
   const reported = { prompt_tokens: tokens, total_tokens: tokens, cost: toUsdJsonNumber(charged) };
   return `{"object":"list","data":${data},"model":${JSON.stringify(model)},"usage":${JSON.stringify(reported)}}`;

@@ -31,7 +31,7 @@ import { EmbeddingsController } from './embeddings.controller.ts';
 import { MessagesController } from './messages.controller.ts';
 import { ModelsController } from './models.controller.ts';
 import { ResponsesController } from './responses.controller.ts';
-import { openStoredResponses } from './stored-responses.ts';
+import { openResponseStore } from './stored-responses.ts';
 
 /** Paid use of models, and which models there are. */
 @Module({
@@ -64,25 +64,22 @@ import { openStoredResponses } from './stored-responses.ts';
       useFactory: (catalogues: CatalogueService, conversations: ConversationService) =>
         new ResponseRequestLoader(catalogues, conversations),
     },
-    { provide: MedianCosts, inject: [ReadModelReader], useFactory: (books: ReadModelReader) => new MedianCosts(books) },
+    {
+      provide: MedianCosts,
+      inject: [ReadModelReader],
+      useFactory: (readModels: ReadModelReader) => new MedianCosts(readModels),
+    },
     {
       provide: ResponseStore,
       inject: [ProcessRole, Foundation, ContentDatabase, Clock],
-      useFactory: openStoredResponses,
+      useFactory: openResponseStore,
     },
     {
       provide: ConversationService,
       inject: [ResponseStore, StorageQuota, Secrets, Clock, Foundation],
       useFactory: (
-        ...[stored, room, secrets, clock, { runtime }]: [ResponseStore, StorageQuota, Secrets, Clock, Foundation]
-      ) =>
-        new ConversationService({
-          responseStore: stored,
-          quota: room,
-          secrets,
-          clock,
-          reportError: runtime.reportError,
-        }),
+        ...[stored, quota, secrets, clock, { runtime }]: [ResponseStore, StorageQuota, Secrets, Clock, Foundation]
+      ) => new ConversationService({ responseStore: stored, quota, secrets, clock, reportError: runtime.reportError }),
     },
   ],
 })

@@ -12,7 +12,7 @@ export class MessageStreamWriter extends SseWriter implements MessageEventOutput
   toErrorEvent(error: unknown) {
     return {
       type: 'error',
-      ...selectErrorFormat(this.request).inEvent(toErrorResponse(error) ?? INTERNAL_ERROR, this.requestId),
+      ...selectErrorFormat(this.request).createEvent(toErrorResponse(error) ?? INTERNAL_ERROR, this.requestId),
     };
   }
 }

@@ -25,11 +25,11 @@ export class MessagesController {
     @Res() reply: FastifyReply,
     @Body() body: MessageRequest,
   ) {
-    await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const asked = { requestId: request.id, source: getQuerySource(request), connection: audience, body };
-      const outlet = body.stream ? new MessageStreamWriter(reply) : undefined;
-      const whole = await this.commands.execute(new CreateMessage(payer, asked, outlet));
-      if (whole) reply.type('application/json').send(whole);
+    await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
+      const params = { requestId: request.id, source: getQuerySource(request), connection, body };
+      const writer = body.stream ? new MessageStreamWriter(reply) : undefined;
+      const message = await this.commands.execute(new CreateMessage(payer, params, writer));
+      if (message) reply.type('application/json').send(message);
     });
   }
 

@@ -12,10 +12,10 @@ export const createMessage: OperationOptions = {
     'Anthropic’s Messages, with every chat model: their clients work by their base URL alone. The actual cost is in the usage.',
   auth: 'key',
   paid: true,
-  errorShape: 'anthropic',
+  errorFormat: 'anthropic',
   body: MessageRequest,
   example: { ...HELLO, max_tokens: 1_024 },
-  answer: { ...jsonContent(AnthropicMessageSchema), ...sseContent(MessageStreamEvent) },
+  response: { ...jsonContent(AnthropicMessageSchema), ...sseContent(MessageStreamEvent) },
   errors: [402, 404, 409, 429, 502, 504],
 };
 
@@ -26,9 +26,9 @@ export const countMessageTokens: OperationOptions = {
   description: 'Costs nothing. Vendors count each in their own way; what is charged is what they report.',
   auth: 'key',
   largeBody: true,
-  errorShape: 'anthropic',
+  errorFormat: 'anthropic',
   body: TokenCountRequest,
   example: HELLO,
-  answer: jsonContent(TokenCount),
+  response: jsonContent(TokenCount),
   errors: [404],
 };

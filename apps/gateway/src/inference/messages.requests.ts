@@ -74,7 +74,7 @@ export class MessageRequest extends TokenCountRequest {
 }
 
 function areMessages(value: unknown): boolean {
-  const isMessage = (each: unknown) => typeof (each as { role?: unknown } | null)?.role === 'string';
+  const isMessage = (message: unknown) => typeof (message as { role?: unknown } | null)?.role === 'string';
   return Array.isArray(value) && value.length > 0 && value.every(isMessage);
 }
 
@@ -83,5 +83,5 @@ function isSystem(value: unknown): boolean {
 }
 
 function areTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== '');
+  return Array.isArray(value) && value.every((item) => typeof item === 'string' && item !== '');
 }

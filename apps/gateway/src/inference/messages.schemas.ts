@@ -1,10 +1,10 @@
 import { nameSchema } from '../openapi/operation.ts';
-import { array, COUNT, nullable, object, open, STRING, text, usd } from '../openapi/schemas.ts';
-import { costDetailsSchema } from './cost-details.schemas.ts';
+import { array, COUNT, nullable, object, STRING, text, usd, withExtraFields } from '../openapi/schemas.ts';
+import { createCostDetailsSchema } from './cost-details.schemas.ts';
 
 export const AnthropicTurnSchema = nameSchema(
   'MessageTurn',
-  open(object({ role: text('user or assistant'), content: { type: ['string', 'array'] } }, ['content'])),
+  withExtraFields(object({ role: text('user or assistant'), content: { type: ['string', 'array'] } }, ['content'])),
 );
 
 const INPUT = {
@@ -24,7 +24,7 @@ export const MessageUsageSchema = nameSchema(
       server_tool_use: object({ web_search_requests: COUNT, web_fetch_requests: COUNT }),
       service_tier: { const: 'standard' },
       cost: usd('Charged'),
-      cost_details: costDetailsSchema('input', 'output'),
+      cost_details: createCostDetailsSchema('input', 'output'),
     },
     ['output_tokens_details', 'server_tool_use', 'cost', 'cost_details'],
   ),
@@ -44,22 +44,22 @@ export const AnthropicMessageSchema = nameSchema(
     type: { const: 'message' },
     role: { const: 'assistant' },
     model: STRING,
-    content: array(open(object({ type: text('text, thinking, tool_use …') }))),
+    content: array(withExtraFields(object({ type: text('text, thinking, tool_use …') }))),
     ...STOP,
     usage: MessageUsageSchema,
   }),
 );
 
 export const MessageStreamEvent = nameSchema('MessageStreamEvent', {
-  ...open(
+  ...withExtraFields(
     object(
       {
         type: text('message_start, content_block_delta, message_delta …'),
         message: AnthropicMessageSchema,
         index: COUNT,
-        delta: open(object({})),
+        delta: withExtraFields(object({})),
         usage: MessageUsageSchema,
-        error: open(object({ type: STRING, message: STRING })),
+        error: withExtraFields(object({ type: STRING, message: STRING })),
       },
       ['message', 'index', 'delta', 'usage', 'error'],
     ),

@@ -35,13 +35,15 @@ export function toModelJson(model: AnyModel) {
     context_length: context,
     popular: model.popular,
     privacyLevel: model.privacy,
-    architecture: architectureOf(model),
+    architecture: toArchitecture(model),
     pricing: isMediaModel(model)
-      ? unitPricing(model.endpoints, model.type)
-      : tokenPricing(selectDefaultEndpoints(model)),
-    ...(isMediaModel(model) ? { capabilities: capabilitiesOf(model) } : {}),
+      ? toUnitPricing(model.endpoints, model.type)
+      : toTokenPricing(selectDefaultEndpoints(model)),
+    ...(isMediaModel(model) ? { capabilities: toCapabilities(model) } : {}),
     supported_parameters: [
-      ...new Set((model.endpoints as readonly { parameters: readonly string[] }[]).flatMap((each) => each.parameters)),
+      ...new Set(
+        (model.endpoints as readonly { parameters: readonly string[] }[]).flatMap((endpoint) => endpoint.parameters),
+      ),
     ],
     top_provider: {
       context_length: context || null,
@@ -65,11 +67,11 @@ export function toEndpointsJson(model: AnyModel) {
   const { id, name, created, description } = model;
   const served = isMediaModel(model) ? model.endpoints : selectDefaultEndpoints(model);
   const all: readonly Endpoint[] = model.endpoints;
-  const endpoints = all.map((endpoint) => ({ ...endpointWire(model, endpoint), default: served.includes(endpoint) }));
-  return { id, name, created, description, architecture: architectureOf(model), endpoints };
+  const endpoints = all.map((endpoint) => ({ ...toEndpointJson(model, endpoint), default: served.includes(endpoint) }));
+  return { id, name, created, description, architecture: toArchitecture(model), endpoints };
 }
 
-function endpointWire(model: AnyModel, endpoint: Endpoint) {
+function toEndpointJson(model: AnyModel, endpoint: Endpoint) {
   const { provider, slug, quantization, parameters, zdr, collectsData, latencyMs, tokensPerSecond } = endpoint;
   const [context, maxOutput] = isMediaModel(model) ? [0, 0] : [model.context, model.maxOutput];
   const choosesTools = parameters.includes('tool_choice');
@@ -79,7 +81,7 @@ function endpointWire(model: AnyModel, endpoint: Endpoint) {
     model_name: model.name,
     provider_name: provider,
     tag: slug,
-    pricing: isMediaModel(model) ? unitPricing([endpoint], model.type) : tokenPricing([endpoint]),
+    pricing: isMediaModel(model) ? toUnitPricing([endpoint], model.type) : toTokenPricing([endpoint]),
     privacy: { zdr, collects_data: collectsData },
     context_length: context,
     max_completion_tokens: maxOutput || null,
@@ -100,7 +102,7 @@ function endpointWire(model: AnyModel, endpoint: Endpoint) {
   };
 }
 
-function architectureOf({ inputs, outputs }: AnyModel) {
+function toArchitecture({ inputs, outputs }: AnyModel) {
   return {
     modality: `${inputs.join('+')}->${outputs.join('+')}`,
     input_modalities: inputs,
@@ -111,48 +113,48 @@ function architectureOf({ inputs, outputs }: AnyModel) {
 }
 
 /** What any of these endpoints charges at most for each unit, and for long inputs. */
-function tokenPricing(endpoints: readonly Endpoint[]) {
-  const most = (unit: Unit, quantity: number) =>
+function toTokenPricing(endpoints: readonly Endpoint[]) {
+  const calculateMaxPrice = (unit: Unit, quantity: number) =>
     money.max(...endpoints.map(({ tariff }) => calculateListPrice({ [unit]: quantity }, tariff).price));
-  const million = (unit: Unit) => toUsdJsonNumber(most(unit, LIST_PRICE_TOKENS));
-  const each = (unit: Unit) => formatUsd(most(unit, 1));
-  const both = { input_per_1M: million('input'), output_per_1M: million('output') };
-  const overrides = overridesOf(endpoints);
+  const toPricePerMillion = (unit: Unit) => toUsdJsonNumber(calculateMaxPrice(unit, LIST_PRICE_TOKENS));
+  const formatUnitPrice = (unit: Unit) => formatUsd(calculateMaxPrice(unit, 1));
+  const both = { input_per_1M: toPricePerMillion('input'), output_per_1M: toPricePerMillion('output') };
+  const overrides = toPriceOverrides(endpoints);
   return {
     input_per_1M_tokens: both.input_per_1M,
     output_per_1M_tokens: both.output_per_1M,
-    cache_read_per_1M_tokens: million('cacheRead'),
+    cache_read_per_1M_tokens: toPricePerMillion('cacheRead'),
     api: both,
     ui: both,
-    prompt: each('input'),
-    completion: each('output'),
-    input_cache_read: each('cacheRead'),
-    input_cache_write: each('cacheWrite'),
-    internal_reasoning: each('reasoning'),
-    request: each('request'),
+    prompt: formatUnitPrice('input'),
+    completion: formatUnitPrice('output'),
+    input_cache_read: formatUnitPrice('cacheRead'),
+    input_cache_write: formatUnitPrice('cacheWrite'),
+    internal_reasoning: formatUnitPrice('reasoning'),
+    request: formatUnitPrice('request'),
     ...(overrides.length > 0 ? { overrides } : {}),
   };
 }
 
 /** As OpenRouter lists them: all tokens of a call whose input has more than so many are charged by these. */
-function overridesOf(endpoints: readonly Endpoint[]) {
+function toPriceOverrides(endpoints: readonly Endpoint[]) {
   const sizes = [...new Set(endpoints.flatMap(({ tariff }) => listTiers(tariff)))].sort((a, b) => a - b);
   return sizes.map((above) => {
-    const each = (unit: Unit) =>
+    const formatTierPrice = (unit: Unit) =>
       formatUsd(money.max(...endpoints.map(({ tariff }) => calculateTierPrice({ [unit]: 1 }, tariff, above).price)));
     return {
       min_prompt_tokens: above,
-      prompt: each('input'),
-      completion: each('output'),
-      input_cache_read: each('cacheRead'),
-      input_cache_write: each('cacheWrite'),
+      prompt: formatTierPrice('input'),
+      completion: formatTierPrice('output'),
+      input_cache_read: formatTierPrice('cacheRead'),
+      input_cache_write: formatTierPrice('cacheWrite'),
     };
   });
 }
 
 /** Tokens cost nothing here, which strict readers need as a price. The first variant that matches applies. */
-function unitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
-  const { unit, base, variants } = cheapest(endpoints.map(listing), ({ base }) => base.price);
+function toUnitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
+  const { unit, base, variants } = selectCheapest(endpoints.map(toListing), ({ base }) => base.price);
   const both = { base_price: toUsdJsonNumber(base.price) };
   return {
     unit,
@@ -168,8 +170,8 @@ function unitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
 }
 
 /** Prices by the unit that people know: by the minute, where milliseconds are counted. */
-function listing({ tariff: { prices } }: Endpoint) {
-  const unit = MEDIA_UNITS.find((each) => LIST_PRICE_UNITS[each].unit === prices[0]?.unit) as MediaUnit;
+function toListing({ tariff: { prices } }: Endpoint) {
+  const unit = MEDIA_UNITS.find((mediaUnit) => LIST_PRICE_UNITS[mediaUnit].unit === prices[0]?.unit) as MediaUnit;
   const one = { [LIST_PRICE_UNITS[unit].unit]: LIST_PRICE_UNITS[unit].quantity };
   const variants = prices.flatMap(({ when, ...price }) =>
     when ? [{ ...when, price: toUsdJsonNumber(calculateCostAndPrice(one, [price]).price) }] : [],
@@ -178,15 +180,17 @@ function listing({ tariff: { prices } }: Endpoint) {
 }
 
 /** Badges, and the values that a request may choose; the first of each is the default. */
-function capabilitiesOf({ type, capabilities, choices, maxImages, maxCharacters }: MediaModel) {
+function toCapabilities({ type, capabilities, choices, maxImages, maxCharacters }: MediaModel) {
   return {
-    ...Object.fromEntries(MEDIA_CAPABILITIES[type].map((each) => [each, capabilities.includes(each)])),
+    ...Object.fromEntries(
+      MEDIA_CAPABILITIES[type].map((capability) => [capability, capabilities.includes(capability)]),
+    ),
     ...(maxImages === undefined ? {} : { max_images: maxImages }),
     ...(maxCharacters === undefined ? {} : { max_characters: maxCharacters }),
     choices: choices ?? {},
   };
 }
 
-function cheapest<E>(endpoints: readonly E[], level: (endpoint: E) => bigint): E {
-  return endpoints.reduce((low, each) => (level(each) < level(low) ? each : low));
+function selectCheapest<E>(endpoints: readonly E[], getPrice: (endpoint: E) => bigint): E {
+  return endpoints.reduce((low, endpoint) => (getPrice(endpoint) < getPrice(low) ? endpoint : low));
 }

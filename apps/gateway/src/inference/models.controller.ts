@@ -14,16 +14,16 @@ import { isAvailable, type ModelJson, toEndpointsJson, toModelJson } from './mod
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** What is listed, and its lists as they were written, by what was asked for. */
-interface Listed {
+interface ModelListCache {
   readonly catalogue: Catalogue;
   readonly medians: ReadonlyMap<string, MedianPrice>;
   readonly rows: readonly ModelJson[];
-  readonly written: Map<string, Buffer>;
+  readonly serialized: Map<string, Buffer>;
 }
 
 @Controller()
 export class ModelsController {
-  private listed: Listed | undefined;
+  private cache: ModelListCache | undefined;
 
   constructor(
     private readonly catalogues: CatalogueService,
@@ -34,71 +34,71 @@ export class ModelsController {
   @Get(['v1/models', 'models'])
   @Operation(operations.listModels)
   @Header('content-type', JSON_TYPE)
-  async models(@Query() query: ModelsQuery): Promise<Buffer> {
-    const wanted = wantedTypes(query.type || 'chat');
+  async listModels(@Query() query: ModelsQuery): Promise<Buffer> {
+    const filter = parseModelFilter(query.type || 'chat');
     const isPopular = isTrue(query.popular);
     // Anybody may ask, many at once, and read as slowly as he likes: all get the same bytes.
-    const { written, ...listed } = this.current(await this.medians.byModel());
-    const key = `${wanted.everything} ${isPopular} ${wanted.types.join()}`;
-    const list = written.get(key) ?? Buffer.from(JSON.stringify(listOf(listed, wanted, isPopular)));
-    written.set(key, list);
+    const { serialized, ...listing } = this.refreshCache(await this.medians.loadByModel());
+    const key = `${filter.includesPrivate} ${isPopular} ${filter.types.join()}`;
+    const list = serialized.get(key) ?? Buffer.from(JSON.stringify(toModelList(listing, filter, isPopular)));
+    serialized.set(key, list);
     return list;
   }
 
   /** Ids contain a slash. */
   @Get(['v1/models/*', 'models/*'])
   @Operation(operations.getModel)
-  async model(@Param('*') id: string) {
-    const model = this.named(id);
-    return { ...toModelJson(model), ...medianWire((await this.medians.byModel()).get(model.id)) };
+  async getModelDetails(@Param('*') id: string) {
+    const model = this.resolveModel(id);
+    return { ...toModelJson(model), ...toMedianJson((await this.medians.loadByModel()).get(model.id)) };
   }
 
   @Get(['v1/models/:author/:slug/endpoints', 'models/:author/:slug/endpoints'])
   @Operation(operations.listEndpoints)
-  endpoints(@Param('author') author: string, @Param('slug') slug: string) {
-    return { data: toEndpointsJson(this.named(`${author}/${slug}`)) };
+  listEndpoints(@Param('author') author: string, @Param('slug') slug: string) {
+    return { data: toEndpointsJson(this.resolveModel(`${author}/${slug}`)) };
   }
 
   /** An alias, or an id whose slash is encoded. */
   @Get(['v1/models/:id/endpoints', 'models/:id/endpoints'])
   @Operation(operations.listEndpointsById)
-  endpointsById(@Param('id') id: string) {
-    return { data: toEndpointsJson(this.named(id)) };
+  listEndpointsById(@Param('id') id: string) {
+    return { data: toEndpointsJson(this.resolveModel(id)) };
   }
 
   /** @throws InvalidRequestError 404 */
-  private named(id: string): AnyModel {
+  private resolveModel(id: string): AnyModel {
     const model = this.catalogues.current.findModel(id);
     if (!model || !isAvailable(model)) throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
     return model;
   }
 
-  private current(medians: Listed['medians']): Listed {
+  private refreshCache(medians: ModelListCache['medians']): ModelListCache {
     const catalogue = this.catalogues.current;
-    if (this.listed?.catalogue === catalogue && this.listed.medians === medians) return this.listed;
+    if (this.cache?.catalogue === catalogue && this.cache.medians === medians) return this.cache;
     const rows = catalogue.models.filter(isAvailable).map(toModelJson);
-    this.listed = { catalogue, medians, rows, written: new Map() };
-    return this.listed;
+    this.cache = { catalogue, medians, rows, serialized: new Map() };
+    return this.cache;
   }
 }
 
-interface Wanted {
+interface ModelFilter {
   /** In the order of `MODEL_TYPES`, each once. */
   readonly types: readonly ModelType[];
-  readonly everything: boolean;
+  readonly includesPrivate: boolean;
 }
 
-function listOf(
-  { rows, medians }: Pick<Listed, 'rows' | 'medians'>,
-  { types, everything }: Wanted,
+function toModelList(
+  { rows, medians }: Pick<ModelListCache, 'rows' | 'medians'>,
+  { types, includesPrivate }: ModelFilter,
   isPopular: boolean,
 ) {
   const data = rows
     .filter(
       ({ type, popular, privacyLevel }) =>
-        types.includes(type) && (everything || privacyLevel !== 'e2e') && (popular || !isPopular),
+        types.includes(type) && (includesPrivate || privacyLevel !== 'e2e') && (popular || !isPopular),
     )
-    .map((row) => ({ ...row, ...medianWire(medians.get(row.id)) }));
+    .map((row) => ({ ...row, ...toMedianJson(medians.get(row.id)) }));
   return { object: 'list', data, total_count: data.length, links: { next: null } };
 }
 
@@ -106,17 +106,17 @@ function listOf(
  * Private models are among everything alone: who asks for chats wants what can be asked on the routes for them.
  * @throws BadRequestError when a word is no type
  */
-function wantedTypes(words: string): Wanted {
-  const known = [...MODEL_TYPES, 'all'] as const;
-  const types = words.split(',').map((word) => known.find((each) => each === word.trim()));
-  if (types.includes('all')) return { types: MODEL_TYPES, everything: true };
+function parseModelFilter(typeList: string): ModelFilter {
+  const allowedTypes = [...MODEL_TYPES, 'all'] as const;
+  const types = typeList.split(',').map((name) => allowedTypes.find((type) => type === name.trim()));
+  if (types.includes('all')) return { types: MODEL_TYPES, includesPrivate: true };
   if (types.includes(undefined))
-    throw new BadRequestError(`type must be a comma-separated list of ${known.join(', ')}`, 'type');
-  return { types: MODEL_TYPES.filter((type) => types.includes(type)), everything: false };
+    throw new BadRequestError(`type must be a comma-separated list of ${allowedTypes.join(', ')}`, 'type');
+  return { types: MODEL_TYPES.filter((type) => types.includes(type)), includesPrivate: false };
 }
 
 /** The median cost of a query, and how many of them 1 USD pays for; null where there were none. */
-function medianWire(median: MedianPrice | undefined) {
+function toMedianJson(median: MedianPrice | undefined) {
   if (median === undefined) return { median_cost: null, prompts_per_usd: null };
   const prompts = Number(parseUsd('1') / median.price);
   return {

@@ -8,7 +8,7 @@ export const listModels: OperationOptions = {
   summary: 'Lists models and their prices',
   auth: 'optional',
   query: ModelsQuery,
-  answer: jsonContent(ModelList),
+  response: jsonContent(ModelList),
 };
 
 export const getModel: OperationOptions = {
@@ -19,7 +19,7 @@ export const getModel: OperationOptions = {
   params: {
     id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5-mini' },
   },
-  answer: jsonContent(ModelSchema),
+  response: jsonContent(ModelSchema),
   errors: [404],
 };
 
@@ -29,7 +29,7 @@ const endpoints = {
   description:
     'A request that says nothing of providers is served by those that are `default`, at the price of the model or less. Others are asked where `provider` says anything, or a suffix does.',
   auth: 'optional',
-  answer: jsonContent(EndpointList),
+  response: jsonContent(EndpointList),
   errors: [404],
 } as const;
 

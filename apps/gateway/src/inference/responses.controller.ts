@@ -40,12 +40,12 @@ export class ResponsesController {
     @Res() reply: FastifyReply,
     @Body() body: ResponsesInput,
   ) {
-    await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const reader = this.readerOf(reply);
-      const asked = { requestId: request.id, source: getQuerySource(request), reader, connection: audience, body };
-      const outlet = body.stream ? new ResponseStreamWriter(reply) : undefined;
-      const whole = await this.commands.execute(new CreateResponse(payer, asked, outlet));
-      if (whole) reply.type('application/json').send(whole);
+    await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
+      const reader = this.createReader(reply);
+      const params = { requestId: request.id, source: getQuerySource(request), reader, connection, body };
+      const writer = body.stream ? new ResponseStreamWriter(reply) : undefined;
+      const response = await this.commands.execute(new CreateResponse(payer, params, writer));
+      if (response) reply.type('application/json').send(response);
     });
   }
 
@@ -54,7 +54,7 @@ export class ResponsesController {
   @Operation(operations.countResponseTokens)
   async count(@Res({ passthrough: true }) reply: FastifyReply, @Body() body: ConversationInput) {
     const input_tokens = await this.commands.execute(
-      new CountResponseTokens(this.readerOf(reply), { ...body, input: body.input ?? [] }),
+      new CountResponseTokens(this.createReader(reply), { ...body, input: body.input ?? [] }),
     );
     return { object: 'response.input_tokens', input_tokens };
   }
@@ -66,32 +66,32 @@ export class ResponsesController {
     @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
-    @Body() { input: given, stream: _, ...body }: ConversationInput,
+    @Body() { input: rawInput, stream: _, ...body }: ConversationInput,
   ) {
-    const said = typeof given === 'string' ? [{ role: 'user', content: given }] : (given ?? []);
-    const input = [...said, { type: 'compaction_trigger' }];
-    await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const about = { requestId: request.id, source: getQuerySource(request), reader: this.readerOf(reply) };
-      const asked = {
-        ...about,
+    const items = typeof rawInput === 'string' ? [{ role: 'user', content: rawInput }] : (rawInput ?? []);
+    const input = [...items, { type: 'compaction_trigger' }];
+    await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
+      const context = { requestId: request.id, source: getQuerySource(request), reader: this.createReader(reply) };
+      const params = {
+        ...context,
         body: { ...body, input, store: false } as ResponsesInput,
-        connection: audience,
+        connection,
         resultFormat: 'compaction',
       } as const;
-      reply.type('application/json').send(await this.commands.execute(new CreateResponse(payer, asked)));
+      reply.type('application/json').send(await this.commands.execute(new CreateResponse(payer, params)));
     });
   }
 
   @Get(['v1/responses/:id/input_items', 'responses/:id/input_items'])
   @Operation(operations.listInputItems)
-  async inputItems(
+  async listInputItems(
     @Res({ passthrough: true }) reply: FastifyReply,
     @Param('id') id: string,
     @Query() query: InputItemsQuery,
   ) {
     const { after, limit = '20', order = 'desc' } = query;
     const showsEncrypted = Object.values(query).flat().includes(ENCRYPTED);
-    const items = getFullInput(await this.conversations.load(this.readerOf(reply), id));
+    const items = getFullInput(await this.conversations.load(this.createReader(reply), id));
     return paginateItems(items, { after, limit: Number(limit), order, showsEncrypted });
   }
 
@@ -100,7 +100,7 @@ export class ResponsesController {
   async read(@Res() reply: FastifyReply, @Param('id') id: string, @Query('stream') stream: unknown) {
     if (stream !== undefined && isTrue(String(stream)))
       throw new BadRequestError('A stored response cannot be streamed', 'stream');
-    return reply.type('application/json').send(await this.conversations.loadResponse(this.readerOf(reply), id));
+    return reply.type('application/json').send(await this.conversations.loadResponse(this.createReader(reply), id));
   }
 
   @Delete(['v1/responses/:id', 'responses/:id'])
@@ -111,7 +111,10 @@ export class ResponsesController {
   }
 
   /** What is read for a request shares the memory that there is for bodies, until it is answered. */
-  private readerOf(reply: FastifyReply): StoredResponseReader {
-    return { accountId: reply.request.caller.accountId, reserveMemory: (bytes) => this.bodies.take(reply, bytes) };
+  private createReader(reply: FastifyReply): StoredResponseReader {
+    return {
+      accountId: reply.request.caller.accountId,
+      reserveMemory: (bytes) => this.bodies.reserveMemory(reply, bytes),
+    };
   }
 }

@@ -20,7 +20,7 @@ export const createResponse: OperationOptions = {
   paid: true,
   body: ResponsesInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
-  answer: { ...jsonContent(ResponseSchema), ...sseContent(ResponseStreamEvent) },
+  response: { ...jsonContent(ResponseSchema), ...sseContent(ResponseStreamEvent) },
   errors: [402, 404, 409, 429, 502, 504],
 };
 
@@ -33,7 +33,7 @@ export const countResponseTokens: OperationOptions = {
   largeBody: true,
   body: ConversationInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
-  answer: jsonContent(ResponseTokens),
+  response: jsonContent(ResponseTokens),
   errors: [404],
 };
 
@@ -47,7 +47,7 @@ export const compactResponse: OperationOptions = {
   paid: true,
   body: ConversationInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
-  answer: jsonContent(CompactedResponse),
+  response: jsonContent(CompactedResponse),
   errors: [402, 404, 409, 429, 502, 504],
 };
 
@@ -58,7 +58,7 @@ export const listInputItems: OperationOptions = {
   auth: 'key',
   params: ID,
   query: InputItemsQuery,
-  answer: jsonContent(InputItems),
+  response: jsonContent(InputItems),
   errors: [404],
 };
 
@@ -68,7 +68,7 @@ export const getResponse: OperationOptions = {
   summary: 'Returns a stored response',
   auth: 'key',
   params: ID,
-  answer: jsonContent(ResponseSchema),
+  response: jsonContent(ResponseSchema),
   errors: [404],
 };
 
@@ -78,6 +78,6 @@ export const deleteResponse: OperationOptions = {
   summary: 'Deletes a stored response',
   auth: 'key',
   params: ID,
-  answer: jsonContent(ResponseDeleted),
+  response: jsonContent(ResponseDeleted),
   errors: [404],
 };

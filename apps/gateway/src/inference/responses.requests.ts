@@ -4,7 +4,7 @@ import { IsModelId, IsNumberBetween, IsPositiveInteger, Satisfies } from '../edg
 import { Field } from '../openapi/request-schema.ts';
 
 /** Of a page of input items. */
-const MOST_ITEMS = 100;
+const MAX_ITEMS = 100;
 
 // Rules are checked from the last one up: the type stands next to its field.
 export class ResponsesInput implements ResponsesBody {
@@ -109,9 +109,9 @@ export class InputItemsQuery {
   @IsString({ message: 'after must be a string' })
   after?: string;
 
-  @Field({ type: 'integer', minimum: 1, maximum: MOST_ITEMS, default: 20 })
+  @Field({ type: 'integer', minimum: 1, maximum: MAX_ITEMS, default: 20 })
   @IsOptional()
-  @Satisfies(isLimit, `limit must be a whole number from 1 to ${MOST_ITEMS}`)
+  @Satisfies(isLimit, `limit must be a whole number from 1 to ${MAX_ITEMS}`)
   limit?: string;
 
   @IsOptional()
@@ -120,7 +120,7 @@ export class InputItemsQuery {
 }
 
 function isLimit(value: unknown): boolean {
-  return typeof value === 'string' && /^[1-9]\d{0,2}$/.test(value) && Number(value) <= MOST_ITEMS;
+  return typeof value === 'string' && /^[1-9]\d{0,2}$/.test(value) && Number(value) <= MAX_ITEMS;
 }
 
 function isInput(value: unknown): boolean {
@@ -138,6 +138,6 @@ function isTextConfig(value: unknown): boolean {
 /** An object whose field is a text or missing. */
 function isObjectWith(value: unknown, field: string): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const found = (value as JsonObject)[field] ?? '';
-  return typeof found === 'string';
+  const fieldValue = (value as JsonObject)[field] ?? '';
+  return typeof fieldValue === 'string';
 }

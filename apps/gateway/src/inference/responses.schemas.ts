@@ -1,12 +1,12 @@
 import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
 import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } from '../openapi/schemas.ts';
-import { costDetailsSchema } from './cost-details.schemas.ts';
+import { createCostDetailsSchema } from './cost-details.schemas.ts';
 
 const NUMBER: JsonSchema = { type: 'number' };
 const NULL: JsonSchema = { type: 'null' };
 const ANY_OBJECT: JsonSchema = { type: 'object', additionalProperties: true };
 /** Items have many types, and there may be new ones. */
-const typed = (description: string): JsonSchema => ({
+const typedObject = (description: string): JsonSchema => ({
   ...object({ type: text(description) }),
   additionalProperties: true,
 });
@@ -20,7 +20,7 @@ export const ResponseUsage = nameSchema(
     output_tokens_details: object({ reasoning_tokens: COUNT }),
     total_tokens: COUNT,
     cost: usd('Charged'),
-    cost_details: costDetailsSchema('input', 'output'),
+    cost_details: createCostDetailsSchema('input', 'output'),
   }),
 );
 
@@ -44,7 +44,7 @@ export const ResponseSchema = nameSchema(
       presence_penalty: nullable(NUMBER),
       frequency_penalty: nullable(NUMBER),
       tool_choice: { description: 'A mode, or an object that names a tool' },
-      tools: array(typed('The kind of tool')),
+      tools: array(typedObject('The kind of tool')),
       max_output_tokens: nullable(COUNT),
       previous_response_id: nullable(STRING),
       reasoning: object({ effort: nullable(STRING), summary: nullable(STRING) }),
@@ -53,7 +53,7 @@ export const ResponseSchema = nameSchema(
       truncation: STRING,
       top_logprobs: COUNT,
       user: STRING,
-      output: array(typed('message, reasoning, function_call …')),
+      output: array(typedObject('message, reasoning, function_call …')),
       output_text: text('The text of the whole output'),
       usage: { anyOf: [ResponseUsage, NULL], description: 'Null until it is completed, and when nothing was charged' },
     },
@@ -62,7 +62,7 @@ export const ResponseSchema = nameSchema(
 );
 
 export const ResponseStreamEvent = nameSchema('ResponseStreamEvent', {
-  ...typed('response.created, response.output_text.delta … and last response.completed with the usage'),
+  ...typedObject('response.created, response.output_text.delta … and last response.completed with the usage'),
   description: 'The data of one event; `type` is also the event’s name.',
 });
 
@@ -77,7 +77,7 @@ export const CompactedResponse = nameSchema(
     id: text('The id of the compaction', { pattern: '^resp_' }),
     object: { const: 'response.compaction' },
     created_at: seconds('When it was made'),
-    output: array(typed('message, and last compaction')),
+    output: array(typedObject('message, and last compaction')),
     usage: ResponseUsage,
   }),
 );
@@ -86,7 +86,7 @@ export const InputItems = nameSchema(
   'InputItems',
   object({
     object: { const: 'list' },
-    data: array(typed('message, reasoning, function_call …')),
+    data: array(typedObject('message, reasoning, function_call …')),
     first_id: nullable(STRING),
     last_id: nullable(STRING),
     has_more: BOOLEAN,

@@ -28,7 +28,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   'audio/flac': 'flac',
 };
 
-const FILES = Object.fromEntries(
+const FILE_CONTENT = Object.fromEntries(
   Object.keys(EXTENSIONS).map((contentMediaType) => [contentMediaType, { type: 'string', contentMediaType }]),
 );
 
@@ -61,9 +61,9 @@ export class FilesController {
       n: { description: 'Which of its files, from 0', example: '0' },
     },
     query: SignatureQuery,
-    answer: FILES,
+    response: FILE_CONTENT,
     errors: [403, 404, 416, 503],
-    others: { 206: FILES, 304: {} },
+    otherResponses: { 206: FILE_CONTENT, 304: {} },
   })
   async get(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const { id, n } = request.params as { readonly id: string; readonly n: string };
@@ -72,22 +72,26 @@ export class FilesController {
       throw new ForbiddenError(checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid');
     const file = await this.files.find({ id, n: Number(n) });
     if (file === undefined) throw new NotFoundError('This file is not there any more');
-    send(request, reply, { file, name: `${id}-${n}`, seconds: checked.seconds });
+    sendFile(request, reply, { file, name: `${id}-${n}`, seconds: checked.seconds });
   }
 }
 
-interface Sent {
+interface FileDelivery {
   readonly file: StoredFile;
   readonly name: string;
   /** How long the address is good for. */
   readonly seconds: number;
 }
 
-function send({ headers, method }: FastifyRequest, reply: FastifyReply, { file, name, seconds }: Sent): void {
+function sendFile(
+  { headers, method }: FastifyRequest,
+  reply: FastifyReply,
+  { file, name, seconds }: FileDelivery,
+): void {
   const { size, mediaType } = file;
-  const etag = etagOf(name, file);
-  const wanted = parseRange(headers.range, headers['if-range'] as string | undefined, etag, size);
-  if (wanted.kind === 'none') {
+  const etag = toEtag(name, file);
+  const requestedRange = parseRange(headers.range, headers['if-range'] as string | undefined, etag, size);
+  if (requestedRange.kind === 'none') {
     reply.header('content-range', `bytes */${size}`);
     throw new RangeNotSatisfiableError(`The file has ${size} bytes only`);
   }
@@ -99,8 +103,8 @@ function send({ headers, method }: FastifyRequest, reply: FastifyReply, { file, 
     'cross-origin-resource-policy': 'cross-origin',
     'accept-ranges': 'bytes',
   });
-  if (isKnown(headers['if-none-match'], etag)) return void reply.status(304).send();
-  const range: ByteRange | undefined = wanted.kind === 'part' ? wanted.range : undefined;
+  if (matchesEtag(headers['if-none-match'], etag)) return void reply.status(304).send();
+  const range: ByteRange | undefined = requestedRange.kind === 'part' ? requestedRange.range : undefined;
   if (range) reply.status(206).header('content-range', `bytes ${range.start}-${range.end}/${size}`);
   reply.headers({
     'content-type': mediaType,
@@ -111,10 +115,10 @@ function send({ headers, method }: FastifyRequest, reply: FastifyReply, { file, 
 }
 
 /** A file does not change once its address is given out. */
-function etagOf(name: string, { size, mediaType }: StoredFile): string {
+function toEtag(name: string, { size, mediaType }: StoredFile): string {
   return `"${createHash('sha256').update(`${name} ${size} ${mediaType}`).digest('base64url').slice(0, 22)}"`;
 }
 
-function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
-  return ifNoneMatch?.split(',').some((each) => [etag, `W/${etag}`, '*'].includes(each.trim())) ?? false;
+function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
+  return ifNoneMatch?.split(',').some((tag) => [etag, `W/${etag}`, '*'].includes(tag.trim())) ?? false;
 }

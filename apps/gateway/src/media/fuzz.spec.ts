@@ -166,7 +166,7 @@ async function expectNothingLeft(): Promise<void> {
   const uploads = path.join(world.foundation.settings.dataDir, 'uploads');
   const lying = async () =>
     (await Promise.all((await readdir(uploads)).map((each) => readdir(path.join(uploads, each))))).flat();
-  await world.until(async () => world.part(Uploads).bytes === 0 && (await lying()).length === 0);
+  await world.until(async () => world.part(Uploads).usedBytes === 0 && (await lying()).length === 0);
 }
 
 const options = { numRuns: RUNS, seed: SEED, endOnFailure: true };

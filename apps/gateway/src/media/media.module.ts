@@ -4,21 +4,21 @@ import { CatalogueModule, FilesModule, ProvidersModule, SecretsModule } from '#m
 import { EdgeModule } from '../edge/edge.module.ts';
 import { PublicBaseUrl } from '../edge/network/public-address.ts';
 import { AudioController } from './audio/audio.controller.ts';
-import { soundProviders } from './audio/audio.providers.ts';
+import { audioProviders } from './audio/audio.providers.ts';
 import { FilesController } from './files.controller.ts';
 import { ImagesController } from './images/images.controller.ts';
 import { imageProviders } from './images/images.providers.ts';
-import { VideoHooksController } from './videos/video-webhooks.controller.ts';
+import { VideoWebhooksController } from './videos/video-webhooks.controller.ts';
 import { VideosController } from './videos/videos.controller.ts';
 import { videoProviders } from './videos/videos.providers.ts';
 
 /** Images, videos and sound, and the files that come of them. */
 @Module({
   imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule, SecretsModule],
-  controllers: [FilesController, ImagesController, AudioController, VideosController, VideoHooksController],
+  controllers: [FilesController, ImagesController, AudioController, VideosController, VideoWebhooksController],
   providers: [
     ...imageProviders,
-    ...soundProviders,
+    ...audioProviders,
     ...videoProviders,
     {
       provide: MediaLinks,

@@ -24,6 +24,6 @@ export function parseRange(
   const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
   const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);
   if (first !== '' && last !== '' && Number(last) < Number(first)) return { kind: 'whole' };
-  const isThere = start < size && !(first === '' && Number(last) === 0);
-  return isThere ? { kind: 'part', range: { start, end } } : { kind: 'none' };
+  const isSatisfiable = start < size && !(first === '' && Number(last) === 0);
+  return isSatisfiable ? { kind: 'part', range: { start, end } } : { kind: 'none' };
 }

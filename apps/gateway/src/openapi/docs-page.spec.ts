@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { IsIn, IsOptional, Min } from 'class-validator';
 import { type TestResponse, TestWorld } from '#testing';
 import { html } from '../edge/pages/html.ts';
-import { docsPage } from './docs-page.ts';
-import { type OpenApiDocument, openApiDocument } from './document.ts';
+import { renderDocsPage } from './docs-page.ts';
+import { createOpenApiDocument, type OpenApiDocument } from './document.ts';
 import { jsonContent, nameSchema, type OperationOptions } from './operation.ts';
-import { Field, requestSchema } from './request-schema.ts';
+import { createRequestSchema, Field } from './request-schema.ts';
 import { object, text } from './schemas.ts';
 
 const NASTY = `<script>alert("1 & 'x'")</script>`;
@@ -17,10 +17,13 @@ const notes: OperationOptions = {
   summary: NASTY,
   auth: 'public',
   params: { id: { description: NASTY, example: `it's` } },
-  answer: jsonContent(nameSchema('Thing', object({ [NASTY]: text(NASTY) }))),
+  response: jsonContent(nameSchema('Thing', object({ [NASTY]: text(NASTY) }))),
 };
 const documentOf = (changes: Partial<OperationOptions>, paths = ['/things/:id']) =>
-  openApiDocument([{ handler: 'X.y', method: 'get', paths, status: 200, notes: { ...notes, ...changes } }], NASTY);
+  createOpenApiDocument(
+    [{ handler: 'X.y', method: 'get', paths, status: 200, options: { ...notes, ...changes } }],
+    NASTY,
+  );
 
 describe('the page', () => {
   let world: TestWorld;
@@ -72,7 +75,7 @@ describe('the page', () => {
   });
 
   test('escapes whatever the document says', () => {
-    const nasty = docsPage(documentOf({}));
+    const nasty = renderDocsPage(documentOf({}));
     expect(nasty).not.toContain('<script');
     expect(nasty).toContain('&lt;script&gt;alert(&quot;1 &amp; &#39;x&#39;&quot;)&lt;/script&gt;');
     expect(nasty).not.toContain('undefined');
@@ -101,7 +104,7 @@ describe('a document', () => {
   test('cannot have two schemas of one name', () => {
     const one = nameSchema('Same', object({ a: text('a') }));
     const other = nameSchema('Same', object({ b: text('b') }));
-    expect(() => documentOf({ answer: jsonContent(object({ one, other })) })).toThrow('two schemas are called Same');
+    expect(() => documentOf({ response: jsonContent(object({ one, other })) })).toThrow('two schemas are called Same');
   });
 
   test('asks for a credential, or for none where the account’s id may come in a field', () => {
@@ -136,7 +139,7 @@ describe('the schema of a request', () => {
   }
 
   test('is made of its rules and of what is said of its fields, those of its parents included', () => {
-    expect(requestSchema(Special)).toEqual({
+    expect(createRequestSchema(Special)).toEqual({
       type: 'object',
       properties: {
         count: { minimum: 1, description: 'how many' },

@@ -28,7 +28,7 @@ export const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-interface Place {
+interface OperationEntry {
   readonly method: string;
   readonly path: string;
   readonly operation: PathOperation;
@@ -36,11 +36,11 @@ interface Place {
   readonly aliases: readonly string[];
 }
 
-export function docsPage(document: OpenApiDocument): string {
-  const places = placesIn(document);
+export function renderDocsPage(document: OpenApiDocument): string {
+  const entries = listOperationEntries(document);
   const tags = document.tags.map((tag) => ({
     ...tag,
-    places: places.filter(({ operation }) => operation.tags.includes(tag.name)),
+    entries: entries.filter(({ operation }) => operation.tags.includes(tag.name)),
   }));
   const url = document.servers[0]?.url ?? '';
   const { title, version, description } = document.info;
@@ -56,62 +56,66 @@ export function docsPage(document: OpenApiDocument): string {
 <h1>${title} API ${version}</h1>
 ${description.split('\n\n').map((paragraph) => html`<p>${paragraph}</p>`)}
 <p>Base address: <code>${url}</code>. For programs: <a href="/openapi.json">openapi.json</a>.</p>
-<nav>${tags.map((tag) => html`<h3>${tag.name}</h3><ul>${tag.places.map(linkTo)}</ul>`)}</nav>
-<section id="credentials"><h2>Credentials</h2>${credentials(document)}</section>
-${tags.map((tag) => html`<section><h2>${tag.name}</h2><p>${tag.description}</p></section>${tag.places.map((place) => operationSection(place, document, url))}`)}
+<nav>${tags.map((tag) => html`<h3>${tag.name}</h3><ul>${tag.entries.map(renderLink)}</ul>`)}</nav>
+<section id="credentials"><h2>Credentials</h2>${renderCredentials(document)}</section>
+${tags.map((tag) => html`<section><h2>${tag.name}</h2><p>${tag.description}</p></section>${tag.entries.map((entry) => renderOperation(entry, document, url))}`)}
 <section><h2>Shapes</h2></section>
-${Object.entries(document.components.schemas).map(([name, schema]) => html`<section id="${schemaId(name)}"><h3>${name}</h3>${shape(schema)}</section>`)}
+${Object.entries(document.components.schemas).map(([name, schema]) => html`<section id="${toSchemaAnchor(name)}"><h3>${name}</h3>${renderSchema(schema)}</section>`)}
 </body>
 </html>
 `;
   return page.text;
 }
 
-function placesIn({ paths }: OpenApiDocument): Place[] {
+function listOperationEntries({ paths }: OpenApiDocument): OperationEntry[] {
   const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
   );
   const first = all.filter(({ operation }) => operation['x-alias-of'] === undefined);
-  return first.map((place) => {
-    const others = all.filter(({ operation }) => operation['x-alias-of'] === place.operation.operationId);
-    return { ...place, aliases: others.map(({ path }) => path) };
+  return first.map((entry) => {
+    const aliasEntries = all.filter(({ operation }) => operation['x-alias-of'] === entry.operation.operationId);
+    return { ...entry, aliases: aliasEntries.map(({ path }) => path) };
   });
 }
 
-function linkTo({ method, path, operation }: Place): Html {
+function renderLink({ method, path, operation }: OperationEntry): Html {
   return html`<li><a href="#${operation.operationId}"><code>${method.toUpperCase()} ${path}</code></a> ${operation.summary}</li>`;
 }
 
-function credentials({ components }: OpenApiDocument): Html {
+function renderCredentials({ components }: OpenApiDocument): Html {
   const items = Object.entries(components.securitySchemes).map(([name, { type, scheme = '', description }]) => {
-    const example = type === 'http' ? `Authorization: ${capitalized(String(scheme))} …` : `${name}: …`;
+    const example = type === 'http' ? `Authorization: ${capitalize(String(scheme))} …` : `${name}: …`;
     return html`<li><code>${example}</code> ${description}</li>`;
   });
   return html`<ul>${items}</ul>`;
 }
 
-function capitalized(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
+function capitalize(value: string): string {
+  return value.charAt(0).toUpperCase() + value.slice(1);
 }
 
-function operationSection({ method, path, operation, aliases }: Place, document: OpenApiDocument, url: string): Html {
+function renderOperation(
+  { method, path, operation, aliases }: OperationEntry,
+  document: OpenApiDocument,
+  url: string,
+): Html {
   const { operationId, summary, description, parameters, requestBody, responses } = operation;
   const [content] = Object.values(requestBody?.content ?? {});
   return html`<section id="${operationId}">
 <h3><span class="method">${method.toUpperCase()}</span> <code>${path}</code></h3>
 <p><strong>${summary}.</strong> ${description}</p>
 ${aliases.map((alias) => html`<p class="note">Also at <code>${alias}</code></p>`)}
-<p class="note">${credentialOf(operation)}</p>
-${parameters.length > 0 ? html`<h4>Parameters</h4><ul class="fields">${parameters.map(parameterItem)}</ul>` : undefined}
-${content ? html`<h4>Body${requestBody?.required ? '' : ', optional'}</h4>${shape(referred(content.schema, document))}` : undefined}
-<h4>Example</h4><pre>${curl(method, path, operation, url)}</pre>
-<h4>Answers</h4><ul class="fields">${Object.entries(responses).map(([status, response]) => answerItem(status, response, document))}</ul>
+<p class="note">${renderCredential(operation)}</p>
+${parameters.length > 0 ? html`<h4>Parameters</h4><ul class="fields">${parameters.map(renderParameter)}</ul>` : undefined}
+${content ? html`<h4>Body${requestBody?.required ? '' : ', optional'}</h4>${renderSchema(resolveSchema(content.schema, document))}` : undefined}
+<h4>Example</h4><pre>${formatCurlCommand(method, path, operation, url)}</pre>
+<h4>Answers</h4><ul class="fields">${Object.entries(responses).map(([status, response]) => renderResponse(status, response, document))}</ul>
 </section>
 `;
 }
 
-function credentialOf({ security }: PathOperation): Html {
-  const names = security.flatMap((each) => Object.keys(each));
+function renderCredential({ security }: PathOperation): Html {
+  const names = security.flatMap((requirement) => Object.keys(requirement));
   if (names.length === 0) return html`No credential is needed.`;
   if (isEmpty(security[0])) return html`No credential is needed; one that is sent must be valid.`;
   const inFields = security.some(isEmpty);
@@ -122,51 +126,56 @@ function isEmpty(requirement: object = {}): boolean {
   return Object.keys(requirement).length === 0;
 }
 
-function parameterItem({ name, in: where, required, description, schema }: Parameter): Html {
-  return field(name, { ...schema, ...(description ? { description } : {}) }, required, ` in the ${where}`);
+function renderParameter({ name, in: where, required, description, schema }: Parameter): Html {
+  return renderField(name, { ...schema, ...(description ? { description } : {}) }, required, ` in the ${where}`);
 }
 
-function answerItem(status: string, response: PathOperation['responses'][string], document: OpenApiDocument): Html {
-  const { description, content = {} } = resolved(response, document);
-  const types = Object.entries(content).map(([type, { schema }]) => html` <code>${type}</code> ${typeOf(schema)}`);
+function renderResponse(status: string, response: PathOperation['responses'][string], document: OpenApiDocument): Html {
+  const { description, content = {} } = resolveResponse(response, document);
+  const types = Object.entries(content).map(([type, { schema }]) => html` <code>${type}</code> ${renderType(schema)}`);
   return html`<li><strong>${status}</strong> ${description}:${types}</li>`;
 }
 
-function resolved(response: PathOperation['responses'][string], { components }: OpenApiDocument): DocumentedResponse {
+function resolveResponse(
+  response: PathOperation['responses'][string],
+  { components }: OpenApiDocument,
+): DocumentedResponse {
   if (!('$ref' in response)) return response;
-  return components.responses[lastOf(response.$ref)] as DocumentedResponse;
+  return components.responses[getRefName(response.$ref)] as DocumentedResponse;
 }
 
 /** What a reference leads to. */
-function referred(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {
-  return components.schemas[lastOf(String(schema.$ref))] ?? schema;
+function resolveSchema(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {
+  return components.schemas[getRefName(String(schema.$ref))] ?? schema;
 }
 
 /** The fields of an object; the type of everything else. */
-function shape(schema: JsonSchema): Html {
+function renderSchema(schema: JsonSchema): Html {
   const { description, properties, required = [], items } = schema;
-  if (!properties) return items ? html`${typeOf(schema)}` : html`<p>${typeOf(schema)} ${description}</p>`;
+  if (!properties) return items ? html`${renderType(schema)}` : html`<p>${renderType(schema)} ${description}</p>`;
   const fields = Object.entries(properties as Record<string, JsonSchema>);
-  const list = fields.map(([name, each]) => field(name, each, (required as string[]).includes(name)));
+  const list = fields.map(([name, property]) => renderField(name, property, (required as string[]).includes(name)));
   return html`${description === undefined ? undefined : html`<p>${description}</p>`}<ul class="fields">${list}</ul>`;
 }
 
-function field(name: string, schema: JsonSchema, required: boolean, where = ''): Html {
+function renderField(name: string, schema: JsonSchema, required: boolean, where = ''): Html {
   const { description, items, additionalProperties } = schema;
-  const [inner] = [schema, items, additionalProperties].filter((each) => (each as JsonSchema | undefined)?.properties);
-  return html`<li><code>${name}</code> <span class="type">${typeOf(schema)}</span><span class="note">${where}${required ? '' : ', optional'}${boundsOf(schema)}</span> ${description}${inner ? shape({ ...(inner as JsonSchema), description: undefined }) : undefined}</li>`;
+  const [inner] = [schema, items, additionalProperties].filter(
+    (candidate) => (candidate as JsonSchema | undefined)?.properties,
+  );
+  return html`<li><code>${name}</code> <span class="type">${renderType(schema)}</span><span class="note">${where}${required ? '' : ', optional'}${formatConstraints(schema)}</span> ${description}${inner ? renderSchema({ ...(inner as JsonSchema), description: undefined }) : undefined}</li>`;
 }
 
-function typeOf(schema: JsonSchema): Html {
+function renderType(schema: JsonSchema): Html {
   const { $ref, type, enum: values, const: constant, items, format } = schema;
-  if (typeof $ref === 'string') return html`<a href="#${schemaId(lastOf($ref))}">${lastOf($ref)}</a>`;
+  if (typeof $ref === 'string') return html`<a href="#${toSchemaAnchor(getRefName($ref))}">${getRefName($ref)}</a>`;
   if (constant !== undefined) return html`<code>${JSON.stringify(constant)}</code>`;
-  if (Array.isArray(values)) return html`${values.map((each) => JSON.stringify(each)).join(' or ')}`;
-  if (items && type === 'array') return html`array of ${typeOf(items as JsonSchema)}`;
+  if (Array.isArray(values)) return html`${values.map((value) => JSON.stringify(value)).join(' or ')}`;
+  if (items && type === 'array') return html`array of ${renderType(items as JsonSchema)}`;
   return html`${[type ?? 'anything'].flat().join(' or ')}${typeof format === 'string' ? ` (${format})` : undefined}`;
 }
 
-const BOUNDS: Readonly<Record<string, string>> = {
+const CONSTRAINT_LABELS: Readonly<Record<string, string>> = {
   minimum: 'at least',
   exclusiveMinimum: 'above',
   maximum: 'at most',
@@ -177,42 +186,46 @@ const BOUNDS: Readonly<Record<string, string>> = {
   default: 'by default',
 };
 
-function boundsOf(schema: JsonSchema): string {
-  const bounds = Object.entries(BOUNDS).filter(([keyword]) => schema[keyword] !== undefined);
-  return bounds.map(([keyword, words]) => `, ${words} ${schema[keyword]}`).join('');
+function formatConstraints(schema: JsonSchema): string {
+  const bounds = Object.entries(CONSTRAINT_LABELS).filter(([keyword]) => schema[keyword] !== undefined);
+  return bounds.map(([keyword, label]) => `, ${label} ${schema[keyword]}`).join('');
 }
 
 /** A call that can be copied into a shell. */
-export function curl(method: string, path: string, operation: PathOperation, url: string): string {
+export function formatCurlCommand(method: string, path: string, operation: PathOperation, url: string): string {
   const { parameters, security, requestBody } = operation;
   const query = parameters.filter(({ in: where, example }) => where === 'query' && example !== undefined);
   const search = query.map(({ name, example }) => `${name}=${encodeURIComponent(String(example))}`).join('&');
-  const filled = parameters.reduce((at, { name, example }) => at.replace(`{${name}}`, String(example)), path);
+  const filledPath = parameters.reduce(
+    (currentPath, { name, example }) => currentPath.replace(`{${name}}`, String(example)),
+    path,
+  );
   const [scheme] = Object.keys(security[0] ?? {});
   const credential = { bearer: 'authorization: Bearer sk-…', 'x-credit-id': 'x-credit-id: …' }[scheme ?? ''];
   return [
-    `curl${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoted(`${url}${filled}${search && `?${search}`}`)}`,
-    ...(credential ? [`-H ${quoted(credential)}`] : []),
+    `curl${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoteForShell(`${url}${filledPath}${search && `?${search}`}`)}`,
+    ...(credential ? [`-H ${quoteForShell(credential)}`] : []),
     ...Object.entries(requestBody?.content ?? {}).flatMap(([type, { example }]) =>
-      example === undefined ? [] : bodyArguments(type, example),
+      example === undefined ? [] : formatBodyArguments(type, example),
     ),
   ].join(' \\\n  ');
 }
 
-function bodyArguments(type: string, example: unknown): readonly string[] {
-  if (type !== 'multipart/form-data') return [`-H 'content-type: ${type}'`, `-d ${quoted(JSON.stringify(example))}`];
-  return Object.entries(example as object).map(([name, value]) => `-F ${quoted(`${name}=${value}`)}`);
+function formatBodyArguments(type: string, example: unknown): readonly string[] {
+  if (type !== 'multipart/form-data')
+    return [`-H 'content-type: ${type}'`, `-d ${quoteForShell(JSON.stringify(example))}`];
+  return Object.entries(example as object).map(([name, value]) => `-F ${quoteForShell(`${name}=${value}`)}`);
 }
 
 /** For a shell. */
-function quoted(text: string): string {
+function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function schemaId(name: string): string {
+function toSchemaAnchor(name: string): string {
   return `shape-${name}`;
 }
 
-function lastOf(reference: string): string {
+function getRefName(reference: string): string {
   return reference.slice(reference.lastIndexOf('/') + 1);
 }

@@ -3,15 +3,15 @@ import { ModulesContainer } from '@nestjs/core';
 import type { FastifyReply } from 'fastify';
 import { PublicBaseUrl } from '../edge/network/public-address.ts';
 import { HtmlPageContent, OpenApiContent } from './docs.schemas.ts';
-import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.ts';
-import { openApiDocument } from './document.ts';
+import { CONTENT_SECURITY_POLICY, renderDocsPage } from './docs-page.ts';
+import { createOpenApiDocument } from './document.ts';
 import { jsonContent, Operation } from './operation.ts';
 import { listControllerRoutes } from './routes.ts';
 
 @Controller()
 export class DocsController {
   /** Every reader gets the same bytes, however slowly he reads. */
-  private made?: { readonly document: Buffer; readonly page: Buffer };
+  private rendered?: { readonly document: Buffer; readonly page: Buffer };
 
   constructor(
     private readonly modules: ModulesContainer,
@@ -25,10 +25,10 @@ export class DocsController {
     tag: 'Service',
     summary: 'Returns the OpenAPI document of this interface',
     auth: 'public',
-    answer: jsonContent(OpenApiContent),
+    response: jsonContent(OpenApiContent),
   })
-  document() {
-    return this.docs().document;
+  getDocument() {
+    return this.getDocs().document;
   }
 
   @Get('docs')
@@ -40,21 +40,21 @@ export class DocsController {
     tag: 'Service',
     summary: 'Returns the documentation of this interface as a page',
     auth: 'public',
-    answer: { 'text/html': HtmlPageContent },
+    response: { 'text/html': HtmlPageContent },
   })
-  page(@Res({ passthrough: true }) reply: FastifyReply) {
+  getPage(@Res({ passthrough: true }) reply: FastifyReply) {
     reply.type('text/html; charset=utf-8');
-    return this.docs().page;
+    return this.getDocs().page;
   }
 
   /** Made on the first request: before the API listens, its address is not known. */
-  private docs() {
-    this.made ??= this.make();
-    return this.made;
+  private getDocs() {
+    this.rendered ??= this.renderDocs();
+    return this.rendered;
   }
 
-  private make() {
-    const document = openApiDocument(listControllerRoutes(this.modules), this.address.url);
-    return { document: Buffer.from(JSON.stringify(document)), page: Buffer.from(docsPage(document)) };
+  private renderDocs() {
+    const document = createOpenApiDocument(listControllerRoutes(this.modules), this.address.url);
+    return { document: Buffer.from(JSON.stringify(document)), page: Buffer.from(renderDocsPage(document)) };
   }
 }

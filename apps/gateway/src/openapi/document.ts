@@ -1,11 +1,11 @@
 /** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
 import { STATUS_CODES } from 'node:http';
-import type { ErrorShapeName } from '../edge/errors/error-formats.ts';
+import type { ErrorFormatName } from '../edge/errors/error-formats.ts';
 import type { UploadOptions } from '../edge/uploads/upload.ts';
 import {
   getResponseHeaders,
-  IDEMPOTENCY_KEY,
-  QUERY_SOURCE,
+  IDEMPOTENCY_KEY_PARAMETER,
+  QUERY_SOURCE_PARAMETER,
   RESPONSE_HEADERS,
   type ResponseHeaderOptions,
 } from './headers.ts';
@@ -20,18 +20,18 @@ import {
   type OperationOptions,
   TAGS,
 } from './operation.ts';
-import { requestSchema } from './request-schema.ts';
+import { createRequestSchema } from './request-schema.ts';
 import type { ControllerRoute } from './routes.ts';
 import { AnthropicErrorSchema, ErrorSchema, PaymentRequiredSchema, text } from './schemas.ts';
 
 /** The version of the interface, not of the program. */
-const VERSION = '1.0.0';
+const API_VERSION = '1.0.0';
 const DESCRIPTION = `A prepaid gateway to many AI models, compatible with OpenAI's API: change a client's base URL and its key.
 
 Every amount of money is a bare JSON number in plain decimals. Unknown fields in requests are ignored, and answers
 may contain further fields in the future. Every error has one shape; a known path with another method is answered with 405 and \`Allow\`.`;
 
-const SCHEMES = {
+const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An API key' },
   'api-key': { type: 'apiKey', in: 'header', name: 'api-key', description: 'An API key' },
   'x-api-key': { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'An API key' },
@@ -49,7 +49,7 @@ const SCHEMES = {
   },
 } as const;
 
-const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SCHEMES)[]>> = {
+const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SECURITY_SCHEMES)[]>> = {
   public: [],
   optional: ['bearer', 'api-key', 'x-api-key', 'x-credit-id'],
   key: ['bearer', 'api-key', 'x-api-key', 'x-credit-id'],
@@ -57,20 +57,20 @@ const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SCHEMES)[]>> = {
 };
 
 /** Statuses of every operation. */
-const ANYWHERE = [400, 500];
-const WITH_CREDENTIAL = [401, 429, 503];
+const COMMON_STATUSES = [400, 500];
+const CREDENTIAL_STATUSES = [401, 429, 503];
 /** Of what is given for nothing. */
-const LIMITED = [429, 503];
-const WITH_BODY = [413, 415];
-const WITH_UPLOAD = [408];
+const RATE_LIMIT_STATUSES = [429, 503];
+const BODY_STATUSES = [413, 415];
+const UPLOAD_STATUSES = [408];
 /** Of who pays by the request: one that was tried too often is served no more. */
-const WITH_PAYMENT = [403];
+const PAYMENT_STATUSES = [403];
 /** A body that is nobody's but its sender's. */
-const BYTES = {
+const BINARY_REQUEST_BODY = {
   required: true,
   content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
 };
-const TAKE_BODIES = ['post', 'put', 'patch'];
+const METHODS_WITH_BODY = ['post', 'put', 'patch'];
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
@@ -117,22 +117,22 @@ export interface DocumentedResponse {
 }
 
 /** @param url where clients reach the API */
-export function openApiDocument(routes: readonly ControllerRoute[], url: string): OpenApiDocument {
+export function createOpenApiDocument(routes: readonly ControllerRoute[], url: string): OpenApiDocument {
   const components = new Components();
   const paths: Record<string, Record<string, PathOperation>> = {};
   for (const route of routes) {
-    const { notes } = route;
-    if (!notes) continue;
-    const operation = operationOf(route, notes, components);
+    const { options } = route;
+    if (!options) continue;
+    const operation = toPathOperation(route, options, components);
     route.paths
-      .map((path) => templateOf(path, notes))
+      .map((path) => toPathTemplate(path, options))
       .forEach((path, i) => {
-        paths[path] = { ...paths[path], [route.method]: i === 0 ? operation : aliasOf(operation, i) };
+        paths[path] = { ...paths[path], [route.method]: i === 0 ? operation : createAlias(operation, i) };
       });
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Countinghouse', version: VERSION, description: DESCRIPTION },
+    info: { title: 'Countinghouse', version: API_VERSION, description: DESCRIPTION },
     servers: [{ url }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
@@ -140,28 +140,28 @@ export function openApiDocument(routes: readonly ControllerRoute[], url: string)
       schemas: components.schemas,
       responses: components.responses,
       headers: RESPONSE_HEADERS,
-      securitySchemes: SCHEMES,
+      securitySchemes: SECURITY_SCHEMES,
     },
   };
 }
 
 /** `/keys/:id` is `/keys/{id}`; a wildcard gets the name that the operation gives it. */
-function templateOf(path: string, { params = {} }: OperationOptions): string {
+function toPathTemplate(path: string, { params = {} }: OperationOptions): string {
   const names = Object.keys(params);
   let next = 0;
   return path.replaceAll(/:\w+|\*/g, () => `{${names[next++]}}`);
 }
 
-function aliasOf(operation: PathOperation, number: number): PathOperation {
+function createAlias(operation: PathOperation, number: number): PathOperation {
   const { operationId } = operation;
   const suffix = number === 1 ? 'Alias' : `Alias${number}`;
   return { ...operation, operationId: operationId + suffix, 'x-alias-of': operationId };
 }
 
-function operationOf(route: ControllerRoute, notes: OperationOptions, components: Components): PathOperation {
-  const { id, tag, summary, description, body, query } = notes;
-  const fields = [body, query].flatMap((type) => (type ? Object.keys(propertiesOf(requestSchema(type))) : []));
-  const inFields = notes.auth === 'key' && fields.includes('credit_id');
+function toPathOperation(route: ControllerRoute, options: OperationOptions, components: Components): PathOperation {
+  const { id, tag, summary, description, body, query } = options;
+  const fields = [body, query].flatMap((type) => (type ? Object.keys(getProperties(createRequestSchema(type))) : []));
+  const inFields = options.auth === 'key' && fields.includes('credit_id');
   return {
     operationId: id,
     tags: [tag],
@@ -169,73 +169,89 @@ function operationOf(route: ControllerRoute, notes: OperationOptions, components
     ...(description ? { description } : {}),
     // No credential in a header is needed where the account's id may come in a field.
     security: [
-      ...(notes.auth === 'optional' ? [{}] : []),
-      ...credentialsOf(notes).map((scheme) => ({ [scheme]: [] })),
+      ...(options.auth === 'optional' ? [{}] : []),
+      ...listSecuritySchemes(options).map((scheme) => ({ [scheme]: [] })),
       ...(inFields ? [{}] : []),
     ],
-    parameters: [...pathParameters(notes), ...queryParameters(notes, components), ...headerParameters(notes)],
-    ...(body ? { requestBody: requestBody(body, notes, components) } : {}),
-    ...(notes.streamed ? { requestBody: BYTES } : {}),
-    responses: responsesOf(route, notes, components),
+    parameters: [
+      ...listPathParameters(options),
+      ...listQueryParameters(options, components),
+      ...listHeaderParameters(options),
+    ],
+    ...(body ? { requestBody: toRequestBody(body, options, components) } : {}),
+    ...(options.streamed ? { requestBody: BINARY_REQUEST_BODY } : {}),
+    responses: toResponses(route, options, components),
   };
 }
 
 /** Models are paid for with a key. */
-function credentialsOf({ auth, paid, challenge, proof }: OperationOptions): readonly string[] {
+function listSecuritySchemes({
+  auth,
+  paid,
+  payPerRequest: challenge,
+  acceptsProof: proof,
+}: OperationOptions): readonly string[] {
   const credentials = CREDENTIALS[auth].filter((scheme) => !paid || scheme !== 'x-credit-id');
   return challenge || proof ? [...credentials, 'payment'] : credentials;
 }
 
-function pathParameters({ params = {} }: OperationOptions): Parameter[] {
+function listPathParameters({ params = {} }: OperationOptions): Parameter[] {
   return Object.entries(params).map(([name, { description, example }]) => {
     return { name, in: 'path', required: true, description, schema: { type: 'string' }, example };
   });
 }
 
 /** What comes as a stream is not known again, so it has no key of its own. */
-function headerParameters({ paid, creates, streamed, headers = {} }: OperationOptions): Parameter[] {
-  const own = Object.entries(headers).map(([name, { description, example }]) => {
+function listHeaderParameters({ paid, creates, streamed, headers = {} }: OperationOptions): Parameter[] {
+  const ownParameters = Object.entries(headers).map(([name, { description, example }]) => {
     return { name, in: 'header' as const, required: true, description, schema: { type: 'string' }, example };
   });
-  if (paid) return [...own, ...(streamed ? [QUERY_SOURCE] : [IDEMPOTENCY_KEY, QUERY_SOURCE])];
-  return creates ? [...own, IDEMPOTENCY_KEY] : own;
+  if (paid)
+    return [
+      ...ownParameters,
+      ...(streamed ? [QUERY_SOURCE_PARAMETER] : [IDEMPOTENCY_KEY_PARAMETER, QUERY_SOURCE_PARAMETER]),
+    ];
+  return creates ? [...ownParameters, IDEMPOTENCY_KEY_PARAMETER] : ownParameters;
 }
 
-function queryParameters({ query, example }: OperationOptions, components: Components): Parameter[] {
+function listQueryParameters({ query, example }: OperationOptions, components: Components): Parameter[] {
   if (!query) return [];
-  const { required = [], ...schema } = requestSchema(query);
-  return Object.entries(propertiesOf(schema)).map(([name, { description, ...property }]) => ({
+  const { required = [], ...schema } = createRequestSchema(query);
+  return Object.entries(getProperties(schema)).map(([name, { description, ...property }]) => ({
     name,
     in: 'query',
     required: (required as string[]).includes(name),
     ...(typeof description === 'string' ? { description } : {}),
-    schema: components.refer(withoutNull(property)),
+    schema: components.registerSchema(removeNull(property)),
     ...(example && name in example ? { example: example[name] } : {}),
   }));
 }
 
 /** Query parameters have no null. */
-function withoutNull(schema: JsonSchema): JsonSchema {
+function removeNull(schema: JsonSchema): JsonSchema {
   const { type, enum: values } = schema;
-  const [only, ...others] = [type].flat().filter((each) => each !== 'null');
+  const [only, ...otherTypes] = [type].flat().filter((typeName) => typeName !== 'null');
   return {
     ...schema,
-    ...(type === undefined ? {} : { type: others.length === 0 ? only : [only, ...others] }),
-    ...(Array.isArray(values) ? { enum: values.filter((each) => each !== null) } : {}),
+    ...(type === undefined ? {} : { type: otherTypes.length === 0 ? only : [only, ...otherTypes] }),
+    ...(Array.isArray(values) ? { enum: values.filter((value) => value !== null) } : {}),
   };
 }
 
-function requestBody(body: Dto, { example, upload }: OperationOptions, components: Components) {
-  const fields = requestSchema(body);
-  const schema = upload ? withFiles(fields, upload) : fields;
+function toRequestBody(body: Dto, { example, upload }: OperationOptions, components: Components) {
+  const fields = createRequestSchema(body);
+  const schema = upload ? addFileProperties(fields, upload) : fields;
   const type = upload ? 'multipart/form-data' : 'application/json';
-  const shown = upload && example ? { ...exampleFiles(upload), ...example } : example;
-  const content = { schema: components.refer(nameSchema(body.name, schema)), ...(shown ? { example: shown } : {}) };
+  const exampleWithFiles = upload && example ? { ...toExampleFiles(upload), ...example } : example;
+  const content = {
+    schema: components.registerSchema(nameSchema(body.name, schema)),
+    ...(exampleWithFiles ? { example: exampleWithFiles } : {}),
+  };
   return { required: schema.required !== undefined, content: { [type]: content } };
 }
 
 /** A form with files. */
-function withFiles({ properties, required = [], ...schema }: JsonSchema, upload: UploadOptions): JsonSchema {
+function addFileProperties({ properties, required = [], ...schema }: JsonSchema, upload: UploadOptions): JsonSchema {
   const file = {
     type: 'string',
     contentMediaType: 'application/octet-stream',
@@ -244,45 +260,45 @@ function withFiles({ properties, required = [], ...schema }: JsonSchema, upload:
   return {
     ...schema,
     properties: { ...Object.fromEntries(upload.files.map((name) => [name, file])), ...(properties as object) },
-    required: [...neededFiles(upload), ...(required as string[])],
+    required: [...listRequiredFiles(upload), ...(required as string[])],
   };
 }
 
-function neededFiles({ files, optional = [] }: UploadOptions): readonly string[] {
+function listRequiredFiles({ files, optional = [] }: UploadOptions): readonly string[] {
   return files.filter((name) => !optional.includes(name));
 }
 
 /** As curl writes that a file is sent. */
-function exampleFiles(upload: UploadOptions): Readonly<Record<string, string>> {
-  return Object.fromEntries(neededFiles(upload).map((name) => [name, `@${name}`]));
+function toExampleFiles(upload: UploadOptions): Readonly<Record<string, string>> {
+  return Object.fromEntries(listRequiredFiles(upload).map((name) => [name, `@${name}`]));
 }
 
-function responsesOf(
+function toResponses(
   route: ControllerRoute,
-  notes: OperationOptions,
+  options: OperationOptions,
   components: Components,
 ): PathOperation['responses'] {
-  const { auth, answer, errors = [], others = {} } = notes;
+  const { auth, response, errors = [], otherResponses = {} } = options;
   const statuses = [
-    ...ANYWHERE,
-    ...(auth === 'public' ? [] : WITH_CREDENTIAL),
-    ...(TAKE_BODIES.includes(route.method) ? WITH_BODY : []),
-    ...(notes.upload ? WITH_UPLOAD : []),
-    ...(notes.challenge ? WITH_PAYMENT : []),
-    ...(notes.gives ? LIMITED : []),
+    ...COMMON_STATUSES,
+    ...(auth === 'public' ? [] : CREDENTIAL_STATUSES),
+    ...(METHODS_WITH_BODY.includes(route.method) ? BODY_STATUSES : []),
+    ...(options.upload ? UPLOAD_STATUSES : []),
+    ...(options.payPerRequest ? PAYMENT_STATUSES : []),
+    ...(options.rateLimitedAction ? RATE_LIMIT_STATUSES : []),
     ...errors,
   ];
-  const contents = Object.entries({ [route.status]: answer, ...others });
+  const contents = Object.entries({ [route.status]: response, ...otherResponses });
   return {
-    ...Object.fromEntries(statuses.map((status) => [status, components.error(status, notes)])),
+    ...Object.fromEntries(statuses.map((status) => [status, components.registerErrorResponse(status, options)])),
     ...Object.fromEntries(
-      contents.map(([status, content]) => [status, components.response(Number(status), content, notes)]),
+      contents.map(([status, content]) => [status, components.createResponse(Number(status), content, options)]),
     ),
   };
 }
 
 /** How an error is described, by its shape: what its name begins with, and what it is. */
-const ERRORS: Readonly<Record<ErrorShapeName, { readonly prefix: string; readonly content: Content }>> = {
+const ERROR_CONTENT: Readonly<Record<ErrorFormatName, { readonly prefix: string; readonly content: Content }>> = {
   openai: { prefix: '', content: jsonContent(ErrorSchema) },
   openrouter: { prefix: '', content: jsonContent(ErrorSchema) },
   anthropic: { prefix: 'Anthropic', content: jsonContent(AnthropicErrorSchema) },
@@ -293,65 +309,65 @@ const ERRORS: Readonly<Record<ErrorShapeName, { readonly prefix: string; readonl
 class Components {
   readonly schemas: Record<string, JsonSchema> = {};
   readonly responses: Record<string, DocumentedResponse> = {};
-  private readonly taken = new Map<string, string>();
+  private readonly contentByName = new Map<string, string>();
 
-  error(
+  registerErrorResponse(
     status: number,
-    { paid, challenge, creates, streamed, errorShape }: OperationOptions,
+    { paid, payPerRequest: challenge, creates, streamed, errorFormat }: OperationOptions,
   ): { readonly $ref: string } {
-    const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
+    const statusName = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
     if (challenge && status === 402) {
-      this.responses[`Challenge${words}`] ??= this.response(status, jsonContent(PaymentRequiredSchema), {
+      this.responses[`Challenge${statusName}`] ??= this.createResponse(status, jsonContent(PaymentRequiredSchema), {
         paid,
-        challenge,
+        payPerRequest: challenge,
       });
-      return { $ref: `#/components/responses/Challenge${words}` };
+      return { $ref: `#/components/responses/Challenge${statusName}` };
     }
-    const { prefix, content } = ERRORS[errorShape ?? 'openai'];
-    const name = `${prefix}${streamed ? 'Streamed' : ''}${paid ? 'Paid' : creates ? 'Creation' : ''}${words}`;
+    const { prefix, content } = ERROR_CONTENT[errorFormat ?? 'openai'];
+    const name = `${prefix}${streamed ? 'Streamed' : ''}${paid ? 'Paid' : creates ? 'Creation' : ''}${statusName}`;
     const kind = {
       ...(paid ? { paid } : {}),
       ...(streamed ? { streamed } : {}),
       ...(creates ? { creates } : {}),
-      ...(errorShape ? { errorShape } : {}),
+      ...(errorFormat ? { errorFormat } : {}),
     };
-    this.responses[name] ??= this.response(status, content, kind);
+    this.responses[name] ??= this.createResponse(status, content, kind);
     return { $ref: `#/components/responses/${name}` };
   }
 
-  response(status: number, content: Content, kind: Partial<ResponseHeaderOptions>): DocumentedResponse {
+  createResponse(status: number, content: Content, kind: Partial<ResponseHeaderOptions>): DocumentedResponse {
     const headers = ['x-request-id', ...getResponseHeaders(status, kind)];
     return {
       description: STATUS_CODES[status] ?? String(status),
       headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
       content: Object.fromEntries(
-        Object.entries(content).map(([type, schema]) => [type, { schema: this.refer(schema) }]),
+        Object.entries(content).map(([type, schema]) => [type, { schema: this.registerSchema(schema) }]),
       ),
     };
   }
 
   /** The schema with every named one in it, itself included, replaced by a reference. */
-  refer(schema: JsonSchema): JsonSchema {
+  registerSchema(schema: JsonSchema): JsonSchema {
     const name = getSchemaName(schema);
-    if (name === undefined) return this.inside(schema);
+    if (name === undefined) return this.registerNestedSchemas(schema);
     const content = JSON.stringify(schema);
-    if (this.taken.get(name) === undefined) {
-      this.taken.set(name, content);
-      this.schemas[name] = this.inside(schema);
-    } else if (this.taken.get(name) !== content) throw new Error(`two schemas are called ${name}`);
+    if (this.contentByName.get(name) === undefined) {
+      this.contentByName.set(name, content);
+      this.schemas[name] = this.registerNestedSchemas(schema);
+    } else if (this.contentByName.get(name) !== content) throw new Error(`two schemas are called ${name}`);
     return { $ref: `#/components/schemas/${name}` };
   }
 
-  private inside(schema: JsonSchema): JsonSchema {
-    return Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, this.within(value)]));
+  private registerNestedSchemas(schema: JsonSchema): JsonSchema {
+    return Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, this.registerValue(value)]));
   }
 
-  private within(value: unknown): unknown {
-    if (Array.isArray(value)) return value.map((each) => this.within(each));
-    return typeof value === 'object' && value !== null ? this.refer(value as JsonSchema) : value;
+  private registerValue(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((item) => this.registerValue(item));
+    return typeof value === 'object' && value !== null ? this.registerSchema(value as JsonSchema) : value;
   }
 }
 
-function propertiesOf(schema: JsonSchema): Readonly<Record<string, JsonSchema>> {
+function getProperties(schema: JsonSchema): Readonly<Record<string, JsonSchema>> {
   return (schema.properties ?? {}) as Record<string, JsonSchema>;
 }

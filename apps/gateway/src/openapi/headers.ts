@@ -3,7 +3,7 @@
 import type { OperationOptions } from './operation.ts';
 
 /** Statuses of what is not there yet, and of temporary errors. */
-const RETRIED = [202, 409, 429, 502, 503, 504];
+const RETRYABLE_STATUSES = [202, 409, 429, 502, 503, 504];
 
 export const RESPONSE_HEADERS = {
   'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },
@@ -53,7 +53,7 @@ export const RESPONSE_HEADERS = {
 };
 
 /** A header of requests that are paid for, or that create something. */
-export const IDEMPOTENCY_KEY = {
+export const IDEMPOTENCY_KEY_PARAMETER = {
   name: 'idempotency-key',
   in: 'header' as const,
   required: false,
@@ -63,7 +63,7 @@ export const IDEMPOTENCY_KEY = {
 };
 
 /** A header of requests that are paid for. */
-export const QUERY_SOURCE = {
+export const QUERY_SOURCE_PARAMETER = {
   name: 'x-query-source',
   in: 'header' as const,
   required: false,
@@ -73,25 +73,33 @@ export const QUERY_SOURCE = {
 
 export type ResponseHeaderOptions = Pick<
   OperationOptions,
-  'paid' | 'challenge' | 'creates' | 'follows' | 'priced' | 'streamed' | 'errorShape'
+  'paid' | 'payPerRequest' | 'creates' | 'readsAccountEvents' | 'priced' | 'streamed' | 'errorFormat'
 >;
 
 /** Headers that an answer may have. */
 export function getResponseHeaders(
   status: number,
-  { paid, challenge, creates, follows, priced, streamed, errorShape }: ResponseHeaderOptions,
+  {
+    paid,
+    payPerRequest: challenge,
+    creates,
+    readsAccountEvents: follows,
+    priced,
+    streamed,
+    errorFormat,
+  }: ResponseHeaderOptions,
 ): readonly (keyof typeof RESPONSE_HEADERS)[] {
-  const keyed = (paid && !streamed) || creates;
+  const isIdempotent = (paid && !streamed) || creates;
   return [
-    ...(errorShape === 'anthropic' ? (['request-id'] as const) : []),
+    ...(errorFormat === 'anthropic' ? (['request-id'] as const) : []),
     ...(paid ? (['x-generation-id'] as const) : []),
-    ...(keyed && status < 300 ? (['idempotent-replayed'] as const) : []),
+    ...(isIdempotent && status < 300 ? (['idempotent-replayed'] as const) : []),
     ...(priced && status < 300 ? (['x-cost-usd'] as const) : []),
     ...(streamed && status < 300 ? (['ehbp-response-nonce', 'x-tinfoil-usage-metrics'] as const) : []),
     ...(challenge && status < 300 ? (['payment-receipt'] as const) : []),
     ...(challenge && status === 402 ? (['www-authenticate'] as const) : []),
     ...(follows && status < 300 ? (['x-books-behind'] as const) : []),
-    ...(RETRIED.includes(status) ? (['retry-after'] as const) : []),
-    ...(keyed && status === 409 ? (['x-should-retry'] as const) : []),
+    ...(RETRYABLE_STATUSES.includes(status) ? (['retry-after'] as const) : []),
+    ...(isIdempotent && status === 409 ? (['x-should-retry'] as const) : []),
   ];
 }

@@ -4,7 +4,7 @@
  */
 import { applyDecorators } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
-import type { ErrorShapeName } from '../edge/errors/error-formats.ts';
+import type { ErrorFormatName } from '../edge/errors/error-formats.ts';
 import type { RateLimitedAction } from '../edge/limits/rate-limited-actions.ts';
 import type { UploadOptions } from '../edge/uploads/upload.ts';
 
@@ -45,9 +45,9 @@ export interface OperationOptions {
   readonly description?: string;
   readonly auth: Auth;
   /** How its clients read errors, where that follows from the route and not from the client. */
-  readonly errorShape?: ErrorShapeName;
+  readonly errorFormat?: ErrorFormatName;
   /** Where the account may be named by its `credit_id`, beside the credentials in headers. */
-  readonly payer?: 'query' | 'body';
+  readonly creditIdLocation?: 'query' | 'body';
   /** A paid operation: it accepts an Idempotency-Key, and its answer has a generation id. */
   readonly paid?: true;
   /** Its answer says in a header what was charged. */
@@ -55,9 +55,9 @@ export interface OperationOptions {
   /** Its body has at most so many bytes. */
   readonly maxBytes?: number;
   /** Without any credential it is paid for by the request: its caller is asked for a payment, and repeats it with the proof. */
-  readonly challenge?: true;
+  readonly payPerRequest?: true;
   /** A proof of payment is a credential here, whatever it was used for. */
-  readonly proof?: true;
+  readonly acceptsProof?: true;
   /** Its body is that of a paid operation, and may be as large. */
   readonly largeBody?: true;
   /** Its body is handed over as the bytes that came: what sends it signs them. */
@@ -69,9 +69,9 @@ export interface OperationOptions {
   /** It creates something that costs nothing: it accepts an Idempotency-Key. */
   readonly creates?: true;
   /** It gives something for nothing that is kept for ever: how often is limited. */
-  readonly gives?: RateLimitedAction;
+  readonly rateLimitedAction?: RateLimitedAction;
   /** It reads what follows from an account's facts, and says when that may be older than these. */
-  readonly follows?: true;
+  readonly readsAccountEvents?: true;
   /** Every parameter in the path, in order; a wildcard takes the name that stands in its place. */
   readonly params?: Readonly<Record<string, { readonly description: string; readonly example: string }>>;
   /** Headers that it needs beside the usual ones. */
@@ -80,35 +80,36 @@ export interface OperationOptions {
   readonly body?: Dto;
   /** A query or body that succeeds: it is shown on the page and sent by the contract test. */
   readonly example?: Readonly<Record<string, unknown>>;
-  readonly answer: Content;
+  readonly response: Content;
   /** Statuses of errors that this operation has beside those that follow from `auth` and the method. */
   readonly errors?: readonly number[];
   /** Statuses that are answered with something else than an error. */
-  readonly others?: Readonly<Record<number, Content>>;
+  readonly otherResponses?: Readonly<Record<number, Content>>;
 }
 
-const NOTES = Symbol('operation');
+const OPTIONS_KEY = Symbol('operation');
 
 /** Documents the route that it decorates. */
-export function Operation(notes: OperationOptions): MethodDecorator {
-  const note: MethodDecorator = (controller, method) => Reflect.defineMetadata(NOTES, notes, controller, method);
-  return applyDecorators(note, RouteConfig({ operation: notes }));
+export function Operation(options: OperationOptions): MethodDecorator {
+  const attachOptions: MethodDecorator = (controller, method) =>
+    Reflect.defineMetadata(OPTIONS_KEY, options, controller, method);
+  return applyDecorators(attachOptions, RouteConfig({ operation: options }));
 }
 
 export function getOperationOptions(prototype: object, method: string): OperationOptions | undefined {
-  return Reflect.getMetadata(NOTES, prototype, method);
+  return Reflect.getMetadata(OPTIONS_KEY, prototype, method);
 }
 
-const names = new WeakMap<JsonSchema, string>();
+const schemaNames = new WeakMap<JsonSchema, string>();
 
 /** Makes a schema a component: wherever it is used, the document refers to it by its name. */
 export function nameSchema<T extends JsonSchema>(name: string, schema: T): T {
-  names.set(schema, name);
+  schemaNames.set(schema, name);
   return schema;
 }
 
 export function getSchemaName(schema: object): string | undefined {
-  return names.get(schema as JsonSchema);
+  return schemaNames.get(schema as JsonSchema);
 }
 
 export function jsonContent(schema: JsonSchema): Content {

@@ -4,7 +4,7 @@ import type { Dto, JsonSchema } from './operation.ts';
 
 type Keywords = (constraints: readonly unknown[]) => JsonSchema;
 
-const RULES: Readonly<Record<string, Keywords>> = {
+const KEYWORDS_BY_RULE: Readonly<Record<string, Keywords>> = {
   isString: () => ({ type: 'string' }),
   isBoolean: () => ({ type: 'boolean' }),
   isInt: () => ({ type: 'integer' }),
@@ -23,13 +23,13 @@ const RULES: Readonly<Record<string, Keywords>> = {
 };
 
 /** What is known of a field beyond class-validator's rules. */
-interface Description {
+interface FieldDescription {
   readonly schema: JsonSchema;
   /** Whether it must be there, where something else than these rules checks that. */
   readonly required?: boolean | undefined;
 }
 
-const described = new WeakMap<object, Map<string, Description>>();
+const descriptions = new WeakMap<object, Map<string, FieldDescription>>();
 
 /**
  * Describes a field beyond its rules: its meaning, or its type where something else checks it.
@@ -37,31 +37,31 @@ const described = new WeakMap<object, Map<string, Description>>();
  */
 export function Field(schema: JsonSchema, required?: boolean): PropertyDecorator {
   return (prototype, property) => {
-    const fields = described.get(prototype) ?? new Map<string, Description>();
-    described.set(prototype, fields.set(String(property), { schema, required }));
+    const fields = descriptions.get(prototype) ?? new Map<string, FieldDescription>();
+    descriptions.set(prototype, fields.set(String(property), { schema, required }));
   };
 }
 
-export function requestSchema(type: Dto): JsonSchema {
+export function createRequestSchema(type: Dto): JsonSchema {
   const properties: Record<string, JsonSchema> = {};
   const optional = new Set<string>();
   const nullableFields = new Set<string>();
-  const ruled = new Set<string>();
+  const validatedFields = new Set<string>();
   for (const rule of getMetadataStorage().getTargetValidationMetadatas(type, '', false, false)) {
-    const { propertyName, type: kind, name = '', constraints, each } = rule;
-    ruled.add(propertyName);
+    const { propertyName, type: kind, name = '', constraints, each: isPerItem } = rule;
+    validatedFields.add(propertyName);
     if (kind === 'conditionalValidation') optional.add(propertyName);
     if (name === 'isOptional') nullableFields.add(propertyName);
-    const keywords = RULES[name]?.(constraints ?? []) ?? {};
-    properties[propertyName] = { ...(each ? { items: keywords } : keywords), ...properties[propertyName] };
+    const keywords = KEYWORDS_BY_RULE[name]?.(constraints ?? []) ?? {};
+    properties[propertyName] = { ...(isPerItem ? { items: keywords } : keywords), ...properties[propertyName] };
   }
-  for (const [name, { schema, required }] of descriptionsOf(type)) {
+  for (const [name, { schema, required }] of listDescriptions(type)) {
     properties[name] = { ...properties[name], ...schema };
-    if (required === true) ruled.add(name);
+    if (required === true) validatedFields.add(name);
     if (required === false) nullableFields.add(name);
   }
-  for (const name of nullableFields) properties[name] = orNull(properties[name] ?? {});
-  const required = Object.keys(properties).filter((name) => ruled.has(name) && !optional.has(name));
+  for (const name of nullableFields) properties[name] = allowNull(properties[name] ?? {});
+  const required = Object.keys(properties).filter((name) => validatedFields.has(name) && !optional.has(name));
   // What nothing is said of may have any fields.
   if (Object.keys(properties).length === 0) return { type: 'object' };
   if (required.length === 0) return { type: 'object', properties };
@@ -71,15 +71,15 @@ export function requestSchema(type: Dto): JsonSchema {
 }
 
 /** The class and its base classes, the nearest last. */
-function descriptionsOf(type: Dto): [string, Description][] {
-  const all: [string, Description][] = [];
-  for (let each = type.prototype; each !== null; each = Object.getPrototypeOf(each)) {
-    all.unshift(...(described.get(each) ?? []));
+function listDescriptions(type: Dto): [string, FieldDescription][] {
+  const all: [string, FieldDescription][] = [];
+  for (let prototype = type.prototype; prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
+    all.unshift(...(descriptions.get(prototype) ?? []));
   }
   return all;
 }
 
-function orNull(schema: JsonSchema): JsonSchema {
+function allowNull(schema: JsonSchema): JsonSchema {
   if (Array.isArray(schema.enum)) return { ...schema, enum: [...schema.enum, null] };
   return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : schema;
 }

@@ -12,7 +12,7 @@ export interface ControllerRoute {
   readonly paths: readonly string[];
   /** Of an answer to a request that succeeds. */
   readonly status: number;
-  readonly notes: OperationOptions | undefined;
+  readonly options: OperationOptions | undefined;
 }
 
 /** Every route of every controller, whether it is documented or not. */
@@ -30,16 +30,16 @@ export function listControllerRoutes(modules: ModulesContainer): ControllerRoute
         {
           handler: `${name}.${method}`,
           method: RequestMethod[verb].toLowerCase(),
-          paths: prefixes.flatMap((prefix) => paths.map((path) => joined(prefix, path))),
+          paths: prefixes.flatMap((prefix) => paths.map((path) => joinPath(prefix, path))),
           status: Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? (verb === RequestMethod.POST ? 201 : 200),
-          notes: getOperationOptions(prototype, method),
+          options: getOperationOptions(prototype, method),
         },
       ];
     });
   });
 }
 
-function joined(...parts: readonly string[]): string {
+function joinPath(...parts: readonly string[]): string {
   return `/${parts
     .flatMap((part) => part.split('/'))
     .filter((part) => part !== '')

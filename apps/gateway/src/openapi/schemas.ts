@@ -1,6 +1,6 @@
 /** Building blocks of schemas. */
 import { toAnthropicErrorType } from '../edge/errors/error-formats.ts';
-import { ERROR_KINDS } from '../edge/errors/errors.ts';
+import { ERROR_DEFINITIONS } from '../edge/errors/errors.ts';
 import { type JsonSchema, nameSchema } from './operation.ts';
 
 /** An object with these fields, all of which are there except the optional ones. Further fields may come later. */
@@ -10,15 +10,15 @@ export function object(properties: Readonly<Record<string, JsonSchema>>, optiona
 }
 
 /** What comes from elsewhere may have more fields than are named here. */
-export const open = (schema: JsonSchema): JsonSchema => ({ ...schema, additionalProperties: true });
+export const withExtraFields = (schema: JsonSchema): JsonSchema => ({ ...schema, additionalProperties: true });
 
 export function array(items: JsonSchema): JsonSchema {
   return { type: 'array', items };
 }
 
 /** Text, with its meaning. */
-export function text(description: string, more: JsonSchema = {}): JsonSchema {
-  return { type: 'string', description, ...more };
+export function text(description: string, extra: JsonSchema = {}): JsonSchema {
+  return { type: 'string', description, ...extra };
 }
 
 export function nullable(schema: JsonSchema): JsonSchema {
@@ -57,7 +57,7 @@ const ERROR: Readonly<Record<string, JsonSchema>> = {
   error: object(
     {
       message: text('The same message, where OpenAI’s clients look for it', { minLength: 1 }),
-      type: text('What went wrong, for programs', { enum: [...new Set(ERROR_KINDS.map(([, type]) => type))] }),
+      type: text('What went wrong, for programs', { enum: [...new Set(ERROR_DEFINITIONS.map(([, type]) => type))] }),
       code: {
         type: ['string', 'integer'],
         description: 'What went wrong, in OpenAI’s words; for `@openrouter/sdk` the HTTP status',
@@ -97,7 +97,7 @@ export const AnthropicErrorSchema = nameSchema(
     type: { const: 'error' },
     error: object({
       type: text('What went wrong, in Anthropic’s words', {
-        enum: [...new Set(ERROR_KINDS.map(([status, type]) => toAnthropicErrorType({ status, type })))],
+        enum: [...new Set(ERROR_DEFINITIONS.map(([status, type]) => toAnthropicErrorType({ status, type })))],
       }),
       message: text('What went wrong, for people', { minLength: 1 }),
       details: {

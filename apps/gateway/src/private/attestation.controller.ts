@@ -18,8 +18,8 @@ export class AttestationController {
     @Headers('cache-control') caching: string | undefined,
     @Res() reply: FastifyReply,
   ) {
-    const wanted = caching?.includes('no-cache') ? 'fresh' : 'any';
-    const evidence = await this.attestations.of(model || undefined, wanted);
+    const freshness = caching?.includes('no-cache') ? 'fresh' : 'any';
+    const evidence = await this.attestations.loadEvidence(model || undefined, freshness);
     reply.header('cache-control', 'no-store').type(JSON_TYPE).send(evidence);
   }
 }

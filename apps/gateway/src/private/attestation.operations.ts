@@ -1,24 +1,26 @@
 import { jsonContent, nameSchema, type OperationOptions } from '../openapi/operation.ts';
-import { nullable, object, open, STRING, text } from '../openapi/schemas.ts';
+import { nullable, object, STRING, text, withExtraFields } from '../openapi/schemas.ts';
 import { AttestationQuery } from './attestation.requests.ts';
 
 /** As Tinfoil's enclaves give it; others may add to it. */
 const FIELDS = {
   domain: STRING,
-  enclaveAttestationReport: open(
+  enclaveAttestationReport: withExtraFields(
     object({
       format: text('How the report is to be read; `simulated` proves nothing'),
       body: text('The report, in base64'),
     }),
   ),
   digest: text('The SHA-256 of the release that is measured'),
-  sigstoreBundle: nullable(open({ type: 'object', description: 'Who signed that release, and its measurement' })),
+  sigstoreBundle: nullable(
+    withExtraFields({ type: 'object', description: 'Who signed that release, and its measurement' }),
+  ),
   vcek: text("The certificate of the processor's key, in base64"),
   enclaveCert: text('The certificate of the enclave, in PEM'),
 };
 
 const Attestation = nameSchema('Attestation', {
-  ...open(object(FIELDS, Object.keys(FIELDS))),
+  ...withExtraFields(object(FIELDS, Object.keys(FIELDS))),
   description: 'The evidence as the enclave gives it. It is not checked here: its reader must not trust this service.',
 });
 
@@ -33,6 +35,6 @@ export const getAttestation: OperationOptions = {
   auth: 'public',
   query: AttestationQuery,
   example: { model: 'private/gpt-oss-120b' },
-  answer: jsonContent(Attestation),
+  response: jsonContent(Attestation),
   errors: [404, 429, 502, 503, 504],
 };

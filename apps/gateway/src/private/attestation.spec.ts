@@ -44,57 +44,60 @@ describe('the evidence of an enclave', () => {
   });
 
   test('is asked for once, however many want it, and again after half a minute', async () => {
-    const [first, second] = [attestations.of(GPT), attestations.of(GPT, 'fresh')];
+    const [first, second] = [attestations.loadEvidence(GPT), attestations.loadEvidence(GPT, 'fresh')];
     await answered(first, 'a');
     expect(await second).toBe(await first);
     later(29_999);
-    expect(await attestations.of(GPT)).toBe(await first);
+    expect(await attestations.loadEvidence(GPT)).toBe(await first);
     expect(asked.map(({ enclave }) => enclave)).toEqual(['/gpt-oss-120b']);
     later(1);
-    await answered(attestations.of(GPT), 'b');
-    await answered(attestations.of(KIMI), 'c');
+    await answered(attestations.loadEvidence(GPT), 'b');
+    await answered(attestations.loadEvidence(KIMI), 'c');
     expect(asked.map(({ enclave }) => enclave)).toEqual(['/gpt-oss-120b', '/gpt-oss-120b', '/kimi-k3']);
   });
 
   test('is asked for anew by who wants it fresh, though not twice within a second', async () => {
-    await answered(attestations.of(GPT), 'a');
-    await attestations.of(GPT, 'fresh');
+    await answered(attestations.loadEvidence(GPT), 'a');
+    await attestations.loadEvidence(GPT, 'fresh');
     later(1_000);
-    await answered(attestations.of(GPT, 'fresh'), 'b');
+    await answered(attestations.loadEvidence(GPT, 'fresh'), 'b');
     expect(asked).toHaveLength(2);
   });
 
   test('is not what an enclave gave before its key was refused, also where it was still giving it', async () => {
-    await answered(attestations.of(GPT), 'a');
-    attestations.forget(GPT);
-    const before = attestations.of(GPT);
-    attestations.forget(GPT);
-    const after = attestations.of(GPT);
+    await answered(attestations.loadEvidence(GPT), 'a');
+    attestations.evict(GPT);
+    const before = attestations.loadEvidence(GPT);
+    attestations.evict(GPT);
+    const after = attestations.loadEvidence(GPT);
     asked[1]?.answer.resolve({ key: 'b' });
     await before;
     await answered(after, 'c');
-    expect(JSON.parse(await attestations.of(GPT))).toEqual({ key: 'c' });
-    attestations.forget('private/no-such');
+    expect(JSON.parse(await attestations.loadEvidence(GPT))).toEqual({ key: 'c' });
+    attestations.evict('private/no-such');
   });
 
   test('that cannot be had is not asked for again within a second', async () => {
-    const refused = attestations.of(GPT);
+    const refused = attestations.loadEvidence(GPT);
     asked[0]?.answer.reject(new UpstreamError('upstream_unavailable', 'away'));
     await expect(refused).rejects.toThrow('away');
-    await expect(attestations.of(GPT, 'fresh')).rejects.toThrow('away');
+    await expect(attestations.loadEvidence(GPT, 'fresh')).rejects.toThrow('away');
     later(1_000);
-    await answered(attestations.of(GPT), 'a');
+    await answered(attestations.loadEvidence(GPT), 'a');
     expect(asked).toHaveLength(2);
   });
 
   test('stays for who takes any, where who wants it fresh does not get it', async () => {
-    await answered(attestations.of(GPT), 'a');
+    await answered(attestations.loadEvidence(GPT), 'a');
     later(2_000);
-    const fresh = attestations.of(GPT, 'fresh');
-    const any = attestations.of(GPT);
+    const fresh = attestations.loadEvidence(GPT, 'fresh');
+    const any = attestations.loadEvidence(GPT);
     asked[1]?.answer.reject(new UpstreamError('rate_limited', 'too many'));
     await expect(fresh).rejects.toThrow('too many');
-    expect([JSON.parse(await any), JSON.parse(await attestations.of(GPT))]).toEqual([{ key: 'a' }, { key: 'a' }]);
+    expect([JSON.parse(await any), JSON.parse(await attestations.loadEvidence(GPT))]).toEqual([
+      { key: 'a' },
+      { key: 'a' },
+    ]);
   });
 
   test('is not waited for without an end: the enclave is told, and the caller that it took too long', async () => {
@@ -102,16 +105,16 @@ describe('the evidence of an enclave', () => {
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     const hasSilent = { getAttestation: () => silent } as unknown as ProviderRegistry;
     const impatient = new AttestationCache({ current: readCatalogue() } as CatalogueService, hasSilent, time, 5);
-    await expect(impatient.of(GPT)).rejects.toMatchObject({ code: 'timeout' });
+    await expect(impatient.loadEvidence(GPT)).rejects.toMatchObject({ code: 'timeout' });
   });
 
   test('is that of the only private model where none is named', async () => {
-    await expect(attestations.of(undefined)).rejects.toMatchObject({ status: 400, param: 'model' });
+    await expect(attestations.loadEvidence(undefined)).rejects.toMatchObject({ status: 400, param: 'model' });
     const all = readCatalogue();
     const models = all.models.filter((model) => !isPrivate(model) || model.id === KIMI);
-    const { findModel: find } = all;
-    attestations = servedBy({ models, find: find.bind(all) });
-    await answered(attestations.of(undefined), 'only');
+    const { findModel } = all;
+    attestations = servedBy({ models, findModel: findModel.bind(all) });
+    await answered(attestations.loadEvidence(undefined), 'only');
     expect(asked.map(({ enclave }) => enclave)).toEqual(['/kimi-k3']);
   });
 });
@@ -136,7 +139,7 @@ describe('GET /private/attestation', () => {
   });
   beforeEach(() => {
     received.length = 0;
-    world.part(AttestationCache).forget(GPT);
+    world.part(AttestationCache).evict(GPT);
   });
   const get = (query: string) => world.get(`/private/attestation${query}`);
 

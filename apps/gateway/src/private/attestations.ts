@@ -13,93 +13,94 @@ import {
 import { type Endpoint, isPrivate } from '#catalogue';
 
 /** How old evidence may be. An enclave that starts anew has another key, which those see who use the old one. */
-const KEPT_MS = 30_000;
+const CACHE_TTL_MS = 30_000;
 /** An enclave is not asked sooner again, whoever wants it and however it failed. */
-const AGAIN_MS = 1_000;
-const ANSWERED_WITHIN_MS = 10_000;
+const MIN_REFRESH_INTERVAL_MS = 1_000;
+const RESPONSE_TIMEOUT_MS = 10_000;
 
 /** What came of asking, at an instant. */
-type At<T> = T & { readonly at: number };
+type Timestamped<T> = T & { readonly at: number };
 
 /** What is known of an enclave. */
-interface Known {
+interface EnclaveEntry {
   /** It is being asked. */
-  asking?: Promise<string>;
+  pending?: Promise<string>;
   /** In JSON: it may be long, and is written often. */
-  given?: At<{ readonly evidence: string }>;
-  failed?: At<{ readonly why: unknown }>;
+  cached?: Timestamped<{ readonly evidence: string }>;
+  failure?: Timestamped<{ readonly error: unknown }>;
 }
 
 export class AttestationCache {
   /** By the enclave: as many as the catalogue has. */
-  private readonly known = new Map<string, Known>();
+  private readonly entries = new Map<string, EnclaveEntry>();
 
   constructor(
     private readonly catalogues: CatalogueService,
     private readonly providers: ProviderRegistry,
     private readonly clock: Clock,
-    private readonly answeredWithinMs = ANSWERED_WITHIN_MS,
+    private readonly responseTimeoutMs = RESPONSE_TIMEOUT_MS,
   ) {}
 
   /**
    * The evidence of the enclave that serves a model, in JSON.
    * @param name such as `private/gpt-oss-120b`; not needed where there is one private model
-   * @param wanted whether it may be as old as it may be, or not older than a second
+   * @param freshness whether it may be as old as it may be, or not older than a second
    * @throws InvalidRequestError 404 for no private model; 400 where it is open which one is meant
    * @throws UpstreamError
    */
-  async of(name: string | undefined, wanted: 'any' | 'fresh' = 'any'): Promise<string> {
-    const endpoint = this.enclaveOf(name);
-    const known = this.known.get(keyOf(endpoint)) ?? {};
-    this.known.set(keyOf(endpoint), known);
+  async loadEvidence(name: string | undefined, freshness: 'any' | 'fresh' = 'any'): Promise<string> {
+    const endpoint = this.resolveEndpoint(name);
+    const entry = this.entries.get(toCacheKey(endpoint)) ?? {};
+    this.entries.set(toCacheKey(endpoint), entry);
     // A failure for those who want it fresh is none for all others: anybody may ask for it fresh.
-    if (this.isOf(known.given, wanted === 'any' ? KEPT_MS : AGAIN_MS)) return known.given.evidence;
-    if (known.asking) return known.asking;
-    if (this.isOf(known.failed, AGAIN_MS)) throw known.failed.why;
-    known.asking = this.ask(endpoint, known);
-    return known.asking;
+    if (this.isYoungerThan(entry.cached, freshness === 'any' ? CACHE_TTL_MS : MIN_REFRESH_INTERVAL_MS))
+      return entry.cached.evidence;
+    if (entry.pending) return entry.pending;
+    if (this.isYoungerThan(entry.failure, MIN_REFRESH_INTERVAL_MS)) throw entry.failure.error;
+    entry.pending = this.refresh(endpoint, entry);
+    return entry.pending;
   }
 
   /** The enclave of a model does not have the key any more that its evidence is about. */
-  forget(name: string): void {
+  evict(name: string): void {
     const endpoint = this.catalogues.current.findModel(name)?.endpoints[0];
-    if (endpoint) this.known.delete(keyOf(endpoint));
+    if (endpoint) this.entries.delete(toCacheKey(endpoint));
   }
 
   /** Where it is forgotten meanwhile, nothing is kept but what those get who have waited. */
-  private async ask(endpoint: Endpoint, known: Known): Promise<string> {
+  private async refresh(endpoint: Endpoint, entry: EnclaveEntry): Promise<string> {
     const at = this.clock.nowMs();
     try {
-      const evidence = await this.given(endpoint);
-      known.given = { evidence, at };
+      const evidence = await this.requestEvidence(endpoint);
+      entry.cached = { evidence, at };
       return evidence;
-    } catch (why) {
-      known.failed = { why, at: this.clock.nowMs() };
-      throw why;
+    } catch (error) {
+      entry.failure = { error, at: this.clock.nowMs() };
+      throw error;
     } finally {
-      delete known.asking;
+      delete entry.pending;
     }
   }
 
   /** Whether it was within the last so many milliseconds. */
-  private isOf<T>(what: At<T> | undefined, milliseconds: number): what is At<T> {
-    const age = this.clock.nowMs() - (what?.at ?? Number.NaN);
+  private isYoungerThan<T>(entry: Timestamped<T> | undefined, milliseconds: number): entry is Timestamped<T> {
+    const age = this.clock.nowMs() - (entry?.at ?? Number.NaN);
     return age >= 0 && age < milliseconds;
   }
 
   /** For all who wait for it: none of them can break it off. */
-  private async given({ upstream, enclave = '' }: Endpoint): Promise<string> {
-    const patience = new AbortController();
-    const late = () => patience.abort(new UpstreamError('timeout', 'The enclave took too long'));
-    const timer = setTimeout(late, this.answeredWithinMs);
+  private async requestEvidence({ upstream, enclave = '' }: Endpoint): Promise<string> {
+    const timeout = new AbortController();
+    const onTimeout = () => timeout.abort(new UpstreamError('timeout', 'The enclave took too long'));
+    const timer = setTimeout(onTimeout, this.responseTimeoutMs);
     try {
-      return written(await this.providers.getAttestation(upstream)(enclave, patience.signal));
+      return serializeBundle(await this.providers.getAttestation(upstream)(enclave, timeout.signal));
     } finally {
       clearTimeout(timer);
     }
   }
 
-  private enclaveOf(name: string | undefined): Endpoint {
+  private resolveEndpoint(name: string | undefined): Endpoint {
     const { current } = this.catalogues;
     if (name !== undefined) return resolvePrivateModel(name, current).endpoint;
     const [only, another] = current.models.filter((model) => isPrivate(model) && model.endpoints.length > 0);
@@ -108,7 +109,7 @@ export class AttestationCache {
   }
 }
 
-function written(bundle: object): string {
+function serializeBundle(bundle: object): string {
   try {
     return JSON.stringify(bundle);
   } catch (cause) {
@@ -116,6 +117,6 @@ function written(bundle: object): string {
   }
 }
 
-function keyOf({ upstream, enclave = '' }: Endpoint): string {
+function toCacheKey({ upstream, enclave = '' }: Endpoint): string {
   return `${upstream} ${enclave}`;
 }

@@ -25,30 +25,30 @@ export class PrivateChatsController {
   @Operation(operations.createPrivateChat)
   async create(@CurrentCaller() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
     try {
-      const asked = askedIn(request);
-      await this.paid.once(request, reply, caller, async (payer) => {
-        const about = { requestId: request.id, source: getQuerySource(request), ...asked };
+      const chatRequest = parseChatRequest(request);
+      await this.paid.serveOnce(request, reply, caller, async (payer) => {
+        const params = { requestId: request.id, source: getQuerySource(request), ...chatRequest };
         try {
-          await this.commands.execute(new RelayPrivateChat(payer, about, new CiphertextHttpWriter(reply)));
+          await this.commands.execute(new RelayPrivateChat(payer, params, new CiphertextHttpWriter(reply)));
         } catch (error) {
           if (!(error instanceof EncryptedErrorResponse)) throw error;
-          if (error.isKeyMismatch) this.attestations.forget(asked.model);
-          sendRefusal(reply, error);
+          if (error.isKeyMismatch) this.attestations.evict(chatRequest.model);
+          sendEncryptedError(reply, error);
         }
       });
     } finally {
-      leaveUnread(request);
+      discardUnreadBody(request);
     }
   }
 }
 
 /** What nobody reads any more of a body must not stand before the next request of its connection. */
-function leaveUnread({ raw }: FastifyRequest): void {
+function discardUnreadBody({ raw }: FastifyRequest): void {
   if (!raw.complete) raw.unpipe().resume();
 }
 
 /** @throws BadRequestError, before anything is held */
-function askedIn({ headers, body }: FastifyRequest) {
+function parseChatRequest({ headers, body }: FastifyRequest) {
   if (headers['idempotency-key'] !== undefined)
     throw new BadRequestError('A request that is encrypted anew cannot be known again', 'Idempotency-Key');
   const model = headers['x-private-model'];
@@ -66,8 +66,8 @@ function askedIn({ headers, body }: FastifyRequest) {
 }
 
 /** As the enclave wrote it: only its client can read it, or it says to ask for the key again. */
-function sendRefusal(reply: FastifyReply, { head: answer, body }: EncryptedErrorResponse): void {
-  const { status, mediaType, nonce } = answer;
+function sendEncryptedError(reply: FastifyReply, { head, body }: EncryptedErrorResponse): void {
+  const { status, mediaType, nonce } = head;
   reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { [RESPONSE_NONCE_HEADER]: nonce }) });
   reply.status(status).type(mediaType).send(body);
 }

@@ -30,6 +30,6 @@ export const createPrivateChat: OperationOptions = {
       example: 'a'.repeat(64),
     },
   },
-  answer: { 'text/event-stream': SEALED, 'application/json': SEALED },
+  response: { 'text/event-stream': SEALED, 'application/json': SEALED },
   errors: [402, 404, 413, 422, 429, 502, 504],
 };

@@ -3,12 +3,12 @@ import { RESPONSE_NONCE_HEADER } from '#ehbp';
 import { formatUsd } from '#kernel';
 import { HttpStreamWriter } from '../edge/responses/http-stream-writer.ts';
 
-const USAGE = 'x-tinfoil-usage-metrics';
-const COST = 'x-cost-usd';
+const USAGE_HEADER = 'x-tinfoil-usage-metrics';
+const COST_HEADER = 'x-cost-usd';
 
 /** A client that receives an encrypted answer. What is known only at its end is in its trailers. */
 export class CiphertextHttpWriter extends HttpStreamWriter implements CiphertextWriter {
-  private usageBehind: string | undefined;
+  private trailerUsage: string | undefined;
 
   begin({ mediaType, nonce, usageText }: EncryptedResponseHead): void {
     if (this.hasStarted) return;
@@ -17,27 +17,27 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
       [RESPONSE_NONCE_HEADER]: nonce,
-      ...(usageText === undefined ? {} : { [USAGE]: usageText }),
+      ...(usageText === undefined ? {} : { [USAGE_HEADER]: usageText }),
       // HTTP/1.0 has none: its answers end with their connection.
-      ...(this.response.useChunkedEncodingByDefault ? { trailer: `${USAGE}, ${COST}` } : {}),
+      ...(this.response.useChunkedEncodingByDefault ? { trailer: `${USAGE_HEADER}, ${COST_HEADER}` } : {}),
     });
     this.response.flushHeaders();
   }
 
   setTrailer(usage: string): void {
-    this.usageBehind = usage;
+    this.trailerUsage = usage;
   }
 
   /** What is not whole ends with its connection: nothing in the ciphertext would tell. */
   end(receipt: Receipt | undefined, failure?: unknown): void {
     if (!this.hasStarted) return; // a failure that is answered with its own status
     if (failure !== undefined || !receipt) {
-      this.breakOff();
+      this.abort();
       return;
     }
     this.response.addTrailers({
-      ...(this.usageBehind === undefined ? {} : { [USAGE]: this.usageBehind }),
-      [COST]: formatUsd(receipt.charged),
+      ...(this.trailerUsage === undefined ? {} : { [USAGE_HEADER]: this.trailerUsage }),
+      [COST_HEADER]: formatUsd(receipt.charged),
     });
     this.finish('');
   }

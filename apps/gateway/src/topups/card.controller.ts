@@ -19,7 +19,7 @@ export class CardController {
   constructor(
     private readonly commands: CommandBus,
     private readonly address: PublicBaseUrl,
-    private readonly offered: PaymentMethods,
+    private readonly paymentMethods: PaymentMethods,
   ) {}
 
   @Post('card/session')
@@ -28,8 +28,8 @@ export class CardController {
     const topupId = generateTopupId();
     const checkout_url = toCheckoutUrl(this.address, topupId);
     const requested = { amount: String(body.amount), currency: (body.currency ?? 'USD').toUpperCase() };
-    const wanted = { method: CARD_METHOD, requested, returnUrl: checkout_url };
-    const { invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause, topupId));
+    const params = { method: CARD_METHOD, requested, returnUrl: checkout_url };
+    const { invoice } = await this.commands.execute(new CreateTopup(accountId, params, cause, topupId));
     const { at: createdAt, expiresAt, destination } = invoice;
     return {
       ...toInvoiceHeader({ topupId, requested, createdAt, expiresAt }),
@@ -40,8 +40,8 @@ export class CardController {
 
   @Get('card')
   @Operation(operations.getCardPage)
-  page(@Res({ passthrough: true }) reply: FastifyReply) {
-    const limits = this.offered.findMethod(CARD_METHOD)?.terms.limits.USD;
+  getPage(@Res({ passthrough: true }) reply: FastifyReply) {
+    const limits = this.paymentMethods.findMethod(CARD_METHOD)?.terms.limits.USD;
     if (!limits) throw new NotFoundError('Cards are not taken here');
     reply.headers(CARD_HEADERS);
     return renderCardPage(limits);

@@ -16,9 +16,9 @@ export type CheckoutView = Pick<
 > & { readonly coin: CoinTerms; readonly displayName: string };
 
 /** `partial`: more is due, and there is time; `short`: there is none. `reduced`: a part was taken back. */
-type State = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'reduced' | 'expired' | 'invalid';
+type CheckoutState = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'reduced' | 'expired' | 'invalid';
 
-const STATES: Readonly<Record<CheckoutView['status'], State>> = {
+const STATE_BY_STATUS: Readonly<Record<CheckoutView['status'], CheckoutState>> = {
   New: 'waiting',
   Processing: 'processing',
   Settled: 'settled',
@@ -26,42 +26,48 @@ const STATES: Readonly<Record<CheckoutView['status'], State>> = {
   Invalid: 'invalid',
 };
 
-const FINAL: ReadonlySet<State> = new Set(['settled', 'reduced', 'invalid']);
-const PAYABLE: ReadonlySet<State> = new Set(['waiting', 'partial']);
+const FINAL_STATES: ReadonlySet<CheckoutState> = new Set(['settled', 'reduced', 'invalid']);
+const PAYABLE_STATES: ReadonlySet<CheckoutState> = new Set(['waiting', 'partial']);
 
 /** @param now the time that the page is of. ISO 8601. */
 export function renderCheckoutPage(topup: CheckoutView, now: string): string {
   const { displayName, topupId, destination } = topup;
-  const how = destination.kind === 'page' ? `by ${displayName.toLowerCase()}` : `with ${displayName}`;
-  const state = stateOf(topup);
-  const [title, text] = wordsFor(state, topup);
+  const methodText = destination.kind === 'page' ? `by ${displayName.toLowerCase()}` : `with ${displayName}`;
+  const state = getState(topup);
+  const [title, text] = describeState(state, topup);
   const body = html`<main>
 <p class="brand">Countinghouse</p>
-<h1>Top up ${how}</h1>
+<h1>Top up ${methodText}</h1>
 <div id="status" class="status ${state}" tabindex="-1"><strong>${title}</strong> <p>${text}</p></div>
-${payment(topup, state, now)}
+${renderPayment(topup, state, now)}
 <div id="said" class="unseen" role="status"></div>
 </main>
 <footer>Invoice ${topupId}</footer>`;
-  return renderPage({ title: `${title}: ${asked(topup)}`, body, script: CHECKOUT_SCRIPT });
+  return renderPage({ title: `${title}: ${formatRequested(topup)}`, body, script: CHECKOUT_SCRIPT });
 }
 
-function stateOf({ status, units, paidUnits, destination }: CheckoutView): State {
+function getState({ status, units, paidUnits, destination }: CheckoutView): CheckoutState {
   const isPart = paidUnits > 0n && paidUnits < units;
   if (isPart && status === 'Settled') return 'reduced';
   if (isPart && status === 'New') return destination.kind === 'address' ? 'partial' : 'short';
-  return isPart && status === 'Expired' ? 'short' : STATES[status];
+  return isPart && status === 'Expired' ? 'short' : STATE_BY_STATUS[status];
 }
 
-function wordsFor(state: State, topup: CheckoutView): readonly [title: string, text: string] {
-  const paid = coins(topup, topup.paidUnits);
+function describeState(state: CheckoutState, topup: CheckoutView): readonly [title: string, text: string] {
+  const paid = formatCoinAmount(topup, topup.paidUnits);
   switch (state) {
     case 'waiting':
-      return ['Waiting for payment', topup.destination.kind === 'page' ? CARD : ONCE];
+      return ['Waiting for payment', topup.destination.kind === 'page' ? CARD_PAYMENT_TEXT : AWAITING_PAYMENT_TEXT];
     case 'partial':
-      return ['Partly paid', `${paid} came and is credited. ${coins(topup, due(topup))} is still due.`];
+      return [
+        'Partly paid',
+        `${paid} came and is credited. ${formatCoinAmount(topup, calculateDueUnits(topup))} is still due.`,
+      ];
     case 'short':
-      return ['Partly paid', `${paid} came and is credited. ${topup.destination.kind === 'address' ? MORE : ''}`];
+      return [
+        'Partly paid',
+        `${paid} came and is credited. ${topup.destination.kind === 'address' ? LATER_PAYMENT_TEXT : ''}`,
+      ];
     case 'processing':
       return ['Payment seen', 'It is credited as soon as it is confirmed. You may close this page.'];
     case 'settled':
@@ -69,7 +75,7 @@ function wordsFor(state: State, topup: CheckoutView): readonly [title: string, t
     case 'reduced':
       return ['Paid, and partly taken back', `${paid} of it still counts. The rest was refunded or disputed.`];
     case 'expired':
-      return ['Expired', LATE[topup.destination.kind]];
+      return ['Expired', AFTER_EXPIRY[topup.destination.kind]];
     case 'invalid':
       return ['Payment taken back', 'It was refunded, disputed or undone by its network, and so was the credit.'];
     default:
@@ -77,98 +83,98 @@ function wordsFor(state: State, topup: CheckoutView): readonly [title: string, t
   }
 }
 
-const ONCE = 'Your balance is credited once the payment has come.';
-const CARD = 'You pay on the page of the card processor, and come back here.';
-const MORE = 'What comes later is credited as well.';
-const RATE = 'at the exchange rate of the time it comes';
-const LATE: Readonly<Record<CheckoutView['destination']['kind'], string>> = {
-  bolt11: `Please do not pay this invoice any more. A payment that is under way is still credited, ${RATE}.`,
-  address: `Please do not pay to this address any more. What comes late is still credited, ${RATE}.`,
+const AWAITING_PAYMENT_TEXT = 'Your balance is credited once the payment has come.';
+const CARD_PAYMENT_TEXT = 'You pay on the page of the card processor, and come back here.';
+const LATER_PAYMENT_TEXT = 'What comes later is credited as well.';
+const EXCHANGE_RATE_TEXT = 'at the exchange rate of the time it comes';
+const AFTER_EXPIRY: Readonly<Record<CheckoutView['destination']['kind'], string>> = {
+  bolt11: `Please do not pay this invoice any more. A payment that is under way is still credited, ${EXCHANGE_RATE_TEXT}.`,
+  address: `Please do not pay to this address any more. What comes late is still credited, ${EXCHANGE_RATE_TEXT}.`,
   page: 'No payment has come in time. One that is under way is still credited.',
 };
 
 /** What is replaced when the status changes, and what the script is told. */
-function payment(topup: CheckoutView, state: State, now: string): Html {
+function renderPayment(topup: CheckoutView, state: CheckoutState, now: string): Html {
   const { status, paidUnits, coin } = topup;
-  const final = isFinal(state, topup);
-  const shown = `${status} ${Number(formatCoins(paidUnits, coin))}`; // as a script reads the JSON
-  return html`<div id="payment" data-shown="${shown}" data-final="${final}" data-expired="${topup.expiresAt <= now}">
-${amounts(topup, state)}
-${PAYABLE.has(state) ? toPay(topup, now) : undefined}
-${final ? undefined : html`<noscript><p class="actions"><a class="button second" href="">Check for the payment</a></p></noscript>`}
+  const hasFinalState = isFinal(state, topup);
+  const statusKey = `${status} ${Number(formatCoins(paidUnits, coin))}`; // as a script reads the JSON
+  return html`<div id="payment" data-shown="${statusKey}" data-final="${hasFinalState}" data-expired="${topup.expiresAt <= now}">
+${renderAmounts(topup, state)}
+${PAYABLE_STATES.has(state) ? renderPaymentOptions(topup, now) : undefined}
+${hasFinalState ? undefined : html`<noscript><p class="actions"><a class="button second" href="">Check for the payment</a></p></noscript>`}
 </div>`;
 }
 
 /** Nothing more can come that the page would show. */
-function isFinal(state: State, { destination }: CheckoutView): boolean {
-  return FINAL.has(state) || (state === 'short' && destination.kind !== 'address');
+function isFinal(state: CheckoutState, { destination }: CheckoutView): boolean {
+  return FINAL_STATES.has(state) || (state === 'short' && destination.kind !== 'address');
 }
 
-function amounts(topup: CheckoutView, state: State): Html {
+function renderAmounts(topup: CheckoutView, state: CheckoutState): Html {
   const { requested, units, paidUnits, coin } = topup;
-  const inCoins = coins(topup, state === 'partial' ? due(topup) : units);
+  const coinAmount = formatCoinAmount(topup, state === 'partial' ? calculateDueUnits(topup) : units);
   const isSame = requested.currency === coin.code && state !== 'partial';
   return html`<dl>
-<dt>Amount</dt><dd class="large">${asked(topup)}</dd>
-${isSame ? undefined : html`<dt>${state === 'partial' ? 'Still due' : 'In coins'}</dt><dd>${inCoins}</dd>`}
-${paidUnits > 0n && paidUnits !== units ? html`<dt>Paid</dt><dd>${coins(topup, paidUnits)}</dd>` : undefined}
+<dt>Amount</dt><dd class="large">${formatRequested(topup)}</dd>
+${isSame ? undefined : html`<dt>${state === 'partial' ? 'Still due' : 'In coins'}</dt><dd>${coinAmount}</dd>`}
+${paidUnits > 0n && paidUnits !== units ? html`<dt>Paid</dt><dd>${formatCoinAmount(topup, paidUnits)}</dd>` : undefined}
 </dl>`;
 }
 
-function toPay(topup: CheckoutView, now: string): Html {
+function renderPaymentOptions(topup: CheckoutView, now: string): Html {
   const { destination } = topup;
-  return html`${destination.kind === 'page' ? paymentPage(destination.value) : wallet(topup)}
-${expiry(topup, now)}`;
+  return html`${destination.kind === 'page' ? renderPaymentLink(destination.value) : renderWalletOptions(topup)}
+${renderExpiry(topup, now)}`;
 }
 
-function paymentPage(address: string): Html {
+function renderPaymentLink(address: string): Html {
   return html`<p class="actions"><a class="button" href="${address}">Pay by card</a></p>`;
 }
 
-function wallet({ destination, coin, ...topup }: CheckoutView): Html {
+function renderWalletOptions({ destination, coin, ...topup }: CheckoutView): Html {
   const { value, kind } = destination;
-  const amount = formatCoins(due(topup), coin);
+  const amount = formatCoins(calculateDueUnits(topup), coin);
   const isInvoice = kind === 'bolt11';
   const uri = isInvoice ? `lightning:${value}` : (toPaymentUri(value, coin, amount) ?? value);
   // In upper case an invoice needs a code of fewer, larger squares.
   const code = encodeQR(isInvoice ? uri.toUpperCase() : uri, 'svg', { ecc: 'low', border: 2 });
-  const what = isInvoice ? 'Lightning invoice' : `${coin.name} address`;
-  return html`<div class="qr" role="img" aria-label="QR code of the ${what}">${new Html(code)}</div>
-<label for="destination">${what}</label>
+  const destinationLabel = isInvoice ? 'Lightning invoice' : `${coin.name} address`;
+  return html`<div class="qr" role="img" aria-label="QR code of the ${destinationLabel}">${new Html(code)}</div>
+<label for="destination">${destinationLabel}</label>
 <textarea id="destination" readonly rows="${isInvoice ? 4 : 3}" spellcheck="false" autocomplete="off">${value}</textarea>
 ${isInvoice ? undefined : html`<label for="amount">Amount in ${coin.code}</label><input id="amount" readonly value="${amount}" autocomplete="off">`}
 <div class="actions">
 <a class="button" href="${uri}">Open in a wallet</a>
-${copyButton('destination', isInvoice ? 'Copy the invoice' : 'Copy the address')}
-${isInvoice ? undefined : copyButton('amount', 'Copy the amount')}
+${renderCopyButton('destination', isInvoice ? 'Copy the invoice' : 'Copy the address')}
+${isInvoice ? undefined : renderCopyButton('amount', 'Copy the amount')}
 </div>`;
 }
 
-function copyButton(field: string, words: string): Html {
-  return html`<button type="button" class="button second scripted" data-copy="${field}">${words}</button>`;
+function renderCopyButton(field: string, label: string): Html {
+  return html`<button type="button" class="button second scripted" data-copy="${field}">${label}</button>`;
 }
 
-function expiry({ expiresAt }: CheckoutView, now: string): Html {
+function renderExpiry({ expiresAt }: CheckoutView, now: string): Html {
   const seconds = Math.max(0, Math.round((Date.parse(expiresAt) - Date.parse(now)) / 1000));
-  const written = `${Math.max(1, Math.round(seconds / 60))} min`;
-  const at = `${expiresAt.slice(0, 16).replace('T', ' ')} UTC`;
-  return html`<p class="soft">Expires in <time id="left" role="timer" datetime="${expiresAt}" data-seconds="${seconds}">${written}</time> (${at})</p>`;
+  const remainingText = `${Math.max(1, Math.round(seconds / 60))} min`;
+  const expiryText = `${expiresAt.slice(0, 16).replace('T', ' ')} UTC`;
+  return html`<p class="soft">Expires in <time id="left" role="timer" datetime="${expiresAt}" data-seconds="${seconds}">${remainingText}</time> (${expiryText})</p>`;
 }
 
-function due({ units, paidUnits }: Pick<CheckoutView, 'units' | 'paidUnits'>): bigint {
+function calculateDueUnits({ units, paidUnits }: Pick<CheckoutView, 'units' | 'paidUnits'>): bigint {
   return units - paidUnits;
 }
 
-function asked({ requested: { amount, currency } }: CheckoutView): string {
-  return shownAmount(amount, currency);
+function formatRequested({ requested: { amount, currency } }: CheckoutView): string {
+  return formatAmount(amount, currency);
 }
 
-function coins({ coin }: CheckoutView, units: bigint): string {
-  return shownAmount(formatCoins(units, coin), coin.code);
+function formatCoinAmount({ coin }: CheckoutView, units: bigint): string {
+  return formatAmount(formatCoins(units, coin), coin.code);
 }
 
 /** Dollars have cents, also where there are none. */
-function shownAmount(amount: string, currency: string): string {
-  const [whole, part = ''] = amount.split('.');
-  return currency === 'USD' ? `${whole}.${part.padEnd(2, '0')} USD` : `${amount} ${currency}`;
+function formatAmount(amount: string, currency: string): string {
+  const [integerPart, part = ''] = amount.split('.');
+  return currency === 'USD' ? `${integerPart}.${part.padEnd(2, '0')} USD` : `${amount} ${currency}`;
 }

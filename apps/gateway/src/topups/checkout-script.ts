@@ -2,9 +2,9 @@
  * What a checkout page does in a browser: copies, counts down, and follows the status. What it shows is always what the
  * server wrote: when the status has changed, the page is fetched again and its parts are replaced.
  */
-const EVERY_MS = 400;
+const POLL_INTERVAL_MS = 400;
 /** While the page is not looked at, or after the expiry, when a payment is unlikely. */
-const EVERY_IDLE_MS = 15_000;
+const IDLE_POLL_INTERVAL_MS = 15_000;
 
 export const CHECKOUT_SCRIPT = `
 (() => {
@@ -19,7 +19,7 @@ export const CHECKOUT_SCRIPT = `
   const statusAt = () => location.pathname.replace(/\\/checkout\\/([^/]+)\\/?$/, '/status/$1');
   const pause = () => {
     const idle = document.hidden || state().expired === 'true';
-    const ms = idle ? ${EVERY_IDLE_MS} : Math.min(${EVERY_MS} * 2 ** failed, ${EVERY_IDLE_MS});
+    const ms = idle ? ${IDLE_POLL_INTERVAL_MS} : Math.min(${POLL_INTERVAL_MS} * 2 ** failed, ${IDLE_POLL_INTERVAL_MS});
     return new Promise((done) => { wake = done; setTimeout(done, ms); });
   };
 

@@ -11,19 +11,19 @@ import { TOPUP_ID } from './topups-wire.ts';
 @Controller('topup')
 export class CheckoutController {
   constructor(
-    private readonly books: ReadModelReader,
-    private readonly offered: PaymentMethods,
+    private readonly readModels: ReadModelReader,
+    private readonly paymentMethods: PaymentMethods,
     private readonly clock: Clock,
   ) {}
 
   /** Readable with the id alone, as is the status. */
   @Get('checkout/:id')
   @Operation(operations.getCheckout)
-  async checkout(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
-    const topup = TOPUP_ID.test(id) ? await this.books.topup(id) : undefined;
+  async getCheckout(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
+    const topup = TOPUP_ID.test(id) ? await this.readModels.findTopup(id) : undefined;
     if (!topup) throw new NotFoundError('There is no such invoice');
-    const displayName = this.offered.getDisplayName(topup.method);
-    const coin = this.offered.getCoin(topup.coin);
+    const displayName = this.paymentMethods.getDisplayName(topup.method);
+    const coin = this.paymentMethods.getCoin(topup.coin);
     reply.headers(CHECKOUT_HEADERS);
     return renderCheckoutPage({ ...topup, coin, displayName }, this.clock.now());
   }

@@ -253,7 +253,7 @@ describe('every story of a method is told or cannot be', () => {
 async function isAsItShould(row: Row): Promise<void> {
   const outcome = outcomes.get(row);
   if (!outcome || outcome instanceof Error) throw outcome;
-  await world.until(async () => (await world.balance(outcome.asked.account)) === row.credit);
+  await world.until(async () => (await world.balance(outcome.topup.account)) === row.credit);
   expect(outcome.recorded).toBe(outcome.paid);
 }
 
@@ -261,7 +261,7 @@ test('a sixth coin is offered as data alone', async () => {
   const { supported_methods } = (await world.get('/topup/payment-methods')).body;
   expect(supported_methods.map((each: { method: string }) => each.method)).toContain('doge');
   const asked = outcomes.get(ROWS.find(({ method, story }) => method === 'doge' && story === 'exact') as Row);
-  expect(asked).toMatchObject({ asked: { units: 1_600_000_000n }, recorded: 1_600_000_000n });
+  expect(asked).toMatchObject({ topup: { units: 1_600_000_000n }, recorded: 1_600_000_000n });
 });
 
 describe('what is credited', () => {

@@ -22,8 +22,8 @@ export function toInvoiceHeader({
     invoice_id: topupId,
     amount: toJsonNumber(money.formatScaled(money.parseScaled(requested.amount, 18), 18)),
     currency: requested.currency,
-    created_at: seconds(createdAt),
-    expires_at: seconds(expiresAt),
+    created_at: toUnixSeconds(createdAt),
+    expires_at: toUnixSeconds(expiresAt),
   };
 }
 
@@ -44,10 +44,10 @@ export function toDestinationFields({ kind, value }: Destination) {
 /** The destination in a form that wallets accept. */
 export function toPaymentFields(destination: Destination, coin: CoinTerms, due: string) {
   const { kind, value } = destination;
-  const where = toDestinationFields(destination);
-  if (kind === 'bolt11') return { ...where, payment_request: value };
+  const destinationFields = toDestinationFields(destination);
+  if (kind === 'bolt11') return { ...destinationFields, payment_request: value };
   const uri = kind === 'address' ? toPaymentUri(value, coin, due) : undefined;
-  return uri === undefined ? where : { ...where, payment_uri: uri };
+  return uri === undefined ? destinationFields : { ...destinationFields, payment_uri: uri };
 }
 
 /** An address and the whole coins that are due, as a link for wallets; undefined for a coin without such links. */
@@ -55,7 +55,7 @@ export function toPaymentUri(address: string, { link }: CoinTerms, due: string):
   return link && `${link.scheme}:${address}?${new URLSearchParams({ [link.amount]: due, ...link.parameters })}`;
 }
 
-function seconds(instant: string): number {
+function toUnixSeconds(instant: string): number {
   return Math.floor(Date.parse(instant) / 1000);
 }
 

@@ -24,9 +24,9 @@ import {
 export class TopupsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly books: ReadModelReader,
+    private readonly readModels: ReadModelReader,
     private readonly address: PublicBaseUrl,
-    private readonly offered: PaymentMethods,
+    private readonly paymentMethods: PaymentMethods,
   ) {}
 
   @Post('create/:method')
@@ -37,12 +37,12 @@ export class TopupsController {
     @Body() body: NewTopup,
     @RequestCause() cause: Cause,
   ) {
-    if (!this.offered.publicMethods.some((each) => each.method === method)) throw unknownMethodError(method);
+    if (!this.paymentMethods.publicMethods.some((entry) => entry.method === method)) throw unknownMethodError(method);
     const requested = { amount: String(body.amount), currency: body.currency.toUpperCase() };
-    const wanted = { method, requested };
-    const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause));
+    const params = { method, requested };
+    const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, params, cause));
     const { at: createdAt, expiresAt, destination } = invoice;
-    const coin = this.offered.getCoin(invoice.coin);
+    const coin = this.paymentMethods.getCoin(invoice.coin);
     const due = formatCoins(BigInt(invoice.units), coin);
     return {
       ...toInvoiceHeader({ topupId, requested, createdAt, expiresAt }),
@@ -55,25 +55,25 @@ export class TopupsController {
   /** Readable with the id alone, which cannot be guessed; reveals nothing of the account. */
   @Get('status/:id')
   @Operation(operations.getTopup)
-  async status(@Param('id') id: string) {
-    const topup = TOPUP_ID.test(id) ? await this.books.topup(id) : undefined;
+  async getStatus(@Param('id') id: string) {
+    const topup = TOPUP_ID.test(id) ? await this.readModels.findTopup(id) : undefined;
     if (!topup) throw new NotFoundError('Invoice not found');
-    const coin = this.offered.getCoin(topup.coin);
-    const left = topup.units - topup.paidUnits;
+    const coin = this.paymentMethods.getCoin(topup.coin);
+    const remaining = topup.units - topup.paidUnits;
     return {
       ...toInvoiceHeader(topup),
       status: topup.status,
-      payment_method: this.offered.getDisplayName(topup.method),
+      payment_method: this.paymentMethods.getDisplayName(topup.method),
       amount_paid: toJsonNumber(formatCoins(topup.paidUnits, coin)),
-      amount_due: toJsonNumber(formatCoins(left > 0n && topup.status !== 'Settled' ? left : 0n, coin)),
+      amount_due: toJsonNumber(formatCoins(remaining > 0n && topup.status !== 'Settled' ? remaining : 0n, coin)),
       ...toDestinationFields(topup.destination),
     };
   }
 
   @Get('payment-methods')
   @Operation(operations.listPaymentMethods)
-  methods() {
-    const methods = this.offered.publicMethods.map(toPaymentMethodJson);
+  listPaymentMethods() {
+    const methods = this.paymentMethods.publicMethods.map(toPaymentMethodJson);
     return { status: 'success', success: true, supported_methods: methods, data: methods };
   }
 }

@@ -10,27 +10,27 @@ import { READ_MODEL_WAIT_MS, ReadModelReader } from '../edge/reading/read-model-
 import { CardController } from './card.controller.ts';
 import { CheckoutController } from './checkout.controller.ts';
 import { TopupsController } from './topups.controller.ts';
-import { HooksController } from './webhooks.controller.ts';
+import { PaymentWebhooksController } from './webhooks.controller.ts';
 
 /** Funding an account. */
 @Module({
   imports: [EdgeModule, PaymentsModule],
-  controllers: [TopupsController, CardController, CheckoutController, HooksController],
+  controllers: [TopupsController, CardController, CheckoutController, PaymentWebhooksController],
   providers: [
     CreateTopupHandler,
-    { provide: TopupPollTrigger, inject: [ReadModelReader, Clock], useFactory: topupHints },
+    { provide: TopupPollTrigger, inject: [ReadModelReader, Clock], useFactory: createTopupPollTrigger },
   ],
 })
 export class TopupsModule {}
 
 /** Sagas find what is due in a moment, whichever process they run in. */
-function topupHints({ pool, upToDate }: ReadModelReader, clock: Clock): TopupPollTrigger {
-  const due = new PostgresWorkflowSchedule(pool);
-  const topups = new TopupFinder(pool, upToDate);
+function createTopupPollTrigger({ pool, freshnessCheck }: ReadModelReader, clock: Clock): TopupPollTrigger {
+  const schedule = new PostgresWorkflowSchedule(pool);
+  const topups = new TopupFinder(pool, freshnessCheck);
   return {
     async wake(backend, references) {
       const { ids, isComplete: complete } = await topups.find(backend, references, READ_MODEL_WAIT_MS);
-      if (ids.size > 0) await due.wake(topupWorkflow.name, [...ids.values()], clock.now());
+      if (ids.size > 0) await schedule.wake(topupWorkflow.name, [...ids.values()], clock.now());
       if (!complete) throw new ReadModelLaggingError(); // then the back end says it again
     },
   };

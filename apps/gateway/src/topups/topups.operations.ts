@@ -15,12 +15,12 @@ export const createTopup: OperationOptions = {
   summary: 'Creates a top-up invoice',
   description: 'The account is credited as soon as the invoice is paid.',
   auth: 'key',
-  payer: 'body',
+  creditIdLocation: 'body',
   params: { method: { description: 'A payment method', example: 'btc-lightning' } },
   body: NewTopup,
   example: { amount: 5, currency: 'USD' },
-  answer: jsonContent(TopupInvoice),
-  gives: 'invoices',
+  response: jsonContent(TopupInvoice),
+  rateLimitedAction: 'invoices',
   errors: [404, 409, 502],
 };
 
@@ -30,7 +30,7 @@ export const getTopup: OperationOptions = {
   summary: 'Returns the status of an invoice',
   auth: 'public',
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
-  answer: jsonContent(TopupStatusSchema),
+  response: jsonContent(TopupStatusSchema),
   errors: [404, 503],
 };
 
@@ -41,9 +41,9 @@ export const getCheckout: OperationOptions = {
   description:
     'For people: amount, QR code, time left and status. It works without scripts, and loads nothing from elsewhere.',
   auth: 'public',
-  errorShape: 'page',
+  errorFormat: 'page',
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
-  answer: { 'text/html': CheckoutContent },
+  response: { 'text/html': CheckoutContent },
   errors: [404, 503],
 };
 
@@ -54,11 +54,11 @@ export const createCardSession: OperationOptions = {
   description:
     'The customer pays on a page of the card processor. The account is credited as soon as that has happened.',
   auth: 'key',
-  payer: 'body',
+  creditIdLocation: 'body',
   body: NewCardSession,
   example: { amount: 25, currency: 'USD' },
-  answer: jsonContent(CardSession),
-  gives: 'invoices',
+  response: jsonContent(CardSession),
+  rateLimitedAction: 'invoices',
   errors: [404, 409, 502],
 };
 
@@ -68,12 +68,12 @@ export const getCardPage: OperationOptions = {
   summary: 'Returns the page on which a payment by card begins',
   description: 'For people: an amount, and a key or the id of the account. It leads to the page of the card processor.',
   auth: 'public',
-  errorShape: 'page',
-  answer: { 'text/html': CheckoutContent },
+  errorFormat: 'page',
+  response: { 'text/html': CheckoutContent },
   errors: [404],
 };
 
-export const receivePaymentHook: OperationOptions = {
+export const receivePaymentWebhook: OperationOptions = {
   id: 'receivePaymentHook',
   tag: 'Top-ups',
   summary: 'Receives a web hook of a back end that takes payments',
@@ -82,7 +82,7 @@ export const receivePaymentHook: OperationOptions = {
   auth: 'public',
   raw: true,
   params: { backend: { description: 'The back end', example: 'btcpay' } },
-  answer: jsonContent(WebhookReceivedSchema),
+  response: jsonContent(WebhookReceivedSchema),
   errors: [401, 404, 413, 503],
 };
 
@@ -91,5 +91,5 @@ export const listPaymentMethods: OperationOptions = {
   tag: 'Top-ups',
   summary: 'Lists the payment methods and their limits',
   auth: 'public',
-  answer: jsonContent(PaymentMethods),
+  response: jsonContent(PaymentMethods),
 };

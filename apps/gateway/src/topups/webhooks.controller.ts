@@ -10,21 +10,21 @@ import * as operations from './topups.operations.ts';
  * is repeated, late, reordered or replayed changes nothing.
  */
 @Controller('topup')
-export class HooksController {
+export class PaymentWebhooksController {
   constructor(
     private readonly backends: PaymentBackendRegistry,
-    private readonly hints: TopupPollTrigger,
+    private readonly pollTrigger: TopupPollTrigger,
   ) {}
 
   @Post('webhooks/:backend')
   @HttpCode(200)
-  @Operation(operations.receivePaymentHook)
+  @Operation(operations.receivePaymentWebhook)
   async receive(@Param('backend') name: string, @Req() { headers, body }: FastifyRequest) {
     const backend = this.backends.find(name);
     if (!backend?.parseWebhook) throw new NotFoundError('There are no web hooks of such a back end');
     const references = await backend.parseWebhook({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
     if (!references) throw new UnauthorizedError('The web hook is not signed as it must be');
-    if (references.length > 0) await this.hints.wake(name, references);
+    if (references.length > 0) await this.pollTrigger.wake(name, references);
     return { status: 'success' };
   }
 }

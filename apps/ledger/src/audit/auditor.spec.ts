@@ -26,9 +26,9 @@ function audit(facts: readonly Stored[], readToday = (stored: StoredEvent) => up
   facts.forEach(({ type, data, version, stream = 'account-me' }, nr) => {
     const place = { id: '', stream, revision: nr, position: BigInt(nr), recordedAt: at };
     const stored = { ...place, type, data, metadata: version === undefined ? {} : { version } };
-    auditor.see(stored, readToday(stored) as StoredEvent<DomainEvent>);
+    auditor.auditEvent(stored, readToday(stored) as StoredEvent<DomainEvent>);
   });
-  return { differences, summary: auditor.summary() };
+  return { differences, summary: auditor.formatSummary() };
 }
 
 const credited: Stored = {
@@ -358,9 +358,9 @@ test('fractions are in lowest terms, and rounded up once', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.bigInt({ min: 1n, max: 10n ** 12n }), (over, under) => {
       const fraction = reduceFraction(over, under);
-      expect(fraction.over * under).toBe(over * fraction.under);
+      expect(fraction.numerator * under).toBe(over * fraction.denominator);
       expect(roundUpToInteger(fraction)).toBe((over + under - 1n) / under);
     }),
   );
-  expect(reduceFraction(6n, 4n)).toEqual({ over: 3n, under: 2n });
+  expect(reduceFraction(6n, 4n)).toEqual({ numerator: 3n, denominator: 2n });
 });

@@ -1,9 +1,9 @@
 import { type DomainEvent, toPostings } from '#domain';
 import { formatUsd, type PicoUsd, type StoredEvent } from '#kernel';
-import { ChallengeAudit } from './challenge-audit.ts';
+import { ChallengeAuditor } from './challenge-audit.ts';
 import {
   type ChargeReading,
-  type Reading,
+  type EventReading,
   readStoredEvent,
   readUpcastEvent,
   type TariffReading,
@@ -18,10 +18,10 @@ interface OpenHold {
 }
 
 /** Amounts by ledger account; a debit is positive. */
-type Entry = ReadonlyMap<string, bigint>;
+type JournalEntry = ReadonlyMap<string, bigint>;
 
 /** The most holds that a difference names. */
-const MAX_NAMED = 10;
+const MAX_LISTED_HOLDS = 10;
 
 /**
  * Judges the facts as they were stored, with book-keeping, readers and arithmetic of its own. What the program makes of
@@ -36,52 +36,55 @@ export class Auditor {
   /** What jobs have paid whose own end has not been seen yet; undefined while their hold is open. */
   private readonly jobs = new Map<string, bigint | undefined>();
   private readonly priceLists = new Map<string, ReadonlyMap<string, TariffReading>>();
-  private readonly unnamed: string[] = [];
-  private total = 0n;
-  private lines = 0;
-  private charges = 0;
-  private estimates = 0;
+  private readonly holdsWithoutModel: string[] = [];
+  private postingSum = 0n;
+  private postingCount = 0;
+  private chargeCount = 0;
+  private estimateCount = 0;
 
-  private readonly challenges: ChallengeAudit;
+  private readonly challengeAuditor: ChallengeAuditor;
 
   constructor(private readonly report: (difference: string) => void) {
-    this.challenges = new ChallengeAudit(report);
+    this.challengeAuditor = new ChallengeAuditor(report);
   }
 
-  /** @param today the same fact as the program reads it */
-  see(stored: StoredEvent, today: StoredEvent<DomainEvent>): void {
-    const reading = this.read(() => readStoredEvent(stored));
-    const upcast = this.read(() => readUpcastEvent(stored, today));
-    if (upcast && printed(upcast) !== printed(reading))
+  /** @param current the same fact as the program reads it */
+  auditEvent(stored: StoredEvent, current: StoredEvent<DomainEvent>): void {
+    const reading = this.readOrReport(() => readStoredEvent(stored));
+    const upcast = this.readOrReport(() => readUpcastEvent(stored, current));
+    if (upcast && serializeReading(upcast) !== serializeReading(reading))
       this.report(`the ${stored.type} at position ${stored.position} says something else once it is upcast`);
     if (reading) {
-      this.judge(reading, stored);
-      if (isOfChallenge(stored)) this.challenges.judge(stored.stream, reading);
+      this.checkReading(reading, stored);
+      if (isChallengeStream(stored)) this.challengeAuditor.check(stored.stream, reading);
     }
-    this.compare(reading ? entryOf(reading, isOfChallenge(stored) ? 'challenge' : 'customer') : new Map(), today);
+    this.compareEntry(
+      reading ? toExpectedEntry(reading, isChallengeStream(stored) ? 'challenge' : 'customer') : new Map(),
+      current,
+    );
   }
 
-  summary(): string[] {
+  formatSummary(): string[] {
     const now = new Date().toISOString();
     const overdue = [...this.openHolds.values()].filter(({ expiresAt }) => expiresAt < now).length;
-    const accounts = [...this.balances.keys()].filter((stream) => !isOfChallenge({ stream })).length;
-    const { paid, amount } = this.challenges.owed;
+    const accounts = [...this.balances.keys()].filter((stream) => !isChallengeStream({ stream })).length;
+    const { paid, amount } = this.challengeAuditor.owedTotals;
     const lines = [
-      `trial balance: ${this.lines} lines, sum ${formatUsd(this.total as PicoUsd)} USD`,
+      `trial balance: ${this.postingCount} lines, sum ${formatUsd(this.postingSum as PicoUsd)} USD`,
       `${accounts} accounts, ${this.openHolds.size} holds open, ${overdue} of them past their expiry`,
       `${paid} challenges paid, ${formatUsd(amount as PicoUsd)} USD of them held or owed`,
-      `${this.charges} charges computed again, ${this.estimates} of them estimates`,
+      `${this.chargeCount} charges computed again, ${this.estimateCount} of them estimates`,
     ];
-    if (this.unnamed.length === 0) return lines;
-    const more = this.unnamed.length > MAX_NAMED ? ', …' : '';
-    const named = this.unnamed.slice(0, MAX_NAMED).join(', ');
+    if (this.holdsWithoutModel.length === 0) return lines;
+    const ellipsis = this.holdsWithoutModel.length > MAX_LISTED_HOLDS ? ', …' : '';
+    const holdIds = this.holdsWithoutModel.slice(0, MAX_LISTED_HOLDS).join(', ');
     return [
       ...lines,
-      `${this.unnamed.length} absorbed charges name no model and were not computed again: ${named}${more}`,
+      `${this.holdsWithoutModel.length} absorbed charges name no model and were not computed again: ${holdIds}${ellipsis}`,
     ];
   }
 
-  private read(reader: () => Reading | undefined): Reading | undefined {
+  private readOrReport(reader: () => EventReading | undefined): EventReading | undefined {
     try {
       return reader();
     } catch (error) {
@@ -91,16 +94,16 @@ export class Auditor {
   }
 
   /** The plain meaning of a fact for its account. */
-  private judge(reading: Reading, fact: StoredEvent): void {
+  private checkReading(reading: EventReading, event: StoredEvent): void {
     switch (reading.kind) {
       case 'prices':
-        this.priceLists.set(reading.version, new Map(reading.listed.map((each) => [keyOf(each), each])));
+        this.priceLists.set(reading.version, new Map(reading.tariffs.map((tariff) => [toTariffKey(tariff), tariff])));
         break;
       case 'credit': {
-        const credit = `${fact.stream} ${reading.id}`;
+        const credit = `${event.stream} ${reading.id}`;
         if (this.credits.has(credit)) this.report(`credit ${reading.id} was booked twice`);
         this.credits.add(credit);
-        this.move(fact, reading.paid + reading.bonus, 0n, reading.reversed);
+        this.adjustBalance(event, reading.paid + reading.bonus, 0n, reading.reversed);
         break;
       }
       case 'fee':
@@ -113,7 +116,7 @@ export class Auditor {
         const { holdId, amount, expiresAt } = reading;
         if (this.openHolds.has(holdId)) this.report(`hold ${holdId} was made twice`);
         this.openHolds.set(holdId, { amount, expiresAt });
-        this.move(fact, -amount, amount);
+        this.adjustBalance(event, -amount, amount);
         break;
       }
       case 'extension': {
@@ -123,7 +126,7 @@ export class Auditor {
         else if (open.amount + by !== amount || by <= 0n)
           this.report(`hold ${holdId} was extended to another amount than it comes to`);
         else this.openHolds.set(holdId, { ...open, amount });
-        this.move(fact, -by, by);
+        this.adjustBalance(event, -by, by);
         break;
       }
       case 'kept': {
@@ -135,30 +138,30 @@ export class Auditor {
         break;
       }
       case 'end': {
-        const { holdId, held, charged, sale } = reading;
+        const { holdId, held, charged, charge } = reading;
         const open = this.openHolds.get(holdId);
         if (!open) this.report(`hold ${holdId} ended without being open`);
         else if (open.amount !== held) this.report(`hold ${holdId} ended with another amount than it had`);
         this.openHolds.delete(holdId);
         if (open?.owner !== undefined) this.jobs.set(open.owner, charged);
-        this.move(fact, held - charged, -held);
-        if (!sale) break;
-        const due = sale.price < held ? sale.price : held;
+        this.adjustBalance(event, held - charged, -held);
+        if (!charge) break;
+        const due = charge.price < held ? charge.price : held;
         if (charged !== due) this.report(`${charged} pico-USD were charged for ${holdId}, and ${due} were due`);
-        this.recompute(holdId, sale);
+        this.recompute(holdId, charge);
         break;
       }
       case 'absorbed':
-        this.recompute(reading.holdId, reading.sale);
+        this.recompute(reading.holdId, reading.charge);
         break;
       case 'job':
-        this.endJob(fact.stream, reading.charged);
+        this.endJob(event.stream, reading.charged);
         break;
       case 'payment':
-        this.move(fact, reading.owed, 0n);
+        this.adjustBalance(event, reading.owed, 0n);
         break;
       case 'forfeit':
-        this.move(fact, -reading.amount, 0n);
+        this.adjustBalance(event, -reading.amount, 0n);
         break;
       case 'offer':
       case 'cost':
@@ -177,7 +180,7 @@ export class Auditor {
   }
 
   /** Only a credit that is taken back may leave less than nothing. */
-  private move({ stream, position }: StoredEvent, available: bigint, held: bigint, reversed = false): void {
+  private adjustBalance({ stream, position }: StoredEvent, available: bigint, held: bigint, reversed = false): void {
     const before = this.balances.get(stream) ?? { available: 0n, held: 0n };
     const after = { available: before.available + available, held: before.held + held };
     this.balances.set(stream, after);
@@ -186,54 +189,55 @@ export class Auditor {
   }
 
   private recompute(holdId: string, { parts, cost, price, priceList }: ChargeReading): void {
-    this.charges++;
-    if (parts.some(({ estimated }) => estimated)) this.estimates++;
+    this.chargeCount++;
+    if (parts.some(({ estimated }) => estimated)) this.estimateCount++;
     const list = this.priceLists.get(priceList);
-    const named = parts.filter(({ of }) => of !== null);
-    if (named.length < parts.length) this.unnamed.push(holdId);
-    for (const part of named) {
-      const listed = list?.get(keyOf(part));
-      const again = listed && recomputeCharge(part, listed.lines);
-      if (!listed) this.report(`the charge of ${holdId} names price list ${priceList}, which has no ${part.of}`);
-      else if (!again) this.report(`the charge of ${holdId} has something of ${part.of} that has no price`);
-      else if (again.cost !== part.cost || again.price !== part.price)
+    const partsWithModel = parts.filter(({ of }) => of !== null);
+    if (partsWithModel.length < parts.length) this.holdsWithoutModel.push(holdId);
+    for (const part of partsWithModel) {
+      const tariff = list?.get(toTariffKey(part));
+      const expected = tariff && recomputeCharge(part, tariff.lines);
+      if (!tariff) this.report(`the charge of ${holdId} names price list ${priceList}, which has no ${part.of}`);
+      else if (!expected) this.report(`the charge of ${holdId} has something of ${part.of} that has no price`);
+      else if (expected.cost !== part.cost || expected.price !== part.price)
         this.report(`the charge of ${holdId} does not follow from its usage and prices`);
     }
-    const sumOf = (amount: 'cost' | 'price') => parts.reduce((sum, part) => sum + part[amount], 0n);
-    if (sumOf('cost') !== cost || sumOf('price') !== price)
+    const sumParts = (amount: 'cost' | 'price') => parts.reduce((sum, part) => sum + part[amount], 0n);
+    if (sumParts('cost') !== cost || sumParts('price') !== price)
       this.report(`the charge of ${holdId} is not the sum of its items`);
   }
 
   /** What the program books of a fact, beside what the auditor does. */
-  private compare(entry: Entry, fact: StoredEvent<DomainEvent>): void {
-    const booked = new Map<string, bigint>();
-    const owner = fact.stream.replace(/^[^-]*-/, '');
+  private compareEntry(expectedEntry: JournalEntry, event: StoredEvent<DomainEvent>): void {
+    const actualEntry = new Map<string, bigint>();
+    const owner = event.stream.replace(/^[^-]*-/, '');
     let sum = 0n;
-    for (const line of toPostings(fact.stream, fact)) {
-      const name = line.customer === null || line.customer === owner ? line.account : `${line.account} of another`;
-      booked.set(name, (booked.get(name) ?? 0n) + line.amount);
-      sum += line.amount;
-      this.lines++;
+    for (const posting of toPostings(event.stream, event)) {
+      const name =
+        posting.customer === null || posting.customer === owner ? posting.account : `${posting.account} of another`;
+      actualEntry.set(name, (actualEntry.get(name) ?? 0n) + posting.amount);
+      sum += posting.amount;
+      this.postingCount++;
     }
-    this.total += sum;
-    if (sum !== 0n) this.report(`the entry at position ${fact.position} sums to ${sum} pico-USD`);
-    for (const name of new Set([...booked.keys(), ...entry.keys()])) {
-      const [is, must] = [booked.get(name) ?? 0n, entry.get(name) ?? 0n];
-      if (is !== must)
-        this.report(`the entry at position ${fact.position} books ${is} as ${name}, and ${must} are due`);
+    this.postingSum += sum;
+    if (sum !== 0n) this.report(`the entry at position ${event.position} sums to ${sum} pico-USD`);
+    for (const name of new Set([...actualEntry.keys(), ...expectedEntry.keys()])) {
+      const [actual, expected] = [actualEntry.get(name) ?? 0n, expectedEntry.get(name) ?? 0n];
+      if (actual !== expected)
+        this.report(`the entry at position ${event.position} books ${actual} as ${name}, and ${expected} are due`);
     }
   }
 }
 
-/** The auditor's own book-keeping. @param of whose money the stream is about */
-function entryOf(reading: Reading, of: 'customer' | 'challenge'): Entry {
+/** The auditor's own book-keeping. @param accountPrefix whose money the stream is about */
+function toExpectedEntry(reading: EventReading, accountPrefix: 'customer' | 'challenge'): JournalEntry {
   const entry = new Map<string, bigint>();
   const book = (account: string, amount: bigint) => void entry.set(account, (entry.get(account) ?? 0n) + amount);
   switch (reading.kind) {
     case 'credit':
       book(`clearing:${reading.method}`, reading.paid);
       book(`bonus:${reading.method}`, reading.bonus);
-      book(`${of}:available`, -(reading.paid + reading.bonus));
+      book(`${accountPrefix}:available`, -(reading.paid + reading.bonus));
       break;
     case 'rate':
       book(`clearing:${reading.method}`, reading.market - reading.credited);
@@ -244,20 +248,20 @@ function entryOf(reading: Reading, of: 'customer' | 'challenge'): Entry {
       book(`clearing:${reading.method}`, -reading.amount);
       break;
     case 'hold':
-      book(`${of}:available`, reading.amount);
-      book(`${of}:held`, -reading.amount);
+      book(`${accountPrefix}:available`, reading.amount);
+      book(`${accountPrefix}:held`, -reading.amount);
       break;
     case 'extension':
-      book(`${of}:available`, reading.by);
-      book(`${of}:held`, -reading.by);
+      book(`${accountPrefix}:available`, reading.by);
+      book(`${accountPrefix}:held`, -reading.by);
       break;
     case 'end':
-      book(`${of}:held`, reading.held);
-      book(`${of}:available`, reading.charged - reading.held);
-      if (reading.sale) bookSale(book, reading.sale, reading.surface, reading.charged);
+      book(`${accountPrefix}:held`, reading.held);
+      book(`${accountPrefix}:available`, reading.charged - reading.held);
+      if (reading.charge) bookCharge(book, reading.charge, reading.surface, reading.charged);
       break;
     case 'absorbed':
-      bookSale(book, reading.sale, 'late', 0n);
+      bookCharge(book, reading.charge, 'late', 0n);
       break;
     case 'cost':
       book(`cost:${reading.provider}`, reading.cost);
@@ -266,10 +270,10 @@ function entryOf(reading: Reading, of: 'customer' | 'challenge'): Entry {
     case 'payment':
       book(`clearing:${reading.method}`, reading.worth);
       book(`rounding:${reading.method}`, reading.owed - reading.worth);
-      book(`${of}:available`, -reading.owed);
+      book(`${accountPrefix}:available`, -reading.owed);
       break;
     case 'forfeit':
-      book(`${of}:available`, reading.amount);
+      book(`${accountPrefix}:available`, reading.amount);
       book('revenue:unclaimed', -reading.amount);
       break;
     case 'kept':
@@ -283,7 +287,7 @@ function entryOf(reading: Reading, of: 'customer' | 'challenge'): Entry {
   return entry;
 }
 
-function bookSale(
+function bookCharge(
   book: (account: string, amount: bigint) => void,
   { parts, price }: ChargeReading,
   surface: string,
@@ -297,14 +301,14 @@ function bookSale(
   book('overrun', price - charged);
 }
 
-function keyOf({ of, provider, creditor }: { of: string | null; provider: string; creditor: string }): string {
+function toTariffKey({ of, provider, creditor }: { of: string | null; provider: string; creditor: string }): string {
   return `${of} ${provider} ${creditor}`;
 }
 
-function isOfChallenge({ stream }: Pick<StoredEvent, 'stream'>): boolean {
+function isChallengeStream({ stream }: Pick<StoredEvent, 'stream'>): boolean {
   return stream.startsWith('challenge-');
 }
 
-function printed(reading: Reading | undefined): string {
+function serializeReading(reading: EventReading | undefined): string {
   return JSON.stringify(reading, (_, value) => (typeof value === 'bigint' ? value.toString() : value)) ?? '';
 }

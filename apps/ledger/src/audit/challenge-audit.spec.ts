@@ -51,9 +51,9 @@ function audit(facts: readonly Stored[]) {
     const stream = nr === 0 ? 'pricelist-v1' : 'challenge-c';
     const place = { id: '', stream, revision: nr, position: BigInt(nr), recordedAt: at };
     const fact = { ...place, type, data, metadata: { version: VERSIONS[type] ?? 1 } } as StoredEvent;
-    auditor.see(fact, fact as StoredEvent<DomainEvent>);
+    auditor.auditEvent(fact, fact as StoredEvent<DomainEvent>);
   }
-  return { differences, summary: auditor.summary() };
+  return { differences, summary: auditor.formatSummary() };
 }
 
 /** The facts that follow from a life. */
@@ -63,11 +63,11 @@ function factsOf(life: ChallengeLife): readonly Stored[] {
   let now = Date.parse(at);
   const story = {
     challenges,
-    at: (inMs = 0) => new Date(now + inMs).toISOString(),
-    wait(minutes: number) {
+    getInstant: (inMs = 0) => new Date(now + inMs).toISOString(),
+    advance(minutes: number) {
       now += minutes * 60_000;
     },
-    challenge(id: string, command: ChallengeCommand) {
+    runChallengeCommand(id: string, command: ChallengeCommand) {
       const state = challenges.get(id) ?? challengeDecider.getInitialState();
       try {
         const events = challengeDecider.decide(command, state);

@@ -12,7 +12,7 @@ export interface ChargedPart {
   readonly beside: boolean;
   readonly provider: string;
   readonly creditor: string;
-  readonly used: Readonly<Record<string, number>>;
+  readonly usage: Readonly<Record<string, number>>;
   readonly terms: Readonly<Record<string, string | number>>;
   readonly estimated: boolean;
   readonly absorbed: boolean;
@@ -28,7 +28,7 @@ export interface ChargeReading {
 }
 
 /** A price of one unit; an amount that is not known is null. */
-export interface Line {
+export interface TariffLine {
   readonly unit: string;
   readonly cost: Fraction | null;
   readonly price: Fraction | null;
@@ -39,11 +39,11 @@ export interface TariffReading {
   readonly of: string;
   readonly provider: string;
   readonly creditor: string;
-  readonly lines: readonly Line[];
+  readonly lines: readonly TariffLine[];
 }
 
-export type Reading =
-  | { readonly kind: 'prices'; readonly version: string; readonly listed: readonly TariffReading[] }
+export type EventReading =
+  | { readonly kind: 'prices'; readonly version: string; readonly tariffs: readonly TariffReading[] }
   | {
       readonly kind: 'credit';
       /** Once for each payment, and once for each time that one was taken back. */
@@ -73,14 +73,14 @@ export type Reading =
       readonly held: bigint;
       readonly charged: bigint;
       readonly surface: string;
-      readonly sale: ChargeReading | null;
+      readonly charge: ChargeReading | null;
     }
-  | { readonly kind: 'absorbed'; readonly holdId: string; readonly sale: ChargeReading }
+  | { readonly kind: 'absorbed'; readonly holdId: string; readonly charge: ChargeReading }
   | ({ readonly kind: 'offer' } & ChallengeOffer)
   /** What was asked for a challenge has come, or something beyond it. */
   | {
       readonly kind: 'payment';
-      readonly beyond: boolean;
+      readonly isOverpayment: boolean;
       readonly method: string;
       readonly units: bigint;
       /** What came is worth so much, and so much of it is owed. */
@@ -102,51 +102,51 @@ export interface ChallengeOffer {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: stored JSON, of a shape that its version says
-type Stored = any;
-type Reader = (data: Stored) => Reading | undefined;
+type StoredData = any;
+type DataReader = (data: StoredData) => EventReading | undefined;
 
 /** A reader for each version of each type that moves money or says what it costs; the first is of version 1. */
-const READERS: Readonly<Record<string, readonly Reader[]>> = {
-  PriceListPublished: [pricesV1, pricesV2],
-  CreditAdded: [(data) => credit({ ...data, creditId: `lnd/${data.creditId}` }), credit],
-  CreditReversed: [reversal],
-  PaymentReceived: [() => undefined, ({ method, amount, market }) => rate(method, amount, market?.amount)],
-  PaymentReversed: [({ method, amount, market }) => rate(method, amount, market)],
-  PaymentFeeCharged: [fee],
-  ChallengeIssued: [offer],
-  ChallengePaid: [({ price, ...data }) => payment(data, price, false)],
-  ChallengeOverpaid: [(data) => payment(data, data.amount, true)],
+const READERS: Readonly<Record<string, readonly DataReader[]>> = {
+  PriceListPublished: [readPricesV1, readPricesV2],
+  CreditAdded: [(data) => readCredit({ ...data, creditId: `lnd/${data.creditId}` }), readCredit],
+  CreditReversed: [readReversal],
+  PaymentReceived: [() => undefined, ({ method, amount, market }) => readRate(method, amount, market?.amount)],
+  PaymentReversed: [({ method, amount, market }) => readRate(method, amount, market)],
+  PaymentFeeCharged: [readPaymentFee],
+  ChallengeIssued: [readChallengeOffer],
+  ChallengePaid: [({ price, ...data }) => readPayment(data, price, false)],
+  ChallengeOverpaid: [(data) => readPayment(data, data.amount, true)],
   ChallengeForfeited: [({ amount, at }) => ({ kind: 'forfeit', amount: BigInt(amount), at })],
-  FundsHeld: [hold],
-  HoldExtended: [extension],
+  FundsHeld: [readHold],
+  HoldExtended: [readExtension],
   HoldKept: [({ holdId, owner, expiresAt }) => ({ kind: 'kept', holdId, owner, expiresAt })],
   VideoSettled: [({ charged }) => ({ kind: 'job', charged: BigInt(charged) })],
   VideoReleased: [() => ({ kind: 'job', charged: 0n })],
   VideoCostClosed: [({ provider, creditor, cost }) => ({ kind: 'cost', provider, creditor, cost: BigInt(cost) })],
   HoldSettled: [
-    (data) => settled(data, saleV1(data.charge, data.query.model)),
-    (data) => settled(data, saleV2(data.charge)),
+    (data) => readSettledHold(data, readChargeV1(data.charge, data.query.model)),
+    (data) => readSettledHold(data, readChargeV2(data.charge)),
   ],
-  HoldReleased: [unused, unused],
-  HoldExpired: [unused],
+  HoldReleased: [readUnusedHold, readUnusedHold],
+  HoldExpired: [readUnusedHold],
   ChargeAbsorbed: [
-    ({ holdId, charge }) => ({ kind: 'absorbed', holdId, sale: saleV1(charge, null) }),
-    ({ holdId, charge }) => ({ kind: 'absorbed', holdId, sale: saleV2(charge) }),
+    ({ holdId, charge }) => ({ kind: 'absorbed', holdId, charge: readChargeV1(charge, null) }),
+    ({ holdId, charge }) => ({ kind: 'absorbed', holdId, charge: readChargeV2(charge) }),
   ],
 };
 
 /** Undefined for facts that move nothing. @throws Error for a version that the auditor does not know */
-export function readStoredEvent({ type, data, metadata }: StoredEvent): Reading | undefined {
-  return readAs(type, metadata.version ?? 1, data);
+export function readStoredEvent({ type, data, metadata }: StoredEvent): EventReading | undefined {
+  return readVersion(type, metadata.version ?? 1, data);
 }
 
 /** What a fact says that was upcast; undefined where it was stored as it is. */
-export function readUpcastEvent({ metadata }: StoredEvent, today: StoredEvent): Reading | undefined {
-  const latest = READERS[today.type]?.length ?? 1;
-  return (metadata.version ?? 1) < latest ? readAs(today.type, latest, today.data) : undefined;
+export function readUpcastEvent({ metadata }: StoredEvent, current: StoredEvent): EventReading | undefined {
+  const latest = READERS[current.type]?.length ?? 1;
+  return (metadata.version ?? 1) < latest ? readVersion(current.type, latest, current.data) : undefined;
 }
 
-function readAs(type: string, version: number, data: unknown): Reading | undefined {
+function readVersion(type: string, version: number, data: unknown): EventReading | undefined {
   const readers = READERS[type];
   if (!readers) return undefined;
   const reader = readers[version - 1];
@@ -154,71 +154,71 @@ function readAs(type: string, version: number, data: unknown): Reading | undefin
   return reader(data);
 }
 
-function credit({ creditId, method, amount, bonus }: Stored): Reading {
+function readCredit({ creditId, method, amount, bonus }: StoredData): EventReading {
   return { kind: 'credit', id: creditId, reversed: false, method, paid: BigInt(amount), bonus: BigInt(bonus) };
 }
 
-function reversal({ reversalId, method, amount, bonus }: Stored): Reading {
+function readReversal({ reversalId, method, amount, bonus }: StoredData): EventReading {
   const id = `reversal ${reversalId}`;
   return { kind: 'credit', id, reversed: true, method, paid: BigInt(amount), bonus: BigInt(bonus) };
 }
 
-function rate(method: string, credited: string, market: string | undefined): Reading | undefined {
+function readRate(method: string, credited: string, market: string | undefined): EventReading | undefined {
   return market === undefined
     ? undefined
     : { kind: 'rate', method, credited: BigInt(credited), market: BigInt(market) };
 }
 
-function fee({ payment, feeId, method, amount }: Stored): Reading {
+function readPaymentFee({ payment, feeId, method, amount }: StoredData): EventReading {
   return { kind: 'fee', id: `${payment.backend}/${payment.id} ${feeId}`, method, amount: BigInt(amount) };
 }
 
-function hold({ holdId, amount, expiresAt }: Stored): Reading {
+function readHold({ holdId, amount, expiresAt }: StoredData): EventReading {
   return { kind: 'hold', holdId, amount: BigInt(amount), expiresAt };
 }
 
-function extension({ holdId, amount, by }: Stored): Reading {
+function readExtension({ holdId, amount, by }: StoredData): EventReading {
   return { kind: 'extension', holdId, amount: BigInt(amount), by: BigInt(by) };
 }
 
-function offer({ coin, units, rate, worth, price, priceList, usableUntil }: Stored): Reading {
+function readChallengeOffer({ coin, units, rate, worth, price, priceList, usableUntil }: StoredData): EventReading {
   const amounts = { units: BigInt(units), worth: BigInt(worth), price: BigInt(price) };
   return { kind: 'offer', coin, rate: rate.value, ...amounts, priceList, usableUntil };
 }
 
-function payment({ method, units, amount }: Stored, owed: string, beyond: boolean): Reading {
-  return { kind: 'payment', beyond, method, units: BigInt(units), worth: BigInt(amount), owed: BigInt(owed) };
+function readPayment({ method, units, amount }: StoredData, owed: string, isOverpayment: boolean): EventReading {
+  return { kind: 'payment', isOverpayment, method, units: BigInt(units), worth: BigInt(amount), owed: BigInt(owed) };
 }
 
-function unused({ holdId, held, query }: Stored): Reading {
-  return { kind: 'end', holdId, held: BigInt(held), charged: 0n, surface: query.type, sale: null };
+function readUnusedHold({ holdId, held, query }: StoredData): EventReading {
+  return { kind: 'end', holdId, held: BigInt(held), charged: 0n, surface: query.type, charge: null };
 }
 
-function settled({ holdId, held, charged, query }: Stored, sale: ChargeReading): Reading {
-  return { kind: 'end', holdId, held: BigInt(held), charged: BigInt(charged), surface: query.type, sale };
+function readSettledHold({ holdId, held, charged, query }: StoredData, charge: ChargeReading): EventReading {
+  return { kind: 'end', holdId, held: BigInt(held), charged: BigInt(charged), surface: query.type, charge };
 }
 
 /** One part for all calls of the model together, with what the fees leave of the amounts, and one for each fee. */
-function saleV1(charge: Stored, of: string | null): ChargeReading {
+function readChargeV1(charge: StoredData, of: string | null): ChargeReading {
   const { provider, usage, calls = 1, estimated, priceList, fees = [] } = charge;
   const [cost, price] = [BigInt(charge.cost), BigInt(charge.price)];
-  const parts: ChargedPart[] = fees.map((fee: Stored) => ({
-    ...part(fee.name, fee.provider, fee.provider, { search: 1 }),
+  const parts: ChargedPart[] = fees.map((fee: StoredData) => ({
+    ...toPart(fee.name, fee.provider, fee.provider, { search: 1 }),
     beside: true,
     cost: BigInt(fee.cost),
     price: BigInt(fee.price),
   }));
-  const left = parts.reduce((rest, each) => ({ cost: rest.cost - each.cost, price: rest.price - each.price }), {
+  const remaining = parts.reduce((rest, part) => ({ cost: rest.cost - part.cost, price: rest.price - part.price }), {
     cost,
     price,
   });
-  const called = { ...part(of, provider, provider, { ...usage, request: calls }), estimated, ...left };
-  return { parts: calls === 0 ? parts : [called, ...parts], cost, price, priceList };
+  const callPart = { ...toPart(of, provider, provider, { ...usage, request: calls }), estimated, ...remaining };
+  return { parts: calls === 0 ? parts : [callPart, ...parts], cost, price, priceList };
 }
 
-function saleV2({ items, cost, price, priceList }: Stored): ChargeReading {
-  const parts = items.map((item: Stored) => ({
-    ...part(item.of, item.provider, item.creditor, item.usage),
+function readChargeV2({ items, cost, price, priceList }: StoredData): ChargeReading {
+  const parts = items.map((item: StoredData) => ({
+    ...toPart(item.of, item.provider, item.creditor, item.usage),
     beside: item.beside === true,
     terms: item.terms ?? {},
     estimated: item.estimated,
@@ -230,7 +230,7 @@ function saleV2({ items, cost, price, priceList }: Stored): ChargeReading {
 }
 
 /** Quantities in one order and without those that are 0, so that what says the same looks the same. */
-function part(
+function toPart(
   of: string | null,
   provider: string,
   creditor: string,
@@ -241,29 +241,29 @@ function part(
       .filter(([, quantity]) => quantity !== 0)
       .sort(([a], [b]) => (a < b ? -1 : 1)),
   );
-  const plain = { beside: false, terms: {}, estimated: false, absorbed: false, cost: 0n, price: 0n };
-  return { of, provider, creditor, used, ...plain };
+  const defaults = { beside: false, terms: {}, estimated: false, absorbed: false, cost: 0n, price: 0n };
+  return { of, provider, creditor, usage: used, ...defaults };
 }
 
-function pricesV1({ version, rates, units = [], fees = [] }: Stored): Reading {
-  const listed = [...rates.map(tokensV1), ...units.map(mediaV1), ...fees.map(feeV1)];
-  return { kind: 'prices', version, listed };
+function readPricesV1({ version, rates, units = [], fees = [] }: StoredData): EventReading {
+  const tariffs = [...rates.map(readTokensV1), ...units.map(readMediaV1), ...fees.map(readFeeV1)];
+  return { kind: 'prices', version, tariffs };
 }
 
-const PER_MILLION = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'];
+const UNITS_PRICED_PER_MILLION = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'];
 
-function tokensV1({ model, provider, marginBasisPoints, ...rates }: Stored): TariffReading {
-  const tokens = PER_MILLION.map((unit) => lineV1(unit, rates[unit], 1_000_000, marginBasisPoints));
+function readTokensV1({ model, provider, marginBasisPoints, ...rates }: StoredData): TariffReading {
+  const tokens = UNITS_PRICED_PER_MILLION.map((unit) => readLineV1(unit, rates[unit], 1_000_000, marginBasisPoints));
   return {
     of: model,
     provider,
     creditor: provider,
-    lines: [...tokens, lineV1('request', rates.request, 1, marginBasisPoints)],
+    lines: [...tokens, readLineV1('request', rates.request, 1, marginBasisPoints)],
   };
 }
 
 /** Units of before: what they are counted in, and how much of that they were. */
-const MEDIA_V1: Readonly<Record<string, readonly [string, number]>> = {
+const MEDIA_UNITS_V1: Readonly<Record<string, readonly [string, number]>> = {
   image: ['image', 1],
   second: ['videoSecond', 1],
   clip: ['clip', 1],
@@ -271,16 +271,16 @@ const MEDIA_V1: Readonly<Record<string, readonly [string, number]>> = {
   '1k_characters': ['character', 1_000],
 };
 
-function mediaV1({ model, provider, unit, amount, variants, marginBasisPoints }: Stored): TariffReading {
-  const [counted, per] = MEDIA_V1[unit] ?? [unit, 1];
-  const lines = [...variants, { amount, when: {} }].map((each: Stored) => ({
-    ...lineV1(counted, each.amount, per, marginBasisPoints),
-    when: each.when,
+function readMediaV1({ model, provider, unit, amount, variants, marginBasisPoints }: StoredData): TariffReading {
+  const [currentUnit, per] = MEDIA_UNITS_V1[unit] ?? [unit, 1];
+  const lines = [...variants, { amount, when: {} }].map((variant: StoredData) => ({
+    ...readLineV1(currentUnit, variant.amount, per, marginBasisPoints),
+    when: variant.when,
   }));
   return { of: model, provider, creditor: provider, lines };
 }
 
-function feeV1({ name, provider, cost, price }: Stored): TariffReading {
+function readFeeV1({ name, provider, cost, price }: StoredData): TariffReading {
   const line = {
     unit: 'search',
     cost: reduceFraction(BigInt(cost), 1n),
@@ -290,24 +290,24 @@ function feeV1({ name, provider, cost, price }: Stored): TariffReading {
   return { of: name, provider, creditor: provider, lines: [line] };
 }
 
-function lineV1(unit: string, rate: string, per: number, marginBasisPoints: number): Line {
+function readLineV1(unit: string, rate: string, per: number, marginBasisPoints: number): TariffLine {
   const cost = reduceFraction(BigInt(rate), BigInt(per));
   const price = reduceFraction(BigInt(rate) * BigInt(marginBasisPoints), BigInt(per) * 10_000n);
   return { unit, cost, price, when: {} };
 }
 
-function pricesV2({ version, lines }: Stored): Reading {
-  const listed = lines.map(({ of, provider, creditor, prices }: Stored) => ({
+function readPricesV2({ version, lines }: StoredData): EventReading {
+  const tariffs = lines.map(({ of, provider, creditor, prices }: StoredData) => ({
     of,
     provider,
     creditor,
-    lines: prices.map(lineV2),
+    lines: prices.map(readLineV2),
   }));
-  return { kind: 'prices', version, listed };
+  return { kind: 'prices', version, tariffs };
 }
 
-function lineV2({ unit, per, cost, price, when = {} }: Stored): Line {
-  const each = (amount: string | undefined) =>
+function readLineV2({ unit, per, cost, price, when = {} }: StoredData): TariffLine {
+  const toUnitAmount = (amount: string | undefined) =>
     amount === undefined ? null : reduceFraction(BigInt(amount), BigInt(per));
-  return { unit, cost: each(cost), price: each(price), when };
+  return { unit, cost: toUnitAmount(cost), price: toUnitAmount(price), when };
 }

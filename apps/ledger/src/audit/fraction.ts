@@ -1,26 +1,27 @@
 /** An exact amount of pico-USD, in lowest terms. */
 export interface Fraction {
-  readonly over: bigint;
-  readonly under: bigint;
+  readonly numerator: bigint;
+  readonly denominator: bigint;
 }
 
-export function reduceFraction(over: bigint, under: bigint): Fraction {
-  let [a, b] = [over < 0n ? -over : over, under];
+export function reduceFraction(numerator: bigint, denominator: bigint): Fraction {
+  let [a, b] = [numerator < 0n ? -numerator : numerator, denominator];
   while (b !== 0n) [a, b] = [b, a % b];
-  return a === 0n ? { over, under } : { over: over / a, under: under / a };
+  return a === 0n ? { numerator, denominator } : { numerator: numerator / a, denominator: denominator / a };
 }
 
 export function sumFractions(fractions: readonly Fraction[]): Fraction {
   return fractions.reduce(
-    (sum, { over, under }) => reduceFraction(sum.over * under + over * sum.under, sum.under * under),
+    (sum, { numerator, denominator }) =>
+      reduceFraction(sum.numerator * denominator + numerator * sum.denominator, sum.denominator * denominator),
     {
-      over: 0n,
-      under: 1n,
+      numerator: 0n,
+      denominator: 1n,
     },
   );
 }
 
 /** The next whole number, where it is none. */
-export function roundUpToInteger({ over, under }: Fraction): bigint {
-  return over <= 0n ? over / under : (over + under - 1n) / under;
+export function roundUpToInteger({ numerator, denominator }: Fraction): bigint {
+  return numerator <= 0n ? numerator / denominator : (numerator + denominator - 1n) / denominator;
 }

@@ -7,7 +7,7 @@ const prices: readonly Price[] = [
   { unit: 'input', per: 7n, cost: 1n, price: 3n },
   { unit: 'output', per: 9n, cost: 5n, price: 4n },
 ];
-const fraction = (over: bigint, under: bigint) => ({ over, under });
+const fraction = (over: bigint, under: bigint) => ({ numerator: over, denominator: under });
 const lines = prices.map(({ unit, per, cost = 0n, price = 0n, when = {} }) => ({
   ...{ unit, when: when as Readonly<Record<string, string>> },
   ...{ cost: fraction(cost, per), price: fraction(price, per) },
@@ -22,7 +22,7 @@ describe('the auditor, who has an arithmetic of his own,', () => {
   test.each(ALL_UNITS)('falls back from %s to the price that the charge fell back to', (unit) => {
     for (const quantity of [5, 11]) {
       const used = { [unit]: quantity };
-      const again = recomputeCharge({ ...PART, used }, lines);
+      const again = recomputeCharge({ ...PART, usage: used }, lines);
       let charged: unknown;
       try {
         charged = calculateCostAndPrice(used, prices);
@@ -47,7 +47,7 @@ describe('the auditor, who has an arithmetic of his own,', () => {
           price: price === undefined ? null : fraction(price, per),
         },
       }));
-      expect(recomputeCharge({ ...PART, used }, listed)).toEqual(calculateCostAndPrice(used, sold));
+      expect(recomputeCharge({ ...PART, usage: used }, listed)).toEqual(calculateCostAndPrice(used, sold));
     },
   );
 });

@@ -1,10 +1,10 @@
 /** The auditor's own arithmetic: what was used, at the prices that were published. */
 
-import type { ChargedPart, Line } from './event-readings.ts';
+import type { ChargedPart, TariffLine } from './event-readings.ts';
 import { type Fraction, roundUpToInteger, sumFractions } from './fraction.ts';
 
 /** Units without a price of their own are priced as these. */
-const AS: Readonly<Record<string, string>> = {
+const FALLBACK_UNITS: Readonly<Record<string, string>> = {
   cacheRead: 'input',
   cacheWrite: 'input',
   cacheWriteHour: 'cacheWrite',
@@ -12,52 +12,64 @@ const AS: Readonly<Record<string, string>> = {
   reasoning: 'output',
   imageOutput: 'output',
 };
-const OF_INPUT = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'imageInput'];
+const INPUT_UNITS = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'imageInput'];
 
 /** Cost and price, each rounded once; undefined when something was used that has no price. */
 export function recomputeCharge(
   part: ChargedPart,
-  lines: readonly Line[],
+  lines: readonly TariffLine[],
 ): { cost: bigint; price: bigint } | undefined {
-  const inputTokens = OF_INPUT.reduce((sum, unit) => sum + (part.used[unit] ?? 0), 0);
+  const inputTokens = INPUT_UNITS.reduce((sum, unit) => sum + (part.usage[unit] ?? 0), 0);
   const terms = { inputTokens, ...part.terms };
-  const cost = amountOf(part, lines, 'cost', terms);
-  const price = amountOf(part, lines, 'price', terms);
+  const cost = calculateAmount(part, lines, 'cost', terms);
+  const price = calculateAmount(part, lines, 'price', terms);
   if (cost === undefined || price === undefined) return undefined;
   return { cost, price: part.absorbed ? 0n : price };
 }
 
-type Amount = 'cost' | 'price';
+type AmountField = 'cost' | 'price';
 type Terms = ChargedPart['terms'];
 
-function amountOf({ used }: ChargedPart, lines: readonly Line[], amount: Amount, terms: Terms): bigint | undefined {
+function calculateAmount(
+  { usage }: ChargedPart,
+  lines: readonly TariffLine[],
+  amount: AmountField,
+  terms: Terms,
+): bigint | undefined {
   const amounts: Fraction[] = [];
-  for (const [unit, quantity] of Object.entries(used)) {
-    const each = eachOf(unit, lines, amount, terms);
-    if (!each) return undefined;
-    amounts.push({ over: each.over * BigInt(quantity), under: each.under });
+  for (const [unit, quantity] of Object.entries(usage)) {
+    const unitAmount = findUnitAmount(unit, lines, amount, terms);
+    if (!unitAmount) return undefined;
+    amounts.push({ numerator: unitAmount.numerator * BigInt(quantity), denominator: unitAmount.denominator });
   }
   return roundUpToInteger(sumFractions(amounts));
 }
 
 /** Nothing for a unit that has only the other amount: what is billed by one unit may be sold by another. */
-function eachOf(unit: string, lines: readonly Line[], amount: Amount, terms: Terms): Fraction | undefined {
-  const units = chainOf(unit);
-  const known = units.flatMap((each) => lines.filter((line) => line.unit === each));
-  const met = known.find((line) => line[amount] !== null && isMet(line, terms));
-  if (met) return met[amount] as Fraction;
-  return known.length > 0 && known.every((line) => line[amount] === null) ? { over: 0n, under: 1n } : undefined;
+function findUnitAmount(
+  unit: string,
+  lines: readonly TariffLine[],
+  amount: AmountField,
+  terms: Terms,
+): Fraction | undefined {
+  const units = listPricingUnits(unit);
+  const candidateLines = units.flatMap((candidateUnit) => lines.filter((line) => line.unit === candidateUnit));
+  const match = candidateLines.find((line) => line[amount] !== null && meetsConditions(line, terms));
+  if (match) return match[amount] as Fraction;
+  return candidateLines.length > 0 && candidateLines.every((line) => line[amount] === null)
+    ? { numerator: 0n, denominator: 1n }
+    : undefined;
 }
 
-function chainOf(unit: string): readonly string[] {
-  const next = AS[unit];
-  return next === undefined ? [unit] : [unit, ...chainOf(next)];
+function listPricingUnits(unit: string): readonly string[] {
+  const next = FALLBACK_UNITS[unit];
+  return next === undefined ? [unit] : [unit, ...listPricingUnits(next)];
 }
 
-function isMet({ when }: Line, terms: Terms): boolean {
-  return Object.entries(when).every(([name, wanted]) => {
+function meetsConditions({ when }: TariffLine, terms: Terms): boolean {
+  return Object.entries(when).every(([name, condition]) => {
     const term = terms[name];
     if (term === undefined) return false;
-    return typeof wanted === 'string' ? String(term) === wanted : Number(term) > wanted.above;
+    return typeof condition === 'string' ? String(term) === condition : Number(term) > condition.above;
   });
 }

@@ -12,7 +12,7 @@ export interface VerifiedEnclave {
   /** X25519, 32 bytes. */
   readonly publicKey: Uint8Array;
   /** Nothing was proven: the sandbox's enclave, accepted under `ALLOW_UNATTESTED=1` alone. */
-  readonly simulated: boolean;
+  readonly isSimulated: boolean;
   /** What was proven; undefined of a simulated enclave. */
   readonly evidence?: EnclaveEvidence;
 }

@@ -9,12 +9,12 @@ export interface AttestationBundle {
 }
 
 /** The most characters of a bundle's JSON. Real ones have some 17,000. */
-const MAX_BUNDLE = 1024 * 1024;
+const MAX_BUNDLE_CHARACTERS = 1024 * 1024;
 const MAX_DEPTH = 32;
 
 /** @throws AttestationError for what is no bundle, is too large or nested too deeply */
 export function parseBundle(value: unknown): AttestationBundle {
-  const { enclaveAttestationReport, ...fields } = parseBundleObject(bounded(value), 'the bundle');
+  const { enclaveAttestationReport, ...fields } = parseBundleObject(assertWithinLimits(value), 'the bundle');
   const { format, body } = parseBundleObject(enclaveAttestationReport, 'enclaveAttestationReport');
   return {
     report: {
@@ -31,36 +31,36 @@ export function parseBundleObject(value: unknown, name: string): Readonly<Record
   return value as Readonly<Record<string, unknown>>;
 }
 
-export function parseBundleText(value: unknown, name: string, most = MAX_BUNDLE): string {
+export function parseBundleText(value: unknown, name: string, maxLength = MAX_BUNDLE_CHARACTERS): string {
   if (typeof value !== 'string' || value === '') throw new AttestationError(`${name} is missing`);
-  if (value.length > most) throw new AttestationError(`${name} is too long`);
+  if (value.length > maxLength) throw new AttestationError(`${name} is too long`);
   return value;
 }
 
-/** @throws AttestationError for anything but the one canonical spelling of at most `most` bytes */
-export function parseBase64(value: unknown, name: string, most: number): Buffer {
-  const text = parseBundleText(value, name, Math.ceil(most / 3) * 4);
+/** @throws AttestationError for anything but the one canonical spelling of at most `maxBytes` bytes */
+export function parseBase64(value: unknown, name: string, maxBytes: number): Buffer {
+  const text = parseBundleText(value, name, Math.ceil(maxBytes / 3) * 4);
   const bytes = Buffer.from(text, 'base64');
   if (bytes.toString('base64') !== text) throw new AttestationError(`${name} is not base64`);
   return bytes;
 }
 
-/** @throws AttestationError for what is no gzip, or is longer than `most` bytes when it is unpacked */
-export function gunzip(packed: Uint8Array, name: string, most: number): Buffer {
-  return withAttestationError(`${name} is not gzip of at most ${most} bytes`, () =>
-    gunzipSync(packed, { maxOutputLength: most }),
+/** @throws AttestationError for what is no gzip, or is longer than `maxBytes` bytes when it is unpacked */
+export function gunzip(packed: Uint8Array, name: string, maxBytes: number): Buffer {
+  return withAttestationError(`${name} is not gzip of at most ${maxBytes} bytes`, () =>
+    gunzipSync(packed, { maxOutputLength: maxBytes }),
   );
 }
 
 /** Bounds depth and size before anything walks the value; it comes from `JSON.parse`, so it has no cycles. */
-function bounded(value: unknown): unknown {
-  let left = MAX_BUNDLE;
+function assertWithinLimits(value: unknown): unknown {
+  let remaining = MAX_BUNDLE_CHARACTERS;
   const walk = (part: unknown, depth: number): void => {
-    left -= typeof part === 'string' ? part.length + 2 : 1;
-    if (depth > MAX_DEPTH || left < 0) throw new AttestationError('the bundle is too large or nested too deeply');
+    remaining -= typeof part === 'string' ? part.length + 2 : 1;
+    if (depth > MAX_DEPTH || remaining < 0) throw new AttestationError('the bundle is too large or nested too deeply');
     if (typeof part !== 'object' || part === null) return;
     for (const [name, inner] of Object.entries(part)) {
-      left -= name.length;
+      remaining -= name.length;
       walk(inner, depth + 1);
     }
   };

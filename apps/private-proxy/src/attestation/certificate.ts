@@ -3,14 +3,14 @@ import { X509Certificate } from '@sigstore/core';
 import { AttestationError, withAttestationError } from './attestation-verifier.ts';
 
 /** The most bytes that a certificate may have: AMD's have some 1,600. */
-export const MAX_CERTIFICATE = 8192;
+export const MAX_CERTIFICATE_BYTES = 8192;
 
 const SEQUENCE = 0x30;
 const BIT_STRING = 0x03;
 
 /** @throws AttestationError for what is not exactly one X.509 version 3 certificate in its one true encoding (DER) */
 export function parseCertificate(der: Buffer, name: string): X509Certificate {
-  if (der.length > MAX_CERTIFICATE) throw new AttestationError(`${name} is too long`);
+  if (der.length > MAX_CERTIFICATE_BYTES) throw new AttestationError(`${name} is too long`);
   return withAttestationError(`${name} is no X.509 certificate`, () => {
     const certificate = X509Certificate.parse(Buffer.from(der));
     if (!certificate.root.toDER().equals(der)) throw new Error('not DER');

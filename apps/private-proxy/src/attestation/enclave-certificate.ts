@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import type { X509Certificate } from '@sigstore/core';
 import { AttestationError } from './attestation-verifier.ts';
 import { parseBundleText } from './bundle.ts';
-import { assertValidAt, MAX_CERTIFICATE, parseCertificate } from './certificate.ts';
+import { assertValidAt, MAX_CERTIFICATE_BYTES, parseCertificate } from './certificate.ts';
 
-const NAME = "the enclave's certificate";
+const CERTIFICATE_NAME = "the enclave's certificate";
 const PEM = /^\s*-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/;
 const ALTERNATIVE_NAMES = '2.5.29.17';
 const DNS_NAME = 2;
-const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+const BASE32_ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 
 /**
  * The certificate that the enclave shows on TLS connections. Its issuer is not checked, so it proves nothing: what does is
@@ -25,42 +25,42 @@ export interface EnclaveCertificate {
  * @throws AttestationError for what is no certificate, is not valid now, or is not for the domain
  */
 export function parseEnclaveCertificate(value: unknown, domain: string, now: Date): EnclaveCertificate {
-  const [, base64] = PEM.exec(parseBundleText(value, NAME, 4 * MAX_CERTIFICATE)) ?? [];
-  if (base64 === undefined) throw new AttestationError(`${NAME} is no PEM`);
-  const certificate = parseCertificate(Buffer.from(base64.replaceAll(/\s/g, ''), 'base64'), NAME);
-  assertValidAt(certificate, now, NAME);
-  const dnsNames = dnsNamesIn(certificate);
+  const [, base64] = PEM.exec(parseBundleText(value, CERTIFICATE_NAME, 4 * MAX_CERTIFICATE_BYTES)) ?? [];
+  if (base64 === undefined) throw new AttestationError(`${CERTIFICATE_NAME} is no PEM`);
+  const certificate = parseCertificate(Buffer.from(base64.replaceAll(/\s/g, ''), 'base64'), CERTIFICATE_NAME);
+  assertValidAt(certificate, now, CERTIFICATE_NAME);
+  const dnsNames = getDnsNames(certificate);
   const parent = domain.slice(domain.indexOf('.') + 1);
   if (!dnsNames.includes(domain) && !dnsNames.includes(`*.${parent}`))
-    throw new AttestationError(`${NAME} is for another domain`);
+    throw new AttestationError(`${CERTIFICATE_NAME} is for another domain`);
   return { keyDigest: createHash('sha256').update(certificate.publicKey).digest(), dnsNames };
 }
 
 /**
- * What Tinfoil puts into names of the certificate: `00<base32>.<label>.<domain>`, `01<base32>.…`, base32 without padding.
+ * What Tinfoil puts into names of the certificate: `00<decodeBase32>.<label>.<domain>`, `01<decodeBase32>.…`, base32 without padding.
  * @returns undefined where there are no such names
  * @throws AttestationError where they are there and cannot be read
  */
 export function decodeDnsNames(dnsNames: readonly string[], label: string): Buffer | undefined {
-  const pieces = dnsNames
+  const parts = dnsNames
     .map((name) => name.split('.'))
     .filter(([, second]) => second === label)
     .map(([first]) => first ?? '')
     .sort();
-  if (pieces.length === 0) return undefined;
-  if (pieces.some((piece, i) => piece.slice(0, 2) !== String(i).padStart(2, '0'))) {
-    throw new AttestationError(`${NAME} has names that cannot be read`);
+  if (parts.length === 0) return undefined;
+  if (parts.some((part, i) => part.slice(0, 2) !== String(i).padStart(2, '0'))) {
+    throw new AttestationError(`${CERTIFICATE_NAME} has names that cannot be read`);
   }
-  return base32(pieces.map((piece) => piece.slice(2)).join(''));
+  return decodeBase32(parts.map((part) => part.slice(2)).join(''));
 }
 
-function base32(text: string): Buffer {
+function decodeBase32(text: string): Buffer {
   const bytes: number[] = [];
   let bits = 0;
   let value = 0;
   for (const letter of text) {
-    const index = BASE32.indexOf(letter);
-    if (index < 0) throw new AttestationError(`${NAME} has names that cannot be read`);
+    const index = BASE32_ALPHABET.indexOf(letter);
+    if (index < 0) throw new AttestationError(`${CERTIFICATE_NAME} has names that cannot be read`);
     value = ((value << 5) | index) & 0xfff;
     bits += 5;
     if (bits < 8) continue;
@@ -70,7 +70,7 @@ function base32(text: string): Buffer {
   return Buffer.from(bytes);
 }
 
-function dnsNamesIn(certificate: X509Certificate): readonly string[] {
+function getDnsNames(certificate: X509Certificate): readonly string[] {
   return (certificate.extension(ALTERNATIVE_NAMES)?.valueObj.subs[0]?.subs ?? [])
     .filter(({ tag }) => tag.isContextSpecific(DNS_NAME))
     .map(({ value }) => value.toString('latin1'));

@@ -51,17 +51,17 @@ export function parseRelease(
   trusted: { readonly sigstore: TrustMaterial; readonly repositories: readonly string[] },
 ): EnclaveRelease {
   const { statement, ...signer } = verifySignedStatement(bundle, trusted.sigstore);
-  const { repository, ref } = taggedSource(signer, trusted.repositories);
+  const { repository, ref } = verifyTaggedSource(signer, trusted.repositories);
   const { _type: type, predicateType, predicate, subject } = statement;
   if (typeof type !== 'string' || !STATEMENT.test(type))
     throw new AttestationError('its release has a statement of another kind');
   if (predicateType !== MULTI_PLATFORM) throw new AttestationError('its release says nothing about what it measures');
-  const [named, ...others] = Array.isArray(subject) ? subject : [];
+  const [firstSubject, ...otherSubjects] = Array.isArray(subject) ? subject : [];
   const { sha256 } = parseBundleObject(
-    parseBundleObject(named, 'the subject of its release').digest,
+    parseBundleObject(firstSubject, 'the subject of its release').digest,
     'the digest of its release',
   );
-  if (others.length > 0 || sha256 !== digest)
+  if (otherSubjects.length > 0 || sha256 !== digest)
     throw new AttestationError('its release is another than the bundle names');
   const measurement = parseBundleText(
     parseBundleObject(predicate, 'the measurement of its release').snp_measurement,
@@ -78,22 +78,22 @@ export function parseRelease(
  * @throws AttestationError
  */
 export function verifySignedStatement(bundle: unknown, sigstore: TrustMaterial): SignedStatement {
-  const { entity, payload } = entityIn(bundle);
-  const { identity } = verified(entity, sigstore);
-  const said = (id: string) => {
+  const { entity, payload } = parseSignedEntity(bundle);
+  const { identity } = verifySigner(entity, sigstore);
+  const readExtension = (id: string) => {
     const value = identity?.oids?.find(({ oid }) => oid?.id.join('.') === id)?.value;
     return value?.[0] === UTF8_STRING && value[1] === value.length - 2 ? value.toString('utf8', 2) : undefined;
   };
   return {
-    statement: statementIn(payload),
+    statement: parseStatement(payload),
     issuer: identity?.extensions?.issuer,
-    repository: said(SOURCE_REPOSITORY),
-    ref: said(SOURCE_REF),
+    repository: readExtension(SOURCE_REPOSITORY),
+    ref: readExtension(SOURCE_REF),
     workflow: identity?.subjectAlternativeName,
   };
 }
 
-function entityIn(value: unknown): { readonly entity: SignedEntity; readonly payload: Buffer } {
+function parseSignedEntity(value: unknown): { readonly entity: SignedEntity; readonly payload: Buffer } {
   return withAttestationError('the signature of its release cannot be read', () => {
     const bundle = bundleFromJSON(parseBundleObject(value, 'sigstoreBundle'));
     if (!isBundleWithDsseEnvelope(bundle)) throw new AttestationError('its release has no signed statement');
@@ -107,7 +107,7 @@ function entityIn(value: unknown): { readonly entity: SignedEntity; readonly pay
   });
 }
 
-function verified(entity: SignedEntity, sigstore: TrustMaterial): Signer {
+function verifySigner(entity: SignedEntity, sigstore: TrustMaterial): Signer {
   if (entity.key.$case !== 'certificate') throw new AttestationError('its release is signed without a certificate');
   const { certificate } = entity.key;
   return withAttestationError('Sigstore does not vouch for the signature of its release', () => {
@@ -116,7 +116,7 @@ function verified(entity: SignedEntity, sigstore: TrustMaterial): Signer {
   });
 }
 
-function statementIn(payload: Buffer): Readonly<Record<string, unknown>> {
+function parseStatement(payload: Buffer): Readonly<Record<string, unknown>> {
   const statement: unknown = withAttestationError('the statement of its release is no JSON', () =>
     JSON.parse(payload.toString('utf8')),
   );
@@ -124,21 +124,21 @@ function statementIn(payload: Buffer): Readonly<Record<string, unknown>> {
 }
 
 /** A tag of a trusted repository, built by a workflow of that repository as it is at the tag. */
-function taggedSource(
-  { issuer, repository: page, ref, workflow }: Omit<SignedStatement, 'statement'>,
+function verifyTaggedSource(
+  { issuer, repository: repositoryUrl, ref, workflow }: Omit<SignedStatement, 'statement'>,
   trusted: readonly string[],
 ): { readonly repository: string; readonly ref: string } {
-  const repository = trusted.find((each) => page === pageOf(each));
+  const repository = trusted.find((candidate) => repositoryUrl === toRepositoryUrl(candidate));
   if (issuer !== GITHUB_ACTIONS || repository === undefined) {
     throw new AttestationError(`its release is not signed by ${trusted.join(' or ')} on GitHub`);
   }
   if (!ref?.startsWith('refs/tags/')) throw new AttestationError('its release is not signed for a tag');
-  if (!workflow?.startsWith(`${pageOf(repository)}/.github/workflows/`) || !workflow.endsWith(`@${ref}`)) {
+  if (!workflow?.startsWith(`${toRepositoryUrl(repository)}/.github/workflows/`) || !workflow.endsWith(`@${ref}`)) {
     throw new AttestationError('its release is signed by a workflow of another place');
   }
   return { repository, ref };
 }
 
-function pageOf(repository: string): string {
+function toRepositoryUrl(repository: string): string {
   return `https://github.com/${repository}`;
 }

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { AttestedEnclave, der, type EnclaveWish, extension, TestProcessor } from '#testing';
 import { AttestationError } from './attestation-verifier.ts';
 import { loadPinnedAnchors, type TrustAnchors } from './pinned.ts';
-import { type EnclaveTrust, enclaveVerifier } from './verify-enclaves.ts';
+import { createEnclaveVerifier, type EnclaveTrust } from './verify-enclaves.ts';
 
 const KEY = Buffer.alloc(32, 0xab);
 const genoa = new TestProcessor();
@@ -20,7 +20,7 @@ const trust = { repositories: ['other/first', enclave.repository], allowUnattest
 /** What a verifier says of a bundle: `attested`, or why not. */
 async function said(bundle: unknown, { by = trust, on = anchors }: { by?: EnclaveTrust; on?: TrustAnchors } = {}) {
   try {
-    await enclaveVerifier(by, on).verify(bundle);
+    await createEnclaveVerifier(by, on).verify(bundle);
     return 'attested';
   } catch (error) {
     if (!(error instanceof AttestationError)) throw error;
@@ -29,9 +29,9 @@ async function said(bundle: unknown, { by = trust, on = anchors }: { by?: Enclav
 }
 
 test('an enclave that proves its processor, its program and its key is attested', async () => {
-  await expect(enclaveVerifier(trust, anchors).verify(enclave.bundle())).resolves.toEqual({
+  await expect(createEnclaveVerifier(trust, anchors).verify(enclave.bundle())).resolves.toEqual({
     publicKey: new Uint8Array(KEY),
-    simulated: false,
+    isSimulated: false,
     evidence: {
       processor: 'EPYC 9004 (Genoa)',
       measurement: enclave.measurement.toString('hex'),
@@ -79,7 +79,7 @@ test.each<[what: string, wish: EnclaveWish, reason: string]>([
   ['the certificate of its chip is a stranger’s', { chip: { issuerKey: stranger } }, 'signature of the certificate'],
   [
     'its key is that of a cloud',
-    { chip: { more: [extension('1.3.6.1.4.1.3704.1.5', der.ia5('cloud'))] } },
+    { chip: { extraExtensions: [extension('1.3.6.1.4.1.3704.1.5', der.ia5('cloud'))] } },
     'not that of a chip',
   ],
   ['it runs something else', { report: { measurement: Buffer.alloc(48, 1) } }, 'does not run what'],
@@ -160,9 +160,9 @@ const lenient = { ...trust, allowUnattested: true };
 test('a simulated enclave is refused unless the user allows it, and then says that it is', async () => {
   const bundle = simulated({ hpke_public_key: 'ab'.repeat(32) });
   expect(await said(bundle)).toMatch(/^it is simulated and proves nothing; ALLOW_UNATTESTED=1 /);
-  await expect(enclaveVerifier(lenient).verify(bundle)).resolves.toEqual({
+  await expect(createEnclaveVerifier(lenient).verify(bundle)).resolves.toEqual({
     publicKey: new Uint8Array(KEY),
-    simulated: true,
+    isSimulated: true,
   });
 });
 

@@ -17,14 +17,14 @@ import {
 } from '#application/messages';
 import { limitSize, parseChunks } from '../completion-events.ts';
 import type { TranslatedExchange } from '../exchanges.ts';
-import { PREFIX } from '../gateway.ts';
+import { PRIVATE_MODEL_PREFIX } from '../gateway.ts';
 import type { ResolvedPrivateModel } from '../model-names.ts';
-import type { EnclaveAnswer } from '../private-chats.ts';
+import type { EnclaveResponse } from '../private-chats.ts';
 import { ProxyError } from '../proxy-error.ts';
 import type { ClientProtocol } from './client-protocol.ts';
-import { enclaveChat } from './enclave-chat.ts';
+import { toEnclaveChat } from './enclave-chat.ts';
 
-function error({ status, message, code, param, money }: ProxyError, request_id: string | null = null) {
+function formatError({ status, message, code, param, money }: ProxyError, request_id: string | null = null) {
   const details = { error_code: code, ...(param ? { param } : {}), ...money };
   return { type: 'error', error: { type: getMessageErrorType(status), message, details }, request_id };
 }
@@ -32,13 +32,13 @@ function error({ status, message, code, param, money }: ProxyError, request_id: 
 export const ANTHROPIC_PROTOCOL: ClientProtocol = {
   name: 'anthropic',
   idHeaders: ['x-request-id', 'request-id'],
-  error,
-  errorEvent: (failure, requestId) => printed(error(failure, requestId)),
-  keepAlive: printed({ type: 'ping' }),
+  formatError,
+  formatErrorEvent: (failure, requestId) => formatEvent(formatError(failure, requestId)),
+  keepAlive: formatEvent({ type: 'ping' }),
 };
 
 /** What the edge of the gateway checks as well; what is in the fields is checked where they are read. */
-const FIELDS: readonly (readonly [
+const FIELD_CHECKS: readonly (readonly [
   field: keyof MessagesBody & string,
   is: (value: unknown) => boolean,
   must: string,
@@ -52,109 +52,113 @@ const FIELDS: readonly (readonly [
   ['output_config', isJsonObject, 'an object'],
   ['metadata', isJsonObject, 'an object'],
   ['cache_control', isJsonObject, 'an object'],
-  ['stop_sequences', areTexts, 'an array of strings that are not empty'],
+  ['stop_sequences', isNonEmptyTextArray, 'an array of strings that are not empty'],
   ['temperature', isFraction, 'a number from 0 to 1'],
   ['top_p', isFraction, 'a number from 0 to 1'],
   ['top_k', (value) => Number.isSafeInteger(value), 'a whole number'],
 ];
 
 /** @throws ProxyError that names the field that is wrong */
-export function messagesBody(body: JsonObject): MessagesBody {
+export function parseMessagesBody(body: JsonObject): MessagesBody {
   if (!Array.isArray(body.messages) || body.messages.length === 0) {
     throw new ProxyError(400, 'messages must be a non-empty array', { param: 'messages' });
   }
-  for (const [field, is, must] of FIELDS) {
+  for (const [field, isValid, requirement] of FIELD_CHECKS) {
     const value = body[field] ?? undefined;
-    if (value !== undefined && !is(value)) throw new ProxyError(400, `${field} must be ${must}`, { param: field });
+    if (value !== undefined && !isValid(value))
+      throw new ProxyError(400, `${field} must be ${requirement}`, { param: field });
   }
   return body as unknown as MessagesBody;
 }
 
 /** @throws ProxyError for what no enclave serves */
-export function messageExchange(body: JsonObject, model: ResolvedPrivateModel): TranslatedExchange {
-  const asked = messagesBody(body);
-  if (asked.max_tokens === undefined) throw new ProxyError(400, 'max_tokens is required', { param: 'max_tokens' });
-  const { chat, thinkingVisibility: thoughts } = understood(asked);
-  const draft = () => new MessageBuilder(randomUUID().replaceAll('-', ''), PREFIX + model.id, thoughts);
+export function createMessageExchange(body: JsonObject, model: ResolvedPrivateModel): TranslatedExchange {
+  const request = parseMessagesBody(body);
+  if (request.max_tokens === undefined) throw new ProxyError(400, 'max_tokens is required', { param: 'max_tokens' });
+  const { chat, thinkingVisibility } = parseRequest(request);
+  const createDraft = () =>
+    new MessageBuilder(randomUUID().replaceAll('-', ''), PRIVATE_MODEL_PREFIX + model.id, thinkingVisibility);
   return {
-    streams: chat.stream === true,
-    chat: enclaveChat(chat, model),
-    whole: (answer) => wholeMessage(answer, draft()),
-    events: (answer) => streamedMessage(answer, draft()),
+    isStreaming: chat.stream === true,
+    chat: toEnclaveChat(chat, model),
+    collect: (response) => collectMessage(response, createDraft()),
+    streamEvents: (response) => streamMessage(response, createDraft()),
   };
 }
 
 /** An estimate: it is made here, and nobody hears of it. */
 export async function estimateMessageTokens(body: MessagesBody): Promise<number> {
-  const { chat } = understood(body);
+  const { chat } = parseRequest(body);
   return estimateInputTokens(chat).catch((error) => {
-    throw refusalIn(error);
+    throw translateError(error);
   });
 }
 
-function understood(body: MessagesBody): ParsedMessagesRequest {
+function parseRequest(body: MessagesBody): ParsedMessagesRequest {
   try {
     return parseMessagesRequest(body);
   } catch (error) {
-    throw refusalIn(error);
+    throw translateError(error);
   }
 }
 
-function refusalIn(error: unknown): unknown {
+function translateError(error: unknown): unknown {
   // Of the stack, by what is nested as deep as no request is.
   if (error instanceof RangeError) return new ProxyError(400, 'The body is nested too deeply');
   if (!(error instanceof InvalidRequestError)) return error;
   return new ProxyError(error.status, error.message, error.param ? { param: error.param } : {});
 }
 
-async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageBuilder): Promise<string> {
+async function collectMessage({ plaintext }: EnclaveResponse, draft: MessageBuilder): Promise<string> {
   let usage: MessageUsage | undefined;
-  for await (const chunk of parseChunks(limitSize(pieces))) {
-    usage = usageIn(chunk.usage) ?? usage;
+  for await (const chunk of parseChunks(limitSize(plaintext))) {
+    usage = parseUsage(chunk.usage) ?? usage;
     draft.accept(chunk);
   }
   return JSON.stringify(draft.build(usage));
 }
 
 /** @throws ProxyError when the chat breaks off, after the events that it became: then there is no end */
-async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageBuilder): AsyncGenerator<string> {
+async function* streamMessage({ plaintext }: EnclaveResponse, draft: MessageBuilder): AsyncGenerator<string> {
   let usage: MessageUsage | undefined;
-  let said = printed(draft.createStartEvent());
-  for await (const chunk of parseChunks(pieces)) {
-    usage = usageIn(chunk.usage) ?? usage;
-    said += draft.accept(chunk).map(printed).join('');
-    if (said !== '') yield said;
-    said = '';
+  let output = formatEvent(draft.createStartEvent());
+  for await (const chunk of parseChunks(plaintext)) {
+    usage = parseUsage(chunk.usage) ?? usage;
+    output += draft.accept(chunk).map(formatEvent).join('');
+    if (output !== '') yield output;
+    output = '';
   }
-  yield draft.createEndEvents(usage).map(printed).join('');
+  yield draft.createEndEvents(usage).map(formatEvent).join('');
 }
 
 /** Usage as chats count it, in Anthropic's words: what came from a cache stands beside the rest of the input. */
-function usageIn(usage: unknown): MessageUsage | undefined {
+function parseUsage(usage: unknown): MessageUsage | undefined {
   if (!isJsonObject(usage)) return undefined;
   const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = usage;
-  const cached = countIn(isJsonObject(prompt_tokens_details) ? prompt_tokens_details.cached_tokens : 0);
-  const thought = countIn(isJsonObject(completion_tokens_details) ? completion_tokens_details.reasoning_tokens : 0);
+  const cached = parseCount(isJsonObject(prompt_tokens_details) ? prompt_tokens_details.cached_tokens : 0);
+  const reasoningTokens = parseCount(
+    isJsonObject(completion_tokens_details) ? completion_tokens_details.reasoning_tokens : 0,
+  );
   return {
-    input_tokens: Math.max(0, countIn(prompt_tokens) - cached),
+    input_tokens: Math.max(0, parseCount(prompt_tokens) - cached),
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: cached,
-    output_tokens: countIn(completion_tokens),
-    output_tokens_details: { thinking_tokens: thought },
+    output_tokens: parseCount(completion_tokens),
+    output_tokens_details: { thinking_tokens: reasoningTokens },
     service_tier: 'standard',
   };
 }
 
-function countIn(value: unknown): number {
+function parseCount(value: unknown): number {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
 }
 
-function printed(event: TypedEvent): string {
+function formatEvent(event: TypedEvent): string {
   return formatSseEvent(JSON.stringify(event), event.type);
 }
 
-function areTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== '');
+function isNonEmptyTextArray(value: unknown): boolean {
+  return Array.isArray(value) && value.every((text) => typeof text === 'string' && text !== '');
 }
 
 function isFraction(value: unknown): boolean {

@@ -6,9 +6,9 @@ export interface ClientProtocol {
   /** The headers in which its clients look for the id of a request. */
   readonly idHeaders: readonly string[];
   /** The body of an error. @param requestId where it is known */
-  error(failure: ProxyError, requestId: string | undefined): object;
+  formatError(failure: ProxyError, requestId: string | undefined): object;
   /** An event that ends a stream: its answer is not whole. */
-  errorEvent(failure: ProxyError, requestId: string | undefined): string;
+  formatErrorEvent(failure: ProxyError, requestId: string | undefined): string;
   /** An event that says nothing. */
   readonly keepAlive: string;
 }

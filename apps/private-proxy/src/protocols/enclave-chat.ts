@@ -20,36 +20,36 @@ const FIELDS = [
  * Agents demand more tokens than there are as a habit, and servers refuse that: such a limit is left out, as it says nothing.
  * @throws ProxyError for a search of the web, which an enclave cannot make
  */
-export function enclaveChat(
+export function toEnclaveChat(
   chat: ChatBody,
-  { id: model, maxOutput = Number.POSITIVE_INFINITY }: ResolvedPrivateModel,
+  { id: model, maxOutputTokens = Number.POSITIVE_INFINITY }: ResolvedPrivateModel,
 ): JsonObject {
   const { messages, tools, max_completion_tokens: limit } = chat;
-  const known = FIELDS.filter((field) => chat[field] !== undefined).map((field) => [field, chat[field]]);
+  const entries = FIELDS.filter((field) => chat[field] !== undefined).map((field) => [field, chat[field]]);
   return {
-    ...Object.fromEntries(known),
+    ...Object.fromEntries(entries),
     model,
-    messages: messages.map(messageIn),
-    ...(limit && limit <= maxOutput ? { max_tokens: limit } : {}),
-    ...(tools ? { tools: tools.map(toolIn) } : {}),
+    messages: messages.map(toEnclaveMessage),
+    ...(limit && limit <= maxOutputTokens ? { max_tokens: limit } : {}),
+    ...(tools ? { tools: tools.map(toEnclaveTool) } : {}),
     stream: true,
     stream_options: { include_usage: true },
   };
 }
 
-function messageIn({ cache_control, is_error, reasoning_details, content, ...message }: JsonObject): JsonObject {
-  return { ...message, content: Array.isArray(content) ? contentIn(content, message.role) : content };
+function toEnclaveMessage({ cache_control, is_error, reasoning_details, content, ...message }: JsonObject): JsonObject {
+  return { ...message, content: Array.isArray(content) ? toEnclaveContent(content, message.role) : content };
 }
 
 /** One text where there is nothing else: not every template for chats takes parts of a system prompt, or of a result. */
-function contentIn(parts: readonly unknown[], role: unknown): unknown {
-  const plain = parts.filter(isJsonObject).map(({ cache_control, ...part }) => part as JsonObject);
-  if (!plain.every(({ type }) => type === 'text')) return plain;
-  return plain.map(({ text }) => text).join(role === 'tool' || role === 'assistant' ? '' : '\n');
+function toEnclaveContent(parts: readonly unknown[], role: unknown): unknown {
+  const cleanParts = parts.filter(isJsonObject).map(({ cache_control, ...part }) => part as JsonObject);
+  if (!cleanParts.every(({ type }) => type === 'text')) return cleanParts;
+  return cleanParts.map(({ text }) => text).join(role === 'tool' || role === 'assistant' ? '' : '\n');
 }
 
-function toolIn(tool: unknown, at: number): JsonObject {
-  const { cache_control, ...plain } = tool as JsonObject;
-  if (plain.type === 'function') return plain;
+function toEnclaveTool(tool: unknown, at: number): JsonObject {
+  const { cache_control, ...cleanTool } = tool as JsonObject;
+  if (cleanTool.type === 'function') return cleanTool;
   throw new ProxyError(400, 'An enclave cannot search the web', { param: `tools[${at}]` });
 }

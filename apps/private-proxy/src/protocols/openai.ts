@@ -10,48 +10,48 @@ import type { ResolvedPrivateModel } from '../model-names.ts';
 import { ProxyError } from '../proxy-error.ts';
 import type { ClientProtocol } from './client-protocol.ts';
 
-const TYPES: Readonly<Record<number, string>> = {
+const ERROR_TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
   402: 'insufficient_balance',
   403: 'permission_error',
   429: 'rate_limit_error',
 };
 
-function error({ status, message, type, code, param, money: metadata }: ProxyError) {
-  const byStatus = TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'proxy_error');
+function formatError({ status, message, type, code, param, money: metadata }: ProxyError) {
+  const byStatus = ERROR_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'proxy_error');
   return { error: { message, type: type ?? byStatus, param, code, ...(metadata ? { metadata } : {}) } };
 }
 
 export const OPENAI_PROTOCOL: ClientProtocol = {
   name: 'openai',
   idHeaders: ['x-request-id'],
-  error,
-  errorEvent: (failure) => formatSseEvent(JSON.stringify(error(failure))),
+  formatError,
+  formatErrorEvent: (failure) => formatSseEvent(JSON.stringify(formatError(failure))),
   keepAlive: ': waiting\n\n',
 };
 
 /** @throws ProxyError that names the field that is wrong */
-export function chatExchange(body: JsonObject, { id: model }: ResolvedPrivateModel): TranslatedExchange {
+export function createChatExchange(body: JsonObject, { id: model }: ResolvedPrivateModel): TranslatedExchange {
   const { messages, stream, stream_options } = body;
   if (!Array.isArray(messages)) throw new ProxyError(400, 'messages must be an array', { param: 'messages' });
   if (typeof (stream ?? false) !== 'boolean')
     throw new ProxyError(400, 'stream must be a boolean', { param: 'stream' });
   const options = isJsonObject(stream_options) ? stream_options : {};
-  const isHeard = options.include_usage === true ? () => true : isOfAnswer;
+  const isForwarded = options.include_usage === true ? () => true : isNotUsageOnly;
   return {
-    streams: stream === true,
+    isStreaming: stream === true,
     chat: { ...body, model, stream: true, stream_options: { ...options, include_usage: true } },
-    whole: async ({ pieces }) => JSON.stringify(await collectCompletion(pieces)),
-    async *events({ pieces }) {
-      for await (const events of parseEvents(pieces)) {
-        const heard = events.filter(isHeard).map(({ text }) => `${text}\n\n`);
-        if (heard.length > 0) yield heard.join('');
+    collect: async ({ plaintext }) => JSON.stringify(await collectCompletion(plaintext)),
+    async *streamEvents({ plaintext }) {
+      for await (const events of parseEvents(plaintext)) {
+        const forwarded = events.filter(isForwarded).map(({ text }) => `${text}\n\n`);
+        if (forwarded.length > 0) yield forwarded.join('');
       }
     },
   };
 }
 
 /** All but the chunk that has the usage and nothing else: clients that have not asked for it may look for a choice in each. */
-function isOfAnswer({ chunk }: CompletionEvent): boolean {
+function isNotUsageOnly({ chunk }: CompletionEvent): boolean {
   return !(chunk && isJsonObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0);
 }

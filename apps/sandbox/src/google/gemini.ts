@@ -50,7 +50,7 @@ function outcomeOf(told: AppliedDirective, { text, ratio, size, speaks }: Drawin
   }
   const says = speaks || fault === 'fewer' ? SAYS : '';
   const [width, height] = ratioOf(ratio, SIDES[size]);
-  const made = { type: 'image/png', bytes: picture({ words: text, width, height }) };
+  const made = { type: 'image/png', bytes: picture({ seed: text, width, height }) };
   const { type: mimeType, bytes } = spoilt(made, fault);
   const drawn = { inlineData: { mimeType, data: bytes.toString('base64') } };
   const parts = [...(says === '' ? [] : [{ text: says }]), ...(fault === 'fewer' ? [] : [drawn])];

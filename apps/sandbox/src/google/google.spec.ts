@@ -39,7 +39,7 @@ describe("Gemini, by Google's own client", () => {
   });
 
   test('thinks, speaks, takes pictures, and bills all of it', async () => {
-    const data = picture({ words: 'a', width: 4, height: 4 }).toString('base64');
+    const data = picture({ seed: 'a', width: 4, height: 4 }).toString('base64');
     const part = { inlineData: { mimeType: 'image/png', data } };
     const config = { responseModalities: ['TEXT', 'IMAGE'], imageConfig: { imageSize: '4K' } };
     const { usageMetadata, candidates } = await draw('gemini-3-pro-image', [PROMPT, part], config);

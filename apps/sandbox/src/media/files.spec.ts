@@ -18,7 +18,7 @@ describe('a picture', () => {
   test.each(each)(
     'as %s of %d × %d is opened by a decoder, and has the colour of its words',
     async (format, width, height) => {
-      const bytes = picture({ words: 'A coin', width, height, format });
+      const bytes = picture({ seed: 'A coin', width, height, format });
       const { data, info } = await sharp(bytes)
         .removeAlpha()
         .toColourspace('srgb')
@@ -34,7 +34,7 @@ describe('a picture', () => {
   );
 
   test('is the same for the same words, and another for others', () => {
-    const of = (words: string) => picture({ words, width: 16, height: 9 });
+    const of = (words: string) => picture({ seed: words, width: 16, height: 9 });
     expect(of('a').equals(of('a'))).toBe(true);
     expect(of('a').equals(of('b'))).toBe(false);
     expect(isPicture(film({ seed: 'a', seconds: 1, width: 16, height: 16 }))).toBe(false);
@@ -44,7 +44,7 @@ describe('a picture', () => {
 describe('a recording', () => {
   test.each([...SOUND_FORMATS, 'ogg'] as const)('as %s has its true length, whatever it says', (format) => {
     for (const claims of [1, 0.1]) {
-      const sound = soundIn(soundFile(format, { seconds: 20, claims, note: 'Whatever' }));
+      const sound = soundIn(soundFile(format, { seconds: 20, claims, directive: 'Whatever' }));
       expect(sound?.channels).toBe(1);
       expect(Math.abs((sound?.seconds ?? 0) - 20)).toBeLessThan(0.03);
     }
@@ -64,7 +64,7 @@ describe('a recording', () => {
   test.each([
     ['words', Buffer.from('no sound')],
     ['a film without sound', film({ seed: 'a', seconds: 1, width: 16, height: 16 })],
-    ['a picture', picture({ words: 'a', width: 1, height: 1 })],
+    ['a picture', picture({ seed: 'a', width: 1, height: 1 })],
     ['a WAV file without samples', soundFile('wav', { seconds: 0 })],
     ['nothing', Buffer.alloc(0)],
   ])('is not %s', (_, bytes) => {

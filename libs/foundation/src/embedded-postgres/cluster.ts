@@ -4,13 +4,13 @@ import { existsSync, openSync } from 'node:fs';
 import { chown, link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { StartError } from '../start-error.ts';
-import { type Binaries, dataPath, spawnAsUser, type User } from './binaries.ts';
+import { getDataPath, type OsUser, type PostgresBinaries, spawnAsUser } from './binaries.ts';
 
 /** A cluster of databases, as PostgreSQL calls a data directory, and the user of its server. */
 export interface PostgresCluster {
   readonly dir: string;
-  readonly binaries: Binaries;
-  readonly user: User;
+  readonly binaries: PostgresBinaries;
+  readonly user: OsUser;
   readonly password: string;
 }
 
@@ -42,18 +42,18 @@ export async function initializeCluster({ dir, binaries, user, password }: Postg
   try {
     await mkdir(draft, { mode: 0o700 });
     await writeFile(passwordFile, password, { mode: 0o600 });
-    await own(draft, user);
-    await own(passwordFile, user);
+    await changeOwner(draft, user);
+    await changeOwner(passwordFile, user);
     const options = ['--username=postgres', '--auth=scram-sha-256', '--pwfile=/dev/stdin', '--no-instructions'];
     const locale = ['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'];
-    const args = ['-D', dataPath(draft, user), ...options, ...locale];
+    const args = ['-D', getDataPath(draft, user), ...options, ...locale];
     const run = spawnAsUser(draft, user, [binaries.initdb, ...args], [openSync(passwordFile, 'r'), 'ignore', 'pipe']);
-    let complaint = '';
+    let errorOutput = '';
     run.stderr?.on('data', (chunk) => {
-      complaint += chunk;
+      errorOutput += chunk;
     });
     const code = await new Promise((resolve, reject) => run.once('error', reject).once('close', resolve));
-    if (code !== 0) throw new Error(complaint.trim().split('\n')[0] || `initdb ended with code ${code}`);
+    if (code !== 0) throw new Error(errorOutput.trim().split('\n')[0] || `initdb ended with code ${code}`);
     await rename(draft, dir).catch((error) => {
       if (!existsSync(path.join(dir, 'PG_VERSION'))) throw error; // else another process was first
     });
@@ -63,6 +63,6 @@ export async function initializeCluster({ dir, binaries, user, password }: Postg
   }
 }
 
-async function own(file: string, { uid, gid }: User): Promise<void> {
+async function changeOwner(file: string, { uid, gid }: OsUser): Promise<void> {
   if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);
 }

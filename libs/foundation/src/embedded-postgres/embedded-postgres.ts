@@ -7,24 +7,24 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type pg from 'pg';
-import { dataDirectory } from '../data-directory.ts';
+import { ensureDataDirectory } from '../data-directory.ts';
 import { StartError } from '../start-error.ts';
-import { locateBinaries, unprivilegedUser } from './binaries.ts';
+import { findUnprivilegedUser, locateBinaries } from './binaries.ts';
 import { initializeCluster, readOrCreatePassword } from './cluster.ts';
 import {
-  IN_USE,
+  IN_USE_LOCK_ID,
   isServerProcess,
-  joinOrStart,
-  POLL_MS,
+  joinOrStartServer,
+  POLL_INTERVAL_MS,
   type SharedServer,
   sleep,
-  stop,
+  stopServer,
   toConnectionUrl,
 } from './server.ts';
 
 const DATABASE = 'countinghouse';
 /** Clients that are still connected then are cut off. */
-const HANG_UP_WITHIN_MS = 500;
+const HANG_UP_TIMEOUT_MS = 500;
 
 export interface EmbeddedPostgres {
   readonly url: string;
@@ -39,20 +39,20 @@ export async function startEmbeddedPostgres(
   dataDir: string,
   extraOptions: readonly string[] = [],
 ): Promise<EmbeddedPostgres> {
-  const parent = await dataDirectory(dataDir);
+  const parent = await ensureDataDirectory(dataDir);
   const dir = path.join(parent, 'postgres');
-  const user = unprivilegedUser();
+  const user = findUnprivilegedUser();
   try {
     const binaries = await locateBinaries(user);
     const password = await readOrCreatePassword(parent);
     const cluster = { dir, binaries, user, password };
     if (!existsSync(path.join(dir, 'PG_VERSION'))) await initializeCluster(cluster);
-    const server = await joinOrStart(cluster, extraOptions);
+    const server = await joinOrStartServer(cluster, extraOptions);
     await createDatabase(server.presence, password);
     return {
       url: toConnectionUrl(server, password, DATABASE, DATABASE),
       isRunning: () => isServerProcess(server),
-      close: () => leave(server),
+      close: () => leaveServer(server),
       abandon: () => server.presence.end(),
     };
   } catch (error) {
@@ -64,21 +64,21 @@ export async function startEmbeddedPostgres(
 async function createDatabase(client: pg.Client, password: string): Promise<void> {
   const { rows } = await client.query('select 1 from pg_database where datname = $1', [DATABASE]);
   if (rows.length > 0) return;
-  const again = (error: { code?: string }) => {
+  const ignoreExisting = (error: { code?: string }) => {
     if (!['42710', '42P04', '23505'].includes(error.code ?? '')) throw error; // another process was first
   };
-  await client.query(`create role ${DATABASE} login password '${password}'`).catch(again);
-  await client.query(`create database ${DATABASE} owner ${DATABASE}`).catch(again);
+  await client.query(`create role ${DATABASE} login password '${password}'`).catch(ignoreExisting);
+  await client.query(`create database ${DATABASE} owner ${DATABASE}`).catch(ignoreExisting);
 }
 
 /** The process that gets the exclusive lock is the last; one that comes now waits for it, and finds the server stopped. */
-async function leave({ presence, ...server }: SharedServer): Promise<void> {
+async function leaveServer({ presence, ...server }: SharedServer): Promise<void> {
   try {
-    await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE]);
-    const { rows } = await presence.query('select pg_try_advisory_lock($1) as last', [IN_USE]);
+    await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE_LOCK_ID]);
+    const { rows } = await presence.query('select pg_try_advisory_lock($1) as last', [IN_USE_LOCK_ID]);
     if (!rows[0].last) return;
-    await othersHaveHungUp(presence);
-    await stop(server);
+    await waitForOtherSessions(presence);
+    await stopServer(server);
   } catch {
     // The server has ended by itself.
   } finally {
@@ -87,8 +87,9 @@ async function leave({ presence, ...server }: SharedServer): Promise<void> {
 }
 
 /** A pool that has ended may still be closing its connections, and would take their loss for a fault. */
-async function othersHaveHungUp(presence: pg.Client): Promise<void> {
-  const others = `select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
-  const deadline = performance.now() + HANG_UP_WITHIN_MS;
-  while ((await presence.query(others)).rowCount !== 0 && performance.now() < deadline) await sleep(POLL_MS);
+async function waitForOtherSessions(presence: pg.Client): Promise<void> {
+  const otherSessionsQuery = `select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+  const deadline = performance.now() + HANG_UP_TIMEOUT_MS;
+  while ((await presence.query(otherSessionsQuery)).rowCount !== 0 && performance.now() < deadline)
+    await sleep(POLL_INTERVAL_MS);
 }

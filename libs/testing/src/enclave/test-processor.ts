@@ -26,7 +26,7 @@ export interface ChipWish {
   /** By their number in the certificate. */
   readonly levels?: Readonly<Record<number, number>>;
   readonly issuerKey?: KeyObject;
-  readonly more?: readonly Buffer[];
+  readonly extraExtensions?: readonly Buffer[];
 }
 
 const FROM = new Date('2024-01-01T00:00:00Z');
@@ -99,7 +99,7 @@ export class TestProcessor {
   }
 
   /** The certificate of the chip's key (VCEK), DER. */
-  certificate({ until = UNTIL, issuerKey, more = [], ...wish }: ChipWish = {}): Buffer {
+  certificate({ until = UNTIL, issuerKey, extraExtensions: more = [], ...wish }: ChipWish = {}): Buffer {
     const turin = this.product === 'Turin';
     const levels = turin ? { 9: 1, 1: 3, 2: 2, 3: 5, 8: 97 } : { 1: 10, 2: 0, 3: 23, 8: 84 };
     return issue({

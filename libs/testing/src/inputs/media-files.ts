@@ -24,7 +24,7 @@ export interface TestRecording {
   /** What it says of its length, in every place where it says it, as a part of the truth; a tenth: 0.1. */
   readonly claims?: number;
   /** Words among its bytes that no decoder plays: the sandbox looks for its directive there. Not in OGG. */
-  readonly note?: string;
+  readonly directive?: string;
   /** Of a WAV file. */
   readonly channels?: number;
 }
@@ -32,7 +32,7 @@ export interface TestRecording {
 /** A recording; MPEG is a program stream of MPEG-1, MPGA is MPEG audio of layer II, MP4 has a picture as well. */
 export function soundFile(
   format: SoundFormat,
-  { seconds, claims = 1, note = '', channels = 1 }: TestRecording,
+  { seconds, claims = 1, directive: note = '', channels = 1 }: TestRecording,
 ): Buffer {
   const words = Buffer.from(note);
   const lies = { headers: claims, times: claims };

@@ -46,23 +46,29 @@ export const challengeLives: fc.Arbitrary<ChallengeLife> = fc.record({
 
 interface Story {
   readonly challenges: ReadonlyMap<string, ChallengeState>;
-  at(inMs?: number): string;
-  wait(minutes: number): void;
-  challenge(id: string, command: ChallengeCommand): void;
+  getInstant(inMs?: number): string;
+  advance(minutes: number): void;
+  runChallengeCommand(id: string, command: ChallengeCommand): void;
 }
 
 /** Each has an id of its own; `charge` is what a use of some price and output comes to. */
 export function liveChallenge(story: Story, { price, acts }: ChallengeLife, charge: typeof chargeOf = chargeOf): void {
   const id = `10000000-0000-4000-8000-${String(story.challenges.size).padStart(12, '0')}`;
-  const expires = { expiresAt: story.at(EXPIRY_MS), usableUntil: story.at(EXPIRY_MS + USABLE_MS) };
-  const issued = issuedChallenge({ id: `id of ${id}`, reference: `hash of ${id}`, ...expires, at: story.at() }, price);
-  story.challenge(id, { type: 'IssueChallenge', data: issued });
+  const expires = { expiresAt: story.getInstant(EXPIRY_MS), usableUntil: story.getInstant(EXPIRY_MS + USABLE_MS) };
+  const issued = issuedChallenge(
+    { id: `id of ${id}`, reference: `hash of ${id}`, ...expires, at: story.getInstant() },
+    price,
+  );
+  story.runChallengeCommand(id, { type: 'IssueChallenge', data: issued });
   let claims = 0;
   for (const each of acts) {
-    if (each.act === 'wait') story.wait(each.minutes);
+    if (each.act === 'wait') story.advance(each.minutes);
     else {
       if (each.act === 'claim') claims++;
-      story.challenge(id, commandOf(each, { issued, holdId: `${id} ${claims}`, at: story.at(), story, charge }));
+      story.runChallengeCommand(
+        id,
+        commandOf(each, { issued, holdId: `${id} ${claims}`, at: story.getInstant(), story, charge }),
+      );
     }
   }
 }
@@ -90,7 +96,7 @@ function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, sto
     case 'claim': {
       const atMost = BigInt(price) as PicoUsd;
       const terms = { holdId, request, maxAmount: atMost, owner: 'gateway-1', query, isRetry: act.again };
-      return { type: 'ClaimChallenge', data: { ...terms, expiresAt: story.at(EXPIRY_MS), at } };
+      return { type: 'ClaimChallenge', data: { ...terms, expiresAt: story.getInstant(EXPIRY_MS), at } };
     }
     case 'settle':
       return { type: 'SettleHold', data: { holdId, charge: charge(act.price, act.output), at } };

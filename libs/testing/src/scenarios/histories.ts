@@ -88,11 +88,11 @@ class Story {
     step(this);
   }
 
-  wait(minutes: number): void {
+  advance(minutes: number): void {
     this.now += minutes * MINUTE_MS;
   }
 
-  at(inMs = 0): string {
+  getInstant(inMs = 0): string {
     return new Date(this.now + inMs).toISOString();
   }
 
@@ -112,12 +112,12 @@ class Story {
     this.run({ category: 'video', decider: videoDecider, states: this.videos }, id, command);
   }
 
-  challenge(id: string, command: ChallengeCommand): void {
+  runChallengeCommand(id: string, command: ChallengeCommand): void {
     this.run({ category: 'challenge', decider: challengeDecider, states: this.challenges }, id, command);
   }
 
   publish(version: string): void {
-    const data = { version, lines: [], at: this.at() };
+    const data = { version, lines: [], at: this.getInstant() };
     const lists = { category: 'pricelist', decider: priceListDecider, states: this.lists };
     this.run(lists, version, { type: 'PublishPriceList', data });
   }
@@ -143,7 +143,7 @@ class Story {
     const revision = this.lengths.get(stream) ?? 0;
     this.lengths.set(stream, revision + 1);
     const place = { id: `fact-${nr}`, stream, revision, position: BigInt(nr * 3 + (nr % 2)) };
-    this.facts.push({ ...event, ...place, recordedAt: this.at(7), metadata: {} } as HistoryEvent);
+    this.facts.push({ ...event, ...place, recordedAt: this.getInstant(7), metadata: {} } as HistoryEvent);
   }
 }
 
@@ -160,7 +160,10 @@ function key(keyId: string, limit: string | null, resetPeriod: ResetPeriod | nul
 
 function open(nr: number, limit: string | null, resetPeriod: ResetPeriod | null): Step {
   return (story) =>
-    story.account(nr, { type: 'OpenAccount', data: { key: key(`k${nr}`, limit, resetPeriod), at: story.at() } });
+    story.account(nr, {
+      type: 'OpenAccount',
+      data: { key: key(`k${nr}`, limit, resetPeriod), at: story.getInstant() },
+    });
 }
 
 interface Ending {
@@ -174,7 +177,7 @@ interface Ending {
 function endHold(story: Story, { back, how, price, output }: Ending): void {
   const nr = story.holds.at(-back);
   if (nr === undefined) return;
-  const hold = { holdId: `h${story.holds.length - back}`, at: story.at() };
+  const hold = { holdId: `h${story.holds.length - back}`, at: story.getInstant() };
   const made = chargeIn(query.model, price, output);
   const failed = { ...hold, errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
   if (how === 'settle') story.account(nr, { type: 'SettleHold', data: { ...hold, charge: made } });
@@ -185,7 +188,7 @@ function endHold(story: Story, { back, how, price, output }: Ending): void {
 /** An automatic top-up up to some point, perhaps of an attempt that is open already. */
 function autoTopUp(story: Story, nr: number, attempt: AutoTopupAttempt): void {
   const state = story.autoTopups.get(accountId(nr));
-  for (const command of lifeOf(nr, state, attempt, { at: story.at(), expiresAt: story.at(EXPIRY_MS) }))
+  for (const command of lifeOf(nr, state, attempt, { at: story.getInstant(), expiresAt: story.getInstant(EXPIRY_MS) }))
     story.autoTopup(nr, command);
 }
 
@@ -205,20 +208,20 @@ const step = <T>(weight: number, about: fc.Arbitrary<T>, act: (story: Story, abo
 });
 
 const steps = fc.oneof(
-  step(3, fc.nat(20), (story, minutes) => story.wait(minutes)),
-  step(1, fc.nat(4_000), (story, minutes) => story.wait(minutes)),
+  step(3, fc.nat(20), (story, minutes) => story.advance(minutes)),
+  step(1, fc.nat(4_000), (story, minutes) => story.advance(minutes)),
   step(9, fc.tuple(who, fc.option(suffix), amount, amount), (story, [nr, of, atLeast, more]) => {
     const part = { minAmount: atLeast, divisor: 4n };
     const amounts = {
       minAmount: atLeast,
       maxAmount: (atLeast + more) as PicoUsd,
       partialHold: part,
-      expiresAt: story.at(EXPIRY_MS),
+      expiresAt: story.getInstant(EXPIRY_MS),
     };
     const nth = story.holds.push(nr) - 1;
     const owned = nth % 4 === 0 ? {} : { owner: `gateway-${nth % 4}` };
     const hold = { holdId: `h${nth}`, keyId: of === null ? null : `k${nr}${of}`, ...owned, ...amounts };
-    story.account(nr, { type: 'HoldFunds', data: { ...hold, query, at: story.at() } });
+    story.account(nr, { type: 'HoldFunds', data: { ...hold, query, at: story.getInstant() } });
   }),
   step(
     9,
@@ -237,13 +240,15 @@ const steps = fc.oneof(
       holdId: `h${story.holds.length - back}`,
       minAmount: atLeast,
       targetAmount: (atLeast + more) as PicoUsd,
-      at: story.at(),
+      at: story.getInstant(),
     };
     story.account(nr, { type: 'ExtendHold', data });
   }),
-  step(1, who, (story, nr) => story.account(nr, { type: 'ExpireHolds', data: { before: story.at(), at: story.at() } })),
+  step(1, who, (story, nr) =>
+    story.account(nr, { type: 'ExpireHolds', data: { before: story.getInstant(), at: story.getInstant() } }),
+  ),
   step(1, fc.tuple(who, fc.constantFrom('gateway-1', 'gateway-2')), (story, [nr, owner]) =>
-    story.account(nr, { type: 'AbandonHolds', data: { owner, at: story.at() } }),
+    story.account(nr, { type: 'AbandonHolds', data: { owner, at: story.getInstant() } }),
   ),
   step(
     2,
@@ -260,16 +265,18 @@ const steps = fc.oneof(
   ),
   step(1, fc.tuple(who, period), (story, [nr, resetPeriod]) => {
     const wanted = key(`k${nr}b`, parseUsd('2').toString(), resetPeriod);
-    story.account(nr, { type: 'CreateKey', data: { key: wanted, at: story.at() } });
+    story.account(nr, { type: 'CreateKey', data: { key: wanted, at: story.getInstant() } });
   }),
   step(2, fc.tuple(who, suffix, period, fc.option(amount)), (story, [nr, of, resetPeriod, limit]) => {
     const changes = limit === null ? { resetPeriod } : { limit: limit.toString() };
-    story.account(nr, { type: 'UpdateKey', data: { keyId: `k${nr}${of}`, changes, at: story.at() } });
+    story.account(nr, { type: 'UpdateKey', data: { keyId: `k${nr}${of}`, changes, at: story.getInstant() } });
   }),
-  step(1, who, (story, nr) => story.account(nr, { type: 'RevokeKey', data: { keyId: `k${nr}b`, at: story.at() } })),
+  step(1, who, (story, nr) =>
+    story.account(nr, { type: 'RevokeKey', data: { keyId: `k${nr}b`, at: story.getInstant() } }),
+  ),
   step(2, fc.tuple(who, attempts), (story, [nr, attempt]) => autoTopUp(story, nr, attempt)),
   step(2, fc.tuple(who, videoLives), (story, [nr, life]) =>
-    liveVideo(story, { nr, accountId: accountId(nr), deadline: story.at(EXPIRY_MS) }, life),
+    liveVideo(story, { nr, accountId: accountId(nr), deadline: story.getInstant(EXPIRY_MS) }, life),
   ),
   step(2, challengeLives, liveChallenge),
   step(1, fc.constantFrom('v1', 'v2'), (story, version) => story.publish(version)),
@@ -293,7 +300,7 @@ export function histories(maxSteps: number): fc.Arbitrary<History> {
     const story = new Story();
     for (const each of [...beginning, ...then]) story.take(each);
     const { facts, accounts, topups, challenges } = story;
-    return { facts, accounts, topups, challenges, end: story.at() };
+    return { facts, accounts, topups, challenges, end: story.getInstant() };
   });
 }
 

@@ -20,7 +20,7 @@ interface Payee {
 interface Story {
   readonly facts: readonly DomainEvent[];
   readonly topups: ReadonlyMap<string, TopupState>;
-  at(inMs?: number): string;
+  getInstant(inMs?: number): string;
   account(nr: number, command: AccountCommand): void;
   topup(id: string, command: TopupCommand): void;
 }
@@ -40,7 +40,7 @@ export function liveTopup(
   { nr, accountId }: Payee,
   { msat, lateRate, credited, reversed }: PaidTopup,
 ): void {
-  const at = story.at();
+  const at = story.getInstant();
   const id = `t${story.topups.size}`;
   const reference = `hash of ${id}`;
   const confirmations = story.topups.size % 2;
@@ -48,7 +48,7 @@ export function liveTopup(
     accountId,
     reference,
     confirmations,
-    expiresAt: story.at(EXPIRY_MS),
+    expiresAt: story.getInstant(EXPIRY_MS),
     at,
   });
   story.topup(id, { type: 'IssueInvoice', data });

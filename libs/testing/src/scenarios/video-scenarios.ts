@@ -120,7 +120,7 @@ function endOfHold({ phase, request, stored, failure, attempts }: VideoState, at
 interface Story {
   readonly videos: ReadonlyMap<string, VideoState>;
   videosAsked: number;
-  at(): string;
+  getInstant(): string;
   video(id: string, command: VideoCommand): void;
   account(nr: number, command: AccountCommand): void;
 }
@@ -133,8 +133,8 @@ export function liveVideo(
 ): void {
   const jobId = `v${story.videosAsked++}`;
   const tell = (told: Told) => ('video' in told ? story.video(jobId, told.video) : story.account(nr, told.account));
-  const asked = { holdId: `hold of ${jobId}`, jobId, accountId, at: story.at(), deadline };
+  const asked = { holdId: `hold of ${jobId}`, jobId, accountId, at: story.getInstant(), deadline };
   for (const told of videoLife(asked, life)) tell(told);
   const video = story.videos.get(jobId);
-  if (video && life.steps % 4 > 0) for (const told of endOfHold(video, story.at())) tell(told);
+  if (video && life.steps % 4 > 0) for (const told of endOfHold(video, story.getInstant())) tell(told);
 }

@@ -10,7 +10,7 @@ import { Clock, Secrets } from '#application';
 import { type AccountEvent, accountCodec, accountDecider } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import { fold } from '#kernel';
-import { closeJob } from '../../../../apps/ledger/src/jobs.ts';
+import { closeJobCost } from '../../../../apps/ledger/src/jobs.ts';
 import { createBackup } from '../../../../apps/maintenance/src/create.ts';
 import { listDatabases } from '../../../../apps/maintenance/src/databases.ts';
 import { createTestDatabase } from '../world/test-database.ts';
@@ -170,7 +170,7 @@ class Writer {
       400,
       'image',
     );
-    await closeJob(world.foundation, String(ids[0]), '0.2', () => {});
+    await closeJobCost(world.foundation, String(ids[0]), '0.2', () => {});
   }
 
   /** Pays two challenges. @returns the requests that they pay for, one for each scheme */

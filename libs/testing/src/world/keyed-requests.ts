@@ -5,7 +5,7 @@ import { type TestAccount, type TestResponse, TestWorld } from './world.ts';
 const CHAT = '/v1/chat/completions';
 
 interface Ask {
-  readonly more?: object;
+  readonly extra?: object;
   readonly headers?: Readonly<Record<string, string>>;
   readonly route?: string;
   readonly body?: object;
@@ -45,7 +45,7 @@ export class KeyedRequests {
   /** A chat for which the sandbox follows a directive, unless there is another `body`. */
   ask(
     directive = 'tokens=3',
-    { more, headers, route = CHAT, api = this.world.api, body }: Ask = {},
+    { extra: more, headers, route = CHAT, api = this.world.api, body }: Ask = {},
   ): Promise<TestResponse> {
     const sent = { ...this.headers(), ...headers };
     return this.world.send('POST', route, { body: body ?? chatOf(directive, more), headers: sent, api });

@@ -98,7 +98,7 @@ export type StoryName = keyof typeof STORIES;
 
 /** What a story has come to, in the books. */
 export interface ScenarioOutcome {
-  readonly asked: AskedFor;
+  readonly topup: AskedFor;
   /** What the wallet has paid to stay, and what was recorded to stay, of the coin's smallest unit. */
   readonly paid: bigint;
   readonly recorded: bigint;
@@ -148,7 +148,7 @@ export class StoryTeller {
       until: (fact) => this.until(topupId, (facts) => facts.some(({ type }) => type === fact)),
     });
     await this.until(topupId, (facts) => recordedIn(facts) === paid);
-    return { asked, paid, recorded: recordedIn(this.of(topupId)) };
+    return { topup: asked, paid, recorded: recordedIn(this.of(topupId)) };
   }
 
   /** What has been stated of a top-up so far. */

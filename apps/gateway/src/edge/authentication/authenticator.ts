@@ -19,25 +19,26 @@ import { getMaxUploadBytes } from '../uploads/multipart.ts';
 /** Images and files come inside the JSON. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
 /** Limit of a body that is not paid for. */
-const MAX_SETTINGS_BYTES = 64 * 1024;
+const MAX_UNPAID_BODY_BYTES = 64 * 1024;
 /** Limits of the body of a visitor's request, without files and with: what he is to pay is found by it before he has. */
 export const MAX_ANONYMOUS_BODY_BYTES = 64 * 1024;
 export const MAX_ANONYMOUS_UPLOAD_BYTES = 26 * 1024 * 1024;
 /** Limit of a web hook. */
-const MAX_HOOK_BYTES = 256 * 1024;
+const MAX_WEBHOOK_BYTES = 256 * 1024;
 /** Limit of a body that must be read to find the account, or that needs no account. */
-const MAX_UNKNOWN_BYTES = 4 * 1024;
+const MAX_UNAUTHENTICATED_BODY_BYTES = 4 * 1024;
 
-const REMEMBERED_KEYS = 100_000;
+const MAX_CACHED_CALLERS = 100_000;
 /** Longer credentials were not issued here and are not looked up. */
-const MAX_CREDENTIAL = 512;
+const MAX_CREDENTIAL_CHARACTERS = 512;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const INVALID_KEY = 'The API key was not found or has been revoked';
 const INVALID_ACCOUNT = 'The credit id is not valid';
-const NO_PAYER = 'Models are paid for with an API key, not with x-credit-id: send "Authorization: Bearer <API key>"';
+const CREDIT_ID_CANNOT_PAY =
+  'Models are paid for with an API key, not with x-credit-id: send "Authorization: Bearer <API key>"';
 
 /** The actor of a request that needs no credential. */
-const ANYBODY = 'anybody';
+const ANONYMOUS_ACTOR = 'anybody';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -57,7 +58,7 @@ export const CurrentCaller = createParamDecorator((_: unknown, context: Executio
 /** Hands a controller what the facts of its request say about their cause. */
 export const RequestCause = createParamDecorator((_: unknown, context: ExecutionContext): Cause => {
   const { caller, id } = context.switchToHttp().getRequest<FastifyRequest>();
-  return createRootCause(caller ? toActor(caller) : ANYBODY, id);
+  return createRootCause(caller ? toActor(caller) : ANONYMOUS_ACTOR, id);
 });
 
 /**
@@ -67,61 +68,69 @@ export const RequestCause = createParamDecorator((_: unknown, context: Execution
 export function registerAuthentication(
   fastify: FastifyInstance,
   authenticator: Authenticator,
-  doors: PayPerRequestGate,
+  gate: PayPerRequestGate,
   limits: RateLimiter,
 ): void {
   fastify.decorateRequest('caller', undefined as unknown as Caller);
-  fastify.decorateRequest('visitor', undefined);
+  fastify.decorateRequest('anonymousCaller', undefined);
   fastify.addHook('onRoute', (route) => {
     const operation = route.config?.operation;
     if (!operation) return;
-    route.bodyLimit = bodyLimitOf(operation);
-    const find = finderOf(operation, authenticator);
-    if (!find && !operation.proof && !operation.gives) return;
+    route.bodyLimit = getBodyLimit(operation);
+    const authenticate = selectAuthentication(operation, authenticator);
+    if (!authenticate && !operation.acceptsProof && !operation.rateLimitedAction) return;
     const hook = async (request: FastifyRequest) => {
-      if (operation.challenge) request.visitor = await doors.visitor(request);
-      if (operation.proof) request.visitor = await doors.prover(request);
-      if (request.visitor) return;
-      const caller = await find?.(request);
+      if (operation.payPerRequest) request.anonymousCaller = await gate.identify(request);
+      if (operation.acceptsProof) request.anonymousCaller = await gate.identifyByProof(request);
+      if (request.anonymousCaller) return;
+      const caller = await authenticate?.(request);
       if (caller) request.caller = caller;
-      if (operation.gives) await enforceActionLimit(limits, operation.gives, request);
+      if (operation.rateLimitedAction) await enforceActionLimit(limits, operation.rateLimitedAction, request);
     };
-    if (operation.payer === 'body') route.preHandler = [route.preHandler ?? [], hook].flat();
+    if (operation.creditIdLocation === 'body') route.preHandler = [route.preHandler ?? [], hook].flat();
     else route.preParsing = [route.preParsing ?? [], hook].flat();
   });
 }
 
-function bodyLimitOf({ auth, paid, payer, largeBody, raw, upload, maxBytes }: OperationOptions): number {
+function getBodyLimit({
+  auth,
+  paid,
+  creditIdLocation: payer,
+  largeBody,
+  raw,
+  upload,
+  maxBytes,
+}: OperationOptions): number {
   if (maxBytes !== undefined) return maxBytes;
   if (upload) return getMaxUploadBytes(upload);
-  if (raw) return MAX_HOOK_BYTES;
-  if (auth === 'public' || auth === 'optional' || payer === 'body') return MAX_UNKNOWN_BYTES;
-  return paid || largeBody ? MAX_BODY_BYTES : MAX_SETTINGS_BYTES;
+  if (raw) return MAX_WEBHOOK_BYTES;
+  if (auth === 'public' || auth === 'optional' || payer === 'body') return MAX_UNAUTHENTICATED_BODY_BYTES;
+  return paid || largeBody ? MAX_BODY_BYTES : MAX_UNPAID_BODY_BYTES;
 }
 
-function finderOf(operation: OperationOptions, authenticator: Authenticator) {
-  const { auth, paid, payer } = operation;
-  const missing = missingFor(operation);
-  const creditId = ({ body, query }: FastifyRequest) =>
+function selectAuthentication(operation: OperationOptions, authenticator: Authenticator) {
+  const { auth, paid, creditIdLocation: payer } = operation;
+  const missingMessage = formatMissingCredential(operation);
+  const getCreditId = ({ body, query }: FastifyRequest) =>
     payer === undefined ? undefined : ((payer === 'body' ? body : query) as Fields)?.credit_id;
   switch (auth) {
     case 'public':
       return undefined;
     case 'optional':
-      return (request: FastifyRequest) => authenticator.readerIfAny(request);
+      return (request: FastifyRequest) => authenticator.authenticateOptionalReader(request);
     case 'account':
-      return (request: FastifyRequest) => authenticator.owner(request, missing);
+      return (request: FastifyRequest) => authenticator.authenticateAccount(request, missingMessage);
     default:
       return paid
-        ? (request: FastifyRequest) => authenticator.payer(request, missing)
-        : (request: FastifyRequest) => authenticator.reader(request, missing, creditId(request));
+        ? (request: FastifyRequest) => authenticator.authenticatePayer(request, missingMessage)
+        : (request: FastifyRequest) => authenticator.authenticateReader(request, missingMessage, getCreditId(request));
   }
 }
 
 type Fields = { readonly credit_id?: unknown } | undefined;
 
 /** What to say to who sends no credential: which ones are taken here. */
-function missingFor({ auth, paid, payer }: OperationOptions): string {
+function formatMissingCredential({ auth, paid, creditIdLocation: payer }: OperationOptions): string {
   const key = '"Authorization: Bearer <API key>" or x-api-key';
   if (auth === 'account') return 'A credential is missing: send the id of the account as x-credit-id';
   if (paid) return `A credential is missing: send ${key}`;
@@ -130,10 +139,10 @@ function missingFor({ auth, paid, payer }: OperationOptions): string {
 }
 
 export interface AuthenticatorDependencies {
-  readonly books: ReadModelReader;
+  readonly readModels: ReadModelReader;
   readonly secrets: Secrets;
   readonly clock: Clock;
-  readonly lookUps: CredentialLookups;
+  readonly lookups: CredentialLookups;
 }
 
 /**
@@ -142,38 +151,41 @@ export interface AuthenticatorDependencies {
  */
 export class Authenticator {
   /** By the hash of a key, or of the `credit_id`. Grows as it fills: with a `max`, all its room would be made at the start. */
-  private readonly owners = new LRUCache<string, Caller>({ maxSize: REMEMBERED_KEYS, sizeCalculation: () => 1 });
+  private readonly callers = new LRUCache<string, Caller>({ maxSize: MAX_CACHED_CALLERS, sizeCalculation: () => 1 });
 
   constructor(
-    private readonly ports: AuthenticatorDependencies,
-    private readonly creditIdMayPay: boolean,
+    private readonly dependencies: AuthenticatorDependencies,
+    private readonly allowsCreditIdPayment: boolean,
   ) {}
 
   /**
    * Returns the payer. Whether it may spend is decided by the hold. The id of the account would pass every cap of its keys,
    * so it pays only where that is allowed; beside a key it must be that of its account, and the key pays.
    */
-  async payer(request: FastifyRequest, missing: string): Promise<Caller> {
-    const apiKey = apiKeyOf(request);
+  async authenticatePayer(request: FastifyRequest, missingMessage: string): Promise<Caller> {
+    const apiKey = parseApiKey(request);
     if (apiKey === undefined) {
-      if (!this.creditIdMayPay) throw new UnauthorizedError(request.headers['x-credit-id'] ? NO_PAYER : missing);
-      return this.owner(request, missing);
+      if (!this.allowsCreditIdPayment)
+        throw new UnauthorizedError(request.headers['x-credit-id'] ? CREDIT_ID_CANNOT_PAY : missingMessage);
+      return this.authenticateAccount(request, missingMessage);
     }
-    const caller = this.owners.get(this.ports.secrets.hash(apiKey)) ?? (await this.verify(request, apiKey));
-    const named = request.headers['x-credit-id'];
-    if (named !== undefined && !this.isAccountOf(caller, named)) throw notItsAccount('x-credit-id');
+    const caller =
+      this.callers.get(this.dependencies.secrets.hash(apiKey)) ?? (await this.verifyApiKey(request, apiKey));
+    const claimedId = request.headers['x-credit-id'];
+    if (claimedId !== undefined && !this.isCallerAccount(caller, claimedId))
+      throw createAccountMismatchError('x-credit-id');
     return caller;
   }
 
   /** Remembers the owner of a key that was made here, which is found before the read models show it. */
-  remember(apiKey: string, caller: Caller): void {
-    this.owners.set(this.ports.secrets.hash(apiKey), caller);
+  cacheCaller(apiKey: string, caller: Caller): void {
+    this.callers.set(this.dependencies.secrets.hash(apiKey), caller);
   }
 
   /** Returns the reader of what is public: undefined without a credential. @throws UnauthorizedError when it is wrong */
-  async readerIfAny(request: FastifyRequest): Promise<Caller | undefined> {
-    const anonymous = apiKeyOf(request) === undefined && request.headers['x-credit-id'] === undefined;
-    return anonymous ? undefined : this.reader(request, INVALID_KEY);
+  async authenticateOptionalReader(request: FastifyRequest): Promise<Caller | undefined> {
+    const isAnonymous = parseApiKey(request) === undefined && request.headers['x-credit-id'] === undefined;
+    return isAnonymous ? undefined : this.authenticateReader(request, INVALID_KEY);
   }
 
   /**
@@ -181,99 +193,104 @@ export class Authenticator {
    * a key of it is the account.
    * @throws BadRequestError when the key is another account's
    */
-  async reader(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
-    const apiKey = apiKeyOf(request);
-    if (apiKey === undefined) return this.owner(request, missing, creditId);
-    const caller = await this.verify(request, apiKey);
+  async authenticateReader(request: FastifyRequest, missingMessage: string, creditId?: unknown): Promise<Caller> {
+    const apiKey = parseApiKey(request);
+    if (apiKey === undefined) return this.authenticateAccount(request, missingMessage, creditId);
+    const caller = await this.verifyApiKey(request, apiKey);
     const field = (creditId ?? undefined) === undefined ? 'x-credit-id' : 'credit_id';
-    const named = creditId ?? request.headers['x-credit-id'];
-    if (named === undefined) return caller;
-    if (this.isAccountOf(caller, named)) return { ...caller, keyId: null };
-    throw notItsAccount(field);
+    const claimedId = creditId ?? request.headers['x-credit-id'];
+    if (claimedId === undefined) return caller;
+    if (this.isCallerAccount(caller, claimedId)) return { ...caller, keyId: null };
+    throw createAccountMismatchError(field);
   }
 
   /** @throws UnauthorizedError when the credential of a payer is not good any more */
-  async mayRead(request: FastifyRequest): Promise<void> {
-    const apiKey = apiKeyOf(request);
-    if (apiKey === undefined) await this.owner(request, INVALID_ACCOUNT);
-    else await this.verify(request, apiKey);
+  async assertCredentialValid(request: FastifyRequest): Promise<void> {
+    const apiKey = parseApiKey(request);
+    if (apiKey === undefined) await this.authenticateAccount(request, INVALID_ACCOUNT);
+    else await this.verifyApiKey(request, apiKey);
   }
 
   /** The account itself, by its `credit_id`. */
-  async owner(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
-    const ids = toAccountIds(claimedCreditId(request, missing, creditId), this.ports.secrets);
-    const known = this.owners.get(ids[0]);
-    if (known) return known;
-    const account = await this.ports.lookUps.make(request.ip, false, () => this.accountOf(ids));
-    this.owners.set(ids[0], account);
+  async authenticateAccount(request: FastifyRequest, missingMessage: string, creditId?: unknown): Promise<Caller> {
+    const ids = toAccountIds(parseClaimedCreditId(request, missingMessage, creditId), this.dependencies.secrets);
+    const cachedCaller = this.callers.get(ids[0]);
+    if (cachedCaller) return cachedCaller;
+    const account = await this.dependencies.lookups.run(request.ip, false, () => this.resolveAccount(ids));
+    this.callers.set(ids[0], account);
     return account;
   }
 
-  private async accountOf(ids: readonly string[]): Promise<Caller> {
-    for (const accountId of ids) if (await this.ports.books.knows(accountId)) return { accountId, keyId: null };
+  private async resolveAccount(ids: readonly string[]): Promise<Caller> {
+    for (const accountId of ids)
+      if (await this.dependencies.readModels.hasAccount(accountId)) return { accountId, keyId: null };
     throw new UnauthorizedError(INVALID_ACCOUNT);
   }
 
-  private isAccountOf({ accountId }: Caller, named: unknown): boolean {
-    if (typeof named !== 'string' || !UUID.test(named)) return false;
-    return toAccountIds(named.toLowerCase(), this.ports.secrets).includes(accountId);
+  private isCallerAccount({ accountId }: Caller, creditId: unknown): boolean {
+    if (typeof creditId !== 'string' || !UUID.test(creditId)) return false;
+    return toAccountIds(creditId.toLowerCase(), this.dependencies.secrets).includes(accountId);
   }
 
   /** The id of an account's key, by its secret; undefined when the account has no such key. @throws ReadModelLaggingError, ReadModelIncompleteError */
-  async keyOf(account: string, apiKey: string): Promise<string | undefined> {
-    const owner = await this.ports.books.ownerOf(this.ports.secrets.hashWithAllKeys(apiKey));
+  async findKeyId(account: string, apiKey: string): Promise<string | undefined> {
+    const owner = await this.dependencies.readModels.findKeyOwner(this.dependencies.secrets.hashWithAllKeys(apiKey));
     return owner?.accountId === account ? owner.keyId : undefined;
   }
 
-  private async verify({ ip }: FastifyRequest, apiKey: string): Promise<Caller> {
-    const hash = this.ports.secrets.hash(apiKey);
-    const known = this.owners.has(hash);
-    const caller = await this.ports.lookUps.make(ip, known, (withinMs) => this.ownerOf(apiKey, hash, withinMs));
-    if (!known) this.owners.set(hash, caller);
+  private async verifyApiKey({ ip }: FastifyRequest, apiKey: string): Promise<Caller> {
+    const hash = this.dependencies.secrets.hash(apiKey);
+    const isCached = this.callers.has(hash);
+    const caller = await this.dependencies.lookups.run(ip, isCached, (timeoutMs) =>
+      this.loadKeyOwner(apiKey, hash, timeoutMs),
+    );
+    if (!isCached) this.callers.set(hash, caller);
     return caller;
   }
 
   /** A key that is known here exists, whether or not the read model shows it yet. */
-  private async ownerOf(apiKey: string, hash: string, withinMs: number): Promise<Caller> {
-    const { books, secrets } = this.ports;
+  private async loadKeyOwner(apiKey: string, hash: string, timeoutMs: number): Promise<Caller> {
+    const { readModels, secrets } = this.dependencies;
     const hashes = secrets.hashWithAllKeys(apiKey);
-    const known = this.owners.get(hash);
-    const owner = await (known ? findKeyOwner(books.pool, hashes) : books.ownerOf(hashes, withinMs));
-    if (!owner && known) return known;
+    const cachedCaller = this.callers.get(hash);
+    const owner = await (cachedCaller
+      ? findKeyOwner(readModels.pool, hashes)
+      : readModels.findKeyOwner(hashes, timeoutMs));
+    if (!owner && cachedCaller) return cachedCaller;
     if (!owner || owner.revoked) throw new UnauthorizedError(INVALID_KEY);
-    if (owner.expireAt !== null && owner.expireAt <= this.ports.clock.now())
+    if (owner.expireAt !== null && owner.expireAt <= this.dependencies.clock.now())
       throw new UnauthorizedError('The API key has expired');
     return { accountId: owner.accountId, keyId: owner.keyId };
   }
 }
 
-function notItsAccount(field: string): BadRequestError {
+function createAccountMismatchError(field: string): BadRequestError {
   return new BadRequestError(`${field} is not the account of the API key`, field);
 }
 
 /** Whether a request carries a key, good or not. */
 export function hasApiKey(request: FastifyRequest): boolean {
-  return apiKeyOf(request) !== undefined;
+  return parseApiKey(request) !== undefined;
 }
 
 /** The key that a request carries, in any of the headers that clients use. */
-function apiKeyOf({ headers }: FastifyRequest): string | undefined {
+function parseApiKey({ headers }: FastifyRequest): string | undefined {
   const { authorization: sent = '' } = headers; // some clients send it empty beside another header
-  if (sent.length > MAX_CREDENTIAL) throw new UnauthorizedError(INVALID_KEY);
+  if (sent.length > MAX_CREDENTIAL_CHARACTERS) throw new UnauthorizedError(INVALID_KEY);
   const authorization = /^Bearer\s*$/i.test(sent) ? '' : sent;
   const bearer = /^Bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
   if (authorization !== '' && bearer === undefined) {
     throw new UnauthorizedError('Authorization must have the form "Bearer <API key>"');
   }
   const header = headers['x-api-key'] ?? headers['api-key'];
-  if (typeof header === 'string' && header.length > MAX_CREDENTIAL) throw new UnauthorizedError(INVALID_KEY);
+  if (typeof header === 'string' && header.length > MAX_CREDENTIAL_CHARACTERS) throw new UnauthorizedError(INVALID_KEY);
   return bearer ?? (typeof header === 'string' ? header : undefined);
 }
 
 /** The `credit_id` that a request names, which need not be that of any account. */
-function claimedCreditId({ headers }: FastifyRequest, missing: string, creditId?: unknown): string {
+function parseClaimedCreditId({ headers }: FastifyRequest, missingMessage: string, creditId?: unknown): string {
   const claimed = creditId ?? headers['x-credit-id'];
-  if (claimed === undefined) throw new UnauthorizedError(missing);
+  if (claimed === undefined) throw new UnauthorizedError(missingMessage);
   if (typeof claimed !== 'string' || !UUID.test(claimed)) throw new UnauthorizedError(INVALID_ACCOUNT);
   return claimed.toLowerCase();
 }

@@ -15,7 +15,7 @@ export interface ErrorResponse {
   readonly details?: Readonly<Record<string, string>>;
   readonly retryAfterSeconds?: number;
   /** The same request would get the same answer: a header says so to OpenAI's clients, which repeat a 409 by themselves. */
-  readonly final?: boolean;
+  readonly isFinal?: boolean;
 }
 
 interface ErrorObject {
@@ -27,21 +27,21 @@ interface ErrorObject {
 }
 
 /** How an error is written: alone as a body, and inside an event of a stream. */
-interface ErrorShape {
+interface ErrorFormat {
   /** What goes with it, where it is not JSON. */
   readonly headers?: Readonly<Record<string, string>>;
-  body(error: ErrorResponse, requestId?: string): object | string;
-  inEvent(error: ErrorResponse, requestId?: string): object;
+  createBody(error: ErrorResponse, requestId?: string): object | string;
+  createEvent(error: ErrorResponse, requestId?: string): object;
 }
 
-const OPENAI = shapeOf(({ status, message, type, kind, code, param = null, details = {} }) => {
-  return inSpecification(status, { message, type, code, param, metadata: { error_type: kind, ...details } });
+const OPENAI = createErrorFormat(({ status, message, type, kind, code, param = null, details = {} }) => {
+  return createErrorBody(status, { message, type, code, param, metadata: { error_type: kind, ...details } });
 });
 
 /** Its schemas demand an integer, and no field that is null. */
-const OPENROUTER = shapeOf(({ status, message, type, kind, param, details = {} }) => {
+const OPENROUTER = createErrorFormat(({ status, message, type, kind, param, details = {} }) => {
   const metadata = { error_type: kind, ...details };
-  return inSpecification(status, { message, type, code: status, ...(param ? { param } : {}), metadata });
+  return createErrorBody(status, { message, type, code: status, ...(param ? { param } : {}), metadata });
 });
 
 /** What stands behind `upstream_unavailable` is what Anthropic calls overloaded. */
@@ -51,39 +51,39 @@ export function toAnthropicErrorType({ status, type }: Pick<ErrorResponse, 'stat
 }
 
 /** The same in an event of a stream. Our own word is where its clients look for a narrower one. */
-function inAnthropic(error: ErrorResponse, request_id: string | null = null) {
-  const { message, code, param, details: more } = error;
-  const details = { error_code: code, ...(param ? { param } : {}), ...more };
+function toAnthropicError(error: ErrorResponse, request_id: string | null = null) {
+  const { message, code, param, details: extraDetails } = error;
+  const details = { error_code: code, ...(param ? { param } : {}), ...extraDetails };
   return { type: 'error', error: { type: toAnthropicErrorType(error), message, details }, request_id };
 }
 
-const ANTHROPIC: ErrorShape = { body: inAnthropic, inEvent: inAnthropic };
+const ANTHROPIC: ErrorFormat = { createBody: toAnthropicError, createEvent: toAnthropicError };
 
 /** For people. */
-const PAGE: ErrorShape = { headers: getPageHeaders(), body: renderErrorPage, inEvent: OPENAI.inEvent };
+const PAGE: ErrorFormat = { headers: getPageHeaders(), createBody: renderErrorPage, createEvent: OPENAI.createEvent };
 
-const SHAPES = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHROPIC, page: PAGE } as const;
+const ERROR_FORMATS = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHROPIC, page: PAGE } as const;
 
-export type ErrorShapeName = keyof typeof SHAPES;
+export type ErrorFormatName = keyof typeof ERROR_FORMATS;
 
 /** OpenRouter's client for TypeScript names itself so: `speakeasy-sdk/typescript … @openrouter/sdk`. */
 const OPENROUTER_SDK = /@openrouter\/sdk/;
 
 /** For who is not known, because what came was no request. */
-export const DEFAULT_SHAPE: ErrorShape = OPENAI;
+export const DEFAULT_ERROR_FORMAT: ErrorFormat = OPENAI;
 
 /** The shape for the client of a request: that of the protocol of its route, where it has one of its own. */
-export function selectErrorFormat({ headers, routeOptions }: FastifyRequest): ErrorShape {
-  const ofRoute = routeOptions?.config?.operation?.errorShape;
-  if (ofRoute) return SHAPES[ofRoute];
-  return OPENROUTER_SDK.test(headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_SHAPE;
+export function selectErrorFormat({ headers, routeOptions }: FastifyRequest): ErrorFormat {
+  const routeFormat = routeOptions?.config?.operation?.errorFormat;
+  if (routeFormat) return ERROR_FORMATS[routeFormat];
+  return OPENROUTER_SDK.test(headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_ERROR_FORMAT;
 }
 
 /** The specification's fields around the object that clients read. */
-function inSpecification(status: number, error: ErrorObject) {
+function createErrorBody(status: number, error: ErrorObject) {
   return { status: 'error', statusCode: status, message: error.message, error };
 }
 
-function shapeOf(body: (error: ErrorResponse) => { readonly error: ErrorObject }): ErrorShape {
-  return { body, inEvent: (error) => body(error).error };
+function createErrorFormat(body: (error: ErrorResponse) => { readonly error: ErrorObject }): ErrorFormat {
+  return { createBody: body, createEvent: (error) => body(error).error };
 }

@@ -91,38 +91,38 @@ export class ReadModelIncompleteError extends Error {
 }
 
 /** `code` is OpenAI's word, which its clients look for; where it has none, the type again. */
-type Kind = readonly [status: number, type: string, kind: string, code?: string];
+type ErrorDefinition = readonly [status: number, type: string, kind: string, code?: string];
 
-const INVALID: Kind = [400, 'invalid_request_error', 'invalid_request', 'invalid_request'];
-const TOO_LONG: Kind = [400, 'invalid_request_error', 'invalid_request', 'context_length_exceeded'];
+const INVALID: ErrorDefinition = [400, 'invalid_request_error', 'invalid_request', 'invalid_request'];
+const TOO_LONG: ErrorDefinition = [400, 'invalid_request_error', 'invalid_request', 'context_length_exceeded'];
 /** Each field is right, but not beside another. */
-const UNFIT: Kind = [422, 'invalid_request_error', 'unprocessable'];
-const CONFLICT: Kind = [409, 'conflict', 'invalid_request'];
-const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
-const NOT_FOUND: Kind = [404, 'not_found', 'not_found'];
+const UNPROCESSABLE: ErrorDefinition = [422, 'invalid_request_error', 'unprocessable'];
+const CONFLICT: ErrorDefinition = [409, 'conflict', 'invalid_request'];
+const UNAUTHORIZED: ErrorDefinition = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
+const NOT_FOUND: ErrorDefinition = [404, 'not_found', 'not_found'];
 /** A payment was shown that does not pay for this request. */
-const UNPAID: Kind = [402, 'payment_required', 'payment_required'];
-const BEHIND: Kind = [503, 'unavailable', 'server'];
+const PAYMENT_REQUIRED: ErrorDefinition = [402, 'payment_required', 'payment_required'];
+const UNAVAILABLE: ErrorDefinition = [503, 'unavailable', 'server'];
 
-const nothingToServe = (code: string): Kind => [404, 'invalid_request_error', 'not_found', code];
-const NOTHING_TO_SERVE = nothingToServe('not_found');
+const createNotFoundDefinition = (code: string): ErrorDefinition => [404, 'invalid_request_error', 'not_found', code];
+const RESOURCE_NOT_FOUND = createNotFoundDefinition('not_found');
 /** By the field that names what is not there. */
-const NOT_THERE: ReadonlyMap<string | null, Kind> = new Map([
-  ['model', nothingToServe('model_not_found')],
-  ['provider', nothingToServe('no_endpoints_found')],
-  ['previous_response_id', nothingToServe('previous_response_not_found')],
+const NOT_FOUND_BY_PARAM: ReadonlyMap<string | null, ErrorDefinition> = new Map([
+  ['model', createNotFoundDefinition('model_not_found')],
+  ['provider', createNotFoundDefinition('no_endpoints_found')],
+  ['previous_response_id', createNotFoundDefinition('previous_response_not_found')],
 ]);
 
-const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
+const REJECTIONS: Readonly<Record<RejectionCode, ErrorDefinition>> = {
   account_exists: CONFLICT,
   account_not_found: UNAUTHORIZED,
   // Not 402: there is no use in paying for it once more, as clients then do by themselves.
   challenge_exhausted: [403, 'payment_exhausted', 'permission_denied'],
-  challenge_expired: UNPAID,
-  challenge_mismatch: UNPAID,
-  challenge_not_found: UNPAID,
+  challenge_expired: PAYMENT_REQUIRED,
+  challenge_mismatch: PAYMENT_REQUIRED,
+  challenge_not_found: PAYMENT_REQUIRED,
   challenge_running: [409, 'payment_in_progress', 'invalid_request'],
-  challenge_used: UNPAID,
+  challenge_used: PAYMENT_REQUIRED,
   credit_conflict: CONFLICT,
   hold_conflict: CONFLICT,
   hold_not_found: CONFLICT,
@@ -145,7 +145,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   no_open_cost: NOT_FOUND,
 };
 
-const FAILURES: Readonly<Record<FailureCode, Kind>> = {
+const FAILURES: Readonly<Record<FailureCode, ErrorDefinition>> = {
   invalid_request: INVALID,
   content_policy_violation: [400, 'content_policy_violation', 'content_policy_violation'],
   rate_limited: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
@@ -160,7 +160,7 @@ const FAILURES: Readonly<Record<FailureCode, Kind>> = {
   hold_ended: [503, 'unavailable', 'server'],
 };
 
-const STATUSES: Readonly<Record<number, Kind>> = {
+const STATUSES: Readonly<Record<number, ErrorDefinition>> = {
   400: INVALID,
   401: UNAUTHORIZED,
   403: [403, 'permission_error', 'permission_denied'],
@@ -186,15 +186,15 @@ export const INTERNAL_ERROR: ErrorResponse = {
 };
 
 /** Every kind of error that is answered, for the documentation. A client that has gone is sent nothing. */
-export const ERROR_KINDS: readonly Kind[] = [
+export const ERROR_DEFINITIONS: readonly ErrorDefinition[] = [
   ...Object.values(REJECTIONS),
   ...Object.values(FAILURES),
   ...Object.values(STATUSES),
   TOO_LONG,
-  UNFIT,
-  NOTHING_TO_SERVE,
-  ...NOT_THERE.values(),
-  ...IDEMPOTENCY_ERROR_TYPES.map((type): Kind => [409, type, 'invalid_request']),
+  UNPROCESSABLE,
+  RESOURCE_NOT_FOUND,
+  ...NOT_FOUND_BY_PARAM.values(),
+  ...IDEMPOTENCY_ERROR_TYPES.map((type): ErrorDefinition => [409, type, 'invalid_request']),
   [INTERNAL_ERROR.status, INTERNAL_ERROR.type, INTERNAL_ERROR.kind] as const,
 ].filter(([status, type, , code], i, all) => {
   const first = all.findIndex((other) => other[0] === status && other[1] === type && other[3] === code);
@@ -202,17 +202,17 @@ export const ERROR_KINDS: readonly Kind[] = [
 });
 
 /** After which who was refused for want of room may ask again. */
-const BUSY_SECONDS = 5;
+const OVERLOADED_RETRY_SECONDS = 5;
 
 /** After which the same payment may be shown again while its request runs. */
-const RUNNING_SECONDS = 2;
+const RUNNING_RETRY_SECONDS = 2;
 
-function retryAfter({ code, details }: Rejection): Pick<ErrorResponse, 'retryAfterSeconds'> {
-  if (code === 'challenge_running') return { retryAfterSeconds: RUNNING_SECONDS };
-  return details?.until === undefined ? {} : { retryAfterSeconds: secondsTo(details.until) };
+function getRetryAfter({ code, details }: Rejection): Pick<ErrorResponse, 'retryAfterSeconds'> {
+  if (code === 'challenge_running') return { retryAfterSeconds: RUNNING_RETRY_SECONDS };
+  return details?.until === undefined ? {} : { retryAfterSeconds: getSecondsUntil(details.until) };
 }
 
-function secondsTo(instant: string): number {
+function getSecondsUntil(instant: string): number {
   return Math.max(1, Math.ceil((Date.parse(instant) - Date.now()) / 1000));
 }
 
@@ -220,74 +220,84 @@ function secondsTo(instant: string): number {
 export function toErrorResponse(error: unknown): ErrorResponse | undefined {
   if (error instanceof Rejection) {
     const { code, message, details } = error;
-    return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfter(error) });
+    return createErrorResponse(REJECTIONS[code as RejectionCode], message, { details, ...getRetryAfter(error) });
   }
   if (error instanceof UpstreamError) {
-    const { code, status, retryAfterSeconds, param = null, upstreamCode: word, publicMessage: told } = error;
-    if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', told);
-    const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-    return answer(FAILURES[code], told, { param, ...more, ...(word ? { code: word } : {}) });
+    const { code, status, retryAfterSeconds, param = null, upstreamCode, publicMessage } = error;
+    if (code === 'invalid_request' && status === 404) return createNotFoundResponse(param ?? 'model', publicMessage);
+    const extra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return createErrorResponse(FAILURES[code], publicMessage, {
+      param,
+      ...extra,
+      ...(upstreamCode ? { code: upstreamCode } : {}),
+    });
   }
   if (error instanceof TooManyRequestsError) {
     const { message, retryAfterSeconds } = error;
-    return answer(FAILURES.rate_limited, message, { retryAfterSeconds });
+    return createErrorResponse(FAILURES.rate_limited, message, { retryAfterSeconds });
   }
-  if (error instanceof HoldAlreadyExistsError) return answer(CONFLICT, error.message);
-  if (error instanceof UnauthorizedError) return answer(UNAUTHORIZED, error.message);
-  if (error instanceof NotFoundError) return answer(NOT_FOUND, error.message);
-  if (error instanceof BadRequestError) return answer(INVALID, error.message, { param: error.param });
+  if (error instanceof HoldAlreadyExistsError) return createErrorResponse(CONFLICT, error.message);
+  if (error instanceof UnauthorizedError) return createErrorResponse(UNAUTHORIZED, error.message);
+  if (error instanceof NotFoundError) return createErrorResponse(NOT_FOUND, error.message);
+  if (error instanceof BadRequestError) return createErrorResponse(INVALID, error.message, { param: error.param });
   if (error instanceof IdempotencyConflictError) {
     const { retryAfterSeconds } = error;
-    const more = retryAfterSeconds === undefined ? { final: true } : { retryAfterSeconds };
-    return answer([409, error.type, 'invalid_request'], error.message, { param: error.source, ...more });
+    const extra = retryAfterSeconds === undefined ? { isFinal: true } : { retryAfterSeconds };
+    return createErrorResponse([409, error.type, 'invalid_request'], error.message, { param: error.source, ...extra });
   }
   if (error instanceof InvalidRequestError) {
-    const { status, message, param, isTooLong: tooLong } = error;
-    if (status === 404) return notThere(param, message);
-    if (status === 422) return answer(UNFIT, message, { param });
-    return answer(tooLong ? TOO_LONG : INVALID, message, { param });
+    const { status, message, param, isTooLong } = error;
+    if (status === 404) return createNotFoundResponse(param, message);
+    if (status === 422) return createErrorResponse(UNPROCESSABLE, message, { param });
+    return createErrorResponse(isTooLong ? TOO_LONG : INVALID, message, { param });
   }
-  if (error instanceof ReadModelLaggingError) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
-  if (error instanceof ReadModelIncompleteError) return answer(BEHIND, error.message);
-  if (error instanceof OverloadedError) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
+  if (error instanceof ReadModelLaggingError)
+    return createErrorResponse(UNAVAILABLE, error.message, { retryAfterSeconds: 1 });
+  if (error instanceof ReadModelIncompleteError) return createErrorResponse(UNAVAILABLE, error.message);
+  if (error instanceof OverloadedError)
+    return createErrorResponse(UNAVAILABLE, error.message, { retryAfterSeconds: OVERLOADED_RETRY_SECONDS });
   if (error instanceof FileStoreUnavailableError)
-    return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
+    return createErrorResponse(UNAVAILABLE, error.message, { retryAfterSeconds: OVERLOADED_RETRY_SECONDS });
   if (error instanceof StoreUnavailableError) {
-    return answer([503, 'unavailable', 'server'], 'The books cannot be reached at the moment', {
+    return createErrorResponse([503, 'unavailable', 'server'], 'The books cannot be reached at the moment', {
       retryAfterSeconds: 1,
     });
   }
   if (error instanceof UnknownEventError) {
-    return answer([503, 'unavailable', 'server'], 'The books were written by a newer version of this service');
+    return createErrorResponse(
+      [503, 'unavailable', 'server'],
+      'The books were written by a newer version of this service',
+    );
   }
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: unknown })?.statusCode;
-  const known = typeof status === 'number' ? STATUSES[status] : undefined;
-  if (known === undefined) return undefined;
+  const kind = typeof status === 'number' ? STATUSES[status] : undefined;
+  if (kind === undefined) return undefined;
   const { message } = error as Error;
   // Fastify's own words do not say what would be taken.
   const text =
     status === 415 && !(error instanceof UnsupportedMediaTypeError) ? 'The body must be application/json' : message;
-  return answer(known, text);
+  return createErrorResponse(kind, text);
 }
 
 /** Longer messages quote what they are about: a name, an address, a whole conversation. */
-const MAX_MESSAGE = 1_000;
+const MAX_MESSAGE_CHARACTERS = 1_000;
 
-function answer(kind: Kind, text: string, more: Partial<ErrorResponse> = {}): ErrorResponse {
-  const [status, type, word, code = type] = kind;
-  const message = text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE).toWellFormed()}…` : text;
-  return { status, message, type, kind: word, code, ...more };
+function createErrorResponse(kind: ErrorDefinition, text: string, extra: Partial<ErrorResponse> = {}): ErrorResponse {
+  const [status, type, kindName, code = type] = kind;
+  const message =
+    text.length > MAX_MESSAGE_CHARACTERS ? `${text.slice(0, MAX_MESSAGE_CHARACTERS).toWellFormed()}…` : text;
+  return { status, message, type, kind: kindName, code, ...extra };
 }
 
-function notThere(param: string | null, message: string): ErrorResponse {
-  return answer(NOT_THERE.get(param) ?? NOTHING_TO_SERVE, message, { param });
+function createNotFoundResponse(param: string | null, message: string): ErrorResponse {
+  return createErrorResponse(NOT_FOUND_BY_PARAM.get(param) ?? RESOURCE_NOT_FOUND, message, { param });
 }
 
 export function sendError(reply: FastifyReply, error: ErrorResponse): void {
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
-  if (error.final) reply.header('x-should-retry', 'false');
-  const { headers = {}, ...shape } = selectErrorFormat(reply.request);
-  reply.headers(headers).status(error.status).send(shape.body(error, reply.request.id));
+  if (error.isFinal) reply.header('x-should-retry', 'false');
+  const { headers = {}, ...format } = selectErrorFormat(reply.request);
+  reply.headers(headers).status(error.status).send(format.createBody(error, reply.request.id));
 }
 
 @Catch()
@@ -298,11 +308,11 @@ export class ErrorFilter implements ExceptionFilter {
     const request = host.switchToHttp().getRequest<FastifyRequest>();
     const reply = host.switchToHttp().getResponse<FastifyReply>();
     const expected = toErrorResponse(error);
-    const about = { request: request.id, method: request.method, path: request.url.split('?')[0] };
-    if (!expected) this.log.error({ ...about, err: error }, 'a request failed unexpectedly');
+    const logContext = { request: request.id, method: request.method, path: request.url.split('?')[0] };
+    if (!expected) this.log.error({ ...logContext, err: error }, 'a request failed unexpectedly');
     else if (expected.status >= 500 && !(error instanceof ReadModelLaggingError))
       // For as long as the read models are late, whoever tries keys would write a line with each.
-      this.log.warn({ ...about, err: error }, 'a request failed');
+      this.log.warn({ ...logContext, err: error }, 'a request failed');
     if (!reply.sent) sendError(reply, expected ?? INTERNAL_ERROR);
   }
 }

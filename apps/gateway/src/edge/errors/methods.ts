@@ -12,21 +12,21 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
  * @returns what to call once all routes are there: from then on, other methods are refused with 405 and `Allow`, and with
  * 403 where the address is signed
  */
-export function watchMethods(fastify: FastifyInstance): () => void {
-  const known = new Map<string, Set<string>>();
+export function trackRouteMethods(fastify: FastifyInstance): () => void {
+  const methodsByUrl = new Map<string, Set<string>>();
   fastify.addHook('onRoute', ({ url, method }) => {
-    known.set(url, (known.get(url) ?? new Set()).union(new Set([method].flat())));
+    methodsByUrl.set(url, (methodsByUrl.get(url) ?? new Set()).union(new Set([method].flat())));
   });
   return () => {
-    for (const [url, methods] of [...known]) if (url !== '*') refuseOthers(fastify, url, methods);
+    for (const [url, methods] of [...methodsByUrl]) if (url !== '*') rejectOtherMethods(fastify, url, methods);
   };
 }
 
-function refuseOthers(fastify: FastifyInstance, url: string, allowed: ReadonlySet<string>): void {
-  const method = METHODS.filter((each) => !allowed.has(each));
-  const allow = METHODS.filter((each) => allowed.has(each)).join(', ');
-  const refusal = (request: FastifyRequest) => {
-    if (wantsWebSocket(request))
+function rejectOtherMethods(fastify: FastifyInstance, url: string, allowed: ReadonlySet<string>): void {
+  const method = METHODS.filter((name) => !allowed.has(name));
+  const allow = METHODS.filter((name) => allowed.has(name)).join(', ');
+  const createRejection = (request: FastifyRequest) => {
+    if (isWebSocketRequest(request))
       return new HttpException(`This path has no WebSocket, it takes ${allow} only`, UPGRADE_REQUIRED);
     // A signature is good for reading alone, whatever is signed.
     if ((request.query as { readonly sig?: unknown }).sig !== undefined)
@@ -40,14 +40,14 @@ function refuseOthers(fastify: FastifyInstance, url: string, allowed: ReadonlySe
     // Before the body is read, after CORS.
     preParsing: (request, reply, _payload, done) => {
       reply.header('allow', allow);
-      if (wantsWebSocket(request)) reply.headers({ upgrade: 'HTTP/1.1', connection: 'upgrade' });
-      done(refusal(request));
+      if (isWebSocketRequest(request)) reply.headers({ upgrade: 'HTTP/1.1', connection: 'upgrade' });
+      done(createRejection(request));
     },
-    handler: (request) => Promise.reject(refusal(request)),
+    handler: (request) => Promise.reject(createRejection(request)),
   });
 }
 
 /** Codex asks POST /v1/responses for one first; told 426 it goes on without at once, told anything else it tries six times more. */
-function wantsWebSocket({ headers }: FastifyRequest): boolean {
+function isWebSocketRequest({ headers }: FastifyRequest): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }

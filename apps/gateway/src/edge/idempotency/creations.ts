@@ -12,13 +12,13 @@ import { Operation, type OperationOptions } from '../../openapi/operation.ts';
 import { PaidRequestHandler } from './paid-request-handler.ts';
 
 /** An operation that creates something which costs nothing: it is served once for its Idempotency-Key. */
-export function Creation(notes: OperationOptions): MethodDecorator {
-  return applyDecorators(Operation({ ...notes, creates: true }), UseInterceptors(CreatedOnce));
+export function Creation(options: OperationOptions): MethodDecorator {
+  return applyDecorators(Operation({ ...options, creates: true }), UseInterceptors(IdempotentCreationInterceptor));
 }
 
 /** Only these operations have it: with an interceptor Nest makes an observable of each request, which takes 0.1 ms. */
 @Injectable()
-class CreatedOnce implements NestInterceptor {
+class IdempotentCreationInterceptor implements NestInterceptor {
   constructor(private readonly requests: PaidRequestHandler) {}
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
@@ -26,6 +26,6 @@ class CreatedOnce implements NestInterceptor {
     const request = http.getRequest<FastifyRequest>();
     if (!('idempotency-key' in request.headers)) return next.handle();
     const reply = http.getResponse<FastifyReply>();
-    return of(await this.requests.creation(request, reply, () => lastValueFrom(next.handle())));
+    return of(await this.requests.createOnce(request, reply, () => lastValueFrom(next.handle())));
   }
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
 import { KeyedRequests, type TestResponse } from '#testing';
-import { MAX_KEPT_BYTES } from '../responses/response-recording.ts';
+import { MAX_SAVED_BYTES } from '../responses/response-recording.ts';
 
 const DRAIN_MS = 600;
 const GPT = 'openai/gpt-5-mini';
@@ -110,7 +110,7 @@ describe.each([
 });
 
 describe('a stream', () => {
-  const stream = { more: { stream: true } };
+  const stream = { extra: { stream: true } };
   const CUT = { error: { code: 'upstream_error' } };
   const GONE = { error: { code: 'client_disconnected' } };
 
@@ -168,7 +168,7 @@ describe('a stream', () => {
 describe('a key', () => {
   test.each([
     ['another body', 'tokens=4', {}],
-    ['another field', 'tokens=3', { more: { stream: true } }],
+    ['another field', 'tokens=3', { extra: { stream: true } }],
     ['another path', '', { route: '/v1/responses', body: response('tokens=3', {}) }],
   ])('that came with %s is refused, for good, and costs nothing', async (_, directive, more) => {
     await ask('tokens=3');
@@ -207,8 +207,8 @@ describe('a key', () => {
     const poor = await requests.world.account();
     const headers = { authorization: `Bearer ${poor.apiKey}` };
     expect((await ask('tokens=3', { headers })).status).toBe(402);
-    expect((await ask('tokens=3', { more: { model: 'nope' } })).status).toBe(404);
-    expect((await ask('tokens=3', { more: { messages: [] } })).status).toBe(400);
+    expect((await ask('tokens=3', { extra: { model: 'nope' } })).status).toBe(404);
+    expect((await ask('tokens=3', { extra: { messages: [] } })).status).toBe(400);
     await requests.world.fund(poor, 1);
     expect((await ask('tokens=3', { headers })).status).toBe(200);
     expect((await ask('tokens=3')).status).toBe(200);
@@ -287,10 +287,10 @@ describe('an answer', () => {
 
   test('that is too large to be kept is delivered, and not served a second time', async () => {
     const more = { model: 'countinghouse/flat', n: 100, stream: true };
-    const first = await ask('tokens=500 chunks=500', { more });
+    const first = await ask('tokens=500 chunks=500', { extra: more });
     expect(first.events.at(-1)).toBe('[DONE]');
-    expect(first.text.length).toBeGreaterThan(MAX_KEPT_BYTES);
-    const second = await ask('tokens=500 chunks=500', { more });
+    expect(first.text.length).toBeGreaterThan(MAX_SAVED_BYTES);
+    const second = await ask('tokens=500 chunks=500', { extra: more });
     expect(refused(second)).toEqual(LOST);
     expect(second.headers.get('x-should-retry')).toBe('false');
     await chargedOnce();

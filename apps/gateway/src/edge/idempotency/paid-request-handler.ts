@@ -19,36 +19,36 @@ import { normalizePath, type PayPerRequestGate } from '../pay-per-request/pay-pe
 import { attachRecording, HttpClientConnection, ResponseRecording } from '../responses/response-recording.ts';
 import { Upload } from '../uploads/upload.ts';
 
-const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
+const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 
 /** The source of a request, as the query history shows it. */
 export function getQuerySource({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }
 
-type Serve = (payer: Payer, audience: ClientConnection) => Promise<unknown>;
+type Serve = (payer: Payer, connection: ClientConnection) => Promise<unknown>;
 
-interface Serving {
+interface PaidOperation {
   readonly serve: Serve;
   readonly recoverResponse?: NonNullable<IdempotentRequest['recoverResponse']>;
 }
 
 /** The one key of a payer that pays for one request. */
-const PROOF = 'proof of payment';
+const PROOF_IDEMPOTENCY_KEY = 'proof of payment';
 
 export interface PaidRequestDependencies {
   readonly payers: Pick<PayerFactory, 'forCaller' | 'forChallenge'>;
   readonly idempotency: IdempotencyService;
   readonly authenticator: Authenticator;
-  readonly freeUse: FreeModelLimits;
-  readonly doors: PayPerRequestGate;
+  readonly freeModelLimits: FreeModelLimits;
+  readonly gate: PayPerRequestGate;
 }
 
 /** What all requests begin with that are paid for, or that create something: each is served once for its Idempotency-Key. */
 export class PaidRequestHandler {
   private readonly recordings = new Set<Promise<void>>();
 
-  constructor(private readonly ports: PaidRequestDependencies) {}
+  constructor(private readonly dependencies: PaidRequestDependencies) {}
 
   /** Waits until every answer that has ended is kept. */
   async close(): Promise<void> {
@@ -61,77 +61,81 @@ export class PaidRequestHandler {
    * gateway is not lost with its answer: `recoverResponse` says it.
    * @throws IdempotencyConflictError when the key is another request's, or its request runs, or its answer is lost
    */
-  async once(
+  async serveOnce(
     request: FastifyRequest,
     reply: FastifyReply,
     caller: Caller | undefined,
-    serving: Serve | Serving,
+    serveOrOperation: Serve | PaidOperation,
   ): Promise<void> {
-    const job = typeof serving === 'function' ? { serve: serving } : serving;
-    if (caller === undefined) return this.visited(reply, job);
-    const payer = this.ports.payers.forCaller(caller);
+    const operation = typeof serveOrOperation === 'function' ? { serve: serveOrOperation } : serveOrOperation;
+    if (caller === undefined) return this.serveAnonymous(reply, operation);
+    const payer = this.dependencies.payers.forCaller(caller);
     const key = request.headers['idempotency-key'];
-    const claimed = () =>
-      this.ports.idempotency.claim({ ...this.keyedBy(String(key), request, payer.id), ...job }, payer);
-    await this.serve(reply, key === undefined ? { payer } : await claimed(), job);
+    const claim = () =>
+      this.dependencies.idempotency.claim(
+        { ...this.createPaidIdempotentRequest(String(key), request, payer.id), ...operation },
+        payer,
+      );
+    await this.serve(reply, key === undefined ? { payer } : await claim(), operation);
   }
 
   /**
    * Serves a request that comes without an account: what it is paid with is its key, so it is served once. Where it is not
    * paid for, a payment is asked for, and nothing else is done.
    */
-  private async visited(reply: FastifyReply, job: Serving): Promise<void> {
-    const { visitor } = reply.request;
-    if (visitor === undefined) throw new Error('a request was let in without a payer');
-    const quote = (payer: Payer) => working(reply, () => job.serve(payer, new HttpClientConnection(reply)));
-    if (!('proof' in visitor)) return this.ports.doors.ask(reply, visitor.why, quote);
-    const fault = await this.paidFor(reply, visitor.proof, job);
-    if (fault) await this.ports.doors.askAgain(reply, fault, quote);
+  private async serveAnonymous(reply: FastifyReply, operation: PaidOperation): Promise<void> {
+    const { anonymousCaller } = reply.request;
+    if (anonymousCaller === undefined) throw new Error('a request was let in without a payer');
+    const quote = (payer: Payer) => runWithUpload(reply, () => operation.serve(payer, new HttpClientConnection(reply)));
+    if (!('proof' in anonymousCaller))
+      return this.dependencies.gate.requirePayment(reply, anonymousCaller.reason, quote);
+    const proofError = await this.serveIfPaid(reply, anonymousCaller.proof, operation);
+    if (proofError) await this.dependencies.gate.requireAnotherPayment(reply, proofError, quote);
   }
 
   /** @returns why it is not served: the proof is right, and does not pay for this */
-  private async paidFor(
+  private async serveIfPaid(
     reply: FastifyReply,
     { challengeId, issued }: VerifiedProof,
-    job: Serving,
+    operation: PaidOperation,
   ): Promise<InvalidProofReason | undefined> {
     const { request } = reply;
-    const digest = this.ports.doors.digestOf(request);
+    const digest = this.dependencies.gate.digestRequest(request);
     if (digest !== issued.request) return 'other request';
-    const proven = { challengeId, request: digest, priceList: issued.priceList };
-    const payer = this.ports.payers.forChallenge(proven);
-    const payerAgain = () => this.ports.payers.forChallenge(proven, true);
+    const paidChallenge = { challengeId, request: digest, priceList: issued.priceList };
+    const payer = this.dependencies.payers.forChallenge(paidChallenge);
+    const createRetryPayer = () => this.dependencies.payers.forChallenge(paidChallenge, true);
     const keyed = {
       payer: payer.id,
-      key: PROOF,
+      key: PROOF_IDEMPOTENCY_KEY,
       source: 'payment',
       fingerprint: digest,
       requestId: request.id,
     } as const;
     try {
-      const served = await this.ports.idempotency.claim(
-        { ...keyed, ...job, assertCredentialValid: async () => {}, createRetryPayer: payerAgain },
+      const claimed = await this.dependencies.idempotency.claim(
+        { ...keyed, ...operation, assertCredentialValid: async () => {}, createRetryPayer },
         payer,
       );
-      await this.serve(reply, served, job);
+      await this.serve(reply, claimed, operation);
       return undefined;
     } catch (error) {
-      const fault = this.ports.doors.faultIn(error);
-      if (fault === undefined) throw error;
-      return fault;
+      const proofError = this.dependencies.gate.toProofError(error);
+      if (proofError === undefined) throw error;
+      return proofError;
     }
   }
 
   private async serve(
     reply: FastifyReply,
-    served: ClaimedRequest | SavedHttpResponse | Pick<ClaimedRequest, 'payer'>,
-    job: Serving,
+    claimed: ClaimedRequest | SavedHttpResponse | Pick<ClaimedRequest, 'payer'>,
+    operation: PaidOperation,
   ): Promise<void> {
-    if ('status' in served) return replay(served, reply);
-    if ('complete' in served) this.record(reply, served.complete);
+    if ('status' in claimed) return sendSavedResponse(claimed, reply);
+    if ('complete' in claimed) this.startRecording(reply, claimed.complete);
     reply.header('x-generation-id', `gen-${reply.request.id}`);
-    const payer = this.ports.freeUse.wrapPayer(served.payer, () => toNetwork(reply.request.ip));
-    await working(reply, () => job.serve(payer, new HttpClientConnection(reply)));
+    const payer = this.dependencies.freeModelLimits.wrapPayer(claimed.payer, () => toNetwork(reply.request.ip));
+    await runWithUpload(reply, () => operation.serve(payer, new HttpClientConnection(reply)));
   }
 
   /**
@@ -139,52 +143,59 @@ export class PaidRequestHandler {
    * then from then on. It is for an account that exists, which the caller has shown to be his.
    * @throws IdempotencyConflictError when the key is another request's, or its request runs
    */
-  async creation(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
+  async createOnce(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
     const key = String(request.headers['idempotency-key']);
-    const served = await this.ports.idempotency.claimCreation(
-      this.keyed(key, request, this.ports.payers.forCaller(request.caller).id),
+    const claimed = await this.dependencies.idempotency.claimCreation(
+      this.createIdempotentRequest(key, request, this.dependencies.payers.forCaller(request.caller).id),
     );
-    if ('status' in served) {
+    if ('status' in claimed) {
       reply.header('idempotent-replayed', 'true');
-      return JSON.parse(served.body.toString());
+      return JSON.parse(claimed.body.toString());
     }
-    this.record(reply, served.complete);
+    this.startRecording(reply, claimed.complete);
     return create();
   }
 
-  private keyedBy(key: string, request: FastifyRequest, payer: string): IdempotentRequest {
+  private createPaidIdempotentRequest(key: string, request: FastifyRequest, payer: string): IdempotentRequest {
     return {
-      ...this.keyed(key, request, payer),
-      assertCredentialValid: () => this.ports.authenticator.mayRead(request),
+      ...this.createIdempotentRequest(key, request, payer),
+      assertCredentialValid: () => this.dependencies.authenticator.assertCredentialValid(request),
     };
   }
 
-  private keyed(key: string, { id: requestId, url, body }: FastifyRequest, payer: string): IdempotentRequest {
-    if (!PRINTABLE.test(key)) {
+  private createIdempotentRequest(
+    key: string,
+    { id: requestId, url, body }: FastifyRequest,
+    payer: string,
+  ): IdempotentRequest {
+    if (!IDEMPOTENCY_KEY_PATTERN.test(key)) {
       throw new BadRequestError('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
     }
-    const about = `${normalizePath(url)}\n${JSON.stringify(body)}`;
+    const fingerprint = `${normalizePath(url)}\n${JSON.stringify(body)}`;
     // Who creates something has just shown a credential that is good.
-    const mayRead = async () => {};
-    return { payer, key, source: 'Idempotency-Key', fingerprint: about, requestId, assertCredentialValid: mayRead };
+    const assertCredentialValid = async () => {};
+    return { payer, key, source: 'Idempotency-Key', fingerprint, requestId, assertCredentialValid };
   }
 
-  private record(reply: FastifyReply, ended: (answer: SavedHttpResponse | undefined) => Promise<void>): void {
-    const recording = new ResponseRecording(reply, (answer) => {
-      const kept = ended(answer).finally(() => this.recordings.delete(kept));
-      this.recordings.add(kept);
-      return kept;
+  private startRecording(
+    reply: FastifyReply,
+    complete: (response: SavedHttpResponse | undefined) => Promise<void>,
+  ): void {
+    const recording = new ResponseRecording(reply, (response) => {
+      const saving = complete(response).finally(() => this.recordings.delete(saving));
+      this.recordings.add(saving);
+      return saving;
     });
     attachRecording(reply, recording);
   }
 }
 
 /** The files of an upload stay for as long as there is work with them. */
-function working<T>({ request: { body } }: FastifyReply, work: () => Promise<T>): Promise<T> {
-  return body instanceof Upload ? body.during(work) : work();
+function runWithUpload<T>({ request: { body } }: FastifyReply, work: () => Promise<T>): Promise<T> {
+  return body instanceof Upload ? body.retainWhile(work) : work();
 }
 
-function replay({ status, headers, body }: SavedHttpResponse, reply: FastifyReply): void {
+function sendSavedResponse({ status, headers, body }: SavedHttpResponse, reply: FastifyReply): void {
   reply.headers({ ...headers, 'idempotent-replayed': 'true' });
   reply.status(status).send(body);
 }

@@ -19,7 +19,7 @@ const MAX_NAME = 256;
 const MAX_CALL_ID = 32_768;
 
 /** Names and ids, by the fields that carry them. */
-const NAMES: ReadonlySet<string> = new Set([
+const NAME_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'models',
   'role',
@@ -32,10 +32,10 @@ const NAMES: ReadonlySet<string> = new Set([
   'currency',
 ]);
 
-const CALL_IDS: ReadonlySet<string> = new Set(['id', 'call_id', 'tool_call_id']);
+const CALL_ID_FIELDS: ReadonlySet<string> = new Set(['id', 'call_id', 'tool_call_id']);
 
 /** Content: what a model reads or has generated, by the fields that carry it. */
-const CONTENT: ReadonlySet<string> = new Set([
+const CONTENT_FIELDS: ReadonlySet<string> = new Set([
   'arguments',
   'code',
   'content',
@@ -64,71 +64,73 @@ const CONTENT: ReadonlySet<string> = new Set([
 ]);
 
 /** Fields below which everything is content: JSON Schemas, and the arguments of calls. */
-const ALL_CONTENT: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
+const NESTED_CONTENT_FIELDS: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
 
 /** @throws BadRequestError for JSON with more objects, lists and fields than a body may have, before it is parsed */
 export function assertJsonWithinLimits(json: string): void {
-  if (!isWithinJsonLimits(json)) throw tooMany('objects, lists and fields', MAX_JSON_PARTS);
+  if (!isWithinJsonLimits(json)) throw createTooManyError('objects, lists and fields', MAX_JSON_PARTS);
 }
 
 /** @throws BadRequestError that names the field */
 export function assertBodyWithinLimits(body: unknown): void {
-  if (typeof body === 'object' && body !== null) new Bounds().check(body, '', 1, false);
+  if (typeof body === 'object' && body !== null) new BodyLimitChecker().check(body, '', 1, false);
 }
 
 /** Checks parts of an address: one of them, or all parameters of a query. */
 export function assertShortParameters(value: unknown, name: string): void {
-  if (typeof value === 'string' && value.length > MAX_NAME) throw tooLong(name, MAX_NAME);
+  if (typeof value === 'string' && value.length > MAX_NAME) throw createTooLongError(name, MAX_NAME);
   if (typeof value === 'object' && value !== null) {
-    for (const [key, each] of Object.entries(value)) assertShortParameters(each, key);
+    for (const [key, child] of Object.entries(value)) assertShortParameters(child, key);
   }
 }
 
-class Bounds {
+class BodyLimitChecker {
   private elements = 0;
   private fields = 0;
 
-  check(value: object, field: string, depth: number, content: boolean): void {
+  check(value: object, field: string, depth: number, isInsideContent: boolean): void {
     if (depth > MAX_DEPTH) throw new BadRequestError(`The body must not be nested deeper than ${MAX_DEPTH} levels`);
     if (Array.isArray(value)) {
       this.elements += value.length;
-      if (this.elements > MAX_ELEMENTS) throw tooMany('elements of lists', MAX_ELEMENTS);
-      for (const each of value) this.look(each, field, depth, content);
+      if (this.elements > MAX_ELEMENTS) throw createTooManyError('elements of lists', MAX_ELEMENTS);
+      for (const element of value) this.checkValue(element, field, depth, isInsideContent);
     } else {
       for (const name in value) {
-        if (++this.fields > MAX_FIELDS) throw tooMany('fields', MAX_FIELDS);
+        if (++this.fields > MAX_FIELDS) throw createTooManyError('fields', MAX_FIELDS);
         if (name.length > MAX_FIELD_NAME)
           throw new BadRequestError(`Names of fields must have at most ${MAX_FIELD_NAME} characters`);
-        const inside = (value as Record<string, unknown>)[name];
-        this.look(inside, name, depth, content || isContent(inside, name));
+        const child = (value as Record<string, unknown>)[name];
+        this.checkValue(child, name, depth, isInsideContent || isContent(child, name));
       }
     }
   }
 
-  private look(value: unknown, field: string, depth: number, content: boolean): void {
+  private checkValue(value: unknown, field: string, depth: number, isInsideContent: boolean): void {
     if (typeof value === 'object' && value !== null) {
-      this.check(value, field, depth + 1, content);
-    } else if (typeof value === 'string' && value.length > MAX_NAME && !content && !CONTENT.has(field)) {
-      const most = mostOf(field);
-      if (value.length > most) throw tooLong(field, most);
+      this.check(value, field, depth + 1, isInsideContent);
+    } else if (typeof value === 'string' && value.length > MAX_NAME && !isInsideContent && !CONTENT_FIELDS.has(field)) {
+      const maxLength = getMaxLength(field);
+      if (value.length > maxLength) throw createTooLongError(field, maxLength);
     }
   }
 }
 
 /** The input of a call is an object, that of a request text or a list. */
 function isContent(value: unknown, field: string): boolean {
-  return typeof value === 'object' && (ALL_CONTENT.has(field) || (field === 'input' && !Array.isArray(value)));
+  return (
+    typeof value === 'object' && (NESTED_CONTENT_FIELDS.has(field) || (field === 'input' && !Array.isArray(value)))
+  );
 }
 
-function mostOf(field: string): number {
-  if (NAMES.has(field)) return MAX_NAME;
-  return CALL_IDS.has(field) ? MAX_CALL_ID : MAX_TEXT;
+function getMaxLength(field: string): number {
+  if (NAME_FIELDS.has(field)) return MAX_NAME;
+  return CALL_ID_FIELDS.has(field) ? MAX_CALL_ID : MAX_TEXT;
 }
 
-function tooMany(what: string, most: number): BadRequestError {
-  return new BadRequestError(`The body must have at most ${most} ${what}`);
+function createTooManyError(what: string, max: number): BadRequestError {
+  return new BadRequestError(`The body must have at most ${max} ${what}`);
 }
 
-function tooLong(name: string, most: number): BadRequestError {
-  return new BadRequestError(`${name} must have at most ${most} characters`, name);
+function createTooLongError(name: string, max: number): BadRequestError {
+  return new BadRequestError(`${name} must have at most ${max} characters`, name);
 }

@@ -24,8 +24,8 @@ test.each([new ReadModelLaggingError(), new ReadModelIncompleteError()])(
   'a credential that may be good (%s) counts as a wrong one, and is never said to be one too many',
   async (error) => {
     const lookUps = limitsOf(1);
-    for (let n = 0; n < 3; n++) await expect(lookUps.make(IP, false, failing(error))).rejects.toBe(error);
-    await expect(lookUps.make(IP, false, failing(new UnauthorizedError('wrong')))).rejects.toThrow('Too many');
+    for (let n = 0; n < 3; n++) await expect(lookUps.run(IP, false, failing(error))).rejects.toBe(error);
+    await expect(lookUps.run(IP, false, failing(new UnauthorizedError('wrong')))).rejects.toThrow('Too many');
   },
 );
 
@@ -36,18 +36,18 @@ test('who has shown many wrong ones has the read models waited for, but not for 
     waits.push(withinMs);
     throw new ReadModelLaggingError();
   };
-  for (let n = 0; n < 3; n++) await expect(lookUps.make(IP, false, look)).rejects.toThrow(ReadModelLaggingError);
-  await lookUps.make(IP, true, async (withinMs) => void waits.push(withinMs)); // it is known here
+  for (let n = 0; n < 3; n++) await expect(lookUps.run(IP, false, look)).rejects.toThrow(ReadModelLaggingError);
+  await lookUps.run(IP, true, async (withinMs) => void waits.push(withinMs)); // it is known here
   expect(waits).toEqual([2_000, 2_000, 200, 2_000]);
 });
 
 test('who has waited for a turn for too long is told so, and is not looked up when it comes', async () => {
   const lookUps = limitsOf(0, 20);
-  await expect(lookUps.make(IP, false, failing(new UnauthorizedError('wrong')))).rejects.toThrow('Too many');
+  await expect(lookUps.run(IP, false, failing(new UnauthorizedError('wrong')))).rejects.toThrow('Too many');
   const looked: string[] = [];
   const frozen = Promise.withResolvers<void>();
   const look = (name: string, answer: Promise<void>) =>
-    lookUps.make(IP, false, () => {
+    lookUps.run(IP, false, () => {
       looked.push(name);
       return answer;
     });

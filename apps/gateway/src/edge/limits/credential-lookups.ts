@@ -5,12 +5,12 @@ import { toNetwork } from '../network/client-addresses.ts';
 import { READ_MODEL_WAIT_MS } from '../reading/read-model-reader.ts';
 
 /** Look-ups that wait for their turn. */
-const MOST_WAITING = 100;
-const NEXT_TRY_SECONDS = 1;
+const MAX_QUEUE_LENGTH = 100;
+const RETRY_AFTER_SECONDS = 1;
 /** How long the read models are waited for by whose turn it is: while facts are appended they are a little late at every moment. */
-const IN_TURN_WAIT_MS = 200;
+const QUEUED_READ_MODEL_WAIT_MS = 200;
 /** Longer nobody waits for a turn and for what is looked up in it: whoever asks is to be told within five seconds. */
-const MOST_MS = 4_500;
+const QUEUE_TIMEOUT_MS = 4_500;
 
 /**
  * Look-ups of credentials. Wrong ones are counted by the address that they come from. One that has shown too many still has
@@ -23,20 +23,20 @@ export class CredentialLookups {
 
   constructor(
     private readonly limits: RateLimiter,
-    private readonly mostMs = MOST_MS,
+    private readonly queueTimeoutMs = QUEUE_TIMEOUT_MS,
   ) {}
 
   /**
-   * @param known the credential was good here before
-   * @param look is told for how many milliseconds it may wait for the read models
+   * @param isCached the credential was good here before
+   * @param lookup is told for how many milliseconds it may wait for the read models
    * @throws what the look-up throws; TooManyRequestsError where that is one wrong credential too many, or too many wait;
    *   StoreUnavailableError to who has waited for too long
    */
-  async make<T>(ip: string, known: boolean, look: (withinMs: number) => Promise<T>): Promise<T> {
+  async run<T>(ip: string, isCached: boolean, lookup: (timeoutMs: number) => Promise<T>): Promise<T> {
     const address = toNetwork(ip);
     try {
-      const waits = !known && this.limits.isExceeded('wrong credentials of an address', address);
-      return await (waits ? this.inTurn(() => look(IN_TURN_WAIT_MS)) : look(READ_MODEL_WAIT_MS));
+      const isQueued = !isCached && this.limits.isExceeded('wrong credentials of an address', address);
+      return await (isQueued ? this.enqueue(() => lookup(QUEUED_READ_MODEL_WAIT_MS)) : lookup(READ_MODEL_WAIT_MS));
     } catch (error) {
       const count = () => this.limits.count('wrong credentials of an address', address);
       if (error instanceof UnauthorizedError) await count();
@@ -47,17 +47,17 @@ export class CredentialLookups {
     }
   }
 
-  private inTurn<T>(look: () => Promise<T>): Promise<T> {
-    if (this.waiting >= MOST_WAITING)
-      throw new TooManyRequestsError('Too many wrong credentials come from your address', NEXT_TRY_SECONDS);
+  private enqueue<T>(lookup: () => Promise<T>): Promise<T> {
+    if (this.waiting >= MAX_QUEUE_LENGTH)
+      throw new TooManyRequestsError('Too many wrong credentials come from your address', RETRY_AFTER_SECONDS);
     this.waiting++;
-    const came = performance.now();
-    const turn = () => {
-      if (performance.now() - came < this.mostMs) return look();
+    const enqueuedAt = performance.now();
+    const start = () => {
+      if (performance.now() - enqueuedAt < this.queueTimeoutMs) return lookup();
       throw new StoreUnavailableError('others were looked up for too long');
     };
-    const made = this.last.then(turn).finally(() => this.waiting--);
-    this.last = made.catch(() => {});
-    return withStoreTimeout(this.mostMs, made);
+    const result = this.last.then(start).finally(() => this.waiting--);
+    this.last = result.catch(() => {});
+    return withStoreTimeout(this.queueTimeoutMs, result);
   }
 }

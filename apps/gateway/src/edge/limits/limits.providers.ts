@@ -6,10 +6,10 @@ import { Foundation, prepareDatabase } from '#foundation';
 import { ProcessRole } from '#modules';
 import { CredentialLookups } from './credential-lookups.ts';
 
-const SWEEP_EVERY_MS = 60_000;
+const SWEEP_INTERVAL_MS = 60_000;
 
 export const limitProviders: readonly Provider[] = [
-  { provide: RateLimiter, inject: [ProcessRole, Foundation, pg.Pool, Secrets], useFactory: openLimits },
+  { provide: RateLimiter, inject: [ProcessRole, Foundation, pg.Pool, Secrets], useFactory: openRateLimiter },
   {
     provide: CredentialLookups,
     inject: [RateLimiter],
@@ -18,14 +18,19 @@ export const limitProviders: readonly Provider[] = [
   { provide: FreeModelLimits, inject: [RateLimiter], useFactory: (limits: RateLimiter) => new FreeModelLimits(limits) },
 ];
 
-async function openLimits(role: ProcessRole, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
+async function openRateLimiter(
+  role: ProcessRole,
+  { databaseUrl, runtime }: Foundation,
+  pool: pg.Pool,
+  secrets: Secrets,
+) {
   await prepareDatabase(databaseUrl, abuseLimitMigrations, role.settings.migrate);
   const limits = new PostgresRateLimiter(pool, secrets, role.settings);
   const removeExpired = () =>
     limits
       .removeExpired()
       .catch((error) => runtime.reportError('what was counted could not be removed; trying again', error));
-  const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();
-  await role.keep({ close: () => clearInterval(timer) });
+  const timer = setInterval(() => void removeExpired(), SWEEP_INTERVAL_MS).unref();
+  await role.closeOnExit({ close: () => clearInterval(timer) });
   return limits;
 }

@@ -12,13 +12,13 @@ export interface MemoryShareholder {
 }
 
 /** So that others have something, too. */
-const PART_OF_A_PAYER = 1 / 2;
-const PART_OF_A_STRANGER = 1 / 8;
+const PART_PER_PAYER = 1 / 2;
+const PART_PER_NON_PAYER = 1 / 8;
 /** Of all who have not paid yet. */
-const STRANGERS: MemoryShareholder = { name: 'strangers', part: 1 / 4 };
+const ALL_NON_PAYERS: MemoryShareholder = { name: 'strangers', part: 1 / 4 };
 
 /** Accounts that are known to have been credited, in each process. */
-const REMEMBERED_ACCOUNTS = 100_000;
+const MAX_CACHED_ACCOUNTS = 100_000;
 
 /** Whether an account has ever been credited. */
 export type IsFunded = (accountId: string) => Promise<boolean>;
@@ -27,11 +27,11 @@ export const IS_FUNDED = Symbol('whether an account was ever credited');
 
 /** Accounts are free. One that has been credited stays so, and is not read again. */
 export function createFundedCheck({ accounts }: Streams): IsFunded {
-  const funded = new LRUCache<string, true>({ maxSize: REMEMBERED_ACCOUNTS, sizeCalculation: () => 1 });
+  const fundedAccounts = new LRUCache<string, true>({ maxSize: MAX_CACHED_ACCOUNTS, sizeCalculation: () => 1 });
   return async (accountId) => {
-    if (funded.has(accountId)) return true;
+    if (fundedAccounts.has(accountId)) return true;
     const isFunded = (await accounts.read(accountId)).credits.size > 0;
-    if (isFunded) funded.set(accountId, true);
+    if (isFunded) fundedAccounts.set(accountId, true);
     return isFunded;
   };
 }
@@ -42,38 +42,41 @@ export function createFundedCheck({ accounts }: Streams): IsFunded {
  * @param isFunded whether an account has ever been credited
  */
 export async function resolveMemoryShareholders(
-  { caller, visitor, ip }: FastifyRequest,
+  { caller, anonymousCaller, ip }: FastifyRequest,
   isFunded: IsFunded,
 ): Promise<readonly MemoryShareholder[]> {
-  if (visitor && 'proof' in visitor) return [{ name: visitor.proof.challengeId, part: PART_OF_A_PAYER }];
-  if (!caller) return [{ name: toNetwork(ip), part: PART_OF_A_STRANGER }, STRANGERS];
+  if (anonymousCaller && 'proof' in anonymousCaller)
+    return [{ name: anonymousCaller.proof.challengeId, part: PART_PER_PAYER }];
+  if (!caller) return [{ name: toNetwork(ip), part: PART_PER_NON_PAYER }, ALL_NON_PAYERS];
   const name = caller.accountId;
-  if (await isFunded(name)) return [{ name, part: PART_OF_A_PAYER }];
-  return [{ name, part: PART_OF_A_STRANGER }, STRANGERS];
+  if (await isFunded(name)) return [{ name, part: PART_PER_PAYER }];
+  return [{ name, part: PART_PER_NON_PAYER }, ALL_NON_PAYERS];
 }
 
 export class MemoryBudget {
-  taken = 0;
-  private readonly bySharer = new Map<string, number>();
+  usedBytes = 0;
+  private readonly byShareholder = new Map<string, number>();
 
-  /** @param refusal what is said where there is no room */
+  /** @param errorMessage what is said where there is no room */
   constructor(
-    private readonly max: number,
-    private readonly refusal: string,
+    private readonly maxBytes: number,
+    private readonly errorMessage: string,
   ) {}
 
   /** @throws OverloadedError */
-  assertRoom(sharers: readonly MemoryShareholder[], amount = 1): void {
-    const isFull = ({ name, part }: MemoryShareholder) => (this.bySharer.get(name) ?? 0) + amount > this.max * part;
-    if (this.taken + amount > this.max || sharers.some(isFull)) throw new OverloadedError(this.refusal);
+  assertCapacity(shareholders: readonly MemoryShareholder[], amount = 1): void {
+    const isFull = ({ name, part }: MemoryShareholder) =>
+      (this.byShareholder.get(name) ?? 0) + amount > this.maxBytes * part;
+    if (this.usedBytes + amount > this.maxBytes || shareholders.some(isFull))
+      throw new OverloadedError(this.errorMessage);
   }
 
-  add(sharers: readonly MemoryShareholder[], amount: number): void {
-    this.taken += amount;
-    for (const { name } of sharers) {
-      const own = (this.bySharer.get(name) ?? 0) + amount;
-      if (own === 0) this.bySharer.delete(name);
-      else this.bySharer.set(name, own);
+  add(shareholders: readonly MemoryShareholder[], amount: number): void {
+    this.usedBytes += amount;
+    for (const { name } of shareholders) {
+      const ownAmount = (this.byShareholder.get(name) ?? 0) + amount;
+      if (ownAmount === 0) this.byShareholder.delete(name);
+      else this.byShareholder.set(name, ownAmount);
     }
   }
 }
@@ -84,18 +87,18 @@ export class MemoryShare {
 
   constructor(
     private readonly budget: MemoryBudget,
-    private readonly sharers: readonly MemoryShareholder[],
+    private readonly shareholders: readonly MemoryShareholder[],
   ) {}
 
   /** @throws OverloadedError */
-  take(amount: number): void {
-    this.budget.assertRoom(this.sharers, amount);
-    this.budget.add(this.sharers, amount);
+  reserve(amount: number): void {
+    this.budget.assertCapacity(this.shareholders, amount);
+    this.budget.add(this.shareholders, amount);
     this.amount += amount;
   }
 
-  giveBack(): void {
-    this.budget.add(this.sharers, -this.amount);
+  freeAll(): void {
+    this.budget.add(this.shareholders, -this.amount);
     this.amount = 0;
   }
 }

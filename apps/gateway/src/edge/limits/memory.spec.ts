@@ -18,7 +18,7 @@ let wait: Promise<unknown>;
 beforeAll(async () => {
   bodies = new BodyParser({ maxBytes: MAX, isFunded: async (accountId) => accountId.startsWith('rich') });
   server = fastify();
-  bodies.readAt(server);
+  bodies.registerParsers(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request: FastifyRequest, _, done) => {
     const accountId = String(request.headers['x-credit-id']);
@@ -28,7 +28,7 @@ beforeAll(async () => {
   server.addHook('onRoute', (route) => {
     route.bodyLimit = MAX;
   });
-  bodies.unpackAt(server);
+  bodies.registerBodyLimits(server);
   server.setErrorHandler((error, _, reply) => sendError(reply, toErrorResponse(error) ?? INTERNAL_ERROR));
   server.post('/', { config: { operation: {} as never } }, async ({ body }) => {
     await wait;
@@ -62,7 +62,7 @@ function bodyOf(bytes: number): string {
 }
 
 async function held(bytes: number): Promise<void> {
-  while (bodies.bytes !== bytes) await new Promise(setImmediate);
+  while (bodies.usedBytes !== bytes) await new Promise(setImmediate);
 }
 
 test.each(['poor', 'nobody'])(

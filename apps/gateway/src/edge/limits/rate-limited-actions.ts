@@ -8,10 +8,10 @@ export type RateLimitedAction = 'accounts' | 'invoices' | 'wallets' | 'changes';
 /** @throws TooManyRequestsError, StoreUnavailableError */
 export async function enforceActionLimit(
   limits: RateLimiter,
-  given: RateLimitedAction,
+  action: RateLimitedAction,
   { ip, caller }: FastifyRequest,
 ): Promise<void> {
-  switch (given) {
+  switch (action) {
     case 'accounts':
       return limits.count('accounts of an address', toNetwork(ip));
     case 'changes':

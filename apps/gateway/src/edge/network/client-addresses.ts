@@ -10,22 +10,22 @@ const GROUPS_OF_A_NETWORK = 4;
  * one place together.
  */
 export function toNetwork(address: string | undefined): string {
-  const plain = (address ?? '').replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
-  switch (isIP(plain)) {
+  const normalized = (address ?? '').replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
+  switch (isIP(normalized)) {
     case 4:
-      return plain;
+      return normalized;
     case 6:
-      return `${groupsOf(plain).slice(0, GROUPS_OF_A_NETWORK).join(':')}::/64`;
+      return `${expandGroups(normalized).slice(0, GROUPS_OF_A_NETWORK).join(':')}::/64`;
     default:
       return 'elsewhere';
   }
 }
 
 /** All of them, also those that are left out as `::`. */
-function groupsOf(address: string): readonly string[] {
+function expandGroups(address: string): readonly string[] {
   // Written in one way: lower case, without dots, nothing but one run of zeros left out.
-  const written = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const [head = [], tail] = written.split('::').map((part) => part.split(':').filter((group) => group !== ''));
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const [head = [], tail] = canonical.split('::').map((part) => part.split(':').filter((group) => group !== ''));
   if (tail === undefined) return head;
   return [...head, ...Array(GROUPS - head.length - tail.length).fill('0'), ...tail];
 }
@@ -34,16 +34,16 @@ function groupsOf(address: string): readonly string[] {
 export function createClientAddressResolver(
   proxies: readonly string[],
 ): (address: string | undefined) => string | undefined {
-  const known = new BlockList();
+  const trustedProxies = new BlockList();
   for (const proxy of proxies) {
     const [address = '', bits] = proxy.split('/');
-    const family = familyOf(address);
-    if (bits === undefined) known.addAddress(address, family);
-    else known.addSubnet(address, Number(bits), family);
+    const family = getIpFamily(address);
+    if (bits === undefined) trustedProxies.addAddress(address, family);
+    else trustedProxies.addSubnet(address, Number(bits), family);
   }
-  return (address = '') => (known.check(address, familyOf(address)) ? undefined : toNetwork(address));
+  return (address = '') => (trustedProxies.check(address, getIpFamily(address)) ? undefined : toNetwork(address));
 }
 
-function familyOf(address: string): 'ipv4' | 'ipv6' {
+function getIpFamily(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }

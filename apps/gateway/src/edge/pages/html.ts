@@ -5,13 +5,13 @@ export class Html {
 
 /** Writes HTML; whatever is put into it is escaped, unless it is HTML itself. Lists are joined, undefined is left out. */
 export function html(parts: TemplateStringsArray, ...values: readonly unknown[]): Html {
-  return new Html(parts.map((part, i) => part + (i < values.length ? written(values[i]) : '')).join(''));
+  return new Html(parts.map((part, i) => part + (i < values.length ? renderValue(values[i]) : '')).join(''));
 }
 
-function written(value: unknown): string {
+function renderValue(value: unknown): string {
   if (value instanceof Html) return value.text;
-  if (Array.isArray(value)) return value.map(written).join('');
-  return value === undefined ? '' : escaped(String(value));
+  if (Array.isArray(value)) return value.map(renderValue).join('');
+  return value === undefined ? '' : escapeHtml(String(value));
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -22,6 +22,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-function escaped(value: string): string {
-  return value.replaceAll(/[&<>"']/g, (each) => ENTITIES[each] as string);
+function escapeHtml(value: string): string {
+  return value.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }

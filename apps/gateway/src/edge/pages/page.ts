@@ -99,8 +99,8 @@ ${script === undefined ? undefined : html`<script>${new Html(script)}</script>`}
 export function getPageHeaders(script?: string): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
-    `style-src ${hashOf(STYLE)}`,
-    ...(script === undefined ? [] : [`script-src ${hashOf(script)}`, "connect-src 'self'"]),
+    `style-src ${toCspHash(STYLE)}`,
+    ...(script === undefined ? [] : [`script-src ${toCspHash(script)}`, "connect-src 'self'"]),
     "base-uri 'none'",
     "form-action 'self'",
     "frame-ancestors 'none'",
@@ -114,27 +114,27 @@ export function getPageHeaders(script?: string): Readonly<Record<string, string>
   };
 }
 
-function hashOf(source: string): string {
+function toCspHash(source: string): string {
   return `'sha256-${createHash('sha256').update(source).digest('base64')}'`;
 }
 
-const TITLES: Readonly<Record<number, string>> = { 404: 'Not found', 503: 'One moment, please' };
+const ERROR_TITLES: Readonly<Record<number, string>> = { 404: 'Not found', 503: 'One moment, please' };
 
-interface ShownError {
+interface ErrorPageParams {
   readonly status: number;
   readonly message: string;
   readonly retryAfterSeconds?: number;
 }
 
 /** An error, for a person. What can pass is tried again by a link. */
-export function renderErrorPage({ status, message, retryAfterSeconds }: ShownError, requestId?: string): string {
-  const title = TITLES[status] ?? (status < 500 ? 'This does not work' : 'Something went wrong');
-  const again = html`<p class="actions"><a class="button" href="">Try again</a></p>`;
+export function renderErrorPage({ status, message, retryAfterSeconds }: ErrorPageParams, requestId?: string): string {
+  const title = ERROR_TITLES[status] ?? (status < 500 ? 'This does not work' : 'Something went wrong');
+  const retryLink = html`<p class="actions"><a class="button" href="">Try again</a></p>`;
   const body = html`<main>
 <p class="brand">Countinghouse</p>
 <h1>${title}</h1>
 <div class="status refused"><p>${message}</p></div>
-${retryAfterSeconds === undefined ? undefined : again}
+${retryAfterSeconds === undefined ? undefined : retryLink}
 </main>
 ${requestId === undefined ? undefined : html`<footer>Request ${requestId}</footer>`}`;
   return renderPage({ title, body });

@@ -3,40 +3,41 @@ import type { FastifyReply } from 'fastify';
 import type { InvalidProofReason, PaymentChallenge } from '#application';
 import { selectErrorFormat } from '../errors/error-formats.ts';
 
-const PROBLEMS = 'https://paymentauth.org/problems';
+const PROBLEM_TYPE_BASE_URL = 'https://paymentauth.org/problems';
 
 /** Why a payment is asked for: there was none, or what was shown is not one for this request. */
 export type ChallengeReason = InvalidProofReason | 'no proof';
 
 /** Names of problems are those of the `Payment` scheme. */
-const WHY: Readonly<Record<ChallengeReason, readonly [problem: string, title: string, detail: string]>> = {
-  'no proof': [
-    'payment-required',
-    'Payment required',
-    'Pay the invoice and repeat the request with "Authorization: L402 <challengeId>:<preimage>", or send an API key',
-  ],
-  malformed: ['malformed-credential', 'Malformed credential', 'The proof of payment cannot be read'],
-  unknown: ['invalid-challenge', 'Invalid challenge', 'The proof is for no payment that was asked for here'],
-  method: ['method-unsupported', 'Unsupported method', 'Payments are taken over Lightning only'],
-  expired: ['payment-expired', 'Payment expired', 'What was paid can no longer be used'],
-  unpaid: ['verification-failed', 'Verification failed', 'The preimage is not that of the payment'],
-  'other request': [
-    'invalid-challenge',
-    'Invalid challenge',
-    'The payment was made for another request, which it can still be used for',
-  ],
-  used: ['invalid-challenge', 'Invalid challenge', 'The payment was used already'],
-};
+const PROBLEM_BY_REASON: Readonly<Record<ChallengeReason, readonly [problem: string, title: string, detail: string]>> =
+  {
+    'no proof': [
+      'payment-required',
+      'Payment required',
+      'Pay the invoice and repeat the request with "Authorization: L402 <challengeId>:<preimage>", or send an API key',
+    ],
+    malformed: ['malformed-credential', 'Malformed credential', 'The proof of payment cannot be read'],
+    unknown: ['invalid-challenge', 'Invalid challenge', 'The proof is for no payment that was asked for here'],
+    method: ['method-unsupported', 'Unsupported method', 'Payments are taken over Lightning only'],
+    expired: ['payment-expired', 'Payment expired', 'What was paid can no longer be used'],
+    unpaid: ['verification-failed', 'Verification failed', 'The preimage is not that of the payment'],
+    'other request': [
+      'invalid-challenge',
+      'Invalid challenge',
+      'The payment was made for another request, which it can still be used for',
+    ],
+    used: ['invalid-challenge', 'Invalid challenge', 'The payment was used already'],
+  };
 
 /** Asks for a payment. */
-export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, why: ChallengeReason): void {
-  const [problem, title, detail] = WHY[why];
+export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, reason: ChallengeReason): void {
+  const [problem, title, detail] = PROBLEM_BY_REASON[reason];
   const { request } = reply;
   const error = { status: 402, message: `${title}: ${detail}`, type: 'payment_required', kind: 'payment_required' };
-  const shape = selectErrorFormat(request).body({ ...error, code: 'payment_required' }, request.id);
+  const errorBody = selectErrorFormat(request).createBody({ ...error, code: 'payment_required' }, request.id);
   const body = {
-    ...(shape as object),
-    ...{ type: `${PROBLEMS}/${problem}`, title, detail, challengeId: challenge.id },
+    ...(errorBody as object),
+    ...{ type: `${PROBLEM_TYPE_BASE_URL}/${problem}`, title, detail, challengeId: challenge.id },
     ...{ invoice: challenge.invoice, payment_hash: challenge.paymentHash },
     ...{ amount_sats: Number(challenge.sats), expires_at: challenge.expires },
   };

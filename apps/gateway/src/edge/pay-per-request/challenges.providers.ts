@@ -27,7 +27,7 @@ export const challengeProviders: readonly Provider[] = [
     provide: IssueChallengeHandler,
     inject: [Streams, PaymentMethods, ExchangeRates, ChallengeTokens, Secrets, Clock],
     useFactory: (
-      ...[streams, offered, rates, tokens, secrets, clock]: [
+      ...[streams, paymentMethods, rates, tokens, secrets, clock]: [
         Streams,
         PaymentMethods,
         ExchangeRates,
@@ -35,13 +35,13 @@ export const challengeProviders: readonly Provider[] = [
         Secrets,
         Clock,
       ]
-    ) => new IssueChallengeHandler({ streams, paymentMethods: offered, rates, tokens, secrets, clock }),
+    ) => new IssueChallengeHandler({ streams, paymentMethods, rates, tokens, secrets, clock }),
   },
   {
     provide: PayPerRequestGate,
     inject: [CredentialLookups, CommandBus, PaymentMethods, ProofVerifier, RateLimiter, Secrets, PublicBaseUrl],
     useFactory: (
-      ...[lookUps, commands, offered, proofs, limits, secrets, address]: [
+      ...[lookups, commands, paymentMethods, proofs, limits, secrets, address]: [
         CredentialLookups,
         CommandBus,
         PaymentMethods,
@@ -50,6 +50,6 @@ export const challengeProviders: readonly Provider[] = [
         Secrets,
         PublicBaseUrl,
       ]
-    ) => new PayPerRequestGate({ lookUps, commands, offered, proofs, limits, secrets, address }),
+    ) => new PayPerRequestGate({ lookups, commands, paymentMethods, proofs, limits, secrets, publicBaseUrl: address }),
   },
 ];

@@ -1,7 +1,7 @@
 /**
  * How a request says who pays for it, by its headers alone. Nothing of this is ever logged: a preimage is money.
  *
- * `Payment <base64url of JSON>` is the credential of the `Payment` scheme, `L402|LSAT <token>:<preimage>` that of L402, whose
+ * `Payment <base64url of JSON>` is the credential of the `Payment` scheme, `L402_PATTERN|LSAT <token>:<preimage>` that of L402, whose
  * token may also be the id of the challenge.
  */
 import type { FastifyRequest } from 'fastify';
@@ -10,13 +10,22 @@ import type { PresentedProof } from '#application';
 /** Headers that name an account, or a key of it, however they are filled. */
 const ACCOUNT_HEADERS = ['x-api-key', 'api-key', 'x-credit-id'];
 /** What a line carries several credentials in, where a proxy has made one of two. */
-const BETWEEN = /,\s*(?=(?:payment|l402|lsat)\s)/i;
-const LINE = /^(payment|l402|lsat) +(\S.*)$/is;
-const L402 = /^(?<tokens>[^:\s]+):(?<preimage>[0-9a-f]{64})$/i;
+const CREDENTIAL_SEPARATOR = /,\s*(?=(?:payment|l402|lsat)\s)/i;
+const CREDENTIAL_PATTERN = /^(payment|l402|lsat) +(\S.*)$/is;
+const L402_PATTERN = /^(?<tokens>[^:\s]+):(?<preimage>[0-9a-f]{64})$/i;
 const PREIMAGE = /^[0-9a-f]{64}$/;
 const BASE64URL = /^([\w-]*)(={0,2})$/;
 /** Members of a challenge that clients send back; the specification has no others. */
-const MEMBERS = ['realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description'] as const;
+const CHALLENGE_FIELDS = [
+  'realm',
+  'method',
+  'intent',
+  'request',
+  'expires',
+  'digest',
+  'opaque',
+  'description',
+] as const;
 
 /** A proof; an account's credential, good or not, beside which no proof counts; or neither, or none that can be read. */
 export type PresentedCredential = PresentedProof | 'account' | 'nothing' | 'malformed';
@@ -25,35 +34,37 @@ export type PresentedCredential = PresentedProof | 'account' | 'nothing' | 'malf
 export function parseCredential({ headers, raw }: FastifyRequest): PresentedCredential {
   if (ACCOUNT_HEADERS.some((name) => name in headers)) return 'account';
   // Some clients send the same under two names: Node keeps the first in `headers`.
-  const lines = raw.headersDistinct.authorization?.flatMap((line) => line.split(BETWEEN)) ?? [];
+  const lines = raw.headersDistinct.authorization?.flatMap((line) => line.split(CREDENTIAL_SEPARATOR)) ?? [];
   if (lines.length === 0) return 'nothing';
-  const parts = lines.map((line) => LINE.exec(line.trim()));
-  if (parts.some((part) => part === null)) return lines.every(isOfProof) ? 'malformed' : 'account';
-  const proofs = parts.map((part) => proofIn(part?.[1] ?? '', part?.[2] ?? ''));
+  const parts = lines.map((line) => CREDENTIAL_PATTERN.exec(line.trim()));
+  if (parts.some((part) => part === null)) return lines.every(isProofCredential) ? 'malformed' : 'account';
+  const proofs = parts.map((part) => parseProof(part?.[1] ?? '', part?.[2] ?? ''));
   return proofs.find((proof) => proof !== undefined) ?? 'malformed';
 }
 
 /** Whether a line has the name of a scheme of proofs, whatever is behind it. */
-function isOfProof(line: string): boolean {
+function isProofCredential(line: string): boolean {
   return /^(payment|l402|lsat)(\s|$)/i.test(line.trim());
 }
 
-function proofIn(scheme: string, credential: string): PresentedProof | undefined {
-  return scheme.toLowerCase() === 'payment' ? paymentIn(credential) : tokensIn(credential);
+function parseProof(scheme: string, credential: string): PresentedProof | undefined {
+  return scheme.toLowerCase() === 'payment' ? parsePaymentCredential(credential) : parseL402Credential(credential);
 }
 
-function tokensIn(credential: string): PresentedProof | undefined {
-  const { tokens, preimage } = L402.exec(credential.trim().replace(/\s*([,:])\s*/g, '$1'))?.groups ?? {};
+function parseL402Credential(credential: string): PresentedProof | undefined {
+  const { tokens, preimage } = L402_PATTERN.exec(credential.trim().replace(/\s*([,:])\s*/g, '$1'))?.groups ?? {};
   if (tokens === undefined || preimage === undefined) return undefined;
   return { challenge: { tokens: tokens.split(',') }, preimage: preimage.toLowerCase() };
 }
 
-function paymentIn(credential: string): PresentedProof | undefined {
-  const { challenge, payload } = objectIn(parsed(bytesIn(credential.trim()))) ?? {};
-  const { id, ...echoed } = objectIn(challenge) ?? {};
-  const { preimage } = objectIn(payload) ?? {};
+function parsePaymentCredential(credential: string): PresentedProof | undefined {
+  const { challenge, payload } = toObject(parseJson(decodeBase64Url(credential.trim()))) ?? {};
+  const { id, ...echoed } = toObject(challenge) ?? {};
+  const { preimage } = toObject(payload) ?? {};
   if (typeof id !== 'string' || typeof preimage !== 'string' || !PREIMAGE.test(preimage)) return undefined;
-  const members = MEMBERS.filter((name) => echoed[name] !== undefined).map((name) => [name, echoed[name]] as const);
+  const members = CHALLENGE_FIELDS.filter((name) => echoed[name] !== undefined).map(
+    (name) => [name, echoed[name]] as const,
+  );
   if (!members.every(([, value]) => typeof value === 'string')) return undefined;
   return { challenge: { id, ...Object.fromEntries(members) }, preimage };
 }
@@ -62,14 +73,14 @@ function paymentIn(credential: string): PresentedProof | undefined {
  * Base64url, with padding or without. There is one way to write some bytes so: what a lenient decoder would leave out, such as
  * bits behind the last byte, is refused.
  */
-function bytesIn(text: string): Buffer | undefined {
+function decodeBase64Url(text: string): Buffer | undefined {
   const [, digits = '', padding = ''] = BASE64URL.exec(text) ?? [];
   if (digits === '' || (padding !== '' && text.length % 4 !== 0)) return undefined;
   const bytes = Buffer.from(digits, 'base64url');
   return bytes.toString('base64url') === digits ? bytes : undefined;
 }
 
-function parsed(bytes: Buffer | undefined): unknown {
+function parseJson(bytes: Buffer | undefined): unknown {
   try {
     return bytes && JSON.parse(bytes.toString());
   } catch {
@@ -77,7 +88,7 @@ function parsed(bytes: Buffer | undefined): unknown {
   }
 }
 
-function objectIn(value: unknown): Readonly<Record<string, unknown>> | undefined {
+function toObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? (value as Record<string, unknown>) : undefined;
 }

@@ -5,13 +5,13 @@ import type { FastifyReply } from 'fastify';
  * hash, never by the preimage.
  */
 export function addReceipt(reply: FastifyReply): void {
-  const { visitor, routeOptions } = reply.request;
-  if (!visitor || !('proof' in visitor) || !routeOptions.config.operation?.challenge) return;
+  const { anonymousCaller, routeOptions } = reply.request;
+  if (!anonymousCaller || !('proof' in anonymousCaller) || !routeOptions.config.operation?.payPerRequest) return;
   if (reply.statusCode >= 300 || reply.hasHeader('payment-receipt')) return;
-  const { id: challengeId, issued } = visitor.proof;
+  const { id: challengeId, issued } = anonymousCaller.proof;
   const timestamp = new Date().toISOString();
   const receipt = { method: 'lightning', challengeId, reference: issued.paymentHash, status: 'success', timestamp };
   reply.header('payment-receipt', Buffer.from(JSON.stringify(receipt)).toString('base64url'));
-  const said = String(reply.getHeader('cache-control') ?? '');
-  reply.header('cache-control', ['private', ...(said === '' ? [] : [said])].join(', '));
+  const cacheControl = String(reply.getHeader('cache-control') ?? '');
+  reply.header('cache-control', ['private', ...(cacheControl === '' ? [] : [cacheControl])].join(', '));
 }

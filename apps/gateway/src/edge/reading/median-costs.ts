@@ -2,22 +2,22 @@ import { type MedianPrice, readMedianPrices } from '#projections';
 import type { ReadModelReader } from './read-model-reader.ts';
 
 /** Medians move slowly, and the list of models is requested often. */
-const KEPT_MS = 30_000;
+const CACHE_TTL_MS = 30_000;
 
 /** The median cost of a query of each model, from the history of all accounts. */
 export class MedianCosts {
-  private known: Promise<ReadonlyMap<string, MedianPrice>> | undefined;
+  private cachedCosts: Promise<ReadonlyMap<string, MedianPrice>> | undefined;
   private readAt = 0;
 
-  constructor(private readonly books: ReadModelReader) {}
+  constructor(private readonly readModels: ReadModelReader) {}
 
   /** Empty when the history cannot be read: the list of models does not fail because of it. */
-  byModel(): Promise<ReadonlyMap<string, MedianPrice>> {
+  loadByModel(): Promise<ReadonlyMap<string, MedianPrice>> {
     const now = performance.now();
-    if (!this.known || now - this.readAt > KEPT_MS) {
+    if (!this.cachedCosts || now - this.readAt > CACHE_TTL_MS) {
       this.readAt = now;
-      this.known = readMedianPrices(this.books.pool).catch(() => new Map());
+      this.cachedCosts = readMedianPrices(this.readModels.pool).catch(() => new Map());
     }
-    return this.known;
+    return this.cachedCosts;
   }
 }

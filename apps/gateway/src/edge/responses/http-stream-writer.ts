@@ -14,13 +14,13 @@ export class HttpStreamWriter {
   protected readonly response: ServerResponse;
   private recording: ResponseRecording | undefined;
 
-  /** @param closed called when the connection has ended or the answer has */
+  /** @param onClose called when the connection has ended or the answer has */
   constructor(
     protected readonly reply: FastifyReply,
-    closed?: () => void,
+    onClose?: () => void,
   ) {
     this.response = reply.raw;
-    this.disconnected = waitForDisconnect(reply, closed);
+    this.disconnected = waitForDisconnect(reply, onClose);
   }
 
   get request(): FastifyRequest {
@@ -37,7 +37,7 @@ export class HttpStreamWriter {
     this.hasStarted = true;
     reply.hijack();
     this.recording = getRecording(reply);
-    response.on('error', () => {}); // shows in `gone`
+    response.on('error', () => {}); // shows in `isClosed`
     reply.headers({ ...headers, 'x-accel-buffering': 'no' });
     addReceipt(reply);
     response.writeHead(200, reply.getHeaders() as Record<string, string>);
@@ -50,36 +50,36 @@ export class HttpStreamWriter {
 
   /** Whether anyone receives what is written: the client, or what it can still ask for later. */
   get isListening(): boolean {
-    return !this.gone || this.storesResponse;
+    return !this.isClosed || this.storesResponse;
   }
 
   /** Returns a promise when there is no room for more until that resolves. */
-  write(piece: Uint8Array): Promise<void> | undefined {
-    this.recording?.add(piece);
-    return this.gone || this.response.write(piece) ? undefined : this.room();
+  write(chunk: Uint8Array): Promise<void> | undefined {
+    this.recording?.add(chunk);
+    return this.isClosed || this.response.write(chunk) ? undefined : this.waitForDrain();
   }
 
   /** Sends the last piece and ends. An answer that is recorded can be replayed before its end is seen. */
   finish(last: string): void {
     const end = () => {
-      if (!this.gone) this.response.end(last);
+      if (!this.isClosed) this.response.end(last);
     };
     if (!this.recording) end();
     else void this.recording.end(last).then(end);
   }
 
   /** Ends so that the client sees that something is missing; there is nothing to replay. */
-  breakOff(): void {
+  abort(): void {
     const end = () => void this.response.destroy();
     if (!this.recording) end();
     else void this.recording.end(undefined).then(end);
   }
 
-  protected get gone(): boolean {
+  protected get isClosed(): boolean {
     return this.response.destroyed || this.response.writableEnded;
   }
 
-  private room(): Promise<void> {
+  private waitForDrain(): Promise<void> {
     return new Promise((resolve) => {
       const { response } = this;
       const done = () => {

@@ -3,38 +3,38 @@ import type { ClientConnection, SavedHttpResponse } from '#application';
 import { addReceipt } from '../pay-per-request/receipts.ts';
 
 /** A longer answer is delivered, but not kept. */
-export const MAX_KEPT_BYTES = 8 * 1024 * 1024;
+export const MAX_SAVED_BYTES = 8 * 1024 * 1024;
 
 /** What is kept of an answer, to be replayed. */
 export class ResponseRecording {
-  private pieces: Uint8Array[] = [];
+  private chunks: Uint8Array[] = [];
   private size = 0;
   private ended: Promise<void> | undefined;
 
-  /** @param done what is done with the answer; it is undefined when there is nothing that could be replayed */
+  /** @param onEnd what is done with the answer; it is undefined when there is nothing that could be replayed */
   constructor(
     private readonly reply: FastifyReply,
-    private readonly done: (answer: SavedHttpResponse | undefined) => Promise<void>,
+    private readonly onEnd: (response: SavedHttpResponse | undefined) => Promise<void>,
   ) {}
 
-  add(piece: Uint8Array): void {
-    this.size += piece.byteLength;
-    if (this.size <= MAX_KEPT_BYTES) this.pieces.push(piece);
-    else this.pieces = [];
+  add(chunk: Uint8Array): void {
+    this.size += chunk.byteLength;
+    if (this.size <= MAX_SAVED_BYTES) this.chunks.push(chunk);
+    else this.chunks = [];
   }
 
   /** Resolves when the answer may be seen to have ended: from then on, the next request is answered from the record. */
   end(last: unknown): Promise<void> {
-    this.ended ??= this.done(this.answer(last));
+    this.ended ??= this.onEnd(this.toSavedResponse(last));
     return this.ended;
   }
 
-  private answer(last: unknown): SavedHttpResponse | undefined {
+  private toSavedResponse(last: unknown): SavedHttpResponse | undefined {
     if (typeof last !== 'string' && !(last instanceof Uint8Array)) return undefined;
     this.add(Buffer.from(last));
-    if (this.size > MAX_KEPT_BYTES) return undefined;
+    if (this.size > MAX_SAVED_BYTES) return undefined;
     const { reply } = this;
-    return { status: reply.statusCode, headers: reply.getHeaders(), body: Buffer.concat(this.pieces) };
+    return { status: reply.statusCode, headers: reply.getHeaders(), body: Buffer.concat(this.chunks) };
   }
 }
 
@@ -57,13 +57,13 @@ export function isResponseStored(reply: FastifyReply): boolean {
 
 /**
  * Resolves when the client has gone before the end of its answer.
- * @param closed called when the connection has ended or the answer has
+ * @param onClose called when the connection has ended or the answer has
  */
-export function waitForDisconnect({ raw }: FastifyReply, closed?: () => void): Promise<void> {
+export function waitForDisconnect({ raw }: FastifyReply, onClose?: () => void): Promise<void> {
   return new Promise((resolve) => {
     if (raw.destroyed) resolve();
     raw.on('close', () => {
-      closed?.();
+      onClose?.();
       if (!raw.writableEnded) resolve();
     });
   });

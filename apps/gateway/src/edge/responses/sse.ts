@@ -8,7 +8,7 @@ const KEEP_ALIVE = formatSseComment('COUNTINGHOUSE PROCESSING');
 
 /** A client that receives server-sent events. What has waited for too long begins with a comment. */
 export class SseWriter extends HttpStreamWriter {
-  private silence: NodeJS.Timeout | undefined;
+  private heartbeatTimer: NodeJS.Timeout | undefined;
   /** An event that says nothing. */
   protected readonly keepAlive: string = KEEP_ALIVE;
 
@@ -16,7 +16,7 @@ export class SseWriter extends HttpStreamWriter {
     reply: FastifyReply,
     private readonly keepAliveMs = KEEP_ALIVE_MS,
   ) {
-    super(reply, () => clearInterval(this.silence));
+    super(reply, () => clearInterval(this.heartbeatTimer));
   }
 
   begin(): void {
@@ -24,19 +24,22 @@ export class SseWriter extends HttpStreamWriter {
   }
 
   startHeartbeat(): void {
-    if (this.hasStarted || this.gone) return;
+    if (this.hasStarted || this.isClosed) return;
     this.openEvents();
     this.response.write(this.keepAlive);
   }
 
   private openEvents(): void {
     this.open({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
-    this.silence = setInterval(() => this.gone || this.response.write(this.keepAlive), this.keepAliveMs).unref();
-    if (this.gone) clearInterval(this.silence);
+    this.heartbeatTimer = setInterval(
+      () => this.isClosed || this.response.write(this.keepAlive),
+      this.keepAliveMs,
+    ).unref();
+    if (this.isClosed) clearInterval(this.heartbeatTimer);
   }
 
   override write(events: Uint8Array): Promise<void> | undefined {
-    this.silence?.refresh();
+    this.heartbeatTimer?.refresh();
     return super.write(events);
   }
 }

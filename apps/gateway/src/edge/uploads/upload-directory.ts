@@ -5,48 +5,48 @@ import { hostname } from 'node:os';
 import path from 'node:path';
 import { StartError } from '#foundation';
 
-const SIGN_OF_LIFE_MS = 60_000;
+const HEARTBEAT_MS = 60_000;
 /** A directory without a sign of life for so long is nobody's, on whatever machine its process was. */
-const DEAD_AFTER_MS = 15 * SIGN_OF_LIFE_MS;
+const DEAD_AFTER_MS = 15 * HEARTBEAT_MS;
 const NAME = /^(?<host>.+)\.(?<pid>\d+)\.[0-9a-f-]{36}$/;
 
 /** Directories of this process. */
-const ours = new Set<string>();
+const ownDirectories = new Set<string>();
 
 export class UploadDirectory {
   private constructor(
     readonly path: string,
-    private readonly life: NodeJS.Timeout,
+    private readonly heartbeat: NodeJS.Timeout,
   ) {}
 
   /**
    * Makes a directory for this process below `root`, and removes what processes have left there that are no more.
    * @throws StartError
    */
-  static async open(root: string, alarm: (problem: string, error: unknown) => void): Promise<UploadDirectory> {
+  static async open(root: string, reportError: (problem: string, error: unknown) => void): Promise<UploadDirectory> {
     const name = `${hostname()}.${process.pid}.${randomUUID()}`;
-    const own = path.join(root, name);
-    ours.add(name);
-    await mkdir(own, { recursive: true, mode: 0o700 }).catch((error) => {
+    const directory = path.join(root, name);
+    ownDirectories.add(name);
+    await mkdir(directory, { recursive: true, mode: 0o700 }).catch((error) => {
       throw new StartError(`The directory of uploads ${root} cannot be used: ${error.message}.`);
     });
     await removeLeftovers(root, Date.now());
-    const live = async () => {
+    const refresh = async () => {
       const now = new Date();
-      await utimes(own, now, now);
+      await utimes(directory, now, now);
       await removeLeftovers(root, now.getTime());
     };
-    const life = setInterval(
-      () => void live().catch((error) => alarm('the directory of uploads cannot be tidied', error)),
-      SIGN_OF_LIFE_MS,
+    const heartbeat = setInterval(
+      () => void refresh().catch((error) => reportError('the directory of uploads cannot be tidied', error)),
+      HEARTBEAT_MS,
     ).unref();
-    return new UploadDirectory(own, life);
+    return new UploadDirectory(directory, heartbeat);
   }
 
   async close(): Promise<void> {
-    clearInterval(this.life);
+    clearInterval(this.heartbeat);
     await rm(this.path, { recursive: true, force: true });
-    ours.delete(path.basename(this.path));
+    ownDirectories.delete(path.basename(this.path));
   }
 }
 
@@ -59,10 +59,10 @@ async function removeLeftovers(root: string, now: number): Promise<void> {
 
 async function isLeftOver(root: string, name: string, now: number): Promise<boolean> {
   const { host, pid } = NAME.exec(name)?.groups ?? {};
-  if (host === undefined || ours.has(name)) return false;
+  if (host === undefined || ownDirectories.has(name)) return false;
   if (host === hostname() && !isRunning(Number(pid))) return true;
-  const found = await stat(path.join(root, name)).catch(() => undefined);
-  return found !== undefined && now - found.mtimeMs > DEAD_AFTER_MS;
+  const stats = await stat(path.join(root, name)).catch(() => undefined);
+  return stats !== undefined && now - stats.mtimeMs > DEAD_AFTER_MS;
 }
 
 /** A directory with this process's own number that it did not make is of one before it, in a container of this name. */

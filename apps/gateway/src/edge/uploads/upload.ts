@@ -34,7 +34,7 @@ export type UploadFields = Readonly<Record<string, string | readonly string[]>>;
 /** The body of a request that is an upload. Its files are deleted when it is over and nobody works with them any more. */
 export class Upload {
   private users = 0;
-  private over = false;
+  private hasEnded = false;
 
   constructor(
     readonly fields: UploadFields,
@@ -43,7 +43,7 @@ export class Upload {
   ) {}
 
   /** Keeps the files for as long as work with them lasts, also when the request is over before. */
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  async retainWhile<T>(work: () => Promise<T>): Promise<T> {
     this.users += 1;
     try {
       return await work();
@@ -55,7 +55,7 @@ export class Upload {
 
   /** The request has been answered, or its sender has gone. */
   end(): void {
-    this.over = true;
+    this.hasEnded = true;
     this.discardIfUnused();
   }
 
@@ -65,7 +65,7 @@ export class Upload {
   }
 
   private discardIfUnused(): void {
-    if (this.over && this.users === 0) this.discard();
+    if (this.hasEnded && this.users === 0) this.discard();
   }
 }
 

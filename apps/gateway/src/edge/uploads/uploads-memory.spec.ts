@@ -19,17 +19,22 @@ const MOST_MORE = 200 * MIB;
 
 test(`${AT_ONCE} uploads of ${FILE_BYTES / MIB} MB at once need less than ${MOST_MORE / MIB} MB`, async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));
-  const uploads = await Uploads.open({ directory, maxBytes: 1024 * MIB, isFunded: async () => true, alarm: () => {} });
+  const uploads = await Uploads.open({
+    directory,
+    maxBytes: 1024 * MIB,
+    isFunded: async () => true,
+    reportError: () => {},
+  });
   const server = fastify({ bodyLimit: 1024 * MIB });
   const bodies = new BodyParser({ maxBytes: 1024 * MIB, isFunded: async () => true });
-  bodies.readAt(server);
+  bodies.registerParsers(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {
     request.caller = { accountId: 'one', keyId: null };
     done();
   });
-  bodies.unpackAt(server);
-  uploads.readAt(server);
+  bodies.registerBodyLimits(server);
+  uploads.registerParser(server);
   const allThere = Promise.withResolvers<void>();
   let there = 0;
   const config = { operation: { upload: { maxBytes: FILE_BYTES, files: ['file'] } } as never };

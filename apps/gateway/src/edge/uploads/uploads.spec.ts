@@ -36,11 +36,11 @@ beforeAll(async () => {
     directory: root,
     maxBytes: SPOOL,
     isFunded,
-    alarm: (problem) => alarms.push(problem),
+    reportError: (problem) => alarms.push(problem),
   });
   server = fastify({ forceCloseConnections: true });
   const bodies = new BodyParser({ maxBytes: 1024 * 1024 ** 2, isFunded });
-  bodies.readAt(server);
+  bodies.registerParsers(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {
     request.caller = { accountId: String(request.headers['x-credit-id']), keyId: null };
@@ -49,8 +49,8 @@ beforeAll(async () => {
   server.addHook('onRoute', (route) => {
     route.bodyLimit = 4 * MAX + 1024 * 1024;
   });
-  bodies.unpackAt(server);
-  uploads.readAt(server);
+  bodies.registerBodyLimits(server);
+  uploads.registerParser(server);
   server.setErrorHandler((error, _, reply) => sendError(reply, toErrorResponse(error) ?? INTERNAL_ERROR));
   const take = (at: string, upload?: UploadOptions) =>
     server.post(at, { config: { operation: { upload } as never } }, async (request) => (await serve(request)) ?? 'ok');
@@ -79,7 +79,7 @@ async function until(happened: () => Promise<boolean> | boolean): Promise<void> 
   while (!(await happened())) await new Promise(setImmediate);
 }
 
-const nothingLies = async () => until(async () => (await lying()).length === 0 && uploads.bytes === 0);
+const nothingLies = async () => until(async () => (await lying()).length === 0 && uploads.usedBytes === 0);
 
 type Answered = { readonly message: string };
 
@@ -181,7 +181,7 @@ describe('an upload', () => {
     const go = Promise.withResolvers<void>();
     const read = Promise.withResolvers<string>();
     serve = ({ body }) =>
-      (body as Upload).during(async () => {
+      (body as Upload).retainWhile(async () => {
         const [file] = (body as Upload).files;
         begun.resolve(file?.path ?? '');
         await go.promise;
@@ -279,7 +279,7 @@ describe('refused, with nothing kept, is', () => {
   test('a file of an account that has never been credited, before it has come', async () => {
     const sent = await post(form(['file', Buffer.alloc(MAX)]), { 'x-credit-id': 'penniless' });
     expect(sent).toMatchObject({ status: 402, body: { error: { type: 'insufficient_balance' } } });
-    expect(uploads.bytes).toBe(0);
+    expect(uploads.usedBytes).toBe(0);
   });
 
   test('a body that is too large, before it has come', async () => {
@@ -305,7 +305,7 @@ describe('refused, with nothing kept, is', () => {
     const go = Promise.withResolvers<void>();
     let serving = 0;
     serve = ({ body }) =>
-      (body as Upload).during(async () => {
+      (body as Upload).retainWhile(async () => {
         serving += 1;
         await go.promise;
       });
@@ -361,7 +361,14 @@ describe('nothing stays of', () => {
     const keep = async ({ bytes }: { bytes: AsyncIterable<unknown> }) => {
       for await (const _ of bytes);
     };
-    const read = parseMultipart({ payload, headers, maxBytes: MAX, notes, keep: keep as never, maxSilenceMs: 20 });
+    const read = parseMultipart({
+      payload,
+      headers,
+      maxBytes: MAX,
+      options: notes,
+      storeFile: keep as never,
+      maxIdleMs: 20,
+    });
     await expect(read).rejects.toMatchObject({ statusCode: 408 });
   });
 
@@ -379,7 +386,12 @@ describe('nothing stays of', () => {
     await make(`elsewhere.1.${uuid}`);
     await make(`long-ago.1.${uuid}`, 16);
     await make('something-else', 1_000);
-    const again = await Uploads.open({ directory: root, maxBytes: SPOOL, isFunded: async () => true, alarm: () => {} });
+    const again = await Uploads.open({
+      directory: root,
+      maxBytes: SPOOL,
+      isFunded: async () => true,
+      reportError: () => {},
+    });
     await again.close();
     const left = [`${hostname()}.1.${uuid}`, `elsewhere.1.${uuid}`, 'something-else'];
     expect((await readdir(root)).toSorted()).toEqual([...own, ...left].toSorted());

@@ -20,7 +20,7 @@ import { Upload, type UploadedFile, type UploadOptions } from './upload.ts';
 import { UploadDirectory } from './upload-directory.ts';
 
 const MULTIPART = 'multipart/form-data';
-const NO_ROOM = 'Too many files are being sent at the moment; try again soon';
+const OVERLOADED_MESSAGE = 'Too many files are being sent at the moment; try again soon';
 
 export interface UploadServiceOptions {
   /** Below which each process makes a directory of its own. */
@@ -29,7 +29,7 @@ export interface UploadServiceOptions {
   readonly maxBytes: number;
   /** Whether an account has ever been credited: what asks for a file costs money. */
   isFunded(accountId: string): Promise<boolean>;
-  readonly alarm: (problem: string, error: unknown) => void;
+  readonly reportError: (problem: string, error: unknown) => void;
 }
 
 export class Uploads {
@@ -39,17 +39,17 @@ export class Uploads {
     private readonly directory: UploadDirectory,
     private readonly options: UploadServiceOptions,
   ) {
-    this.budget = new MemoryBudget(options.maxBytes, NO_ROOM);
+    this.budget = new MemoryBudget(options.maxBytes, OVERLOADED_MESSAGE);
   }
 
   /** @throws StartError when the directory cannot be used */
   static async open(options: UploadServiceOptions): Promise<Uploads> {
-    return new Uploads(await UploadDirectory.open(options.directory, options.alarm), options);
+    return new Uploads(await UploadDirectory.open(options.directory, options.reportError), options);
   }
 
   /** Bytes of files that lie on disk now. */
-  get bytes(): number {
-    return this.budget.taken;
+  get usedBytes(): number {
+    return this.budget.usedBytes;
   }
 
   async close(): Promise<void> {
@@ -60,7 +60,7 @@ export class Uploads {
    * Reads operations with `upload` notes, which are declared from now on, behind the hooks that find the caller and
    * unpack the body. Elsewhere a body of that type is refused.
    */
-  readAt(fastify: FastifyInstance): void {
+  registerParser(fastify: FastifyInstance): void {
     fastify.addContentTypeParser(MULTIPART, (request: FastifyRequest, payload: Readable) =>
       this.read(request, payload),
     );
@@ -75,34 +75,44 @@ export class Uploads {
   }
 
   private async read(request: FastifyRequest, payload: Readable): Promise<Upload> {
-    const notes = request.routeOptions.config.operation?.upload;
-    if (!notes) throw new UnsupportedMediaTypeError('The body must be application/json');
-    const maxBytes = getMaxUploadBytes(notes);
+    const options = request.routeOptions.config.operation?.upload;
+    if (!options) throw new UnsupportedMediaTypeError('The body must be application/json');
+    const maxBytes = getMaxUploadBytes(options);
     if (Number(request.headers['content-length']) > maxBytes)
       throw new PayloadTooLargeError(`The body must have at most ${maxBytes} bytes`);
-    const sharers = await this.sharersOf(request);
-    this.budget.assertRoom(sharers);
+    const shareholders = await this.resolveShareholders(request);
+    this.budget.assertCapacity(shareholders);
     // Fields come into memory.
-    request.inMemory?.take(MAX_FIELDS_BYTES);
-    const spool = new Spool(this.directory.path, new MemoryShare(this.budget, sharers), this.options.alarm);
+    request.inMemory?.reserve(MAX_FIELDS_BYTES);
+    const storage = new UploadStorage(
+      this.directory.path,
+      new MemoryShare(this.budget, shareholders),
+      this.options.reportError,
+    );
     try {
-      const keep = (part: FilePart) => spool.keep(part);
-      const { fields, files } = await parseMultipart({ payload, headers: request.headers, maxBytes, notes, keep });
-      assertThere(files, notes);
-      const upload = new Upload(fields, files, () => spool.discard());
+      const storeFile = (part: FilePart) => storage.store(part);
+      const { fields, files } = await parseMultipart({
+        payload,
+        headers: request.headers,
+        maxBytes,
+        options,
+        storeFile,
+      });
+      assertRequiredFiles(files, options);
+      const upload = new Upload(fields, files, () => storage.discard());
       if (request.raw.socket.destroyed) throw new BadRequestError('The body broke off');
       return upload;
     } catch (error) {
-      spool.discard();
+      storage.discard();
       throw error;
     }
   }
 
   /** @throws Rejection for an account that has never paid: disk and time for its files would be free */
-  private async sharersOf(request: FastifyRequest): Promise<readonly MemoryShareholder[]> {
-    const { caller, visitor } = request;
+  private async resolveShareholders(request: FastifyRequest): Promise<readonly MemoryShareholder[]> {
+    const { caller, anonymousCaller } = request;
     const { isFunded } = this.options;
-    if (caller && !visitor && !(await isFunded(caller.accountId)))
+    if (caller && !anonymousCaller && !(await isFunded(caller.accountId)))
       throw new Rejection('insufficient_balance', 'Insufficient balance');
     return resolveMemoryShareholders(request, isFunded);
   }
@@ -112,44 +122,44 @@ function isMultipart({ headers }: FastifyRequest): boolean {
   return headers['content-type']?.split(';')[0]?.trim().toLowerCase() === MULTIPART;
 }
 
-function assertThere(files: readonly UploadedFile[], { files: names, optional = [] }: UploadOptions): void {
-  const there = new Set(files.map(({ field }) => field));
-  const missing = names.find((name) => !there.has(name) && !optional.includes(name));
+function assertRequiredFiles(files: readonly UploadedFile[], { files: names, optional = [] }: UploadOptions): void {
+  const receivedFields = new Set(files.map(({ field }) => field));
+  const missing = names.find((name) => !receivedFields.has(name) && !optional.includes(name));
   if (missing !== undefined) throw new BadRequestError(`${missing} is missing: send a file`, missing);
 }
 
 /** The files of one upload. */
-class Spool {
+class UploadStorage {
   private readonly paths: string[] = [];
 
   constructor(
     private readonly directory: string,
     private readonly share: MemoryShare,
-    private readonly alarm: (problem: string, error: unknown) => void,
+    private readonly reportError: (problem: string, error: unknown) => void,
   ) {}
 
   /** @returns undefined for a file that a form has no choice for: without a name, and empty */
-  async keep({ field, filename, bytes }: FilePart): Promise<UploadedFile | undefined> {
+  async store({ field, filename, bytes }: FilePart): Promise<UploadedFile | undefined> {
     const file = path.join(this.directory, randomUUID());
     this.paths.push(file);
     const digest = createHash('sha256');
     let size = 0;
-    const counted = async function* (this: Spool, pieces: AsyncIterable<Uint8Array>) {
-      for await (const piece of pieces) {
-        this.share.take(piece.length);
-        size += piece.length;
-        digest.update(piece);
-        yield piece;
+    const countAndHash = async function* (this: UploadStorage, chunks: AsyncIterable<Uint8Array>) {
+      for await (const chunk of chunks) {
+        this.share.reserve(chunk.length);
+        size += chunk.length;
+        digest.update(chunk);
+        yield chunk;
       }
     }.bind(this);
-    const written = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+    const output = createWriteStream(file, { flags: 'wx', mode: 0o600 });
     // A pipeline that breaks off does not wait until the file is open, and it would be made after it was deleted.
-    const closed = new Promise<void>((resolve) => written.once('close', resolve));
-    await pipeline(bytes, counted, written).catch(async (error) => {
+    const closed = new Promise<void>((resolve) => output.once('close', resolve));
+    await pipeline(bytes, countAndHash, output).catch(async (error) => {
       await closed;
       if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-      this.alarm('an upload cannot be written', error);
-      throw new OverloadedError(NO_ROOM);
+      this.reportError('an upload cannot be written', error);
+      throw new OverloadedError(OVERLOADED_MESSAGE);
     });
     if (size === 0 && filename === '') return undefined;
     const mediaType = await detectSafeFileType(file);
@@ -160,7 +170,7 @@ class Spool {
   discard(): void {
     const removed = this.paths.splice(0).map((file) => rm(file, { force: true }));
     void Promise.all(removed)
-      .catch((error) => this.alarm('files of an upload cannot be deleted', error))
-      .finally(() => this.share.giveBack());
+      .catch((error) => this.reportError('files of an upload cannot be deleted', error))
+      .finally(() => this.share.freeAll());
   }
 }

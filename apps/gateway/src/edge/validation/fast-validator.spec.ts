@@ -6,7 +6,7 @@ import { ChatRequest } from '../../inference/chat.requests.ts';
 import { EmbeddingRequest } from '../../inference/embeddings.requests.ts';
 import { MessageRequest } from '../../inference/messages.requests.ts';
 import { ResponsesInput } from '../../inference/responses.requests.ts';
-import { requestSchema } from '../../openapi/request-schema.ts';
+import { createRequestSchema } from '../../openapi/request-schema.ts';
 import { NewTopup } from '../../topups/topups.requests.ts';
 import { createFastValidator } from './fast-validator.ts';
 
@@ -18,7 +18,7 @@ const VALUES = fc.oneof(
 );
 
 describe.each([ChatRequest, MessageRequest, ResponsesInput, EmbeddingRequest, NewKey, NewTopup])('%p', (type) => {
-  const names = Object.keys(requestSchema(type).properties as object);
+  const names = Object.keys(createRequestSchema(type).properties as object);
 
   test('a quick look finds right just what class-validator finds right', () => {
     const look = createFastValidator(type);

@@ -8,11 +8,11 @@ import { getMetadataStorage, ValidationTypes } from 'class-validator';
 type Fields = Readonly<Record<string, unknown>>;
 type Rule = (value: unknown, object: object) => boolean;
 
-interface RuledField {
+interface FieldRules {
   readonly name: string;
   /** When it is not checked at all. */
   readonly conditions: Rule[];
-  readonly rules: Rule[];
+  readonly validationRules: Rule[];
 }
 
 /** Whether an object certainly keeps the rules of its class. */
@@ -21,10 +21,10 @@ export type FastValidator = (object: object) => boolean;
 /** @returns undefined where the class has rules of a kind that is not known here */
 export function createFastValidator(type: new () => object): FastValidator | undefined {
   const storage = getMetadataStorage();
-  const fields = new Map<string, RuledField>();
+  const fields = new Map<string, FieldRules>();
   for (const rule of storage.getTargetValidationMetadatas(type, '', false, false)) {
     const { propertyName: name, constraints } = rule;
-    const field = fields.get(name) ?? { name, conditions: [], rules: [] };
+    const field = fields.get(name) ?? { name, conditions: [], validationRules: [] };
     fields.set(name, field);
     if (rule.type === ValidationTypes.WHITELIST) continue;
     if (rule.type === ValidationTypes.CONDITIONAL_VALIDATION) {
@@ -35,18 +35,20 @@ export function createFastValidator(type: new () => object): FastValidator | und
     if (rule.type !== ValidationTypes.CUSTOM_VALIDATION || rule.validateIf || checks.length === 0) return undefined;
     for (const { instance } of checks) {
       // One for all objects: nothing looks at it after the rule has answered.
-      const at = { targetName: type.name, property: name, constraints, object: {}, value: undefined };
-      const isRight = (each: unknown) => instance.validate(each, at) === true;
-      field.rules.push((value, object) => {
-        Object.assign(at, { object, value });
-        return rule.each && Array.isArray(value) ? value.every(isRight) : isRight(value);
+      const validationArguments = { targetName: type.name, property: name, constraints, object: {}, value: undefined };
+      const isValid = (value: unknown) => instance.validate(value, validationArguments) === true;
+      field.validationRules.push((value, object) => {
+        Object.assign(validationArguments, { object, value });
+        return rule.each && Array.isArray(value) ? value.every(isValid) : isValid(value);
       });
     }
   }
   const all = [...fields.values()];
   return (object) =>
-    all.every(({ name, conditions, rules }) => {
+    all.every(({ name, conditions, validationRules }) => {
       const value = (object as Fields)[name];
-      return conditions.some((applies) => !applies(value, object)) || rules.every((rule) => rule(value, object));
+      return (
+        conditions.some((applies) => !applies(value, object)) || validationRules.every((rule) => rule(value, object))
+      );
     });
 }

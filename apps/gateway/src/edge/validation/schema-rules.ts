@@ -12,112 +12,122 @@ type Fields = Readonly<Record<string, unknown>>;
 /** What is wrong first, and where: `messages[0].content[1].type`. */
 export interface SchemaViolation {
   readonly path: string;
-  readonly must: string;
+  readonly expected: string;
 }
 
 /** Returns undefined when the value is as it must be. */
 type Check = (value: unknown) => SchemaViolation | undefined;
 
-const TYPES: Readonly<Record<string, { readonly words: string; is(value: unknown): boolean }>> = {
-  object: { words: 'an object', is: isObject },
-  array: { words: 'an array', is: Array.isArray },
-  string: { words: 'a string', is: (value) => typeof value === 'string' },
-  number: { words: 'a number', is: (value) => typeof value === 'number' },
-  integer: { words: 'a whole number', is: (value) => Number.isSafeInteger(value) },
-  boolean: { words: 'a boolean', is: (value) => typeof value === 'boolean' },
-  null: { words: 'null', is: (value) => value === null },
+const TYPES: Readonly<Record<string, { readonly description: string; matches(value: unknown): boolean }>> = {
+  object: { description: 'an object', matches: isObject },
+  array: { description: 'an array', matches: Array.isArray },
+  string: { description: 'a string', matches: (value) => typeof value === 'string' },
+  number: { description: 'a number', matches: (value) => typeof value === 'number' },
+  integer: { description: 'a whole number', matches: (value) => Number.isSafeInteger(value) },
+  boolean: { description: 'a boolean', matches: (value) => typeof value === 'boolean' },
+  null: { description: 'null', matches: (value) => value === null },
 };
 
 /** Schemas as functions: they are checked with every request, and read only once. */
-function checkOf(schema: JsonSchema): Check {
+function compileCheck(schema: JsonSchema): Check {
   const { type, enum: values, const: constant, minLength = 0 } = schema;
-  const types = typesOf(schema).map((each) => TYPES[each]?.is ?? (() => false));
-  const [ofType, isOneOf, isConst] = [wrong(oneOf(typesOf(schema))), listed(values), wrong(String(constant))];
-  const [inList, inObject] = [checkOfList(schema), checkOfObject(schema)];
-  const short = wrong('a non-empty string');
+  const types = getTypes(schema).map((typeName) => TYPES[typeName]?.matches ?? (() => false));
+  const [typeViolation, enumViolation, constViolation] = [
+    createViolation(formatTypes(getTypes(schema))),
+    toEnumViolation(values),
+    createViolation(String(constant)),
+  ];
+  const [checkList, checkObject] = [compileListCheck(schema), compileObjectCheck(schema)];
+  const lengthViolation = createViolation('a non-empty string');
   return (value) => {
-    if (type !== undefined && !types.some((is) => is(value))) return ofType;
-    if (isOneOf && !(values as readonly unknown[]).includes(value)) return isOneOf;
-    if (constant !== undefined && value !== constant) return isConst;
-    if (typeof value === 'string') return value.length < Number(minLength) ? short : undefined;
-    if (Array.isArray(value)) return inList(value);
-    return isObject(value) ? inObject(value) : undefined;
+    if (type !== undefined && !types.some((is) => is(value))) return typeViolation;
+    if (enumViolation && !(values as readonly unknown[]).includes(value)) return enumViolation;
+    if (constant !== undefined && value !== constant) return constViolation;
+    if (typeof value === 'string') return value.length < Number(minLength) ? lengthViolation : undefined;
+    if (Array.isArray(value)) return checkList(value);
+    return isObject(value) ? checkObject(value) : undefined;
   };
 }
 
-function checkOfList({ items, minItems = 0 }: JsonSchema): (list: readonly unknown[]) => SchemaViolation | undefined {
-  const empty = wrong('a non-empty array');
-  const check = items === undefined ? undefined : checkOf(items as JsonSchema);
+function compileListCheck({
+  items,
+  minItems = 0,
+}: JsonSchema): (list: readonly unknown[]) => SchemaViolation | undefined {
+  const emptyViolation = createViolation('a non-empty array');
+  const check = items === undefined ? undefined : compileCheck(items as JsonSchema);
   return (list) => {
-    if (list.length < Number(minItems)) return empty;
+    if (list.length < Number(minItems)) return emptyViolation;
     if (!check) return undefined;
     for (let i = 0; i < list.length; i++) {
-      const found = check(list[i]);
-      if (found) return within(`[${i}]`, found);
+      const violation = check(list[i]);
+      if (violation) return prefixPath(`[${i}]`, violation);
     }
     return undefined;
   };
 }
 
-function checkOfObject(schema: JsonSchema): (object: Fields) => SchemaViolation | undefined {
-  const rules = (schema.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
-  const checks = Object.entries(rules).map(([name, rule]) => [name, checkOf(rule)] as const);
-  const missing = missingOf(schema, rules);
+function compileObjectCheck(schema: JsonSchema): (object: Fields) => SchemaViolation | undefined {
+  const properties = (schema.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
+  const checks = Object.entries(properties).map(([name, rule]) => [name, compileCheck(rule)] as const);
+  const checkRequired = compileRequiredCheck(schema, properties);
   return (object) => {
     for (const [name, check] of checks) {
-      if (!has(object, name)) continue;
-      const found = check(object[name]);
-      if (found) return within(name, found);
+      if (!hasField(object, name)) continue;
+      const violation = check(object[name]);
+      if (violation) return prefixPath(name, violation);
     }
-    return missing(object);
+    return checkRequired(object);
   };
 }
 
 /** What an object must have and has not, which may depend on what it has. */
-function missingOf(
+function compileRequiredCheck(
   schema: JsonSchema,
-  rules: Readonly<Record<string, JsonSchema>>,
+  properties: Readonly<Record<string, JsonSchema>>,
 ): (object: Fields) => SchemaViolation | undefined {
   const { required = [], if: condition, then = {}, else: otherwise = {} } = schema;
   const names = required as readonly string[];
-  const own = (object: Fields) => {
-    const name = names.find((each) => !has(object, each));
-    return name === undefined ? undefined : { path: name, must: mustOf(rules[name]) };
+  const checkRequired = (object: Fields) => {
+    const name = names.find((requiredName) => !hasField(object, requiredName));
+    return name === undefined ? undefined : { path: name, expected: describeExpected(properties[name]) };
   };
-  if (condition === undefined) return own;
-  const holds = checkOfObject(condition as JsonSchema);
-  const [met, unmet] = [missingOf(then as JsonSchema, rules), missingOf(otherwise as JsonSchema, rules)];
-  return (object) => own(object) ?? (holds(object) ? unmet : met)(object);
+  if (condition === undefined) return checkRequired;
+  const checkCondition = compileObjectCheck(condition as JsonSchema);
+  const [checkThen, checkElse] = [
+    compileRequiredCheck(then as JsonSchema, properties),
+    compileRequiredCheck(otherwise as JsonSchema, properties),
+  ];
+  return (object) => checkRequired(object) ?? (checkCondition(object) ? checkElse : checkThen)(object);
 }
 
-function has(object: Fields, name: string): boolean {
+function hasField(object: Fields, name: string): boolean {
   return object[name] !== undefined && Object.hasOwn(object, name);
 }
 
-function wrong(must: string): SchemaViolation {
-  return { path: '', must };
+function createViolation(expected: string): SchemaViolation {
+  return { path: '', expected };
 }
 
-function listed(values: unknown): SchemaViolation | undefined {
-  return Array.isArray(values) ? wrong(`one of ${values.join(', ')}`) : undefined;
+function toEnumViolation(values: unknown): SchemaViolation | undefined {
+  return Array.isArray(values) ? createViolation(`one of ${values.join(', ')}`) : undefined;
 }
 
-function typesOf({ type }: JsonSchema): readonly string[] {
+function getTypes({ type }: JsonSchema): readonly string[] {
   return type === undefined ? [] : ([type].flat() as string[]);
 }
 
-function mustOf(schema: JsonSchema = {}): string {
-  return schema.type === undefined ? 'given' : oneOf(typesOf(schema));
+function describeExpected(schema: JsonSchema = {}): string {
+  return schema.type === undefined ? 'given' : formatTypes(getTypes(schema));
 }
 
-function oneOf(types: readonly string[]): string {
-  return types.map((type) => TYPES[type]?.words ?? type).join(' or ');
+function formatTypes(types: readonly string[]): string {
+  return types.map((type) => TYPES[type]?.description ?? type).join(' or ');
 }
 
 /** The same mistake, as seen from where the value is a part. */
-function within(place: string, { path, must }: SchemaViolation): SchemaViolation {
+function prefixPath(parentPath: string, { path, expected }: SchemaViolation): SchemaViolation {
   const isNext = path === '' || path.startsWith('[');
-  return { path: isNext ? `${place}${path}` : `${place}.${path}`, must };
+  return { path: isNext ? `${parentPath}${path}` : `${parentPath}.${path}`, expected };
 }
 
 function isObject(value: unknown): value is Fields {
@@ -126,42 +136,43 @@ function isObject(value: unknown): value is Fields {
 
 // --- as rules of a request ------------------------------------------------------------------------------------------
 
-const shapes = new WeakMap<object, Map<string, { readonly check: Check; readonly optional: boolean }>>();
+const rulesByPrototype = new WeakMap<object, Map<string, { readonly check: Check; readonly optional: boolean }>>();
 
 /** The field is as the schema says, to its depth. */
 export function MatchesSchema(schema: JsonSchema): PropertyDecorator {
-  return (prototype, property) => declare(prototype, property, schema, false);
+  return (prototype, property) => registerSchemaRule(prototype, property, schema, false);
 }
 
 /** The same, where the field is there and not null. */
 export function MatchesSchemaIfPresent(schema: JsonSchema): PropertyDecorator {
-  return (prototype, property) => declare(prototype, property, schema, true);
+  return (prototype, property) => registerSchemaRule(prototype, property, schema, true);
 }
 
-function declare(prototype: object, property: string | symbol, schema: JsonSchema, optional: boolean): void {
+function registerSchemaRule(prototype: object, property: string | symbol, schema: JsonSchema, optional: boolean): void {
   Field(schema, !optional)(prototype, property);
-  shapes.set(
+  rulesByPrototype.set(
     prototype,
-    (shapes.get(prototype) ?? new Map()).set(String(property), { check: checkOf(schema), optional }),
+    (rulesByPrototype.get(prototype) ?? new Map()).set(String(property), { check: compileCheck(schema), optional }),
   );
 }
 
 /** Whether a class has fields with a shape, or one that it extends. */
 export function hasSchemaRules({ prototype }: { readonly prototype: object }): boolean {
-  for (let of = prototype; of !== null; of = Object.getPrototypeOf(of)) if (shapes.has(of)) return true;
+  for (let ancestor = prototype; ancestor !== null; ancestor = Object.getPrototypeOf(ancestor))
+    if (rulesByPrototype.has(ancestor)) return true;
   return false;
 }
 
 /** @throws BadRequestError that names the place of what is wrong */
 export function assertMatchesSchemas(checked: object): void {
-  for (let of = Object.getPrototypeOf(checked); of !== null; of = Object.getPrototypeOf(of)) {
-    for (const [field, { check, optional }] of shapes.get(of) ?? []) {
+  for (let ancestor = Object.getPrototypeOf(checked); ancestor !== null; ancestor = Object.getPrototypeOf(ancestor)) {
+    for (const [field, { check, optional }] of rulesByPrototype.get(ancestor) ?? []) {
       const value = (checked as Fields)[field];
       if (optional && (value ?? null) === null) continue;
-      const found = check(value);
-      if (!found) continue;
-      const { path, must } = within(field, found);
-      throw new BadRequestError(`${path} must be ${must}`, path);
+      const violation = check(value);
+      if (!violation) continue;
+      const { path, expected } = prefixPath(field, violation);
+      throw new BadRequestError(`${path} must be ${expected}`, path);
     }
   }
 }

@@ -13,7 +13,7 @@ import {
   type ValidationError,
   validateSync,
 } from 'class-validator';
-import { Field, requestSchema } from '../../openapi/request-schema.ts';
+import { createRequestSchema, Field } from '../../openapi/request-schema.ts';
 import { BOOLEAN } from '../../openapi/schemas.ts';
 import { BadRequestError } from '../errors/errors.ts';
 import { assertBodyWithinLimits, assertShortParameters } from '../limits/body-limits.ts';
@@ -26,44 +26,46 @@ import { assertMatchesSchemas, hasSchemaRules } from './schema-rules.ts';
  * with rules, these.
  */
 export class ValidationPipe implements PipeTransform {
-  private readonly ruled = new WeakMap<object, boolean>();
+  private readonly rulePresence = new WeakMap<object, boolean>();
 
   transform(sent: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
     if (type === 'custom') return sent;
-    const value = sent instanceof Upload ? asTyped(sent.fields, metatype) : sent;
+    const value = sent instanceof Upload ? coerceFields(sent.fields, metatype) : sent;
     if (type !== 'body') assertShortParameters(value, data ?? '');
     else if (sent instanceof Upload) assertBodyWithinLimits(value); // JSON was checked as it was read
     if (metatype === undefined || !this.hasRules(metatype)) return value;
-    return validateDto(metatype, type === 'body' ? withModelId(value) : value);
+    return validateDto(metatype, type === 'body' ? flattenModelId(value) : value);
   }
 
   private hasRules(type: new () => object): boolean {
-    let ruled = this.ruled.get(type);
-    if (ruled === undefined) {
-      const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
-      ruled = rules.length > 0 || hasSchemaRules(type);
-      this.ruled.set(type, ruled);
+    let isRuled = this.rulePresence.get(type);
+    if (isRuled === undefined) {
+      const validationRules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+      isRuled = validationRules.length > 0 || hasSchemaRules(type);
+      this.rulePresence.set(type, isRuled);
     }
-    return ruled;
+    return isRuled;
   }
 }
 
-const types = new WeakMap<object, ReadonlyMap<string, unknown>>();
+const fieldTypesByDto = new WeakMap<object, ReadonlyMap<string, unknown>>();
 
 /** What a form says as text is a number or a boolean where the class wants one and it is one. */
-function asTyped(fields: UploadFields, metatype: (new () => object) | undefined): unknown {
+function coerceFields(fields: UploadFields, metatype: (new () => object) | undefined): unknown {
   if (metatype === undefined) return fields;
-  const known = types.get(metatype) ?? typesOf(metatype);
-  types.set(metatype, known);
-  return Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, typed(text, known.get(name))]));
+  const fieldTypes = fieldTypesByDto.get(metatype) ?? getFieldTypes(metatype);
+  fieldTypesByDto.set(metatype, fieldTypes);
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, text]) => [name, coerceValue(text, fieldTypes.get(name))]),
+  );
 }
 
-function typesOf(metatype: new () => object): ReadonlyMap<string, unknown> {
-  const { properties } = requestSchema(metatype);
+function getFieldTypes(metatype: new () => object): ReadonlyMap<string, unknown> {
+  const { properties } = createRequestSchema(metatype);
   return new Map(Object.entries(properties as object).map(([name, { type }]) => [name, [type].flat()[0]]));
 }
 
-function typed(text: string | readonly string[], type: unknown): unknown {
+function coerceValue(text: string | readonly string[], type: unknown): unknown {
   if (typeof text !== 'string') return text;
   if ((type === 'integer' || type === 'number') && NUMBER.test(text)) return Number(text);
   return type === 'boolean' && (text === 'true' || text === 'false') ? text === 'true' : text;
@@ -72,7 +74,7 @@ function typed(text: string | readonly string[], type: unknown): unknown {
 const NUMBER = /^-?\d+(\.\d+)?$/;
 
 /** Replaces a model object by its id, as some clients send one; other bodies stay as they are. */
-function withModelId(body: unknown): unknown {
+function flattenModelId(body: unknown): unknown {
   const { model } = (body ?? {}) as { readonly model?: unknown };
   if (typeof model !== 'object' || model === null) return body;
   const { id } = model as { readonly id?: unknown };
@@ -87,31 +89,31 @@ function withModelId(body: unknown): unknown {
 export function validateDto<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))
     throw new BadRequestError('The body must be a JSON object');
-  const checked = withFields(new type(), value ?? {});
+  const checked = assignFields(new type(), value ?? {});
   // class-validator finds the rules of an object by its `constructor`, and a body may have a field of that name.
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
-  if (!seemsRight(type, checked)) {
+  if (!passesFastValidation(type, checked)) {
     const [error] = validateSync(checked, { stopAtFirstError: true });
-    if (error) throw new BadRequestError(messageOf(error), error.property);
+    if (error) throw new BadRequestError(getMessage(error), error.property);
   }
   assertMatchesSchemas(checked);
   return checked;
 }
 
-const looks = new WeakMap<object, FastValidator | undefined>();
+const fastValidators = new WeakMap<object, FastValidator | undefined>();
 
-function seemsRight(type: new () => object, checked: object): boolean {
-  if (!looks.has(type)) looks.set(type, createFastValidator(type));
-  return looks.get(type)?.(checked) === true;
+function passesFastValidation(type: new () => object, checked: object): boolean {
+  if (!fastValidators.has(type)) fastValidators.set(type, createFastValidator(type));
+  return fastValidators.get(type)?.(checked) === true;
 }
 
 /** A field that is called `__proto__` cannot be assigned. */
-function withFields<T extends object>(object: T, fields: object): T {
+function assignFields<T extends object>(object: T, fields: object): T {
   if (!Object.hasOwn(fields, '__proto__')) return Object.assign(object, fields);
   return Object.defineProperties(object, Object.getOwnPropertyDescriptors(fields));
 }
 
-function messageOf({ constraints, property }: ValidationError): string {
+function getMessage({ constraints, property }: ValidationError): string {
   return Object.values(constraints ?? {})[0] ?? `${property} is invalid`;
 }
 
@@ -153,22 +155,22 @@ export function isTrue(flag: string | undefined): boolean {
 }
 
 /** A whole number from 1, which may have a largest. */
-export function IsPositiveInteger(most?: number): PropertyDecorator {
+export function IsPositiveInteger(max?: number): PropertyDecorator {
   return (prototype, field) => {
     const name = String(field);
     IsInt({ message: `${name} must be a whole number` })(prototype, name);
-    if (most !== undefined) Max(most, { message: `${name} must be at most ${most}` })(prototype, name);
+    if (max !== undefined) Max(max, { message: `${name} must be at most ${max}` })(prototype, name);
     Min(1, { message: `${name} must be at least 1` })(prototype, name);
   };
 }
 
-/** A number from `least` to `most`, both included. */
-export function IsNumberBetween(least: number, most: number): PropertyDecorator {
+/** A number from `min` to `max`, both included. */
+export function IsNumberBetween(min: number, max: number): PropertyDecorator {
   return (prototype, field) => {
     const name = String(field);
-    const range = `${name} must be from ${least} to ${most}`;
+    const range = `${name} must be from ${min} to ${max}`;
     IsNumber({}, { message: `${name} must be a number` })(prototype, name);
-    Max(most, { message: range })(prototype, name);
-    Min(least, { message: range })(prototype, name);
+    Max(max, { message: range })(prototype, name);
+    Min(min, { message: range })(prototype, name);
   };
 }

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const sound = soundFile('webm', { seconds: 3, note: '[[sandbox text="One, two. Three?"]]' });
+const sound = soundFile('webm', { seconds: 3, directive: '[[sandbox text="One, two. Three?"]]' });
 const file = () => toFile(sound, 'recording.webm');
 
 describe("OpenAI's client", () => {

@@ -6,22 +6,26 @@ import type { FastifyInstance } from 'fastify';
 import { type ConnectionGuard, SERVER_TIMEOUTS, StartError } from '#foundation';
 import { registerUnsupportedRequestHandlers, rejectMalformedRequest } from '../../edge/errors/malformed-requests.ts';
 
-const PATHS = '/api/v1/audio/';
+const AUDIO_PATH_PREFIX = '/api/v1/audio/';
 
-interface Where {
+interface ListenOptions {
   readonly host: string;
   readonly connections: ConnectionGuard;
 }
 
-export class AudioListener {
+export class AudioServer {
   private server: Server | undefined;
   private readonly received = new WeakSet<IncomingMessage>();
 
   /** Refuses what comes there and is not about sound, and ends with the main listener. For routes that are declared from now on. */
-  guard(fastify: FastifyInstance): void {
+  restrictPaths(fastify: FastifyInstance): void {
     fastify.addHook('onRequest', ({ raw, url }, _, done) => {
-      const isElsewhere = this.received.has(raw) && !url.startsWith(PATHS);
-      done(isElsewhere ? (new NotFoundException(`Only ${PATHS} is served at this address`) as Error) : undefined);
+      const isOtherPath = this.received.has(raw) && !url.startsWith(AUDIO_PATH_PREFIX);
+      done(
+        isOtherPath
+          ? (new NotFoundException(`Only ${AUDIO_PATH_PREFIX} is served at this address`) as Error)
+          : undefined,
+      );
     });
     // With the main listener: what runs goes on until it has ended or is cut short.
     fastify.addHook('preClose', (done) => {
@@ -35,7 +39,7 @@ export class AudioListener {
    * @returns its address up to and including `/api/v1`
    * @throws StartError
    */
-  async listen(fastify: FastifyInstance, port: number, { host, connections }: Where): Promise<string> {
+  async listen(fastify: FastifyInstance, port: number, { host, connections }: ListenOptions): Promise<string> {
     const { requestTimeout, keepAliveTimeout } = fastify.server;
     const server = createServer({ requestTimeout, keepAliveTimeout, ...SERVER_TIMEOUTS, requireHostHeader: false });
     server.on('request', (request, response) => {
@@ -48,13 +52,15 @@ export class AudioListener {
     this.server = server;
     await new Promise<void>((resolve, reject) => {
       server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
-        const busy = `Port ${port} is already in use; stop what listens there or set AUDIO_PORT.`;
-        reject(new StartError(code === 'EADDRINUSE' ? busy : `The API cannot listen for sound: ${message}.`));
+        const portInUseMessage = `Port ${port} is already in use; stop what listens there or set AUDIO_PORT.`;
+        reject(
+          new StartError(code === 'EADDRINUSE' ? portInUseMessage : `The API cannot listen for sound: ${message}.`),
+        );
       });
       server.listen(port, host, resolve);
     });
-    const { address, port: bound, family } = server.address() as AddressInfo;
-    return `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}/api/v1`;
+    const { address, port: actualPort, family } = server.address() as AddressInfo;
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${actualPort}/api/v1`;
   }
 
   async close(): Promise<void> {

@@ -12,12 +12,12 @@ export function listAvailableAudioModels(models: readonly AnyModel[]): readonly 
 /** What is charged is what stands there; the web application pays the same. */
 export function toAudioModelJson(model: MediaModel) {
   const { id, name, provider, choices, maxCharacters } = model;
-  const speaks = getProviderCapability(model) === 'speech';
-  const unit = speaks ? '1k_characters' : 'minute';
+  const isSpeech = getProviderCapability(model) === 'speech';
+  const unit = isSpeech ? '1k_characters' : 'minute';
   const one = { [LIST_PRICE_UNITS[unit].unit]: LIST_PRICE_UNITS[unit].quantity };
   const [endpoint] = model.endpoints;
   const prices = endpoint?.tariff.prices ?? [];
-  const priced = (of: typeof prices) => {
+  const toPricesJson = (of: typeof prices) => {
     const { cost, price } = calculateCostAndPrice(one, of);
     return { base_price: toUsdJsonNumber(cost), api_price: toUsdJsonNumber(price), ui_price: toUsdJsonNumber(price) };
   };
@@ -25,12 +25,12 @@ export function toAudioModelJson(model: MediaModel) {
     id,
     object: 'model',
     name,
-    type: speaks ? 'tts' : 'stt',
+    type: isSpeech ? 'tts' : 'stt',
     provider: provider.toLowerCase(),
     unit,
-    ...priced(prices),
-    variants: prices.flatMap(({ when, ...price }) => (when ? [{ ...when, ...priced([price]) }] : [])),
-    languages: speaks ? listLanguages(model) : (choices?.language ?? []),
+    ...toPricesJson(prices),
+    variants: prices.flatMap(({ when, ...price }) => (when ? [{ ...when, ...toPricesJson([price]) }] : [])),
+    languages: isSpeech ? listLanguages(model) : (choices?.language ?? []),
     max_characters: maxCharacters ?? null,
   };
 }

@@ -14,6 +14,6 @@ export class AudioStreamWriter extends HttpStreamWriter implements ByteWriter {
 
   end(_receipt: Receipt | undefined, failure?: unknown): void {
     if (failure === undefined) this.finish('');
-    else this.breakOff();
+    else this.abort();
   }
 }

@@ -13,7 +13,7 @@ import { AudioStreamWriter } from './audio-stream-writer.ts';
 import { formatTranscript } from './transcript-wire.ts';
 
 /** At the main address, and at that of sound alone. */
-const at = (path: string) => [`v1/audio/${path}`, `audio/${path}`, `api/v1/audio/${path}`];
+const toAudioPaths = (path: string) => [`v1/audio/${path}`, `audio/${path}`, `api/v1/audio/${path}`];
 
 @Controller()
 export class AudioController {
@@ -23,7 +23,7 @@ export class AudioController {
     private readonly catalogues: CatalogueService,
   ) {}
 
-  @Post(at('transcriptions'))
+  @Post(toAudioPaths('transcriptions'))
   @HttpCode(200)
   @Operation(operations.transcribe)
   async transcribe(
@@ -32,15 +32,15 @@ export class AudioController {
     @Body() body: TranscriptionRequest,
     @Uploaded() [file]: readonly UploadedFile[],
   ) {
-    await this.paid.once(request, reply, request.caller, async (payer, audience) => {
-      const about = { requestId: request.id, source: getQuerySource(request), connection: audience };
-      const transcription = await this.commands.execute(new Transcribe(payer, about, body, file as UploadedFile));
-      const answer = formatTranscript(transcription, body.response_format ?? 'json');
-      reply.type(answer.mediaType).send(answer.body);
+    await this.paid.serveOnce(request, reply, request.caller, async (payer, connection) => {
+      const context = { requestId: request.id, source: getQuerySource(request), connection };
+      const transcription = await this.commands.execute(new Transcribe(payer, context, body, file as UploadedFile));
+      const formatted = formatTranscript(transcription, body.response_format ?? 'json');
+      reply.type(formatted.mediaType).send(formatted.body);
     });
   }
 
-  @Post(at('speech'))
+  @Post(toAudioPaths('speech'))
   @HttpCode(200)
   @Operation(operations.speak)
   async speak(
@@ -49,26 +49,28 @@ export class AudioController {
     @Res() reply: FastifyReply,
     @Body() body: SpeechRequest,
   ) {
-    await this.paid.once(request, reply, caller, (payer) => {
-      const about = { requestId: request.id, source: getQuerySource(request) };
-      return this.commands.execute(new Speak(payer, about, body, new AudioStreamWriter(reply)));
+    await this.paid.serveOnce(request, reply, caller, (payer) => {
+      const context = { requestId: request.id, source: getQuerySource(request) };
+      return this.commands.execute(new Speak(payer, context, body, new AudioStreamWriter(reply)));
     });
   }
 
-  @Get(at('voices'))
+  @Get(toAudioPaths('voices'))
   @Operation(operations.listVoices)
-  voices(@Query() { language }: VoicesQuery) {
-    const wanted = language?.toLowerCase().split(/[-_]/)[0] || undefined;
+  listVoices(@Query() { language }: VoicesQuery) {
+    const requestedLanguage = language?.toLowerCase().split(/[-_]/)[0] || undefined;
     const data = listAvailableAudioModels(this.catalogues.current.models).flatMap((model) => {
-      const voices = model.voices.filter((voice) => wanted === undefined || supportsLanguage(model, voice, wanted));
+      const voices = model.voices.filter(
+        (voice) => requestedLanguage === undefined || supportsLanguage(model, voice, requestedLanguage),
+      );
       return toVoicesJson({ ...model, voices });
     });
     return { object: 'list', data };
   }
 
-  @Get(at('models'))
+  @Get(toAudioPaths('models'))
   @Operation(operations.listAudioModels)
-  models() {
+  listModels() {
     return { object: 'list', data: listAvailableAudioModels(this.catalogues.current.models).map(toAudioModelJson) };
   }
 }

@@ -15,7 +15,7 @@ export const transcribe: OperationOptions = {
   upload: { maxBytes: MAX_RECORDING_BYTES, files: ['file'] },
   body: TranscriptionRequest,
   example: { model: 'nova-3', response_format: 'verbose_json' },
-  answer: TRANSCRIPT,
+  response: TRANSCRIPT,
   errors: [402, 404, 409, 429, 502, 504],
 };
 
@@ -29,7 +29,7 @@ export const speak: OperationOptions = {
   paid: true,
   body: SpeechRequest,
   example: { model: 'deepgram_aura_2', input: 'Every coin is counted.', voice: 'aura-2-thalia-en' },
-  answer: SPEECH,
+  response: SPEECH,
   errors: [402, 404, 409, 422, 429, 502, 504],
 };
 
@@ -40,7 +40,7 @@ export const listVoices: OperationOptions = {
   auth: 'public',
   query: VoicesQuery,
   example: { language: 'en' },
-  answer: jsonContent(VoiceList),
+  response: jsonContent(VoiceList),
 };
 
 export const listAudioModels: OperationOptions = {
@@ -48,5 +48,5 @@ export const listAudioModels: OperationOptions = {
   tag: 'Models',
   summary: 'Lists the models that transcribe and speak, with their prices',
   auth: 'public',
-  answer: jsonContent(AudioModelList),
+  response: jsonContent(AudioModelList),
 };

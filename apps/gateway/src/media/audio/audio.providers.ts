@@ -2,15 +2,19 @@ import type { Provider } from '@nestjs/common';
 import { AudioDurationCounter, SpeakHandler, TranscribeHandler } from '#application';
 import { WorkerAudioDurationCounter } from '#connectors';
 import { ProcessRole } from '#modules';
-import { AudioListener } from './audio-listener.ts';
+import { AudioServer } from './audio-listener.ts';
 
-export const soundProviders: readonly Provider[] = [
+export const audioProviders: readonly Provider[] = [
   SpeakHandler,
   TranscribeHandler,
   {
     provide: AudioDurationCounter,
     inject: [ProcessRole],
-    useFactory: (role: ProcessRole) => role.keep(new WorkerAudioDurationCounter()),
+    useFactory: (role: ProcessRole) => role.closeOnExit(new WorkerAudioDurationCounter()),
   },
-  { provide: AudioListener, inject: [ProcessRole], useFactory: (role: ProcessRole) => role.keep(new AudioListener()) },
+  {
+    provide: AudioServer,
+    inject: [ProcessRole],
+    useFactory: (role: ProcessRole) => role.closeOnExit(new AudioServer()),
+  },
 ];

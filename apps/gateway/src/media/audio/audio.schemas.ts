@@ -39,12 +39,12 @@ export const TRANSCRIPT: Content = {
   'text/vtt': STRING,
 };
 
-const SOUND = { type: 'string', contentMediaType: 'application/octet-stream' };
+const AUDIO = { type: 'string', contentMediaType: 'application/octet-stream' };
 
 /** As vendors name them. */
-const SOUND_TYPES = ['mpeg', 'ogg', 'opus', 'aac', 'flac', 'wav', 'pcm', 'l16'];
+const AUDIO_TYPES = ['mpeg', 'ogg', 'opus', 'aac', 'flac', 'wav', 'pcm', 'l16'];
 
-export const SPEECH: Content = Object.fromEntries(SOUND_TYPES.map((type) => [`audio/${type}`, SOUND]));
+export const SPEECH: Content = Object.fromEntries(AUDIO_TYPES.map((type) => [`audio/${type}`, AUDIO]));
 
 export const VoiceList = nameSchema(
   'VoiceList',

@@ -13,10 +13,10 @@ export interface FormattedTranscript {
 
 export function formatTranscript(transcription: Transcription, format: TranscriptFormat): FormattedTranscript {
   const { transcript, language } = transcription;
-  const segments = () => toSegments(transcript, language, secondsOf(transcription));
+  const segments = () => toSegments(transcript, language, getSeconds(transcription));
   switch (format) {
     case 'json':
-      return json({ text: transcript.text, usage: usageOf(transcription) });
+      return createJsonTranscript({ text: transcript.text, usage: toUsage(transcription) });
     case 'text':
       return { mediaType: 'text/plain; charset=utf-8', body: `${transcript.text}\n` };
     case 'srt':
@@ -24,35 +24,35 @@ export function formatTranscript(transcription: Transcription, format: Transcrip
     case 'vtt':
       return { mediaType: 'text/vtt; charset=utf-8', body: formatVtt(segments()) };
     default:
-      return json(verbose(transcription));
+      return createJsonTranscript(toVerboseTranscript(transcription));
   }
 }
 
-function json(body: object): FormattedTranscript {
+function createJsonTranscript(body: object): FormattedTranscript {
   return { mediaType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
 }
 
-function secondsOf({ transcript, milliseconds }: Transcription): number {
+function getSeconds({ transcript, milliseconds }: Transcription): number {
   return transcript.seconds ?? milliseconds / 1_000;
 }
 
-function usageOf({ milliseconds, receipt }: Transcription) {
+function toUsage({ milliseconds, receipt }: Transcription) {
   return { type: 'duration', seconds: Math.ceil(milliseconds / 1_000), cost: toUsdJsonNumber(receipt.charged) };
 }
 
 /** What nobody measures here has the value of a segment that is beyond doubt. */
-const BEYOND_DOUBT = { tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 };
+const CERTAIN_SEGMENT_FIELDS = { tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 };
 
-function verbose(transcription: Transcription) {
+function toVerboseTranscript(transcription: Transcription) {
   const { transcript, language } = transcription;
-  const duration = secondsOf(transcription);
+  const duration = getSeconds(transcription);
   const segments = toSegments(transcript, language, duration).map(({ text, start, end }, id) => ({
     id,
     seek: Math.round(start * 100),
     start,
     end,
     text,
-    ...BEYOND_DOUBT,
+    ...CERTAIN_SEGMENT_FIELDS,
   }));
   return {
     task: 'transcribe',
@@ -61,6 +61,6 @@ function verbose(transcription: Transcription) {
     text: transcript.text,
     segments,
     words: transcript.words,
-    usage: usageOf(transcription),
+    usage: toUsage(transcription),
   };
 }

@@ -20,7 +20,7 @@ interface Sound {
 }
 
 function fileOf({ format = 'mp3', seconds = 2, claims = 1, note = '', bytes }: Sound): File {
-  return new File([new Uint8Array(bytes ?? soundFile(format, { seconds, claims, note }))], 'anything.bin');
+  return new File([new Uint8Array(bytes ?? soundFile(format, { seconds, claims, directive: note }))], 'anything.bin');
 }
 
 function transcribe(sound: Sound, fields: Readonly<Record<string, string>> = {}, by = account, headers = {}) {

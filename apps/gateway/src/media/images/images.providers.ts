@@ -38,13 +38,19 @@ export const imageProviders: readonly Provider[] = [
     provide: GenerateImagesHandler,
     inject: [ImageQuoter, BillingEngine, ProviderRegistry, ImageFiles, RejectedPrompts],
     useFactory: (
-      ...[quotes, paying, providers, files, refused]: [
+      ...[quotes, billing, providers, files, rejectedPrompts]: [
         ImageQuoter,
         BillingEngine,
         ProviderRegistry,
         ImageFiles,
         RejectedPrompts,
       ]
-    ) => new GenerateImagesHandler(quotes, paying, { generator: new ImageGenerator(providers, files), files }, refused),
+    ) =>
+      new GenerateImagesHandler(
+        quotes,
+        billing,
+        { generator: new ImageGenerator(providers, files), files },
+        rejectedPrompts,
+      ),
   },
 ];

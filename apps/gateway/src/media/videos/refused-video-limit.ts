@@ -16,9 +16,9 @@ export class HistoryRefusedVideoLimit extends RejectedVideoLimit {
   }
 
   async assertWithinLimit(accountId: string): Promise<void> {
-    const refused = await countRefusedVideos(this.pool, accountId, this.clock.fromNow(-HOUR_MS));
-    if (refused < this.perHour) return;
-    const message = `Vendors refused ${refused} prompts for videos of this account within an hour, and no more are taken`;
+    const refusedCount = await countRefusedVideos(this.pool, accountId, this.clock.fromNow(-HOUR_MS));
+    if (refusedCount < this.perHour) return;
+    const message = `Vendors refused ${refusedCount} prompts for videos of this account within an hour, and no more are taken`;
     throw new UpstreamError('rate_limited', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   }
 }

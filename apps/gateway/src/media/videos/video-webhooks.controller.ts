@@ -7,21 +7,21 @@ import * as operations from './videos.operations.ts';
 
 /** Web hooks of vendors that make videos. They are believed no more than that a video is worth a look. */
 @Controller()
-export class VideoHooksController {
+export class VideoWebhooksController {
   constructor(private readonly receiver: VideoWebhookReceiver) {}
 
   @Post('v1/videos/webhooks/:vendor/:token')
   @HttpCode(200)
-  @Operation(operations.receiveVideoHook)
+  @Operation(operations.receiveVideoWebhook)
   async receive(
-    @Param('vendor') vendor: string,
+    @Param('vendor') provider: string,
     @Param('token') token: string,
     @Req() { id, headers, body }: FastifyRequest,
   ) {
-    const hook = { headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) };
-    const taken = await this.receiver.receive(vendor, token, hook, id);
-    if (taken === 'unknown') throw new NotFoundError('There is no such web hook');
-    if (taken === 'unsigned') throw new UnauthorizedError('The web hook is not signed as it must be');
+    const webhook = { headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) };
+    const outcome = await this.receiver.receive(provider, token, webhook, id);
+    if (outcome === 'unknown') throw new NotFoundError('There is no such web hook');
+    if (outcome === 'unsigned') throw new UnauthorizedError('The web hook is not signed as it must be');
     return { status: 'success' };
   }
 }

@@ -7,19 +7,19 @@ const HOUR_MS = 3_600_000;
 export const POLL_INTERVAL_SECONDS = '5';
 
 /** What links are made with. */
-interface Links {
+interface LinkContext {
   readonly links: MediaLinks;
   /** Milliseconds since 1970. */
   readonly now: number;
 }
 
-type Requested = VideoRequested['data'];
+type VideoRequestData = VideoRequested['data'];
 
 /** What a request for a video is answered with; the same again, whenever it is asked again. */
-export function toSubmittedVideoJson(id: string, request: Requested, links: MediaLinks) {
+export function toSubmittedVideoJson(id: string, request: VideoRequestData, links: MediaLinks) {
   const until = Date.parse(request.at) + MAX_LINK_LIFETIME_MS;
   return {
-    ...headOf(id, request),
+    ...toVideoHeader(id, request),
     status: 'pending',
     estimated_cost: toUsdJsonNumber(money.parseJsonAmount(request.hold.amount)),
     status_url: links.createStatusUrl(id, until),
@@ -29,13 +29,13 @@ export function toSubmittedVideoJson(id: string, request: Requested, links: Medi
 /** How far a video is. It is over once its money is where it belongs. */
 export function toVideoStatusJson(
   id: string,
-  request: Requested,
+  request: VideoRequestData,
   { phase, stored, charged, failure }: VideoState,
-  links: Links,
+  links: LinkContext,
 ) {
-  const head = headOf(id, request);
+  const head = toVideoHeader(id, request);
   if (phase === 'settled' && stored && charged !== undefined) {
-    const file = fileOf(request, stored.mediaType, links);
+    const file = toFileJson(request, stored.mediaType, links);
     return { ...head, status: 'completed', ...file, cost: toUsdJsonNumber(money.parseJsonAmount(charged)) };
   }
   if (phase === 'released' && failure)
@@ -43,12 +43,12 @@ export function toVideoStatusJson(
   return { ...head, status: 'pending' };
 }
 
-function headOf(id: string, { query, at }: Requested) {
+function toVideoHeader(id: string, { query, at }: VideoRequestData) {
   return { id, model: query.model, created: Math.floor(Date.parse(at) / 1_000) };
 }
 
 /** Its address ends with the file. */
-function fileOf({ result }: Requested, content_type: string, { links, now }: Links) {
+function toFileJson({ result }: VideoRequestData, content_type: string, { links, now }: LinkContext) {
   const end = (parseFileId(result)?.hour ?? 0) * HOUR_MS;
   if (now >= end) return {};
   return { data: { url: links.createFileUrl(result, 0, Math.min(now + MAX_LINK_LIFETIME_MS, end)), content_type } };

@@ -24,15 +24,21 @@ import * as operations from './videos.operations.ts';
 import { StatusQuery, VideoRequest } from './videos.requests.ts';
 
 const ID = /^gen_[0-9a-f]{32}$/;
-const NONE = 'There is no such video';
+const VIDEO_NOT_FOUND = 'There is no such video';
 const NO_CREDENTIAL =
   'A credential is missing: send "Authorization: Bearer <API key>" or x-api-key, or use the status_url of the video';
 
 /** Its account, or who shows the proof of the payment that it was made for. */
-function isPayerOf({ accountId, hold }: VideoRequested['data'], caller?: Caller, visitor?: AnonymousCaller): boolean {
+function isPayer(
+  { accountId, hold }: VideoRequested['data'],
+  caller?: Caller,
+  anonymousCaller?: AnonymousCaller,
+): boolean {
   if (caller) return caller.accountId === accountId;
   return (
-    visitor !== undefined && 'proof' in visitor && toStreamName(CHALLENGE, visitor.proof.challengeId) === hold.payer
+    anonymousCaller !== undefined &&
+    'proof' in anonymousCaller &&
+    toStreamName(CHALLENGE, anonymousCaller.proof.challengeId) === hold.payer
   );
 }
 
@@ -50,7 +56,7 @@ export class VideosController {
   constructor(
     private readonly commands: CommandBus,
     private readonly paid: PaidRequestHandler,
-    private readonly given: VideosControllerDependencies,
+    private readonly dependencies: VideosControllerDependencies,
   ) {}
 
   @Post(['v1/videos', 'videos'])
@@ -62,13 +68,13 @@ export class VideosController {
     @Res() reply: FastifyReply,
     @Body() body: VideoRequest,
   ): Promise<void> {
-    await this.paid.once(request, reply, caller, {
+    await this.paid.serveOnce(request, reply, caller, {
       serve: async (payer) => {
-        const asked = { requestId: request.id, caller, source: getQuerySource(request) };
-        const { id, video } = await this.commands.execute(new RequestVideo(payer, asked, body));
-        reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS).send(this.answer(id, video));
+        const params = { requestId: request.id, caller, source: getQuerySource(request) };
+        const { id, video } = await this.commands.execute(new RequestVideo(payer, params, body));
+        reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS).send(this.toResponse(id, video));
       },
-      recoverResponse: (requestId) => this.leftBy(requestId, caller === undefined),
+      recoverResponse: (requestId) => this.recoverResponse(requestId, caller === undefined),
     });
   }
 
@@ -77,10 +83,10 @@ export class VideosController {
   async get(
     @Param('id') id: string,
     @Query() query: StatusQuery,
-    @Req() { caller, visitor }: FastifyRequest,
+    @Req() { caller, anonymousCaller }: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { videos, signer, links, clock } = this.given;
+    const { videos, signer, links, clock } = this.dependencies;
     const isSigned = query.sig !== undefined || query.exp !== undefined;
     if (isSigned) {
       const checked = signer.check('status', toStatusPath(id), query);
@@ -88,30 +94,30 @@ export class VideosController {
         throw new ForbiddenError(
           checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid',
         );
-    } else if (!caller && !visitor) throw new UnauthorizedError(NO_CREDENTIAL);
-    if (!ID.test(id)) throw new NotFoundError(NONE);
+    } else if (!caller && !anonymousCaller) throw new UnauthorizedError(NO_CREDENTIAL);
+    if (!ID.test(id)) throw new NotFoundError(VIDEO_NOT_FOUND);
     const video = await videos.read(id);
     const { request } = video;
-    if (!request || !(isSigned || isPayerOf(request, caller, visitor))) throw new NotFoundError(NONE);
-    const answer = toVideoStatusJson(id, request, video, { links, now: clock.nowMs() });
+    if (!request || !(isSigned || isPayer(request, caller, anonymousCaller))) throw new NotFoundError(VIDEO_NOT_FOUND);
+    const response = toVideoStatusJson(id, request, video, { links, now: clock.nowMs() });
     reply.header('cache-control', 'no-store');
-    if (answer.status === 'pending') reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS);
-    return answer;
+    if (response.status === 'pending') reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS);
+    return response;
   }
 
-  private answer(id: string, { request }: VideoState) {
+  private toResponse(id: string, { request }: VideoState) {
     if (!request) throw new Error('a video was stated without what was asked');
-    return toSubmittedVideoJson(id, request, this.given.links);
+    return toSubmittedVideoJson(id, request, this.dependencies.links);
   }
 
   /** The gateway of an earlier request may have died behind the video's first fact: the video is made all the same. */
-  private async leftBy(requestId: string, isPaidAlone: boolean) {
-    const id = toVideoId(requestId, this.given.secrets);
-    const video = await this.given.videos.read(id);
+  private async recoverResponse(requestId: string, isPaidPerRequest: boolean) {
+    const id = toVideoId(requestId, this.dependencies.secrets);
+    const video = await this.dependencies.videos.read(id);
     if (!video.request) return undefined;
     // What failed is not paid for, and a payment is for the request and not for one try of it.
-    if (isPaidAlone && video.failure) return undefined;
+    if (isPaidPerRequest && video.failure) return undefined;
     const headers = { 'content-type': 'application/json; charset=utf-8', 'retry-after': POLL_INTERVAL_SECONDS };
-    return { status: 202, headers, body: Buffer.from(JSON.stringify(this.answer(id, video))) };
+    return { status: 202, headers, body: Buffer.from(JSON.stringify(this.toResponse(id, video))) };
   }
 }

@@ -12,10 +12,10 @@ export const createVideo: OperationOptions = {
     'The price is held, and the video is made behind the answer: look at it by its id, or at `status_url`, every five seconds. What its model leaves to choose is said where something else is asked for.',
   auth: 'key',
   paid: true,
-  challenge: true,
+  payPerRequest: true,
   body: VideoRequest,
   example: { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 },
-  answer: jsonContent(SubmittedVideoSchema),
+  response: jsonContent(SubmittedVideoSchema),
   errors: [402, 404, 409, 429, 502, 504],
 };
 
@@ -26,15 +26,15 @@ export const getVideo: OperationOptions = {
   description:
     'Its account sees it, and so do the proof of payment that it was made for and whoever has its signed `status_url`. 202 as long as it is being made, 200 once it is completed or has failed.',
   auth: 'optional',
-  proof: true,
+  acceptsProof: true,
   params: { id: ID },
   query: StatusQuery,
-  answer: jsonContent(VideoSchema),
-  others: { 202: jsonContent(VideoSchema) },
+  response: jsonContent(VideoSchema),
+  otherResponses: { 202: jsonContent(VideoSchema) },
   errors: [401, 403, 404],
 };
 
-export const receiveVideoHook: OperationOptions = {
+export const receiveVideoWebhook: OperationOptions = {
   id: 'receiveVideoHook',
   tag: 'Media',
   summary: 'Receives a web hook of a vendor that makes videos',
@@ -45,6 +45,6 @@ export const receiveVideoHook: OperationOptions = {
     vendor: { description: 'The vendor', example: 'fal' },
     token: { description: 'What the vendor was told', example: 'gen_00112233445566778899aabbccddeeff.1.signature' },
   },
-  answer: jsonContent(VideoWebhookReceivedSchema),
+  response: jsonContent(VideoWebhookReceivedSchema),
   errors: [401, 404, 413],
 };

@@ -61,7 +61,7 @@ export const videoProviders: readonly Provider[] = [
       VideosControllerDependencies,
     ],
     useFactory: (
-      ...[quotes, paying, images, requests, refused, { videos, secrets, clock }]: [
+      ...[quotes, billing, images, requests, refusedVideos, { videos, secrets, clock }]: [
         VideoQuoter,
         BillingEngine,
         ImageFiles,
@@ -72,8 +72,8 @@ export const videoProviders: readonly Provider[] = [
     ) =>
       new RequestVideoHandler(
         quotes,
-        paying,
-        { images, requests, rejectedVideoLimit: refused, secrets, clock },
+        billing,
+        { images, requests, rejectedVideoLimit: refusedVideos, secrets, clock },
         videos,
       ),
   },
@@ -82,21 +82,21 @@ export const videoProviders: readonly Provider[] = [
     inject: [ProcessRole, Secrets],
     useFactory: ({ settings }: ProcessRole, secrets: Secrets) => new VideoWebhooks(settings.publicBaseUrl, secrets),
   },
-  { provide: VideoPollTrigger, inject: [pg.Pool, Clock], useFactory: videoHints },
+  { provide: VideoPollTrigger, inject: [pg.Pool, Clock], useFactory: createVideoPollTrigger },
   {
     provide: VideoWebhookReceiver,
     inject: [VideoWebhooks, VideoPollTrigger, ProviderRegistry, VideosControllerDependencies],
     useFactory: (
-      hooks: VideoWebhooks,
-      hints: VideoPollTrigger,
+      webhooks: VideoWebhooks,
+      pollTrigger: VideoPollTrigger,
       providers: ProviderRegistry,
       { videos, clock }: VideosControllerDependencies,
-    ) => new VideoWebhookReceiver({ webhooks: hooks, pollTrigger: hints, providers, videos, clock }),
+    ) => new VideoWebhookReceiver({ webhooks, pollTrigger, providers, videos, clock }),
   },
 ];
 
 /** Sagas find what is due in a moment, whichever process they run in. */
-function videoHints(pool: pg.Pool, clock: Clock): VideoPollTrigger {
-  const due = new PostgresWorkflowSchedule(pool);
-  return { wake: (jobId) => due.wake(videoWorkflow.name, [jobId], clock.now()) };
+function createVideoPollTrigger(pool: pg.Pool, clock: Clock): VideoPollTrigger {
+  const schedule = new PostgresWorkflowSchedule(pool);
+  return { wake: (jobId) => schedule.wake(videoWorkflow.name, [jobId], clock.now()) };
 }

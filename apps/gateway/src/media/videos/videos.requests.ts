@@ -3,9 +3,9 @@ import type { VideoBody } from '#application';
 import { IsModelId } from '../../edge/validation/validation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 
-const LONGEST_WORD = 32;
-const LONGEST_PROMPT = 100_000;
-const MOST_SEED = 2_147_483_647;
+const MAX_VALUE_LENGTH = 32;
+const MAX_PROMPT_LENGTH = 100_000;
+const MAX_SEED = 2_147_483_647;
 
 // Rules are checked from the last one up. What may be chosen depends on the model, and is checked with it.
 export class VideoRequest implements VideoBody {
@@ -16,7 +16,7 @@ export class VideoRequest implements VideoBody {
 
   @Field({ type: 'string', description: 'What is to be seen' }, true)
   @IsOptional()
-  @MaxLength(LONGEST_PROMPT, { message: `prompt may have at most ${LONGEST_PROMPT} characters` })
+  @MaxLength(MAX_PROMPT_LENGTH, { message: `prompt may have at most ${MAX_PROMPT_LENGTH} characters` })
   @IsString({ message: 'prompt must be a string' })
   prompt?: string | null;
 
@@ -24,13 +24,13 @@ export class VideoRequest implements VideoBody {
     description: 'A ratio that the model has, such as `16:9`, which is the default. Pixels stand for the nearest.',
   })
   @IsOptional()
-  @MaxLength(LONGEST_WORD, { message: `aspect_ratio may have at most ${LONGEST_WORD} characters` })
+  @MaxLength(MAX_VALUE_LENGTH, { message: `aspect_ratio may have at most ${MAX_VALUE_LENGTH} characters` })
   @IsString({ message: 'aspect_ratio must be a string' })
   aspect_ratio?: string | null;
 
   @Field({ description: 'The same as `aspect_ratio`, which counts where both are there' })
   @IsOptional()
-  @MaxLength(LONGEST_WORD, { message: `size may have at most ${LONGEST_WORD} characters` })
+  @MaxLength(MAX_VALUE_LENGTH, { message: `size may have at most ${MAX_VALUE_LENGTH} characters` })
   @IsString({ message: 'size must be a string' })
   size?: string | null;
 
@@ -44,13 +44,13 @@ export class VideoRequest implements VideoBody {
 
   @Field({ description: 'A resolution that the model has, such as `1080p`' })
   @IsOptional()
-  @MaxLength(LONGEST_WORD, { message: `quality may have at most ${LONGEST_WORD} characters` })
+  @MaxLength(MAX_VALUE_LENGTH, { message: `quality may have at most ${MAX_VALUE_LENGTH} characters` })
   @IsString({ message: 'quality must be a string' })
   quality?: string | null;
 
   @Field({ description: 'The same as `quality`, which counts where both are there' })
   @IsOptional()
-  @MaxLength(LONGEST_WORD, { message: `resolution may have at most ${LONGEST_WORD} characters` })
+  @MaxLength(MAX_VALUE_LENGTH, { message: `resolution may have at most ${MAX_VALUE_LENGTH} characters` })
   @IsString({ message: 'resolution must be a string' })
   resolution?: string | null;
 
@@ -62,12 +62,12 @@ export class VideoRequest implements VideoBody {
   image_url?: string | null;
 
   @IsOptional()
-  @MaxLength(LONGEST_PROMPT, { message: `negative_prompt may have at most ${LONGEST_PROMPT} characters` })
+  @MaxLength(MAX_PROMPT_LENGTH, { message: `negative_prompt may have at most ${MAX_PROMPT_LENGTH} characters` })
   @IsString({ message: 'negative_prompt must be a string' })
   negative_prompt?: string | null;
 
   @IsOptional()
-  @Max(MOST_SEED, { message: `seed must be at most ${MOST_SEED}` })
+  @Max(MAX_SEED, { message: `seed must be at most ${MAX_SEED}` })
   @Min(0, { message: 'seed must be at least 0' })
   @IsInt({ message: 'seed must be a whole number' })
   seed?: number | null;

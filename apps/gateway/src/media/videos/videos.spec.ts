@@ -3,12 +3,12 @@ import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
-import { closeJob, printJobs } from '../../../../ledger/src/jobs.ts';
+import { closeJobCost, printJobs } from '../../../../ledger/src/jobs.ts';
 import { verify } from '../../../../ledger/src/verify.ts';
 import { picture } from '../../../../sandbox/src/media/files/images.ts';
 
 const KLING = 'kling/kling-2.5-turbo';
-const PICTURE = picture({ words: 'a', width: 16, height: 16 });
+const PICTURE = picture({ seed: 'a', width: 16, height: 16 });
 const IMAGE = `data:image/png;base64,${PICTURE.toString('base64')}`;
 
 /** A customer's own server, which has a picture. */
@@ -229,13 +229,13 @@ test('what a vendor may invoice for a video that it has refused is listed, until
   });
   expect(lines.find((line) => line.includes(id))).toMatch(/ 0\.35 USD at most to fal \(as [\w-]{36}\), kling/);
   for (const cost of ['', 'much', '-1'])
-    await expect(closeJob(world.foundation, id, cost, print)).rejects.toThrow('--cost');
+    await expect(closeJobCost(world.foundation, id, cost, print)).rejects.toThrow('--cost');
   const { id: other } = (await bad.error).body;
-  await expect(closeJob(world.foundation, other, 'none', print)).rejects.toThrow('Nothing is open');
-  await closeJob(world.foundation, id, '0.2', print);
-  await closeJob(world.foundation, id, '0.2', print);
+  await expect(closeJobCost(world.foundation, other, 'none', print)).rejects.toThrow('Nothing is open');
+  await closeJobCost(world.foundation, id, '0.2', print);
+  await closeJobCost(world.foundation, id, '0.2', print);
   expect(lines.slice(-2)).toEqual([`${id}: 0.2 USD is booked as its cost`, `${id}: 0.2 USD was noted before`]);
-  await expect(closeJob(world.foundation, id, 'none', print)).rejects.toThrow('another amount');
+  await expect(closeJobCost(world.foundation, id, 'none', print)).rejects.toThrow('another amount');
   await verify(world.foundation, print);
   expect(lines.at(-1)).toBe('drift 0');
 });

@@ -8,26 +8,28 @@ const TURIN_ID_BYTES = 8; // of the 64 in a report; the others are 0
 
 /**
  * A report that a genuine AMD processor signed. What it says is yet to be judged.
- * @param chip the certificate of the chip's key, DER
+ * @param chipCertificate the certificate of the chip's key, DER
  * @throws AttestationError
  */
 export function verifyReport(
   report: Buffer,
-  chip: Buffer,
+  chipCertificate: Buffer,
   { amd, now }: { readonly amd: readonly AmdRoot[]; readonly now: Date },
 ): { readonly report: SnpReport; readonly product: string } {
-  const said = parseReport(report);
-  const key = withAttestationError('the certificate of its chip cannot be read', () => parseChipKey(chip, amd, now));
-  checkSameChip(said, key);
+  const parsedReport = parseReport(report);
+  const key = withAttestationError('the certificate of its chip cannot be read', () =>
+    parseChipKey(chipCertificate, amd, now),
+  );
+  assertSameChip(parsedReport, key);
   const signature = { key: key.publicKey, dsaEncoding: 'ieee-p1363' } as const;
-  if (!verify('sha384', said.signed, signature, said.signature))
+  if (!verify('sha384', parsedReport.signedBytes, signature, parsedReport.signature))
     throw new AttestationError('the signature of its report is wrong');
-  return { report: said, product: key.product };
+  return { report: parsedReport, product: key.product };
 }
 
 /** AMD derives a chip's key from its firmware's levels: the certificate is for just this chip and these levels. */
-function checkSameChip({ processor, reportedTcb, chipId }: SnpReport, { product, tcb, hardwareId }: ChipKey): void {
-  if (processor !== undefined && productOf(processor) !== product) {
+function assertSameChip({ processor, reportedTcb, chipId }: SnpReport, { product, tcb, hardwareId }: ChipKey): void {
+  if (processor !== undefined && findProduct(processor) !== product) {
     throw new AttestationError('its report is of another product than the certificate of its chip');
   }
   if (!isDeepStrictEqual(reportedTcb, tcb)) {
@@ -38,7 +40,7 @@ function checkSameChip({ processor, reportedTcb, chipId }: SnpReport, { product,
 }
 
 /** @see AMD 57230, product names by CPUID family and model */
-function productOf({ family, model }: ProcessorId): string | undefined {
+function findProduct({ family, model }: ProcessorId): string | undefined {
   const models = model >> 4;
   if (family === 0x19) return { 0: 'Milan', 1: 'Genoa', 10: 'Genoa' }[models];
   if (family === 0x1a) return { 0: 'Turin', 1: 'Turin' }[models];

@@ -19,7 +19,7 @@ export interface ChipKey {
   readonly hardwareId: Buffer;
 }
 
-const CHIP_KEY = 'the certificate of its chip';
+const CHIP_CERTIFICATE_NAME = 'the certificate of its chip';
 /** RSASSA-PSS with SHA-384, MGF1 with SHA-384 and 48 bytes of salt: all that AMD uses, with and without the default trailer. */
 const PSS_SHA384 = [
   '304606092a864886f70d01010a3039a00f300d06096086480165030402020500' +
@@ -30,13 +30,13 @@ const PSS_SHA384 = [
 const SALT_BYTES = 48;
 
 /** @see Versioned Chip Endorsement Key (VCEK) Certificate and KDS Interface Specification (AMD 57230), extensions */
-const EXTENSION = '1.3.6.1.4.1.3704.1';
-const PRODUCT_NAME = `${EXTENSION}.2`;
-const HARDWARE_ID = `${EXTENSION}.4`;
-const CLOUD_ID = `${EXTENSION}.5`; // only in certificates of a cloud's key (VLEK)
-const LEVELS = { fmc: 9, bootloader: 1, tee: 2, snp: 3, microcode: 8 } as const;
+const AMD_EXTENSION_OID = '1.3.6.1.4.1.3704.1';
+const PRODUCT_NAME_OID = `${AMD_EXTENSION_OID}.2`;
+const HARDWARE_ID_OID = `${AMD_EXTENSION_OID}.4`;
+const CLOUD_ID_OID = `${AMD_EXTENSION_OID}.5`; // only in certificates of a cloud's key (VLEK)
+const LEVEL_NUMBERS = { fmc: 9, bootloader: 1, tee: 2, snp: 3, microcode: 8 } as const;
 /** Levels that AMD keeps for later. A chip with one would have a part that no report shows. */
-const LEVELS_FOR_LATER = [4, 5, 6, 7];
+const RESERVED_LEVEL_NUMBERS = [4, 5, 6, 7];
 
 const IA5_STRING = 0x16;
 const OCTET_STRING = 0x04;
@@ -46,39 +46,44 @@ const OCTET_STRING = 0x04;
  * @throws AttestationError unless AMD's root signed for who signed for it, and all three are valid now
  */
 export function parseChipKey(der: Buffer, roots: readonly AmdRoot[], now: Date): ChipKey {
-  const certificate = parseCertificate(der, CHIP_KEY);
-  const { product, ask } = issuerOf(certificate, roots, now);
-  checkSignature(certificate, ask, CHIP_KEY);
-  assertValidAt(certificate, now, CHIP_KEY);
-  if (certificate.isCA || certificate.extension(CLOUD_ID))
-    throw new AttestationError(`${CHIP_KEY} is not that of a chip`);
-  if (productIn(certificate) !== product)
-    throw new AttestationError(`${CHIP_KEY} is for another product than its issuer`);
-  return { publicKey: p384KeyIn(certificate), product, tcb: tcbIn(certificate), hardwareId: hardwareIdIn(certificate) };
+  const certificate = parseCertificate(der, CHIP_CERTIFICATE_NAME);
+  const { product, issuer } = verifyIssuer(certificate, roots, now);
+  assertSignature(certificate, issuer, CHIP_CERTIFICATE_NAME);
+  assertValidAt(certificate, now, CHIP_CERTIFICATE_NAME);
+  if (certificate.isCA || certificate.extension(CLOUD_ID_OID))
+    throw new AttestationError(`${CHIP_CERTIFICATE_NAME} is not that of a chip`);
+  if (parseProductName(certificate) !== product)
+    throw new AttestationError(`${CHIP_CERTIFICATE_NAME} is for another product than its issuer`);
+  return {
+    publicKey: parseP384Key(certificate),
+    product,
+    tcb: parseTcb(certificate),
+    hardwareId: parseHardwareId(certificate),
+  };
 }
 
 /** The issuer is found by its name, in what is pinned. Its own chain is checked each time: data can be edited wrongly. */
-function issuerOf(certificate: X509Certificate, roots: readonly AmdRoot[], now: Date) {
+function verifyIssuer(certificate: X509Certificate, roots: readonly AmdRoot[], now: Date) {
   for (const { product, ...root } of roots) {
-    const ask = parseCertificate(Buffer.from(root.ask, 'base64'), `AMD's certificate for ${product}`);
-    if (!ask.subject.equals(certificate.issuer)) continue;
+    const signingCertificate = parseCertificate(Buffer.from(root.ask, 'base64'), `AMD's certificate for ${product}`);
+    if (!signingCertificate.subject.equals(certificate.issuer)) continue;
     const ark = parseCertificate(Buffer.from(root.ark, 'base64'), `AMD's root for ${product}`);
     for (const [issued, issuer, name] of [
       [ark, ark, `AMD's root for ${product}`],
-      [ask, ark, `AMD's certificate for ${product}`],
+      [signingCertificate, ark, `AMD's certificate for ${product}`],
     ] as const) {
       if (!issued.issuer.equals(issuer.subject) || !issuer.isCA)
         throw new AttestationError(`${name} was not issued by AMD's root`);
-      checkSignature(issued, issuer, name);
+      assertSignature(issued, issuer, name);
       assertValidAt(issued, now, name);
     }
-    if (!ask.isCA) throw new AttestationError(`AMD's certificate for ${product} may not issue others`);
-    return { product, ask };
+    if (!signingCertificate.isCA) throw new AttestationError(`AMD's certificate for ${product} may not issue others`);
+    return { product, issuer: signingCertificate };
   }
-  throw new AttestationError(`${CHIP_KEY} was not issued by AMD for a product that this proxy knows`);
+  throw new AttestationError(`${CHIP_CERTIFICATE_NAME} was not issued by AMD for a product that this proxy knows`);
 }
 
-function checkSignature(certificate: X509Certificate, issuer: X509Certificate, name: string): void {
+function assertSignature(certificate: X509Certificate, issuer: X509Certificate, name: string): void {
   const [, algorithm, signature] = certificate.root.subs;
   if (!PSS_SHA384.includes(algorithm?.toDER().toString('hex') ?? '')) {
     throw new AttestationError(`${name} is not signed by RSA-PSS with SHA-384`);
@@ -95,44 +100,45 @@ function checkSignature(certificate: X509Certificate, issuer: X509Certificate, n
 }
 
 /** Such as `Genoa`; Milan's have a stepping behind it, as in `Milan-B0`. */
-function productIn(certificate: X509Certificate): string | undefined {
-  const value = certificate.extension(PRODUCT_NAME)?.value;
+function parseProductName(certificate: X509Certificate): string | undefined {
+  const value = certificate.extension(PRODUCT_NAME_OID)?.value;
   if (value?.[0] !== IA5_STRING || value[1] !== value.length - 2) return undefined;
   return value.toString('latin1', 2).split('-')[0];
 }
 
-function tcbIn(certificate: X509Certificate): Tcb {
-  const level = (number: number) => {
-    const value = certificate.extension(`${EXTENSION}.3.${number}`)?.valueObj.subs[0];
+function parseTcb(certificate: X509Certificate): Tcb {
+  const readLevel = (number: number) => {
+    const value = certificate.extension(`${AMD_EXTENSION_OID}.3.${number}`)?.valueObj.subs[0];
     return value === undefined ? undefined : Number(value.toInteger());
   };
-  const known = (number: number) => {
-    const value = level(number);
-    if (value === undefined) throw new AttestationError(`${CHIP_KEY} lacks a level of its firmware`);
+  const requireLevel = (number: number) => {
+    const value = readLevel(number);
+    if (value === undefined) throw new AttestationError(`${CHIP_CERTIFICATE_NAME} lacks a level of its firmware`);
     return value;
   };
-  if (LEVELS_FOR_LATER.some((number) => (level(number) ?? 0) !== 0)) {
-    throw new AttestationError(`${CHIP_KEY} has levels of firmware that this proxy does not know`);
+  if (RESERVED_LEVEL_NUMBERS.some((number) => (readLevel(number) ?? 0) !== 0)) {
+    throw new AttestationError(`${CHIP_CERTIFICATE_NAME} has levels of firmware that this proxy does not know`);
   }
   return {
-    fmc: level(LEVELS.fmc) ?? 0,
-    bootloader: known(LEVELS.bootloader),
-    tee: known(LEVELS.tee),
-    snp: known(LEVELS.snp),
-    microcode: known(LEVELS.microcode),
+    fmc: readLevel(LEVEL_NUMBERS.fmc) ?? 0,
+    bootloader: requireLevel(LEVEL_NUMBERS.bootloader),
+    tee: requireLevel(LEVEL_NUMBERS.tee),
+    snp: requireLevel(LEVEL_NUMBERS.snp),
+    microcode: requireLevel(LEVEL_NUMBERS.microcode),
   };
 }
 
 /** As it is, or as an octet string: AMD has issued both. */
-function hardwareIdIn(certificate: X509Certificate): Buffer {
-  const value = certificate.extension(HARDWARE_ID)?.value;
-  if (value === undefined) throw new AttestationError(`${CHIP_KEY} does not say which chip it is`);
+function parseHardwareId(certificate: X509Certificate): Buffer {
+  const value = certificate.extension(HARDWARE_ID_OID)?.value;
+  if (value === undefined) throw new AttestationError(`${CHIP_CERTIFICATE_NAME} does not say which chip it is`);
   const wrapped = value[0] === OCTET_STRING && value[1] === value.length - 2 && [10, 66].includes(value.length);
   return wrapped ? value.subarray(2) : value;
 }
 
-function p384KeyIn(certificate: X509Certificate): KeyObject {
+function parseP384Key(certificate: X509Certificate): KeyObject {
   const key = createPublicKey({ key: certificate.publicKey, format: 'der', type: 'spki' });
-  if (key.asymmetricKeyDetails?.namedCurve !== 'secp384r1') throw new AttestationError(`${CHIP_KEY} has no P-384 key`);
+  if (key.asymmetricKeyDetails?.namedCurve !== 'secp384r1')
+    throw new AttestationError(`${CHIP_CERTIFICATE_NAME} has no P-384 key`);
   return key;
 }

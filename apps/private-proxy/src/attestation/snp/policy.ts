@@ -25,7 +25,7 @@ const ALIAS_CHECK_COMPLETE = 1n << 5n;
  * @throws AttestationError
  */
 export function assertPolicy(report: SnpReport, floors: readonly FirmwareFloor[]): FirmwareFloor {
-  const floor = floorOf(report.processor, floors);
+  const floor = selectFloor(report.processor, floors);
   if ((report.guestPolicy & DEBUG) !== 0n)
     throw new AttestationError('its operator may debug it, and so read its memory');
   if ((report.guestPolicy & MIGRATION_AGENT) !== 0n)
@@ -37,11 +37,11 @@ export function assertPolicy(report: SnpReport, floors: readonly FirmwareFloor[]
   if (floor.aliasCheck && (report.platform & ALIAS_CHECK_COMPLETE) === 0n) {
     throw new AttestationError('its machine has not checked its memory for aliases');
   }
-  checkLevels(report, floor);
+  assertFirmwareLevels(report, floor);
   return floor;
 }
 
-function floorOf(processor: ProcessorId | undefined, floors: readonly FirmwareFloor[]): FirmwareFloor {
+function selectFloor(processor: ProcessorId | undefined, floors: readonly FirmwareFloor[]): FirmwareFloor {
   const floor = floors.find(
     ({ family, model, stepping }) =>
       family === processor?.family && model === processor.model && stepping === processor.stepping,
@@ -54,7 +54,7 @@ function floorOf(processor: ProcessorId | undefined, floors: readonly FirmwareFl
  * The floor, what the chip signed with, what it can no longer go back behind, and what runs: each at least the one before.
  * What the guest was launched with may be older than what runs, and is not below the floor either.
  */
-function checkLevels(report: SnpReport, floor: FirmwareFloor): void {
+function assertFirmwareLevels(report: SnpReport, floor: FirmwareFloor): void {
   const { reportedTcb, committedTcb, currentTcb, launchTcb, committedFirmware, currentFirmware } = report;
   const steps: readonly (readonly [Tcb, Tcb])[] = [
     [floor.tcb, reportedTcb],
@@ -63,25 +63,25 @@ function checkLevels(report: SnpReport, floor: FirmwareFloor): void {
     [floor.tcb, launchTcb],
     [launchTcb, currentTcb],
   ];
-  if (!steps.every(([low, high]) => isAtLeast(high, low))) {
+  if (!steps.every(([low, high]) => meetsFloor(high, low))) {
     throw new AttestationError(
-      `the firmware of its processor is too old: ${levelsOf(reportedTcb)}, at least ${levelsOf(floor.tcb)}`,
+      `the firmware of its processor is too old: ${formatLevels(reportedTcb)}, at least ${formatLevels(floor.tcb)}`,
     );
   }
-  const versions = [floor.firmware, committedFirmware, currentFirmware].map(versionNumber);
+  const versions = [floor.firmware, committedFirmware, currentFirmware].map(toVersionNumber);
   if (versions.some((version, i) => version < (versions[i - 1] ?? 0))) {
     throw new AttestationError('the firmware of its processor is too old');
   }
 }
 
-function isAtLeast(tcb: Tcb, floor: Tcb): boolean {
+function meetsFloor(tcb: Tcb, floor: Tcb): boolean {
   return (Object.keys(floor) as (keyof Tcb)[]).every((part) => tcb[part] >= floor[part]);
 }
 
-function versionNumber({ major, minor, build }: FirmwareVersion): number {
+function toVersionNumber({ major, minor, build }: FirmwareVersion): number {
   return (major << 16) | (minor << 8) | build;
 }
 
-function levelsOf({ bootloader, tee, snp, microcode }: Tcb): string {
+function formatLevels({ bootloader, tee, snp, microcode }: Tcb): string {
   return `boot loader ${bootloader}, TEE ${tee}, SNP ${snp}, microcode ${microcode}`;
 }

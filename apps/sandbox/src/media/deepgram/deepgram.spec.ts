@@ -15,7 +15,7 @@ afterAll(() => sandbox.close());
 beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
 
 const bill = async () => (await (await fetch(`${sandbox.url}/bill`)).json()) as { total_usd: string; lines: number };
-const spoken = soundFile('wav', { seconds: 3, note: '[[sandbox text="Grüezi, you. Three?"]]' });
+const spoken = soundFile('wav', { seconds: 3, directive: '[[sandbox text="Grüezi, you. Three?"]]' });
 
 interface Heard {
   readonly metadata: { readonly duration: number; readonly channels: number };
@@ -90,8 +90,8 @@ describe("Deepgram's ears, by its own client", () => {
     ['what is no sound', Buffer.from('text'), {}, 400],
     ['a model that is none', spoken, { model: 'nova-9' }, 400],
     ['a language that it does not know', spoken, { language: 'tlh' }, 400],
-    ['a fault', soundFile('mp3', { seconds: 1, note: '[[sandbox fault=429]]' }), {}, 429],
-    ['a fault in plain text', soundFile('mp3', { seconds: 1, note: '[[sandbox fault=overloaded]]' }), {}, 503],
+    ['a fault', soundFile('mp3', { seconds: 1, directive: '[[sandbox fault=429]]' }), {}, 429],
+    ['a fault in plain text', soundFile('mp3', { seconds: 1, directive: '[[sandbox fault=overloaded]]' }), {}, 503],
   ])('refuse %s, which costs nothing', async (_, file, options, statusCode) => {
     const error = await listen(file, options).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(DeepgramError);

@@ -88,7 +88,7 @@ export function fileOf({ offer, input }: Job, index: number): SandboxFile {
     return { type: 'video/mp4', bytes: film({ seed: of, seconds, width, height, sound }) };
   }
   const format = (fields.output_format ?? 'png') as PictureFormat;
-  return { type: `image/${format}`, bytes: picture({ words: of, width, height, format }) };
+  return { type: `image/${format}`, bytes: picture({ seed: of, width, height, format }) };
 }
 
 function nameOf({ id, offer, input }: Job, index: number): string {

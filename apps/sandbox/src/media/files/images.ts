@@ -10,7 +10,7 @@ export type PictureFormat = 'png' | 'jpeg' | 'webp';
 
 export interface Picture {
   /** The same words have the same colour. */
-  readonly words: string;
+  readonly seed: string;
   readonly width: number;
   readonly height: number;
   readonly format?: PictureFormat;
@@ -18,7 +18,7 @@ export interface Picture {
 
 type Rgb = readonly [red: number, green: number, blue: number];
 
-export function picture({ words, width, height, format = 'png' }: Picture): Buffer {
+export function picture({ seed: words, width, height, format = 'png' }: Picture): Buffer {
   return { png, jpeg, webp }[format](colourOf(words), width, height);
 }
 

@@ -65,7 +65,7 @@ describe("OpenAI's speech", () => {
 
 describe("OpenAI's transcriptions", () => {
   const file = (format: SoundFormat, seconds = 2, note = '[[sandbox text="One, two. Three?"]]', claims = 1) =>
-    toFile(soundFile(format, { seconds, note, claims }), `a.${format}`);
+    toFile(soundFile(format, { seconds, directive: note, claims }), `a.${format}`);
 
   test('come with words and segments, billed by whole seconds', async () => {
     const heard = await client.audio.transcriptions.create({

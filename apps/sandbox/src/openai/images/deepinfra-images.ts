@@ -25,7 +25,7 @@ export function deepInfraImageRoutes(bill: SandboxBill): Routes {
       if (isBilled(fault)) bill.chargeUnits(`img-${randomUUID()}`, model.id, units, fault);
       if (isForbidden(told)) throw new Refusal(400, { detail: { error: 'NSFW content detected in the prompt' } });
       const data = Array.from({ length: made }, (_, i) => {
-        const bytes = picture({ words: `${prompt} ${i}`, width, height, format: 'jpeg' });
+        const bytes = picture({ seed: `${prompt} ${i}`, width, height, format: 'jpeg' });
         const file = spoilt({ type: 'image/jpeg', bytes }, fault);
         return { url: null, revised_prompt: null, b64_json: file.bytes.toString('base64') };
       });

@@ -66,7 +66,7 @@ function tokensOf(
 function answerTo(asked: SandboxImageRequest, made: number, tokens: ImageTokens, { fault }: AppliedDirective) {
   const { prompt, width, height, format, quality, size, background } = asked;
   const data = Array.from({ length: made }, (_, i) => {
-    const bytes = picture({ words: `${prompt} ${i}`, width, height, format });
+    const bytes = picture({ seed: `${prompt} ${i}`, width, height, format });
     return { b64_json: spoilt({ type: `image/${format}`, bytes }, fault).bytes.toString('base64') };
   });
   const { input: text_tokens, imageInput: image_tokens, imageOutput: output_tokens } = tokens;
