@@ -2,8 +2,8 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { root, type Started, startApp } from './processes.ts';
-import { storeSettings } from './stores.ts';
+import { root, type StartedProcess, startApp } from './processes.ts';
+import { getStoreSettings } from './stores.ts';
 
 /** All customers come from one address here. */
 const UNLIMITED = {
@@ -14,14 +14,14 @@ const UNLIMITED = {
   CHANGES_PER_HOUR: '1000000',
   MAX_CONNECTIONS_PER_ADDRESS: '1000000',
 };
-const LOOK_AGAIN_MS = 20;
+const POLL_INTERVAL_MS = 20;
 const CREDITED_WITHIN_MS = 20_000;
 const READY_WITHIN_MS = 300_000;
 /** A list of all that is open. */
-const MOST_PRINTED = 64 * 1024 * 1024;
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 /** No balancer is there to notice that a gateway stops. */
-const AT_ONCE = { DRAIN_DELAY_MS: '0' };
+const NO_DRAIN_DELAY = { DRAIN_DELAY_MS: '0' };
 
 export interface Customer {
   readonly creditId: string;
@@ -33,7 +33,7 @@ export interface Customer {
  * names one, and the sandbox they believe is the world.
  */
 export class ProofCluster {
-  readonly processes = new Map<string, Started>();
+  readonly processes = new Map<string, StartedProcess>();
   private build = root;
 
   private constructor(
@@ -48,9 +48,16 @@ export class ProofCluster {
     settings: Readonly<Record<string, string>> = {},
   ): Promise<ProofCluster> {
     const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
-    const { url } = JSON.parse(sandbox.line) as { url: string };
+    const { url } = JSON.parse(sandbox.readyLine) as { url: string };
     const address = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port };
-    const env = { ...storeSettings(process.env), ...address, ...AT_ONCE, ...UNLIMITED, ...ratesIn(url), ...settings };
+    const env = {
+      ...getStoreSettings(process.env),
+      ...address,
+      ...NO_DRAIN_DELAY,
+      ...UNLIMITED,
+      ...getRateSettings(url),
+      ...settings,
+    };
     const cluster = new ProofCluster(dataDir, env, url);
     cluster.processes.set('sandbox', sandbox);
     try {
@@ -70,39 +77,42 @@ export class ProofCluster {
   }
 
   /** Roles that are started from now on, and the ledger, are those of another build: the directory that has its `dist`. */
-  of(build: string): this {
+  useBuild(build: string): this {
     this.build = build;
     return this;
   }
 
   /** Roles that are started from now on have these settings. */
-  with(settings: Readonly<Record<string, string>>): this {
+  addSettings(settings: Readonly<Record<string, string>>): this {
     this.env = { ...this.env, ...settings };
     return this;
   }
 
   /** Everything in one process, as `npm start` runs it. */
-  static async standalone(dataDir: string, settings: Readonly<Record<string, string>> = {}): Promise<ProofCluster> {
-    const env = { ...storeSettings(process.env), DATA_DIR: dataDir, ...AT_ONCE, ...UNLIMITED, ...settings };
+  static async startStandalone(
+    dataDir: string,
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<ProofCluster> {
+    const env = { ...getStoreSettings(process.env), DATA_DIR: dataDir, ...NO_DRAIN_DELAY, ...UNLIMITED, ...settings };
     const standalone = await startApp('standalone', { ...env, PORT: '0', SANDBOX_PORT: '0' });
-    const cluster = new ProofCluster(dataDir, env, (JSON.parse(standalone.line) as { sandbox: string }).sandbox);
+    const cluster = new ProofCluster(dataDir, env, (JSON.parse(standalone.readyLine) as { sandbox: string }).sandbox);
     cluster.processes.set('gateway', standalone);
     return cluster;
   }
 
-  async startRole(role: string, name = role): Promise<Started> {
+  async startRole(role: string, name = role): Promise<StartedProcess> {
     const started = await startApp(role, { ...this.env, PORT: '0' }, this.build);
     this.processes.set(name, started);
     return started;
   }
 
   /** Returns when all gateways are ready: they have read what was there before, on a server perhaps all of an earlier run. */
-  async ready(): Promise<void> {
+  async waitUntilReady(): Promise<void> {
     const deadline = performance.now() + READY_WITHIN_MS;
     for (const api of this.gateways)
       while (!(await fetch(`${api}/health/ready`)).ok) {
         if (performance.now() > deadline) throw new Error('a gateway is not ready in time');
-        await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+        await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
       }
   }
 
@@ -113,17 +123,19 @@ export class ProofCluster {
 
   /** Addresses of the gateways that run now. */
   get gateways(): readonly string[] {
-    const lines = [...this.processes].filter(([name]) => name.startsWith('gateway')).map(([, { line }]) => line);
+    const lines = [...this.processes]
+      .filter(([name]) => name.startsWith('gateway'))
+      .map(([, { readyLine }]) => readyLine);
     return lines.map((line) => (JSON.parse(line) as { api: string }).api);
   }
 
-  async postgresPid(): Promise<number> {
+  async readPostgresPid(): Promise<number> {
     return Number((await readFile(path.join(this.dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0]);
   }
 
   /** Runs the ledger's command line beside the cluster. @returns what it printed */
-  async ledger(...args: string[]): Promise<{ readonly code: number; readonly output: string }> {
-    return runToEnd([process.execPath, 'dist/apps/ledger/src/main.js', ...args], { ...this.env }, this.build);
+  async runLedger(...args: string[]): Promise<{ readonly code: number; readonly output: string }> {
+    return runToCompletion([process.execPath, 'dist/apps/ledger/src/main.js', ...args], { ...this.env }, this.build);
   }
 
   async stop(): Promise<void> {
@@ -131,7 +143,7 @@ export class ProofCluster {
   }
 
   /** Opens an account and pays invoices of `usd` USD in all for it; 5 % are added to that. */
-  async customer(usd: number): Promise<Customer> {
+  async createCustomer(usd: number): Promise<Customer> {
     const [api = ''] = this.gateways;
     const { credit_id, api_key } = await post(`${api}/accounts/create`);
     const customer = { creditId: String(credit_id), apiKey: String(api_key) };
@@ -140,7 +152,7 @@ export class ProofCluster {
   }
 
   /** Makes a further key of an account. */
-  async newKey({ creditId }: Customer, settings: object): Promise<{ readonly id: string; readonly apiKey: string }> {
+  async createKey({ creditId }: Customer, settings: object): Promise<{ readonly id: string; readonly apiKey: string }> {
     const headers = { 'content-type': 'application/json', 'x-credit-id': creditId };
     const body = JSON.stringify(settings);
     const response = await fetch(`${this.gateways[0]}/keys`, { method: 'POST', headers, body });
@@ -150,43 +162,43 @@ export class ProofCluster {
 
   async fund({ apiKey }: Customer, usd: number): Promise<void> {
     const [api = ''] = this.gateways;
-    const sent = { amount: usd, currency: 'USD' };
-    const { invoice_id, lightning_invoice } = await post(`${api}/topup/create/btc-lightning`, sent, apiKey);
+    const order = { amount: usd, currency: 'USD' };
+    const { invoice_id, lightning_invoice } = await post(`${api}/topup/create/btc-lightning`, order, apiKey);
     await post(`${this.sandbox}/wallet/pay`, { invoice: lightning_invoice });
     const deadline = performance.now() + CREDITED_WITHIN_MS;
     for (;;) {
       const status = (await (await fetch(`${api}/topup/status/${invoice_id}`)).json()) as { status: string };
       if (status.status === 'Settled') return;
       if (performance.now() > deadline) throw new Error('a payment was not credited in time');
-      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     }
   }
 
-  async balance({ apiKey }: Customer): Promise<{ readonly balance: number; readonly held_usd: number }> {
+  async fetchBalance({ apiKey }: Customer): Promise<{ readonly balance: number; readonly held_usd: number }> {
     return (await post(`${this.gateways[0]}/credits/balance`, undefined, apiKey)) as never;
   }
 }
 
-export async function post(url: string, sent?: object, key?: string): Promise<Record<string, unknown>> {
+export async function post(url: string, body?: object, key?: string): Promise<Record<string, unknown>> {
   const headers = {
-    ...(sent ? { 'content-type': 'application/json' } : {}),
+    ...(body ? { 'content-type': 'application/json' } : {}),
     ...(key ? { authorization: `Bearer ${key}` } : {}),
   };
-  const response = await fetch(url, { method: 'POST', headers, ...(sent ? { body: JSON.stringify(sent) } : {}) });
+  const response = await fetch(url, { method: 'POST', headers, ...(body ? { body: JSON.stringify(body) } : {}) });
   return (await response.json()) as Record<string, unknown>;
 }
 
-function runToEnd([file = '', ...args]: string[], env: Record<string, string>, cwd: string) {
+function runToCompletion([file = '', ...args]: string[], env: Record<string, string>, cwd: string) {
   return new Promise<{ readonly code: number; readonly output: string }>((resolve) => {
-    const options = { cwd, env: { ...process.env, ...env }, maxBuffer: MOST_PRINTED };
-    execFile(file, args, options, (error, output, complaint) => {
-      resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + complaint });
+    const options = { cwd, env: { ...process.env, ...env }, maxBuffer: MAX_OUTPUT_BYTES };
+    execFile(file, args, options, (error, output, stderr) => {
+      resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + stderr });
     });
   });
 }
 
 /** Also where payments are real: the coins of a test network have no market. */
-function ratesIn(sandbox: string): Readonly<Record<string, string>> {
+function getRateSettings(sandbox: string): Readonly<Record<string, string>> {
   return {
     KRAKEN_URL: `${sandbox}/kraken`,
     COINBASE_URL: `${sandbox}/coinbase`,

@@ -21,15 +21,14 @@ const lock = JSON.parse(readFileSync('package-lock.json', 'utf8'));
 let added = 0;
 for (const entry of Object.values(lock.packages)) {
   for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
-    const place = `node_modules/${name}`;
-    if (lock.packages[place]) continue;
-    const words = name.split(/[/-]/);
-    const os = SYSTEMS.filter((each) => words.includes(each));
-    const cpu = PROCESSORS.filter((each) => words.some((word) => word === each || word.startsWith(`${each}-`))).slice(
-      0,
-      1,
-    );
-    lock.packages[place] = {
+    const packagePath = `node_modules/${name}`;
+    if (lock.packages[packagePath]) continue;
+    const nameParts = name.split(/[/-]/);
+    const os = SYSTEMS.filter((system) => nameParts.includes(system));
+    const cpu = PROCESSORS.filter((processor) =>
+      nameParts.some((part) => part === processor || part.startsWith(`${processor}-`)),
+    ).slice(0, 1);
+    lock.packages[packagePath] = {
       version: version.replace(/^[\^~]/, ''),
       optional: true,
       ...(os.length > 0 && { os }),

@@ -8,16 +8,16 @@ const START_TIMEOUT_MS = 30_000;
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4_096;
 /** Of what a process prints. */
-const MAX_KEPT_PIECES = 50_000;
+const MAX_OUTPUT_CHUNKS = 50_000;
 
 export const root = path.resolve(import.meta.dirname, '../..');
 
-export interface Started {
+export interface StartedProcess {
   readonly pid: number;
   /** The line with which it said that it is ready. */
-  readonly line: string;
+  readonly readyLine: string;
   /** What it has printed so far, or the last of it: its log and its complaints, in pieces. */
-  readonly printed: readonly string[];
+  readonly outputChunks: readonly string[];
   /** An orderly end, by SIGTERM. */
   stop(): Promise<void>;
   /** An end at any moment, by SIGKILL. */
@@ -27,37 +27,37 @@ export interface Started {
 }
 
 /** Starts a program and waits for a line of its output that matches. */
-export async function start(
+export async function startProgram(
   command: string[],
   env: Record<string, string>,
-  ready: RegExp,
+  readyPattern: RegExp,
   cwd = root,
-): Promise<Started> {
+): Promise<StartedProcess> {
   const [file = '', ...args] = command;
   const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  const printed: string[] = [];
+  const outputChunks: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk) => {
-      printed.push(String(chunk));
-      if (printed.length > MAX_KEPT_PIECES) printed.splice(0, MAX_KEPT_PIECES / 2);
+      outputChunks.push(String(chunk));
+      if (outputChunks.length > MAX_OUTPUT_CHUNKS) outputChunks.splice(0, MAX_OUTPUT_CHUNKS / 2);
     });
   }
   child.stderr.pipe(process.stderr, { end: false });
-  const line = await firstMatch(child, ready, command.join(' '));
+  const line = await waitForLine(child, readyPattern, command.join(' '));
   return {
     ended,
-    printed,
+    outputChunks,
     pid: child.pid as number,
-    line,
-    stop: () => end(child, 'SIGTERM'),
-    kill: () => end(child, 'SIGKILL'),
+    readyLine: line,
+    stop: () => endProcess(child, 'SIGTERM'),
+    kill: () => endProcess(child, 'SIGKILL'),
   };
 }
 
 /** Starts one of the built apps. What it is not told of is played by the sandbox, whatever else it is told of. */
-export function startApp(name: string, env: Record<string, string>, build = root): Promise<Started> {
-  return start(
+export function startApp(name: string, env: Record<string, string>, build = root): Promise<StartedProcess> {
+  return startProgram(
     [process.execPath, `dist/apps/${name}/src/main.js`],
     { LOG_LEVEL: 'info', ALLOW_SANDBOX: 'true', ...env },
     /"msg":"ready"/,
@@ -65,7 +65,7 @@ export function startApp(name: string, env: Record<string, string>, build = root
   );
 }
 
-function firstMatch(child: ChildProcess, ready: RegExp, what: string): Promise<string> {
+function waitForLine(child: ChildProcess, readyPattern: RegExp, what: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let pending = '';
     let last = ''; // what it says last is why it ended
@@ -76,7 +76,7 @@ function firstMatch(child: ChildProcess, ready: RegExp, what: string): Promise<s
       const lines = (pending + chunk).split('\n');
       pending = lines.pop() ?? '';
       last = lines.at(-1) ?? last;
-      const line = lines.find((each) => ready.test(each));
+      const line = lines.find((outputLine) => readyPattern.test(outputLine));
       if (line === undefined) return;
       clearTimeout(timer);
       resolve(line);
@@ -84,7 +84,7 @@ function firstMatch(child: ChildProcess, ready: RegExp, what: string): Promise<s
   });
 }
 
-function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   child.kill(signal);
@@ -97,7 +97,7 @@ export interface ProcessUsage {
 }
 
 /** CPU time so far and memory now of processes. Memory that processes share is counted where it is private. */
-export function useOf(pids: readonly number[]): ProcessUsage {
+export function readProcessUsage(pids: readonly number[]): ProcessUsage {
   let ticks = 0;
   let pages = 0;
   for (const pid of pids) {
@@ -113,9 +113,9 @@ export function useOf(pids: readonly number[]): ProcessUsage {
 }
 
 /** A process and those it started, and so on. */
-export function withDescendants(pid: number): number[] {
+export function listProcessTree(pid: number): number[] {
   const children = readProc(pid, `task/${pid}/children`).trim().split(' ').filter(Boolean).map(Number);
-  return [pid, ...children.flatMap(withDescendants)];
+  return [pid, ...children.flatMap(listProcessTree)];
 }
 
 function readProc(pid: number, file: string): string {

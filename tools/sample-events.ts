@@ -5,7 +5,7 @@ import { type Charge, type DomainEvent, toCharge, toChargeItem, type Usage } fro
 import { type EventAppender, parseUsd } from '#kernel';
 
 /** Held for each request. */
-export const HELD = parseUsd('0.0001');
+export const HOLD_AMOUNT = parseUsd('0.0001');
 export const HOLD_MS = 600_000;
 const CREDIT = parseUsd('1000').toString();
 /** Holds and settlements of one account that go to the store in one append. */
@@ -21,9 +21,9 @@ export const query = {
 } as const;
 
 /** A charge that follows from its usage and prices, as an audit wants it. */
-export const charge = someCharge({ input: 100, output: 30, request: 1 });
+export const charge = createSampleCharge({ input: 100, output: 30, request: 1 });
 
-function someCharge(usage: Usage): Charge {
+function createSampleCharge(usage: Usage): Charge {
   const catalogue = readCatalogue();
   const { tariff } = (catalogue.findModel(query.model) as TokenPricedModel).endpoints[0] as Endpoint;
   const { provider, creditor } = tariff;
@@ -39,7 +39,7 @@ export interface SampleAccount {
   readonly keyId: string;
 }
 
-export function opening({ id, keyId }: SampleAccount): readonly DomainEvent[] {
+export function createOpeningEvents({ id, keyId }: SampleAccount): readonly DomainEvent[] {
   const at = new Date().toISOString();
   const key = { keyId, name: 'Default', hash: id, secret: { key: '', box: '' } };
   return [
@@ -50,13 +50,16 @@ export function opening({ id, keyId }: SampleAccount): readonly DomainEvent[] {
 }
 
 /** A hold and its settlement. */
-export function pair({ keyId }: SampleAccount): readonly [DomainEvent, DomainEvent] {
+export function createHoldPair({ keyId }: SampleAccount): readonly [DomainEvent, DomainEvent] {
   const at = new Date().toISOString();
-  const use = { holdId: randomUUID(), keyId, query, at };
+  const holdFields = { holdId: randomUUID(), keyId, query, at };
   const expiresAt = new Date(Date.now() + HOLD_MS).toISOString();
   return [
-    { type: 'FundsHeld', data: { ...use, amount: HELD.toString(), expiresAt } },
-    { type: 'HoldSettled', data: { ...use, held: HELD.toString(), heldAt: at, charged: charge.price, charge } },
+    { type: 'FundsHeld', data: { ...holdFields, amount: HOLD_AMOUNT.toString(), expiresAt } },
+    {
+      type: 'HoldSettled',
+      data: { ...holdFields, held: HOLD_AMOUNT.toString(), heldAt: at, charged: charge.price, charge },
+    },
   ];
 }
 
@@ -65,22 +68,22 @@ interface Account extends SampleAccount {
 }
 
 /** Appends so many facts of so many accounts, each in turn. */
-export async function useManyAccounts(store: EventAppender, accounts: number, facts: number): Promise<void> {
+export async function useManyAccounts(store: EventAppender, accounts: number, eventCount: number): Promise<void> {
   const all = Array.from({ length: accounts }, () => ({ id: randomUUID(), keyId: randomUUID(), revision: -1 }));
-  let left = facts;
+  let remaining = eventCount;
   let next = 0;
   const append = async (account: Account, events: readonly DomainEvent[]) => {
     const recorded = events.map((event) => ({ ...event, id: randomUUID(), metadata: {} }));
     const head = await store.append(`account-${account.id}`, account.revision, recorded);
     if (head === 'stale') throw new Error('another process writes to this store');
     account.revision = head.revision;
-    left -= events.length;
+    remaining -= events.length;
   };
-  await Promise.all(all.map((account) => append(account, opening(account))));
+  await Promise.all(all.map((account) => append(account, createOpeningEvents(account))));
   const worker = async () => {
-    while (left > 0) {
+    while (remaining > 0) {
       const account = all[next++ % all.length] as Account;
-      await append(account, Array.from({ length: PAIRS_PER_APPEND }, () => pair(account)).flat());
+      await append(account, Array.from({ length: PAIRS_PER_APPEND }, () => createHoldPair(account)).flat());
     }
   };
   await Promise.all(Array.from({ length: APPENDS_AT_ONCE }, worker));

@@ -6,16 +6,19 @@ import { formatEventStoreDbNodes } from '#eventstore';
  * The facts on a server outlast a run, and its secrets are under one master key from the first of them on: all runs have this
  * one, unless `MASTER_KEY` says another.
  */
-const KEY_ON_A_SERVER = createHash('sha256').update('countinghouse proofs').digest('hex');
+const PROOF_MASTER_KEY = createHash('sha256').update('countinghouse proofs').digest('hex');
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Settings of roles that have their facts where `env` says. */
-export function storeSettings({ EVENTSTORE_URL, MASTER_KEY = KEY_ON_A_SERVER }: Environment): Record<string, string> {
+export function getStoreSettings({
+  EVENTSTORE_URL,
+  MASTER_KEY = PROOF_MASTER_KEY,
+}: Environment): Record<string, string> {
   return EVENTSTORE_URL ? { EVENTSTORE_URL, MASTER_KEY } : {};
 }
 
 /** What is measured, for a heading; without credentials. */
-export function storeName({ EVENTSTORE_URL }: Environment): string {
+export function formatStoreName({ EVENTSTORE_URL }: Environment): string {
   return EVENTSTORE_URL ? `EventStoreDB at ${formatEventStoreDbNodes(EVENTSTORE_URL)}` : 'PostgreSQL';
 }

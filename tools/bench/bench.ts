@@ -1,29 +1,29 @@
 /**
- * `npm run bench [-- gateways|ledger|volume|media|data|private]`: what the paths of a request and of an event cost, beside peers, in one run
+ * `npm run bench [-- runGateways|runLedger|runVolume|runMedia|runData|private]`: what the paths of a request and of an event cost, beside peers, in one run
  * on one machine. Prints tables that can go into docs/performance.md as they are.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import { createLog, openFoundation, readSettings } from '#foundation';
-import { storeName, storeSettings } from '../stores.ts';
+import { formatStoreName, getStoreSettings } from '../stores.ts';
 import { benchChallenges } from './challenges.ts';
 import { benchData } from './data.ts';
-import { benchGateways, type GatewayBenchMode, type GatewayFigure } from './gateways.ts';
+import { benchGateways, type GatewayBenchMode, type GatewayMetric } from './gateways.ts';
 import { benchImages } from './images.ts';
 import { benchLedger } from './ledger.ts';
-import { type LoadFigure, median } from './load.ts';
-import { benchPrivate, type PrivateFigure, type PrivateMode, type Side } from './private.ts';
+import { computeMedian, type LoadMetric } from './load.ts';
+import { benchPrivate, type PrivateMetric, type PrivateMode, type Side } from './private.ts';
 import { benchSpeech } from './speech.ts';
 import { benchVolume } from './volume.ts';
 
-const OURS = 'countinghouse';
+const GATEWAY = 'countinghouse';
 const PEER = 'portkey';
 const UPSTREAM = 'upstream itself';
 const SECONDS = 3;
 const ROUNDS = 3;
 const PRIVATE_SECONDS = 0.5;
-const VOLUME = Number(process.env.BENCH_EVENTS ?? 5_000_000);
+const VOLUME_EVENTS = Number(process.env.BENCH_EVENTS ?? 5_000_000);
 
 const HEADINGS: Readonly<Record<GatewayBenchMode, string>> = {
   whole: 'Whole answers',
@@ -32,10 +32,10 @@ const HEADINGS: Readonly<Record<GatewayBenchMode, string>> = {
 };
 
 const print = (line = '') => void process.stdout.write(`${line}\n`);
-const progress = (line: string) => void process.stderr.write(`  ${line}\n`);
+const printProgress = (line: string) => void process.stderr.write(`  ${line}\n`);
 
 /** Runs in a directory of its own, which is gone afterwards. */
-async function inDirectory(run: (directory: string) => Promise<void>): Promise<void> {
+async function withTempDirectory(run: (directory: string) => Promise<void>): Promise<void> {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-bench-'));
   try {
     await run(directory);
@@ -44,94 +44,110 @@ async function inDirectory(run: (directory: string) => Promise<void>): Promise<v
   }
 }
 
-function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
+function printTable(head: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
   print(`| ${head.join(' | ')} |`);
   print(`|${head.map((_, i) => (i === 0 ? '---' : '---:')).join('|')}|`);
   for (const row of rows) print(`| ${row.join(' | ')} |`);
   print();
 }
 
-const whole = (value: number) => Math.round(value).toLocaleString('en');
-const times = (value: number) => `${value.toFixed(2)} ×`;
-const ms = (value: number) => value.toFixed(2);
+const formatInteger = (value: number) => Math.round(value).toLocaleString('en');
+const formatRatio = (value: number) => `${value.toFixed(2)} ×`;
+const formatMs = (value: number) => value.toFixed(2);
 
-async function gateways(): Promise<void> {
-  await inDirectory(async (dataDir) => {
-    const figures = await benchGateways({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
-    for (const mode of ['whole', 'stream', 'paced stream'] as const) gatewayTable(figures, mode);
-    addedLatency(figures);
-    whereTimeGoes(figures);
+async function runGateways(): Promise<void> {
+  await withTempDirectory(async (dataDir) => {
+    const metrics = await benchGateways({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
+    for (const mode of ['whole', 'stream', 'paced stream'] as const) printGatewayTable(metrics, mode);
+    printAddedLatency(metrics);
+    printCpuTimes(metrics);
   });
 }
 
-function typical(figures: readonly GatewayFigure[], mode: GatewayBenchMode, concurrency: number, candidate: string) {
-  const mine = figures.filter(
-    (each) => each.mode === mode && each.concurrency === concurrency && each.candidate === candidate,
+function summarizeRuns(
+  metrics: readonly GatewayMetric[],
+  mode: GatewayBenchMode,
+  concurrency: number,
+  candidate: string,
+) {
+  const mine = metrics.filter(
+    (metric) => metric.mode === mode && metric.concurrency === concurrency && metric.candidate === candidate,
   );
-  const middle = (of: (figure: GatewayFigure) => number) => median(mine.map(of));
+  const getMedian = (of: (metric: GatewayMetric) => number) => computeMedian(mine.map(of));
   return {
-    perSecond: middle(({ perSecond }) => perSecond),
-    p50Ms: middle(({ p50Ms }) => p50Ms),
-    p99Ms: middle(({ p99Ms }) => p99Ms),
-    cpuMs: middle(({ cpuMsPerRequest }) => cpuMsPerRequest),
-    megabytes: middle(({ megabytes }) => megabytes),
+    perSecond: getMedian(({ perSecond }) => perSecond),
+    p50Ms: getMedian(({ p50Ms }) => p50Ms),
+    p99Ms: getMedian(({ p99Ms }) => p99Ms),
+    cpuMs: getMedian(({ cpuMsPerRequest }) => cpuMsPerRequest),
+    megabytes: getMedian(({ megabytes }) => megabytes),
     failures: mine.reduce((sum, { failures }) => sum + failures, 0),
-    cpuMsOf: (process: string) => middle(({ cpuMsByProcess }) => cpuMsByProcess[process] ?? 0),
+    getCpuMs: (process: string) => getMedian(({ cpuMsByProcess }) => cpuMsByProcess[process] ?? 0),
   };
 }
 
-function gatewayTable(figures: readonly GatewayFigure[], mode: GatewayBenchMode): void {
+function printGatewayTable(metrics: readonly GatewayMetric[], mode: GatewayBenchMode): void {
   const head = ['', 'at once', 'per second', `to ${PEER}`, 'p50 ms', 'p99 ms', 'CPU ms each', 'memory MB', 'failed'];
   const rows = [1, 16, 64].flatMap((concurrency) => {
-    const peer = typical(figures, mode, concurrency, PEER);
-    return [OURS, PEER, 'bare pass-through', UPSTREAM].map((candidate) => {
-      const { perSecond, p50Ms, p99Ms, cpuMs, megabytes, failures } = typical(figures, mode, concurrency, candidate);
-      const cost = candidate === UPSTREAM ? ['', ''] : [ms(cpuMs), whole(megabytes)];
+    const peer = summarizeRuns(metrics, mode, concurrency, PEER);
+    return [GATEWAY, PEER, 'bare pass-through', UPSTREAM].map((candidate) => {
+      const { perSecond, p50Ms, p99Ms, cpuMs, megabytes, failures } = summarizeRuns(
+        metrics,
+        mode,
+        concurrency,
+        candidate,
+      );
+      const cost = candidate === UPSTREAM ? ['', ''] : [formatMs(cpuMs), formatInteger(megabytes)];
       return [
         candidate,
         concurrency,
-        whole(perSecond),
-        times(perSecond / peer.perSecond),
-        ms(p50Ms),
-        ms(p99Ms),
+        formatInteger(perSecond),
+        formatRatio(perSecond / peer.perSecond),
+        formatMs(p50Ms),
+        formatMs(p99Ms),
         ...cost,
         failures,
       ];
     });
   });
-  print(`### ${HEADINGS[mode]}, with the facts in ${storeName(process.env)}`);
+  print(`### ${HEADINGS[mode]}, with the facts in ${formatStoreName(process.env)}`);
   print();
-  table(head, rows);
+  printTable(head, rows);
 }
 
-function addedLatency(figures: readonly GatewayFigure[]): void {
+function printAddedLatency(metrics: readonly GatewayMetric[]): void {
   const rows = (['whole', 'stream', 'paced stream'] as const).map((mode) => {
-    const upstream = typical(figures, mode, 1, UPSTREAM).p50Ms;
-    const added = (candidate: string) => typical(figures, mode, 1, candidate).p50Ms - upstream;
-    return [mode, ms(added(OURS)), ms(added(PEER)), ms(added('bare pass-through')), times(added(OURS) / added(PEER))];
+    const upstream = summarizeRuns(metrics, mode, 1, UPSTREAM).p50Ms;
+    const getAddedMs = (candidate: string) => summarizeRuns(metrics, mode, 1, candidate).p50Ms - upstream;
+    return [
+      mode,
+      formatMs(getAddedMs(GATEWAY)),
+      formatMs(getAddedMs(PEER)),
+      formatMs(getAddedMs('bare pass-through')),
+      formatRatio(getAddedMs(GATEWAY) / getAddedMs(PEER)),
+    ];
   });
   print('### Added to the upstream, p50 ms at concurrency 1');
   print();
-  table(['', OURS, PEER, 'bare pass-through', `to ${PEER}`], rows);
+  printTable(['', GATEWAY, PEER, 'bare pass-through', `to ${PEER}`], rows);
 }
 
-function whereTimeGoes(figures: readonly GatewayFigure[]): void {
+function printCpuTimes(metrics: readonly GatewayMetric[]): void {
   const processes = ['gateway', 'postgres', 'projector', 'sagas', 'upstream'];
   const rows = (['whole', 'stream', 'paced stream'] as const).flatMap((mode) =>
     [1, 64].map((concurrency) => {
-      const { cpuMsOf } = typical(figures, mode, concurrency, OURS);
-      return [mode, concurrency, ...processes.map((process) => ms(cpuMsOf(process)))];
+      const { getCpuMs } = summarizeRuns(metrics, mode, concurrency, GATEWAY);
+      return [mode, concurrency, ...processes.map((process) => formatMs(getCpuMs(process)))];
     }),
   );
   print('### Where the time goes: CPU ms for each request');
   print();
-  table(['', 'at once', ...processes], rows);
+  printTable(['', 'at once', ...processes], rows);
 }
 
-async function ledger(): Promise<void> {
-  await inDirectory(async (dataDir) => {
+async function runLedger(): Promise<void> {
+  await withTempDirectory(async (dataDir) => {
     const foundation = await openFoundation(
-      readSettings({ DATA_DIR: dataDir, ...storeSettings(process.env) }),
+      readSettings({ DATA_DIR: dataDir, ...getStoreSettings(process.env) }),
       createLog('warn'),
     );
     try {
@@ -142,168 +158,187 @@ async function ledger(): Promise<void> {
         [1_000, 16],
       ] as const) {
         const { pairsPerSecond, p50Ms, p99Ms } = await benchLedger(foundation, accounts, concurrency);
-        rows.push([accounts, concurrency, whole(pairsPerSecond), ms(p50Ms), ms(p99Ms)]);
+        rows.push([accounts, concurrency, formatInteger(pairsPerSecond), formatMs(p50Ms), formatMs(p99Ms)]);
       }
-      print(`### Ledger: hold and settle, each durable in ${storeName(process.env)}`);
+      print(`### Ledger: hold and settle, each durable in ${formatStoreName(process.env)}`);
       print();
-      table(['accounts', 'at once', 'pairs per second', 'p50 ms', 'p99 ms'], rows);
+      printTable(['accounts', 'at once', 'pairs per second', 'p50 ms', 'p99 ms'], rows);
     } finally {
       await foundation.close();
     }
   });
 }
 
-async function volume(): Promise<void> {
-  await inDirectory(async (directory) => {
+async function runVolume(): Promise<void> {
+  await withTempDirectory(async (directory) => {
     const dataDirs = [path.join(directory, 'full'), path.join(directory, 'empty')] as const;
-    const figures = await benchVolume({ events: VOLUME, dataDirs, print: progress });
-    print(`### A store of ${whole(VOLUME)} events`);
+    const metrics = await benchVolume({ events: VOLUME_EVENTS, dataDirs, print: printProgress });
+    print(`### A store of ${formatInteger(VOLUME_EVENTS)} events`);
     print();
-    table(
+    printTable(
       ['', ''],
       [
-        ['projected into all read models, events per second', whole(figures.projectedPerSecond)],
-        ['replayed to a trial balance, events per second', whole(figures.replayedPerSecond)],
-        ['verified against every read model, events per second', whole(figures.verifiedPerSecond)],
-        ['first request of an account with 1,000,000 events after a restart, ms', ms(figures.firstRequestMs)],
-        ['the one after it, ms', ms(figures.secondRequestMs)],
-        ...figures.latency.map(({ concurrency, fullP50Ms, emptyP50Ms }) => [
+        ['projected into all read models, events per second', formatInteger(metrics.projectedPerSecond)],
+        ['replayed to a trial balance, events per second', formatInteger(metrics.replayedPerSecond)],
+        ['verified against every read model, events per second', formatInteger(metrics.verifiedPerSecond)],
+        ['first request of an account with 1,000,000 events after a restart, ms', formatMs(metrics.firstRequestMs)],
+        ['the one after it, ms', formatMs(metrics.secondRequestMs)],
+        ...metrics.latency.map(({ concurrency, fullP50Ms, emptyP50Ms }) => [
           `p50 ms at concurrency ${concurrency}, beside an empty store`,
-          `${ms(fullP50Ms)} / ${ms(emptyP50Ms)} = ${times(fullP50Ms / emptyP50Ms)}`,
+          `${formatMs(fullP50Ms)} / ${formatMs(emptyP50Ms)} = ${formatRatio(fullP50Ms / emptyP50Ms)}`,
         ]),
       ],
     );
   });
 }
 
-async function data(): Promise<void> {
-  await inDirectory(lookupsIn);
-  await inDirectory(challengesIn);
+async function runData(): Promise<void> {
+  await withTempDirectory(reportLookups);
+  await withTempDirectory(reportChallenges);
 }
 
-async function challengesIn(dataDir: string): Promise<void> {
-  const figures = await benchChallenges({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
-  const rows = [...new Set(figures.map(({ what }) => what))].map((what) => {
-    const of = (figure: (each: (typeof figures)[number]) => number) =>
-      median(figures.filter((each) => each.what === what).map(figure));
-    const failed = figures.filter((each) => each.what === what).reduce((sum, { failures }) => sum + failures, 0);
+async function reportChallenges(dataDir: string): Promise<void> {
+  const metrics = await benchChallenges({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
+  const rows = [...new Set(metrics.map(({ what }) => what))].map((what) => {
+    const getMedian = (selectValue: (metric: (typeof metrics)[number]) => number) =>
+      computeMedian(metrics.filter((metric) => metric.what === what).map(selectValue));
+    const failed = metrics.filter((metric) => metric.what === what).reduce((sum, { failures }) => sum + failures, 0);
     return [
       what,
-      whole(of(({ perSecond }) => perSecond)),
-      ms(of(({ p50Ms }) => p50Ms)),
-      ms(of(({ p99Ms }) => p99Ms)),
+      formatInteger(getMedian(({ perSecond }) => perSecond)),
+      formatMs(getMedian(({ p50Ms }) => p50Ms)),
+      formatMs(getMedian(({ p99Ms }) => p99Ms)),
       failed,
     ];
   });
   print('### Payments for single requests, 64 at once');
   print();
-  table(['', 'per second', 'p50 ms', 'p99 ms', 'failed'], rows);
+  printTable(['', 'per second', 'p50 ms', 'p99 ms', 'failed'], rows);
 }
 
-async function lookupsIn(dataDir: string): Promise<void> {
-  const figures = await benchData({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
+async function reportLookups(dataDir: string): Promise<void> {
+  const metrics = await benchData({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
   print('### Lookups of data');
   print();
-  besideBare(figures, [1, 64]);
+  printComparison(metrics, [1, 64]);
 }
 
-async function media(): Promise<void> {
-  await inDirectory(imagesIn);
-  await inDirectory(speechIn);
+async function runMedia(): Promise<void> {
+  await withTempDirectory(reportImages);
+  await withTempDirectory(reportSpeech);
 }
 
-async function imagesIn(dataDir: string): Promise<void> {
-  const figures = await benchImages({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
+async function reportImages(dataDir: string): Promise<void> {
+  const metrics = await benchImages({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
   print('### Images, kept');
   print();
-  besideBare(figures, [1, 16]);
+  printComparison(metrics, [1, 16]);
 }
 
-interface BesideBare extends LoadFigure {
+interface ComparedMetric extends LoadMetric {
   readonly candidate: string;
   readonly concurrency: number;
 }
 
-function besideBare(figures: readonly BesideBare[], concurrencies: readonly number[]): void {
+function printComparison(metrics: readonly ComparedMetric[], concurrencies: readonly number[]): void {
   const rows = concurrencies.flatMap((concurrency) => {
-    const of = (candidate: string, figure: (each: BesideBare) => number) =>
-      median(figures.filter((each) => each.candidate === candidate && each.concurrency === concurrency).map(figure));
-    return [OURS, 'bare pass-through', UPSTREAM].map((candidate) => [
+    const getMedian = (candidate: string, selectValue: (metric: ComparedMetric) => number) =>
+      computeMedian(
+        metrics
+          .filter((metric) => metric.candidate === candidate && metric.concurrency === concurrency)
+          .map(selectValue),
+      );
+    return [GATEWAY, 'bare pass-through', UPSTREAM].map((candidate) => [
       candidate,
       concurrency,
-      whole(of(candidate, ({ perSecond }) => perSecond)),
-      times(of(candidate, ({ perSecond }) => perSecond) / of('bare pass-through', ({ perSecond }) => perSecond)),
-      ms(of(candidate, ({ p50Ms }) => p50Ms)),
-      ms(of(candidate, ({ p99Ms }) => p99Ms)),
-      of(candidate, ({ failures }) => failures),
+      formatInteger(getMedian(candidate, ({ perSecond }) => perSecond)),
+      formatRatio(
+        getMedian(candidate, ({ perSecond }) => perSecond) /
+          getMedian('bare pass-through', ({ perSecond }) => perSecond),
+      ),
+      formatMs(getMedian(candidate, ({ p50Ms }) => p50Ms)),
+      formatMs(getMedian(candidate, ({ p99Ms }) => p99Ms)),
+      getMedian(candidate, ({ failures }) => failures),
     ]);
   });
-  table(['', 'at once', 'per second', 'to bare', 'p50 ms', 'p99 ms', 'failed'], rows);
+  printTable(['', 'at once', 'per second', 'to bare', 'p50 ms', 'p99 ms', 'failed'], rows);
 }
 
-async function speechIn(dataDir: string): Promise<void> {
-  const figures = await benchSpeech({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
+async function reportSpeech(dataDir: string): Promise<void> {
+  const metrics = await benchSpeech({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
   const rows = [1, 16].flatMap((concurrency) => {
-    const of = (candidate: string, figure: (each: (typeof figures)[number]) => number) =>
-      median(figures.filter((each) => each.candidate === candidate && each.concurrency === concurrency).map(figure));
-    return [OURS, 'bare pass-through', UPSTREAM].map((candidate) => {
-      const megabytes = of(candidate, ({ megabytesPerSecond }) => megabytesPerSecond);
+    const getMedian = (candidate: string, selectValue: (metric: (typeof metrics)[number]) => number) =>
+      computeMedian(
+        metrics
+          .filter((metric) => metric.candidate === candidate && metric.concurrency === concurrency)
+          .map(selectValue),
+      );
+    return [GATEWAY, 'bare pass-through', UPSTREAM].map((candidate) => {
+      const megabytes = getMedian(candidate, ({ megabytesPerSecond }) => megabytesPerSecond);
       return [
         candidate,
         concurrency,
         megabytes.toFixed(1),
-        times(megabytes / of('bare pass-through', ({ megabytesPerSecond }) => megabytesPerSecond)),
-        ms(of(candidate, ({ firstMs }) => firstMs)),
-        of(candidate, ({ failures }) => failures),
+        formatRatio(megabytes / getMedian('bare pass-through', ({ megabytesPerSecond }) => megabytesPerSecond)),
+        formatMs(getMedian(candidate, ({ firstMs }) => firstMs)),
+        getMedian(candidate, ({ failures }) => failures),
       ];
     });
   });
   print('### Speech, streamed');
   print();
-  table(['', 'at once', 'MB per second', 'to bare', 'first byte ms', 'failed'], rows);
+  printTable(['', 'at once', 'MB per second', 'to bare', 'first byte ms', 'failed'], rows);
 }
 
-async function privateModels(): Promise<void> {
-  await inDirectory(async (dataDir) => {
-    const bench = { seconds: PRIVATE_SECONDS, rounds: ROUNDS, dataDir, print: progress };
-    const { figures, memory, failures } = await benchPrivate(bench);
+async function runPrivateModels(): Promise<void> {
+  await withTempDirectory(async (dataDir) => {
+    const bench = { seconds: PRIVATE_SECONDS, rounds: ROUNDS, dataDir, print: printProgress };
+    const { metrics, memory, failures } = await benchPrivate(bench);
     print('### Private models through the gateway, encrypted');
     print();
-    privateTable(figures, 'gateway');
+    printPrivateTable(metrics, 'gateway');
     print('### Private models through the proxy');
     print();
-    privateTable(figures, 'proxy');
+    printPrivateTable(metrics, 'proxy');
     print(`### Memory while 64 answers of 10 MB wait for their readers at once (${failures} failed)`);
     print();
-    const rows = memory.map(({ process, before, peak, after }) => [process, whole(before), whole(peak), whole(after)]);
-    table(['resident MB', 'before', 'at most', 'afterwards'], rows);
+    const rows = memory.map(({ process, before, peak, after }) => [
+      process,
+      formatInteger(before),
+      formatInteger(peak),
+      formatInteger(after),
+    ]);
+    printTable(['resident MB', 'before', 'at most', 'afterwards'], rows);
   });
 }
 
-function privateTable(figures: readonly PrivateFigure[], side: Side): void {
-  const mine = figures.filter((each) => each.side === side);
+function printPrivateTable(metrics: readonly PrivateMetric[], side: Side): void {
+  const mine = metrics.filter((metric) => metric.side === side);
   const candidates = [...new Set(mine.map(({ candidate }) => candidate))];
   const loads = [...new Set(mine.map(({ mode, concurrency }) => `${mode}/${concurrency}`))];
   const rows = loads.flatMap((load) => {
     const [mode = '', concurrency] = load.split('/') as [PrivateMode, string];
-    const of = (candidate: string, figure: (each: PrivateFigure) => number) =>
-      median(
+    const getMedian = (candidate: string, selectValue: (metric: PrivateMetric) => number) =>
+      computeMedian(
         mine
-          .filter((each) => each.mode === mode && `${each.concurrency}` === concurrency && each.candidate === candidate)
-          .map(figure),
+          .filter(
+            (metric) =>
+              metric.mode === mode && `${metric.concurrency}` === concurrency && metric.candidate === candidate,
+          )
+          .map(selectValue),
       );
-    const bare = of('bare pass-through', ({ perSecond }) => perSecond);
-    const direct = of(UPSTREAM, ({ firstMs }) => firstMs);
+    const bare = getMedian('bare pass-through', ({ perSecond }) => perSecond);
+    const direct = getMedian(UPSTREAM, ({ firstMs }) => firstMs);
     return candidates.map((candidate) => [
       `${mode}: ${candidate}`,
       concurrency,
-      of(candidate, ({ perSecond }) => perSecond).toFixed(1),
-      times(of(candidate, ({ perSecond }) => perSecond) / bare),
-      of(candidate, ({ megabytesPerSecond }) => megabytesPerSecond).toFixed(1),
-      ms(of(candidate, ({ p50Ms }) => p50Ms)),
-      ms(of(candidate, ({ firstMs }) => firstMs)),
-      ms(of(candidate, ({ firstMs }) => firstMs) - direct),
-      of(candidate, ({ failures }) => failures),
+      getMedian(candidate, ({ perSecond }) => perSecond).toFixed(1),
+      formatRatio(getMedian(candidate, ({ perSecond }) => perSecond) / bare),
+      getMedian(candidate, ({ megabytesPerSecond }) => megabytesPerSecond).toFixed(1),
+      formatMs(getMedian(candidate, ({ p50Ms }) => p50Ms)),
+      formatMs(getMedian(candidate, ({ firstMs }) => firstMs)),
+      formatMs(getMedian(candidate, ({ firstMs }) => firstMs) - direct),
+      getMedian(candidate, ({ failures }) => failures),
     ]);
   });
   const head = [
@@ -317,19 +352,27 @@ function privateTable(figures: readonly PrivateFigure[], side: Side): void {
     'added ms',
     'failed',
   ];
-  table(head, rows);
+  printTable(head, rows);
 }
 
-const parts = { gateways, ledger, volume, media, data, private: privateModels };
-const wanted = process.argv.slice(2);
-const unknown = wanted.find((name) => !(name in parts));
+const parts = {
+  gateways: runGateways,
+  ledger: runLedger,
+  volume: runVolume,
+  media: runMedia,
+  data: runData,
+  private: runPrivateModels,
+};
+const requestedParts = process.argv.slice(2);
+const unknown = requestedParts.find((name) => !(name in parts));
 if (unknown !== undefined) {
   process.stderr.write(`There is no part "${unknown}": name ${Object.keys(parts).join(', ')} or nothing for all.\n`);
   process.exit(1);
 }
-const today = new Date().toISOString().slice(0, 10);
+const date = new Date().toISOString().slice(0, 10);
 print(
-  `${today}, ${availableParallelism()} cores of ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}, \`npm run bench${wanted.length > 0 ? ` -- ${wanted.join(' ')}` : ''}\``,
+  `${date}, ${availableParallelism()} cores of ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}, \`npm run bench${requestedParts.length > 0 ? ` -- ${requestedParts.join(' ')}` : ''}\``,
 );
 print();
-for (const [name, run] of Object.entries(parts)) if (wanted.length === 0 || wanted.includes(name)) await run();
+for (const [name, run] of Object.entries(parts))
+  if (requestedParts.length === 0 || requestedParts.includes(name)) await run();

@@ -1,13 +1,13 @@
 /** Lookups of data through the gateway, beside a bare pass-through and the vendor itself, in one run. */
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
-import { root, start } from '../processes.ts';
-import { inParallel, type LoadFigure, oneByOne, type Target } from './load.ts';
+import { root, startProgram } from '../processes.ts';
+import { type LoadMetric, measureInParallel, measureSequentially, type Target } from './load.ts';
 
 const CONCURRENCIES = [1, 64];
-const WARM_UP_SECONDS = 4;
+const WARMUP_SECONDS = 4;
 
-export interface DataFigure extends LoadFigure {
+export interface DataMetric extends LoadMetric {
   readonly candidate: string;
   readonly concurrency: number;
 }
@@ -19,37 +19,41 @@ export interface DataBench {
   print(line: string): void;
 }
 
-export async function benchData({ seconds, rounds, dataDir, print }: DataBench): Promise<readonly DataFigure[]> {
+export async function benchData({ seconds, rounds, dataDir, print }: DataBench): Promise<readonly DataMetric[]> {
   const cluster = await ProofCluster.start(dataDir, 1);
   const upstream = `${cluster.sandbox}/exa`;
   const program = path.join(root, 'dist/tools/bench/pass-through.js');
-  const bare = await start([process.execPath, program], { UPSTREAM: upstream }, /listening/);
+  const bare = await startProgram([process.execPath, program], { UPSTREAM: upstream }, /listening/);
   try {
-    const { apiKey } = await cluster.customer(1_000);
+    const { apiKey } = await cluster.createCustomer(1_000);
     const candidates: Readonly<Record<string, Target>> = {
-      countinghouse: target(`${cluster.gateways[0]}/v1/data/api/web`, apiKey),
-      'bare pass-through': target(`${bare.line.replace('listening on ', '')}/v1`, 'sandbox'),
-      'upstream itself': target(upstream, 'sandbox'),
+      countinghouse: createTarget(`${cluster.gateways[0]}/v1/data/api/web`, apiKey),
+      'bare pass-through': createTarget(`${bare.readyLine.replace('listening on ', '')}/v1`, 'sandbox'),
+      'upstream itself': createTarget(upstream, 'sandbox'),
     };
-    const figures: DataFigure[] = [];
-    for (const each of Object.values(candidates)) await inParallel(each, 64, WARM_UP_SECONDS);
+    const metrics: DataMetric[] = [];
+    for (const candidateTarget of Object.values(candidates))
+      await measureInParallel(candidateTarget, 64, WARMUP_SECONDS);
     for (const concurrency of CONCURRENCIES) {
       for (let round = 0; round < rounds; round++) {
-        for (const [candidate, asked] of Object.entries(candidates)) {
-          const load = concurrency === 1 ? oneByOne(asked, seconds) : inParallel(asked, concurrency, seconds);
-          figures.push({ ...(await load), candidate, concurrency });
+        for (const [candidate, candidateTarget] of Object.entries(candidates)) {
+          const load =
+            concurrency === 1
+              ? measureSequentially(candidateTarget, seconds)
+              : measureInParallel(candidateTarget, concurrency, seconds);
+          metrics.push({ ...(await load), candidate, concurrency });
         }
       }
       print(`lookups at concurrency ${concurrency} measured`);
     }
-    return figures;
+    return metrics;
   } finally {
     await bare.stop();
     await cluster.stop();
   }
 }
 
-function target(base: string, key: string): Target {
+function createTarget(base: string, key: string): Target {
   return {
     url: `${base}/contents`,
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },

@@ -1,13 +1,20 @@
 /** The gateway with durable books, a bare pass-through and a peer, in turn, in one run. */
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
-import { type ProcessUsage, root, type Started, start, useOf, withDescendants } from '../processes.ts';
-import { inParallel, type LoadFigure, oneByOne, type Target } from './load.ts';
+import {
+  listProcessTree,
+  type ProcessUsage,
+  readProcessUsage,
+  root,
+  type StartedProcess,
+  startProgram,
+} from '../processes.ts';
+import { type LoadMetric, measureInParallel, measureSequentially, type Target } from './load.ts';
 import { startPortkey } from './portkey.ts';
 
 const CONCURRENCIES = [1, 16, 64];
 /** Each candidate serves this long before it is measured: what is compared is running code, not its compilation. */
-const WARM_UP_SECONDS = 4;
+const WARMUP_SECONDS = 4;
 /** What is asked for: sixteen tokens at once, as a stream as fast as it goes, and a millisecond apart, which no client can
  *  pass on as fewer than sixteen pieces. */
 const MODES = {
@@ -22,7 +29,7 @@ interface Candidate {
   readonly name: string;
   /** Ids of its processes, by what they are. */
   readonly processes: Readonly<Record<string, () => readonly number[]>>;
-  target(mode: GatewayBenchMode): Target;
+  createTarget(mode: GatewayBenchMode): Target;
 }
 
 interface Load {
@@ -31,7 +38,7 @@ interface Load {
   readonly seconds: number;
 }
 
-export interface GatewayFigure extends LoadFigure {
+export interface GatewayMetric extends LoadMetric {
   readonly candidate: string;
   readonly mode: GatewayBenchMode;
   readonly concurrency: number;
@@ -54,34 +61,34 @@ export async function benchGateways({
   rounds,
   dataDir,
   print,
-}: GatewayBench): Promise<readonly GatewayFigure[]> {
+}: GatewayBench): Promise<readonly GatewayMetric[]> {
   const cluster = await ProofCluster.start(dataDir, 1);
-  const others: Started[] = [];
+  const peerProcesses: StartedProcess[] = [];
   try {
-    await cluster.ready();
+    await cluster.waitUntilReady();
     const upstream = `${cluster.sandbox}/openai/v1`;
-    const candidates = [await ours(cluster)];
-    for (const open of [bare, portkey]) {
+    const candidates = [await createGatewayCandidate(cluster)];
+    for (const open of [startBareCandidate, startPortkeyCandidate]) {
       const { started, candidate } = await open(upstream);
-      others.push(started);
+      peerProcesses.push(started);
       candidates.push(candidate);
     }
     const upstreamPid = cluster.processes.get('sandbox')?.pid as number;
-    candidates.push({ name: 'upstream itself', processes: {}, target: direct(upstream) });
-    const figures: GatewayFigure[] = [];
+    candidates.push({ name: 'upstream itself', processes: {}, createTarget: createDirectTarget(upstream) });
+    const metrics: GatewayMetric[] = [];
     for (const mode of Object.keys(MODES) as GatewayBenchMode[]) {
-      for (const candidate of candidates) await inParallel(candidate.target(mode), 16, WARM_UP_SECONDS);
+      for (const candidate of candidates) await measureInParallel(candidate.createTarget(mode), 16, WARMUP_SECONDS);
       for (const concurrency of CONCURRENCIES) {
         for (let round = 0; round < rounds; round++) {
           for (const candidate of candidates)
-            figures.push(await measure(candidate, upstreamPid, { mode, concurrency, seconds }));
+            metrics.push(await measure(candidate, upstreamPid, { mode, concurrency, seconds }));
         }
         print(`${mode} at concurrency ${concurrency} measured`);
       }
     }
-    return figures;
+    return metrics;
   } finally {
-    for (const started of others) await started.stop();
+    for (const started of peerProcesses) await started.stop();
     await cluster.stop();
   }
 }
@@ -90,97 +97,103 @@ async function measure(
   candidate: Candidate,
   upstream: number,
   { mode, concurrency, seconds }: Load,
-): Promise<GatewayFigure> {
-  const target = candidate.target(mode);
-  const load = (duration: number) =>
-    concurrency === 1 ? oneByOne(target, duration) : inParallel(target, concurrency, duration);
-  await load(1);
+): Promise<GatewayMetric> {
+  const target = candidate.createTarget(mode);
+  const runLoad = (duration: number) =>
+    concurrency === 1 ? measureSequentially(target, duration) : measureInParallel(target, concurrency, duration);
+  await runLoad(1);
   const processes = { ...candidate.processes, upstream: () => [upstream] };
-  const before = usesOf(processes);
-  const figure = await load(seconds);
-  const after = usesOf(processes);
-  const requests = figure.perSecond * seconds;
-  const cpu = (name: string) => (after[name]?.cpuSeconds ?? 0) - (before[name]?.cpuSeconds ?? 0);
+  const before = readUsageByProcess(processes);
+  const loadMetric = await runLoad(seconds);
+  const after = readUsageByProcess(processes);
+  const requests = loadMetric.perSecond * seconds;
+  const getCpuSeconds = (name: string) => (after[name]?.cpuSeconds ?? 0) - (before[name]?.cpuSeconds ?? 0);
   const names = Object.keys(candidate.processes);
-  const cpuSeconds = names.reduce((sum, name) => sum + cpu(name), 0);
+  const cpuSeconds = names.reduce((sum, name) => sum + getCpuSeconds(name), 0);
   return {
-    ...figure,
+    ...loadMetric,
     candidate: candidate.name,
     mode,
     concurrency,
     cpuMsPerRequest: (cpuSeconds * 1000) / requests,
-    cpuMsByProcess: Object.fromEntries(Object.keys(processes).map((name) => [name, (cpu(name) * 1000) / requests])),
+    cpuMsByProcess: Object.fromEntries(
+      Object.keys(processes).map((name) => [name, (getCpuSeconds(name) * 1000) / requests]),
+    ),
     cores: cpuSeconds / seconds,
     megabytes: names.reduce((sum, name) => sum + (after[name]?.megabytes ?? 0), 0),
   };
 }
 
-function usesOf(processes: Candidate['processes']): Readonly<Record<string, ProcessUsage>> {
-  return Object.fromEntries(Object.entries(processes).map(([name, pids]) => [name, useOf(pids())]));
+function readUsageByProcess(processes: Candidate['processes']): Readonly<Record<string, ProcessUsage>> {
+  return Object.fromEntries(Object.entries(processes).map(([name, pids]) => [name, readProcessUsage(pids())]));
 }
 
 /** The production shape on one machine: gateway, projector and sagas as processes of their own, and PostgreSQL. */
-async function ours(cluster: ProofCluster): Promise<Candidate> {
-  const { apiKey } = await cluster.customer(1_000);
-  const postmaster = await cluster.postgresPid();
-  const pid = (name: string) => () => [cluster.processes.get(name)?.pid as number];
+async function createGatewayCandidate(cluster: ProofCluster): Promise<Candidate> {
+  const { apiKey } = await cluster.createCustomer(1_000);
+  const postmaster = await cluster.readPostgresPid();
+  const createPidReader = (name: string) => () => [cluster.processes.get(name)?.pid as number];
   return {
     name: 'countinghouse',
     processes: {
-      gateway: pid('gateway 1'),
-      projector: pid('projector'),
-      sagas: pid('sagas'),
-      postgres: () => withDescendants(postmaster),
+      gateway: createPidReader('gateway 1'),
+      projector: createPidReader('projector'),
+      sagas: createPidReader('sagas'),
+      postgres: () => listProcessTree(postmaster),
     },
-    target: (mode) => ({
+    createTarget: (mode) => ({
       url: `${cluster.gateways[0]}/v1/chat/completions`,
-      headers: headers(apiKey),
-      body: body('openai/gpt-5-mini', mode),
+      headers: createHeaders(apiKey),
+      body: createBody('openai/gpt-5-mini', mode),
     }),
   };
 }
 
-interface Opened {
-  readonly started: Started;
+interface StartedCandidate {
+  readonly started: StartedProcess;
   readonly candidate: Candidate;
 }
 
-async function bare(upstream: string): Promise<Opened> {
+async function startBareCandidate(upstream: string): Promise<StartedCandidate> {
   const program = path.join(root, 'dist/tools/bench/pass-through.js');
-  const started = await start([process.execPath, program], { UPSTREAM: upstream }, /listening/);
-  const url = started.line.replace('listening on ', '');
+  const started = await startProgram([process.execPath, program], { UPSTREAM: upstream }, /listening/);
+  const url = started.readyLine.replace('listening on ', '');
   return {
     started,
-    candidate: { name: 'bare pass-through', processes: { gateway: () => [started.pid] }, target: direct(`${url}/v1`) },
+    candidate: {
+      name: 'bare pass-through',
+      processes: { gateway: () => [started.pid] },
+      createTarget: createDirectTarget(`${url}/v1`),
+    },
   };
 }
 
-async function portkey(upstream: string): Promise<Opened> {
+async function startPortkeyCandidate(upstream: string): Promise<StartedCandidate> {
   const started = await startPortkey();
-  const more = { 'x-portkey-provider': 'openai', 'x-portkey-custom-host': upstream };
+  const portkeyHeaders = { 'x-portkey-provider': 'openai', 'x-portkey-custom-host': upstream };
   return {
     started,
     candidate: {
       name: 'portkey',
       processes: { gateway: () => [started.pid] },
-      target: direct(`${started.url}/v1`, more),
+      createTarget: createDirectTarget(`${started.url}/v1`, portkeyHeaders),
     },
   };
 }
 
-function direct(base: string, more: Record<string, string> = {}): Candidate['target'] {
+function createDirectTarget(base: string, extraHeaders: Record<string, string> = {}): Candidate['createTarget'] {
   return (mode) => ({
     url: `${base}/chat/completions`,
-    headers: { ...headers('sandbox'), ...more },
-    body: body('gpt-5-mini', mode),
+    headers: { ...createHeaders('sandbox'), ...extraHeaders },
+    body: createBody('gpt-5-mini', mode),
   });
 }
 
-function headers(key: string): Record<string, string> {
+function createHeaders(key: string): Record<string, string> {
   return { 'content-type': 'application/json', authorization: `Bearer ${key}` };
 }
 
-function body(model: string, mode: GatewayBenchMode): string {
+function createBody(model: string, mode: GatewayBenchMode): string {
   const messages = [{ role: 'user', content: MODES[mode] }];
   const stream = mode !== 'whole';
   return JSON.stringify({

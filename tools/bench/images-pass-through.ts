@@ -13,11 +13,11 @@ const app = fastify();
 app.post('/v1/images/generations', async (incoming) => {
   const headers = { 'content-type': 'application/json', authorization: 'Bearer sandbox' };
   const body = JSON.stringify(incoming.body);
-  const answer = await request(`${upstream}/images/generations`, { method: 'POST', headers, body, dispatcher });
-  const { data } = (await answer.body.json()) as { readonly data: readonly { readonly b64_json: string }[] };
+  const response = await request(`${upstream}/images/generations`, { method: 'POST', headers, body, dispatcher });
+  const { data } = (await response.body.json()) as { readonly data: readonly { readonly b64_json: string }[] };
   const id = generateFileId('gen', Date.now() + DAY_MS);
   const bytes = data.map(({ b64_json }) => Buffer.from(b64_json, 'base64'));
-  await Promise.all(bytes.map((each, n) => files.save({ id, n, mediaType: 'image/png', bytes: each })));
+  await Promise.all(bytes.map((imageBytes, n) => files.save({ id, n, mediaType: 'image/png', bytes: imageBytes })));
   return { created: Math.floor(Date.now() / 1_000), data: data.map((_, n) => ({ url: `/v1/media/${id}/${n}` })) };
 });
 

@@ -8,10 +8,10 @@ import type { Foundation } from '#foundation';
 import { createRootCause, type PicoUsd, parseUsd } from '#kernel';
 import { charge, query } from '../sample-events.ts';
 
-const WARM_UP_MS = 1_000;
+const WARMUP_MS = 1_000;
 const MEASURE_MS = 5_000;
 
-export interface LedgerFigure {
+export interface LedgerMetric {
   readonly accounts: number;
   readonly concurrency: number;
   readonly pairsPerSecond: number;
@@ -24,24 +24,24 @@ export async function benchLedger(
   foundation: Foundation,
   accounts: number,
   concurrency: number,
-): Promise<LedgerFigure> {
+): Promise<LedgerMetric> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 4 });
   const streams = createStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
   const clock = new SystemClock();
   const payers = new PayerFactory(streams, clock, () => 'bench');
   const [masterKey = ''] = foundation.settings.masterKeys ?? [];
   const sealedUnder = toMasterKeyId(Buffer.from(masterKey, 'hex'));
-  await publish(streams.priceLists, clock);
-  const callers = await fundedAccounts(streams.accounts, { clock, sealedUnder }, accounts);
+  await publishPriceLists(streams.priceLists, clock);
+  const callers = await createFundedAccounts(streams.accounts, { clock, sealedUnder }, accounts);
   const latencies: number[] = [];
   let pairs = 0;
   let started = 0;
-  const end = performance.now() + WARM_UP_MS + MEASURE_MS;
+  const end = performance.now() + WARMUP_MS + MEASURE_MS;
   let next = 0;
   const worker = async () => {
     while (performance.now() < end) {
       const accountId = callers[next++ % callers.length] as string;
-      const began = performance.now();
+      const pairStartedAt = performance.now();
       const amount = parseUsd('0.001');
       const payer = payers.forCaller({ accountId, keyId: null });
       const hold = await payer.hold({
@@ -53,22 +53,28 @@ export async function benchLedger(
         lifetimeMs: 600_000,
       });
       await payer.settle(hold, charge);
-      if (began < end - MEASURE_MS) continue;
-      started ||= began;
+      if (pairStartedAt < end - MEASURE_MS) continue;
+      started ||= pairStartedAt;
       pairs++;
-      latencies.push(performance.now() - began);
+      latencies.push(performance.now() - pairStartedAt);
     }
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
   const seconds = (performance.now() - started) / 1000;
   latencies.sort((a, b) => a - b);
-  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
+  const getPercentile = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
   await pool.end();
-  return { accounts, concurrency, pairsPerSecond: Math.round(pairs / seconds), p50Ms: at(0.5), p99Ms: at(0.99) };
+  return {
+    accounts,
+    concurrency,
+    pairsPerSecond: Math.round(pairs / seconds),
+    p50Ms: getPercentile(0.5),
+    p99Ms: getPercentile(0.99),
+  };
 }
 
 /** Charges name it; who verifies the facts on a server looks for it. */
-async function publish(priceLists: PriceLists, clock: SystemClock): Promise<void> {
+async function publishPriceLists(priceLists: PriceLists, clock: SystemClock): Promise<void> {
   const { version, lines } = readCatalogue().priceList;
   const command = { type: 'PublishPriceList', data: { version, lines, at: clock.now() } } as const;
   await priceLists.run(version, command, createRootCause('bench', version));
@@ -80,7 +86,11 @@ interface Opening {
   readonly sealedUnder: string;
 }
 
-async function fundedAccounts(accounts: Accounts, { clock, sealedUnder }: Opening, count: number): Promise<string[]> {
+async function createFundedAccounts(
+  accounts: Accounts,
+  { clock, sealedUnder }: Opening,
+  count: number,
+): Promise<string[]> {
   const key = {
     name: 'Default',
     secret: { key: sealedUnder, box: '' },

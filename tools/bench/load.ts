@@ -7,7 +7,7 @@ export interface Target {
   readonly body: string;
 }
 
-export interface LoadFigure {
+export interface LoadMetric {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -15,31 +15,31 @@ export interface LoadFigure {
 }
 
 /** Requests one after the other, timed finely. */
-export async function oneByOne({ url, headers, body }: Target, seconds: number): Promise<LoadFigure> {
+export async function measureSequentially({ url, headers, body }: Target, seconds: number): Promise<LoadMetric> {
   const dispatcher = new Agent({ connections: 1 });
   const latencies: number[] = [];
   let failures = 0;
   const started = performance.now();
   while (performance.now() - started < seconds * 1000) {
-    const began = performance.now();
-    const answer = await request(url, { method: 'POST', headers, body, dispatcher });
-    await answer.body.arrayBuffer();
-    latencies.push(performance.now() - began);
-    if (answer.statusCode !== 200) failures++;
+    const sentAt = performance.now();
+    const response = await request(url, { method: 'POST', headers, body, dispatcher });
+    await response.body.arrayBuffer();
+    latencies.push(performance.now() - sentAt);
+    if (response.statusCode !== 200) failures++;
   }
   const perSecond = latencies.length / ((performance.now() - started) / 1000);
   latencies.sort((a, b) => a - b);
-  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
+  const getPercentile = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
   await dispatcher.close();
-  return { perSecond, p50Ms: at(0.5), p99Ms: at(0.99), failures };
+  return { perSecond, p50Ms: getPercentile(0.5), p99Ms: getPercentile(0.99), failures };
 }
 
 /** As many requests as it takes, `connections` at a time. */
-export async function inParallel(
+export async function measureInParallel(
   { url, headers, body }: Target,
   connections: number,
   seconds: number,
-): Promise<LoadFigure> {
+): Promise<LoadMetric> {
   const { requests, latency, non2xx, errors } = await autocannon({
     url,
     method: 'POST',
@@ -52,7 +52,7 @@ export async function inParallel(
   return { perSecond: requests.total / seconds, p50Ms: latency.p50, p99Ms: latency.p99, failures: non2xx + errors };
 }
 
-export function median(values: readonly number[]): number {
+export function computeMedian(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length / 2;
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle) - 1] ?? 0)) / 2;

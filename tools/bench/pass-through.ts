@@ -10,9 +10,9 @@ for (const path of ['/chat/completions', '/audio/speech', '/contents'])
   app.post(`/v1${path}`, async (incoming, reply) => {
     const headers = { 'content-type': 'application/json', authorization: 'Bearer sandbox' };
     const body = JSON.stringify(incoming.body);
-    const answer = await request(`${upstream}${path}`, { method: 'POST', headers, body, dispatcher });
-    reply.status(answer.statusCode).type(String(answer.headers['content-type']));
-    return reply.send(answer.body);
+    const response = await request(`${upstream}${path}`, { method: 'POST', headers, body, dispatcher });
+    reply.status(response.statusCode).type(String(response.headers['content-type']));
+    return reply.send(response.body);
   });
 
 const url = await app.listen({ port: 0, host: '127.0.0.1' });

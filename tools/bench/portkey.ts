@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { root, type Started, start } from '../processes.ts';
+import { root, type StartedProcess, startProgram } from '../processes.ts';
 
 const VERSION = '1.15.2';
 const DIRECTORY = path.join(root, '.bench/portkey');
@@ -15,7 +15,7 @@ const MANIFEST = {
   overrides: { hono: '4.9.7', '@hono/node-server': '1.13.5' },
 };
 
-export async function startPortkey(): Promise<Started & { readonly url: string }> {
+export async function startPortkey(): Promise<StartedProcess & { readonly url: string }> {
   const program = path.join(DIRECTORY, 'node_modules/@portkey-ai/gateway/build/start-server.js');
   if (!existsSync(program)) {
     mkdirSync(DIRECTORY, { recursive: true });
@@ -27,6 +27,6 @@ export async function startPortkey(): Promise<Started & { readonly url: string }
   }
   const env = { TRUSTED_CUSTOM_HOSTS: '127.0.0.1', NODE_ENV: 'production' };
   const command = [process.execPath, program, '--headless', `--port=${PORT}`];
-  const started = await start(command, env, /running at|Ready|listening/i, DIRECTORY);
+  const started = await startProgram(command, env, /running at|Ready|listening/i, DIRECTORY);
   return { ...started, url: `http://127.0.0.1:${PORT}` };
 }

@@ -11,13 +11,13 @@ app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
 app.post('*', async (incoming, reply) => {
   const { connection: _, host: __, ...headers } = incoming.headers;
   const body = incoming.body as Buffer;
-  const answer = await request(upstream + incoming.url, { method: 'POST', headers, body, dispatcher });
-  reply.status(answer.statusCode);
+  const response = await request(upstream + incoming.url, { method: 'POST', headers, body, dispatcher });
+  reply.status(response.statusCode);
   for (const name of ['content-type', 'ehbp-response-nonce']) {
-    const value = answer.headers[name];
+    const value = response.headers[name];
     if (value !== undefined) reply.header(name, value);
   }
-  return reply.send(answer.body);
+  return reply.send(response.body);
 });
 
 const url = await app.listen({ port: 0, host: '127.0.0.1' });

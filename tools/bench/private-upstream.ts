@@ -8,27 +8,28 @@ import { ENCAPSULATED_KEY_HEADER, generateKeys, openRequest, RESPONSE_NONCE_HEAD
 
 const MODEL = 'gpt-oss-120b';
 const USAGE = 'X-Tinfoil-Usage-Metrics';
-const WANTED = /events=(\d+) bytes=(\d+)/;
+const REQUESTED_OUTPUT = /events=(\d+) bytes=(\d+)/;
 /** A token for so many bytes of text. */
 const BYTES_OF_TOKEN = 4;
 const ABOUT = { id: 'chatcmpl-1', created: 1, model: MODEL };
 
 const keys = await generateKeys();
 
-async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function handleRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { method, url = '/', headers } = request;
-  if (method === 'GET' && url.includes('/attestation')) return json(response, bundle());
-  if (method === 'GET') return json(response, { data: [{ id: `private/${MODEL}`, name: MODEL, created: 1 }] });
+  if (method === 'GET' && url.includes('/attestation')) return respondWithJson(response, createBundle());
+  if (method === 'GET')
+    return respondWithJson(response, { data: [{ id: `private/${MODEL}`, name: MODEL, created: 1 }] });
   const encapsulated = headers[ENCAPSULATED_KEY_HEADER];
-  const opened = typeof encapsulated === 'string' ? await openRequest(keys, encapsulated) : undefined;
-  const pieces: Uint8Array[] = [];
-  for await (const piece of opened ? opened.open(request) : request) pieces.push(piece as Uint8Array);
-  const { stream = false, messages } = JSON.parse(Buffer.concat(pieces).toString()) as {
+  const decryptor = typeof encapsulated === 'string' ? await openRequest(keys, encapsulated) : undefined;
+  const bodyChunks: Uint8Array[] = [];
+  for await (const bodyChunk of decryptor ? decryptor.open(request) : request) bodyChunks.push(bodyChunk as Uint8Array);
+  const { stream = false, messages } = JSON.parse(Buffer.concat(bodyChunks).toString()) as {
     readonly stream?: boolean;
     readonly messages: readonly { readonly content: string }[];
   };
-  const [, events = '1', bytes = '64'] = WANTED.exec(messages.at(-1)?.content ?? '') ?? [];
-  const sealer = await opened?.sealResponse();
+  const [, events = '1', bytes = '64'] = REQUESTED_OUTPUT.exec(messages.at(-1)?.content ?? '') ?? [];
+  const sealer = await decryptor?.sealResponse();
   const seal = (text: Buffer): Uint8Array => (sealer ? sealer.seal(text) : text);
   const text = 'e'.repeat(Number(bytes));
   const [prompt, completion] = [100, Math.ceil((Number(events) * Number(bytes)) / BYTES_OF_TOKEN)];
@@ -37,29 +38,35 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const nonce = sealer ? { [RESPONSE_NONCE_HEADER]: sealer.nonce } : {};
   if (!stream) {
     const choices = [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }];
-    const whole = Buffer.from(JSON.stringify({ ...ABOUT, object: 'chat.completion', choices, usage }));
-    return void response.writeHead(200, { 'content-type': 'application/json', ...report, ...nonce }).end(seal(whole));
+    const responseBody = Buffer.from(JSON.stringify({ ...ABOUT, object: 'chat.completion', choices, usage }));
+    return void response
+      .writeHead(200, { 'content-type': 'application/json', ...report, ...nonce })
+      .end(seal(responseBody));
   }
   response.writeHead(200, { 'content-type': 'text/event-stream', trailer: USAGE, ...nonce });
-  const event = chunk({ content: text }, null);
+  const event = createChunk({ content: text }, null);
   for (let i = 0; i < Number(events) && !response.destroyed; i++)
-    if (!response.write(seal(event))) await room(response);
-  for (const last of [chunk({}, 'stop'), said({ ...ABOUT, choices: [], usage }), Buffer.from('data: [DONE]\n\n')])
+    if (!response.write(seal(event))) await waitForDrain(response);
+  for (const last of [
+    createChunk({}, 'stop'),
+    formatSse({ ...ABOUT, choices: [], usage }),
+    Buffer.from('data: [DONE]\n\n'),
+  ])
     response.write(seal(last));
   response.addTrailers(report);
   response.end();
 }
 
-function chunk(delta: object, reason: string | null): Buffer {
+function createChunk(delta: object, reason: string | null): Buffer {
   const choices = [{ index: 0, delta, finish_reason: reason }];
-  return said({ ...ABOUT, object: 'chat.completion.chunk', choices });
+  return formatSse({ ...ABOUT, object: 'chat.completion.chunk', choices });
 }
 
-function said(event: object): Buffer {
+function formatSse(event: object): Buffer {
   return Buffer.from(`data: ${JSON.stringify(event)}\n\n`);
 }
 
-function room(response: ServerResponse): Promise<void> {
+function waitForDrain(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       response.off('drain', done).off('close', done);
@@ -69,18 +76,18 @@ function room(response: ServerResponse): Promise<void> {
   });
 }
 
-function bundle(): object {
+function createBundle(): object {
   const body = JSON.stringify({ hpke_public_key: Buffer.from(keys.publicKey).toString('hex'), model: MODEL });
   return { domain: 'localhost', enclaveAttestationReport: { format: 'simulated', body: btoa(body) } };
 }
 
-function json(response: ServerResponse, body: object): void {
+function respondWithJson(response: ServerResponse, body: object): void {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
 const server = createServer((request, response) => {
   // Who is measured may leave in the middle.
-  answer(request, response).catch(() => response.destroy());
+  handleRequest(request, response).catch(() => response.destroy());
 });
 server.listen(0, '127.0.0.1', () => {
   process.stdout.write(`listening on http://127.0.0.1:${(server.address() as AddressInfo).port}\n`);

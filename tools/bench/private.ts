@@ -7,17 +7,17 @@ import path from 'node:path';
 import { Agent, request } from 'undici';
 import { sealRequest } from '#ehbp';
 import { ProofCluster } from '../cluster.ts';
-import { root, type Started, start, startApp } from '../processes.ts';
-import { median } from './load.ts';
+import { root, type StartedProcess, startApp, startProgram } from '../processes.ts';
+import { computeMedian } from './load.ts';
 
-const WARM_UP_SECONDS = 0.5;
-const FUNDED = 6;
+const WARMUP_SECONDS = 0.5;
+const CREDIT_COUNT = 6;
 const CREDIT_USD = 1_000;
 const STREAMS = 64;
 /** How long readers of the long answers wait before they read on. */
 const STALLED_MS = 2_000;
-const SAMPLED_EVERY_MS = 50;
-const RESTED_MS = 3_000;
+const SAMPLE_INTERVAL_MS = 50;
+const REST_MS = 3_000;
 const PAGE_BYTES = 4_096;
 const LONG_BYTES = 10e6;
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -41,7 +41,7 @@ const AT_ONCE: Readonly<Record<PrivateMode, readonly number[]>> = {
   '10 MB': [1, 4],
 };
 
-export interface PrivateFigure {
+export interface PrivateMetric {
   readonly side: Side;
   readonly mode: PrivateMode;
   readonly candidate: string;
@@ -55,7 +55,7 @@ export interface PrivateFigure {
 }
 
 /** Resident megabytes of a process before, at most, and after the long answers. */
-export interface MemoryFigure {
+export interface MemoryMetric {
   readonly process: string;
   readonly before: number;
   readonly peak: number;
@@ -76,38 +76,42 @@ interface Load {
 
 interface Target {
   readonly url: string;
-  request(mode: PrivateMode): { readonly headers: Record<string, string>; readonly body: Buffer | string };
+  createRequest(mode: PrivateMode): { readonly headers: Record<string, string>; readonly body: Buffer | string };
 }
 
 export async function benchPrivate(bench: PrivateBench): Promise<{
-  readonly figures: readonly PrivateFigure[];
-  readonly memory: readonly MemoryFigure[];
+  readonly metrics: readonly PrivateMetric[];
+  readonly memory: readonly MemoryMetric[];
   /** Of the long answers. */
   readonly failures: number;
 }> {
-  const started: Started[] = [];
-  const run = async (program: string, env: Record<string, string>) => {
-    const each = await start([process.execPath, path.join(root, `dist/tools/bench/${program}.js`)], env, /listening/);
-    started.push(each);
-    return { each, url: each.line.replace('listening on ', '') };
+  const started: StartedProcess[] = [];
+  const startBenchProgram = async (program: string, env: Record<string, string>) => {
+    const startedProcess = await startProgram(
+      [process.execPath, path.join(root, `dist/tools/bench/${program}.js`)],
+      env,
+      /listening/,
+    );
+    started.push(startedProcess);
+    return { startedProcess, url: startedProcess.readyLine.replace('listening on ', '') };
   };
-  const upstream = (await run('private-upstream', {})).url;
-  const bare = (await run('private-pass-through', { UPSTREAM: upstream })).url;
+  const upstream = (await startBenchProgram('private-upstream', {})).url;
+  const bare = (await startBenchProgram('private-pass-through', { UPSTREAM: upstream })).url;
   const cluster = await ProofCluster.start(bench.dataDir, 0);
   try {
-    cluster.with({ TINFOIL_BASE_URL: upstream });
+    cluster.addSettings({ TINFOIL_BASE_URL: upstream });
     const gateway = await cluster.startRole('gateway', 'gateway 1');
     const api = cluster.gateways[0] as string;
-    const { apiKey } = await funded(cluster);
-    const proxyTo = async (base: string) => {
+    const { apiKey } = await createFundedCustomer(cluster);
+    const startProxy = async (base: string) => {
       const env = { PPQ_API_KEY: apiKey, PPQ_API_BASE: base, ALLOW_UNATTESTED: '1', PORT: '0' };
       const proxy = await startApp('private-proxy', env);
       started.push(proxy);
-      return { proxy, url: /http:\/\/127\.0\.0\.1:\d+/.exec(proxy.line)?.[0] as string };
+      return { proxy, url: /http:\/\/127\.0\.0\.1:\d+/.exec(proxy.readyLine)?.[0] as string };
     };
-    const alone = await proxyTo(upstream);
-    const before = await proxyTo(api);
-    const sealed = await sealedBy(upstream);
+    const directProxy = await startProxy(upstream);
+    const gatewayProxy = await startProxy(api);
+    const sealed = await createSealedTargetFactory(upstream);
     const sides: Readonly<Record<Side, Readonly<Record<string, Target>>>> = {
       gateway: {
         countinghouse: sealed(`${api}/private`, apiKey),
@@ -115,54 +119,55 @@ export async function benchPrivate(bench: PrivateBench): Promise<{
         'upstream itself': sealed(upstream, apiKey),
       },
       proxy: {
-        'private proxy': plain(alone.url),
-        'private proxy and gateway': plain(before.url),
-        'bare pass-through': plain(bare),
-        'upstream itself': plain(upstream),
+        'private proxy': createPlainTarget(directProxy.url),
+        'private proxy and gateway': createPlainTarget(gatewayProxy.url),
+        'bare pass-through': createPlainTarget(bare),
+        'upstream itself': createPlainTarget(upstream),
       },
     };
-    const figures: PrivateFigure[] = [];
+    const metrics: PrivateMetric[] = [];
     for (const [side, candidates] of Object.entries(sides) as [Side, Record<string, Target>][])
-      figures.push(...(await measured(side, candidates, bench)));
-    const processes = { gateway: gateway.pid, 'private proxy': before.proxy.pid };
-    return { figures, ...(await longAnswers(sides.proxy['private proxy and gateway'] as Target, processes)) };
+      metrics.push(...(await measureCandidates(side, candidates, bench)));
+    const processes = { gateway: gateway.pid, 'private proxy': gatewayProxy.proxy.pid };
+    return { metrics, ...(await measureLongResponses(sides.proxy['private proxy and gateway'] as Target, processes)) };
   } finally {
-    for (const each of started.reverse()) await each.stop();
+    for (const startedProcess of started.reverse()) await startedProcess.stop();
     await cluster.stop();
   }
 }
 
-async function funded(cluster: ProofCluster) {
-  const customer = await cluster.customer(CREDIT_USD);
-  for (let i = 1; i < FUNDED; i++) await cluster.fund(customer, CREDIT_USD);
+async function createFundedCustomer(cluster: ProofCluster) {
+  const customer = await cluster.createCustomer(CREDIT_USD);
+  for (let i = 1; i < CREDIT_COUNT; i++) await cluster.fund(customer, CREDIT_USD);
   return customer;
 }
 
-async function measured(
+async function measureCandidates(
   side: Side,
   candidates: Readonly<Record<string, Target>>,
   { seconds, rounds, print }: PrivateBench,
-): Promise<readonly PrivateFigure[]> {
-  const figures: PrivateFigure[] = [];
+): Promise<readonly PrivateMetric[]> {
+  const metrics: PrivateMetric[] = [];
   for (const mode of Object.keys(MODES) as PrivateMode[]) {
-    for (const each of Object.values(candidates)) await asked(each, mode, { concurrency: 4, seconds: WARM_UP_SECONDS });
+    for (const target of Object.values(candidates))
+      await measureLoad(target, mode, { concurrency: 4, seconds: WARMUP_SECONDS });
     for (const concurrency of AT_ONCE[mode])
       for (let round = 0; round < rounds; round++)
         for (const [candidate, target] of Object.entries(candidates))
-          figures.push({
+          metrics.push({
             side,
             mode,
             candidate,
             concurrency,
-            ...(await asked(target, mode, { concurrency, seconds })),
+            ...(await measureLoad(target, mode, { concurrency, seconds })),
           });
     print(`${mode} at the ${side} measured`);
   }
-  return figures;
+  return metrics;
 }
 
 /** Requests that are encrypted beforehand, one of each kind: what is measured is what passes them on. */
-async function sealedBy(upstream: string): Promise<(base: string, apiKey: string) => Target> {
+async function createSealedTargetFactory(upstream: string): Promise<(base: string, apiKey: string) => Target> {
   const { enclaveAttestationReport } = (await (await fetch(`${upstream}/attestation`)).json()) as {
     readonly enclaveAttestationReport: { readonly body: string };
   };
@@ -170,12 +175,12 @@ async function sealedBy(upstream: string): Promise<(base: string, apiKey: string
   const key = Buffer.from(hpke_public_key, 'hex');
   const sealed = new Map<PrivateMode, { readonly encapsulatedKey: string; readonly body: Buffer }>();
   for (const mode of Object.keys(MODES) as PrivateMode[]) {
-    const { encapsulatedKey, frames } = await sealRequest(key, Buffer.from(chat(mode, 'gpt-oss-120b')));
+    const { encapsulatedKey, frames } = await sealRequest(key, Buffer.from(createChat(mode, 'gpt-oss-120b')));
     sealed.set(mode, { encapsulatedKey, body: Buffer.concat(frames) });
   }
   return (base, apiKey) => ({
     url: `${base}/v1/chat/completions`,
-    request(mode) {
+    createRequest(mode) {
       const { encapsulatedKey = '', body = '' } = sealed.get(mode) ?? {};
       const authorization = {
         authorization: `Bearer ${apiKey}`,
@@ -187,70 +192,70 @@ async function sealedBy(upstream: string): Promise<(base: string, apiKey: string
   });
 }
 
-function plain(base: string): Target {
-  const request = (mode: PrivateMode) => ({ headers: JSON_TYPE, body: chat(mode, 'private/gpt-oss-120b') });
-  return { url: `${base}/v1/chat/completions`, request };
+function createPlainTarget(base: string): Target {
+  const request = (mode: PrivateMode) => ({ headers: JSON_TYPE, body: createChat(mode, 'private/gpt-oss-120b') });
+  return { url: `${base}/v1/chat/completions`, createRequest: request };
 }
 
-function chat(mode: PrivateMode, model: string): string {
+function createChat(mode: PrivateMode, model: string): string {
   const { stream, content } = MODES[mode];
   return JSON.stringify({ model, stream, messages: [{ role: 'user', content }] });
 }
 
 /** So many requests at a time, each read as fast as it comes. */
-async function asked(target: Target, mode: PrivateMode, { concurrency, seconds }: Load) {
+async function measureLoad(target: Target, mode: PrivateMode, { concurrency, seconds }: Load) {
   const dispatcher = new Agent({ connections: concurrency });
-  const took: number[] = [];
+  const durationsMs: number[] = [];
   const waits: number[] = [];
   let bytes = 0;
   let failures = 0;
   const started = performance.now();
   const until = started + seconds * 1_000;
-  const one = async () => {
+  const runWorker = async () => {
     while (performance.now() < until) {
-      const began = performance.now();
-      const answer = await request(target.url, { method: 'POST', ...target.request(mode), dispatcher });
-      if (answer.statusCode !== 200) failures++;
+      const sentAt = performance.now();
+      const response = await request(target.url, { method: 'POST', ...target.createRequest(mode), dispatcher });
+      if (response.statusCode !== 200) failures++;
       let isFirst = true;
-      for await (const piece of answer.body) {
-        if (isFirst) waits.push(performance.now() - began);
+      for await (const chunk of response.body) {
+        if (isFirst) waits.push(performance.now() - sentAt);
         isFirst = false;
-        bytes += (piece as Uint8Array).length;
+        bytes += (chunk as Uint8Array).length;
       }
-      took.push(performance.now() - began);
+      durationsMs.push(performance.now() - sentAt);
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, one));
+  await Promise.all(Array.from({ length: concurrency }, runWorker));
   const lasted = (performance.now() - started) / 1_000;
   await dispatcher.close();
   return {
-    perSecond: took.length / lasted,
+    perSecond: durationsMs.length / lasted,
     megabytesPerSecond: bytes / 1e6 / lasted,
-    p50Ms: median(took),
-    firstMs: median(waits),
+    p50Ms: computeMedian(durationsMs),
+    firstMs: computeMedian(waits),
     failures,
   };
 }
 
 /** All at once, from readers that stand still for a while, and what the processes between take up meanwhile. */
-async function longAnswers(target: Target, processes: Readonly<Record<string, number>>) {
+async function measureLongResponses(target: Target, processes: Readonly<Record<string, number>>) {
   const dispatcher = new Agent({ connections: STREAMS });
   const resident = () => Object.values(processes).map(residentMegabytes);
   const before = resident();
   let peak = before;
   const sampling = setInterval(() => {
     peak = resident().map((now, i) => Math.max(now, peak[i] ?? 0));
-  }, SAMPLED_EVERY_MS);
+  }, SAMPLE_INTERVAL_MS);
   let failures = 0;
   const one = async () => {
-    const answer = await request(target.url, { method: 'POST', ...target.request('10 MB'), dispatcher });
+    const response = await request(target.url, { method: 'POST', ...target.createRequest('10 MB'), dispatcher });
     await sleep(STALLED_MS);
     let bytes = 0;
-    for await (const piece of answer.body) bytes += (piece as Uint8Array).length;
-    if (answer.statusCode !== 200 || bytes < LONG_BYTES) failures++;
+    for await (const chunk of response.body) bytes += (chunk as Uint8Array).length;
+    if (response.statusCode !== 200 || bytes < LONG_BYTES) failures++;
   };
   await Promise.all(Array.from({ length: STREAMS }, one));
-  await sleep(RESTED_MS);
+  await sleep(REST_MS);
   clearInterval(sampling);
   await dispatcher.close();
   const after = resident();

@@ -2,15 +2,15 @@
 import path from 'node:path';
 import { Agent, request } from 'undici';
 import { ProofCluster } from '../cluster.ts';
-import { root, start } from '../processes.ts';
+import { root, startProgram } from '../processes.ts';
 import type { Target } from './load.ts';
 
 const CONCURRENCIES = [1, 16];
-const WARM_UP_SECONDS = 2;
+const WARMUP_SECONDS = 2;
 /** As long as the vendor takes one: four and a half minutes of MP3, 4.4 MB. */
 const INPUT = 'Every coin that comes in is written down. '.repeat(97);
 
-export interface SpeechFigure {
+export interface SpeechMetric {
   readonly candidate: string;
   readonly concurrency: number;
   readonly megabytesPerSecond: number;
@@ -26,27 +26,27 @@ export interface SpeechBench {
   print(line: string): void;
 }
 
-export async function benchSpeech({ seconds, rounds, dataDir, print }: SpeechBench): Promise<readonly SpeechFigure[]> {
+export async function benchSpeech({ seconds, rounds, dataDir, print }: SpeechBench): Promise<readonly SpeechMetric[]> {
   const cluster = await ProofCluster.start(dataDir, 1);
   const upstream = `${cluster.sandbox}/openai/v1`;
   const program = path.join(root, 'dist/tools/bench/pass-through.js');
-  const bare = await start([process.execPath, program], { UPSTREAM: upstream }, /listening/);
+  const bare = await startProgram([process.execPath, program], { UPSTREAM: upstream }, /listening/);
   try {
-    const { apiKey } = await cluster.customer(1_000);
+    const { apiKey } = await cluster.createCustomer(1_000);
     const candidates: Readonly<Record<string, Target>> = {
-      countinghouse: target(`${cluster.gateways[0]}/v1`, apiKey),
-      'bare pass-through': target(`${bare.line.replace('listening on ', '')}/v1`, 'sandbox'),
-      'upstream itself': target(upstream, 'sandbox'),
+      countinghouse: createTarget(`${cluster.gateways[0]}/v1`, apiKey),
+      'bare pass-through': createTarget(`${bare.readyLine.replace('listening on ', '')}/v1`, 'sandbox'),
+      'upstream itself': createTarget(upstream, 'sandbox'),
     };
-    const figures: SpeechFigure[] = [];
-    for (const each of Object.values(candidates)) await streamed(each, 16, WARM_UP_SECONDS);
+    const metrics: SpeechMetric[] = [];
+    for (const candidateTarget of Object.values(candidates)) await measureStreams(candidateTarget, 16, WARMUP_SECONDS);
     for (const concurrency of CONCURRENCIES) {
       for (let round = 0; round < rounds; round++)
-        for (const [candidate, asked] of Object.entries(candidates))
-          figures.push({ ...(await streamed(asked, concurrency, seconds)), candidate, concurrency });
+        for (const [candidate, candidateTarget] of Object.entries(candidates))
+          metrics.push({ ...(await measureStreams(candidateTarget, concurrency, seconds)), candidate, concurrency });
       print(`speech at concurrency ${concurrency} measured`);
     }
-    return figures;
+    return metrics;
   } finally {
     await bare.stop();
     await cluster.stop();
@@ -54,34 +54,34 @@ export async function benchSpeech({ seconds, rounds, dataDir, print }: SpeechBen
 }
 
 /** So many streams at a time, each read as fast as it comes. */
-async function streamed({ url, headers, body }: Target, connections: number, seconds: number) {
+async function measureStreams({ url, headers, body }: Target, connections: number, seconds: number) {
   const dispatcher = new Agent({ connections });
   const until = performance.now() + seconds * 1_000;
   let bytes = 0;
   let failures = 0;
   const waits: number[] = [];
-  const one = async () => {
+  const runWorker = async () => {
     while (performance.now() < until) {
-      const began = performance.now();
-      const answer = await request(url, { method: 'POST', headers, body, dispatcher });
-      if (answer.statusCode !== 200) failures++;
+      const sentAt = performance.now();
+      const response = await request(url, { method: 'POST', headers, body, dispatcher });
+      if (response.statusCode !== 200) failures++;
       let isFirst = true;
-      for await (const piece of answer.body) {
-        if (isFirst) waits.push(performance.now() - began);
+      for await (const chunk of response.body) {
+        if (isFirst) waits.push(performance.now() - sentAt);
         isFirst = false;
-        bytes += (piece as Uint8Array).length;
+        bytes += (chunk as Uint8Array).length;
       }
     }
   };
   const started = performance.now();
-  await Promise.all(Array.from({ length: connections }, one));
+  await Promise.all(Array.from({ length: connections }, runWorker));
   const megabytesPerSecond = bytes / 1e6 / ((performance.now() - started) / 1_000);
   await dispatcher.close();
   waits.sort((a, b) => a - b);
   return { megabytesPerSecond, firstMs: waits[Math.floor(waits.length / 2)] ?? 0, failures };
 }
 
-function target(base: string, key: string): Target {
+function createTarget(base: string, key: string): Target {
   return {
     url: `${base}/audio/speech`,
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },

@@ -7,17 +7,17 @@ import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#foundation';
 import { resolveAccountId } from '../../apps/ledger/src/account.ts';
 import { type Customer, ProofCluster } from '../cluster.ts';
-import { charge, HELD, HOLD_MS, query, useManyAccounts } from '../sample-events.ts';
-import { inParallel, median, oneByOne, type Target } from './load.ts';
+import { charge, HOLD_AMOUNT, HOLD_MS, query, useManyAccounts } from '../sample-events.ts';
+import { computeMedian, measureInParallel, measureSequentially, type Target } from './load.ts';
 
 const HOT_EVENTS = 1_000_000;
 const OTHER_ACCOUNTS = 1_000;
-const LOOK_MS = 250;
-const WARM_UP_SECONDS = 4;
+const POLL_INTERVAL_MS = 250;
+const WARMUP_SECONDS = 4;
 const SECONDS = 3;
 const ROUNDS = 3;
 
-export interface VolumeFigures {
+export interface VolumeMetrics {
   readonly events: number;
   readonly projectedPerSecond: number;
   readonly replayedPerSecond: number;
@@ -39,16 +39,16 @@ export interface VolumeBench {
   print(line: string): void;
 }
 
-export async function benchVolume({ events, dataDirs, print }: VolumeBench): Promise<VolumeFigures> {
+export async function benchVolume({ events, dataDirs, print }: VolumeBench): Promise<VolumeMetrics> {
   const [fullDir, emptyDir] = dataDirs;
   const full = await ProofCluster.start(fullDir, 1);
   const empty = await ProofCluster.start(emptyDir, 1);
   try {
-    const customers = [await full.customer(1_000), await empty.customer(1_000)] as const;
+    const customers = [await full.createCustomer(1_000), await empty.createCustomer(1_000)] as const;
     await full.stopRole('projector');
     const foundation = await openFoundation(readSettings({ DATA_DIR: fullDir }), createLog('warn'));
     try {
-      await useOneAccount(
+      await appendToOneAccount(
         foundation,
         (await resolveAccountId(foundation, customers[0].creditId)) as string,
         HOT_EVENTS,
@@ -56,20 +56,20 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
       print(`an account with ${HOT_EVENTS} events is there`);
       await useManyAccounts(foundation.store, OTHER_ACCOUNTS, events - HOT_EVENTS);
       print(`${events} events are there`);
-      const behind = await unprojected(foundation.databaseUrl);
-      const began = performance.now();
+      const pendingEvents = await countUnprojectedEvents(foundation.databaseUrl);
+      const projectionStartedAt = performance.now();
       await full.startRole('projector');
-      await projected(foundation.databaseUrl);
-      const projectedPerSecond = behind / ((performance.now() - began) / 1000);
+      await waitUntilProjected(foundation.databaseUrl);
+      const projectedPerSecond = pendingEvents / ((performance.now() - projectionStartedAt) / 1000);
       print('all are projected');
       await full.stopRole('gateway 1');
       await full.startRole('gateway', 'gateway 1');
-      const firstRequestMs = await timed(full, customers[0]);
-      const secondRequestMs = await timed(full, customers[0]);
-      const latency = await compare([full, empty], customers);
+      const firstRequestMs = await measureRequest(full, customers[0]);
+      const secondRequestMs = await measureRequest(full, customers[0]);
+      const latency = await compareLatencies([full, empty], customers);
       print('requests are compared');
-      const replayedPerSecond = events / (await secondsOf(full, 'replay'));
-      const verifiedPerSecond = events / (await secondsOf(full, 'verify'));
+      const replayedPerSecond = events / (await measureLedgerSeconds(full, 'replay'));
+      const verifiedPerSecond = events / (await measureLedgerSeconds(full, 'verify'));
       return {
         events,
         projectedPerSecond,
@@ -89,7 +89,7 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
 }
 
 /** By the path that requests take, so that the account has what such an account has, snapshots included. */
-async function useOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
+async function appendToOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
   const streams = createStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
@@ -100,8 +100,8 @@ async function useOneAccount(foundation: Foundation, accountId: string, events: 
       const request = {
         holdId: randomUUID(),
         query,
-        minAmount: HELD,
-        maxAmount: HELD,
+        minAmount: HOLD_AMOUNT,
+        maxAmount: HOLD_AMOUNT,
         priceList: 'p',
         lifetimeMs: HOLD_MS,
       };
@@ -109,11 +109,11 @@ async function useOneAccount(foundation: Foundation, accountId: string, events: 
     }
   };
   await Promise.all(Array.from({ length: 256 }, worker));
-  await delay(LOOK_MS); // a snapshot may still be on its way
+  await delay(POLL_INTERVAL_MS); // a snapshot may still be on its way
   await pool.end();
 }
 
-async function unprojected(databaseUrl: string): Promise<number> {
+async function countUnprojectedEvents(databaseUrl: string): Promise<number> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   const { rows } = await client.query<{ n: string }>(
@@ -123,7 +123,7 @@ async function unprojected(databaseUrl: string): Promise<number> {
   return Number(rows[0]?.n);
 }
 
-async function projected(databaseUrl: string): Promise<void> {
+async function waitUntilProjected(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   for (;;) {
@@ -131,19 +131,19 @@ async function projected(databaseUrl: string): Promise<void> {
       `select (select min(position) from books.checkpoints) >= (select max(position) from es.events) as done`,
     );
     if (rows[0]?.done) break;
-    await delay(LOOK_MS);
+    await delay(POLL_INTERVAL_MS);
   }
   await client.end();
 }
 
-async function secondsOf(cluster: ProofCluster, command: string): Promise<number> {
-  const began = performance.now();
-  const { code, output } = await cluster.ledger(command);
+async function measureLedgerSeconds(cluster: ProofCluster, command: string): Promise<number> {
+  const startedAt = performance.now();
+  const { code, output } = await cluster.runLedger(command);
   if (code !== 0) throw new Error(`ledger ${command} ended with ${code}: ${output.slice(0, 2_000)}`);
-  return (performance.now() - began) / 1000;
+  return (performance.now() - startedAt) / 1000;
 }
 
-function chat(cluster: ProofCluster, { apiKey }: Customer): Target {
+function createTarget(cluster: ProofCluster, { apiKey }: Customer): Target {
   const messages = [{ role: 'user', content: '[[sandbox tokens=16]]' }];
   return {
     url: `${cluster.gateways[0]}/v1/chat/completions`,
@@ -152,29 +152,35 @@ function chat(cluster: ProofCluster, { apiKey }: Customer): Target {
   };
 }
 
-async function timed(cluster: ProofCluster, customer: Customer): Promise<number> {
-  const { url, headers, body } = chat(cluster, customer);
-  const began = performance.now();
+async function measureRequest(cluster: ProofCluster, customer: Customer): Promise<number> {
+  const { url, headers, body } = createTarget(cluster, customer);
+  const sentAt = performance.now();
   const response = await fetch(url, { method: 'POST', headers, body });
   await response.text();
   if (response.status !== 200) throw new Error(`a request was answered with ${response.status}`);
-  return performance.now() - began;
+  return performance.now() - sentAt;
 }
 
 /** In turns, so that what else happens on the machine happens to both. */
-async function compare(clusters: readonly [ProofCluster, ProofCluster], customers: readonly [Customer, Customer]) {
-  const targets = [chat(clusters[0], customers[0]), chat(clusters[1], customers[1])] as const;
-  for (const target of targets) await inParallel(target, 16, WARM_UP_SECONDS);
+async function compareLatencies(
+  clusters: readonly [ProofCluster, ProofCluster],
+  customers: readonly [Customer, Customer],
+) {
+  const targets = [createTarget(clusters[0], customers[0]), createTarget(clusters[1], customers[1])] as const;
+  for (const target of targets) await measureInParallel(target, 16, WARMUP_SECONDS);
   const latency = [];
   for (const concurrency of [1, 16]) {
     const p50: [number[], number[]] = [[], []];
     for (let round = 0; round < ROUNDS; round++) {
       for (const i of [0, 1] as const) {
-        const load = concurrency === 1 ? oneByOne(targets[i], SECONDS) : inParallel(targets[i], concurrency, SECONDS);
+        const load =
+          concurrency === 1
+            ? measureSequentially(targets[i], SECONDS)
+            : measureInParallel(targets[i], concurrency, SECONDS);
         p50[i].push((await load).p50Ms);
       }
     }
-    latency.push({ concurrency, fullP50Ms: median(p50[0]), emptyP50Ms: median(p50[1]) });
+    latency.push({ concurrency, fullP50Ms: computeMedian(p50[0]), emptyP50Ms: computeMedian(p50[1]) });
   }
   return latency;
 }

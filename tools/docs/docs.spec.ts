@@ -9,25 +9,31 @@ import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts
 import { PROXY_SETTINGS } from '../../apps/private-proxy/src/settings.ts';
 import { formatWelcome } from '../../apps/standalone/src/welcome.ts';
 import { CLIENTS } from '../proofs/clients/list.ts';
-import { clientTable, errorTable, operationTables, settingsTable, withSection } from './generated.ts';
-import { brokenReferences, missingScripts, pages, ROOT, read } from './pages.ts';
+import {
+  formatClientTable,
+  formatErrorTable,
+  formatOperationTables,
+  formatSettingsTable,
+  replaceSection,
+} from './generated.ts';
+import { findDeadReferences, findMissingScripts, listPages, ROOT, readPage } from './pages.ts';
 
 const README_LINES = 150;
 
 /** Compares a generated section with what the page has, or writes it there. */
 function expectSection(page: string, name: string, content: string): void {
-  const now = read(page);
-  const made = withSection(now, name, content);
+  const now = readPage(page);
+  const made = replaceSection(now, name, content);
   if (process.env.DOCS === 'write') writeFileSync(path.join(ROOT, page), made);
   else expect(now).toBe(made);
 }
 
 test('docs/settings.md lists every setting, its default and what it does', () => {
-  expectSection('docs/settings.md', 'settings', settingsTable(Object.values(SETTINGS)));
+  expectSection('docs/settings.md', 'settings', formatSettingsTable(Object.values(SETTINGS)));
 });
 
 test('docs/settings.md lists the settings of the proxy for private models', () => {
-  expectSection('docs/settings.md', 'proxy-settings', settingsTable(Object.values(PROXY_SETTINGS)));
+  expectSection('docs/settings.md', 'proxy-settings', formatSettingsTable(Object.values(PROXY_SETTINGS)));
 });
 
 describe('docs/api.md', () => {
@@ -40,33 +46,33 @@ describe('docs/api.md', () => {
   afterAll(() => world.close());
 
   test('lists the operations of /openapi.json', () => {
-    expectSection('docs/api.md', 'operations', operationTables(document));
+    expectSection('docs/api.md', 'operations', formatOperationTables(document));
   });
 
   test('lists the clients that are tried, in which versions', () => {
-    expectSection('docs/api.md', 'clients', clientTable(CLIENTS));
+    expectSection('docs/api.md', 'clients', formatClientTable(CLIENTS));
   });
 
   test('lists the errors that can be answered', () => {
-    expectSection('docs/api.md', 'errors', errorTable(ERROR_DEFINITIONS));
+    expectSection('docs/api.md', 'errors', formatErrorTable(ERROR_DEFINITIONS));
   });
 });
 
 describe('README.md', () => {
   test('is short enough to be read to the end', () => {
-    expect(read('README.md').split('\n').length - 1).toBeLessThanOrEqual(README_LINES);
+    expect(readPage('README.md').split('\n').length - 1).toBeLessThanOrEqual(README_LINES);
   });
 
   test('shows the requests that `npm start` prints', () => {
     const printed = formatWelcome('http://127.0.0.1:3000', 'http://127.0.0.1:3100').split('\n');
     const requests = printed.slice(printed.findIndex((line) => line.includes('account=$(curl')));
-    expect(read('README.md')).toContain(requests.join('\n').trimEnd());
+    expect(readPage('README.md')).toContain(requests.join('\n').trimEnd());
   });
 });
 
-describe.each(pages())('%s', (page) => {
+describe.each(listPages())('%s', (page) => {
   test('refers to nothing that is not there', () => {
-    expect(brokenReferences(page)).toEqual([]);
-    expect(missingScripts(page)).toEqual([]);
+    expect(findDeadReferences(page)).toEqual([]);
+    expect(findMissingScripts(page)).toEqual([]);
   });
 });

@@ -6,7 +6,7 @@ import type { Client } from '../proofs/clients/client.ts';
 type Row = readonly string[];
 
 /** A section between its two markers, which are comments: what is outside them is written by hand. */
-export function withSection(page: string, name: string, content: string): string {
+export function replaceSection(page: string, name: string, content: string): string {
   const section = new RegExp(`<!-- ${name} -->\n.*<!-- /${name} -->`, 's');
   if (!section.test(page)) throw new Error(`The page has no section "${name}"`);
   return page.replace(section, () => `<!-- ${name} -->\n\n${content}\n<!-- /${name} -->`);
@@ -18,17 +18,17 @@ interface DocumentedSetting {
   readonly meaning: string;
 }
 
-export function settingsTable(settings: readonly DocumentedSetting[]): string {
-  const rows = settings.map(({ variable, defaultValue: byDefault, meaning }) => [
-    code(variable),
-    byDefault && code(byDefault),
+export function formatSettingsTable(settings: readonly DocumentedSetting[]): string {
+  const rows = settings.map(({ variable, defaultValue, meaning }) => [
+    formatCode(variable),
+    defaultValue && formatCode(defaultValue),
     meaning,
   ]);
-  return table(['setting', 'default', 'what it does'], rows);
+  return formatTable(['setting', 'default', 'what it does'], rows);
 }
 
 /** One table per tag; an alias stands beside the operation that it is another address of. */
-export function operationTables({ tags, paths }: OpenApiDocument): string {
+export function formatOperationTables({ tags, paths }: OpenApiDocument): string {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
@@ -38,19 +38,19 @@ export function operationTables({ tags, paths }: OpenApiDocument): string {
       const rows = operations
         .filter(({ operation }) => operation.tags.includes(name) && !operation['x-alias-of'])
         .map(({ path, method, operation }) => {
-          const aliases = operations.filter((each) => each.operation['x-alias-of'] === operation.operationId);
+          const aliases = operations.filter((alias) => alias.operation['x-alias-of'] === operation.operationId);
           const addresses = [path, ...aliases.map((alias) => alias.path)].map((address) =>
-            code(`${method} ${address}`),
+            formatCode(`${method} ${address}`),
           );
-          return [addresses.join(', '), operation.summary, credential(operation), statuses(operation)];
+          return [addresses.join(', '), operation.summary, formatCredential(operation), formatStatuses(operation)];
         });
-      return `### ${name}\n\n${description}\n\n${table(['request', 'what it does', 'credential', 'statuses'], rows)}`;
+      return `### ${name}\n\n${description}\n\n${formatTable(['request', 'what it does', 'credential', 'statuses'], rows)}`;
     })
     .join('\n');
 }
 
-function credential({ security }: PathOperation): string {
-  const schemes = security.flatMap((each) => Object.keys(each));
+function formatCredential({ security }: PathOperation): string {
+  const schemes = security.flatMap((requirement) => Object.keys(requirement));
   if (schemes.length === 0) return 'none';
   if (Object.keys(security[0] ?? {}).length === 0) return 'optional';
   const account = schemes.includes('bearer')
@@ -61,33 +61,43 @@ function credential({ security }: PathOperation): string {
   return [...account, ...(schemes.includes('payment') ? ['payment'] : [])].join(' or ');
 }
 
-function statuses({ responses }: PathOperation): string {
+function formatStatuses({ responses }: PathOperation): string {
   return Object.keys(responses).join(' ');
 }
 
 type Kind = readonly [status: number, type: string, kind: string, code?: string];
 
-export function errorTable(kinds: readonly Kind[]): string {
+export function formatErrorTable(kinds: readonly Kind[]): string {
   const rows = kinds
-    .map(([status, type, kind, word = type]) => [String(status), code(type), code(word), code(kind)])
+    .map(([status, type, kind, errorCode = type]) => [
+      String(status),
+      formatCode(type),
+      formatCode(errorCode),
+      formatCode(kind),
+    ])
     .toSorted((one, other) => one.join().localeCompare(other.join()));
-  return table(['status', '`error.type`', '`error.code`', '`error.metadata.error_type`'], rows);
+  return formatTable(['status', '`error.type`', '`error.code`', '`error.metadata.error_type`'], rows);
 }
 
-export function clientTable(clients: readonly Client[]): string {
-  const rows = clients.map(({ name, does, npm, pypi }) => {
+export function formatClientTable(clients: readonly Client[]): string {
+  const rows = clients.map(({ name, description, npm, pypi }) => {
     const [[used = '', version = ''] = []] = Object.entries({ ...npm, ...pypi });
-    return [code(name), `${code(used)} ${version}${npm ? '' : ', for Python'}`, does];
+    return [formatCode(name), `${formatCode(used)} ${version}${npm ? '' : ', for Python'}`, description];
   });
-  return table(['name', 'what it is', 'what it does'], rows);
+  return formatTable(['name', 'what it is', 'what it does'], rows);
 }
 
-function table(head: Row, rows: readonly Row[]): string {
+function formatTable(head: Row, rows: readonly Row[]): string {
   const widths = head.map((_, column) => Math.max(3, ...[head, ...rows].map((row) => (row[column] ?? '').length)));
-  const line = (row: Row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
-  return [line(head), `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...rows.map(line), ''].join('\n');
+  const formatRow = (row: Row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
+  return [
+    formatRow(head),
+    `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`,
+    ...rows.map(formatRow),
+    '',
+  ].join('\n');
 }
 
-function code(text: string): string {
+function formatCode(text: string): string {
   return `\`${text}\``;
 }

@@ -5,30 +5,30 @@ import path from 'node:path';
 export const ROOT = path.resolve(import.meta.dirname, '../..');
 
 /** Every page for people, as a path from the root. */
-export function pages(): string[] {
+export function listPages(): string[] {
   return globSync(['README.md', 'docs/**/*.md', 'apps/**/*.md', 'libs/**/*.md'], { cwd: ROOT }).toSorted();
 }
 
-export function read(page: string): string {
+export function readPage(page: string): string {
   return readFileSync(path.join(ROOT, page), 'utf8');
 }
 
 /** Links and paths on a page that lead nowhere; links within the web are not followed. */
-export function brokenReferences(page: string): string[] {
-  const text = read(page);
+export function findDeadReferences(page: string): string[] {
+  const text = readPage(page);
   const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = '']) => target)
     .filter((target) => !/^[a-z]+:/.test(target) && !isReachable(page, target));
-  const paths = [...withoutBlocks(text).matchAll(/`((?:apps|libs|infra|docs|tools)\/[\w./-]+)`/g)]
+  const paths = [...removeCodeBlocks(text).matchAll(/`((?:apps|libs|infra|docs|tools)\/[\w./-]+)`/g)]
     .map(([, file = '']) => file)
     .filter((file) => !existsSync(path.join(ROOT, file)));
   return [...links, ...paths];
 }
 
 /** Scripts that a page names (`npm run bench`) and package.json does not have. */
-export function missingScripts(page: string): string[] {
-  const { scripts } = JSON.parse(read('package.json'));
-  return [...read(page).matchAll(/npm run ([\w:-]+)/g)]
+export function findMissingScripts(page: string): string[] {
+  const { scripts } = JSON.parse(readPage('package.json'));
+  return [...readPage(page).matchAll(/npm run ([\w:-]+)/g)]
     .map(([, name = '']) => name)
     .filter((name) => !(name in scripts));
 }
@@ -37,12 +37,12 @@ function isReachable(page: string, target: string): boolean {
   const [file = '', anchor] = target.split('#');
   const absolute = file === '' ? path.join(ROOT, page) : path.resolve(ROOT, path.dirname(page), file);
   if (!existsSync(absolute)) return false;
-  return anchor === undefined || anchorsOf(readFileSync(absolute, 'utf8')).includes(anchor);
+  return anchor === undefined || listAnchors(readFileSync(absolute, 'utf8')).includes(anchor);
 }
 
 /** The names that GitHub gives to headings. */
-function anchorsOf(text: string): string[] {
-  return [...withoutBlocks(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+function listAnchors(text: string): string[] {
+  return [...removeCodeBlocks(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replaceAll(/[^\w\s-]/g, '')
@@ -51,6 +51,6 @@ function anchorsOf(text: string): string[] {
   );
 }
 
-function withoutBlocks(text: string): string {
+function removeCodeBlocks(text: string): string {
   return text.replaceAll(/^```.*?^```/gms, '');
 }

@@ -40,9 +40,9 @@ registerHooks({
 
 export default async function run(globalConfig, config, environment, runtime, testPath, sendMessageToJest) {
   transformer ??= await createScriptTransformer(config);
-  const known = sourceMaps;
+  const previousMaps = sourceMaps;
   sourceMaps = runtime.getSourceMaps();
-  for (const [url, map] of known) sourceMaps.set(url, map);
+  for (const [url, map] of previousMaps) sourceMaps.set(url, map);
   delete globalThis[EVENT_HANDLERS];
   delete globalThis[TEST_TIMEOUT];
   return circus.default(globalConfig, config, environment, new Loader(environment), testPath, sendMessageToJest);

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Attack, Finding } from './attacks/attack.ts';
 import { busyLog } from './attacks/busy-log.ts';
-import { warmStreams } from './attacks/cached-streams.ts';
+import { streamStateCache } from './attacks/cached-streams.ts';
 import { catchingUp } from './attacks/catching-up.ts';
 import { clockSkew } from './attacks/clock-skew.ts';
 import { fullDisk } from './attacks/full-disk.ts';
 import { heldConnections } from './attacks/held-connections.ts';
 import { history } from './attacks/history.ts';
-import { largeFacts } from './attacks/large-events.ts';
+import { largeEvents } from './attacks/large-events.ts';
 import { pooler } from './attacks/pooler.ts';
 import { rollback } from './attacks/rollback.ts';
 import { rollingRestart } from './attacks/rolling-restart.ts';
@@ -29,30 +29,30 @@ const ATTACKS: readonly Attack[] = [
   fullDisk,
   heldConnections,
   history,
-  largeFacts,
+  largeEvents,
   pooler,
   rollback,
   rollingRestart,
   spam,
   standby,
   storedConversations,
-  warmStreams,
+  streamStateCache,
 ];
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-async function tried(attack: Attack): Promise<Finding> {
+async function runAttack(attack: Attack): Promise<Finding> {
   const directory = await mkdtemp(path.join(tmpdir(), `countinghouse-${attack.name}-`));
   try {
     return await attack.run(directory);
   } catch (error) {
-    return { held: false, measured: `failed: ${(error as Error).message}` };
+    return { hasPassed: false, measurements: `failed: ${(error as Error).message}` };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-function chosen(names: readonly string[]): readonly Attack[] {
+function selectAttacks(names: readonly string[]): readonly Attack[] {
   const unknown = names.filter((name) => !ATTACKS.some((attack) => attack.name === name));
   if (unknown.length === 0) return ATTACKS.filter(({ name }) => names.length === 0 || names.includes(name));
   throw new Error(`There is no attack ${unknown.join(', ')}; there are ${ATTACKS.map(({ name }) => name).join(', ')}`);
@@ -60,10 +60,10 @@ function chosen(names: readonly string[]): readonly Attack[] {
 
 print('| attack | held | seconds | measured |');
 print('| --- | --- | --- | --- |');
-for (const attack of chosen(process.argv.slice(2))) {
+for (const attack of selectAttacks(process.argv.slice(2))) {
   const started = performance.now();
-  const { held, measured } = await tried(attack);
+  const { hasPassed, measurements } = await runAttack(attack);
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  print(`| ${attack.name}: ${attack.what} | ${held ? 'yes' : '**no**'} | ${seconds} | ${measured} |`);
-  if (!held) process.exitCode = 1;
+  print(`| ${attack.name}: ${attack.description} | ${hasPassed ? 'yes' : '**no**'} | ${seconds} | ${measurements} |`);
+  if (!hasPassed) process.exitCode = 1;
 }

@@ -17,42 +17,44 @@ import sigstoreVector from '../../apps/private-proxy/src/attestation/vectors/sig
 };
 import { createEnclaveVerifier, type EnclaveTrust } from '../../apps/private-proxy/src/attestation/verify-enclaves.ts';
 import { AttestedEnclave } from '../../libs/testing/src/enclave/attested-enclave.ts';
-import { type BundleMutation, byteChanges, randomChanges } from './attestation/changes.ts';
+import { type BundleMutation, generateByteChanges, generateRandomChanges } from './attestation/changes.ts';
 
 /** What nothing rests on: hints, what is repeated in signed parts, and a certificate but for its key, names and dates. */
-const LOOSE = /\/(mediaType|keyid|inclusionProof\/(rootHash|treeSize)|enclaveCert)$/;
+const UNVERIFIED_LOCATIONS = /\/(mediaType|keyid|inclusionProof\/(rootHash|treeSize)|enclaveCert)$/;
 const LIVE = 'tinfoilsh/confidential-model-router';
 const RANDOM_BUNDLES = 5_000;
 const SLOW_MS = 250;
 
-type Passes = (changed: unknown) => boolean | Promise<boolean>;
+type AcceptsChange = (changed: unknown) => boolean | Promise<boolean>;
 
 let failed = false;
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** @param changes each with the place where it is changed */
-async function refusesAll(name: string, changes: Iterable<BundleMutation>, passes: Passes) {
-  const passed = new Map<string, number>();
+async function checkAllRejected(name: string, changes: Iterable<BundleMutation>, acceptsChange: AcceptsChange) {
+  const acceptedCounts = new Map<string, number>();
   const begin = performance.now();
   let count = 0;
   let slowest = 0;
-  for (const [place, changed] of changes) {
+  for (const [location, changed] of changes) {
     const before = performance.now();
     count++;
-    if (await passes(changed)) passed.set(place, (passed.get(place) ?? 0) + 1);
+    if (await acceptsChange(changed)) acceptedCounts.set(location, (acceptedCounts.get(location) ?? 0) + 1);
     slowest = Math.max(slowest, performance.now() - before);
   }
-  const wrong = [...passed].filter(([place]) => !LOOSE.test(place));
-  failed ||= wrong.length > 0 || count === 0;
+  const unexpected = [...acceptedCounts].filter(([location]) => !UNVERIFIED_LOCATIONS.test(location));
+  failed ||= unexpected.length > 0 || count === 0;
   const seconds = ((performance.now() - begin) / 1000).toFixed(1);
   const rest =
-    passed.size - wrong.length > 0 ? `, but for ${passed.size - wrong.length} places that nothing rests on` : '';
-  print(`${name}: ${count} changed, ${wrong.length === 0 ? `all refused${rest}` : 'PASSED:'} (${seconds} s)`);
-  for (const [place, times] of wrong) print(`  ${place}, ${times} times`);
+    acceptedCounts.size - unexpected.length > 0
+      ? `, but for ${acceptedCounts.size - unexpected.length} places that nothing rests on`
+      : '';
+  print(`${name}: ${count} changed, ${unexpected.length === 0 ? `all refused${rest}` : 'PASSED:'} (${seconds} s)`);
+  for (const [location, times] of unexpected) print(`  ${location}, ${times} times`);
   if (slowest > SLOW_MS) print(`  the slowest took ${slowest.toFixed(0)} ms`);
 }
 
-function* bitChanges(bytes: Buffer): Iterable<BundleMutation> {
+function* generateBitChanges(bytes: Buffer): Iterable<BundleMutation> {
   for (let at = 0; at < bytes.length; at++) {
     for (let bit = 0; bit < 8; bit++) {
       const changed = Buffer.from(bytes);
@@ -63,7 +65,7 @@ function* bitChanges(bytes: Buffer): Iterable<BundleMutation> {
 }
 
 /** Of what throws nothing, or only what it may. */
-function passes(verify: () => unknown): boolean {
+function isAccepted(verify: () => unknown): boolean {
   try {
     verify();
     return true;
@@ -78,29 +80,29 @@ async function proveReport(): Promise<void> {
     Buffer.from(text, 'base64'),
   ) as [Buffer, Buffer, Buffer, Buffer];
   const now = new Date('2023-01-01T00:00:00Z');
-  const by = (root: Buffer, issuer: Buffer) => ({
+  const createAnchors = (root: Buffer, issuer: Buffer) => ({
     amd: [{ product: 'Milan', ark: root.toString('base64'), ask: issuer.toString('base64') }],
     now,
   });
-  const isWhole = passes(() => verifyReport(report, chip, { amd: loadPinnedAnchors().amd, now }));
-  failed ||= !isWhole;
-  print(`a real report of an AMD processor is ${isWhole ? '' : 'NOT '}authentic by AMD's pinned root`);
-  const each: readonly (readonly [string, Buffer, (changed: Buffer) => unknown])[] = [
-    ['its bits', report, (changed) => verifyReport(changed, chip, by(ark, ask))],
-    ["the bits of its chip's certificate", chip, (changed) => verifyReport(report, changed, by(ark, ask))],
-    ["the bits of AMD's certificate", ask, (changed) => verifyReport(report, chip, by(ark, changed))],
-    ["the bits of AMD's root", ark, (changed) => verifyReport(report, chip, by(changed, ask))],
+  const isAuthentic = isAccepted(() => verifyReport(report, chip, { amd: loadPinnedAnchors().amd, now }));
+  failed ||= !isAuthentic;
+  print(`a real report of an AMD processor is ${isAuthentic ? '' : 'NOT '}authentic by AMD's pinned root`);
+  const cases: readonly (readonly [string, Buffer, (changed: Buffer) => unknown])[] = [
+    ['its bits', report, (changed) => verifyReport(changed, chip, createAnchors(ark, ask))],
+    ["the bits of its chip's certificate", chip, (changed) => verifyReport(report, changed, createAnchors(ark, ask))],
+    ["the bits of AMD's certificate", ask, (changed) => verifyReport(report, chip, createAnchors(ark, changed))],
+    ["the bits of AMD's root", ark, (changed) => verifyReport(report, chip, createAnchors(changed, ask))],
   ];
-  for (const [name, bytes, verify] of each) {
-    await refusesAll(name, bitChanges(bytes), (changed) => passes(() => verify(changed as Buffer)));
+  for (const [name, bytes, verify] of cases) {
+    await checkAllRejected(name, generateBitChanges(bytes), (changed) => isAccepted(() => verify(changed as Buffer)));
   }
 }
 
 async function proveSignature(): Promise<void> {
   const { sigstore } = loadPinnedAnchors();
   const real = JSON.stringify(verifySignedStatement(sigstoreVector.bundle, sigstore));
-  await refusesAll('the bytes of a real Sigstore bundle', byteChanges(sigstoreVector.bundle), (changed) =>
-    passes(() => {
+  await checkAllRejected('the bytes of a real Sigstore bundle', generateByteChanges(sigstoreVector.bundle), (changed) =>
+    isAccepted(() => {
       if (JSON.stringify(verifySignedStatement(changed, sigstore)) !== real)
         throw new Error('something else is vouched for');
     }),
@@ -115,7 +117,7 @@ async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: TrustA
     return print(`the bundle is refused: ${enclave.message}`);
   }
   print(`the bundle is attested: ${JSON.stringify(enclave.evidence)}`);
-  const passesAs = (differs: (other: unknown) => boolean) => async (changed: unknown) => {
+  const createBundleCheck = (differs: (other: unknown) => boolean) => async (changed: unknown) => {
     try {
       return differs(await verifier.verify(changed));
     } catch (error) {
@@ -123,13 +125,17 @@ async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: TrustA
       throw error;
     }
   };
-  await refusesAll(
+  await checkAllRejected(
     'the bytes of the bundle',
-    byteChanges(bundle),
-    passesAs(() => true),
+    generateByteChanges(bundle),
+    createBundleCheck(() => true),
   );
   const isAnother = (other: unknown) => !isDeepStrictEqual(other, enclave);
-  await refusesAll('bundles changed at random, as others', randomChanges(bundle, RANDOM_BUNDLES), passesAs(isAnother));
+  await checkAllRejected(
+    'bundles changed at random, as others',
+    generateRandomChanges(bundle, RANDOM_BUNDLES),
+    createBundleCheck(isAnother),
+  );
 }
 
 const [file, time, repository] = process.argv.slice(2);
@@ -148,6 +154,6 @@ if (file !== undefined) {
     now: () => enclave.now,
   };
   print("\na whole bundle, with a root of AMD and authorities of Sigstore that are the test's own");
-  await proveBundle(enclave.bundle(), { repositories: [enclave.repository], allowUnattested: false }, anchors);
+  await proveBundle(enclave.createBundle(), { repositories: [enclave.repository], allowUnattested: false }, anchors);
 }
 process.exitCode = failed ? 1 : 0;

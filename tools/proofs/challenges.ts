@@ -1,5 +1,5 @@
 /**
- * `npm run prove:challenges`: payments for single requests (HTTP 402), on the built program. One proof is presented 500
+ * `npm runCommand prove:challenges`: payments for single requests (HTTP 402), on the built program. One proof is presented 500
  * times at once, to one gateway and to three: it is served once. Gateways are killed with SIGKILL at every moment between
  * the claim and the answer: every payer gets the answer by asking again. The three clients of
  * `@getalby/lightning-tools` pay for everything that can be paid for so, and `mppx` for each kind of request; it is
@@ -11,9 +11,9 @@ import path from 'node:path';
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
-import { ask, type PaymentProof, type PayPerRequestCall, paid, pay } from './challenges/payer.ts';
+import { type PaymentProof, type PayPerRequestCall, pay, payForCall, sendCall } from './challenges/payer.ts';
 import { install } from './clients/install.ts';
-import { run } from './clients/run.ts';
+import { runCommand } from './clients/run.ts';
 
 const PRESENTATIONS = 500;
 const ROUNDS = Number(process.argv[2] ?? 12);
@@ -22,8 +22,8 @@ const PAYERS = 6;
 const LATENCY_MS = 250;
 const KILLED_WITHIN_MS = 600;
 /** A process seems dead for ten seconds before its holds are freed. */
-const ANSWERED_WITHIN_MS = 40_000;
-const ASK_AGAIN_MS = 250;
+const RESPONSE_TIMEOUT_MS = 40_000;
+const RETRY_INTERVAL_MS = 250;
 /** One test address asks for more challenges than a customer may. */
 const SETTINGS = { CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL: '10000' };
 const PACKAGES = { mppx: '0.11.0', viem: '2.54.0' };
@@ -35,23 +35,23 @@ const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-const search = (query: string): PayPerRequestCall => ({
+const createSearchCall = (query: string): PayPerRequestCall => ({
   path: '/v1/data/api/web/search',
   method: 'POST',
   json: { query },
 });
-const image = (prompt: string): PayPerRequestCall => ({
+const createImageCall = (prompt: string): PayPerRequestCall => ({
   ...{ path: '/v1/images/generations', method: 'POST' },
   json: { model: 'qwen/qwen-image', prompt },
 });
 
 /** The same answer comes again, so what is in it may not change: a video is asked for, and made later. */
-const video = (prompt: string): PayPerRequestCall => ({
+const createVideoCall = (prompt: string): PayPerRequestCall => ({
   path: '/v1/videos',
   method: 'POST',
   json: { model: VIDEO, prompt },
 });
-const KINDS = [search, image, video];
+const KINDS = [createSearchCall, createImageCall, createVideoCall];
 
 interface Lookup {
   readonly path: string;
@@ -59,25 +59,28 @@ interface Lookup {
   readonly example: Readonly<Record<string, string>>;
 }
 
-async function race(gateways: number): Promise<boolean> {
+async function proveRace(gateways: number): Promise<boolean> {
   return withCluster(gateways, async (cluster) => {
     const apis = cluster.gateways;
     const [api = ''] = apis;
     let isRight = true;
-    for (const wanted of [search('ledgers [[sandbox latency=200]]'), image('A coin [[sandbox latency=200]]')]) {
+    for (const call of [
+      createSearchCall('ledgers [[sandbox latency=200]]'),
+      createImageCall('A coin [[sandbox latency=200]]'),
+    ]) {
       await fetch(`${cluster.sandbox}/bill`, { method: 'DELETE' });
-      const { credential } = await paid(api, cluster.sandbox, wanted);
-      const answers = await Promise.all(
-        Array.from({ length: PRESENTATIONS }, (_, i) => shown(`${apis[i % apis.length]}`, wanted, credential)),
+      const { credential } = await payForCall(api, cluster.sandbox, call);
+      const responses = await Promise.all(
+        Array.from({ length: PRESENTATIONS }, (_, i) => presentProof(`${apis[i % apis.length]}`, call, credential)),
       );
-      const served = answers.filter(({ status, replayed }) => status === 200 && !replayed).length;
-      const replayed = answers.filter((each) => each.status === 200 && each.replayed).length;
-      const busy = answers.filter(({ status }) => status === 409).length;
+      const served = responses.filter(({ status, replayed }) => status === 200 && !replayed).length;
+      const replayed = responses.filter((response) => response.status === 200 && response.replayed).length;
+      const busy = responses.filter(({ status }) => status === 409).length;
       const bill = (await (await fetch(`${cluster.sandbox}/bill`)).json()) as { lines: number };
-      const later = await shown(api, wanted, credential);
-      const other = answers.length - served - replayed - busy;
+      const later = await presentProof(api, call, credential);
+      const other = responses.length - served - replayed - busy;
       print(
-        `${gateways} gateway(s), ${wanted.path}: served ${served}, replayed ${replayed}, in progress ${busy}, other ${other}; invoiced ${bill.lines}; later ${later.status}${later.replayed ? ' replayed' : ''}`,
+        `${gateways} gateway(s), ${call.path}: served ${served}, replayed ${replayed}, in progress ${busy}, other ${other}; invoiced ${bill.lines}; later ${later.status}${later.replayed ? ' replayed' : ''}`,
       );
       isRight &&= served === 1 && other === 0 && bill.lines === 1 && later.status === 200 && later.replayed;
     }
@@ -85,86 +88,92 @@ async function race(gateways: number): Promise<boolean> {
   });
 }
 
-async function shown(api: string, wanted: PayPerRequestCall, credential: string) {
-  const answer = await ask(api, wanted, credential);
-  const body = await answer.text();
-  return { status: answer.status, replayed: answer.headers.get('idempotent-replayed') === 'true', body };
+async function presentProof(api: string, call: PayPerRequestCall, credential: string) {
+  const response = await sendCall(api, call, credential);
+  const body = await response.text();
+  return { status: response.status, replayed: response.headers.get('idempotent-replayed') === 'true', body };
 }
 
-async function kills(): Promise<boolean> {
+async function proveKills(): Promise<boolean> {
   return withCluster(2, async (cluster) => {
     await fetch(`${cluster.sandbox}/bill`, { method: 'DELETE' });
-    let answered = 0;
+    let completedCount = 0;
     let slowest = 0;
-    const wrong: string[] = [];
+    const problems: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const victim = `gateway ${1 + (round % 2)}`;
-      const [api = ''] = apisOf(cluster, victim);
-      const [other = ''] = cluster.gateways.filter((each) => each !== api);
-      const said = (i: number) => `${round}-${i} [[sandbox latency=${LATENCY_MS}]]`;
-      const wants = Array.from({ length: PAYERS }, (_, i) => (KINDS[i % KINDS.length] as (typeof KINDS)[0])(said(i)));
-      const proofs = await Promise.all(wants.map((wanted) => paid(other, cluster.sandbox, wanted)));
-      const first = proofs.map(async ({ wanted, credential }, i) => {
+      const [api = ''] = listApis(cluster, victim);
+      const [other = ''] = cluster.gateways.filter((gateway) => gateway !== api);
+      const createPrompt = (i: number) => `${round}-${i} [[sandbox latency=${LATENCY_MS}]]`;
+      const calls = Array.from({ length: PAYERS }, (_, i) =>
+        (KINDS[i % KINDS.length] as (typeof KINDS)[0])(createPrompt(i)),
+      );
+      const proofs = await Promise.all(calls.map((call) => payForCall(other, cluster.sandbox, call)));
+      const first = proofs.map(async ({ call, credential }, i) => {
         await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that they are at different steps
-        return shown(api, wanted, credential).catch(() => undefined);
+        return presentProof(api, call, credential).catch(() => undefined);
       });
       await sleep((KILLED_WITHIN_MS * (round + 0.5)) / ROUNDS);
       await cluster.processes.get(victim)?.kill();
       cluster.processes.delete(victim);
       const before = await Promise.all(first);
       const restarted = cluster.startRole('gateway', victim);
-      const began = performance.now();
-      const after = await Promise.all(proofs.map((proof) => untilAnswered(other, proof)));
-      slowest = Math.max(slowest, performance.now() - began);
+      const startedAt = performance.now();
+      const after = await Promise.all(proofs.map((proof) => waitForResponse(other, proof)));
+      slowest = Math.max(slowest, performance.now() - startedAt);
       await restarted;
       for (const [i, final] of after.entries()) {
-        if (final.status < 300) answered++;
-        else wrong.push(`${final.status} ${final.body}`);
-        const known = before[i];
-        if (known && known.status < 300 && withoutAddress(known.body) !== withoutAddress(final.body))
-          wrong.push('another answer than before');
-        const { charged_usd, price_usd } = await untilCharged(other, proofs[i] as PaymentProof);
-        if (charged_usd !== price_usd) wrong.push(`charged ${charged_usd} of ${price_usd}`);
+        if (final.status < 300) completedCount++;
+        else problems.push(`${final.status} ${final.body}`);
+        const firstResponse = before[i];
+        if (
+          firstResponse &&
+          firstResponse.status < 300 &&
+          removeAddresses(firstResponse.body) !== removeAddresses(final.body)
+        )
+          problems.push('another answer than before');
+        const { charged_usd, price_usd } = await waitUntilCharged(other, proofs[i] as PaymentProof);
+        if (charged_usd !== price_usd) problems.push(`charged ${charged_usd} of ${price_usd}`);
       }
     }
     const bill = (await (await fetch(`${cluster.sandbox}/bill`)).json()) as { lines: number };
     print(
-      `${ROUNDS} gateways killed: ${answered} of ${ROUNDS * PAYERS} payers have their answer, the slowest ${(slowest / 1_000).toFixed(1)} s after the kill; vendors were asked ${bill.lines} times`,
+      `${ROUNDS} gateways killed: ${completedCount} of ${ROUNDS * PAYERS} payers have their answer, the slowest ${(slowest / 1_000).toFixed(1)} s after the kill; vendors were asked ${bill.lines} times`,
     );
-    for (const each of new Set(wrong)) print(`    ${each}`);
-    return answered === ROUNDS * PAYERS && wrong.length === 0;
+    for (const problem of new Set(problems)) print(`    ${problem}`);
+    return completedCount === ROUNDS * PAYERS && problems.length === 0;
   });
 }
 
 /** Each gateway names itself in addresses that it signs, as long as they have no address in common. */
-function withoutAddress(body: string): string {
+function removeAddresses(body: string): string {
   return body.replaceAll(/127\.0\.0\.1:\d+/g, '');
 }
 
-function apisOf(cluster: ProofCluster, name: string): readonly string[] {
-  const line = cluster.processes.get(name)?.line;
+function listApis(cluster: ProofCluster, name: string): readonly string[] {
+  const line = cluster.processes.get(name)?.readyLine;
   return line === undefined ? [] : [(JSON.parse(line) as { api: string }).api];
 }
 
-async function untilAnswered(api: string, { wanted, credential }: PaymentProof) {
-  const deadline = performance.now() + ANSWERED_WITHIN_MS;
+async function waitForResponse(api: string, { call, credential }: PaymentProof) {
+  const deadline = performance.now() + RESPONSE_TIMEOUT_MS;
   for (;;) {
-    const answer = await shown(api, wanted, credential);
-    const mayCome = answer.status === 409 || answer.status === 503;
-    if (!mayCome || performance.now() > deadline) return answer;
-    await sleep(ASK_AGAIN_MS);
+    const response = await presentProof(api, call, credential);
+    const isRetryable = response.status === 409 || response.status === 503;
+    if (!isRetryable || performance.now() > deadline) return response;
+    await sleep(RETRY_INTERVAL_MS);
   }
 }
 
 /** What became of the money, as who shows the proof is told. A video is charged when it is made. */
-async function untilCharged(api: string, { credential }: PaymentProof) {
-  const deadline = performance.now() + ANSWERED_WITHIN_MS;
+async function waitUntilCharged(api: string, { credential }: PaymentProof) {
+  const deadline = performance.now() + RESPONSE_TIMEOUT_MS;
   for (;;) {
-    const answer = await fetch(`${api}/v1/payments/charge`, { headers: { authorization: credential } });
-    const { data } = (await answer.json()) as { data?: { charged_usd: number; price_usd: number } };
+    const response = await fetch(`${api}/v1/payments/charge`, { headers: { authorization: credential } });
+    const { data } = (await response.json()) as { data?: { charged_usd: number; price_usd: number } };
     if ((data && data.charged_usd > 0) || performance.now() > deadline)
       return data ?? { charged_usd: -1, price_usd: 0 };
-    await sleep(ASK_AGAIN_MS);
+    await sleep(RETRY_INTERVAL_MS);
   }
 }
 
@@ -172,11 +181,11 @@ async function untilCharged(api: string, { credential }: PaymentProof) {
 const CLIENTS = { fetch402, fetchWithL402, fetchWithMpp };
 
 /** Every lookup, images, edits and videos by one client. @returns whether each was answered for one payment */
-async function lightningTools(name: keyof typeof CLIENTS): Promise<boolean> {
+async function proveLightningTools(name: keyof typeof CLIENTS): Promise<boolean> {
   return withCluster(1, async (cluster) => {
     const [api = ''] = cluster.gateways;
     const { data } = (await (await fetch(`${api}/v1/data/endpoints`)).json()) as { data: readonly Lookup[] };
-    const asJson = (body: object) => ({
+    const toJsonRequest = (body: object) => ({
       ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
       body: JSON.stringify(body),
     });
@@ -187,31 +196,31 @@ async function lightningTools(name: keyof typeof CLIENTS): Promise<boolean> {
       ...data.map(({ path, method, example }): readonly [string, RequestInit] =>
         method === 'GET'
           ? [`${api}${path}?${new URLSearchParams(example)}`, { method }]
-          : [`${api}${path}`, asJson(example)],
+          : [`${api}${path}`, toJsonRequest(example)],
       ),
-      [`${api}/v1/images/generations`, asJson(image('A coin').json as object)],
+      [`${api}/v1/images/generations`, toJsonRequest(createImageCall('A coin').json as object)],
       [`${api}/v1/images/edits`, { method: 'POST', body: form }],
-      [`${api}/v1/videos`, asJson(video('A counting house').json as object)],
+      [`${api}/v1/videos`, toJsonRequest(createVideoCall('A counting house').json as object)],
     ];
     let payments = 0;
     const payInvoice = async ({ invoice }: { invoice: string }) => {
       payments++;
       return { preimage: await pay(cluster.sandbox, invoice) };
     };
-    let answered = 0;
+    let completedCount = 0;
     for (const [url, sent] of requests) {
-      const answer = await CLIENTS[name](url, sent, { wallet: { payInvoice } as never });
-      await answer.arrayBuffer();
-      if (answer.status < 300) answered++;
-      else print(`    ${answer.status} ${url}`);
+      const response = await CLIENTS[name](url, sent, { wallet: { payInvoice } as never });
+      await response.arrayBuffer();
+      if (response.status < 300) completedCount++;
+      else print(`    ${response.status} ${url}`);
     }
-    print(`${name}: ${answered} of ${requests.length} requests answered for ${payments} payments`);
-    return answered === requests.length && payments === requests.length;
+    print(`${name}: ${completedCount} of ${requests.length} requests answered for ${payments} payments`);
+    return completedCount === requests.length && payments === requests.length;
   });
 }
 
 /** @returns whether every request was answered for one payment */
-async function mppx(): Promise<boolean> {
+async function proveMppx(): Promise<boolean> {
   const packages = await install({ npm: PACKAGES });
   return withCluster(1, async (cluster) => {
     const [api = ''] = cluster.gateways;
@@ -222,16 +231,16 @@ async function mppx(): Promise<boolean> {
     const requests = [
       { url: `${api}/v1/data/api/web/search`, method: 'POST', json: { query: 'ledgers' } },
       { url: `${api}/v1/data/x/users/by/username?username=example`, method: 'GET' },
-      { url: `${api}/v1/images/generations`, method: 'POST', json: image('A coin').json },
+      { url: `${api}/v1/images/generations`, method: 'POST', json: createImageCall('A coin').json },
       { url: `${api}/v1/images/edits`, method: 'POST', form },
-      { url: `${api}/v1/videos`, method: 'POST', json: video('A counting house').json },
+      { url: `${api}/v1/videos`, method: 'POST', json: createVideoCall('A counting house').json },
     ];
     const env = {
       ...(process.env as Record<string, string>),
       ...{ PACKAGES: packages, SANDBOX_URL: cluster.sandbox, REQUESTS: JSON.stringify(requests) },
     };
     const script = [process.execPath, path.join(root, 'tools/proofs/challenges/mppx.mjs')];
-    const { code, output } = await run(script, { cwd: root, env, withinMs: RUN_WITHIN_MS });
+    const { code, output } = await runCommand(script, { cwd: root, env, timeoutMs: RUN_WITHIN_MS });
     print(`mppx ${PACKAGES.mppx}: ${output.trim()}`);
     if (code !== 0) return false;
     const outcomes = JSON.parse(output.trim().split('\n').at(-1) ?? '[]') as {
@@ -250,7 +259,7 @@ async function withCluster(gateways: number, prove: (cluster: ProofCluster) => P
   const cluster = await ProofCluster.start(dataDir, gateways, SETTINGS);
   try {
     const isRight = await prove(cluster);
-    const { code, output } = await cluster.ledger('verify');
+    const { code, output } = await cluster.runLedger('verify');
     print(output.trim().split('\n').at(-1) ?? '');
     if (code !== 0) print(output.trim());
     return isRight && code === 0;
@@ -260,6 +269,6 @@ async function withCluster(gateways: number, prove: (cluster: ProofCluster) => P
   }
 }
 
-const byClients = Object.keys(CLIENTS).map((name) => () => lightningTools(name as keyof typeof CLIENTS));
-for (const prove of [() => race(1), () => race(3), kills, ...byClients, mppx])
+const byClients = Object.keys(CLIENTS).map((name) => () => proveLightningTools(name as keyof typeof CLIENTS));
+for (const prove of [() => proveRace(1), () => proveRace(3), proveKills, ...byClients, proveMppx])
   if (!(await prove())) process.exitCode = 1;

@@ -1,5 +1,5 @@
 /**
- * `npm run prove:checkout`: the page on which a top-up is paid, in a real browser (Chromium) against the built program: on
+ * `npm runCommand prove:checkout`: the page on which a top-up is paid, in a real browser (Chromium) against the built program: on
  * a phone, in both colour schemes, without scripts, by keyboard alone and by an accessibility checker; what is copied and
  * what its QR code says is the invoice, and the status follows a payment within a second. Browser, driver and checker are
  * installed when they are needed. Screenshots are left in `.proofs/checkout`.
@@ -10,8 +10,8 @@ import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
 import { CHROMIUM, DRIVER, installChromium } from './clients/chromium.ts';
-import { install, PLACE } from './clients/install.ts';
-import { run } from './clients/run.ts';
+import { install, PROOFS_DIR } from './clients/install.ts';
+import { runCommand } from './clients/run.ts';
 
 const PACKAGES = { ...DRIVER, 'axe-core': '4.14.1' };
 const WITHIN_MS = 300_000;
@@ -21,18 +21,18 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 async function prove(dataDir: string): Promise<boolean> {
   await installChromium();
   const packages = await install({ npm: PACKAGES });
-  const screenshots = path.join(PLACE, 'checkout');
+  const screenshots = path.join(PROOFS_DIR, 'checkout');
   await mkdir(screenshots, { recursive: true });
-  const cluster = await ProofCluster.standalone(dataDir);
+  const cluster = await ProofCluster.startStandalone(dataDir);
   try {
-    const { apiKey } = await cluster.customer(0);
+    const { apiKey } = await cluster.createCustomer(0);
     const env = {
       ...(process.env as Record<string, string>),
       ...{ CHROMIUM, PACKAGES: packages, SCREENSHOTS: screenshots },
       ...{ GATEWAY_URL: cluster.gateways[0] as string, SANDBOX_URL: cluster.sandbox, API_KEY: apiKey },
     };
     const script = [process.execPath, path.join(root, 'tools/proofs/checkout/browser.mjs')];
-    const { code, output } = await run(script, { cwd: root, env, withinMs: WITHIN_MS });
+    const { code, output } = await runCommand(script, { cwd: root, env, timeoutMs: WITHIN_MS });
     print(output.trim());
     return code === 0;
   } finally {

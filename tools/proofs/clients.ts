@@ -1,5 +1,5 @@
 /**
- * `npm run prove:clients [-- NAME…]`: other people's clients and agents, unmodified, against the built program. Each has a
+ * `npm runCommand prove:clients [-- NAME…]`: other people's clients and agents, unmodified, against the built program. Each has a
  * tool run and reads a stream; then its account's balance has fallen by what its history says, to the last digit, and in
  * the end the books verify with a drift of 0. They are installed when they are needed: see clients/install.ts.
  */
@@ -8,30 +8,30 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import { root, startApp } from '../processes.ts';
-import { charged } from './clients/charged.ts';
+import { waitForCharges } from './clients/charged.ts';
 import type { Client } from './clients/client.ts';
-import { install, PLACE, versionOf } from './clients/install.ts';
+import { getVersion, install, PROOFS_DIR } from './clients/install.ts';
 import { CLIENTS } from './clients/list.ts';
 import { isPaid, RecordingWire } from './clients/recording-wire.ts';
-import { run } from './clients/run.ts';
-import { faultsOf, type Run, summaryOf } from './clients/verdict.ts';
+import { runCommand } from './clients/run.ts';
+import { type ClientRun, formatSummary, listFaults } from './clients/verdict.ts';
 
 const CREDIT_USD = 20;
 const RUN_WITHIN_MS = 180_000;
-const ASKED_BY_AGENTS: Readonly<Record<string, readonly string[]>> = { 'openai/gpt-5.4': ['gpt-6.1-sol'] };
+const AGENT_MODEL_ALIASES: Readonly<Record<string, readonly string[]>> = { 'openai/gpt-5.4': ['gpt-6.1-sol'] };
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** Of everybody's own settings only the way to programs is left, and nothing is reported to anybody. */
-function surroundings(home: string): Record<string, string> {
+function createEnv(homeDir: string): Record<string, string> {
   return {
     PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,
-    HOME: home,
-    XDG_CONFIG_HOME: path.join(home, '.config'),
-    XDG_DATA_HOME: path.join(home, '.local/share'),
-    XDG_STATE_HOME: path.join(home, '.local/state'),
-    XDG_CACHE_HOME: path.join(home, '.cache'),
-    TMPDIR: home,
+    HOME: homeDir,
+    XDG_CONFIG_HOME: path.join(homeDir, '.config'),
+    XDG_DATA_HOME: path.join(homeDir, '.local/share'),
+    XDG_STATE_HOME: path.join(homeDir, '.local/state'),
+    XDG_CACHE_HOME: path.join(homeDir, '.cache'),
+    TMPDIR: homeDir,
     LANG: 'C.UTF-8',
     NO_COLOR: '1',
     DO_NOT_TRACK: '1',
@@ -39,12 +39,12 @@ function surroundings(home: string): Record<string, string> {
 }
 
 async function prove(cluster: ProofCluster, client: Client): Promise<boolean> {
-  const version = versionOf(client);
+  const version = getVersion(client);
   try {
     const folder = await install(client);
     const ran = await runOnce(cluster, client, folder);
-    const faults = faultsOf(ran);
-    print(`${client.name} ${version}: ${faults.length === 0 ? 'ok' : 'FAILED'}: ${summaryOf(ran)}`);
+    const faults = listFaults(ran);
+    print(`${client.name} ${version}: ${faults.length === 0 ? 'ok' : 'FAILED'}: ${formatSummary(ran)}`);
     for (const fault of faults) print(`    ${fault}`);
     return faults.length === 0;
   } catch (error) {
@@ -54,60 +54,62 @@ async function prove(cluster: ProofCluster, client: Client): Promise<boolean> {
 }
 
 /** A local proxy of the customer's. @returns its address */
-async function proxyOf(gateway: string, key: string, opened: AsyncDisposableStack): Promise<string> {
+async function startProxy(gateway: string, key: string, resources: AsyncDisposableStack): Promise<string> {
   const settings = { PPQ_API_BASE: gateway, PPQ_API_KEY: key, PORT: '0', PRIVATE_MODEL: 'gpt-oss-120b' };
   const proxy = await startApp('private-proxy', { ...settings, ALLOW_UNATTESTED: '1' });
-  opened.defer(() => proxy.stop());
-  return JSON.parse(proxy.line).url;
+  resources.defer(() => proxy.stop());
+  return JSON.parse(proxy.readyLine).url;
 }
 
 /** What went over the wire and what was said is left in `.proofs/`, to be looked into. */
-async function runOnce(cluster: ProofCluster, client: Client, folder: string): Promise<Run> {
-  const customer = await cluster.customer(CREDIT_USD);
-  const { balance } = await cluster.balance(customer);
-  await using opened = new AsyncDisposableStack();
+async function runOnce(cluster: ProofCluster, client: Client, folder: string): Promise<ClientRun> {
+  const customer = await cluster.createCustomer(CREDIT_USD);
+  const { balance } = await cluster.fetchBalance(customer);
+  await using resources = new AsyncDisposableStack();
   const gateway = cluster.gateways[0] as string;
-  const wire = await RecordingWire.open(client.isPrivate ? await proxyOf(gateway, customer.apiKey, opened) : gateway);
-  const home = await mkdtemp(path.join(tmpdir(), `countinghouse-${client.name}-`));
+  const recorder = await RecordingWire.open(
+    client.isPrivate ? await startProxy(gateway, customer.apiKey, resources) : gateway,
+  );
+  const homeDir = await mkdtemp(path.join(tmpdir(), `countinghouse-${client.name}-`));
   try {
-    const { args, env } = await client.command({ folder, home, url: wire.url, key: customer.apiKey });
-    const cwd = path.join(home, 'work');
+    const { args, env } = await client.command({ folder, homeDir, url: recorder.url, key: customer.apiKey });
+    const cwd = path.join(homeDir, 'work');
     await mkdir(cwd);
-    const outcome = await run(args, { cwd, env: { ...surroundings(home), ...env }, withinMs: RUN_WITHIN_MS });
-    const { exchanges } = wire;
-    await writeFile(path.join(PLACE, `${client.name}.json`), JSON.stringify(exchanges, null, 2));
-    await writeFile(path.join(PLACE, `${client.name}.txt`), outcome.output);
-    const answered = exchanges.filter((each) => isPaid(each) && each.status < 300).length;
-    return { outcome, exchanges, charged: await charged(cluster, customer, balance, answered) };
+    const outcome = await runCommand(args, { cwd, env: { ...createEnv(homeDir), ...env }, timeoutMs: RUN_WITHIN_MS });
+    const { exchanges } = recorder;
+    await writeFile(path.join(PROOFS_DIR, `${client.name}.json`), JSON.stringify(exchanges, null, 2));
+    await writeFile(path.join(PROOFS_DIR, `${client.name}.txt`), outcome.output);
+    const completedCount = exchanges.filter((exchange) => isPaid(exchange) && exchange.status < 300).length;
+    return { outcome, exchanges, charged: await waitForCharges(cluster, customer, balance, completedCount) };
   } finally {
-    await wire.close();
-    await rm(home, { recursive: true, force: true });
+    await recorder.close();
+    await rm(homeDir, { recursive: true, force: true });
   }
 }
 
 /** The catalogue as it ships, and in it the models that agents ask for by themselves: their newest, by another name. */
-async function catalogueIn(dataDir: string): Promise<string> {
+async function prepareCatalogue(dataDir: string): Promise<string> {
   const directory = path.join(dataDir, 'catalogue');
   await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
   const file = path.join(directory, 'models.json');
   const models = JSON.parse(await readFile(file, 'utf8')) as { id: string; aliases?: string[] }[];
   for (const model of models) {
-    const more = ASKED_BY_AGENTS[model.id];
-    if (more) model.aliases = [...(model.aliases ?? []), ...more];
+    const extraAliases = AGENT_MODEL_ALIASES[model.id];
+    if (extraAliases) model.aliases = [...(model.aliases ?? []), ...extraAliases];
   }
   await writeFile(file, JSON.stringify(models));
   return directory;
 }
 
 async function proveAll(dataDir: string, chosen: readonly Client[]): Promise<boolean> {
-  const settings = { LOG_LEVEL: 'info', CATALOGUE_DIR: await catalogueIn(dataDir) };
-  const cluster = await ProofCluster.standalone(dataDir, settings);
-  let proven = true;
+  const settings = { LOG_LEVEL: 'info', CATALOGUE_DIR: await prepareCatalogue(dataDir) };
+  const cluster = await ProofCluster.startStandalone(dataDir, settings);
+  let allPassed = true;
   try {
-    for (const client of chosen) proven = (await prove(cluster, client)) && proven;
-    const { code, output } = await cluster.ledger('verify');
+    for (const client of chosen) allPassed = (await prove(cluster, client)) && allPassed;
+    const { code, output } = await cluster.runLedger('verify');
     print(output.trim().split('\n').at(-1) ?? '');
-    return proven && code === 0;
+    return allPassed && code === 0;
   } finally {
     await cluster.stop();
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { serverSettings } from './eventstore-server.ts';
+import { readServerSettings } from './eventstore-server.ts';
 
 const all = {
   EVENTSTORE_URL: 'esdb://127.0.0.1:2113?tls=false',
@@ -9,7 +9,7 @@ const all = {
 
 describe('the settings by which proofs kill an event store', () => {
   test('name it, how it is started and which its processes are', () => {
-    expect(serverSettings(all)).toEqual({
+    expect(readServerSettings(all)).toEqual({
       url: 'esdb://127.0.0.1:2113?tls=false',
       start: './start.sh',
       pidFile: '/run/eventstore.pid',
@@ -17,8 +17,8 @@ describe('the settings by which proofs kill an event store', () => {
   });
 
   test('may all be left out, and a server may be used that is not killed', () => {
-    expect(serverSettings({})).toBeUndefined();
-    expect(serverSettings({ EVENTSTORE_URL: all.EVENTSTORE_URL })).toBeUndefined();
+    expect(readServerSettings({})).toBeUndefined();
+    expect(readServerSettings({ EVENTSTORE_URL: all.EVENTSTORE_URL })).toBeUndefined();
   });
 
   test.each([
@@ -26,6 +26,6 @@ describe('the settings by which proofs kill an event store', () => {
     ['PROVE_EVENTSTORE_PID_FILE', 'need each other: the second is not set'],
     ['EVENTSTORE_URL', 'EVENTSTORE_URL names, which is not set'],
   ])('are refused without %s', (missing, sentence) => {
-    expect(() => serverSettings({ ...all, [missing]: '' })).toThrow(sentence);
+    expect(() => readServerSettings({ ...all, [missing]: '' })).toThrow(sentence);
   });
 });

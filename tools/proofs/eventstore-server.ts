@@ -14,13 +14,13 @@ import { StartError } from '#foundation';
 /** A cluster has started when it has chosen a leader. */
 const STARTED_WITHIN_MS = 120_000;
 const ENDED_WITHIN_MS = 30_000;
-const LOOK_AGAIN_MS = 100;
+const POLL_INTERVAL_MS = 100;
 /** What a server that was killed is away at most, besides what its start takes. */
-const AWAY_MS = 2_000;
+const MAX_DOWNTIME_MS = 2_000;
 /** Longer than any request may wait for it. */
 const FROZEN_SECONDS = 10;
 /** Five seconds for the books, and what a busy machine takes. */
-const TOLD_WITHIN_MS = 7_000;
+const MAX_RESPONSE_MS = 7_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -36,7 +36,7 @@ export interface ServerSettings {
  * @returns undefined where the event store is not to be killed
  * @throws StartError with a sentence about settings that do not belong together
  */
-export function serverSettings(env: Readonly<Record<string, string | undefined>>): ServerSettings | undefined {
+export function readServerSettings(env: Readonly<Record<string, string | undefined>>): ServerSettings | undefined {
   const { EVENTSTORE_URL: url, PROVE_EVENTSTORE_START: start, PROVE_EVENTSTORE_PID_FILE: pidFile } = env;
   if (!start && !pidFile) return undefined;
   if (!start || !pidFile)
@@ -51,9 +51,9 @@ export function serverSettings(env: Readonly<Record<string, string | undefined>>
 }
 
 /** The server that is to be killed, if any. Ends the process with a sentence where the settings are wrong. */
-export async function serverToKill(): Promise<EventStoreServer | undefined> {
+export async function openServerToKill(): Promise<EventStoreServer | undefined> {
   try {
-    const settings = serverSettings(process.env);
+    const settings = readServerSettings(process.env);
     return settings && (await EventStoreServer.open(settings));
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
@@ -63,7 +63,7 @@ export async function serverToKill(): Promise<EventStoreServer | undefined> {
 
 export class EventStoreServer {
   /** Requests that met a frozen server, by whether they were being served already: then they wait to be charged. */
-  private readonly waited = { waiting: { requests: 0, longestMs: 0 }, served: { requests: 0, longestMs: 0 } };
+  private readonly waited = { waiting: { requests: 0, maxWaitMs: 0 }, served: { requests: 0, maxWaitMs: 0 } };
   private readonly frozen: { readonly from: number; until: number }[] = [];
 
   private constructor(
@@ -74,11 +74,11 @@ export class EventStoreServer {
 
   /** Starts the server where none of its processes runs. */
   static async open(settings: ServerSettings): Promise<EventStoreServer> {
-    const hasStarted = processesIn(settings).length === 0;
+    const hasStarted = listRunningProcesses(settings).length === 0;
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-eventstore-'));
     const server = new EventStoreServer(settings, directory, hasStarted);
     try {
-      await (hasStarted ? server.start() : server.answers());
+      await (hasStarted ? server.start() : server.waitUntilReady());
     } catch (error) {
       await server.close();
       throw error;
@@ -90,8 +90,8 @@ export class EventStoreServer {
   async kill(): Promise<void> {
     const pid = this.one();
     process.kill(pid, 'SIGKILL');
-    await ended(pid);
-    await sleep(Math.random() * AWAY_MS);
+    await waitUntilEnded(pid);
+    await sleep(Math.random() * MAX_DOWNTIME_MS);
     await this.start(pid);
   }
 
@@ -105,42 +105,42 @@ export class EventStoreServer {
     const [code] = await once(spawn('sh', ['-c', command], { stdio: 'ignore', detached: true }), 'exit');
     frozen.until = performance.now();
     if (code !== 0) throw new Error(`process ${pid} could not be frozen and woken up`);
-    await this.answers();
+    await this.waitUntilReady();
   }
 
   /** To be called when a request has its answer, complete or not: notes how long it waited for a frozen server. */
-  answered(began: number, isComplete: boolean): void {
+  recordResponse(sentAt: number, isComplete: boolean): void {
     const now = performance.now();
     for (const { from, until } of this.frozen) {
-      if (began > until || now < from) continue;
-      const noted = this.waited[isComplete && began < from ? 'served' : 'waiting'];
-      noted.requests++;
-      noted.longestMs = Math.max(noted.longestMs, now - Math.max(began, from));
+      if (sentAt > until || now < from) continue;
+      const totals = this.waited[isComplete && sentAt < from ? 'served' : 'waiting'];
+      totals.requests++;
+      totals.maxWaitMs = Math.max(totals.maxWaitMs, now - Math.max(sentAt, from));
     }
   }
 
   /** Whether those who waited for a frozen server were told soon. Prints how long they waited. */
   isInTime(print: (line: string) => void): boolean {
     const { waiting, served } = this.waited;
-    const said = ({ requests, longestMs }: typeof waiting) =>
-      `${requests} requests, at most ${(longestMs / 1000).toFixed(1)} s`;
+    const formatWaits = ({ requests, maxWaitMs }: typeof waiting) =>
+      `${requests} requests, at most ${(maxWaitMs / 1000).toFixed(1)} s`;
     print(
-      `waited for a frozen event store: ${said(waiting)}; until what was being served was charged: ${said(served)}`,
+      `waited for a frozen event store: ${formatWaits(waiting)}; until what was being served was charged: ${formatWaits(served)}`,
     );
-    return waiting.longestMs <= TOLD_WITHIN_MS;
+    return waiting.maxWaitMs <= MAX_RESPONSE_MS;
   }
 
   async close(): Promise<void> {
     if (this.hasStarted) {
-      const pids = processesIn(this.settings);
+      const pids = listRunningProcesses(this.settings);
       for (const pid of pids) process.kill(pid, 'SIGTERM');
-      await Promise.all(pids.map(ended));
+      await Promise.all(pids.map(waitUntilEnded));
     }
     await rm(this.directory, { recursive: true });
   }
 
   private one(): number {
-    const pids = processesIn(this.settings);
+    const pids = listRunningProcesses(this.settings);
     const pid = pids[Math.floor(Math.random() * pids.length)];
     if (pid === undefined) throw new Error(`no process in ${this.settings.pidFile} runs`);
     return pid;
@@ -152,9 +152,9 @@ export class EventStoreServer {
     const to = openSync(output, 'w');
     // A server takes variables that begin with EVENTSTORE_ for options of its own, and refuses those it does not know.
     const { EVENTSTORE_URL: _, EVENTSTORE_TEST_URL: __, ...env } = process.env;
-    const more = killed === undefined ? {} : { PROVE_EVENTSTORE_KILLED: String(killed) };
+    const extraEnv = killed === undefined ? {} : { PROVE_EVENTSTORE_KILLED: String(killed) };
     const child = spawn('sh', ['-c', this.settings.start], {
-      env: { ...env, ...more },
+      env: { ...env, ...extraEnv },
       stdio: ['ignore', to, to],
       detached: true,
     });
@@ -165,19 +165,22 @@ export class EventStoreServer {
       throw new Error(`PROVE_EVENTSTORE_START ended with ${code}: ${readFileSync(output, 'utf8').trim()}`);
     });
     failed.catch(() => {}); // where it goes on as the server, it is killed later
-    await Promise.race([failed, this.isBack(killed)]);
+    await Promise.race([failed, this.waitUntilBack(killed)]);
   }
 
-  private async isBack(killed: number | undefined): Promise<void> {
+  private async waitUntilBack(killed: number | undefined): Promise<void> {
     const deadline = performance.now() + STARTED_WITHIN_MS;
-    while (processesIn(this.settings).length === 0 || (killed !== undefined && idsIn(this.settings).includes(killed))) {
+    while (
+      listRunningProcesses(this.settings).length === 0 ||
+      (killed !== undefined && readProcessIds(this.settings).includes(killed))
+    ) {
       if (performance.now() > deadline) throw new Error(`${this.settings.pidFile} does not name what was started`);
-      await sleep(LOOK_AGAIN_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
-    await this.answers();
+    await this.waitUntilReady();
   }
 
-  private async answers(): Promise<void> {
+  private async waitUntilReady(): Promise<void> {
     const deadline = performance.now() + STARTED_WITHIN_MS;
     for (;;) {
       const store = new EventStoreDbEventStore({ connectionString: this.settings.url, streamPrefixes: ['account-'] });
@@ -188,13 +191,13 @@ export class EventStoreServer {
       await store.close();
       if (!problem) return;
       if (performance.now() > deadline) throw problem;
-      await sleep(LOOK_AGAIN_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
   }
 }
 
 /** Ids in the file, of processes that run or not. None where there is no such file. */
-function idsIn({ pidFile }: ServerSettings): readonly number[] {
+function readProcessIds({ pidFile }: ServerSettings): readonly number[] {
   try {
     return readFileSync(pidFile, 'utf8')
       .split(/\s+/)
@@ -206,10 +209,11 @@ function idsIn({ pidFile }: ServerSettings): readonly number[] {
   }
 }
 
-const processesIn = (settings: ServerSettings): readonly number[] => idsIn(settings).filter(runs);
+const listRunningProcesses = (settings: ServerSettings): readonly number[] =>
+  readProcessIds(settings).filter(isRunning);
 
 /** One that has ended and that nobody has asked for its end does not run. */
-function runs(pid: number): boolean {
+function isRunning(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {
@@ -217,10 +221,10 @@ function runs(pid: number): boolean {
   }
 }
 
-async function ended(pid: number): Promise<void> {
+async function waitUntilEnded(pid: number): Promise<void> {
   const deadline = performance.now() + ENDED_WITHIN_MS;
-  while (runs(pid)) {
+  while (isRunning(pid)) {
     if (performance.now() > deadline) throw new Error(`process ${pid} does not end`);
-    await sleep(LOOK_AGAIN_MS);
+    await sleep(POLL_INTERVAL_MS);
   }
 }

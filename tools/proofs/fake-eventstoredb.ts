@@ -5,11 +5,11 @@
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { EventStoreDbDouble } from '../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
+import { FakeEventStoreDb } from '../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
 
 const options = { port: { type: 'string' }, journal: { type: 'string' }, 'pid-file': { type: 'string' } } as const;
 const { port = '0', journal, 'pid-file': pidFile } = parseArgs({ options }).values;
 
-const double = await EventStoreDbDouble.start({ port: Number(port), ...(journal === undefined ? {} : { journal }) });
+const double = await FakeEventStoreDb.start({ port: Number(port), ...(journal === undefined ? {} : { journal }) });
 if (pidFile !== undefined) writeFileSync(pidFile, `${process.pid}\n`);
 process.stdout.write(`listening on ${double.connectionString}\n`);

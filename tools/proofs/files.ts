@@ -1,5 +1,5 @@
 /**
- * `npm run prove:files`: the contract of file stores against another server that speaks S3 (versitygw, built from the Go
+ * `npm runCommand prove:files`: the contract of file stores against another server that speaks S3 (versitygw, built from the Go
  * module proxy when it is needed), the whole product with its files there, and a disk that fills up (as root).
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -8,9 +8,9 @@ import { ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { FileStoreUnavailableError, generateFileId } from '#application';
 import { LocalFiles } from '#connectors';
 import { ProofCluster } from '../cluster.ts';
-import { root, start } from '../processes.ts';
-import { run } from './clients/run.ts';
-import { build } from './money/go.ts';
+import { root, startProgram } from '../processes.ts';
+import { runCommand } from './clients/run.ts';
+import { buildGoPrograms } from './money/go.ts';
 
 const VERSITYGW = 'v1.8.0';
 const PORT = 7_391;
@@ -26,29 +26,34 @@ function check(holds: boolean, line: string): void {
   if (!holds) failed++;
 }
 
-async function versitygw(directory: string) {
+async function startVersityGw(directory: string) {
   const module = 'github.com/versity/versitygw';
   const programs = [`${module}/cmd/versitygw`];
-  const bin = await build({ name: 'versitygw', modules: { [module]: VERSITYGW }, programs, replaced: {} });
+  const bin = await buildGoPrograms({
+    name: 'versitygw',
+    modules: { [module]: VERSITYGW },
+    programs,
+    replacements: {},
+  });
   await mkdir(path.join(directory, BUCKET), { recursive: true });
   const { accessKeyId, secretAccessKey } = credentials;
   const command = [path.join(bin, 'versitygw'), '--port', `127.0.0.1:${PORT}`];
-  return start(
+  return startProgram(
     [...command, 'posix', directory],
     { ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey },
     /./,
   );
 }
 
-async function keepsItsContract(): Promise<void> {
+async function checkContract(): Promise<void> {
   const env = { ...process.env, S3_TEST_SERVER: JSON.stringify({ endpoint, credentials }) } as Record<string, string>;
   const command = ['npx', '--no-install', 'jest', 'libs/connectors/src/files/s3-files.spec.ts', '--maxWorkers=1'];
-  const { code, output } = await run(command, { cwd: root, env, withinMs: WITHIN_MS });
+  const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: WITHIN_MS });
   check(code === 0, `the contract of file stores at versitygw ${VERSITYGW}: ${/Tests: .*/.exec(output)?.[0]}`);
   if (code !== 0) process.stdout.write(output.slice(-4_000));
 }
 
-async function servesFromThere(directory: string): Promise<void> {
+async function checkServing(directory: string): Promise<void> {
   const settings = {
     S3_ENDPOINT: endpoint,
     S3_BUCKET: BUCKET,
@@ -58,13 +63,13 @@ async function servesFromThere(directory: string): Promise<void> {
   const cluster = await ProofCluster.start(directory, 1, settings);
   try {
     const [api = ''] = cluster.gateways;
-    const { apiKey } = await cluster.customer(10);
-    const made = await fetch(`${api}/v1/images/generations`, {
+    const { apiKey } = await cluster.createCustomer(10);
+    const response = await fetch(`${api}/v1/images/generations`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
       body: JSON.stringify({ model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' }),
     });
-    const { data } = (await made.json()) as { data: readonly [{ url: string }] };
+    const { data } = (await response.json()) as { data: readonly [{ url: string }] };
     const file = await fetch(data[0].url);
     const bytes = Buffer.from(await file.arrayBuffer());
     check(file.status === 200 && bytes.length > 0, `an image of ${bytes.length} bytes is served from the bucket`);
@@ -81,42 +86,47 @@ async function servesFromThere(directory: string): Promise<void> {
 }
 
 /** A disk of one megabyte. */
-async function survivesAFullDisk(directory: string): Promise<void> {
-  const mounted = await run(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory], {
+async function checkFullDisk(directory: string): Promise<void> {
+  const mounted = await runCommand(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory], {
     cwd: root,
     env: {},
-    withinMs: 5_000,
+    timeoutMs: 5_000,
   });
   if (mounted.code !== 0)
     return void process.stdout.write('       no disk could be mounted: that it fills up is left out\n');
   try {
     const store = await LocalFiles.open(directory);
     const id = generateFileId('gen', Date.now());
-    const keep = (n: number, bytes: number) =>
+    const storeFile = (n: number, bytes: number) =>
       store.save({ id, n, mediaType: 'image/png', bytes: Buffer.alloc(bytes) }).catch((error: unknown) => error);
-    await keep(0, 500_000);
-    const refused = await keep(1, 2_000_000);
-    check(refused instanceof FileStoreUnavailableError, `a full disk is said to be one: ${(refused as Error).message}`);
-    const names = (await readdir(directory, { recursive: true, withFileTypes: true })).filter((each) => each.isFile());
+    await storeFile(0, 500_000);
+    const rejection = await storeFile(1, 2_000_000);
+    check(
+      rejection instanceof FileStoreUnavailableError,
+      `a full disk is said to be one: ${(rejection as Error).message}`,
+    );
+    const names = (await readdir(directory, { recursive: true, withFileTypes: true })).filter((entry) =>
+      entry.isFile(),
+    );
     check(names.length === 1 && (await store.find({ id, n: 1 })) === undefined, 'nothing is left of what did not fit');
-    check((await keep(1, 300_000)) === 300_000, 'and what fits is kept again');
+    check((await storeFile(1, 300_000)) === 300_000, 'and what fits is kept again');
   } finally {
-    await run(['umount', directory], { cwd: root, env: {}, withinMs: 5_000 });
+    await runCommand(['umount', directory], { cwd: root, env: {}, timeoutMs: 5_000 });
   }
 }
 
 await mkdir(path.join(root, '.proofs'), { recursive: true });
 const directory = await mkdtemp(path.join(root, '.proofs/files-'));
-const below = async (name: string) => {
+const createDirectory = async (name: string) => {
   await mkdir(path.join(directory, name), { recursive: true });
   return path.join(directory, name);
 };
 try {
-  await survivesAFullDisk(await below('disk'));
-  const server = await versitygw(await below('bucket'));
+  await checkFullDisk(await createDirectory('disk'));
+  const server = await startVersityGw(await createDirectory('bucket'));
   try {
-    await keepsItsContract();
-    await servesFromThere(await below('data'));
+    await checkContract();
+    await checkServing(await createDirectory('data'));
   } finally {
     await server.stop();
   }

@@ -13,26 +13,26 @@ const MODEL = 'anthropic/claude-opus-4.7';
 const OTHER_MODEL = 'anthropic/claude-opus-4.6';
 /** Per token of output, the margin included. */
 const USD_PER_TOKEN = 25e-6 * 1.055;
-const QUESTION_USD = 150e-6;
+const PROMPT_USD = 150e-6;
 const AT_ONCE = 64;
 /** Tokens in a chunk, and milliseconds between two of them: 800 tokens a second. */
 const CHUNK_TOKENS = 16;
 const CHUNK_DELAY_MS = 20;
 /** Lengths of answers: log-normal, between two bounds. */
 const MEDIAN = 400;
-const SHORTEST = 50;
-const LONGEST = 8_000;
-const MOST_CUT_PART = 0.1;
+const MIN_LENGTH = 50;
+const MAX_LENGTH = 8_000;
+const MAX_TRUNCATED_SHARE = 0.1;
 
-interface Ended {
+interface ChatResult {
   /** `stop`, `length`, or the status of a refusal. */
-  readonly how: string;
+  readonly outcome: string;
   readonly usd: number;
 }
 
-interface Wave {
+interface WaveParams {
   readonly lengths: readonly number[];
-  readonly afforded: number;
+  readonly affordableCount: number;
   readonly stream: boolean;
   readonly capped?: boolean;
   readonly model?: string;
@@ -50,7 +50,7 @@ function check(holds: boolean, line: string): void {
 }
 
 /** The same lengths each time. */
-function logNormal(count: number, seed: number): readonly number[] {
+function sampleLogNormal(count: number, seed: number): readonly number[] {
   let state = seed;
   const random = () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -58,50 +58,59 @@ function logNormal(count: number, seed: number): readonly number[] {
   };
   return Array.from({ length: count }, () => {
     const normal = Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random());
-    return Math.round(Math.min(Math.max(MEDIAN * Math.exp(normal), SHORTEST), LONGEST));
+    return Math.round(Math.min(Math.max(MEDIAN * Math.exp(normal), MIN_LENGTH), MAX_LENGTH));
   });
 }
 
-async function ask(api: string, customer: Customer, tokens: number, more: object = {}): Promise<Ended> {
+async function sendChat(
+  api: string,
+  customer: Customer,
+  tokens: number,
+  extraFields: object = {},
+): Promise<ChatResult> {
   const chunks = Math.max(1, Math.floor(tokens / CHUNK_TOKENS));
   const content = `[[sandbox tokens=${tokens} chunks=${chunks} chunk_delay=${CHUNK_DELAY_MS}]]`;
   const response = await fetch(`${api}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${customer.apiKey}` },
-    body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content }], ...more }),
+    body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content }], ...extraFields }),
   });
   const text = await response.text();
-  if (response.status !== 200) return { how: String(response.status), usd: 0 };
+  if (response.status !== 200) return { outcome: String(response.status), usd: 0 };
   const finish = [...text.matchAll(/"finish_reason":\s*"(\w+)"/g)].at(-1)?.[1] ?? 'nothing';
-  return { how: finish, usd: Number(/"cost":([\d.]+)/.exec(text)?.[1] ?? 0) };
+  return { outcome: finish, usd: Number(/"cost":([\d.]+)/.exec(text)?.[1] ?? 0) };
 }
 
 /** Opens an account with that much money, or with plenty and a key that may spend that much. */
-async function payer(cluster: ProofCluster, usd: number, capped: boolean): Promise<Customer> {
-  if (!capped) return cluster.customer(Number((usd / 1.05).toFixed(9)));
-  const customer = await cluster.customer(usd * 10);
-  const { apiKey } = await cluster.newKey(customer, { name: 'capped', usage_limit_usd: Number(usd.toFixed(6)) });
+async function createPayer(cluster: ProofCluster, usd: number, capped: boolean): Promise<Customer> {
+  if (!capped) return cluster.createCustomer(Number((usd / 1.05).toFixed(9)));
+  const customer = await cluster.createCustomer(usd * 10);
+  const { apiKey } = await cluster.createKey(customer, { name: 'capped', usage_limit_usd: Number(usd.toFixed(6)) });
   return { ...customer, apiKey };
 }
 
-async function wave(cluster: ProofCluster, { lengths, afforded, stream, capped = false, model = MODEL }: Wave) {
+async function runWave(
+  cluster: ProofCluster,
+  { lengths, affordableCount, stream, capped = false, model = MODEL }: WaveParams,
+) {
   const mean = lengths.reduce((sum, tokens) => sum + tokens, 0) / lengths.length;
-  const customer = await payer(cluster, afforded * (mean * USD_PER_TOKEN + QUESTION_USD), capped);
+  const customer = await createPayer(cluster, affordableCount * (mean * USD_PER_TOKEN + PROMPT_USD), capped);
   const apis = cluster.gateways;
   const ends = await Promise.all(
-    lengths.map((tokens, i) => ask(apis[i % apis.length] as string, customer, tokens, { stream, model })),
+    lengths.map((tokens, i) => sendChat(apis[i % apis.length] as string, customer, tokens, { stream, model })),
   );
-  const count = (how: string) => ends.filter((end) => end.how === how).length;
-  const spent = (how: string) => ends.filter((end) => end.how === how).reduce((sum, { usd }) => sum + usd, 0);
-  const { balance, held_usd } = await cluster.balance(customer);
-  const [whole, cut, refused] = [count('stop'), count('length'), count('402')];
-  const [forCut, forAll] = [spent('length'), spent('length') + spent('stop')];
-  const cutPart = forCut / Math.max(forAll, Number.MIN_VALUE);
-  const inOrder = balance >= 0 && held_usd === 0 && whole + cut + refused === lengths.length;
+  const count = (outcome: string) => ends.filter((end) => end.outcome === outcome).length;
+  const sumSpent = (outcome: string) =>
+    ends.filter((end) => end.outcome === outcome).reduce((sum, { usd }) => sum + usd, 0);
+  const { balance, held_usd } = await cluster.fetchBalance(customer);
+  const [completed, truncated, rejected] = [count('stop'), count('length'), count('402')];
+  const [forTruncated, forAll] = [sumSpent('length'), sumSpent('length') + sumSpent('stop')];
+  const truncatedShare = forTruncated / Math.max(forAll, Number.MIN_VALUE);
+  const isConsistent = balance >= 0 && held_usd === 0 && completed + truncated + rejected === lengths.length;
   const line =
-    `${stream ? 'streams' : 'in one piece'}, ${capped ? 'a cap' : 'a balance'} for ${afforded}: ${whole} whole, ` +
-    `${cut} cut (${(cutPart * 100).toFixed(1)} % of the money), ${refused} refused`;
-  return { whole, cut, forCut, forAll, inOrder, line };
+    `${stream ? 'streams' : 'in one piece'}, ${capped ? 'a cap' : 'a balance'} for ${affordableCount}: ${completed} whole, ` +
+    `${truncated} cut (${(truncatedShare * 100).toFixed(1)} % of the money), ${rejected} refused`;
+  return { completed, truncated, forTruncated, forAll, inOrder: isConsistent, line };
 }
 
 async function prove(gateways: number): Promise<void> {
@@ -109,30 +118,33 @@ async function prove(gateways: number): Promise<void> {
   const cluster = await ProofCluster.start(dataDir, gateways);
   print(`${gateways} gateway(s), ${AT_ONCE} at once`);
   try {
-    const equal = equalLengths(AT_ONCE, 500);
+    const equal = createEqualLengths(AT_ONCE, 500);
     for (const capped of [false, true])
       for (const stream of [true, false]) {
-        const enough = await wave(cluster, { lengths: equal, afforded: 70, stream, capped });
-        check(enough.inOrder && enough.whole === AT_ONCE, `500 tokens each, ${enough.line}`);
-        const short = await wave(cluster, { lengths: equal, afforded: 40, stream, capped });
-        check(short.inOrder && short.whole >= 38, `500 tokens each, ${short.line}`);
+        const ample = await runWave(cluster, { lengths: equal, affordableCount: 70, stream, capped });
+        check(ample.inOrder && ample.completed === AT_ONCE, `500 tokens each, ${ample.line}`);
+        const short = await runWave(cluster, { lengths: equal, affordableCount: 40, stream, capped });
+        check(short.inOrder && short.completed >= 38, `500 tokens each, ${short.line}`);
       }
-    await seen(cluster);
-    let [forCut, forAll] = [0, 0];
+    await seedLengthStats(cluster);
+    let [forTruncated, forAll] = [0, 0];
     for (const stream of [true, false])
       for (const seed of [1, 2]) {
-        const lengths = logNormal(AT_ONCE, seed);
-        const enough = await wave(cluster, { lengths, afforded: 70, stream, model: OTHER_MODEL });
-        check(enough.inOrder && enough.cut <= 1, `50 to 8,000 tokens, ${enough.line}`);
-        const short = await wave(cluster, { lengths, afforded: 40, stream, model: OTHER_MODEL });
+        const lengths = sampleLogNormal(AT_ONCE, seed);
+        const ample = await runWave(cluster, { lengths, affordableCount: 70, stream, model: OTHER_MODEL });
+        check(ample.inOrder && ample.truncated <= 1, `50 to 8,000 tokens, ${ample.line}`);
+        const short = await runWave(cluster, { lengths, affordableCount: 40, stream, model: OTHER_MODEL });
         check(short.inOrder, `50 to 8,000 tokens, ${short.line}`);
-        forCut += short.forCut;
+        forTruncated += short.forTruncated;
         forAll += short.forAll;
       }
-    const part = forCut / forAll;
-    check(part <= MOST_CUT_PART, `with money for 40, ${(part * 100).toFixed(1)} % of it went to answers that were cut`);
-    await singles(cluster);
-    const verified = await cluster.ledger('verify');
+    const part = forTruncated / forAll;
+    check(
+      part <= MAX_TRUNCATED_SHARE,
+      `with money for 40, ${(part * 100).toFixed(1)} % of it went to answers that were cut`,
+    );
+    await checkSingleRequests(cluster);
+    const verified = await cluster.runLedger('verify');
     check(verified.code === 0, verified.output.trim().split('\n').at(-1) ?? '');
   } finally {
     await cluster.stop();
@@ -141,29 +153,31 @@ async function prove(gateways: number): Promise<void> {
 }
 
 /** Every gateway has seen answers of the model, as one that has run for a while. */
-async function seen(cluster: ProofCluster): Promise<void> {
-  const rich = await cluster.customer(100);
+async function seedLengthStats(cluster: ProofCluster): Promise<void> {
+  const rich = await cluster.createCustomer(100);
   for (const api of cluster.gateways)
-    await Promise.all(logNormal(40, 7).map((tokens) => ask(api, rich, tokens, { stream: true, model: OTHER_MODEL })));
+    await Promise.all(
+      sampleLogNormal(40, 7).map((tokens) => sendChat(api, rich, tokens, { stream: true, model: OTHER_MODEL })),
+    );
 }
 
-async function singles(cluster: ProofCluster): Promise<void> {
+async function checkSingleRequests(cluster: ProofCluster): Promise<void> {
   const [api = ''] = cluster.gateways;
-  const long = await ask(api, await payer(cluster, 1.05, false), 20_000, { stream: true });
-  check(long.how === 'stop', `an answer of 20,000 tokens on 1.05 USD ends with ${long.how}`);
-  const agents = await payer(cluster, 1, false);
-  const answers = await Promise.all(
-    equalLengths(8, 300).map((tokens) => ask(api, agents, tokens, { stream: true, max_tokens: 32_000 })),
+  const long = await sendChat(api, await createPayer(cluster, 1.05, false), 20_000, { stream: true });
+  check(long.outcome === 'stop', `an answer of 20,000 tokens on 1.05 USD ends with ${long.outcome}`);
+  const agents = await createPayer(cluster, 1, false);
+  const agentResults = await Promise.all(
+    createEqualLengths(8, 300).map((tokens) => sendChat(api, agents, tokens, { stream: true, max_tokens: 32_000 })),
   );
-  const served = answers.filter(({ how }) => how === 'stop').length;
+  const served = agentResults.filter(({ outcome }) => outcome === 'stop').length;
   check(served === 8, `agents that name 32,000 tokens on 1 USD: ${served} of 8 served`);
-  const calls = await payer(cluster, 1.05, false);
-  const whole = await Promise.all(equalLengths(8, 12).map((tokens) => ask(api, calls, tokens, {})));
-  const done = whole.filter(({ how }) => how === 'stop').length;
+  const calls = await createPayer(cluster, 1.05, false);
+  const callResults = await Promise.all(createEqualLengths(8, 12).map((tokens) => sendChat(api, calls, tokens, {})));
+  const done = callResults.filter(({ outcome }) => outcome === 'stop').length;
   check(done === 8, `calls in one piece on 1.05 USD: ${done} of 8 served`);
 }
 
-function equalLengths(count: number, tokens: number): readonly number[] {
+function createEqualLengths(count: number, tokens: number): readonly number[] {
   return Array<number>(count).fill(tokens);
 }
 

@@ -10,24 +10,24 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Customer, ProofCluster } from '../cluster.ts';
-import { storeName } from '../stores.ts';
-import { chargesOf } from './clients/charged.ts';
-import { type EventStoreServer, serverToKill } from './eventstore-server.ts';
+import { formatStoreName } from '../stores.ts';
+import { countCharges } from './clients/charged.ts';
+import { type EventStoreServer, openServerToKill } from './eventstore-server.ts';
 
 const LOAD_SECONDS = Number(process.argv[2] ?? 40);
 const WORKERS = 24;
 const CUSTOMERS = 3;
 const CREDIT_USD = 900;
 /** Answers that run while their gateway is killed. */
-const RUNNING = 8;
+const RUNNING_RESPONSES = 8;
 /** A process seems dead for ten seconds before its holds are freed. */
 const FREED_WITHIN_MS = 15_000;
 const GIVEN_UP_AFTER_MS = 60_000;
-const LOOK_AGAIN_MS = 50;
+const POLL_INTERVAL_MS = 50;
 /** A role that does not start, since the event store chooses its leader, is started again. */
-const STARTS = 5;
-const START_AGAIN_MS = 1_000;
-const SURELY_FROZEN_MS = 200;
+const MAX_STARTS = 5;
+const RESTART_DELAY_MS = 1_000;
+const FREEZE_DELAY_MS = 200;
 const ROLES = ['gateway 1', 'gateway 2', 'projector', 'sagas'];
 const [KILLED_STORE, FROZEN_STORE] = ['eventstore', 'eventstore, frozen'];
 
@@ -37,48 +37,52 @@ const pick = <T>(choices: readonly T[]): T => choices[Math.floor(Math.random() *
 
 interface Load {
   /** Request ids of complete answers, by customer. */
-  readonly answered: Map<Customer, string[]>;
+  readonly completedIds: Map<Customer, string[]>;
   sent: number;
   readonly server: EventStoreServer | undefined;
 }
 
 /** Those who ask, one request after the other each, until they are told to stop. */
-function crew(cluster: ProofCluster, load: Load) {
-  const shift = { over: false };
-  const workers = Array.from({ length: WORKERS }, () => work(cluster, load, shift));
+function startWorkers(cluster: ProofCluster, load: Load) {
+  const shift = { isOver: false };
+  const workers = Array.from({ length: WORKERS }, () => runWorker(cluster, load, shift));
   return {
     async stop(): Promise<void> {
-      shift.over = true;
+      shift.isOver = true;
       await Promise.all(workers);
     },
   };
 }
 
-async function work(cluster: ProofCluster, load: Load, shift: { readonly over: boolean }): Promise<void> {
-  while (!shift.over) {
-    const customer = pick([...load.answered.keys()]);
+async function runWorker(cluster: ProofCluster, load: Load, shift: { readonly isOver: boolean }): Promise<void> {
+  while (!shift.isOver) {
+    const customer = pick([...load.completedIds.keys()]);
     const [api] = [pick(cluster.gateways)];
     if (!api) {
       await sleep(20);
       continue;
     }
     load.sent++;
-    const began = performance.now();
-    const id = await ask(api, customer, pick(KINDS)).catch(() => undefined);
-    load.server?.answered(began, id !== undefined);
-    if (id) load.answered.get(customer)?.push(id);
+    const sentAt = performance.now();
+    const id = await sendRequest(api, customer, pick(KINDS)).catch(() => undefined);
+    load.server?.recordResponse(sentAt, id !== undefined);
+    if (id) load.completedIds.get(customer)?.push(id);
   }
 }
 
 const KINDS = ['whole', 'stream', 'image'] as const;
 
 /** @returns the request's id when its answer is complete */
-async function ask(api: string, { apiKey }: Customer, kind: (typeof KINDS)[number]): Promise<string | undefined> {
+async function sendRequest(
+  api: string,
+  { apiKey }: Customer,
+  kind: (typeof KINDS)[number],
+): Promise<string | undefined> {
   const stream = kind === 'stream';
-  const said = `[[sandbox latency=${Math.floor(Math.random() * 30)}`;
-  const content = `${said} tokens=8 chunk_delay=${stream ? 3 : 0}]]`;
+  const directive = `[[sandbox latency=${Math.floor(Math.random() * 30)}`;
+  const content = `${directive} tokens=8 chunk_delay=${stream ? 3 : 0}]]`;
   const chat = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], max_tokens: 16, stream };
-  const image = { model: 'qwen/qwen-image', prompt: `${said}]]` };
+  const image = { model: 'qwen/qwen-image', prompt: `${directive}]]` };
   const [route, body] = kind === 'image' ? ['images/generations', image] : ['chat/completions', chat];
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const response = await fetch(`${api}/v1/${route}`, { method: 'POST', headers, body: JSON.stringify(body) });
@@ -87,50 +91,50 @@ async function ask(api: string, { apiKey }: Customer, kind: (typeof KINDS)[numbe
   return response.status === 200 && complete ? (response.headers.get('x-request-id') ?? undefined) : undefined;
 }
 
-async function murder(cluster: ProofCluster, victim: string, load: Load): Promise<void> {
+async function killVictim(cluster: ProofCluster, victim: string, load: Load): Promise<void> {
   if (victim === KILLED_STORE) return load.server?.kill();
   if (victim === FROZEN_STORE) return freeze(cluster, load);
   if (victim !== 'postgres') {
     await cluster.processes.get(victim)?.kill();
-    await startAgain(cluster, victim);
+    await restartRole(cluster, victim);
     return;
   }
-  process.kill(await cluster.postgresPid(), 'SIGKILL');
+  process.kill(await cluster.readPostgresPid(), 'SIGKILL');
   // Every role sees that its database has ended, and ends too.
   const roles = [...cluster.processes].filter(([name]) => name !== 'sandbox');
   await Promise.all(roles.map(([, started]) => started.ended));
-  for (const [name] of roles) await startAgain(cluster, name);
+  for (const [name] of roles) await restartRole(cluster, name);
 }
 
 /** Others come while it is frozen: who was being served before waits to be charged. */
 async function freeze(cluster: ProofCluster, load: Load): Promise<void> {
   const frozen = load.server?.freeze();
-  await sleep(SURELY_FROZEN_MS);
-  const others = crew(cluster, load);
+  await sleep(FREEZE_DELAY_MS);
+  const freezeCrew = startWorkers(cluster, load);
   await frozen;
-  await others.stop();
+  await freezeCrew.stop();
 }
 
-async function startAgain(cluster: ProofCluster, name: string): Promise<void> {
+async function restartRole(cluster: ProofCluster, name: string): Promise<void> {
   cluster.processes.delete(name);
   for (let starts = 1; ; starts++) {
     try {
       await cluster.startRole(name.split(' ')[0] as string, name);
       return;
     } catch (error) {
-      if (starts === STARTS) throw error;
-      await sleep(START_AGAIN_MS);
+      if (starts === MAX_STARTS) throw error;
+      await sleep(RESTART_DELAY_MS);
     }
   }
 }
 
 /** Roles that have ended though nobody killed them. */
-async function fallen(cluster: ProofCluster): Promise<readonly string[]> {
-  const looks = [...cluster.processes].map(async ([name, { ended }]) => {
+async function listEndedRoles(cluster: ProofCluster): Promise<readonly string[]> {
+  const checks = [...cluster.processes].map(async ([name, { ended }]) => {
     const still = Symbol();
     return (await Promise.race([ended, still])) === still ? [] : [name];
   });
-  return (await Promise.all(looks)).flat();
+  return (await Promise.all(checks)).flat();
 }
 
 /** Kills one after the other while there is load, each at least once. @returns whether roles ended only where they were killed */
@@ -138,89 +142,94 @@ async function killUnderLoad(cluster: ProofCluster, load: Load): Promise<boolean
   const victims = [...ROLES, 'postgres', ...(load.server ? [KILLED_STORE, FROZEN_STORE] : [])] as string[];
   const end = performance.now() + LOAD_SECONDS * 1000;
   const kills = new Map<string, number>();
-  const alone: string[] = [];
-  for (let turn = 0; turn < victims.length || performance.now() < end; turn++) {
+  const selfEnded: string[] = [];
+  for (let round = 0; round < victims.length || performance.now() < end; round++) {
     await sleep(300 + Math.random() * 900);
-    const victim = victims[turn] ?? pick(victims);
-    await murder(cluster, victim, load);
+    const victim = victims[round] ?? pick(victims);
+    await killVictim(cluster, victim, load);
     kills.set(victim, (kills.get(victim) ?? 0) + 1);
-    for (const name of await fallen(cluster)) {
-      alone.push(name);
-      await startAgain(cluster, name);
+    for (const name of await listEndedRoles(cluster)) {
+      selfEnded.push(name);
+      await restartRole(cluster, name);
     }
   }
   print(`killed: ${[...kills].map(([name, times]) => `${name} ${times}×`).join('; ')}`);
-  if (alone.length > 0) print(`ended by themselves: ${alone.join(', ')}`);
-  return alone.length === 0;
+  if (selfEnded.length > 0) print(`ended by themselves: ${selfEnded.join(', ')}`);
+  return selfEnded.length === 0;
 }
 
 async function prove(dataDir: string, server: EventStoreServer | undefined): Promise<boolean> {
   const cluster = await ProofCluster.start(dataDir, 2, { LOG_LEVEL: 'info' });
   try {
-    await cluster.ready();
-    const load: Load = { answered: new Map(), sent: 0, server };
-    for (let i = 0; i < CUSTOMERS; i++) load.answered.set(await cluster.customer(CREDIT_USD), []);
-    const workers = crew(cluster, load);
-    const orderly = await killUnderLoad(cluster, load);
+    await cluster.waitUntilReady();
+    const load: Load = { completedIds: new Map(), sent: 0, server };
+    for (let i = 0; i < CUSTOMERS; i++) load.completedIds.set(await cluster.createCustomer(CREDIT_USD), []);
+    const workers = startWorkers(cluster, load);
+    const hasNoUnexpectedEnds = await killUnderLoad(cluster, load);
     await workers.stop();
-    for (const customer of load.answered.keys()) await nothingHeld(cluster, customer);
-    const freed = await freedAfterDeath(cluster);
+    for (const customer of load.completedIds.keys()) await waitUntilNothingHeld(cluster, customer);
+    const releaseMs = await measureHoldReleaseMs(cluster);
     print(
-      `the holds of ${RUNNING} answers were free ${(freed / 1000).toFixed(1)} s after the SIGKILL of their gateway`,
+      `the holds of ${RUNNING_RESPONSES} answers were free ${(releaseMs / 1000).toFixed(1)} s after the SIGKILL of their gateway`,
     );
-    const right = [server?.isInTime(print) ?? true, orderly, freed <= FREED_WITHIN_MS, await judge(cluster, load)];
-    return right.every(Boolean);
+    const results = [
+      server?.isInTime(print) ?? true,
+      hasNoUnexpectedEnds,
+      releaseMs <= FREED_WITHIN_MS,
+      await checkCharges(cluster, load),
+    ];
+    return results.every(Boolean);
   } finally {
     await cluster.stop();
   }
 }
 
 /** Kills a gateway in the middle of answers. @returns milliseconds until nothing is held any more */
-async function freedAfterDeath(cluster: ProofCluster): Promise<number> {
-  const customer = await cluster.customer(CREDIT_USD);
+async function measureHoldReleaseMs(cluster: ProofCluster): Promise<number> {
+  const customer = await cluster.createCustomer(CREDIT_USD);
   const [victim = '', process] = [...cluster.processes].find(([name]) => name.startsWith('gateway')) ?? [];
   const [api = ''] = cluster.gateways;
   const content = '[[sandbox tokens=4000 chunk_delay=1000]]';
   const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], max_tokens: 4_000, stream: true };
   const headers = { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' };
-  const asked = { method: 'POST', headers, body: JSON.stringify(body) };
-  await Promise.all(Array.from({ length: RUNNING }, () => fetch(`${api}/v1/chat/completions`, asked)));
+  const request = { method: 'POST', headers, body: JSON.stringify(body) };
+  await Promise.all(Array.from({ length: RUNNING_RESPONSES }, () => fetch(`${api}/v1/chat/completions`, request)));
   await process?.kill();
   cluster.processes.delete(victim);
   const killed = performance.now();
-  if ((await cluster.balance(customer)).held_usd === 0) throw new Error('nothing was held');
-  await nothingHeld(cluster, customer);
+  if ((await cluster.fetchBalance(customer)).held_usd === 0) throw new Error('nothing was held');
+  await waitUntilNothingHeld(cluster, customer);
   return performance.now() - killed;
 }
 
-async function nothingHeld(cluster: ProofCluster, customer: Customer): Promise<void> {
+async function waitUntilNothingHeld(cluster: ProofCluster, customer: Customer): Promise<void> {
   const deadline = performance.now() + GIVEN_UP_AFTER_MS;
-  while ((await cluster.balance(customer)).held_usd !== 0) {
+  while ((await cluster.fetchBalance(customer)).held_usd !== 0) {
     if (performance.now() > deadline) throw new Error('what a killed gateway held is not free');
-    await sleep(LOOK_AGAIN_MS);
+    await sleep(POLL_INTERVAL_MS);
   }
 }
 
-async function judge(cluster: ProofCluster, load: Load): Promise<boolean> {
-  let answered = 0;
-  let wrong = 0;
+async function checkCharges(cluster: ProofCluster, load: Load): Promise<boolean> {
+  let completedCount = 0;
+  let mischargedCount = 0;
   let held = 0;
-  for (const [customer, ids] of load.answered) {
-    const counts = await chargesOf(cluster, customer);
-    answered += ids.length;
-    wrong += ids.filter((id) => counts.get(id) !== 1).length;
-    held += (await cluster.balance(customer)).held_usd;
+  for (const [customer, ids] of load.completedIds) {
+    const counts = await countCharges(cluster, customer);
+    completedCount += ids.length;
+    mischargedCount += ids.filter((id) => counts.get(id) !== 1).length;
+    held += (await cluster.fetchBalance(customer)).held_usd;
   }
-  const { code, output } = await cluster.ledger('verify');
+  const { code, output } = await cluster.runLedger('verify');
   print(
-    `${load.sent} requests sent, ${answered} answered, ${wrong} of them not charged exactly once, ${held} USD still held`,
+    `${load.sent} requests sent, ${completedCount} answered, ${mischargedCount} of them not charged exactly once, ${held} USD still held`,
   );
   print(output.trim());
-  return answered > 0 && wrong === 0 && held === 0 && code === 0;
+  return completedCount > 0 && mischargedCount === 0 && held === 0 && code === 0;
 }
 
-const server = await serverToKill();
-print(`facts in ${storeName(process.env)}`);
+const server = await openServerToKill();
+print(`facts in ${formatStoreName(process.env)}`);
 const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-kills-'));
 if (!(await prove(dataDir, server).finally(() => server?.close()))) process.exitCode = 1;
 await rm(dataDir, { recursive: true });

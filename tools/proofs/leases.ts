@@ -8,11 +8,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Customer, ProofCluster, post } from '../cluster.ts';
-import { measured, until, type Work, worksOf } from './works.ts';
+import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from './works.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;
 /** So that a process that was woken up has had time for what it was about to do. */
-const AWAKE_MS = 2_000;
+const AWAKE_DELAY_MS = 2_000;
 const CREDIT_USD = 1;
 /** The row of a gateway runs out after ten seconds, and it must have seemed dead for ten more. */
 const FREED_WITHIN_MS = 25_000;
@@ -21,42 +21,42 @@ const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** Stops the one that has the turn, wakes it up, and kills the one that had it meanwhile. @returns whether all was in time */
-async function prove(cluster: ProofCluster, customer: Customer, role: string, work: Work): Promise<boolean> {
+async function prove(cluster: ProofCluster, customer: Customer, role: string, work: RoleCheck): Promise<boolean> {
   const first = cluster.processes.get(role)?.pid as number;
   const second = `${role} 2`;
   await cluster.startRole(role, second);
   process.kill(first, 'SIGSTOP');
-  const stopped = await measured(work(customer));
+  const stopped = await measureMs(work(customer));
   process.kill(first, 'SIGCONT');
-  await sleep(AWAKE_MS);
+  await sleep(AWAKE_DELAY_MS);
   await work(customer);
   await cluster.processes.get(second)?.kill();
   cluster.processes.delete(second);
-  const killed = await measured(work(customer));
-  const [afterStop, afterKill] = [stopped, killed].map((each) => (each / 1000).toFixed(1));
+  const killed = await measureMs(work(customer));
+  const [afterStop, afterKill] = [stopped, killed].map((milliseconds) => (milliseconds / 1000).toFixed(1));
   print(`${role}: taken over ${afterStop} s after SIGSTOP, ${afterKill} s after SIGKILL`);
   return Math.max(stopped, killed) <= TAKEN_OVER_WITHIN_MS;
 }
 
 /** Stops a gateway in the middle of an answer, and wakes it up. @returns whether its hold was free in time, and unpaid */
 async function proveGateway(cluster: ProofCluster): Promise<boolean> {
-  const { pid, line } = await cluster.startRole('gateway', 'gateway 2');
-  const { api } = JSON.parse(line) as { api: string };
-  const customer = await cluster.customer(CREDIT_USD);
-  const before = await cluster.balance(customer);
+  const { pid, readyLine } = await cluster.startRole('gateway', 'gateway 2');
+  const { api } = JSON.parse(readyLine) as { api: string };
+  const customer = await cluster.createCustomer(CREDIT_USD);
+  const before = await cluster.fetchBalance(customer);
   // More than is held at first: what is held for is passed on, and only then it shows that nothing is held any more.
   const content = '[[sandbox tokens=20000 chunk_delay=40]]';
   const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], stream: true };
   const headers = { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' };
-  const answer = await fetch(`${api}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
-  if ((await cluster.balance(customer)).held_usd === 0) throw new Error('nothing was held');
+  const response = await fetch(`${api}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+  if ((await cluster.fetchBalance(customer)).held_usd === 0) throw new Error('nothing was held');
   process.kill(pid, 'SIGSTOP');
-  const freed = await measured(until(async () => (await cluster.balance(customer)).held_usd === 0));
+  const freed = await measureMs(waitUntil(async () => (await cluster.fetchBalance(customer)).held_usd === 0));
   process.kill(pid, 'SIGCONT');
-  const ended = await answer.text();
-  const after = await cluster.balance(customer);
+  const ended = await response.text();
+  const after = await cluster.fetchBalance(customer);
   const chat = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'hello' }] };
-  await until(async () => (await post(`${api}/v1/chat/completions`, chat, customer.apiKey)).id !== undefined);
+  await waitUntil(async () => (await post(`${api}/v1/chat/completions`, chat, customer.apiKey)).id !== undefined);
   await cluster.stopRole('gateway 2');
   const unpaid = after.balance === before.balance;
   print(
@@ -68,13 +68,13 @@ async function proveGateway(cluster: ProofCluster): Promise<boolean> {
 async function proveAll(dataDir: string): Promise<boolean> {
   const cluster = await ProofCluster.start(dataDir, 1, { LOG_LEVEL: 'info' });
   try {
-    const customer = await cluster.customer(CREDIT_USD);
+    const customer = await cluster.createCustomer(CREDIT_USD);
     let inTime = true;
-    for (const [role, work] of Object.entries(worksOf(cluster))) {
+    for (const [role, work] of Object.entries(createRoleChecks(cluster))) {
       inTime = (await prove(cluster, customer, role, work)) && inTime;
     }
     inTime = (await proveGateway(cluster)) && inTime;
-    const { code, output } = await cluster.ledger('verify');
+    const { code, output } = await cluster.runLedger('verify');
     print(output.trim());
     return inTime && code === 0;
   } finally {

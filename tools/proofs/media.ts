@@ -10,10 +10,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
-import { charged } from './clients/charged.ts';
+import { waitForCharges } from './clients/charged.ts';
 import { install } from './clients/install.ts';
-import { run } from './clients/run.ts';
-import { unpack } from './money/debian.ts';
+import { runCommand } from './clients/run.ts';
+import { unpackDebianPackage } from './money/debian.ts';
 
 const FFMPEG = '7:5.1.9-0+deb12u1';
 const OPENAI = '3.54.0';
@@ -43,21 +43,21 @@ class Decoder {
   private constructor(private readonly env: Record<string, string>) {}
 
   static async install(): Promise<Decoder> {
-    const { bin, env } = await unpack('ffmpeg', FFMPEG);
+    const { bin, env } = await unpackDebianPackage('ffmpeg', FFMPEG);
     return new Decoder({ ...(process.env as Record<string, string>), ...env, PATH: `${bin}:${process.env.PATH}` });
   }
 
   private async run(command: readonly string[], cwd: string): Promise<string> {
-    const { code, output } = await run(command, { cwd, env: this.env, withinMs: WITHIN_MS });
+    const { code, output } = await runCommand(command, { cwd, env: this.env, timeoutMs: WITHIN_MS });
     if (code !== 0) throw new Error(`${command.join(' ')}: ${output.trim().slice(-500)}`);
     return output;
   }
 
   /** A tone of a minute, as each encoder writes it. */
   async record(directory: string): Promise<void> {
-    for (const [name, how] of Object.entries(ENCODED)) {
+    for (const [name, options] of Object.entries(ENCODED)) {
       const tone = ['-f', 'lavfi', '-i', `sine=frequency=440:duration=${SECONDS}`];
-      await this.run(['ffmpeg', '-v', 'error', ...tone, ...how, name], directory);
+      await this.run(['ffmpeg', '-v', 'error', ...tone, ...options, name], directory);
     }
   }
 
@@ -69,10 +69,15 @@ class Decoder {
       if (!cues) throw new Error(`${name}: it has no cues`);
       return `${cues.length} cues, the last at ${cues.at(-1)}`;
     }
-    const said = await this.run([...decode, '-f', 'null', '-'], directory);
-    if (said.trim() !== '') throw new Error(`${name}: ${said.trim()}`);
-    const shown = ['-show_entries', 'format=format_name,duration:stream=codec_name,width,height', '-of', 'csv=p=0'];
-    return (await this.run(['ffprobe', '-v', 'error', ...shown, name], directory)).trim().replaceAll('\n', ' ');
+    const output = await this.run([...decode, '-f', 'null', '-'], directory);
+    if (output.trim() !== '') throw new Error(`${name}: ${output.trim()}`);
+    const probeOptions = [
+      '-show_entries',
+      'format=format_name,duration:stream=codec_name,width,height',
+      '-of',
+      'csv=p=0',
+    ];
+    return (await this.run(['ffprobe', '-v', 'error', ...probeOptions, name], directory)).trim().replaceAll('\n', ' ');
   }
 }
 
@@ -81,31 +86,31 @@ async function prove(directory: string): Promise<boolean> {
   const python = path.join(await install({ pypi: { openai: OPENAI } }), 'venv/bin/python');
   const recordings = path.join(directory, 'recordings');
   const out = path.join(directory, 'out');
-  for (const each of [recordings, out]) await mkdir(each);
+  for (const folder of [recordings, out]) await mkdir(folder);
   await decoder.record(recordings);
-  const cluster = await ProofCluster.standalone(path.join(directory, 'data'), { LOG_LEVEL: 'info' });
+  const cluster = await ProofCluster.startStandalone(path.join(directory, 'data'), { LOG_LEVEL: 'info' });
   try {
-    const customer = await cluster.customer(CREDIT_USD);
-    const { balance } = await cluster.balance(customer);
+    const customer = await cluster.createCustomer(CREDIT_USD);
+    const { balance } = await cluster.fetchBalance(customer);
     const [api = ''] = cluster.gateways;
     const env = {
       ...(process.env as Record<string, string>),
       ...{ GATEWAY_URL: api, API_KEY: customer.apiKey, RECORDINGS: recordings, OUT: out },
     };
     const script = path.join(root, 'tools/proofs/media/py_media.py');
-    const { code, output } = await run([python, script], { cwd: directory, env, withinMs: WITHIN_MS });
+    const { code, output } = await runCommand([python, script], { cwd: directory, env, timeoutMs: WITHIN_MS });
     print(output.trim());
-    let proven = code === 0;
+    let allPassed = code === 0;
     for (const name of (await readdir(out)).toSorted()) {
-      const opened = await decoder.open(out, name).catch((error: Error) => error);
-      proven &&= typeof opened === 'string';
-      print(`${name}: ${typeof opened === 'string' ? `ok: ${opened}` : `FAILED: ${opened.message}`}`);
+      const decoded = await decoder.open(out, name).catch((error: Error) => error);
+      allPassed &&= typeof decoded === 'string';
+      print(`${name}: ${typeof decoded === 'string' ? `ok: ${decoded}` : `FAILED: ${decoded.message}`}`);
     }
-    proven = (await proveLengths(cluster, customer.apiKey)) && proven;
-    const paid = await charged(cluster, customer, balance, 0);
-    print(`charged ${paid.fromBalance} pico-USD, the history says ${paid.inHistory}, ${paid.heldUsd} USD held`);
-    proven &&= paid.fromBalance === paid.inHistory && paid.heldUsd === 0;
-    return (await proveBooks(cluster)) && proven;
+    allPassed = (await proveLengths(cluster, customer.apiKey)) && allPassed;
+    const paid = await waitForCharges(cluster, customer, balance, 0);
+    print(`charged ${paid.balanceUsd} pico-USD, the history says ${paid.historyUsd}, ${paid.heldUsd} USD held`);
+    allPassed &&= paid.balanceUsd === paid.historyUsd && paid.heldUsd === 0;
+    return (await proveLedger(cluster)) && allPassed;
   } finally {
     await cluster.stop();
   }
@@ -114,22 +119,22 @@ async function prove(directory: string): Promise<boolean> {
 /** Each recording is a minute and a second, whoever encoded it. */
 async function proveLengths({ gateways: [api] }: ProofCluster, apiKey: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${apiKey}` };
-  const answer = await fetch(`${api}/queries/history?query_type=speech_to_text&page_count=100`, { headers });
-  const { data } = (await answer.json()) as { data: readonly { readonly input_count: number }[] };
+  const response = await fetch(`${api}/queries/history?query_type=speech_to_text&page_count=100`, { headers });
+  const { data } = (await response.json()) as { data: readonly { readonly input_count: number }[] };
   const lengths = [...new Set(data.map(({ input_count }) => input_count))].toSorted((a, b) => a - b);
   const all = data.length >= 2 * Object.keys(ENCODED).length;
-  const right = all && lengths.every((seconds) => Math.abs(seconds - SECONDS) <= 1);
+  const isCorrect = all && lengths.every((seconds) => Math.abs(seconds - SECONDS) <= 1);
   print(
-    `${data.length} recordings of ${SECONDS} s were charged for ${lengths.join(', ')} s: ${right ? 'ok' : 'FAILED'}`,
+    `${data.length} recordings of ${SECONDS} s were charged for ${lengths.join(', ')} s: ${isCorrect ? 'ok' : 'FAILED'}`,
   );
-  return right;
+  return isCorrect;
 }
 
-async function proveBooks(cluster: ProofCluster): Promise<boolean> {
-  const replayed = await cluster.ledger('replay');
+async function proveLedger(cluster: ProofCluster): Promise<boolean> {
+  const replayed = await cluster.runLedger('replay');
   const overrun = /^.*\boverrun\b.*$/m.exec(replayed.output)?.[0];
   print(overrun === undefined ? 'overrun 0' : `FAILED: ${overrun}`);
-  const { code, output } = await cluster.ledger('verify');
+  const { code, output } = await cluster.runLedger('verify');
   print(
     output
       .trim()

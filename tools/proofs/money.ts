@@ -1,5 +1,5 @@
 /**
- * `npm run prove:money [-- monero] [lightning]`: payments on real networks, which run here and belong to nobody. Monero's
+ * `npm runCommand prove:money [-- monero] [lightning]`: payments on real networks, which run here and belong to nobody. Monero's
  * node (`monerod --regtest`) and wallet server come from Debian's package, LND and btcd from their Go modules. The contract
  * of payment back ends runs against each; then the built program takes payments that are exact, less, more, several, late,
  * never confirmed, locked by their payer, undone by a reorganisation, and that come while the wallet server is dead. Each
@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
-import { run } from './clients/run.ts';
+import { runCommand } from './clients/run.ts';
 import { LightningNetwork } from './money/lightning.ts';
 import { proveLightning } from './money/lightning-proof.ts';
 import { MoneroNetwork } from './money/monero.ts';
@@ -18,7 +18,7 @@ import { proveMonero } from './money/monero-proof.ts';
 import { Shop } from './money/shop.ts';
 
 const CONTRACT_WITHIN_MS = 300_000;
-const QUICK = ['xmr', 'btc-lightning'];
+const SHORT_EXPIRY_METHODS = ['xmr', 'btc-lightning'];
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -27,16 +27,16 @@ interface Network {
   readonly settings: Record<string, string>;
   readonly testSettings: Record<string, string>;
   /** What the wallet has received by its own account, in piconero or satoshis. */
-  received(): Promise<bigint>;
+  getReceivedAmount(): Promise<bigint>;
 }
 
 /** The catalogue as it ships, and beside some methods others whose invoices expire after a minute. */
-async function catalogueIn(directory: string): Promise<string> {
+async function prepareCatalogue(directory: string): Promise<string> {
   await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
   const file = path.join(directory, 'payments.json');
   const terms = JSON.parse(await readFile(file, 'utf8')) as { methods: { method: string; expiryMinutes: number }[] };
-  const quick = terms.methods.filter(({ method }) => QUICK.includes(method));
-  terms.methods.push(...quick.map((each) => ({ ...each, method: `${each.method}-quick`, expiryMinutes: 1 })));
+  const shortLived = terms.methods.filter(({ method }) => SHORT_EXPIRY_METHODS.includes(method));
+  terms.methods.push(...shortLived.map((entry) => ({ ...entry, method: `${entry.method}-quick`, expiryMinutes: 1 })));
   await writeFile(file, JSON.stringify(terms));
   return directory;
 }
@@ -45,38 +45,43 @@ async function proveContract(backEnd: string, { testSettings }: Network): Promis
   const suite = `libs/connectors/src/payments/${backEnd}/contract.spec.ts`;
   const command = [process.execPath, path.join(root, 'node_modules/jest/bin/jest.js'), suite, '--maxWorkers=1'];
   const env = { ...(process.env as Record<string, string>), ...testSettings };
-  const { code, output } = await run(command, { cwd: root, env, withinMs: CONTRACT_WITHIN_MS });
+  const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: CONTRACT_WITHIN_MS });
   print(`the contract of payment back ends: ${output.trim().split('\n').at(-1) ?? ''}`);
   if (code !== 0) print(output);
   return code === 0;
 }
 
-interface Proof<N extends Network> {
+interface NetworkProof<N extends Network> {
   readonly backEnd: string;
-  start(directory: string, ended: AsyncDisposableStack): Promise<N>;
+  start(directory: string, resources: AsyncDisposableStack): Promise<N>;
   prove(shop: Shop, network: N): Promise<void>;
 }
 
-async function proveOn<N extends Network>({ backEnd, start, prove }: Proof<N>): Promise<boolean> {
+async function proveOn<N extends Network>({ backEnd, start, prove }: NetworkProof<N>): Promise<boolean> {
   print(`\n${backEnd}`);
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-money-'));
-  await using ended = new AsyncDisposableStack();
-  ended.defer(() => rm(directory, { recursive: true, force: true }));
-  const network = await start(path.join(directory, 'network'), ended);
-  const fulfilled = await proveContract(backEnd, network);
-  const settings = { ...network.settings, CATALOGUE_DIR: await catalogueIn(path.join(directory, 'catalogue')) };
+  await using resources = new AsyncDisposableStack();
+  resources.defer(() => rm(directory, { recursive: true, force: true }));
+  const network = await start(path.join(directory, 'network'), resources);
+  const contractPasses = await proveContract(backEnd, network);
+  const settings = { ...network.settings, CATALOGUE_DIR: await prepareCatalogue(path.join(directory, 'catalogue')) };
   const cluster = await ProofCluster.start(path.join(directory, 'data'), 1, settings);
-  ended.defer(() => cluster.stop());
-  const before = await network.received();
+  resources.defer(() => cluster.stop());
+  const before = await network.getReceivedAmount();
   const shop = new Shop(cluster, print);
   await prove(shop, network);
-  const { output: wallets } = await cluster.ledger('wallets');
+  const { output: wallets } = await cluster.runLedger('wallets');
   const [, held = ''] = /^should hold .* (\S+)$/m.exec(wallets.replaceAll(/ +$/gm, '')) ?? [];
-  const received = String((await network.received()) - before);
-  shop.told('what the wallet has received by its own account', held === received, received, `${held} as in the books`);
-  const { code, output } = await cluster.ledger('verify');
+  const received = String((await network.getReceivedAmount()) - before);
+  shop.report(
+    'what the wallet has received by its own account',
+    held === received,
+    received,
+    `${held} as in the books`,
+  );
+  const { code, output } = await cluster.runLedger('verify');
   print(output.trim().split('\n').at(-1) ?? '');
-  return fulfilled && shop.isSound && code === 0;
+  return contractPasses && shop.hasPassed && code === 0;
 }
 
 const NETWORKS: Readonly<Record<string, () => Promise<boolean>>> = {
@@ -84,8 +89,8 @@ const NETWORKS: Readonly<Record<string, () => Promise<boolean>>> = {
   lightning: () => proveOn({ backEnd: 'lnd', start: (...at) => LightningNetwork.start(...at), prove: proveLightning }),
 };
 
-const named = process.argv.slice(2);
-for (const name of named.length > 0 ? named : Object.keys(NETWORKS)) {
+const requestedNetworks = process.argv.slice(2);
+for (const name of requestedNetworks.length > 0 ? requestedNetworks : Object.keys(NETWORKS)) {
   const prove = NETWORKS[name];
   if (!prove) throw new Error(`there is no network ${name}, only ${Object.keys(NETWORKS).join(' and ')}`);
   if (!(await prove())) process.exitCode = 1;

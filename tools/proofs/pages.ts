@@ -16,22 +16,22 @@ import { type Customer, ProofCluster } from '../cluster.ts';
 import { startApp } from '../processes.ts';
 import { DRIVER, installChromium } from './clients/chromium.ts';
 import { install } from './clients/install.ts';
-import { pathOf, startAttacker } from './pages/attacker.ts';
+import { getPagePath, startAttacker } from './pages/attacker.ts';
 import { ATTACKS } from './pages/attacks.ts';
-import { type Browser, launch } from './pages/browser.ts';
+import { type Browser, launchBrowser } from './pages/browser.ts';
 import { type PortRelay, startRelay } from './pages/relay.ts';
 import { startWeakProxy } from './pages/weak-proxy.ts';
 import { type Recorder, startRecorder } from './private/recorder.ts';
 
 /** A name of the attacker's. */
-const EVIL = 'evil.test';
+const ATTACKER_HOST = 'evil.test';
 /** Where the attacker is, on another address of this machine. */
-const ABROAD = '127.0.0.2';
+const ATTACKER_ADDRESS = '127.0.0.2';
 const LOADED_WITHIN_MS = 5_000;
 /** Until something arrives, and until nothing more does. */
 const ARRIVES_WITHIN_MS = 2_500;
-const QUIET_MS = 80;
-const LOOK_AGAIN_MS = 10;
+const IDLE_MS = 80;
+const POLL_INTERVAL_MS = 10;
 const CREDIT_USD = 5;
 
 /** What a browser leaves out that does not know it. */
@@ -55,38 +55,38 @@ interface Scene {
   readonly gateway: Recorder;
 }
 
-interface Outcome {
+interface AttackOutcome {
   /** What the proxy answered, by attack. */
-  readonly answers: ReadonlyMap<string, readonly string[]>;
+  readonly responses: ReadonlyMap<string, readonly string[]>;
   /** Attacks after which a paid request was at the gateway. */
   readonly paid: readonly string[];
 }
 
 /** All attacks from all places on one port. */
-async function attack(scene: Scene, relay: PortRelay): Promise<Outcome> {
+async function runAttacks(scene: Scene, relay: PortRelay): Promise<AttackOutcome> {
   const profile = await mkdtemp(path.join(scene.directory, 'profile-'));
-  const answers = new Map<string, string[]>();
+  const responses = new Map<string, string[]>();
   const paid: string[] = [];
-  await keepPages(scene, profile, relay.port);
+  await cachePages(scene, profile, relay.port);
   const attacker = await startAttacker('127.0.0.1', 0);
-  const browser = await launch(scene.packages, profile, `MAP ${EVIL} 127.0.0.1`);
+  const browser = await launchBrowser(scene.packages, profile, `MAP ${ATTACKER_HOST} 127.0.0.1`);
   try {
-    const elsewhere = portOf(attacker);
+    const attackerPort = getPort(attacker);
     const target = encodeURIComponent(`http://127.0.0.1:${relay.port}`);
     for (const name of Object.keys(ATTACKS)) {
-      const places = {
-        'another site': `http://${EVIL}:${elsewhere}${pathOf(name)}?target=${target}`,
-        'another port': `http://127.0.0.1:${elsewhere}${pathOf(name)}?target=${target}`,
-        'a rebound name': `http://${EVIL}:${relay.port}${pathOf(name)}`,
+      const pageUrls = {
+        'another site': `http://${ATTACKER_HOST}:${attackerPort}${getPagePath(name)}?target=${target}`,
+        'another port': `http://127.0.0.1:${attackerPort}${getPagePath(name)}?target=${target}`,
+        'a rebound name': `http://${ATTACKER_HOST}:${relay.port}${getPagePath(name)}`,
       };
-      for (const [place, url] of Object.entries(places)) {
-        const before = (await paidRequests(scene.gateway)).length;
+      for (const [origin, url] of Object.entries(pageUrls)) {
+        const before = (await listPaidRequests(scene.gateway)).length;
         await visit(browser, url, relay);
-        const seen = relay.take();
-        answers.set(name, [...(answers.get(name) ?? []), ...seen]);
+        const received = relay.takeReceived();
+        responses.set(name, [...(responses.get(name) ?? []), ...received]);
         // What the name led to before would have answered: the page came from the browser's memory.
-        if (seen.some((each) => each.includes('/pages/'))) throw new Error(`the page of ${name} was not kept`);
-        if ((await paidRequests(scene.gateway)).length > before) paid.push(`${name}, from ${place}`);
+        if (received.some((line) => line.includes('/pages/'))) throw new Error(`the page of ${name} was not kept`);
+        if ((await listPaidRequests(scene.gateway)).length > before) paid.push(`${name}, from ${origin}`);
       }
     }
   } finally {
@@ -94,17 +94,17 @@ async function attack(scene: Scene, relay: PortRelay): Promise<Outcome> {
     attacker.close();
     attacker.closeAllConnections();
   }
-  return { answers, paid };
+  return { responses, paid };
 }
 
 /** While the name still leads to the attacker, on the port at which the proxy will be. */
-async function keepPages({ packages }: Scene, profile: string, port: number): Promise<void> {
-  const attacker = await startAttacker(ABROAD, port);
-  const browser = await launch(packages, profile, `MAP ${EVIL} ${ABROAD}`);
+async function cachePages({ packages }: Scene, profile: string, port: number): Promise<void> {
+  const attacker = await startAttacker(ATTACKER_ADDRESS, port);
+  const browser = await launchBrowser(packages, profile, `MAP ${ATTACKER_HOST} ${ATTACKER_ADDRESS}`);
   for (const name of Object.keys(ATTACKS)) {
     const page = await browser.newPage();
     await page
-      .goto(`http://${EVIL}:${port}${pathOf(name)}`, { waitUntil: 'load', timeout: LOADED_WITHIN_MS })
+      .goto(`http://${ATTACKER_HOST}:${port}${getPagePath(name)}`, { waitUntil: 'load', timeout: LOADED_WITHIN_MS })
       .catch(() => undefined);
     await page.close();
   }
@@ -115,31 +115,34 @@ async function keepPages({ packages }: Scene, profile: string, port: number): Pr
 
 async function visit(browser: Browser, url: string, relay: PortRelay): Promise<void> {
   const page = await browser.newPage();
-  const before = relay.arrived;
+  const before = relay.arrivedCount;
   // One that goes elsewhere at once is never loaded.
   await page.goto(url, { waitUntil: 'load', timeout: LOADED_WITHIN_MS }).catch(() => undefined);
   const deadline = performance.now() + ARRIVES_WITHIN_MS;
-  while (relay.arrived === before && performance.now() < deadline) await sleep(LOOK_AGAIN_MS);
-  for (let last = -1; last !== relay.arrived || relay.underWay > 0; await sleep(QUIET_MS)) last = relay.arrived;
-  for (const each of browser.pages()) if (browser.pages().length > 1) await each.close();
+  while (relay.arrivedCount === before && performance.now() < deadline) await sleep(POLL_INTERVAL_MS);
+  for (let last = -1; last !== relay.arrivedCount || relay.pendingCount > 0; await sleep(IDLE_MS))
+    last = relay.arrivedCount;
+  for (const openPage of browser.pages()) if (browser.pages().length > 1) await openPage.close();
 }
 
-async function paidRequests(gateway: Recorder): Promise<readonly string[]> {
-  return (await gateway.requests()).filter((each) => each.startsWith('POST '));
+async function listPaidRequests(gateway: Recorder): Promise<readonly string[]> {
+  return (await gateway.readRequests()).filter((request) => request.startsWith('POST '));
 }
 
-function portOf(server: Server): number {
+function getPort(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
 
 /** That the attacks are ones: each spends through a proxy that takes whatever comes. */
-async function tryCareless(scene: Scene, { apiKey }: Customer): Promise<void> {
+async function proveCarelessProxy(scene: Scene, { apiKey }: Customer): Promise<void> {
   const proxy = await startWeakProxy(scene.gateway.url, apiKey);
-  const relay = await startRelay(portOf(proxy), []);
+  const relay = await startRelay(getPort(proxy), []);
   try {
-    const { paid } = await attack(scene, relay);
-    const harmless = Object.keys(ATTACKS).filter((name) => !paid.some((each) => each.startsWith(`${name}, from `)));
-    const rebound = paid.filter((each) => each.endsWith('a rebound name')).length;
+    const { paid } = await runAttacks(scene, relay);
+    const harmless = Object.keys(ATTACKS).filter(
+      (name) => !paid.some((paidAttack) => paidAttack.startsWith(`${name}, from `)),
+    );
+    const rebound = paid.filter((paidAttack) => paidAttack.endsWith('a rebound name')).length;
     check(
       harmless.length === 0,
       `a careless proxy: ${Object.keys(ATTACKS).length - harmless.length} of ${Object.keys(ATTACKS).length} attacks spend, ${rebound} of them from a rebound name${harmless.length > 0 ? `; not: ${harmless.join('; ')}` : ''}`,
@@ -151,30 +154,30 @@ async function tryCareless(scene: Scene, { apiKey }: Customer): Promise<void> {
   }
 }
 
-async function tryOurs(scene: Scene, cluster: ProofCluster, customer: Customer): Promise<void> {
+async function provePrivateProxy(scene: Scene, cluster: ProofCluster, customer: Customer): Promise<void> {
   const env = { PPQ_API_KEY: customer.apiKey, PPQ_API_BASE: scene.gateway.url, ALLOW_UNATTESTED: '1', PORT: '0' };
   const proxy = await startApp('private-proxy', env);
-  const address = /http:\/\/127\.0\.0\.1:(\d+)/.exec(proxy.line);
+  const address = /http:\/\/127\.0\.0\.1:(\d+)/.exec(proxy.readyLine);
   const port = Number(address?.[1]);
   try {
-    for (const [browser, leftOut] of Object.entries(BROWSERS)) {
-      const before = await cluster.balance(customer);
-      const began = (await paidRequests(scene.gateway)).length;
-      const relay = await startRelay(port, leftOut);
-      const { answers } = await attack(scene, relay);
+    for (const [browser, omittedHeaders] of Object.entries(BROWSERS)) {
+      const before = await cluster.fetchBalance(customer);
+      const paidBefore = (await listPaidRequests(scene.gateway)).length;
+      const relay = await startRelay(port, omittedHeaders);
+      const { responses } = await runAttacks(scene, relay);
       relay.close();
-      const unseen = Object.keys(ATTACKS).filter((name) => (answers.get(name) ?? []).length === 0);
-      const sent = [...answers.values()].flat();
-      const passed = (await paidRequests(scene.gateway)).length - began;
-      const after = await cluster.balance(customer);
+      const neverArrived = Object.keys(ATTACKS).filter((name) => (responses.get(name) ?? []).length === 0);
+      const sent = [...responses.values()].flat();
+      const forwardedCount = (await listPaidRequests(scene.gateway)).length - paidBefore;
+      const after = await cluster.fetchBalance(customer);
       const spent = before.balance - after.balance + after.held_usd;
       check(
-        passed === 0 && spent === 0 && unseen.length === 0,
-        `${browser}: ${Object.keys(ATTACKS).length} attacks from 3 places, ${sent.length} requests at the proxy, ${passed} at the gateway's paid route, ${spent} USD spent${unseen.length > 0 ? `; never arrived: ${unseen.join('; ')}` : ''}`,
+        forwardedCount === 0 && spent === 0 && neverArrived.length === 0,
+        `${browser}: ${Object.keys(ATTACKS).length} attacks from 3 places, ${sent.length} requests at the proxy, ${forwardedCount} at the gateway's paid route, ${spent} USD spent${neverArrived.length > 0 ? `; never arrived: ${neverArrived.join('; ')}` : ''}`,
       );
       for (const line of tally(sent)) print(`         ${line}`);
     }
-    await spendsItself(scene, cluster, { customer, url: `http://127.0.0.1:${port}` });
+    await checkOwnSpending(scene, cluster, { customer, url: `http://127.0.0.1:${port}` });
   } finally {
     await proxy.stop();
   }
@@ -182,32 +185,32 @@ async function tryOurs(scene: Scene, cluster: ProofCluster, customer: Customer):
 
 /** How often each answer was given, by method, and for what that is not refused. */
 function tally(sent: readonly string[]): readonly string[] {
-  const counts = Map.groupBy(sent, (each) => (/ 4\d\d$/.test(each) ? each.replace(/ \S+ /, ' ') : each));
-  return [...counts].map(([what, each]) => `${each.length} × ${what}`).sort();
+  const counts = Map.groupBy(sent, (line) => (/ 4\d\d$/.test(line) ? line.replace(/ \S+ /, ' ') : line));
+  return [...counts].map(([what, lines]) => `${lines.length} × ${what}`).sort();
 }
 
 /** That nothing was spent says something because this spends. */
-async function spendsItself(
+async function checkOwnSpending(
   { gateway }: Scene,
   cluster: ProofCluster,
   { customer, url }: { readonly customer: Customer; readonly url: string },
 ): Promise<void> {
-  const before = await cluster.balance(customer);
-  const began = (await paidRequests(gateway)).length;
+  const before = await cluster.fetchBalance(customer);
+  const paidBefore = (await listPaidRequests(gateway)).length;
   const body = JSON.stringify({ model: 'private/gpt-oss-120b', messages: [{ role: 'user', content: 'Spend this' }] });
   const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body });
-  const text = await answer.text();
+  const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body });
+  const text = await response.text();
   const deadline = performance.now() + ARRIVES_WITHIN_MS;
-  let after = await cluster.balance(customer);
+  let after = await cluster.fetchBalance(customer);
   while (after.balance === before.balance && performance.now() < deadline) {
-    await sleep(LOOK_AGAIN_MS);
-    after = await cluster.balance(customer);
+    await sleep(POLL_INTERVAL_MS);
+    after = await cluster.fetchBalance(customer);
   }
-  const passed = (await paidRequests(gateway)).length - began;
+  const forwardedCount = (await listPaidRequests(gateway)).length - paidBefore;
   check(
-    answer.status === 200 && passed === 1 && after.balance < before.balance,
-    `a client of the reader's own: ${answer.status}, ${passed} at the gateway's paid route, ${before.balance - after.balance} USD spent${answer.status === 200 ? '' : `: ${text.slice(0, 300)}`}`,
+    response.status === 200 && forwardedCount === 1 && after.balance < before.balance,
+    `a client of the reader's own: ${response.status}, ${forwardedCount} at the gateway's paid route, ${before.balance - after.balance} USD spent${response.status === 200 ? '' : `: ${text.slice(0, 300)}`}`,
   );
 }
 
@@ -215,17 +218,17 @@ const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-pages-'));
 try {
   await installChromium();
   const packages = await install({ npm: DRIVER });
-  const cluster = await ProofCluster.standalone(path.join(directory, 'data'));
+  const cluster = await ProofCluster.startStandalone(path.join(directory, 'data'));
   const gateway = await startRecorder(
     Number(new URL(cluster.gateways[0] as string).port),
     path.join(directory, 'gateway'),
   );
   try {
-    const customer = await cluster.customer(CREDIT_USD);
+    const customer = await cluster.createCustomer(CREDIT_USD);
     const scene = { packages, directory, gateway };
-    await tryCareless(scene, customer);
-    if (!process.argv.includes('--careless')) await tryOurs(scene, cluster, customer);
-    const { code, output } = await cluster.ledger('verify');
+    await proveCarelessProxy(scene, customer);
+    if (!process.argv.includes('--careless')) await provePrivateProxy(scene, cluster, customer);
+    const { code, output } = await cluster.runLedger('verify');
     check(code === 0, output.trim().split('\n').at(-1) ?? '');
   } finally {
     await gateway.close();

@@ -10,20 +10,20 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Customer, ProofCluster } from '../cluster.ts';
-import { storeName } from '../stores.ts';
-import { chargesOf } from './clients/charged.ts';
-import { type EventStoreServer, serverToKill } from './eventstore-server.ts';
-import { until } from './works.ts';
+import { formatStoreName } from '../stores.ts';
+import { countCharges } from './clients/charged.ts';
+import { type EventStoreServer, openServerToKill } from './eventstore-server.ts';
+import { waitUntil } from './works.ts';
 
 const REQUESTS = 1_000;
 /** Of the model with a price per request. */
 const PRICE_USD = 0.01;
-const AFFORDED = 210;
+const AFFORDABLE_REQUESTS = 210;
 
 /** What is done to the server, and within how many milliseconds of a race: in its first half, as nothing is to be had later. */
 interface Disturbance {
-  readonly how: 'freeze' | 'kill';
-  readonly withinMs: number;
+  readonly action: 'freeze' | 'kill';
+  readonly maxDelayMs: number;
 }
 
 interface Race {
@@ -32,11 +32,11 @@ interface Race {
   readonly server: EventStoreServer | undefined;
 }
 
-interface Answers {
+interface RaceResponses {
   /** Request ids. */
   readonly served: string[];
   /** How often each other status was the answer. */
-  readonly refused: Map<number, number>;
+  readonly statusCounts: Map<number, number>;
 }
 
 function print(line: string): void {
@@ -44,69 +44,76 @@ function print(line: string): void {
 }
 
 /** Asks so often at once, and adds to the answers. @returns how many are to be asked again */
-async function ask({ cluster, customer, server }: Race, requests: number, answers: Answers): Promise<number> {
+async function sendRequests(
+  { cluster, customer, server }: Race,
+  requests: number,
+  responses: RaceResponses,
+): Promise<number> {
   const apis = cluster.gateways;
   const headers = { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ model: 'countinghouse/flat', messages: [{ role: 'user', content: 'race' }] });
-  const unavailable = async (_: unknown, i: number) => {
-    const began = performance.now();
+  const isUnavailable = async (_: unknown, i: number) => {
+    const sentAt = performance.now();
     const response = await fetch(`${apis[i % apis.length]}/v1/chat/completions`, { method: 'POST', headers, body });
     await response.arrayBuffer();
     const { status } = response;
-    server?.answered(began, status === 200);
-    if (status === 200) answers.served.push(response.headers.get('x-request-id') ?? '');
-    else answers.refused.set(status, (answers.refused.get(status) ?? 0) + 1);
+    server?.recordResponse(sentAt, status === 200);
+    if (status === 200) responses.served.push(response.headers.get('x-request-id') ?? '');
+    else responses.statusCounts.set(status, (responses.statusCounts.get(status) ?? 0) + 1);
     return status === 503;
   };
-  return (await Promise.all(Array.from({ length: requests }, unavailable))).filter(Boolean).length;
+  return (await Promise.all(Array.from({ length: requests }, isUnavailable))).filter(Boolean).length;
 }
 
 /** Returns when nobody is told 503 any more, and nothing is held that somebody could have had. */
-async function askUntilRefused(race: Race, disturbed: Promise<void>, answers: Answers): Promise<void> {
-  let again = await ask(race, REQUESTS, answers);
+async function sendUntilRejected(race: Race, disturbed: Promise<void>, responses: RaceResponses): Promise<void> {
+  let retryCount = await sendRequests(race, REQUESTS, responses);
   await disturbed;
-  while (again > 0) again = await ask(race, again, answers);
-  await until(async () => (await race.cluster.balance(race.customer)).held_usd === 0);
-  const { balance } = await race.cluster.balance(race.customer);
-  await ask(race, Math.round(balance / PRICE_USD), answers);
+  while (retryCount > 0) retryCount = await sendRequests(race, retryCount, responses);
+  await waitUntil(async () => (await race.cluster.fetchBalance(race.customer)).held_usd === 0);
+  const { balance } = await race.cluster.fetchBalance(race.customer);
+  await sendRequests(race, Math.round(balance / PRICE_USD), responses);
 }
 
 /** @returns whether the books were right, and for how many milliseconds 1,000 requests were answered */
 async function prove(race: Race, gateways: number, disturbance: Disturbance | undefined) {
   const { cluster, customer, server } = race;
-  const answers: Answers = { served: [], refused: new Map() };
-  const began = performance.now();
-  if (disturbance) await askUntilRefused(race, disturbed(server as EventStoreServer, disturbance), answers);
-  else await ask(race, REQUESTS, answers);
-  const tookMs = performance.now() - began;
-  const { balance, held_usd } = await cluster.balance(customer);
-  const verified = await cluster.ledger('verify');
-  const charges = await chargesOf(cluster, customer); // read models have all facts, says the ledger
-  const { served, refused } = answers;
-  const others = [...refused].map(([status, times]) => `${times} × ${status}`).join(', ');
-  const how = disturbance ? `, event store: ${disturbance.how}` : '';
+  const responses: RaceResponses = { served: [], statusCounts: new Map() };
+  const startedAt = performance.now();
+  if (disturbance) await sendUntilRejected(race, disturb(server as EventStoreServer, disturbance), responses);
+  else await sendRequests(race, REQUESTS, responses);
+  const tookMs = performance.now() - startedAt;
+  const { balance, held_usd } = await cluster.fetchBalance(customer);
+  const verified = await cluster.runLedger('verify');
+  const charges = await countCharges(cluster, customer); // read models have all facts, says the ledger
+  const { served, statusCounts } = responses;
+  const otherStatuses = [...statusCounts].map(([status, times]) => `${times} × ${status}`).join(', ');
+  const disturbanceText = disturbance ? `, event store: ${disturbance.action}` : '';
   print(
-    `${gateways} gateway(s)${how}: ${served.length} of ${REQUESTS} served (${others}), ${charges.size} charged, ${AFFORDED} afforded, balance ${balance} USD, held ${held_usd} USD`,
+    `${gateways} gateway(s)${disturbanceText}: ${served.length} of ${REQUESTS} served (${otherStatuses}), ${charges.size} charged, ${AFFORDABLE_REQUESTS} afforded, balance ${balance} USD, held ${held_usd} USD`,
   );
   print(verified.output.trim().split('\n').at(-1) ?? '');
-  const once = charges.size === AFFORDED && served.every((id) => charges.get(id) === 1);
+  const once = charges.size === AFFORDABLE_REQUESTS && served.every((id) => charges.get(id) === 1);
   const expected = disturbance ? [402, 503] : [402];
-  const told = [...refused.keys()].every((status) => expected.includes(status));
-  const exact = disturbance ? served.length <= AFFORDED : served.length === AFFORDED;
-  return { isRight: once && told && exact && balance === 0 && held_usd === 0 && verified.code === 0, tookMs };
+  const hasExpectedStatuses = [...statusCounts.keys()].every((status) => expected.includes(status));
+  const exact = disturbance ? served.length <= AFFORDABLE_REQUESTS : served.length === AFFORDABLE_REQUESTS;
+  return {
+    isRight: once && hasExpectedStatuses && exact && balance === 0 && held_usd === 0 && verified.code === 0,
+    tookMs,
+  };
 }
 
-async function disturbed(server: EventStoreServer, { how, withinMs }: Disturbance): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, Math.random() * withinMs));
-  await server[how]();
+async function disturb(server: EventStoreServer, { action, maxDelayMs }: Disturbance): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, Math.random() * maxDelayMs));
+  await server[action]();
 }
 
-async function race(gateways: number, server?: EventStoreServer, disturbance?: Disturbance): Promise<number> {
+async function runRace(gateways: number, server?: EventStoreServer, disturbance?: Disturbance): Promise<number> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-races-'));
   const cluster = await ProofCluster.start(dataDir, gateways);
   try {
-    await cluster.ready();
-    const customer = await cluster.customer((AFFORDED * PRICE_USD) / 1.05);
+    await cluster.waitUntilReady();
+    const customer = await cluster.createCustomer((AFFORDABLE_REQUESTS * PRICE_USD) / 1.05);
     const { isRight, tookMs } = await prove({ cluster, customer, server }, gateways, disturbance);
     if (!isRight) process.exitCode = 1;
     return tookMs;
@@ -116,12 +123,13 @@ async function race(gateways: number, server?: EventStoreServer, disturbance?: D
   }
 }
 
-const server = await serverToKill();
-print(`facts in ${storeName(process.env)}`);
+const server = await openServerToKill();
+print(`facts in ${formatStoreName(process.env)}`);
 try {
   for (const gateways of [1, 3]) {
-    const withinMs = (await race(gateways, server)) / 2;
-    for (const how of ['freeze', 'kill'] as const) if (server) await race(gateways, server, { how, withinMs });
+    const maxDelayMs = (await runRace(gateways, server)) / 2;
+    for (const action of ['freeze', 'kill'] as const)
+      if (server) await runRace(gateways, server, { action, maxDelayMs });
   }
   if (server && !server.isInTime(print)) process.exitCode = 1;
 } finally {

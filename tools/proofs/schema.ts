@@ -1,5 +1,5 @@
 /**
- * `npm run prove:schema`: Schemathesis makes requests from our own `/openapi.json`, good ones and bad ones, with a key that
+ * `npm runCommand prove:schema`: Schemathesis makes requests from our own `/openapi.json`, good ones and bad ones, with a key that
  * has money, with one that has none, and with none at all. No answer is a server error, has a status or a shape that the
  * document does not have; and with money every operation has succeeded. It is installed when it is needed, into `.proofs/`.
  */
@@ -7,8 +7,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Customer, ProofCluster, post } from '../cluster.ts';
-import { install, PLACE } from './clients/install.ts';
-import { run } from './clients/run.ts';
+import { install, PROOFS_DIR } from './clients/install.ts';
+import { runCommand } from './clients/run.ts';
 
 const SCHEMATHESIS = { schemathesis: '4.32.5' };
 const CHECKS = [
@@ -26,10 +26,10 @@ const IMAGE_MODEL = 'qwen/qwen-image';
 const VIDEO_MODEL = 'kling/kling-2.5-turbo';
 const RUN_WITHIN_MS = 900_000;
 const ENDED_WITHIN_MS = 30_000;
-const LOOK_AGAIN_MS = 100;
+const POLL_INTERVAL_MS = 100;
 
 /** What succeeds with more than a request that this document describes; that it does is shown by other proofs. */
-const SHOWN_ELSEWHERE = [
+const EXCLUDED_PATHS = [
   'images/edits', // forms with files: prove:media
   'audio/transcriptions',
   'topup/webhooks', // signed by others: prove:invoices
@@ -49,18 +49,18 @@ interface Document {
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-const credentials = ({ apiKey, creditId }: Customer): readonly string[] => {
+const createAuthArguments = ({ apiKey, creditId }: Customer): readonly string[] => {
   return ['-H', `Authorization: Bearer ${apiKey}`, '-H', `x-credit-id: ${creditId}`];
 };
 
 /** The document with the ids of things that are there, so that its examples succeed; each has its own, since some are removed. */
-async function withIds(cluster: ProofCluster, customer: Customer): Promise<Document> {
+async function loadDocument(cluster: ProofCluster, customer: Customer): Promise<Document> {
   const [api = ''] = cluster.gateways;
   const { apiKey } = customer;
   const document = (await (await fetch(`${api}/openapi.json`)).json()) as Document;
   let number = 0;
-  const make: Readonly<Record<string, () => Promise<unknown>>> = {
-    keys: async () => (await cluster.newKey(customer, { name: `proof ${number++}` })).id,
+  const idCreators: Readonly<Record<string, () => Promise<unknown>>> = {
+    keys: async () => (await cluster.createKey(customer, { name: `proof ${number++}` })).id,
     responses: async () => (await post(`${api}/v1/responses`, { model: 'openai/gpt-5-mini', input: 'Hi' }, apiKey)).id,
     topup: async () => {
       return (await post(`${api}/topup/create/btc-lightning`, { amount: 1, currency: 'USD' }, apiKey)).invoice_id;
@@ -73,11 +73,11 @@ async function withIds(cluster: ProofCluster, customer: Customer): Promise<Docum
   const media: Readonly<Record<string, unknown>> = { id, n, ...Object.fromEntries(searchParams) };
   const { nwc_url } = await post(`${cluster.sandbox}/nwc/wallets`, {});
   for (const [at, methods] of Object.entries(document.paths)) {
-    const makeId = make[at.split('/').find((part) => part in make) ?? ''];
+    const createId = idCreators[at.split('/').find((part) => part in idCreators) ?? ''];
     for (const { parameters = [], requestBody } of Object.values(methods)) {
       const id = parameters.find(({ name, in: where }) => name === 'id' && where === 'path');
-      if (id && makeId) id.example = await makeId();
-      if (at.includes('/media/')) for (const each of parameters) each.example = media[each.name];
+      if (id && createId) id.example = await createId();
+      if (at.includes('/media/')) for (const parameter of parameters) parameter.example = media[parameter.name];
       const example = requestBody?.content['application/json']?.example;
       if (example && 'nwc_url' in example) Object.assign(example, { nwc_url });
     }
@@ -87,7 +87,7 @@ async function withIds(cluster: ProofCluster, customer: Customer): Promise<Docum
 
 async function prove(name: string, api: string, document: Document, headers: readonly string[]): Promise<boolean> {
   const folder = await install({ pypi: SCHEMATHESIS });
-  const [schema, har] = ['openapi.json', 'har'].map((kind) => path.join(PLACE, `schema-${name}.${kind}`)) as [
+  const [schema, har] = ['openapi.json', 'har'].map((kind) => path.join(PROOFS_DIR, `schema-${name}.${kind}`)) as [
     string,
     string,
   ];
@@ -99,24 +99,24 @@ async function prove(name: string, api: string, document: Document, headers: rea
     ...['--report', 'har', '--report-har-path', har],
   ];
   const env = process.env as Record<string, string>;
-  const { code, output } = await run(args, { cwd: PLACE, env, withinMs: RUN_WITHIN_MS });
-  await writeFile(path.join(PLACE, `schema-${name}.txt`), output);
-  const answers = await answersIn(har);
-  const missing = name === 'funded' ? neverServed(document, answers) : [];
+  const { code, output } = await runCommand(args, { cwd: PROOFS_DIR, env, timeoutMs: RUN_WITHIN_MS });
+  await writeFile(path.join(PROOFS_DIR, `schema-${name}.txt`), output);
+  const responses = await readResponses(har);
+  const missing = name === 'funded' ? listNeverServed(document, responses) : [];
   const good = code === 0 && missing.length === 0;
-  print(`${name}: ${answers.length} requests: ${good ? 'ok' : 'FAILED'}`);
+  print(`${name}: ${responses.length} requests: ${good ? 'ok' : 'FAILED'}`);
   for (const operation of missing) print(`    never succeeded: ${operation}`);
   if (code !== 0) print(output.slice(output.indexOf('FAILURES')));
   return good;
 }
 
-interface Answered {
+interface RecordedResponse {
   readonly method: string;
   readonly path: string;
   readonly status: number;
 }
 
-async function answersIn(har: string): Promise<readonly Answered[]> {
+async function readResponses(har: string): Promise<readonly RecordedResponse[]> {
   const { log } = JSON.parse(await readFile(har, 'utf8'));
   return log.entries.map(
     ({ request, response }: { request: { method: string; url: string }; response: { status: number } }) => {
@@ -125,21 +125,24 @@ async function answersIn(har: string): Promise<readonly Answered[]> {
   );
 }
 
-function neverServed({ paths }: Document, answers: readonly Answered[]): readonly string[] {
-  const here = Object.entries(paths).filter(([at]) => !SHOWN_ELSEWHERE.some((each) => at.includes(each)));
+function listNeverServed({ paths }: Document, responses: readonly RecordedResponse[]): readonly string[] {
+  const here = Object.entries(paths).filter(([at]) => !EXCLUDED_PATHS.some((excluded) => at.includes(excluded)));
   return here.flatMap(([at, methods]) => {
     const pattern = new RegExp(`^${at.replaceAll(/\{\w+\}/g, at.includes('models') ? '.+' : '[^/]+')}$`);
     return Object.keys(methods)
       .map((method) => method.toUpperCase())
       .filter(
-        (method) => !answers.some((each) => each.method === method && each.status < 300 && pattern.test(each.path)),
+        (method) =>
+          !responses.some(
+            (response) => response.method === method && response.status < 300 && pattern.test(response.path),
+          ),
       )
       .map((method) => `${method} ${at}`);
   });
 }
 
 /** What a client has left may be read to its end: its money is held until then. */
-async function allEnded(cluster: ProofCluster, customer: Customer): Promise<boolean> {
+async function waitUntilAllEnded(cluster: ProofCluster, customer: Customer): Promise<boolean> {
   const deadline = performance.now() + ENDED_WITHIN_MS;
   for (;;) {
     // By its id: among the requests was one that revoked its key.
@@ -149,7 +152,7 @@ async function allEnded(cluster: ProofCluster, customer: Customer): Promise<bool
       print(`FAILED: ${held_usd} USD are still held`);
       return false;
     }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }
 
@@ -157,16 +160,16 @@ const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-schema-'));
 const cluster = await ProofCluster.start(dataDir, 1);
 try {
   const [api = ''] = cluster.gateways;
-  const [funded, empty] = [await cluster.customer(CREDIT_USD), await cluster.customer(0)];
-  const document = await withIds(cluster, funded);
+  const [funded, empty] = [await cluster.createCustomer(CREDIT_USD), await cluster.createCustomer(0)];
+  const document = await loadDocument(cluster, funded);
   const runs: readonly (readonly [string, readonly string[]])[] = [
-    ['funded', credentials(funded)],
-    ['empty', credentials(empty)],
+    ['funded', createAuthArguments(funded)],
+    ['empty', createAuthArguments(empty)],
     ['stranger', []],
   ];
   for (const [name, headers] of runs) if (!(await prove(name, api, document, headers))) process.exitCode = 1;
-  if (!(await allEnded(cluster, funded))) process.exitCode = 1;
-  const verified = await cluster.ledger('verify');
+  if (!(await waitUntilAllEnded(cluster, funded))) process.exitCode = 1;
+  const verified = await cluster.runLedger('verify');
   print(verified.output.trim().split('\n').at(-1) ?? '');
   if (verified.code !== 0) process.exitCode = 1;
 } finally {

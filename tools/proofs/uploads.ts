@@ -9,14 +9,14 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { crc32, deflateSync } from 'node:zlib';
 import { type Customer, ProofCluster } from '../cluster.ts';
-import { useOf } from '../processes.ts';
+import { readProcessUsage } from '../processes.ts';
 
 const AT_ONCE = 50;
 const FILE_BYTES = 25 * 1024 * 1024;
-const MOST_MORE_MB = 300;
-const LOOK_EVERY_MS = 20;
+const MAX_EXTRA_MB = 300;
+const POLL_INTERVAL_MS = 20;
 const CREDIT_USD = 500;
-const PIECE = Buffer.alloc(64 * 1024);
+const CHUNK = Buffer.alloc(64 * 1024);
 
 let failed = 0;
 
@@ -26,7 +26,7 @@ function check(holds: boolean, line: string): void {
 }
 
 /** PCM, 16 kHz, 16 bits, mono, all of it silence: the head of a WAV of so many bytes. */
-function wavHead(bytes: number): Buffer {
+function createWavHeader(bytes: number): Buffer {
   const head = Buffer.alloc(44);
   head.write('RIFF', 0, 'latin1');
   head.writeUInt32LE(bytes - 8, 4);
@@ -43,7 +43,7 @@ function wavHead(bytes: number): Buffer {
   return head;
 }
 
-function pngChunk(type: string, data: Buffer): Buffer {
+function createPngChunk(type: string, data: Buffer): Buffer {
   const chunk = Buffer.concat([Buffer.alloc(4), Buffer.from(type, 'latin1'), data, Buffer.alloc(4)]);
   chunk.writeUInt32BE(data.length, 0);
   chunk.writeUInt32BE(crc32(chunk.subarray(4, -4)), chunk.length - 4);
@@ -51,12 +51,15 @@ function pngChunk(type: string, data: Buffer): Buffer {
 }
 
 /** A picture of one pixel, with a note of as many zeros as make it so many bytes: what is before them, and behind. */
-function pngAround(bytes: number): readonly [begin: Buffer, end: Buffer] {
+function createPngEnvelope(bytes: number): readonly [begin: Buffer, end: Buffer] {
   const size = Buffer.from([0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0]);
-  const head = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), pngChunk('IHDR', size)]);
-  const behind = Buffer.concat([pngChunk('IDAT', deflateSync(Buffer.alloc(4))), pngChunk('IEND', Buffer.alloc(0))]);
-  const note = pngChunk('noTe', Buffer.alloc(bytes - head.length - behind.length - 12));
-  return [Buffer.concat([head, note.subarray(0, 8)]), Buffer.concat([note.subarray(-4), behind])];
+  const head = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), createPngChunk('IHDR', size)]);
+  const tail = Buffer.concat([
+    createPngChunk('IDAT', deflateSync(Buffer.alloc(4))),
+    createPngChunk('IEND', Buffer.alloc(0)),
+  ]);
+  const padding = createPngChunk('noTe', Buffer.alloc(bytes - head.length - tail.length - 12));
+  return [Buffer.concat([head, padding.subarray(0, 8)]), Buffer.concat([padding.subarray(-4), tail])];
 }
 
 interface Form {
@@ -70,67 +73,72 @@ interface Form {
 
 /** Sent as it is made, so that who sends needs no memory. @returns the status */
 function upload(api: string, { apiKey }: Customer, { route, field, begin, end, model }: Form): Promise<number> {
-  const disposition = (name: string, more = '') =>
-    `--x\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`;
+  const disposition = (name: string, extraParameters = '') =>
+    `--x\r\nContent-Disposition: form-data; name="${name}"${extraParameters}\r\n\r\n`;
   const body = function* () {
     yield Buffer.from(`${disposition('model')}${model}\r\n${disposition('prompt')}x\r\n`);
     yield Buffer.from(disposition(field, '; filename="a.wav"'));
     yield begin;
-    for (let left = FILE_BYTES - begin.length - end.length; left > 0; left -= PIECE.length)
-      yield PIECE.subarray(0, left);
+    for (let remaining = FILE_BYTES - begin.length - end.length; remaining > 0; remaining -= CHUNK.length)
+      yield CHUNK.subarray(0, remaining);
     yield end;
     yield Buffer.from('\r\n--x--\r\n');
   };
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'multipart/form-data; boundary=x' };
   const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const asked = request(`${api}${route}`, { method: 'POST', headers });
-  asked.once('error', reject).once('response', (answer) => {
-    answer.resume().once('end', () => resolve(answer.statusCode ?? 0));
+  const clientRequest = request(`${api}${route}`, { method: 'POST', headers });
+  clientRequest.once('error', reject).once('response', (response) => {
+    response.resume().once('end', () => resolve(response.statusCode ?? 0));
   });
-  Readable.from(body()).pipe(asked);
+  Readable.from(body()).pipe(clientRequest);
   return promise;
 }
 
-async function wave(cluster: ProofCluster, customer: Customer, form: Form, wanted: number): Promise<void> {
+async function checkUploads(
+  cluster: ProofCluster,
+  customer: Customer,
+  form: Form,
+  expectedStatus: number,
+): Promise<void> {
   const [api = ''] = cluster.gateways;
   const { pid = 0 } = cluster.processes.get('gateway 1') ?? {};
-  const before = useOf([pid]).megabytes;
-  let [most, slowest] = [before, 0];
-  const watch = setInterval(() => {
-    most = Math.max(most, useOf([pid]).megabytes);
-  }, LOOK_EVERY_MS);
+  const before = readProcessUsage([pid]).megabytes;
+  let [peak, slowest] = [before, 0];
+  const memoryTimer = setInterval(() => {
+    peak = Math.max(peak, readProcessUsage([pid]).megabytes);
+  }, POLL_INTERVAL_MS);
   const stop = new AbortController();
-  const others = (async () => {
+  const otherRequests = (async () => {
     while (!stop.signal.aborted) {
-      const asked = performance.now();
+      const sentAt = performance.now();
       await (await fetch(`${api}/health`)).arrayBuffer();
-      slowest = Math.max(slowest, performance.now() - asked);
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+      slowest = Math.max(slowest, performance.now() - sentAt);
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     }
   })();
-  const begun = performance.now();
+  const startedAt = performance.now();
   const statuses = await Promise.all(Array.from({ length: AT_ONCE }, () => upload(api, customer, form)));
-  const seconds = (performance.now() - begun) / 1_000;
+  const seconds = (performance.now() - startedAt) / 1_000;
   stop.abort();
-  await others;
-  clearInterval(watch);
-  const met = statuses.filter((status) => status === wanted).length;
+  await otherRequests;
+  clearInterval(memoryTimer);
+  const matchingCount = statuses.filter((status) => status === expectedStatus).length;
   const what = `${AT_ONCE} uploads of ${FILE_BYTES / 1024 / 1024} MB to ${form.route}`;
   check(
-    met === AT_ONCE,
-    `${what}: ${met} were answered with ${wanted}, in ${seconds.toFixed(1)} s (others: ${[...new Set(statuses)]})`,
+    matchingCount === AT_ONCE,
+    `${what}: ${matchingCount} were answered with ${expectedStatus}, in ${seconds.toFixed(1)} s (others: ${[...new Set(statuses)]})`,
   );
   check(
-    most - before < MOST_MORE_MB,
-    `${what}: ${(most - before).toFixed(0)} MB more than ${before.toFixed(0)} MB at the peak`,
+    peak - before < MAX_EXTRA_MB,
+    `${what}: ${(peak - before).toFixed(0)} MB more than ${before.toFixed(0)} MB at the peak`,
   );
   process.stdout.write(`       the slowest of other requests meanwhile took ${slowest.toFixed(0)} ms\n`);
 }
 
 /** Deleted with the answer, but not before it. */
-async function lyingIn(dataDir: string): Promise<number> {
+async function countUploads(dataDir: string): Promise<number> {
   const directories = await readdir(path.join(dataDir, 'uploads'));
-  const files = await Promise.all(directories.map((each) => readdir(path.join(dataDir, 'uploads', each))));
+  const files = await Promise.all(directories.map((name) => readdir(path.join(dataDir, 'uploads', name))));
   return files.flat().length;
 }
 
@@ -138,12 +146,12 @@ async function lyingIn(dataDir: string): Promise<number> {
 async function restart(cluster: ProofCluster, customer: Customer, form: Form): Promise<void> {
   const [api = ''] = cluster.gateways;
   const sent = Promise.allSettled(Array.from({ length: AT_ONCE }, () => upload(api, customer, form)));
-  while ((await lyingIn(cluster.dataDir)) < AT_ONCE / 2) await new Promise(setImmediate);
+  while ((await countUploads(cluster.dataDir)) < AT_ONCE / 2) await new Promise(setImmediate);
   await cluster.processes.get('gateway 1')?.kill();
   await sent;
-  const before = await lyingIn(cluster.dataDir);
+  const before = await countUploads(cluster.dataDir);
   await cluster.startRole('gateway', 'gateway 1');
-  const after = await lyingIn(cluster.dataDir);
+  const after = await countUploads(cluster.dataDir);
   check(
     before > 0 && after === 0,
     `a gateway was killed and left ${before} files; the next one leaves ${after} of them`,
@@ -156,17 +164,22 @@ const directory = await mkdtemp(path.resolve('.proofs/uploads-'));
 try {
   const cluster = await ProofCluster.start(directory, 1);
   try {
-    const customer = await cluster.customer(CREDIT_USD);
-    const sound = { begin: wavHead(FILE_BYTES), end: Buffer.alloc(0) };
-    const [begin, end] = pngAround(FILE_BYTES);
+    const customer = await cluster.createCustomer(CREDIT_USD);
+    const audio = { begin: createWavHeader(FILE_BYTES), end: Buffer.alloc(0) };
+    const [begin, end] = createPngEnvelope(FILE_BYTES);
     const edit = { route: '/v1/images/edits', field: 'image', model: 'openai/gpt-image-1.5' };
-    await wave(cluster, customer, { ...edit, ...sound }, 400);
-    await wave(cluster, customer, { ...sound, route: '/v1/audio/transcriptions', field: 'file', model: 'nova-3' }, 200);
-    await wave(cluster, customer, { ...edit, begin, end }, 200);
+    await checkUploads(cluster, customer, { ...edit, ...audio }, 400);
+    await checkUploads(
+      cluster,
+      customer,
+      { ...audio, route: '/v1/audio/transcriptions', field: 'file', model: 'nova-3' },
+      200,
+    );
+    await checkUploads(cluster, customer, { ...edit, begin, end }, 200);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    const left = await lyingIn(directory);
-    check(left === 0, `${left} files of uploads lie on disk`);
-    check((await cluster.balance(customer)).held_usd === 0, 'no money is held');
+    const remainingFiles = await countUploads(directory);
+    check(remainingFiles === 0, `${remainingFiles} files of uploads lie on disk`);
+    check((await cluster.fetchBalance(customer)).held_usd === 0, 'no money is held');
     await restart(cluster, customer, { ...edit, begin, end });
   } finally {
     await cluster.stop();

@@ -12,11 +12,11 @@ import { type Customer, ProofCluster, post } from '../cluster.ts';
 const WITHIN_MS = 30_000;
 /** A lease lasts ten seconds. */
 const STOPPED_MS = 12_000;
-const LOOK_AGAIN_MS = 20;
+const POLL_INTERVAL_MS = 20;
 const SETTLING_MS = 3_000;
 const MOMENTS_MS = [0, 100, 250, 500, 800, 1_500];
-const ONE_TOPUP = 10.5;
-const DEAR = 'anthropic/claude-opus-4.7';
+const TOPUP_USD = 10.5;
+const EXPENSIVE_MODEL = 'anthropic/claude-opus-4.7';
 
 /** What the sandbox is told, and whether the wallet pays. */
 const MODES: readonly (readonly [options: object, pays: boolean])[] = [
@@ -36,28 +36,28 @@ const MODES: readonly (readonly [options: object, pays: boolean])[] = [
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-interface Watched {
+interface MonitoredWallet {
   readonly customer: Customer;
   readonly walletId: string;
   readonly pays: boolean;
   readonly mode: string;
 }
 
-interface Shown {
+interface AutoTopupView {
   readonly state: string;
   readonly last_attempt: { readonly state: string; readonly requests: number } | null;
 }
 
-type Blow = 'killed' | 'stopped and woken';
+type InjectedFault = 'killed' | 'stopped and woken';
 
 class Proof {
   /** What attempts were at when the process was hit. */
-  readonly hit = new Map<string, number>();
+  readonly statesAtFault = new Map<string, number>();
   readonly problems: string[] = [];
-  slowest = 0;
+  slowestMs = 0;
   payments = 0;
   /** What must be nowhere: secrets of connections, and preimages. */
-  private readonly planted = new Set<string>();
+  private readonly secrets = new Set<string>();
   /** Of processes that are gone. */
   private readonly logs: (readonly string[])[] = [];
 
@@ -68,55 +68,55 @@ class Proof {
     return this.cluster.gateways.at(-1) as string;
   }
 
-  async round(victim: string, blow: Blow, moment: number): Promise<void> {
-    const watched = await Promise.all(MODES.map(([options, pays]) => this.open(options, pays)));
-    const connecting = watched.map((each) => this.connect(each));
-    await sleep(moment);
-    await this.note(watched);
-    await this.strike(victim, blow);
+  async runRound(victim: string, fault: InjectedFault, delayMs: number): Promise<void> {
+    const wallets = await Promise.all(MODES.map(([options, pays]) => this.createWallet(options, pays)));
+    const connecting = wallets.map((wallet) => this.connect(wallet));
+    await sleep(delayMs);
+    await this.recordStates(wallets);
+    await this.strike(victim, fault);
     const back = performance.now();
     await Promise.all(connecting);
-    for (const each of watched) if (each.pays) await this.credited(each, back);
+    for (const wallet of wallets) if (wallet.pays) await this.waitForCredit(wallet, back);
     await sleep(200);
-    for (const each of watched) await this.judge(each, `${victim} ${blow} after ${moment} ms`);
+    for (const wallet of wallets) await this.checkWallet(wallet, `${victim} ${fault} after ${delayMs} ms`);
   }
 
-  private async open(options: object, pays: boolean): Promise<Watched> {
-    const customer = await this.cluster.customer(0);
+  private async createWallet(options: object, pays: boolean): Promise<MonitoredWallet> {
+    const customer = await this.cluster.createCustomer(0);
     const wallet = await post(`${this.cluster.sandbox}/nwc/wallets`, options);
     this.urls.set(customer, String(wallet.nwc_url));
-    this.planted.add(new URL(String(wallet.nwc_url)).searchParams.get('secret') ?? '');
+    this.secrets.add(new URL(String(wallet.nwc_url)).searchParams.get('secret') ?? '');
     return { customer, walletId: String(wallet.id), pays, mode: JSON.stringify(options) };
   }
 
   private readonly urls = new Map<Customer, string>();
 
   /** Again, where the gateway ends before it answers: the same connection. */
-  private async connect({ customer }: Watched): Promise<void> {
+  private async connect({ customer }: MonitoredWallet): Promise<void> {
     const body = { nwc_url: this.urls.get(customer) };
     const [first = ''] = this.cluster.gateways;
     for (const api of [first, this.observer]) {
       const headers = { 'content-type': 'application/json', 'x-credit-id': customer.creditId };
-      const asked = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(8_000) };
-      const answer = await fetch(`${api}/nwc-auto-topup/connect`, asked).catch(() => undefined);
-      if (answer?.status === 200) return;
+      const request = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(8_000) };
+      const response = await fetch(`${api}/nwc-auto-topup/connect`, request).catch(() => undefined);
+      if (response?.status === 200) return;
     }
     this.problems.push('a wallet could not be connected');
   }
 
-  private async note(watched: readonly Watched[]): Promise<void> {
-    for (const { customer } of watched) {
-      const { last_attempt } = await this.shown(customer);
+  private async recordStates(wallets: readonly MonitoredWallet[]): Promise<void> {
+    for (const { customer } of wallets) {
+      const { last_attempt } = await this.fetchAutoTopup(customer);
       const at = last_attempt === null ? 'before the attempt' : last_attempt.state;
-      this.hit.set(at, (this.hit.get(at) ?? 0) + 1);
+      this.statesAtFault.set(at, (this.statesAtFault.get(at) ?? 0) + 1);
     }
   }
 
-  private async strike(victim: string, blow: Blow): Promise<void> {
+  private async strike(victim: string, fault: InjectedFault): Promise<void> {
     const process_ = this.cluster.processes.get(victim);
     if (!process_) throw new Error(`there is no ${victim}`);
-    if (blow === 'killed') {
-      this.logs.push(process_.printed);
+    if (fault === 'killed') {
+      this.logs.push(process_.outputChunks);
       await process_.kill();
       this.cluster.processes.delete(victim);
       await this.cluster.startRole(victim.split(' ')[0] as string, victim);
@@ -127,97 +127,102 @@ class Proof {
     process.kill(process_.pid, 'SIGCONT');
   }
 
-  async shown({ creditId }: Customer): Promise<Shown> {
+  async fetchAutoTopup({ creditId }: Customer): Promise<AutoTopupView> {
     const headers = { 'x-credit-id': creditId };
-    return (await (await fetch(`${this.observer}/nwc-auto-topup`, { headers })).json()) as Shown;
+    return (await (await fetch(`${this.observer}/nwc-auto-topup`, { headers })).json()) as AutoTopupView;
   }
 
-  async balance({ creditId }: Customer): Promise<number> {
-    const answer = await post(`${this.observer}/credits/balance`, { credit_id: creditId });
-    return Number(answer.balance);
+  async fetchBalance({ creditId }: Customer): Promise<number> {
+    const response = await post(`${this.observer}/credits/balance`, { credit_id: creditId });
+    return Number(response.balance);
   }
 
-  private async credited({ customer, mode }: Watched, since: number): Promise<void> {
-    while ((await this.balance(customer)) < ONE_TOPUP) {
+  private async waitForCredit({ customer, mode }: MonitoredWallet, since: number): Promise<void> {
+    while ((await this.fetchBalance(customer)) < TOPUP_USD) {
       if (performance.now() - since > WITHIN_MS) {
         this.problems.push(`${mode}: not credited within ${WITHIN_MS / 1000} s`);
-        print((await this.cluster.ledger('autotopup', customer.creditId)).output);
+        print((await this.cluster.runLedger('autotopup', customer.creditId)).output);
         return;
       }
-      await sleep(LOOK_AGAIN_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
-    this.slowest = Math.max(this.slowest, performance.now() - since);
+    this.slowestMs = Math.max(this.slowestMs, performance.now() - since);
   }
 
-  private async judge({ customer, walletId, pays, mode }: Watched, when: string): Promise<void> {
-    const { payments } = await this.wallet(walletId);
-    const balance = await this.balance(customer);
+  private async checkWallet({ customer, walletId, pays, mode }: MonitoredWallet, when: string): Promise<void> {
+    const { payments } = await this.fetchWallet(walletId);
+    const balance = await this.fetchBalance(customer);
     this.payments += payments.length;
-    for (const { preimage } of payments) this.planted.add(preimage);
+    for (const { preimage } of payments) this.secrets.add(preimage);
     if (payments.length !== (pays ? 1 : 0)) this.problems.push(`${mode}, ${when}: ${payments.length} payments`);
-    if (balance !== (pays ? ONE_TOPUP : 0)) this.problems.push(`${mode}, ${when}: balance ${balance}`);
+    if (balance !== (pays ? TOPUP_USD : 0)) this.problems.push(`${mode}, ${when}: balance ${balance}`);
   }
 
-  async wallet(id: string): Promise<{ readonly payments: readonly { readonly preimage: string }[] }> {
+  async fetchWallet(id: string): Promise<{ readonly payments: readonly { readonly preimage: string }[] }> {
     return (await (await fetch(`${this.cluster.sandbox}/nwc/wallets/${id}`)).json()) as never;
   }
 
   /** The logs of all roles, of everything that happened, at the level at which most is said. */
   searchLogs(): void {
-    const roles = [...this.cluster.processes].filter(([name]) => name !== 'sandbox').map(([, { printed }]) => printed);
-    const said = [...this.logs, ...roles]
-      .map((pieces) => pieces.join(''))
+    const roles = [...this.cluster.processes]
+      .filter(([name]) => name !== 'sandbox')
+      .map(([, { outputChunks }]) => outputChunks);
+    const logText = [...this.logs, ...roles]
+      .map((chunks) => chunks.join(''))
       .join('\n')
       .toLowerCase();
-    const found = [...this.planted].filter((secret) => said.includes(secret));
-    print(`${said.length} characters of logs: ${found.length} of ${this.planted.size} secrets and preimages in them`);
-    if (found.length > 0) this.problems.push('a secret is in the logs');
+    const leaked = [...this.secrets].filter((secret) => logText.includes(secret));
+    print(
+      `${logText.length} characters of logs: ${leaked.length} of ${this.secrets.size} secrets and preimages in them`,
+    );
+    if (leaked.length > 0) this.problems.push('a secret is in the logs');
   }
 
   /** An account with 10.5 USD and a wallet that pays. */
-  async funded(threshold: number): Promise<Watched> {
-    const watched = await this.open({ mode: 'pays' }, true);
-    await this.cluster.fund(watched.customer, 10);
-    const headers = { 'content-type': 'application/json', 'x-credit-id': watched.customer.creditId };
-    const body = JSON.stringify({ nwc_url: this.urls.get(watched.customer), threshold_usd: threshold });
+  async openFundedWallet(threshold: number): Promise<MonitoredWallet> {
+    const wallet = await this.createWallet({ mode: 'pays' }, true);
+    await this.cluster.fund(wallet.customer, 10);
+    const headers = { 'content-type': 'application/json', 'x-credit-id': wallet.customer.creditId };
+    const body = JSON.stringify({ nwc_url: this.urls.get(wallet.customer), threshold_usd: threshold });
     await fetch(`${this.observer}/nwc-auto-topup/connect`, { method: 'POST', headers, body });
-    return watched;
+    return wallet;
   }
 
-  async chat({ apiKey }: Customer, directive: string, maxTokens: number, model = DEAR): Promise<void> {
+  async sendChat({ apiKey }: Customer, directive: string, maxTokens: number, model = EXPENSIVE_MODEL): Promise<void> {
     const messages = [{ role: 'user', content: `[[sandbox ${directive}]]` }];
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` };
     const body = JSON.stringify({ model, messages, max_tokens: maxTokens });
-    const answer = await fetch(`${this.observer}/v1/chat/completions`, { method: 'POST', headers, body });
-    await answer.text();
-    if (answer.status !== 200) this.problems.push(`a chat was answered with ${answer.status}`);
+    const response = await fetch(`${this.observer}/v1/chat/completions`, { method: 'POST', headers, body });
+    await response.text();
+    if (response.status !== 200) this.problems.push(`a chat was answered with ${response.status}`);
   }
 
-  async burst(): Promise<void> {
-    const { customer, walletId } = await this.funded(8);
-    await Promise.all(Array.from({ length: 500 }, () => this.chat(customer, 'tokens=400', 400)));
-    const spent = 2 * ONE_TOPUP - (await this.topped(customer));
+  async proveBurst(): Promise<void> {
+    const { customer, walletId } = await this.openFundedWallet(8);
+    await Promise.all(Array.from({ length: 500 }, () => this.sendChat(customer, 'tokens=400', 400)));
+    const spent = 2 * TOPUP_USD - (await this.waitForTopup(customer));
     await sleep(SETTLING_MS);
-    const { payments } = await this.wallet(walletId);
+    const { payments } = await this.fetchWallet(walletId);
     print(`500 charges at once, of ${spent.toFixed(2)} USD in all, across the threshold: ${payments.length} payment`);
     if (payments.length !== 1) this.problems.push(`a burst led to ${payments.length} payments`);
   }
 
-  private async topped(customer: Customer): Promise<number> {
+  private async waitForTopup(customer: Customer): Promise<number> {
     const deadline = performance.now() + WITHIN_MS;
-    while ((await this.shown(customer)).last_attempt?.state !== 'paid' && performance.now() < deadline) await sleep(50);
-    return this.balance(customer);
+    while ((await this.fetchAutoTopup(customer)).last_attempt?.state !== 'paid' && performance.now() < deadline)
+      await sleep(50);
+    return this.fetchBalance(customer);
   }
 
-  async holds(): Promise<void> {
-    const { customer, walletId } = await this.funded(5);
-    const waiting = Array.from({ length: 64 }, () => this.chat(customer, 'tokens=1 latency=4000', 4_000));
+  async proveHolds(): Promise<void> {
+    const { customer, walletId } = await this.openFundedWallet(5);
+    const waiting = Array.from({ length: 64 }, () => this.sendChat(customer, 'tokens=1 latency=4000', 4_000));
     await sleep(1_000);
-    await this.chat(customer, 'tokens=1', 1, 'openai/gpt-5-mini'); // a charge, so that it is looked
-    const { held_usd } = await this.cluster.balance(customer);
+    await this.sendChat(customer, 'tokens=1', 1, 'openai/gpt-5-mini'); // a charge, so that it is looked
+    const { held_usd } = await this.cluster.fetchBalance(customer);
     await Promise.all(waiting);
     await sleep(SETTLING_MS);
-    const { payments } = await this.wallet(walletId);
+    const { payments } = await this.fetchWallet(walletId);
     print(`64 open holds of ${held_usd} USD, of 10.5 USD with a threshold of 5: ${payments.length} payments`);
     if (payments.length !== 0 || held_usd < 5.6) this.problems.push('open holds led to a payment, or held too little');
   }
@@ -229,24 +234,24 @@ async function prove(dataDir: string): Promise<boolean> {
     await cluster.startRole('sagas', 'sagas 2');
     const proof = new Proof(cluster);
     const rounds = (['gateway 1', 'sagas', 'sagas 2'] as const).flatMap((victim) =>
-      (['killed', 'stopped and woken'] as const).map((blow) => [victim, blow] as const),
+      (['killed', 'stopped and woken'] as const).map((fault) => [victim, fault] as const),
     );
-    for (const [victim, blow] of rounds) {
-      for (const moment of MOMENTS_MS.slice(0, Number(process.argv[2] ?? MOMENTS_MS.length))) {
-        await proof.round(victim, blow, moment);
+    for (const [victim, fault] of rounds) {
+      for (const delayMs of MOMENTS_MS.slice(0, Number(process.argv[2] ?? MOMENTS_MS.length))) {
+        await proof.runRound(victim, fault, delayMs);
       }
       print(
-        `${victim} ${blow}: ${proof.problems.length} problems so far, slowest ${(proof.slowest / 1000).toFixed(1)} s`,
+        `${victim} ${fault}: ${proof.problems.length} problems so far, slowest ${(proof.slowestMs / 1000).toFixed(1)} s`,
       );
     }
-    await proof.burst();
-    await proof.holds();
+    await proof.proveBurst();
+    await proof.proveHolds();
     proof.searchLogs();
-    const hit = [...proof.hit].map(([state, times]) => `${state} ${times}×`).join(', ');
+    const hit = [...proof.statesAtFault].map(([state, times]) => `${state} ${times}×`).join(', ');
     print(`attempts were hit: ${hit}; ${proof.payments} payments`);
-    const { code, output } = await cluster.ledger('verify');
+    const { code, output } = await cluster.runLedger('verify');
     print(output.trim());
-    for (const [problem, times] of Map.groupBy(proof.problems, (each) => each))
+    for (const [problem, times] of Map.groupBy(proof.problems, (problem) => problem))
       print(`WRONG ${times.length}× ${problem}`);
     return proof.problems.length === 0 && code === 0;
   } finally {

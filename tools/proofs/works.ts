@@ -2,19 +2,19 @@
 import { type Customer, type ProofCluster, post } from '../cluster.ts';
 
 const GIVEN_UP_AFTER_MS = 60_000;
-const LOOK_AGAIN_MS = 50;
+const POLL_INTERVAL_MS = 50;
 const CREDIT_USD = 1;
 
 /** Waits for what shows that a role works. */
-export type Work = (customer: Customer) => Promise<void>;
+export type RoleCheck = (customer: Customer) => Promise<void>;
 
 /** What each role is there for: a request shows up in the history, a payment is credited (which shows what was projected). */
-export function worksOf(cluster: ProofCluster): Readonly<Record<string, Work>> {
+export function createRoleChecks(cluster: ProofCluster): Readonly<Record<string, RoleCheck>> {
   const [api = ''] = cluster.gateways;
-  const historyOf = async ({ apiKey }: Customer): Promise<number> => {
+  const countHistory = async ({ apiKey }: Customer): Promise<number> => {
     const headers = { authorization: `Bearer ${apiKey}` };
-    const answer = await fetch(`${api}/queries/history?page=1&page_count=100`, { headers });
-    return ((await answer.json()) as { data: unknown[] }).data.length;
+    const response = await fetch(`${api}/queries/history?page=1&page_count=100`, { headers });
+    return ((await response.json()) as { data: unknown[] }).data.length;
   };
   let chats = 0;
   return {
@@ -23,23 +23,23 @@ export function worksOf(cluster: ProofCluster): Readonly<Record<string, Work>> {
       const { id } = await post(`${api}/v1/chat/completions`, chat, customer.apiKey);
       if (id === undefined) throw new Error('a chat was not answered');
       chats++;
-      await until(async () => (await historyOf(customer)) === chats);
+      await waitUntil(async () => (await countHistory(customer)) === chats);
     },
     sagas: (customer) => cluster.fund(customer, CREDIT_USD),
   };
 }
 
 /** @throws when that takes longer than a minute */
-export async function until(happened: () => Promise<boolean>): Promise<void> {
+export async function waitUntil(hasHappened: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + GIVEN_UP_AFTER_MS;
-  while (!(await happened())) {
+  while (!(await hasHappened())) {
     if (performance.now() > deadline) throw new Error('what was waited for did not happen');
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }
 
 /** How many milliseconds that takes. */
-export async function measured(work: Promise<void>): Promise<number> {
+export async function measureMs(work: Promise<void>): Promise<number> {
   const started = performance.now();
   await work;
   return performance.now() - started;

@@ -26,8 +26,8 @@ import {
   type Exchange,
   isFirstSubmission,
   readClientData,
-  STORED_DATA,
-  sendAgain,
+  resendRequest,
+  STORED_DATA_DIR,
 } from '../../../libs/testing/src/stored-data/fixture.ts';
 import {
   loadTables,
@@ -43,7 +43,7 @@ import { listDatabases } from '../../maintenance/src/databases.ts';
 import { restoreBackup } from '../../maintenance/src/restore.ts';
 
 const HOUR_MS = 3_600_000;
-const BACKUP = path.join(STORED_DATA, 'backup');
+const BACKUP = path.join(STORED_DATA_DIR, 'backup');
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -62,7 +62,7 @@ const realTime = StoreClock.prototype.nowMs;
 
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-stored-data-'));
-  await cp(path.join(STORED_DATA, 'files'), path.join(directory, 'files'), { recursive: true });
+  await cp(path.join(STORED_DATA_DIR, 'files'), path.join(directory, 'files'), { recursive: true });
   [database, tap] = await Promise.all([createTestDatabase(), Wiretap.open()]);
   await loadTables(database);
   root = new pg.Client({ connectionString: database.superuserUrl });
@@ -113,7 +113,7 @@ describe('the snapshot of an account', () => {
 
   test('is what its events come to, and is the same after it was read, letter for letter', async () => {
     const { text, revision } = await read();
-    const events = (await world.facts()).filter(({ stream }) => stream === clients.account.stream);
+    const events = (await world.listEvents()).filter(({ stream }) => stream === clients.account.stream);
     const before = events.filter((event) => event.revision <= Number(revision)) as readonly AccountEvent[];
     const state = fold(accountDecider, accountDecider.getInitialState(), before);
     expect(JSON.stringify(accountCodec.encode(state))).toBe(text);
@@ -131,7 +131,7 @@ describe('what clients read', () => {
   test('is the same: responses, items, links, files, keys, balance, history, top-ups and the wallet', async () => {
     for (const exchange of clients.reads) {
       const { name, path: route } = exchange;
-      const { status, responseBody } = await sendAgain(exchange, world.api);
+      const { status, responseBody } = await resendRequest(exchange, world.api);
       const expected = [name, route, exchange.status, withoutSignatures(exchange.responseBody)];
       expect([name, route, status, withoutSignatures(responseBody)]).toEqual(expected);
     }
@@ -170,7 +170,7 @@ describe('a request that is repeated', () => {
   const find = (name: string) => clients.replays.find((each) => each.name === name) as Exchange;
 
   test.each(names)('gets the stored response: %s', async (name) => {
-    const repeated = await sendAgain(find(name), world.api);
+    const repeated = await resendRequest(find(name), world.api);
     const expected = shown(find(name));
     const responseHeaders = Object.fromEntries(
       Object.entries(repeated.responseHeaders).filter(([each]) => each in expected.responseHeaders),
@@ -182,7 +182,7 @@ describe('a request that is repeated', () => {
   test.each(names)('with another body does not: %s', async (name) => {
     const exchange = find(name);
     const body = changed(exchange.body ?? '');
-    const { status, responseBody } = await sendAgain(exchange, world.api, body);
+    const { status, responseBody } = await resendRequest(exchange, world.api, body);
     const isProof = !('idempotency-key' in exchange.headers);
     expect(status).toBe(isProof ? 402 : 409);
     expect(responseBody).toContain(isProof ? 'was made for another request' : 'was used with another request');
@@ -191,13 +191,13 @@ describe('a request that is repeated', () => {
   test('with its properties in another order does not: the digest is of the text', async () => {
     const exchange = find('chat');
     const reversed = Object.fromEntries(Object.entries(JSON.parse(exchange.body ?? '{}')).reverse());
-    expect((await sendAgain(exchange, world.api, JSON.stringify(reversed))).status).toBe(409);
+    expect((await resendRequest(exchange, world.api, JSON.stringify(reversed))).status).toBe(409);
   });
 
   test('stores no further response', async () => {
     const keys = await select('select key from gateway.answers order by key');
     expect(keys.map(({ key }) => key).sort()).toEqual([...(await storedColumn('gateway.answers', 'key'))].sort());
-    expect(tap.since()).toEqual([]);
+    expect(tap.takeReceived()).toEqual([]);
   });
 });
 
@@ -212,8 +212,8 @@ function changed(body: string): string {
 describe('a proof of payment', () => {
   test.each(clients.proofs.map(({ name }) => name))('that is not used yet pays once: %s', async (name) => {
     const exchange = clients.proofs.find((each) => each.name === name) as Exchange;
-    const first = await sendAgain(exchange, world.api);
-    const second = await sendAgain(exchange, world.api);
+    const first = await resendRequest(exchange, world.api);
+    const second = await resendRequest(exchange, world.api);
     expect([first.status, second.status]).toEqual([200, 200]);
     expect(first.responseHeaders['idempotent-replayed']).toBe(undefined);
     expect(second.responseHeaders['idempotent-replayed']).toBe('true');
@@ -233,10 +233,10 @@ describe('a conversation', () => {
     'continues, and its provider receives all of it: %s',
     async (name) => {
       const { exchange, upstream } = clients.continuations.find((each) => each.exchange.name === name) ?? {};
-      tap.since();
-      const { status, responseBody } = await sendAgain(exchange as Exchange, world.api);
+      tap.takeReceived();
+      const { status, responseBody } = await resendRequest(exchange as Exchange, world.api);
       expect([status, status === 200 ? '' : responseBody]).toEqual([200, '']);
-      expect(tap.since()).toEqual(upstream);
+      expect(tap.takeReceived()).toEqual(upstream);
     },
   );
 
@@ -244,7 +244,7 @@ describe('a conversation', () => {
     for (const prefix of ['chat-reasoning.', 'chat-compaction.']) {
       const { exchange } = clients.continuations.find(({ exchange: { body } }) => body?.includes(prefix)) ?? {};
       const other = exchange?.body?.replace(prefix, 'chat-other.');
-      expect((await sendAgain(exchange as Exchange, world.api, other)).status).toBe(
+      expect((await resendRequest(exchange as Exchange, world.api, other)).status).toBe(
         prefix.includes('comp') ? 400 : 200,
       );
     }
@@ -254,7 +254,7 @@ describe('a conversation', () => {
 describe('rate limits', () => {
   test('are counted under the same keys', async () => {
     const before = await readCounters();
-    for (const exchange of clients.counted) await sendAgain(exchange, world.api);
+    for (const exchange of clients.counted) await resendRequest(exchange, world.api);
     const after = await readCounters();
     expect(Object.keys(after)).toEqual(Object.keys(before));
     expect(Object.keys(before)).toEqual([...(await storedColumn('limits.counted', 'key'))].sort());
@@ -279,7 +279,7 @@ describe('a video that waits for its provider', () => {
   test('is submitted as it would have been, and its hold is settled', async () => {
     await root.query("update public.leases set ends_at = now() where name = 'videos'");
     const submitted: { readonly path: string }[] = [];
-    await world.until(async () => {
+    await world.waitUntil(async () => {
       submitted.push(...tapped());
       return submitted.length >= clients.pendingVideos.length;
     });
@@ -288,7 +288,7 @@ describe('a video that waits for its provider', () => {
     const sql = `select type from es.events where position > $1 and type = 'HoldSettled'
                     and metadata->>'actor' = 'workflow:videos'`;
     const last = await lastStoredPosition();
-    await world.until(async () => (await select(sql, [last])).length === 2); // one is of a model that no provider has
+    await world.waitUntil(async () => (await select(sql, [last])).length === 2); // one is of a model that no provider has
   });
 
   test('has an id that is made of its request', async () => {
@@ -301,7 +301,7 @@ describe('a video that waits for its provider', () => {
 
 /** What providers of videos received. */
 function tapped() {
-  return tap.since().filter(isFirstSubmission);
+  return tap.takeReceived().filter(isFirstSubmission);
 }
 
 describe('an open hold', () => {
@@ -309,7 +309,7 @@ describe('an open hold', () => {
     const find = () => select('select payer from books.holds where hold_id = $1', [clients.openHold]);
     expect(await find()).toEqual([{ payer: clients.account.stream }]);
     aheadMs += HOUR_MS;
-    await world.until(async () => (await find()).length === 0);
+    await world.waitUntil(async () => (await find()).length === 0);
     const sql = "select type, metadata->>'actor' as actor from es.events where data->>'holdId' = $1 order by position";
     const events = await select(sql, [clients.openHold]);
     expect(events.at(-1)).toEqual({ type: 'HoldExpired', actor: 'saga:hold-expiry' });
@@ -338,7 +338,7 @@ describe('names of rows', () => {
       expect([name, later]).toEqual([name, [{ later: true }]]);
     }
     const end = await lastStoredPosition();
-    await world.until(async () => {
+    await world.waitUntil(async () => {
       const sql = `select reader as name from es.checkpoints where position <= $1
                    union all select projection from books.checkpoints where position <= $1`;
       return (await select(sql, [end])).length === 0;
@@ -367,7 +367,7 @@ test('actors and the rest of the metadata of events are written as before', asyn
 
 test('the books are at drift 0', async () => {
   const lines: string[] = [];
-  await world.until(async () => {
+  await world.waitUntil(async () => {
     const sql = 'select min(position) >= (select max(position) from es.events) as read from books.checkpoints';
     return (await select(sql))[0]?.read === true;
   });
@@ -384,7 +384,7 @@ test('a gateway that starts uses the snapshot, and not the events before it', as
     stream,
     before[0]?.revision,
   ]);
-  const api = await world.anotherGateway();
+  const api = await world.addGateway();
   const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] };
   const response = await world.send('POST', '/v1/chat/completions', { body, headers: ownHeaders(), api });
   expect([response.status, response.status === 200 ? '' : response.text]).toEqual([200, '']);
@@ -392,9 +392,9 @@ test('a gateway that starts uses the snapshot, and not the events before it', as
 });
 
 test('a gateway whose new secrets are under another master key finds what was made under this one', async () => {
-  const api = await world.anotherGateway({ masterKeys: [randomBytes(32).toString('hex'), clients.masterKey] });
+  const api = await world.addGateway({ masterKeys: [randomBytes(32).toString('hex'), clients.masterKey] });
   for (const exchange of clients.replays) {
-    const { status, responseBody } = await sendAgain(exchange, api);
+    const { status, responseBody } = await resendRequest(exchange, api);
     const expected = [exchange.name, exchange.status, withoutSignatures(exchange.responseBody)];
     expect([exchange.name, status, withoutSignatures(responseBody)]).toEqual(expected);
   }
@@ -426,7 +426,7 @@ describe('a backup', () => {
 });
 
 describe('/openapi.json', () => {
-  const file = path.join(STORED_DATA, 'openapi.txt');
+  const file = path.join(STORED_DATA_DIR, 'openapi.txt');
 
   test('has the operations and schemas that it had', async () => {
     const lines = describeApi((await world.get('/openapi.json')).body);

@@ -86,7 +86,7 @@ async function one(sql: string): Promise<string> {
 
 /** Waits until a position has been reached. */
 async function applied(sql: string, position = last): Promise<void> {
-  await world.until(async () => BigInt((await pool.query(sql)).rows[0]?.min ?? -1n) >= position);
+  await world.waitUntil(async () => BigInt((await pool.query(sql)).rows[0]?.min ?? -1n) >= position);
 }
 
 async function verified(): Promise<readonly string[]> {
@@ -113,15 +113,15 @@ test('the books are at drift 0', async () => {
 
 test('crediting reads them again from the first one, and credits nothing twice', async () => {
   await applied("select position as min from es.checkpoints where reader = 'topups'");
-  await world.until(async () => (await one('select count(*) from es.due where at <= now()')) === '0');
-  const added = (await world.facts()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
+  await world.waitUntil(async () => (await one('select count(*) from es.due where at <= now()')) === '0');
+  const added = (await world.listEvents()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
   expect(added).toEqual([]);
 });
 
 test('a payment whose mark was lost is not credited again under its new name', async () => {
   const snapshots = new PostgresSnapshots(pool, [Buffer.alloc(32)]);
   const { accounts } = createStreams(world.foundation.store, snapshots, world.foundation.runtime);
-  const facts = (await world.facts()) as readonly StoredEvent<DomainEvent>[];
+  const facts = (await world.listEvents()) as readonly StoredEvent<DomainEvent>[];
   const ofTopups = Map.groupBy(facts.filter(isOfTopup), ({ stream }) => stream);
   const credits = [...ofTopups.values()].flatMap((past) => {
     const unmarked = past.filter(({ type }) => type !== 'TopupCredited');
@@ -156,17 +156,17 @@ describe('an account of them', () => {
 
   test('is served, by its key and from its facts, not from the old snapshot', async () => {
     const before = toPicoUsd(BigInt(books.balances[ACCOUNT.creditId]));
-    expect(await world.balance(ACCOUNT)).toBe(formatUsd(before));
-    expect((await world.chat(ACCOUNT)).status).toBe(200);
-    const [held, settled] = (await world.facts(ACCOUNT)).slice(-2);
+    expect(await world.fetchBalance(ACCOUNT)).toBe(formatUsd(before));
+    expect((await world.sendChat(ACCOUNT)).status).toBe(200);
+    const [held, settled] = (await world.listEvents(ACCOUNT)).slice(-2);
     expect([held?.type, settled?.type]).toEqual(['FundsHeld', 'HoldSettled']);
     const charged = settled?.type === 'HoldSettled' ? BigInt(settled.data.charged) : 0n;
-    expect(await world.balance(ACCOUNT)).toBe(formatUsd(toPicoUsd(before - charged)));
+    expect(await world.fetchBalance(ACCOUNT)).toBe(formatUsd(toPicoUsd(before - charged)));
   });
 
   test('is topped up, and the books stay at drift 0', async () => {
     await world.fund(ACCOUNT, 1);
-    await applied(ALL_APPLIED, (await world.facts()).at(-1)?.position);
+    await applied(ALL_APPLIED, (await world.listEvents()).at(-1)?.position);
     expect((await verified()).at(-1)).toBe('drift 0');
   });
 });
@@ -178,13 +178,13 @@ describe('their master key', () => {
   test('is known from them: with another one nothing starts', async () => {
     const first = stored.find(({ type }) => type === 'KeyCreated')?.data as KeyCreated['data'];
     expect(await one('select id from es.master_keys')).toBe(first.secret.key);
-    await expect(world.gateway({ masterKeys: [other] })).rejects.toThrow(`fingerprint ${first.secret.key}`);
+    await expect(world.startGateway({ masterKeys: [other] })).rejects.toThrow(`fingerprint ${first.secret.key}`);
     expect(await one('select count(*) from es.master_keys')).toBe('1');
   });
 
   test('is exchanged while gateways run: each knows what others have made, and charges once what was asked of two', async () => {
-    const widened = await world.anotherGateway({ masterKeys: [MASTER_KEY, other] });
-    const switched = await world.anotherGateway({ masterKeys: [other, MASTER_KEY] });
+    const widened = await world.addGateway({ masterKeys: [MASTER_KEY, other] });
+    const switched = await world.addGateway({ masterKeys: [other, MASTER_KEY] });
     expect(await one('select count(*) from es.master_keys')).toBe('2');
     for (const [name, maker, reader] of [['a', widened, switched] as const, ['b', switched, widened] as const]) {
       const made = await world.send('POST', '/keys', { body: { name }, headers: own, api: maker });
@@ -195,11 +195,11 @@ describe('their master key', () => {
       const headers = { authorization: `Bearer ${apiKey}`, 'idempotency-key': `of ${name}` };
       const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] };
       const asked = (api: string) => world.send('POST', '/v1/chat/completions', { body, headers, api });
-      const before = (await world.facts(ACCOUNT)).length;
+      const before = (await world.listEvents(ACCOUNT)).length;
       expect((await asked(maker)).status).toBe(200);
       expect((await asked(reader)).headers.get('idempotent-replayed')).toBe('true');
-      expect((await world.facts(ACCOUNT)).length - before).toBe(2);
+      expect((await world.listEvents(ACCOUNT)).length - before).toBe(2);
     }
-    await expect(world.gateway({ masterKeys: [MASTER_KEY] })).rejects.toThrow('put it back, or behind another');
+    await expect(world.startGateway({ masterKeys: [MASTER_KEY] })).rejects.toThrow('put it back, or behind another');
   });
 });

@@ -10,7 +10,7 @@ import { PostgresEventStore } from '#eventstore';
 import { issueFencingToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
 import { projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
-import { issuedChallenge, TEST_CAUSE, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { createIssuedChallenge, TEST_CAUSE, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { runLedgerCommand as runLedger } from './command-line.ts';
 import { skipBlockingEvent } from './skip.ts';
 import { verify } from './verify.ts';
@@ -38,16 +38,17 @@ let funded: { readonly position: bigint; readonly time: string };
 beforeAll(async () => {
   world = await TestWorld.open({ SHUTDOWN_TIMEOUT_MS: '0' });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1, options: READ_MODEL_CONNECTION_OPTIONS });
-  rich = await world.account(10.5);
-  poor = await world.account(1.05);
-  third = await world.account(10.5);
-  for (const each of [rich, third]) await world.connect(each, await world.nwcWallet(), { threshold_usd: 5 });
-  funded = { position: (await world.facts()).at(-1)?.position ?? 0n, time: new Date().toISOString() };
-  await world.until(async () => new Date().toISOString() > funded.time); // no use may be booked in that millisecond
+  rich = await world.createAccount(10.5);
+  poor = await world.createAccount(1.05);
+  third = await world.createAccount(10.5);
+  for (const each of [rich, third])
+    await world.connectWallet(each, await world.createNwcWallet(), { threshold_usd: 5 });
+  funded = { position: (await world.listEvents()).at(-1)?.position ?? 0n, time: new Date().toISOString() };
+  await world.waitUntil(async () => new Date().toISOString() > funded.time); // no use may be booked in that millisecond
   await use();
   await payOnce();
-  const end = (await world.facts()).at(-1)?.position;
-  await world.until(async () => (await one('select min(position) from checkpoints')) === String(end));
+  const end = (await world.listEvents()).at(-1)?.position;
+  await world.waitUntil(async () => (await one('select min(position) from checkpoints')) === String(end));
 });
 afterAll(async () => {
   await database.end();
@@ -59,19 +60,19 @@ afterAll(async () => {
 async function use(): Promise<void> {
   const headers = { 'x-credit-id': rich.creditId };
   const key = (await world.send('POST', '/keys', { headers, body: { name: 'limited', usage_limit_usd: 0.05 } })).body;
-  await world.chat({ ...rich, apiKey: key.data.api_key }, '', FLAT);
+  await world.sendChat({ ...rich, apiKey: key.data.api_key }, '', FLAT);
   for (const directive of ['tokens=8', 'fault=400', 'fault=no_usage', 'fault=cut tokens=8'])
-    await world.chat(rich, directive, { stream: true });
-  await world.chat(rich, 'tokens=8');
-  await world.chat(poor, '', FLAT);
+    await world.sendChat(rich, directive, { stream: true });
+  await world.sendChat(rich, 'tokens=8');
+  await world.sendChat(poor, '', FLAT);
   await world.send('DELETE', `/keys/${key.data._id}`, { headers });
-  waiting = [world.chat(rich, 'fault=timeout', FLAT), world.chat(poor, 'fault=timeout', FLAT)];
-  await world.until(async () => (await one('select count(*) from holds')) === '2');
+  waiting = [world.sendChat(rich, 'fault=timeout', FLAT), world.sendChat(poor, 'fault=timeout', FLAT)];
+  await world.waitUntil(async () => (await one('select count(*) from holds')) === '2');
 }
 
 /** Payments for one request each: one that nobody has used, one whose request runs, one that has become income. */
 async function payOnce(): Promise<void> {
-  const { challenges } = world.part(Streams);
+  const { challenges } = world.getService(Streams);
   const now = Date.now();
   const time = (inMs: number) => new Date(now + inMs).toISOString();
   const at = time(0);
@@ -79,7 +80,7 @@ async function payOnce(): Promise<void> {
   for (const id of [OWED, HELD, INCOME]) {
     const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
     const expires = { expiresAt: time(HOUR), usableUntil: time(id === INCOME ? -1 : HOUR) };
-    const issued = issuedChallenge({ reference: id, ...expires, at });
+    const issued = createIssuedChallenge({ reference: id, ...expires, at });
     const { query, request, units } = issued;
     await run({ type: 'IssueChallenge', data: issued });
     await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
@@ -120,7 +121,7 @@ function builtLedger(...args: string[]): Promise<Ended> {
 
 describe('verify', () => {
   test('replays everything, compares every row, and ends with drift 0', async () => {
-    const facts = await world.facts();
+    const facts = await world.listEvents();
     const lines = facts.reduce((sum, fact) => sum + toPostings(fact.stream, fact).length, 0);
     expect(await builtLedger('verify')).toEqual({
       code: 0,
@@ -197,12 +198,12 @@ const table = ({ lines }: Ended) => lines.map((line) => line.split(/\s{2,}/));
 
 describe('replay', () => {
   test('reports every balance and the trial balance as of a position', async () => {
-    const facts = (await world.facts()).filter(({ position }) => position <= funded.position);
+    const facts = (await world.listEvents()).filter(({ position }) => position <= funded.position);
     const ended = await ledger('replay', '--until', String(funded.position));
     const balances = [
-      [world.idOf(rich), '10.5', '0'],
-      [world.idOf(poor), '1.05', '0'],
-      [world.idOf(third), '10.5', '0'],
+      [world.getAccountId(rich), '10.5', '0'],
+      [world.getAccountId(poor), '1.05', '0'],
+      [world.getAccountId(third), '10.5', '0'],
     ];
     expect(table(ended)).toEqual([
       [`As of position ${funded.position}: ${facts.length} facts, 3 accounts with money`],
@@ -230,8 +231,8 @@ describe('replay', () => {
 
   test('reports them as of now by default: what the service says itself', async () => {
     const ended = table(await ledger('replay'));
-    expect(ended).toContainEqual([world.idOf(rich), await world.balance(rich), '0.01']);
-    expect(ended).toContainEqual([world.idOf(poor), '1.03', '0.01']);
+    expect(ended).toContainEqual([world.getAccountId(rich), await world.fetchBalance(rich), '0.01']);
+    expect(ended).toContainEqual([world.getAccountId(poor), '1.03', '0.01']);
     expect(ended.at(-1)).toEqual(['difference', '0']);
     const { rows } = await database.query(
       'select account, sum(amount) from journal group by account having sum(amount) <> 0',
@@ -274,7 +275,7 @@ describe('challenges', () => {
 describe('wallets', () => {
   test('reports what each back end should hold, and by method what rates and fees came to', async () => {
     const { code, lines } = await ledger('wallets', '--until', String(funded.position));
-    const facts = (await world.facts()).filter(({ position }) => position <= funded.position);
+    const facts = (await world.listEvents()).filter(({ position }) => position <= funded.position);
     expect([code, ...lines.map((line) => line.split(/\s{2,}/))]).toEqual([
       0,
       [`As of position ${funded.position}: ${facts.length} facts`],
@@ -291,11 +292,11 @@ describe('wallets', () => {
 });
 
 test('the journal of automatic top-ups has every step, without the secret of the wallet', async () => {
-  const account = await world.account();
-  const wallet = await world.nwcWallet({ mode: 'fails, then pays' });
-  await world.connect(account, wallet);
-  await world.until(async () => (await world.get('/nwc-auto-topup', account)).body.last_attempt?.state === 'paid');
-  expect(await ledger('account', account.creditId)).toMatchObject({ code: 0, lines: [world.idOf(account)] });
+  const account = await world.createAccount();
+  const wallet = await world.createNwcWallet({ mode: 'fails, then pays' });
+  await world.connectWallet(account, wallet);
+  await world.waitUntil(async () => (await world.get('/nwc-auto-topup', account)).body.last_attempt?.state === 'paid');
+  expect(await ledger('account', account.creditId)).toMatchObject({ code: 0, lines: [world.getAccountId(account)] });
   const { code, lines } = await ledger('autotopup', account.creditId);
   const topup = (await world.get('/nwc-auto-topup', account)).body.last_attempt.invoice_id;
   expect([code, lines.map((line) => line.replace(/^\S+ {2}/, ''))]).toEqual([
@@ -397,12 +398,12 @@ test('a fact that a read model cannot apply is never hidden by drift 0, and neit
   const position = String(((await store.append(topup, NO_STREAM, [poison])) as StreamHead).position);
   await store.close();
   const stopped = async () => (await world.get('/health/ready')).body.checks.read_models.stopped;
-  await world.until(async () => (await stopped()).length > 0);
+  await world.waitUntil(async () => (await stopped()).length > 0);
   expect(await stopped()).toEqual([`topups at ${position}`]);
-  const paying = await world.account();
+  const paying = await world.createAccount();
   const wish = { amount: 1, currency: 'USD' };
-  await world.pay((await world.post('/topup/create/btc-lightning', wish, paying)).body.lightning_invoice);
-  await world.until(async () => (await world.balance(paying)) === '1.05'); // credited all the same
+  await world.payInvoice((await world.post('/topup/create/btc-lightning', wish, paying)).body.lightning_invoice);
+  await world.waitUntil(async () => (await world.fetchBalance(paying)) === '1.05'); // credited all the same
   const verified = async () => {
     const lines: string[] = [];
     await verify(world.foundation, (line) => void lines.push(line));
@@ -419,7 +420,7 @@ test('a fact that a read model cannot apply is never hidden by drift 0, and neit
   ).rejects.toThrow(`the fact at position ${position}`);
   await skipBlockingEvent(world.foundation, { readModel: 'topups', position, reason: 'case 7' }, say);
   expect(said[0]).toBe(`topups skips the fact at position ${position}, a InvoiceIssued of ${topup}`);
-  await world.until(async () => (await stopped()).length === 0);
+  await world.waitUntil(async () => (await stopped()).length === 0);
   expect(await verified()).toEqual([
     line(`skipped the fact at position ${position}.*: case 7 \\(\\S+@\\S+, \\S+Z\\)$`),
   ]);

@@ -37,11 +37,11 @@ beforeAll(async () => {
   backup = path.join(directory, 'backup');
   target = await createTestDatabase();
   world = await TestWorld.open({ MASTER_KEY });
-  account = await world.account(5);
-  const other = await world.account(1);
-  await Promise.all([asked(world), world.chat(other), world.chat(account)]);
+  account = await world.createAccount(5);
+  const other = await world.createAccount(1);
+  await Promise.all([asked(world), world.sendChat(other), world.sendChat(account)]);
   const inPostgres = listDatabases(world.databaseUrl, undefined);
-  [saved] = await Promise.all([createBackup(inPostgres, backup, 'PostgreSQL'), world.chat(other)]);
+  [saved] = await Promise.all([createBackup(inPostgres, backup, 'PostgreSQL'), world.sendChat(other)]);
 });
 afterAll(async () => {
   await world.close();
@@ -113,9 +113,9 @@ test('what was put back goes on: balances, keys, answers that were charged, and 
   await expect(wrong).rejects.toThrow(`lacks the key with the fingerprint ${saved.masterKeys[0]}`);
   const restored = await TestWorld.open({ DATABASE_URL: target.url, MASTER_KEY });
   await applied(target.url);
-  expect(await restored.balance(account)).toBe(await world.balance(account));
+  expect(await restored.fetchBalance(account)).toBe(await world.fetchBalance(account));
   expect((await asked(restored)).headers.get('idempotent-replayed')).toBe('true');
-  expect((await restored.chat(account)).status).toBe(200);
+  expect((await restored.sendChat(account)).status).toBe(200);
   await restored.fund(account, 1);
   await applied(target.url);
   expect((await lines(restored.foundation)).at(-1)).toBe('drift 0');

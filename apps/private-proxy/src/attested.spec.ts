@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
-import { AttestedEnclave, type EnclaveWish, PlayedGateway } from '#testing';
+import { AttestedEnclave, type EnclaveOverrides, FakeGateway } from '#testing';
 import { loadPinnedAnchors } from './attestation/pinned.ts';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
@@ -9,12 +9,12 @@ import { readProxySettings } from './settings.ts';
 
 const CHAT = { model: 'private/one', messages: [{ role: 'user', content: 'Hi' }] };
 
-let gateway: PlayedGateway;
+let gateway: FakeGateway;
 let enclave: AttestedEnclave;
 let proxy: RunningProxy;
 
 beforeAll(async () => {
-  gateway = await PlayedGateway.listen();
+  gateway = await FakeGateway.listen();
   enclave = new AttestedEnclave(Buffer.from(gateway.keys.publicKey));
   const settings = readProxySettings({
     PPQ_API_KEY: 'sk-ofTheProxy',
@@ -59,13 +59,13 @@ function flipped(bundle: object, path: readonly string[], at: number): object {
 }
 
 function withReport(change: (report: Buffer) => void): object {
-  const { enclaveAttestationReport } = enclave.bundle() as { enclaveAttestationReport: { body: string } };
+  const { enclaveAttestationReport } = enclave.createBundle() as { enclaveAttestationReport: { body: string } };
   const report = gunzipSync(Buffer.from(enclaveAttestationReport.body, 'base64'));
   change(report);
-  return enclave.around(report);
+  return enclave.createBundleWithReport(report);
 }
 
-const wished = (wish: EnclaveWish) => () => enclave.bundle(wish);
+const wished = (wish: EnclaveOverrides) => () => enclave.createBundle(wish);
 const entry = ['sigstoreBundle', 'verificationMaterial', 'tlogEntries', '0'];
 
 test.each<[what: string, bundle: () => object]>([
@@ -76,16 +76,16 @@ test.each<[what: string, bundle: () => object]>([
   ],
   ['its key is replaced in its report', () => withReport((report) => report.fill(7, 0x70, 0x90))],
   ['its key is replaced in its certificate', wished({ names: { hpke: Buffer.alloc(32, 7) } })],
-  ['a byte of its chain is another', () => flipped(enclave.bundle(), ['vcek'], 300)],
+  ['a byte of its chain is another', () => flipped(enclave.createBundle(), ['vcek'], 300)],
   ['it runs something else', wished({ report: { measurement: Buffer.alloc(48, 7) } })],
   [
     'a byte of what was signed is another',
-    () => flipped(enclave.bundle(), ['sigstoreBundle', 'dsseEnvelope', 'payload'], 9),
+    () => flipped(enclave.createBundle(), ['sigstoreBundle', 'dsseEnvelope', 'payload'], 9),
   ],
-  ['a byte of the log is another', () => flipped(enclave.bundle(), [...entry, 'canonicalizedBody'], 9)],
+  ['a byte of the log is another', () => flipped(enclave.createBundle(), [...entry, 'canonicalizedBody'], 9)],
   [
     'a byte of the log’s promise is another',
-    () => flipped(enclave.bundle(), [...entry, 'inclusionPromise', 'signedEntryTimestamp'], 9),
+    () => flipped(enclave.createBundle(), [...entry, 'inclusionPromise', 'signedEntryTimestamp'], 9),
   ],
   ['it may be debugged', wished({ report: { guestPolicy: 0xb_0000n } })],
   ['its firmware is old', wished({ report: { tcb: [10, 0, 0, 0, 0, 0, 22, 84] }, chip: { levels: { 3: 22 } } })],
@@ -93,16 +93,16 @@ test.each<[what: string, bundle: () => object]>([
   ['its own certificate has expired', wished({ certificateUntil: new Date('2026-01-31T00:00:00Z') })],
 ])('nothing is sent to an enclave where %s', async (_, bundle) => {
   gateway.bundle = bundle;
-  const before = gateway.lines.length;
+  const before = gateway.requestLines.length;
   for (const path of ['/v1/chat/completions', '/v1/messages']) {
     const { status, text } = await asked(path);
     expect({ status, text }).toEqual({ status: 502, text: expect.stringContaining('Nothing was sent') });
   }
-  expect(gateway.lines.slice(before).filter((line) => !line.startsWith('GET '))).toEqual([]);
+  expect(gateway.requestLines.slice(before).filter((line) => !line.startsWith('GET '))).toEqual([]);
 });
 
 test('an enclave that proves what it runs is encrypted to, and shown with its proof', async () => {
-  gateway.bundle = () => enclave.bundle();
+  gateway.bundle = () => enclave.createBundle();
   expect(await asked()).toEqual({ status: 200, text: expect.stringContaining('"content":"Hello"') });
   expect(gateway.calls.at(-1)?.chat).toMatchObject({ ...CHAT, model: 'one' });
   const page = await (await fetch(proxy.url)).text();

@@ -7,7 +7,7 @@ import { generateText, isStepCount, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { z } from 'zod';
 import { createLog } from '#foundation/program';
-import { chargesIn, type TestAccount, TestWorld } from '#testing';
+import { listCharges, type TestAccount, TestWorld } from '#testing';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
@@ -34,7 +34,7 @@ let openai: OpenAI;
 let anthropic: Anthropic;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(21);
+  account = await world.createAccount(21);
   proxy = await start(account);
   openai = openaiAt(proxy);
   anthropic = anthropicAt(proxy);
@@ -100,7 +100,7 @@ describe('@anthropic-ai/sdk', () => {
       stop_reason: 'end_turn',
       content: [{ type: 'text', text: SAID }],
     });
-    const [charge] = chargesIn((await world.facts(account)).slice(-1));
+    const [charge] = listCharges((await world.listEvents(account)).slice(-1));
     expect(charge?.items[0]?.usage).toMatchObject({ input: message.usage.input_tokens, output: 3 });
     const streamed = await anthropic.messages.stream(asked(ASKING)).finalMessage();
     expect(streamed).toMatchObject({ content: message.content, usage: { output_tokens: 3 } });
@@ -216,7 +216,7 @@ describe('when it goes wrong', () => {
   });
 
   test('the gateway’s own refusals keep their status', async () => {
-    const poor = await start(await world.account());
+    const poor = await start(await world.createAccount());
     expect(await refusalOf(openaiAt(poor).chat.completions.create(chat(ASKING, false)))).toMatchObject({ status: 402 });
     const refused = refusalOf(
       anthropicAt(poor).messages.create({ model: MODEL, max_tokens: 9, messages: user(ASKING) }),
@@ -272,7 +272,7 @@ describe('when it goes wrong', () => {
       stream: true,
     });
     for await (const _ of stream) break;
-    const lineOf = async () => (await world.bill.lines()).find(({ tokens }) => tokens.output < 400);
-    await world.until(async () => (await lineOf()) !== undefined);
+    const lineOf = async () => (await world.bill.fetchLines()).find(({ tokens }) => tokens.output < 400);
+    await world.waitUntil(async () => (await lineOf()) !== undefined);
   });
 });

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { generateKeys } from '#ehbp';
-import { chatEvents, encrypted, keyProblem, PlayedGateway, plain } from '#testing';
+import { createChatEvents, createEncryptedReply, createPlaintextReply, FakeGateway, sendKeyProblem } from '#testing';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { getCallerRejection } from './callers.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
@@ -14,12 +14,12 @@ const KEY = 'sk-ofTheProxy';
 const CHAT = { model: 'private/one', messages: [{ role: 'user', content: PLANTED }] };
 const MESSAGE = { ...CHAT, max_tokens: 100 };
 
-let gateway: PlayedGateway;
+let gateway: FakeGateway;
 let proxy: RunningProxy;
 let logged = '';
 
 beforeAll(async () => {
-  gateway = await PlayedGateway.listen();
+  gateway = await FakeGateway.listen();
   proxy = await start({ DEBUG: '1' });
   await fetch(proxy.url); // waits until it knows its enclaves
 });
@@ -28,8 +28,8 @@ afterAll(async () => {
   await gateway.close();
 });
 beforeEach(() => {
-  gateway.answer = encrypted(chatEvents('Hello'));
-  gateway.refuse = undefined;
+  gateway.reply = createEncryptedReply(createChatEvents('Hello'));
+  gateway.reject = undefined;
   gateway.models = ['private/one'];
 });
 
@@ -51,7 +51,7 @@ function start(environment: Record<string, string> = {}): Promise<RunningProxy> 
   return startProxy(settings, createEnclaveVerifier(settings), pino({ level: settings.logLevel }, sink));
 }
 
-/** What `chatEvents` come to. */
+/** What `createChatEvents` come to. */
 const whole = (content: string) => ({
   id: 'chat-1',
   object: 'chat.completion',
@@ -103,7 +103,7 @@ describe('what leaves the proxy', () => {
   test('is encrypted, under the key of the proxy, with nothing of the caller’s but the model', async () => {
     const { status, body } = await post('/v1/chat/completions', { ...CHAT, seed: 3 });
     expect({ status, body }).toEqual({ status: 200, body: whole('Hello') });
-    const { headers, wire, chat } = gateway.calls.at(-1) as (typeof gateway.calls)[number];
+    const { headers, ciphertext: wire, chat } = gateway.calls.at(-1) as (typeof gateway.calls)[number];
     // Only what is made under the gateway's eyes is paid piece by piece: no answer is asked for in one.
     expect(chat).toEqual({ ...CHAT, model: 'one', seed: 3, stream: true, stream_options: { include_usage: true } });
     expect(String(wire)).not.toContain(PLANTED);
@@ -148,10 +148,10 @@ describe('a new key of the enclave', () => {
   test('is attested, and the request encrypted again and sent once more', async () => {
     await post('/v1/chat/completions', CHAT);
     gateway.keys = await generateKeys();
-    gateway.shown = gateway.keys;
-    const before = gateway.lines.length;
+    gateway.presentedKeys = gateway.keys;
+    const before = gateway.requestLines.length;
     expect((await post('/v1/chat/completions', CHAT)).status).toBe(200);
-    expect(gateway.lines.slice(before)).toEqual([
+    expect(gateway.requestLines.slice(before)).toEqual([
       'POST /private/v1/chat/completions',
       'GET /private/attestation?model=private%2Fone',
       'POST /private/v1/chat/completions',
@@ -159,17 +159,17 @@ describe('a new key of the enclave', () => {
   });
 
   test('is not asked for a third time', async () => {
-    gateway.refuse = keyProblem;
-    const before = gateway.lines.length;
+    gateway.reject = sendKeyProblem;
+    const before = gateway.requestLines.length;
     const { status, body } = await post('/v1/chat/completions', CHAT);
     expect({ status, code: body.error.code }).toEqual({ status: 502, code: 'key_changed' });
-    expect(gateway.lines.slice(before).filter((line) => line.startsWith('POST'))).toHaveLength(2);
+    expect(gateway.requestLines.slice(before).filter((line) => line.startsWith('POST'))).toHaveLength(2);
   });
 });
 
 describe('the answer of a stream', () => {
   test('has no chunk with the usage alone where that was not asked for, and is as it came otherwise', async () => {
-    const events = chatEvents('Hello');
+    const events = createChatEvents('Hello');
     const streamed = async (more: object) =>
       (await post('/v1/chat/completions', { ...CHAT, stream: true, ...more })).text;
     expect(await streamed({})).toBe(events.toSpliced(2, 1).join(''));
@@ -180,7 +180,7 @@ describe('the answer of a stream', () => {
   test('comes in one piece where that was asked for: texts, thoughts, calls, probabilities, and what else there is', async () => {
     const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] });
     const choice = (more: object) => `data: ${JSON.stringify({ choices: [{ delta: {}, ...more }] })}\n\n`;
-    gateway.answer = encrypted([
+    gateway.reply = createEncryptedReply([
       'data: {"id":"chat-2","created":7,"system_fingerprint":"f","choices":[]}\n\n: a comment\n\n',
       chunk({ role: 'assistant', reasoning_content: 'a' }) + chunk({ reasoning_content: 'b', content: null }),
       ...['x', 'y'].map((content) => chunk({ content })),
@@ -221,7 +221,7 @@ describe('an answer that is not whole is an error', () => {
     ['the connection breaks', events.slice(0, 2), broken],
     ['an event is cut', [events[0] as string, 'data: {"cho'], undefined],
   ])('in a stream: %s', async (_, frames, end) => {
-    gateway.answer = encrypted(frames, 200, end);
+    gateway.reply = createEncryptedReply(frames, 200, end);
     const chat = await post('/v1/chat/completions', { ...CHAT, stream: true });
     expect(chat.text).not.toContain('[DONE]');
     const last = chat.text.trim().split('\n\n').at(-1) as string;
@@ -240,7 +240,7 @@ describe('an answer that is not whole is an error', () => {
     ['it is no chat', ['data: {"choices":{"length":1}}\n\n', DONE]],
     ['it did not come as a stream', [JSON.stringify(whole(PLANTED))]],
   ])('in one piece: %s', async (_, frames) => {
-    gateway.answer = encrypted(frames);
+    gateway.reply = createEncryptedReply(frames);
     for (const [path, asked] of [
       ['/v1/chat/completions', CHAT],
       ['/v1/messages', MESSAGE],
@@ -253,7 +253,7 @@ describe('an answer that is not whole is an error', () => {
   });
 
   test('where a frame is not what the enclave encrypted, and nothing after it is shown', async () => {
-    gateway.answer = async ({ response, opened }) => {
+    gateway.reply = async ({ response, request: opened }) => {
       const sealer = await opened.sealResponse();
       response.writeHead(200, { 'ehbp-response-nonce': sealer.nonce });
       const [first, second] = events.map((event) => Buffer.from(sealer.seal(Buffer.from(event)))) as [Buffer, Buffer];
@@ -268,7 +268,7 @@ describe('an answer that is not whole is an error', () => {
   });
 
   test('where it fails before its first event, with a status of its own', async () => {
-    gateway.answer = encrypted([]);
+    gateway.reply = createEncryptedReply([]);
     expect((await post('/v1/messages', { ...MESSAGE, stream: true })).status).toBe(502);
   });
 });
@@ -283,7 +283,7 @@ describe('what the gateway says in the clear', () => {
         message: 'Insufficient balance',
         error: { message: 'Insufficient balance', type: 'a_type', code: 'a_word' },
       };
-      gateway.refuse = plain(status, said, { 'retry-after': '7' });
+      gateway.reject = createPlaintextReply(status, said, { 'retry-after': '7' });
       const chat = await post('/v1/chat/completions', { ...CHAT, stream: true });
       expect(chat.status).toBe(status);
       expect(chat.headers.get('retry-after')).toBe('7');
@@ -302,7 +302,7 @@ describe('what the gateway says in the clear', () => {
   );
 
   test('is cut, and has no characters that control a terminal', async () => {
-    gateway.refuse = plain(500, { message: `\u001b[31m\u202e${'x'.repeat(10_000)}` });
+    gateway.reject = createPlaintextReply(500, { message: `\u001b[31m\u202e${'x'.repeat(10_000)}` });
     const { body } = await post('/v1/chat/completions', CHAT);
     expect(body.error.message).toMatch(/ says: {1,2}\[31m x+$/);
     expect(body.error.message.length).toBeLessThan(550);
@@ -311,12 +311,12 @@ describe('what the gateway says in the clear', () => {
   test.each([
     [
       'a balancer’s',
-      plain(504, '<html>Gateway Time-out</html>'),
+      createPlaintextReply(504, '<html>Gateway Time-out</html>'),
       /^The gateway, or what is before it, says: status 504$/,
     ],
     [
       'another’s in JSON',
-      plain(503, { message: 'no upstream' }),
+      createPlaintextReply(503, { message: 'no upstream' }),
       /^The gateway, or what is before it, says: no upstream$/,
     ],
     [
@@ -325,11 +325,11 @@ describe('what the gateway says in the clear', () => {
       /broke the connection: the request was perhaps served/,
     ],
   ])('is not repeated by itself where it was perhaps served: the answer is %s', async (_, refuse, message) => {
-    gateway.refuse = refuse;
+    gateway.reject = refuse;
     const { headers, body } = await post('/v1/chat/completions', CHAT);
     expect(headers.get('x-should-retry')).toBe('false');
     expect(body.error.message).toMatch(message);
-    gateway.refuse = plain(503, { statusCode: 503, error: { message: 'busy' } });
+    gateway.reject = createPlaintextReply(503, { statusCode: 503, error: { message: 'busy' } });
     const own = await post('/v1/chat/completions', CHAT);
     expect([own.body.error.message, own.headers.get('x-should-retry')]).toEqual(['The gateway says: busy', null]);
   });
@@ -338,7 +338,7 @@ describe('what the gateway says in the clear', () => {
     const message = 'Insufficient balance';
     const metadata = { required: '0.02', affordable: '0.001', other: 'x' };
     const said = { statusCode: 402, error: { message, metadata } };
-    gateway.refuse = plain(402, said, { 'x-request-id': 'req-1' });
+    gateway.reject = createPlaintextReply(402, said, { 'x-request-id': 'req-1' });
     const told = `The gateway says: ${message}: 0.02 USD is needed and 0.001 USD is there`;
     const money = { required: '0.02', affordable: '0.001' };
     const chat = await post('/v1/chat/completions', CHAT);
@@ -350,19 +350,19 @@ describe('what the gateway says in the clear', () => {
   });
 
   test.each([
-    ['an answer without encryption', plain(200, whole('I am the gateway'))],
-    ['a redirect', plain(307, '', { location: 'http://127.0.0.1:1/' })],
-    ['no address', plain(101, '')],
-    ['a status that there is not', plain(999, { message: 'I am the gateway' })],
+    ['an answer without encryption', createPlaintextReply(200, whole('I am the gateway'))],
+    ['a redirect', createPlaintextReply(307, '', { location: 'http://127.0.0.1:1/' })],
+    ['no address', createPlaintextReply(101, '')],
+    ['a status that there is not', createPlaintextReply(999, { message: 'I am the gateway' })],
   ])('is never an answer: %s', async (_, refuse) => {
-    gateway.refuse = refuse;
+    gateway.reject = refuse;
     const { status, text } = await post('/v1/chat/completions', CHAT);
     expect(status).toBe(502);
     expect(text).not.toContain('I am');
   });
 
   test('is an error of the enclave where it was encrypted', async () => {
-    gateway.answer = encrypted(
+    gateway.reply = createEncryptedReply(
       [JSON.stringify({ error: { message: 'too long', code: 'context_length_exceeded' } })],
       400,
     );
@@ -384,14 +384,14 @@ describe('what the gateway says in the clear', () => {
 test('a key that nothing can be encrypted to is an error, and nothing is sent', async () => {
   const { keys, calls } = gateway;
   const before = calls.length;
-  gateway.shown = { ...keys, publicKey: new Uint8Array(32) };
+  gateway.presentedKeys = { ...keys, publicKey: new Uint8Array(32) };
   const other = await start();
   expect(await post('/v1/chat/completions', CHAT, other.url)).toMatchObject({
     status: 502,
     body: { error: { code: 'not_attested' } },
   });
   expect(calls).toHaveLength(before);
-  gateway.shown = keys;
+  gateway.presentedKeys = keys;
   await other.close();
 });
 
@@ -414,7 +414,7 @@ test('what no face can read is refused', async () => {
 test('when it stops, what runs ends as it would have', async () => {
   const stopping = await start();
   const { promise: goesOn, resolve: goOn } = Promise.withResolvers<void>();
-  gateway.answer = async ({ response, opened }) => {
+  gateway.reply = async ({ response, request: opened }) => {
     const sealer = await opened.sealResponse();
     response.writeHead(200, { 'ehbp-response-nonce': sealer.nonce });
     response.write(sealer.seal(Buffer.from(chunk({ content: 'one' }))));
@@ -470,14 +470,14 @@ describe('who may ask', () => {
 
   // No body is ever sent: who would wait for one would not answer.
   test.each(refused)('is judged before the body is read: %s', async (_, status, method, path, headers) => {
-    const before = gateway.lines.length;
+    const before = gateway.requestLines.length;
     const answer = await raw(method, path, headers());
     expect(answer.status).toBe(status);
     expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
     expect(JSON.parse(answer.text)).toMatchObject(
       path === '/v1/messages' ? { type: 'error' } : { error: { code: expect.any(String) } },
     );
-    expect(gateway.lines).toHaveLength(before);
+    expect(gateway.requestLines).toHaveLength(before);
   });
 
   test.each(['127.0.0.1', 'localhost', '[::1]'])('programs of this machine may, by the name %s', async (name) => {
@@ -498,11 +498,14 @@ test('HTTP’s own port may be left out, and an address that ends in /v1 stops t
 test('the log has sizes, statuses and words for what failed, and nothing that was said', async () => {
   for (const path of ['/v1/chat/completions', '/v1/messages']) {
     for (const content of [PLANTED, { [PLANTED]: PLANTED }]) {
-      gateway.answer = encrypted(chatEvents(PLANTED));
+      gateway.reply = createEncryptedReply(createChatEvents(PLANTED));
       await post(path, { ...MESSAGE, messages: [{ role: 'user', content }] });
-      gateway.answer = encrypted([PLANTED]);
+      gateway.reply = createEncryptedReply([PLANTED]);
       await post(path, { ...MESSAGE, stream: true });
-      gateway.answer = encrypted([JSON.stringify({ error: { message: PLANTED, code: PLANTED, type: PLANTED } })], 400);
+      gateway.reply = createEncryptedReply(
+        [JSON.stringify({ error: { message: PLANTED, code: PLANTED, type: PLANTED } })],
+        400,
+      );
       await post(path, MESSAGE);
     }
     await post(path, `{"messages": "${PLANTED}`);

@@ -2,18 +2,18 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { ProjectionProgress, projections } from '#projections';
-import { EventStoreDbDouble, TestWorld } from '#testing';
+import { FakeEventStoreDb, TestWorld } from '#testing';
 
 const NAMES = projections.map(({ name }) => name);
 const CUSTOMERS = 4;
 const CHATS = 25;
 
-let double: EventStoreDbDouble;
+let double: FakeEventStoreDb;
 let world: TestWorld;
 let database: pg.Pool;
 
 beforeAll(async () => {
-  double = await EventStoreDbDouble.start();
+  double = await FakeEventStoreDb.start();
   world = await TestWorld.open({ EVENTSTORE_URL: double.connectionString });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
 });
@@ -26,22 +26,22 @@ afterAll(async () => {
 
 async function shown(): Promise<void> {
   const end = await world.foundation.store.readLastPosition();
-  await world.until(async () => (await new ProjectionProgress(database).loadAppliedPosition(NAMES)) >= end);
-  await double.until(({ open }) => open === 0);
+  await world.waitUntil(async () => (await new ProjectionProgress(database).loadAppliedPosition(NAMES)) >= end);
+  await double.waitUntil(({ open }) => open === 0);
 }
 
 test('all read models and sagas of a process read the log once between them, by no subscription', async () => {
-  const accounts = await Promise.all(Array.from({ length: CUSTOMERS }, () => world.account(1)));
+  const accounts = await Promise.all(Array.from({ length: CUSTOMERS }, () => world.createAccount(1)));
   await shown();
-  const before = { facts: (await world.facts()).length, ...double.seen };
+  const before = { facts: (await world.listEvents()).length, ...double.stats };
   await Promise.all(
     accounts.map(async (account) => {
-      for (let n = 0; n < CHATS; n++) expect(await world.chat(account, 'tokens=1')).toMatchObject({ status: 200 });
+      for (let n = 0; n < CHATS; n++) expect(await world.sendChat(account, 'tokens=1')).toMatchObject({ status: 200 });
     }),
   );
   await shown();
-  const { pages, entries, subscribe, dropped } = double.seen;
-  const facts = (await world.facts()).length - before.facts;
+  const { pages, entries, subscribe, dropped } = double.stats;
+  const facts = (await world.listEvents()).length - before.facts;
   expect(facts).toBeGreaterThanOrEqual(2 * CUSTOMERS * CHATS);
   // The entry at its position comes with each page.
   expect(entries - before.entries - (pages - before.pages)).toBe(facts);

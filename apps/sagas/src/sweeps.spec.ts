@@ -3,7 +3,7 @@ import timers from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Clock, Streams } from '#application';
-import { issuedChallenge, replacePauses, TEST_CAUSE, TestWorld } from '#testing';
+import { createIssuedChallenge, replaceDelays, TEST_CAUSE, TestWorld } from '#testing';
 
 /** Pauses between looks and heartbeats are that much shorter, */
 const FASTER = 20;
@@ -11,7 +11,7 @@ const FASTER = 20;
 const SWEEP_MS = 60_000;
 const DAY_MS = 86_400_000;
 const pause = timers.setTimeout;
-const asBefore = replacePauses((milliseconds, ...more) =>
+const asBefore = replaceDelays((milliseconds, ...more) =>
   pause(milliseconds > SWEEP_MS ? SWEEP_MS / 200 : milliseconds / FASTER, ...more),
 );
 
@@ -36,13 +36,13 @@ async function cutOff(id: string): Promise<void> {
 }
 
 test('the holds of a gateway that seems dead are freed long before their time, and those of others stay', async () => {
-  const other = await world.gateway();
-  const account = await world.account(1.05);
+  const other = await world.startGateway();
+  const account = await world.createAccount(1.05);
   const slow = 'tokens=8 latency=40000';
-  const asked = [world.chat(account, slow), world.chat(account, slow, {}, other.api)] as const;
+  const asked = [world.sendChat(account, slow), world.sendChat(account, slow, {}, other.api)] as const;
   const holds = async () =>
-    (await world.facts(account)).flatMap(({ type, data }) => (type === 'FundsHeld' ? [data] : []));
-  await world.until(async () => (await holds()).length === 2);
+    (await world.listEvents(account)).flatMap(({ type, data }) => (type === 'FundsHeld' ? [data] : []));
+  await world.waitUntil(async () => (await holds()).length === 2);
   const [own = '', lost = ''] = (await holds())
     .map(({ owner = '' }) => owner)
     .toSorted()
@@ -51,42 +51,42 @@ test('the holds of a gateway that seems dead are freed long before their time, a
 
   await cutOff(lost);
   const ended = async () =>
-    (await world.facts(account)).flatMap(({ type, data }) => (type === 'HoldExpired' ? [data.holdId] : []));
-  await world.until(async () => (await ended()).length > 0);
+    (await world.listEvents(account)).flatMap(({ type, data }) => (type === 'HoldExpired' ? [data.holdId] : []));
+  await world.waitUntil(async () => (await ended()).length > 0);
   const ofLost = (await holds()).filter(({ owner }) => owner === lost).map(({ holdId }) => holdId);
   expect(await ended()).toEqual(ofLost);
 
   const [answer, late] = await Promise.all(asked);
   expect([answer.status, late.status]).toEqual([200, 200]);
-  const after = (await world.facts(account)).slice(-2).map(({ type }) => type);
+  const after = (await world.listEvents(account)).slice(-2).map(({ type }) => type);
   expect(after.toSorted()).toEqual(['ChargeAbsorbed', 'HoldSettled']);
   expect(await ended()).toEqual(ofLost);
 
   await database.query('alter table processes drop constraint cut_off');
-  await world.until(async () => {
-    await world.chat(account, '', {}, other.api);
-    return (await world.facts(account)).at(-1)?.type === 'HoldSettled';
+  await world.waitUntil(async () => {
+    await world.sendChat(account, '', {}, other.api);
+    return (await world.listEvents(account)).at(-1)?.type === 'HoldSettled';
   });
   await other.close();
 });
 
 const ends = async (id: string) =>
-  (await world.facts()).flatMap((fact) => (fact.stream === `challenge-${id}` ? [fact] : [])).slice(1);
+  (await world.listEvents()).flatMap((fact) => (fact.stream === `challenge-${id}` ? [fact] : [])).slice(1);
 
 test('what was paid for one request is income once nobody could use it for as many days as the setting says', async () => {
-  const { challenges } = world.part(Streams);
+  const { challenges } = world.getService(Streams);
   const ids = [7, 9].map((days) => ({
     id: crypto.randomUUID(),
     ago: new Date(Date.now() - days * DAY_MS).toISOString(),
   }));
   for (const { id, ago } of ids) {
-    const data = issuedChallenge({ reference: id, expiresAt: ago, usableUntil: ago, at: ago });
+    const data = createIssuedChallenge({ reference: id, expiresAt: ago, usableUntil: ago, at: ago });
     await challenges.run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
     const units = BigInt(data.units);
     await challenges.run(id, { type: 'RecordChallengePayment', data: { units, at: ago } }, TEST_CAUSE);
   }
   const [young = '', old = ''] = ids.map(({ id }) => id);
-  await world.until(async () => (await ends(old)).length > 1);
+  await world.waitUntil(async () => (await ends(old)).length > 1);
   const types = async (id: string) => (await ends(id)).map(({ type }) => type);
   expect([await types(young), await types(old)]).toEqual([['ChallengePaid'], ['ChallengePaid', 'ChallengeForfeited']]);
 });
@@ -95,19 +95,19 @@ test('a payment for one request whose proof nobody shows is found at the node on
   const body = { model: 'google/nano-banana-2', prompt: 'A coin', provider: { only: ['fal'] } };
   const asked = await world.send('POST', '/v1/images/generations', { body });
   expect(asked.status).toBe(402);
-  await world.pay(asked.body.invoice);
-  const issued = (await world.facts()).findLast(({ type }) => type === 'ChallengeIssued');
+  await world.payInvoice(asked.body.invoice);
+  const issued = (await world.listEvents()).findLast(({ type }) => type === 'ChallengeIssued');
   const id = issued?.stream.slice('challenge-'.length) ?? '';
-  await world.until(async () => {
+  await world.waitUntil(async () => {
     const { rows } = await database.query(`select from es.due where workflow = 'challenges' and id = '${id}'`);
     return rows.length > 0;
   });
   expect(await ends(id)).toEqual([]);
 
-  const clock = world.part(Clock);
+  const clock = world.getService(Clock);
   const now = clock.nowMs.bind(clock);
   Object.defineProperty(clock, 'nowMs', { value: () => now() + 6 * 60_000, configurable: true });
-  await world.until(async () => (await ends(id)).length > 0);
+  await world.waitUntil(async () => (await ends(id)).length > 0);
   Reflect.deleteProperty(clock, 'nowMs');
   expect(await ends(id)).toMatchObject([{ type: 'ChallengePaid', data: { by: 'backend' } }]);
 });

@@ -6,7 +6,7 @@ import type { SandboxModel } from './provider/model.ts';
 import type { Routes } from './router.ts';
 
 /** At least so many of the last lines are kept, at most twice as many; older ones stay in the total. A line takes 400 bytes. */
-const KEPT_LINES = 500_000;
+const MIN_RETAINED_LINES = 500_000;
 const LINES_PER_PAGE = 1_000;
 
 /** Tokens in classes that do not overlap; reasoning is part of the output. */
@@ -72,15 +72,15 @@ export class SandboxBill {
     this.add({ id, model, parts, cost: toPicoUsd(cost), at: Date.now(), fault });
   }
 
-  summary() {
+  getSummary() {
     return { total_usd: formatUsd(toPicoUsd(this.total)), lines: this.count };
   }
 
   /** The kept lines, oldest first, as the pieces of a JSON array. */
-  *pages(): Generator<string> {
+  *streamPages(): Generator<string> {
     const lines = this.lines.slice();
     for (let start = 0; start < lines.length; start += LINES_PER_PAGE) {
-      const page = lines.slice(start, start + LINES_PER_PAGE).map((line) => JSON.stringify(printed(line)));
+      const page = lines.slice(start, start + LINES_PER_PAGE).map((line) => JSON.stringify(toLineJson(line)));
       yield (start === 0 ? '[' : ',') + page.join(',');
     }
     yield lines.length === 0 ? '[]' : ']';
@@ -96,24 +96,24 @@ export class SandboxBill {
     this.total += line.cost;
     this.count += 1;
     this.lines.push(line);
-    if (this.lines.length >= 2 * KEPT_LINES) this.lines = this.lines.slice(-KEPT_LINES);
+    if (this.lines.length >= 2 * MIN_RETAINED_LINES) this.lines = this.lines.slice(-MIN_RETAINED_LINES);
   }
 }
 
-function printed({ cost, at, fault, ...line }: Line) {
+function toLineJson({ cost, at, fault, ...line }: Line) {
   return { ...line, usd: formatUsd(cost), at: new Date(at).toISOString(), ...(fault ? { fault } : {}) };
 }
 
 export function billRoutes(bill: SandboxBill): Routes {
   return {
-    'GET /bill': (call) => call.json(200, bill.summary()),
+    'GET /bill': (call) => call.sendJson(200, bill.getSummary()),
     'GET /bill/lines': ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json' });
-      Readable.from(bill.pages()).pipe(response);
+      Readable.from(bill.streamPages()).pipe(response);
     },
     'DELETE /bill': (call) => {
       bill.clear();
-      call.json(200, bill.summary());
+      call.sendJson(200, bill.getSummary());
     },
   };
 }

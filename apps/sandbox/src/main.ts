@@ -1,8 +1,8 @@
 import { readSettings, runProcess } from '#foundation';
 import { startSandbox } from './sandbox.ts';
 
-await runProcess('sandbox', readSettings, async ({ sandboxPort, sandboxUrl, host }, log, opened) => {
-  const sandbox = await startSandbox({ port: sandboxPort, host, log, reachedAt: sandboxUrl });
-  opened.defer(() => sandbox.close());
+await runProcess('sandbox', readSettings, async ({ sandboxPort, sandboxUrl, host }, log, resources) => {
+  const sandbox = await startSandbox({ port: sandboxPort, host, log, publicUrl: sandboxUrl });
+  resources.defer(() => sandbox.close());
   return sandbox.readyFields;
 });

@@ -5,13 +5,13 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { money, toJsonNumber } from '#kernel';
-import { type Handler, parseObject, Refusal, type Routes } from './router.ts';
+import { type Handler, HttpError, parseObject, type Routes } from './router.ts';
 
 const SOURCES = ['kraken', 'coinbase', 'coingecko'] as const;
 type Source = (typeof SOURCES)[number];
 
 /** A coin's names at the sources. */
-interface Names {
+interface CoinNames {
   /** Every name that Kraken knows the pair by; it answers with the first. */
   readonly kraken: readonly string[];
   readonly coinbase?: string;
@@ -19,18 +19,18 @@ interface Names {
 }
 
 /** Liquid bitcoin has the price of bitcoin. */
-const NAMES: Readonly<Record<string, Names>> = {
+const COIN_NAMES: Readonly<Record<string, CoinNames>> = {
   BTC: { kraken: ['XXBTZUSD', 'XBTUSD', 'XBT/USD'], coinbase: 'BTC-USD', coingecko: 'bitcoin' },
   LTC: { kraken: ['XLTCZUSD', 'LTCUSD', 'LTC/USD'], coinbase: 'LTC-USD', coingecko: 'litecoin' },
   XMR: { kraken: ['XXMRZUSD', 'XMRUSD', 'XMR/USD'], coingecko: 'monero' },
 };
 
 /** USD for one, at first. Any other coin gets a rate when it is set. */
-const FIRST_RATES = { BTC: '100000', LTC: '100', XMR: '200' };
+const INITIAL_RATES = { BTC: '100000', LTC: '100', XMR: '200' };
 
-function namesOf(coin: string): Names {
-  const known = Object.hasOwn(NAMES, coin) ? NAMES[coin] : undefined;
-  return known ?? { kraken: [`${coin}USD`], coinbase: `${coin}-USD`, coingecko: coin.toLowerCase() };
+function getNames(coin: string): CoinNames {
+  const configured = Object.hasOwn(COIN_NAMES, coin) ? COIN_NAMES[coin] : undefined;
+  return configured ?? { kraken: [`${coin}USD`], coinbase: `${coin}-USD`, coingecko: coin.toLowerCase() };
 }
 
 const DECIMALS = 8;
@@ -41,58 +41,60 @@ const MAX_SECONDS = 86_400;
 const MAX_DELAY_MS = 60_000;
 
 /** What a source says of a coin instead of the truth. */
-interface Said {
-  readonly down: boolean;
+interface QuoteOverride {
+  readonly isDown: boolean;
   /** Answers with what is no price. */
-  readonly nonsense: boolean;
+  readonly isInvalid: boolean;
   /** In units of 10⁻⁸ USD. */
   readonly usd: bigint | undefined;
   /** Times the truth, in units of 10⁻⁸. */
-  readonly times: bigint | undefined;
+  readonly factor: bigint | undefined;
   /** How old it says its price is; only CoinGecko does. */
   readonly ageSeconds: number;
   readonly delayMs: number;
 }
 
-const HONEST: Said = {
-  ...{ down: false, nonsense: false, usd: undefined, times: undefined },
+const NO_OVERRIDE: QuoteOverride = {
+  ...{ isDown: false, isInvalid: false, usd: undefined, factor: undefined },
   ...{ ageSeconds: 0, delayMs: 0 },
 };
 
 /** What coins are worth, and what the sources say instead. */
-class Prices {
-  private readonly truth = new Map(Object.entries(FIRST_RATES).map(([coin, usd]) => [coin, rateIn(coin, usd)]));
-  private readonly said = new Map<string, Said>();
+class SimulatedRates {
+  private readonly trueRates = new Map(
+    Object.entries(INITIAL_RATES).map(([coin, usd]) => [coin, parseRate(coin, usd)]),
+  );
+  private readonly overrides = new Map<string, QuoteOverride>();
   /** Sources that fail for all coins. */
   private readonly failing = new Set<Source>();
 
   /** The coin that is called so at a source. */
-  named(isIt: (names: Names) => boolean | undefined): string | undefined {
-    return [...this.truth.keys()].find((coin) => isIt(namesOf(coin)));
+  findCoin(isMatch: (names: CoinNames) => boolean | undefined): string | undefined {
+    return [...this.trueRates.keys()].find((coin) => isMatch(getNames(coin)));
   }
 
-  quotes(source: Source, coin: string): boolean {
-    return this.truth.has(coin) && namesOf(coin)[source] !== undefined;
+  hasQuote(source: Source, coin: string): boolean {
+    return this.trueRates.has(coin) && getNames(coin)[source] !== undefined;
   }
 
   /** What a source answers with, when it does. */
-  async quote(source: Source, coin: string): Promise<{ readonly rate: bigint } & Said> {
-    const said = this.saidOf(source, coin);
-    if (said.delayMs > 0) await pause(said.delayMs, undefined, { ref: false });
-    if (said.down) throw new Refusal(503, { error: 'this source fails, as the sandbox was instructed' });
-    return { ...said, rate: this.rate(source, coin) };
+  async quote(source: Source, coin: string): Promise<{ readonly rate: bigint } & QuoteOverride> {
+    const quoteOverride = this.getOverride(source, coin);
+    if (quoteOverride.delayMs > 0) await pause(quoteOverride.delayMs, undefined, { ref: false });
+    if (quoteOverride.isDown) throw new HttpError(503, { error: 'this source fails, as the sandbox was instructed' });
+    return { ...quoteOverride, rate: this.calculateRate(source, coin) };
   }
 
   /** All sources say the truth again. */
-  settle(coin: string, rate: bigint): void {
-    this.truth.set(coin, rate);
+  setTrueRate(coin: string, rate: bigint): void {
+    this.trueRates.set(coin, rate);
     this.failing.clear();
-    for (const source of SOURCES) this.said.delete(`${source} ${coin}`);
+    for (const source of SOURCES) this.overrides.delete(`${source} ${coin}`);
   }
 
-  say(source: Source, coin: string, said: Said): void {
+  setOverride(source: Source, coin: string, quoteOverride: QuoteOverride): void {
     this.failing.delete(source);
-    this.said.set(`${source} ${coin}`, said);
+    this.overrides.set(`${source} ${coin}`, quoteOverride);
   }
 
   fail(source: Source): void {
@@ -100,59 +102,60 @@ class Prices {
   }
 
   /** By source and coin; null where the source fails. */
-  printed() {
+  toRatesJson() {
     return Object.fromEntries(
       SOURCES.map((source) => {
-        const quoted = [...this.truth.keys()].filter((coin) => this.quotes(source, coin));
-        const text = (coin: string) => (this.saidOf(source, coin).down ? null : decimals(this.rate(source, coin), 2));
-        return [source, Object.fromEntries(quoted.map((coin) => [coin, text(coin)]))];
+        const quoted = [...this.trueRates.keys()].filter((coin) => this.hasQuote(source, coin));
+        const formatQuote = (coin: string) =>
+          this.getOverride(source, coin).isDown ? null : formatRate(this.calculateRate(source, coin), 2);
+        return [source, Object.fromEntries(quoted.map((coin) => [coin, formatQuote(coin)]))];
       }),
     );
   }
 
-  private saidOf(source: Source, coin: string): Said {
-    const said = this.said.get(`${source} ${coin}`) ?? HONEST;
-    return this.failing.has(source) ? { ...said, down: true } : said;
+  private getOverride(source: Source, coin: string): QuoteOverride {
+    const quoteOverride = this.overrides.get(`${source} ${coin}`) ?? NO_OVERRIDE;
+    return this.failing.has(source) ? { ...quoteOverride, isDown: true } : quoteOverride;
   }
 
-  private rate(source: Source, coin: string): bigint {
-    const { usd, times = ONE } = this.saidOf(source, coin);
-    return usd ?? ((this.truth.get(coin) ?? 0n) * times) / ONE;
+  private calculateRate(source: Source, coin: string): bigint {
+    const { usd, factor = ONE } = this.getOverride(source, coin);
+    return usd ?? ((this.trueRates.get(coin) ?? 0n) * factor) / ONE;
   }
 }
 
 export function rateRoutes(): Routes {
-  const prices = new Prices();
+  const prices = new SimulatedRates();
   return {
-    'GET /kraken/0/public/Ticker': krakenTicker(prices),
-    'GET /coinbase/v2/prices/*': coinbaseSpot(prices),
-    'GET /coingecko/api/v3/simple/price': coinGeckoPrice(prices),
-    'GET /rates': (call) => call.json(200, prices.printed()),
+    'GET /kraken/0/public/Ticker': createKrakenHandler(prices),
+    'GET /coinbase/v2/prices/*': createCoinbaseHandler(prices),
+    'GET /coingecko/api/v3/simple/price': createCoinGeckoHandler(prices),
+    'GET /rates': (call) => call.sendJson(200, prices.toRatesJson()),
     'PUT /rates': async (call) => {
-      for (const change of changesIn(parseObject(await call.text()) ?? refuse('the body must be a JSON object')))
+      for (const change of parseChanges(parseObject(await call.readText()) ?? reject('the body must be a JSON object')))
         change(prices);
-      call.json(200, prices.printed());
+      call.sendJson(200, prices.toRatesJson());
     },
   };
 }
 
 // the sources -------------------------------------------------------------------------------------------------------
 
-function krakenTicker(prices: Prices): Handler {
+function createKrakenHandler(prices: SimulatedRates): Handler {
   return async (call) => {
     const pairs = call.query.get('pair')?.split(',') ?? ['XXBTZUSD'];
-    const coins = pairs.map((pair) => prices.named((names) => names.kraken.includes(pair)));
+    const coins = pairs.map((pair) => prices.findCoin((names) => names.kraken.includes(pair)));
     // Kraken answers errors with status 200 as well.
-    if (!coins.every((coin) => coin !== undefined)) return call.json(200, { error: ['EQuery:Unknown asset pair'] });
-    const tickers = coins.map(async (coin) => [namesOf(coin).kraken[0], tickerOf(await prices.quote('kraken', coin))]);
-    call.json(200, { error: [], result: Object.fromEntries(await Promise.all(tickers)) });
+    if (!coins.every((coin) => coin !== undefined)) return call.sendJson(200, { error: ['EQuery:Unknown asset pair'] });
+    const tickers = coins.map(async (coin) => [getNames(coin).kraken[0], toTicker(await prices.quote('kraken', coin))]);
+    call.sendJson(200, { error: [], result: Object.fromEntries(await Promise.all(tickers)) });
   };
 }
 
-function tickerOf({ rate, nonsense }: { readonly rate: bigint; readonly nonsense: boolean }) {
-  const price = decimals(rate, KRAKEN_DECIMALS);
+function toTicker({ rate, isInvalid }: { readonly rate: bigint; readonly isInvalid: boolean }) {
+  const price = formatRate(rate, KRAKEN_DECIMALS);
   // Nobody asks for less than is bid.
-  const bid = nonsense ? decimals(rate * 2n, KRAKEN_DECIMALS) : price;
+  const bid = isInvalid ? formatRate(rate * 2n, KRAKEN_DECIMALS) : price;
   return {
     a: [price, '1', '1.000'],
     b: [bid, '1', '1.000'],
@@ -166,97 +169,99 @@ function tickerOf({ rate, nonsense }: { readonly rate: bigint; readonly nonsense
   };
 }
 
-function coinbaseSpot(prices: Prices): Handler {
+function createCoinbaseHandler(prices: SimulatedRates): Handler {
   return async (call) => {
     const [pair = '', what] = call.parameter.split('/');
-    const coin = prices.named((names) => names.coinbase === pair);
+    const coin = prices.findCoin((names) => names.coinbase === pair);
     if (!coin || what !== 'spot')
-      return call.json(404, { errors: [{ id: 'not_found', message: 'Invalid base currency' }] });
-    const { rate, nonsense } = await prices.quote('coinbase', coin);
-    call.json(200, { data: { amount: nonsense ? 'NaN' : decimals(rate, 2), base: coin, currency: 'USD' } });
+      return call.sendJson(404, { errors: [{ id: 'not_found', message: 'Invalid base currency' }] });
+    const { rate, isInvalid } = await prices.quote('coinbase', coin);
+    call.sendJson(200, { data: { amount: isInvalid ? 'NaN' : formatRate(rate, 2), base: coin, currency: 'USD' } });
   };
 }
 
 /** Ids and currencies that are unknown are left out of the answer. */
-function coinGeckoPrice(prices: Prices): Handler {
+function createCoinGeckoHandler(prices: SimulatedRates): Handler {
   return async (call) => {
     const ids = call.query.get('ids')?.split(',') ?? [];
     const inUsd = call.query.get('vs_currencies')?.split(',').includes('usd');
     const dated = call.query.get('include_last_updated_at') === 'true';
-    const coins = ids.flatMap((id) => prices.named((names) => names.coingecko === id) ?? []);
-    const found = coins.map(async (coin) => {
-      const { rate, nonsense, ageSeconds } = await prices.quote('coingecko', coin);
-      const usd = nonsense ? null : toJsonNumber(money.formatScaled(rate, DECIMALS));
+    const coins = ids.flatMap((id) => prices.findCoin((names) => names.coingecko === id) ?? []);
+    const entries = coins.map(async (coin) => {
+      const { rate, isInvalid, ageSeconds } = await prices.quote('coingecko', coin);
+      const usd = isInvalid ? null : toJsonNumber(money.formatScaled(rate, DECIMALS));
       const last_updated_at = Math.floor(Date.now() / 1000) - ageSeconds;
-      return [namesOf(coin).coingecko, { ...(inUsd ? { usd } : {}), ...(dated ? { last_updated_at } : {}) }];
+      return [getNames(coin).coingecko, { ...(inUsd ? { usd } : {}), ...(dated ? { last_updated_at } : {}) }];
     });
-    call.json(200, Object.fromEntries(await Promise.all(found)));
+    call.sendJson(200, Object.fromEntries(await Promise.all(entries)));
   };
 }
 
 /** Prints a rate with at least so many decimals. */
-function decimals(rate: bigint, least: number): string {
-  const [whole, fraction = ''] = money.formatScaled(rate, DECIMALS).split('.');
-  return `${whole}.${fraction.padEnd(least, '0')}`;
+function formatRate(rate: bigint, minDecimals: number): string {
+  const [integer, fraction = ''] = money.formatScaled(rate, DECIMALS).split('.');
+  return `${integer}.${fraction.padEnd(minDecimals, '0')}`;
 }
 
 // what they are told ------------------------------------------------------------------------------------------------
 
-type Change = (prices: Prices) => void;
+type Change = (prices: SimulatedRates) => void;
 
 /** `btc_usd` is what all sources say of bitcoin; a source by its name says what stands there, of bitcoin or by coin. */
-function changesIn(body: Readonly<Record<string, unknown>>): readonly Change[] {
+function parseChanges(body: Readonly<Record<string, unknown>>): readonly Change[] {
   return Object.entries(body).flatMap(([name, value]): readonly Change[] => {
     const [, coin] = /^([a-z][a-z0-9]{1,9})_usd$/.exec(name) ?? [];
     if (coin !== undefined) {
-      const rate = rateIn(name, value);
-      return [(prices) => prices.settle(coin.toUpperCase(), rate)];
+      const rate = parseRate(name, value);
+      return [(prices) => prices.setTrueRate(coin.toUpperCase(), rate)];
     }
-    const source = SOURCES.find((each) => each === name) ?? refuse(`there is no source "${name}"`);
+    const source = SOURCES.find((candidate) => candidate === name) ?? reject(`there is no source "${name}"`);
     if (value === null) return [(prices) => prices.fail(source)];
-    const byCoin = isFields(value) ? Object.entries(value) : [['BTC', value] as const];
-    return byCoin.map(([of, said]) => sayingOf(source, of, saidIn(of, said)));
+    const byCoin = isObject(value) ? Object.entries(value) : [['BTC', value] as const];
+    return byCoin.map(([coinCode, setting]) =>
+      createOverrideChange(source, coinCode, parseOverride(coinCode, setting)),
+    );
   });
 }
 
-function sayingOf(source: Source, coin: string, said: Said): Change {
+function createOverrideChange(source: Source, coin: string, quoteOverride: QuoteOverride): Change {
   return (prices) => {
-    if (!prices.quotes(source, coin)) refuse(`${source} does not quote "${coin}"`);
-    prices.say(source, coin, said);
+    if (!prices.hasQuote(source, coin)) reject(`${source} does not quote "${coin}"`);
+    prices.setOverride(source, coin, quoteOverride);
   };
 }
 
-function saidIn(coin: string, value: unknown): Said {
-  if (value === null) return { ...HONEST, down: true };
-  if (!isFields(value)) return { ...HONEST, usd: rateIn(coin, value) };
+function parseOverride(coin: string, value: unknown): QuoteOverride {
+  if (value === null) return { ...NO_OVERRIDE, isDown: true };
+  if (!isObject(value)) return { ...NO_OVERRIDE, usd: parseRate(coin, value) };
   const { usd, times, age_s = 0, delay_ms = 0, nonsense = false, ...unknown } = value;
-  for (const name in unknown) refuse(`there is no option "${name}"`);
-  if (typeof nonsense !== 'boolean') refuse('"nonsense" must be true or false');
+  for (const name in unknown) reject(`there is no option "${name}"`);
+  if (typeof nonsense !== 'boolean') reject('"nonsense" must be true or false');
   return {
-    ...HONEST,
-    nonsense,
-    usd: usd === undefined ? undefined : rateIn('usd', usd),
-    times: times === undefined ? undefined : rateIn('times', times),
-    ageSeconds: wholeIn('age_s', age_s, MAX_SECONDS),
-    delayMs: wholeIn('delay_ms', delay_ms, MAX_DELAY_MS),
+    ...NO_OVERRIDE,
+    isInvalid: nonsense,
+    usd: usd === undefined ? undefined : parseRate('usd', usd),
+    factor: times === undefined ? undefined : parseRate('times', times),
+    ageSeconds: parseInteger('age_s', age_s, MAX_SECONDS),
+    delayMs: parseInteger('delay_ms', delay_ms, MAX_DELAY_MS),
   };
 }
 
-function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function rateIn(name: string, value: unknown): bigint {
+function parseRate(name: string, value: unknown): bigint {
   const valid = typeof value === 'string' && /^\d{1,12}(\.\d{1,8})?$/.test(value);
   const rate = valid ? money.parseScaled(value, DECIMALS) : 0n;
-  return rate > 0n ? rate : refuse(`"${name}" must be a decimal string above 0 with at most ${DECIMALS} decimals`);
+  return rate > 0n ? rate : reject(`"${name}" must be a decimal string above 0 with at most ${DECIMALS} decimals`);
 }
 
-function wholeIn(name: string, value: unknown, most: number): number {
-  const valid = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= most;
-  return valid ? Number(value) : refuse(`"${name}" must be a whole number up to ${most}`);
+function parseInteger(name: string, value: unknown, max: number): number {
+  const valid = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max;
+  return valid ? Number(value) : reject(`"${name}" must be a whole number up to ${max}`);
 }
 
-function refuse(error: string): never {
-  throw new Refusal(400, { error });
+function reject(error: string): never {
+  throw new HttpError(400, { error });
 }

@@ -1,7 +1,7 @@
 /** HTTP for the sandbox: a table of routes over `node:http`. It stands in for fast providers, so it does next to nothing. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Log } from '#foundation';
-import { MisunderstoodDirective } from './provider/directive.ts';
+import { InvalidDirectiveError } from './provider/directive.ts';
 
 /** Requests with more than this are refused with 413. The largest that the product accepts is 25 MiB. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -17,8 +17,8 @@ export type Handler = (call: Call) => void | Promise<void>;
 export type Routes = Readonly<Partial<Record<`${Method} /${string}`, Handler>>>;
 
 /** An answer that ends a request early; a handler throws it. */
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
   readonly status: number;
   readonly body: unknown;
   readonly headers: Headers;
@@ -32,8 +32,8 @@ export class Refusal extends Error {
 }
 
 /** The client hung up before its request was complete. */
-class ClientGone extends Error {
-  override readonly name = 'ClientGone';
+class ClientDisconnectedError extends Error {
+  override readonly name = 'ClientDisconnectedError';
 }
 
 /** One request and its answer. */
@@ -56,45 +56,45 @@ export class Call {
   }
 
   /** Reads the whole body as text. */
-  async text(): Promise<string> {
-    return (await this.body()).toString();
+  async readText(): Promise<string> {
+    return (await this.readBody()).toString();
   }
 
   /** Reads the whole body. */
-  body(): Promise<Buffer> {
+  readBody(): Promise<Buffer> {
     const { request } = this;
     return new Promise((resolve, reject) => {
-      const pieces: Buffer[] = [];
+      const chunks: Buffer[] = [];
       let size = 0;
-      request.on('data', (piece: Buffer) => {
-        size += piece.length;
-        if (size <= MAX_BODY_BYTES) pieces.push(piece);
-        else reject(new Refusal(413, { error: 'the body is too large' }, { connection: 'close' }));
+      request.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+        else reject(new HttpError(413, { error: 'the body is too large' }, { connection: 'close' }));
       });
-      request.on('end', () => resolve(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)));
-      request.on('error', () => reject(new ClientGone()));
+      request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+      request.on('error', () => reject(new ClientDisconnectedError()));
     });
   }
 
   /** A body that is text goes as it is. */
-  refuse({ status, body, headers }: Refusal): void {
-    if (typeof body === 'string') this.bytes(status, 'text/plain', Buffer.from(body), headers);
-    else this.json(status, body, headers);
+  sendError({ status, body, headers }: HttpError): void {
+    if (typeof body === 'string') this.sendBytes(status, 'text/plain', Buffer.from(body), headers);
+    else this.sendJson(status, body, headers);
   }
 
-  json(status: number, body: unknown, headers: Headers = {}): void {
-    this.send(status, JSON.stringify(body), headers);
+  sendJson(status: number, body: unknown, headers: Headers = {}): void {
+    this.sendJsonText(status, JSON.stringify(body), headers);
   }
 
   /** Sends a file. */
-  bytes(status: number, type: string, content: Buffer, headers: Headers = {}): void {
+  sendBytes(status: number, type: string, content: Buffer, headers: Headers = {}): void {
     this.response
       .writeHead(status, { 'content-type': type, 'content-length': content.length, ...headers })
       .end(content);
   }
 
   /** Sends text that is already JSON. */
-  send(status: number, json: string, headers: Headers = {}): void {
+  sendJsonText(status: number, json: string, headers: Headers = {}): void {
     this.response
       .writeHead(status, { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(json), ...headers })
       .end(json);
@@ -104,49 +104,52 @@ export class Call {
 export function createListener(routes: Routes, log?: Log): RequestListener {
   const exact = new Map<string, Handler>();
   const withParameter = new Map<string, Handler>();
-  const beneath: [prefix: string, handler: Handler][] = [];
+  const byPrefix: [prefix: string, handler: Handler][] = [];
   for (const [route, handler] of Object.entries(routes)) {
     const colon = route.indexOf(':');
     if (!handler) continue;
-    if (route.endsWith('*')) beneath.push([route.slice(0, -1), handler]);
+    if (route.endsWith('*')) byPrefix.push([route.slice(0, -1), handler]);
     else if (colon < 0) exact.set(route, handler);
     else withParameter.set(route.slice(0, colon), handler);
   }
 
   return (request, response) => {
     const { url = '/', method = '' } = request;
-    const question = url.indexOf('?');
-    const path = question < 0 ? url : url.slice(0, question);
+    const queryStart = url.indexOf('?');
+    const path = queryStart < 0 ? url : url.slice(0, queryStart);
     const lastSlash = path.lastIndexOf('/') + 1;
     const handler = exact.get(`${method} ${path}`) ?? withParameter.get(`${method} ${path.slice(0, lastSlash)}`);
-    if (handler) return void answer(new Call(request, response, path.slice(lastSlash)), handler, log);
-    const [prefix, last] = beneath.find(([each]) => `${method} ${path}`.startsWith(each)) ?? ['', unknownRoute];
-    void answer(new Call(request, response, `${method} ${path}`.slice(prefix.length)), last, log);
+    if (handler) return void handleCall(new Call(request, response, path.slice(lastSlash)), handler, log);
+    const [prefix, last] = byPrefix.find(([candidate]) => `${method} ${path}`.startsWith(candidate)) ?? [
+      '',
+      throwUnknownRoute,
+    ];
+    void handleCall(new Call(request, response, `${method} ${path}`.slice(prefix.length)), last, log);
   };
 }
 
-async function answer(call: Call, handler: Handler, log: Log | undefined): Promise<void> {
+async function handleCall(call: Call, handler: Handler, log: Log | undefined): Promise<void> {
   try {
     await handler(call);
   } catch (error) {
-    if (error instanceof ClientGone) return;
-    if (error instanceof Refusal) return call.refuse(error);
-    if (error instanceof MisunderstoodDirective) return call.json(400, misunderstood(error.message));
+    if (error instanceof ClientDisconnectedError) return;
+    if (error instanceof HttpError) return call.sendError(error);
+    if (error instanceof InvalidDirectiveError) return call.sendJson(400, createDirectiveErrorBody(error.message));
     log?.error({ err: error, url: call.request.url }, 'the sandbox failed');
     if (call.response.headersSent) call.response.destroy();
-    else call.json(500, { error: 'the sandbox itself failed; see its log' });
+    else call.sendJson(500, { error: 'the sandbox itself failed; see its log' });
   }
 }
 
 /** For every provider that has no words of its own for it: where OpenAI's readers and those of others look. */
-function misunderstood(message: string) {
+function createDirectiveErrorBody(message: string) {
   return { error: { message, type: 'invalid_request_error', param: null, code: null }, detail: message };
 }
 
 /** In the shape of OpenAI's own answer, whose readers are the strictest. */
-function unknownRoute({ request: { method, url } }: Call): never {
+function throwUnknownRoute({ request: { method, url } }: Call): never {
   const message = `Invalid URL (${method} ${url})`;
-  throw new Refusal(404, { error: { message, type: 'invalid_request_error', param: null, code: null } });
+  throw new HttpError(404, { error: { message, type: 'invalid_request_error', param: null, code: null } });
 }
 
 /** @returns undefined when the text is not a JSON object */

@@ -36,7 +36,7 @@ import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
 import { deepInfraImageRoutes } from './openai/images/deepinfra-images.ts';
 import { IMAGE_MODELS } from './openai/images/image-offers.ts';
 import { imageRoutes } from './openai/images/images.ts';
-import { ENCLAVED, modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
+import { ENCLAVE_PROVIDERS, modelRoutes, OPENAI_PROVIDER, PROVIDERS } from './openai/models.ts';
 import { responsesRoutes } from './openai/responses/responses.ts';
 import { PhoenixdPeer } from './phoenixd/phoenixd.ts';
 import { rateRoutes } from './rates.ts';
@@ -53,7 +53,7 @@ export interface SandboxOptions {
   readonly host?: string;
   readonly log?: Log;
   /** Where others reach it, if not at that address. */
-  readonly reachedAt?: string | undefined;
+  readonly publicUrl?: string | undefined;
 }
 
 /** @throws StartError when the port is taken */
@@ -61,13 +61,13 @@ export async function startSandbox({
   port,
   host = '127.0.0.1',
   log,
-  reachedAt,
+  publicUrl,
 }: SandboxOptions): Promise<RunningProcess & { readonly url: string }> {
-  const { routes, nwc, close } = world();
+  const { routes, nwc, close } = createWorld();
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, createListener(routes, log));
   await listen(server, port, host);
   const url = `http://${host}:${(server.address() as AddressInfo).port}`;
-  nwc.attach(server, reachedAt ?? url);
+  nwc.attach(server, publicUrl ?? url);
   return {
     url,
     readyFields: { url },
@@ -87,7 +87,7 @@ interface World {
   close(): Promise<void>;
 }
 
-function world(): World {
+function createWorld(): World {
   const bill = new SandboxBill();
   const node = new LightningNode();
   const chains = new Chains();
@@ -100,14 +100,14 @@ function world(): World {
   const routes: Routes = {
     ...Object.assign(
       {},
-      ...PROVIDERS.flatMap((each) => [
-        chatRoutes(each, bill),
-        embeddingRoutes(each, bill),
-        modelRoutes(each, othersOf(each.name)),
+      ...PROVIDERS.flatMap((provider) => [
+        chatRoutes(provider, bill),
+        embeddingRoutes(provider, bill),
+        modelRoutes(provider, listOtherModels(provider.name)),
       ]),
     ),
-    ...Object.assign({}, ...ENCLAVED.map((each) => enclaveRoutes(each, bill))),
-    ...responsesRoutes(OPENAI_ITSELF, bill),
+    ...Object.assign({}, ...ENCLAVE_PROVIDERS.map((provider) => enclaveRoutes(provider, bill))),
+    ...responsesRoutes(OPENAI_PROVIDER, bill),
     ...messagesRoutes(bill),
     ...anthropicModelRoutes(),
     ...imageRoutes(bill),
@@ -129,25 +129,25 @@ function world(): World {
     ...stripe.routes(),
     ...clnRoutes(node),
     ...phoenixd.routes(),
-    ...moneroRoutes(chains.of('XMR')),
+    ...moneroRoutes(chains.getChain('XMR')),
     ...nwc.routes(),
     ...rateRoutes(),
   };
   const index = { name: 'Countinghouse sandbox', simulated: true, routes: Object.keys(routes) };
   return {
-    routes: { ...routes, 'GET /': (call) => call.json(200, index) },
+    routes: { ...routes, 'GET /': (call) => call.sendJson(200, index) },
     nwc,
     close: async () => {
-      for (const each of [btcpay, stripe, phoenixd, nwc, fal, google]) await each.close();
+      for (const service of [btcpay, stripe, phoenixd, nwc, fal, google]) await service.close();
     },
   };
 }
 
 /** Models that do not chat. */
-function othersOf(provider: string): readonly string[] {
-  const ofSound = provider === 'openai' ? Object.keys({ ...SPEECH_MODELS, ...TRANSCRIPTION_MODELS }) : [];
-  const others = [...(EMBEDDING_MODELS[provider] ?? []), ...(IMAGE_MODELS[provider] ?? [])];
-  return [...others.map(({ id }) => id), ...ofSound];
+function listOtherModels(provider: string): readonly string[] {
+  const audioModels = provider === 'openai' ? Object.keys({ ...SPEECH_MODELS, ...TRANSCRIPTION_MODELS }) : [];
+  const otherModels = [...(EMBEDDING_MODELS[provider] ?? []), ...(IMAGE_MODELS[provider] ?? [])];
+  return [...otherModels.map(({ id }) => id), ...audioModels];
 }
 
 async function listen(server: Server, port: number, host: string): Promise<void> {

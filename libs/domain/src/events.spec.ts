@@ -34,7 +34,7 @@ import {
 } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { getLatestVersion, NO_STREAM, parseUsd, START_POSITION, type StoredEvent, withUpcasting } from '#kernel';
-import { issuedInvoice, paymentOf } from '#testing';
+import { createFullPayment, createIssuedInvoice } from '#testing';
 
 const at = '2026-11-20T12:00:00.000Z';
 const expiresAt = '2026-11-20T12:15:00.000Z';
@@ -159,9 +159,9 @@ const accountLife: readonly AccountCommand[] = [
   { type: 'RevokeKey', data: { keyId: key.keyId, at } },
 ];
 
-const invoice = issuedInvoice({ accountId: '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11', expiresAt });
-const { payment } = paymentOf(invoice);
-const onChain = { ...paymentOf(invoice), payment: { backend: 'lnd', id: 'on chain' } };
+const invoice = createIssuedInvoice({ accountId: '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11', expiresAt });
+const { payment } = createFullPayment(invoice);
+const onChain = { ...createFullPayment(invoice), payment: { backend: 'lnd', id: 'on chain' } };
 const late = '2026-11-20T12:15:01.000Z';
 const market = { rate: { value: '50000.00', source: 'coinbase', at: expiresAt }, amount: parseUsd('0.5') };
 const refund = { id: 'refund', units: -500_000n, why: 'The customer asked for it' };
@@ -169,11 +169,11 @@ const fee = { id: 'liquidity', units: 4_000n, why: 'A channel was opened' };
 
 const topupLife: readonly TopupCommand[] = [
   { type: 'IssueInvoice', data: { ...invoice, confirmations: 1 } },
-  { type: 'RecordPayment', data: paymentOf(invoice) },
+  { type: 'RecordPayment', data: createFullPayment(invoice) },
   {
     type: 'RecordPayment',
     data: {
-      ...paymentOf(invoice),
+      ...createFullPayment(invoice),
       payment: { backend: 'lnd', id: 'late' },
       receivedAt: late,
       market,
@@ -182,11 +182,15 @@ const topupLife: readonly TopupCommand[] = [
   { type: 'RecordPayment', data: { ...onChain, confirmations: 0 } },
   { type: 'MarkCredited', data: { payment, at } },
   { type: 'RecordPayment', data: { ...onChain, confirmations: 'lost' } },
-  { type: 'RecordPayment', data: { ...paymentOf(invoice), reversals: [refund], fees: [fee] } },
-  { type: 'RecordPayment', data: { ...paymentOf(invoice), payment: { backend: 'lnd', id: 'rated' }, market } },
+  { type: 'RecordPayment', data: { ...createFullPayment(invoice), reversals: [refund], fees: [fee] } },
+  { type: 'RecordPayment', data: { ...createFullPayment(invoice), payment: { backend: 'lnd', id: 'rated' }, market } },
   {
     type: 'RecordPayment',
-    data: { ...paymentOf(invoice), payment: { backend: 'lnd', id: 'rated' }, reversals: [{ ...refund, id: 'half' }] },
+    data: {
+      ...createFullPayment(invoice),
+      payment: { backend: 'lnd', id: 'rated' },
+      reversals: [{ ...refund, id: 'half' }],
+    },
   },
 ];
 

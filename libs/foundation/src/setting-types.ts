@@ -74,7 +74,7 @@ export function secret(variable: string, pattern: RegExp, requirement: string, m
   };
 }
 
-type Range = readonly [least: number, most: number];
+type Range = readonly [min: number, max: number];
 
 export function integer(variable: string, defaultValue: number, [min, max]: Range, meaning: string): Setting<number> {
   return {

@@ -14,7 +14,7 @@ import {
   type StoredEvent,
   toPicoUsd,
 } from '#kernel';
-import { createTestDatabase, someCharge, TEST_CAUSE, type TestDatabase } from '#testing';
+import { createCharge, createTestDatabase, TEST_CAUSE, type TestDatabase } from '#testing';
 
 /** Requests that the account has made: each is a fact when it holds money and another when it ends. */
 const REQUESTS = 2_500;
@@ -29,7 +29,7 @@ const LEFT = formatUsd(toPicoUsd(parseUsd('9') - 7n * BigInt(REQUESTS)));
 const at = '2026-11-20T12:00:00.000Z';
 const expiresAt = '2026-11-20T12:10:00.000Z';
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-const charge = someCharge({ price: '7', cost: '5' });
+const charge = createCharge({ price: '7', cost: '5' });
 const key = {
   ...{ keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' } },
   ...{ limit: parseUsd('100').toString(), resetPeriod: 'daily' as const, expireAt: null },

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import { type Lease, LeaseLostError, StoreUnavailableError } from '#kernel';
-import { decisions, nextSteps } from '../../testing/src/given-when-then.ts';
-import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
-import { Died, ParcelWorld } from '../../testing/src/scenarios/parcel-world.ts';
+import { createDeciderTest, createWorkflowTest } from '../../testing/src/given-when-then.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { ParcelWorld, ProcessKilledError } from '../../testing/src/scenarios/parcel-world.ts';
 import { type ParcelEvent, parcels } from '../../testing/src/scenarios/parcels.ts';
 
 const at = '2026-11-20T12:00:00.000Z';
@@ -12,7 +12,7 @@ const inStock: ParcelEvent = { type: 'StockFound', data: { at } };
 const begunBy = (token: number): ParcelEvent => ({ type: 'ShippingBegun', data: { key: 'ship', token, at } });
 
 function open(): ParcelWorld {
-  return new ParcelWorld(new MemoryEventStore(), new MemoryDueTable());
+  return new ParcelWorld(new MemoryEventStore(), new MemoryWorkflowSchedule());
 }
 
 const announced =
@@ -22,10 +22,11 @@ const announced =
 const DONE = ['ParcelOrdered', 'StockFound', 'ShippingBegun', 'ParcelShipped', 'ParcelAnnounced'];
 
 /** All of it is in the stream. */
-const noted = (world: ParcelWorld, id: string) => async () => (await world.typesOf(id)).includes('ParcelAnnounced');
+const noted = (world: ParcelWorld, id: string) => async () =>
+  (await world.listEventTypes(id)).includes('ParcelAnnounced');
 
 describe('what is next', () => {
-  const given = nextSteps(parcels);
+  const given = createWorkflowTest(parcels);
 
   test('follows from the facts and the time', () => {
     given().when(at).then([]);
@@ -41,7 +42,7 @@ describe('what is next', () => {
 });
 
 describe('an effect', () => {
-  const given = decisions(parcels.decider);
+  const given = createDeciderTest(parcels.decider);
   const begin = (token: number) => ({ type: 'BeginShipping', data: { key: 'ship', token, at } }) as const;
 
   test('begins once', () => {
@@ -59,77 +60,77 @@ describe('an effect', () => {
 describe('a workflow', () => {
   test('does all of its steps once, with a fact for each that changes something', async () => {
     const world = open();
-    await world.order('a');
-    await world.process(noted(world, 'a'));
-    expect(await world.typesOf('a')).toEqual(DONE);
-    expect([world.shipped, world.announcements, world.alarms]).toEqual([['a'], 1, []]);
+    await world.orderParcel('a');
+    await world.runProcess(noted(world, 'a'));
+    expect(await world.listEventTypes('a')).toEqual(DONE);
+    expect([world.shipped, world.announcements, world.reportedErrors]).toEqual([['a'], 1, []]);
   });
 
   test('looks as often as it wants to, which costs no append', async () => {
     const world = open();
-    world.stockFrom = world.time + 50_000;
-    await world.order('a');
-    await world.process(async () => world.askedAt.length === 10);
-    expect(await world.typesOf('a')).toEqual(['ParcelOrdered']);
-    const waits = world.askedAt.slice(2).map((time, i) => time - (world.askedAt[i + 1] as number));
+    world.stockAvailableAtMs = world.time + 50_000;
+    await world.orderParcel('a');
+    await world.runProcess(async () => world.queryTimes.length === 10);
+    expect(await world.listEventTypes('a')).toEqual(['ParcelOrdered']);
+    const waits = world.queryTimes.slice(2).map((time, i) => time - (world.queryTimes[i + 1] as number));
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(2_000);
     expect(Math.max(...waits)).toBeLessThanOrEqual(2_500);
   });
 
   test('keeps its timers when the process ends', async () => {
     const world = open();
-    world.stockFrom = world.time + 10_000;
-    await world.order('a');
-    await world.process(() => world.askedAt.length === 2);
-    await world.process(noted(world, 'a'));
+    world.stockAvailableAtMs = world.time + 10_000;
+    await world.orderParcel('a');
+    await world.runProcess(() => world.queryTimes.length === 2);
+    await world.runProcess(noted(world, 'a'));
     expect(world.shipped).toEqual(['a']);
-    expect(world.time).toBeLessThan(world.stockFrom + 5_000);
+    expect(world.time).toBeLessThan(world.stockAvailableAtMs + 5_000);
   });
 
   test('whose timers were lost has them again from the facts', async () => {
-    const world = new ParcelWorld(new MemoryEventStore(), new MemoryDueTable());
-    world.stockFrom = world.time + 10_000;
-    await world.order('a');
-    await world.process(() => world.askedAt.length === 2);
-    const rebuilt = new ParcelWorld(world.store, new MemoryDueTable());
-    await rebuilt.process(noted(rebuilt, 'a'));
+    const world = new ParcelWorld(new MemoryEventStore(), new MemoryWorkflowSchedule());
+    world.stockAvailableAtMs = world.time + 10_000;
+    await world.orderParcel('a');
+    await world.runProcess(() => world.queryTimes.length === 2);
+    const rebuilt = new ParcelWorld(world.store, new MemoryWorkflowSchedule());
+    await rebuilt.runProcess(noted(rebuilt, 'a'));
     expect(rebuilt.shipped).toEqual(['a']);
   });
 
   test('waits for none that fails, and tries that one again, later each time', async () => {
     const world = open();
-    await world.order('bad');
-    await world.order('good');
+    await world.orderParcel('bad');
+    await world.orderParcel('good');
     let failures = 3;
     let asked = 0;
-    await world.process(announced(world, 'bad', 'good'), async (what, work) => {
+    await world.runProcess(announced(world, 'bad', 'good'), async (what, work) => {
       if (what === 'ask' && asked++ % 2 === 0 && failures-- > 0) throw new Error('not now');
       return work();
     });
     expect([...world.shipped].toSorted()).toEqual(['bad', 'good']);
-    expect(world.alarms.length).toBeGreaterThan(0);
+    expect(world.reportedErrors.length).toBeGreaterThan(0);
   });
 
   test('does not do again what it does not know to be done', async () => {
     const world = open();
-    await world.order('a');
-    await world.process(noted(world, 'a'), async (what, work) => {
+    await world.orderParcel('a');
+    await world.runProcess(noted(world, 'a'), async (what, work) => {
       const answer = await work();
       if (what === 'ship') throw new Error('the answer was lost');
       return answer;
     });
     expect(world.shipped).toEqual(['a']);
-    expect(await world.typesOf('a')).toEqual([...DONE.slice(0, 3), 'ShippingUnknown', ...DONE.slice(3)]);
+    expect(await world.listEventTypes('a')).toEqual([...DONE.slice(0, 3), 'ShippingUnknown', ...DONE.slice(3)]);
   });
 
   describe('whose store is away once it has done something', () => {
     /** Away from behind the effect on, for so long; then the turn is over, where it is to be. */
     async function shippedBefore(awayMs: number, over: () => void, lease?: (stop: AbortController) => Lease) {
       const world = open();
-      await world.order('a');
+      await world.orderParcel('a');
       let backAt: number | undefined;
       const ended = async () => {
-        const last = (await world.typesOf('a')).at(-1) ?? '';
+        const last = (await world.listEventTypes('a')).at(-1) ?? '';
         return ['ParcelShipped', 'ShippingUnknown', 'ParcelAnnounced'].includes(last);
       };
       const away = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
@@ -140,8 +141,8 @@ describe('a workflow', () => {
         over();
         return answer;
       };
-      await world.process(ended, away, lease).catch((error) => expect(error).toBeInstanceOf(LeaseLostError));
-      return { shipped: world.shipped, types: (await world.typesOf('a')).slice(2, 4) };
+      await world.runProcess(ended, away, lease).catch((error) => expect(error).toBeInstanceOf(LeaseLostError));
+      return { shipped: world.shipped, types: (await world.listEventTypes('a')).slice(2, 4) };
     }
 
     test('records what came of it once the store is back, as long as its turn lasts', async () => {
@@ -166,8 +167,8 @@ describe('a workflow', () => {
   test('runs many streams side by side', async () => {
     const world = open();
     const ids = Array.from({ length: 300 }, (_, i) => `p${i}`);
-    for (const id of ids) await world.order(id);
-    await world.process(announced(world, ...ids));
+    for (const id of ids) await world.orderParcel(id);
+    await world.runProcess(announced(world, ...ids));
     expect(new Set(world.shipped).size).toBe(300);
     expect(world.shipped).toHaveLength(300);
   });
@@ -180,21 +181,21 @@ test('effects that may take long leave their places to other streams', async () 
     effects: { ...(parcels.effects as NonNullable<typeof parcels.effects>), maxDetached: 400 },
   };
   const slow = Array.from({ length: 400 }, (_, i) => `slow${i}`);
-  for (const id of slow) await world.order(id);
+  for (const id of slow) await world.orderParcel(id);
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   let begun = 0;
   const ended = async () => {
-    if (begun === 400) await world.order('quick'); // which is nothing new the second time
+    if (begun === 400) await world.orderParcel('quick'); // which is nothing new the second time
     if (begun < 400 || !world.announced.has('quick')) return false;
     expect(world.announced.size).toBe(1);
     release();
     return true;
   };
-  await world.process(ended, async (what, work) => {
+  await world.runProcess(ended, async (what, work) => {
     if (what === 'ship' && ++begun <= 400) await released;
     return work();
   });
-  await world.process(announced(world, ...slow));
+  await world.runProcess(announced(world, ...slow));
   expect(new Set(world.shipped).size).toBe(401);
   expect(world.shipped).toHaveLength(401);
 });
@@ -213,7 +214,7 @@ describe('a fact of another category', () => {
 
   test.each([false, true])('has a stream that waits looked at (in another process: %s)', async (later) => {
     const world = watching(open());
-    world.stockFrom = Number.POSITIVE_INFINITY;
+    world.stockAvailableAtMs = Number.POSITIVE_INFINITY;
     world.workflow = {
       ...world.workflow,
       // It is looked at once a minute.
@@ -222,20 +223,20 @@ describe('a fact of another category', () => {
         dueAt: new Date(Date.parse(now) + 60_000).toISOString(),
       }),
     };
-    await world.order('a');
-    const looked = () => world.askedAt.length > 0 && world.time > (world.askedAt.at(-1) as number) + 1_000;
-    await world.process(looked);
-    const [before, wanted] = [world.time, world.askedAt.length];
+    await world.orderParcel('a');
+    const looked = () => world.queryTimes.length > 0 && world.time > (world.queryTimes.at(-1) as number) + 1_000;
+    await world.runProcess(looked);
+    const [before, wanted] = [world.time, world.queryTimes.length];
     if (!later) await deliver(world, 'a');
-    world.stockFrom = 0;
+    world.stockAvailableAtMs = 0;
     if (later) await deliver(world, 'a');
-    await world.process(() => world.askedAt.length > wanted);
+    await world.runProcess(() => world.queryTimes.length > wanted);
     expect(world.time - before).toBeLessThan(2_000);
   });
 
   test('wakes no stream that wants nothing, and none that is unknown', async () => {
     const world = watching(open());
-    await world.order('a');
+    await world.orderParcel('a');
     const after: string[] = [];
     let delivered = false;
     const rested = async () => {
@@ -246,7 +247,7 @@ describe('a fact of another category', () => {
       delivered = true;
       return false;
     };
-    await world.process(rested, (what, work) => {
+    await world.runProcess(rested, (what, work) => {
       if (delivered) after.push(what);
       return work();
     });
@@ -261,7 +262,7 @@ describe('a process that dies', () => {
     return async <T>(_: string, work: () => Promise<T>): Promise<T> => {
       if (++actions < n) return work();
       if (after) await work();
-      throw new Died();
+      throw new ProcessKilledError();
     };
   };
 
@@ -270,12 +271,12 @@ describe('a process that dies', () => {
     async (after) => {
       for (let n = 1; n <= 30; n++) {
         const world = open();
-        await world.order('a');
-        await world.process(noted(world, 'a'), dying(n, after));
+        await world.orderParcel('a');
+        await world.runProcess(noted(world, 'a'), dying(n, after));
         const begunAndLost = async () =>
-          (await world.typesOf('a')).at(-1) === 'ShippingUnknown' && world.shipped.length === 0;
-        await world.process(async () => (await noted(world, 'a')()) || (await begunAndLost()));
-        const types = await world.typesOf('a');
+          (await world.listEventTypes('a')).at(-1) === 'ShippingUnknown' && world.shipped.length === 0;
+        await world.runProcess(async () => (await noted(world, 'a')()) || (await begunAndLost()));
+        const types = await world.listEventTypes('a');
         expect({ n, shipped: world.shipped.length }).toEqual({ n, shipped: (await begunAndLost()) ? 0 : 1 });
         expect(types.filter((type) => type !== 'ShippingUnknown')).toEqual(
           DONE.slice(0, (await begunAndLost()) ? 3 : 5),
@@ -286,10 +287,10 @@ describe('a process that dies', () => {
 
   test('again and again comes to the same end', async () => {
     const world = open();
-    await world.order('a');
-    for (let n = 1; n <= 12; n++) await world.process(noted(world, 'a'), dying(n, n % 2 === 0));
-    await world.process(
-      async () => (await noted(world, 'a')()) || (await world.typesOf('a')).at(-1) === 'ShippingUnknown',
+    await world.orderParcel('a');
+    for (let n = 1; n <= 12; n++) await world.runProcess(noted(world, 'a'), dying(n, n % 2 === 0));
+    await world.runProcess(
+      async () => (await noted(world, 'a')()) || (await world.listEventTypes('a')).at(-1) === 'ShippingUnknown',
     );
     expect(world.shipped.length).toBeLessThanOrEqual(1);
   });
@@ -298,15 +299,15 @@ describe('a process that dies', () => {
 describe('a process that has lost its turn', () => {
   test('and was about to do something does not do it, and its turn ends', async () => {
     const world = open();
-    await world.order('a');
+    await world.orderParcel('a');
     let over = false;
     const lease = (stop: AbortController): Lease => ({ token: 1, signal: stop.signal, isHeld: () => !over });
-    const zombie = world.process(
+    const zombie = world.runProcess(
       () => false,
       async (what, work) => {
         const answer = await work();
         // It is stopped behind the append that says that it is about to ship, for longer than its lease.
-        if (what === 'append' && (await world.typesOf('a')).at(-1) === 'ShippingBegun') over = true;
+        if (what === 'append' && (await world.listEventTypes('a')).at(-1) === 'ShippingBegun') over = true;
         return answer;
       },
       lease,
@@ -317,17 +318,17 @@ describe('a process that has lost its turn', () => {
 
   test('is refused by a stream that a later turn has written to', async () => {
     const world = open();
-    world.stockFrom = world.time + 4_000;
-    await world.order('a');
+    world.stockAvailableAtMs = world.time + 4_000;
+    await world.orderParcel('a');
     let other: Promise<void> | undefined;
     const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, isHeld: () => true });
     const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, isHeld: () => true });
     // It sleeps between having decided to ship and saying so; meanwhile another one has started.
-    const zombie = world.process(
+    const zombie = world.runProcess(
       () => false,
       async (what, work) => {
-        if (what === 'append' && (await world.typesOf('a')).at(-1) === 'StockFound') {
-          other ??= world.process(() => world.shipped.length === 1, undefined, late);
+        if (what === 'append' && (await world.listEventTypes('a')).at(-1) === 'StockFound') {
+          other ??= world.runProcess(() => world.shipped.length === 1, undefined, late);
           await other;
         }
         return work();
@@ -340,15 +341,15 @@ describe('a process that has lost its turn', () => {
 
   test('has started what a later turn does not begin again', async () => {
     const world = open();
-    await world.order('a');
+    await world.orderParcel('a');
     let other: Promise<void> | undefined;
     const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, isHeld: () => true });
     const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, isHeld: () => true });
-    await world.process(
+    await world.runProcess(
       noted(world, 'a'),
       async (what, work) => {
-        if (what === 'append' && (await world.typesOf('a')).at(-1) === 'StockFound') {
-          other ??= world.process(() => world.shipped.length === 1, undefined, early);
+        if (what === 'append' && (await world.listEventTypes('a')).at(-1) === 'StockFound') {
+          other ??= world.runProcess(() => world.shipped.length === 1, undefined, early);
           await other;
         }
         return work();
@@ -360,11 +361,11 @@ describe('a process that has lost its turn', () => {
 
   test('says nothing about what a later turn has started', async () => {
     const world = open();
-    await world.order('a');
+    await world.orderParcel('a');
     const started = [inStock, begunBy(9)].map((event, i) => ({ id: `${i}`, ...event, metadata: {} }));
     await world.store.append('parcel-a', 0, started);
     const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, isHeld: () => true });
-    await expect(world.process(() => false, undefined, early)).rejects.toBeInstanceOf(LeaseLostError);
-    expect(await world.typesOf('a')).toEqual(['ParcelOrdered', 'StockFound', 'ShippingBegun']);
+    await expect(world.runProcess(() => false, undefined, early)).rejects.toBeInstanceOf(LeaseLostError);
+    expect(await world.listEventTypes('a')).toEqual(['ParcelOrdered', 'StockFound', 'ShippingBegun']);
   });
 });

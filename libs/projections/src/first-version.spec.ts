@@ -10,7 +10,7 @@ import { expect, test } from '@jest/globals';
 import { EVENT_SCHEMA } from '#domain';
 import { type StoredEvent, upcast } from '#kernel';
 import { type ProjectedEvent, projections } from '#projections';
-import { tableOf } from '../../testing/src/world/read-model-tables.ts';
+import { computeTable } from '../../testing/src/world/read-model-tables.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../testing/src/fixtures/first-version');
 
@@ -25,7 +25,7 @@ const written = JSON.parse(readFileSync(path.join(FOLDER, 'rows.json'), 'utf8'))
 test.each(projections.map((each) => [each.name, each] as const))(
   '%s has the rows of its version',
   (name, projection) => {
-    const rows = tableOf(projection, facts);
+    const rows = computeTable(projection, facts);
     const digest = createHash('sha256').update(rows.join('\n')).digest('hex');
     expect({ version: projection.version, rows: rows.length, digest }).toEqual(written[name]);
   },

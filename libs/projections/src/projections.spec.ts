@@ -19,12 +19,22 @@ import {
   rebuildIfOutdated,
   skipEvent,
 } from '#projections';
-import { asNew, type HistoryEvent, histories, someHistory } from '../../testing/src/scenarios/histories.ts';
-import { Books, batchesOf, tableOf, tablesOf } from '../../testing/src/world/read-model-tables.ts';
+import {
+  createHistoryArbitrary,
+  createSampleHistory,
+  type HistoryEvent,
+  toNewEvent,
+} from '../../testing/src/scenarios/histories.ts';
+import {
+  computeTable,
+  computeTables,
+  ReadModelTables,
+  splitIntoBatches,
+} from '../../testing/src/world/read-model-tables.ts';
 
-let books: Books;
+let books: ReadModelTables;
 beforeAll(async () => {
-  books = await Books.open();
+  books = await ReadModelTables.open();
 });
 beforeEach(() => books.clear());
 afterAll(() => books.close());
@@ -60,11 +70,11 @@ describe('the read models', () => {
     const cuts = fc.array(fc.nat(), { maxLength: 8 });
     const tried = async (facts: readonly HistoryEvent[], where: readonly number[]) => {
       await books.clear();
-      await project(batchesOf(facts, where), oneWriter);
-      expect(await books.tables()).toEqual(tablesOf(facts));
+      await project(splitIntoBatches(facts, where), oneWriter);
+      expect(await books.readTables()).toEqual(computeTables(facts));
     };
     let last = Promise.resolve();
-    const trial = fc.asyncProperty(histories(100), cuts, ({ facts }, where) => {
+    const trial = fc.asyncProperty(createHistoryArbitrary(100), cuts, ({ events: facts }, where) => {
       last = tried(facts, where);
       return last;
     });
@@ -73,27 +83,27 @@ describe('the read models', () => {
   });
 
   test('have the same in them when every fact comes alone', async () => {
-    const facts = someHistory().facts.slice(0, 80);
-    await project(batchesOf(facts, [...facts.keys()]), true);
-    expect(await books.tables()).toEqual(tablesOf(facts));
+    const facts = createSampleHistory().events.slice(0, 80);
+    await project(splitIntoBatches(facts, [...facts.keys()]), true);
+    expect(await books.readTables()).toEqual(computeTables(facts));
   });
 });
 
 describe.each(projections.map((projection) => [projection.name, projection] as const))(
   'the writer of %s',
   (_, projection) => {
-    const { facts } = someHistory();
+    const { events: facts } = createSampleHistory();
     const cuts = [100, 200, 300] as const;
-    const [first, second, third] = batchesOf(facts, cuts) as [EventBatch, EventBatch, EventBatch];
+    const [first, second, third] = splitIntoBatches(facts, cuts) as [EventBatch, EventBatch, EventBatch];
     const tableAfter = (batch: EventBatch) =>
-      tableOf(
+      computeTable(
         projection,
         facts.filter(({ position }) => position <= batch.position),
       );
 
     async function standsBehind(batch: EventBatch): Promise<void> {
-      expect(await books.table(projection)).toEqual(tableAfter(batch));
-      expect(await books.checkpoint(projection)).toBe(batch.position);
+      expect(await books.readTable(projection)).toEqual(tableAfter(batch));
+      expect(await books.readCheckpoint(projection)).toBe(batch.position);
     }
 
     test('takes a batch that comes again as one', async () => {
@@ -160,11 +170,11 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
     test('moves on where there is nothing for it', async () => {
       const sink = await writer(projection);
       await sink.apply({ events: [], position: 5n });
-      expect(await books.checkpoint(projection)).toBe(5n);
+      expect(await books.readCheckpoint(projection)).toBe(5n);
       const published = { ...facts.find(({ type }) => type === 'PriceListPublished'), position: 9n } as HistoryEvent;
       await sink.apply({ events: [published], position: 9n });
-      expect(await books.checkpoint(projection)).toBe(9n);
-      expect(await books.table(projection)).toEqual([]);
+      expect(await books.readCheckpoint(projection)).toBe(9n);
+      expect(await books.readTable(projection)).toEqual([]);
     });
 
     test('begins before the first fact', async () => {
@@ -175,11 +185,11 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
 
 describe('a fact that cannot be applied', () => {
   /** Where a store puts them. */
-  const facts = someHistory().facts.map((fact, i) => ({ ...fact, position: BigInt(i) }));
+  const facts = createSampleHistory().events.map((fact, i) => ({ ...fact, position: BigInt(i) }));
   const invoice = facts.findIndex(({ type }) => type === 'InvoiceIssued');
   const named = (name: string) => projections.find((each) => each.name === name) as Projection;
   const without = (projection: Projection, left: readonly number[]) =>
-    tableOf(
+    computeTable(
       projection,
       facts.filter((_, i) => !left.includes(i)),
     );
@@ -187,12 +197,12 @@ describe('a fact that cannot be applied', () => {
   const withFact = (at: number, data: unknown) => facts.with(at, { ...facts[at], data } as HistoryEvent);
   /** A number of units that no column has room for. */
   const tooLong = () => withFact(invoice, { ...facts[invoice]?.data, units: '9'.repeat(39) });
-  const all = (history: readonly HistoryEvent[]) => batchesOf(history)[0] as EventBatch;
+  const all = (history: readonly HistoryEvent[]) => splitIntoBatches(history)[0] as EventBatch;
   const at = (index: number) => facts[index]?.position as bigint;
 
   async function storeOf(history: readonly HistoryEvent[]): Promise<MemoryEventStore> {
     const store = new MemoryEventStore();
-    for (const fact of history) await store.append(fact.stream, fact.revision - 1, [asNew(fact)]);
+    for (const fact of history) await store.append(fact.stream, fact.revision - 1, [toNewEvent(fact)]);
     return store;
   }
 
@@ -212,9 +222,9 @@ describe('a fact that cannot be applied', () => {
       if (each === topups)
         await expect(applied).rejects.toMatchObject({ name: 'BlockedByEventError', position: at(invoice) });
       else await applied;
-      expect(await books.checkpoint(each)).toBe(each === topups ? at(invoice - 1) : all(facts).position);
+      expect(await books.readCheckpoint(each)).toBe(each === topups ? at(invoice - 1) : all(facts).position);
     }
-    expect(await books.table(topups)).toEqual(tableOf(topups, facts.slice(0, invoice)));
+    expect(await books.readTable(topups)).toEqual(computeTable(topups, facts.slice(0, invoice)));
     expect(await listBlockedProjections(books.pool)).toEqual([
       { projection: 'topups', position: at(invoice), reason: why },
     ]);
@@ -230,7 +240,7 @@ describe('a fact that cannot be applied', () => {
     );
     expect(await skipEvent(books.pool, skip, facts[invoice] as HistoryEvent)).toBe(true);
     await sink.apply(all(tooLong()));
-    expect(await books.table(topups)).toEqual(without(topups, [invoice]));
+    expect(await books.readTable(topups)).toEqual(without(topups, [invoice]));
     expect(await listBlockedProjections(books.pool)).toEqual([]);
     const trace = { reader: 'topups', position: at(invoice), by: 'ann@desk', why: 'case 7', type: 'InvoiceIssued' };
     expect(await listSkippedEvents(books.pool)).toMatchObject([trace]);
@@ -239,14 +249,14 @@ describe('a fact that cannot be applied', () => {
     expect(await listSkippedEvents(books.pool)).toMatchObject([trace]);
     await rebuild(topups, await rebuilding(facts));
     expect(await listSkippedEvents(books.pool)).toEqual([]);
-    expect(await books.table(topups)).toEqual(tableOf(topups, facts));
+    expect(await books.readTable(topups)).toEqual(computeTable(topups, facts));
   });
 
   test('says so also where it is met by a rebuild, which leaves the table as it is', async () => {
     const topups = named('topups');
     await (await writer(topups)).apply(all(facts));
     await expect(rebuild(topups, await rebuilding(tooLong()))).rejects.toThrow(BlockedByEventError);
-    expect(await books.table(topups)).toEqual(tableOf(topups, facts));
+    expect(await books.readTable(topups)).toEqual(computeTable(topups, facts));
     expect(await listBlockedProjections(books.pool)).toMatchObject([{ projection: 'topups' }]);
   });
 
@@ -260,7 +270,7 @@ describe('a fact that cannot be applied', () => {
     const sink = await writer(balances);
     const events = facts.filter((_, i) => i !== first && i !== second);
     await sink.apply({ events, position: all(facts).position, unreadable: [unread(first, 99), unread(second, 99)] });
-    expect(await books.table(balances)).toEqual(without(balances, [first, second]));
+    expect(await books.readTable(balances)).toEqual(without(balances, [first, second]));
     expect((await listSkippedEvents(books.pool)).map(({ position, by }) => [position, by])).toEqual([
       [at(first), null],
       [at(second), null],
@@ -271,7 +281,7 @@ describe('a fact that cannot be applied', () => {
     await books.pool.query('update es.skipped set version = 1'); // as if this program knew it
     await rebuildIfOutdated(balances, await rebuilding(facts));
     expect(await listSkippedEvents(books.pool)).toEqual([]);
-    expect(await books.table(balances)).toEqual(tableOf(balances, facts));
+    expect(await books.readTable(balances)).toEqual(computeTable(balances, facts));
   });
 
   test('that no upcaster can read stops its read model until it is skipped', async () => {
@@ -283,6 +293,6 @@ describe('a fact that cannot be applied', () => {
     const skip = { projection: 'balances', position: at(invoice), by: 'ann', reason: 'case 8' };
     await skipEvent(books.pool, skip, facts[invoice] as HistoryEvent);
     await sink.apply(batch);
-    expect(await books.checkpoint(balances)).toBe(batch.position);
+    expect(await books.readCheckpoint(balances)).toBe(batch.position);
   });
 });

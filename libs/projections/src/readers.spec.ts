@@ -19,8 +19,8 @@ import {
   readChallenges,
   readKeys,
 } from '#projections';
-import { type History, type HistoryEvent, histories } from '../../testing/src/scenarios/histories.ts';
-import { Books, batchesOf } from '../../testing/src/world/read-model-tables.ts';
+import { createHistoryArbitrary, type History, type HistoryEvent } from '../../testing/src/scenarios/histories.ts';
+import { ReadModelTables, splitIntoBatches } from '../../testing/src/world/read-model-tables.ts';
 
 const RUNS = 5;
 const TIME_LIMIT_MS = 3_000;
@@ -28,9 +28,9 @@ const FRIDAY = '2026-11-20T12:00:00.000Z';
 const SATURDAY = '2026-11-21T12:00:00.000Z';
 const LATER = '2027-01-01T00:00:00.000Z';
 
-let books: Books;
+let books: ReadModelTables;
 beforeAll(async () => {
-  books = await Books.open();
+  books = await ReadModelTables.open();
 });
 afterAll(() => books.close());
 
@@ -48,11 +48,11 @@ async function project(batches: readonly EventBatch[], chosen = projections): Pr
 /** Checks something of read models that are made of a whole history. */
 async function afterwards(check: (history: History) => Promise<void>): Promise<void> {
   const tried = async (history: History) => {
-    await project(batchesOf(history.facts, [50]));
+    await project(splitIntoBatches(history.events, [50]));
     await check(history);
   };
   let last = Promise.resolve();
-  const trial = fc.asyncProperty(histories(100), (history) => {
+  const trial = fc.asyncProperty(createHistoryArbitrary(100), (history) => {
     last = tried(history);
     return last;
   });
@@ -62,7 +62,7 @@ async function afterwards(check: (history: History) => Promise<void>): Promise<v
 
 type Named<Type extends DomainEvent['type']> = Extract<HistoryEvent, { type: Type }>;
 
-function those<Type extends DomainEvent['type']>({ facts }: History, ...types: readonly Type[]): Named<Type>[] {
+function those<Type extends DomainEvent['type']>({ events: facts }: History, ...types: readonly Type[]): Named<Type>[] {
   return facts.filter((fact): fact is Named<Type> => (types as readonly string[]).includes(fact.type));
 }
 
@@ -334,7 +334,7 @@ describe('a key', () => {
       (fact, i) => ({ ...fact, stream: `account-${accountId}`, position: BigInt(i) }) as HistoryEvent,
     );
     await project(
-      batchesOf(events),
+      splitIntoBatches(events),
       projections.filter(({ name }) => name === 'keys'),
     );
     expect(await readKeys(books.pool, accountId, now)).toMatchObject([{ usedInPeriod, usedInAll }]);
@@ -357,7 +357,7 @@ describe('a top-up', () => {
     afterwards(async (history) => {
       for (const [id, { invoice, payments }] of history.topups) {
         const view = foldTopup(
-          history.facts.filter((fact) => fact.stream === `topup-${id}`),
+          history.events.filter((fact) => fact.stream === `topup-${id}`),
           history.end,
         );
         const received = those(history, 'PaymentReceived').filter((fact) => getStreamId(fact) === id);

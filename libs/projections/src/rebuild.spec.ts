@@ -9,10 +9,10 @@ import {
   rebuild,
   rebuildIfOutdated,
 } from '#projections';
-import { asNew, type HistoryEvent, someHistory } from '../../testing/src/scenarios/histories.ts';
-import { Books, tableOf } from '../../testing/src/world/read-model-tables.ts';
+import { createSampleHistory, type HistoryEvent, toNewEvent } from '../../testing/src/scenarios/histories.ts';
+import { computeTable, ReadModelTables } from '../../testing/src/world/read-model-tables.ts';
 
-const { facts } = someHistory();
+const { events: facts } = createSampleHistory();
 
 /** A store that lets something happen while its history is read. */
 class WatchedStore extends MemoryEventStore {
@@ -30,7 +30,7 @@ class WatchedStore extends MemoryEventStore {
   /** Appends what happened up to the fact with this number. */
   async appendUpTo(end: number): Promise<void> {
     for (const fact of facts.slice(this.appended, end))
-      await this.append(fact.stream, fact.revision - 1, [asNew(fact)]);
+      await this.append(fact.stream, fact.revision - 1, [toNewEvent(fact)]);
     this.appended = Math.max(this.appended, end);
   }
 
@@ -41,7 +41,7 @@ class WatchedStore extends MemoryEventStore {
   }
 }
 
-let books: Books;
+let books: ReadModelTables;
 let token = 0;
 const drawToken = async () => ++token;
 let store: WatchedStore;
@@ -50,7 +50,7 @@ let pumping: Promise<unknown>;
 let alarms: string[];
 
 beforeAll(async () => {
-  books = await Books.open();
+  books = await ReadModelTables.open();
 });
 beforeEach(async () => {
   await books.clear();
@@ -95,7 +95,7 @@ const spoil = ({ name }: Projection) =>
   books.pool.query(`delete from ${name} where ctid in (select ctid from ${name} limit 3)`);
 
 async function isAsItMustBe(projection: Projection): Promise<void> {
-  expect(await books.table(projection)).toEqual(tableOf(projection, await store.all()));
+  expect(await books.readTable(projection)).toEqual(computeTable(projection, await store.all()));
 }
 
 const drafts = async () =>
@@ -106,10 +106,10 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     await store.appendUpTo(facts.length);
     goLive();
     await caughtUp();
-    const before = await books.table(projection);
+    const before = await books.readTable(projection);
     await spoil(projection);
     expect(await rebuild(projection, options())).toBe(facts.length);
-    expect(await books.table(projection)).toEqual(before);
+    expect(await books.readTable(projection)).toEqual(before);
     await isAsItMustBe(projection);
     expect(await drafts()).toBe(0);
   });
@@ -207,9 +207,9 @@ describe('a rebuild', () => {
     await store.appendUpTo(100);
     goLive();
     await caughtUp();
-    const old = await books.table(journal);
+    const old = await books.readTable(journal);
     const seen: unknown[] = [];
-    store.meanwhile = async () => void seen.push(await books.table(journal));
+    store.meanwhile = async () => void seen.push(await books.readTable(journal));
     await rebuild(journal, options());
     expect(seen).toEqual([old, old]);
   });
@@ -239,8 +239,8 @@ describe('a rebuild', () => {
 
   test('of no facts is an empty table', async () => {
     expect(await rebuild(balances, options())).toBe(0);
-    expect(await books.table(balances)).toEqual([]);
-    expect(await books.checkpoint(balances)).toBe(START_POSITION);
+    expect(await books.readTable(balances)).toEqual([]);
+    expect(await books.readCheckpoint(balances)).toBe(START_POSITION);
   });
 
   test('finds what a crashed one has left, and leaves nothing itself', async () => {
@@ -270,7 +270,7 @@ describe('a rebuild', () => {
   test('ends when its turn does', async () => {
     await store.appendUpTo(60);
     await expect(rebuild(balances, { ...options(), signal: AbortSignal.abort() })).rejects.toThrow(/abort/i);
-    expect(await books.table(balances)).toEqual([]);
+    expect(await books.readTable(balances)).toEqual([]);
   });
 });
 

@@ -39,7 +39,7 @@ import {
 import { runAutoTopupWorkflow, runTopupWorkflow } from '#sagas';
 import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
 const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';
@@ -76,10 +76,10 @@ class Node implements PaymentBackend {
 
   /** @throws Error as the network does */
   pay(invoice: string): void {
-    const found = this.node.added(0).find(({ paymentRequest }) => paymentRequest === invoice);
+    const found = this.node.listAddedInvoices(0).find(({ paymentRequest }) => paymentRequest === invoice);
     if (!found || found.payment) throw new Error('invoice is already paid');
-    if (this.node.stateOf(found) !== 'OPEN') throw new Error('invoice expired');
-    this.node.settle(found, { msat: found.msat, at: this.node.seconds(), report: 'never' });
+    if (this.node.getState(found) !== 'OPEN') throw new Error('invoice expired');
+    this.node.settle(found, { msat: found.msat, at: this.node.getUnixTime(), report: 'never' });
     paid.push(invoice);
   }
 }
@@ -149,7 +149,7 @@ class Market extends ExchangeRates {
 
 let time: FakeClock;
 let store: MemoryEventStore;
-let due: MemoryDueTable;
+let due: MemoryWorkflowSchedule;
 let positions: Map<string, bigint>;
 let node: Node;
 let behaviour: Behaviour;
@@ -174,7 +174,7 @@ afterEach(() => stopAll());
 
 function start(): void {
   time = new FakeClock('2026-11-20T12:00:00.000Z');
-  [store, due, positions, node] = [new MemoryEventStore(), new MemoryDueTable(), new Map(), new Node()];
+  [store, due, positions, node] = [new MemoryEventStore(), new MemoryWorkflowSchedule(), new Map(), new Node()];
   [behaviour, asked, paid, stops, parts, token] = [BEHAVIOURS['pays at once'] as Behaviour, [], [], [], [], 0];
 }
 
@@ -305,7 +305,7 @@ async function journal(): Promise<readonly StoredEvent<AutoTopupEvent>[]> {
   return all.filter(({ stream }) => stream === `autotopup-${ACCOUNT}`) as never;
 }
 
-const pass = (seconds: number) => time.pass(seconds * SECOND);
+const pass = (seconds: number) => time.advance(seconds * SECOND);
 
 /**
  * Dies at its nth action: before it, or behind it when its answer is lost.

@@ -14,8 +14,8 @@ import {
 } from '#kernel';
 import { runChallengeWorkflow } from '#sagas';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
-import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { TEST_CAUSE } from '../../testing/src/test-cause.ts';
 
 const SECOND = 1_000;
@@ -54,7 +54,7 @@ const alive: Act = (work) => work();
 
 let time: FakeClock;
 let store: EventStore;
-let due: MemoryDueTable;
+let due: MemoryWorkflowSchedule;
 let positions: Map<string, bigint>;
 let node: Node;
 let alarms: string[];
@@ -73,7 +73,7 @@ const runtime: Runtime = {
 
 function start(): void {
   time = new FakeClock('2026-11-22T12:00:00.000Z');
-  [store, due, positions, node] = [new MemoryEventStore(), new MemoryDueTable(), new Map(), new Node()];
+  [store, due, positions, node] = [new MemoryEventStore(), new MemoryWorkflowSchedule(), new Map(), new Node()];
   [alarms, stops, parts] = [[], [], []];
 }
 
@@ -130,10 +130,10 @@ function watch(act: Act = alive): void {
 
 /** Looks are minutes apart at first, and then hours. */
 async function pass(milliseconds: number): Promise<void> {
-  await time.pass(6 * MINUTE);
+  await time.advance(6 * MINUTE);
   for (let left = milliseconds - 6 * MINUTE; left > 0; left -= STRIDE) {
-    time.stop(Math.min(STRIDE, left));
-    await time.pass(SECOND);
+    time.jumpForward(Math.min(STRIDE, left));
+    await time.advance(SECOND);
   }
 }
 
@@ -141,13 +141,13 @@ const challenges = () => createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 
 async function issue(id = ID): Promise<void> {
   const expires = { expiresAt: time.fromNow(5 * MINUTE), usableUntil: time.fromNow(24 * 60 * MINUTE) };
-  const data = issuedChallenge({ reference: id, ...expires, at: time.now() });
+  const data = createIssuedChallenge({ reference: id, ...expires, at: time.now() });
   await challenges().run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
 }
 
 /** Its proof is shown, and its request served. */
 async function use(): Promise<void> {
-  const { query, request } = issuedChallenge();
+  const { query, request } = createIssuedChallenge();
   const price = parseUsd('0.0115');
   const terms = { holdId: 'h', request, maxAmount: price, query, expiresAt: time.fromNow(MINUTE) };
   await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, TEST_CAUSE);
@@ -210,7 +210,7 @@ describe('a challenge', () => {
     await issue();
     watch();
     node.paid.set(ID, ASKED - 1n);
-    await time.pass(6 * MINUTE);
+    await time.advance(6 * MINUTE);
     expect(await types()).toEqual(['ChallengeIssued']);
     expect(alarms).toContain(`challenges ${ID} was refused; trying again`);
   });
@@ -228,7 +228,7 @@ describe('a challenge', () => {
     await issue();
     watch();
     await use();
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     expect(alarms).toEqual([`the payment of challenge ${ID} was proven, and its back end does not know it`]);
   });
 
@@ -247,7 +247,7 @@ describe('a challenge', () => {
       node.paid.set(id, ASKED + 1n);
     }
     for (let i = 0; i < 2; i++) watch();
-    await time.pass(10 * MINUTE);
+    await time.advance(10 * MINUTE);
     const found = await types();
     for (const type of ['ChallengePaid', 'ChallengeOverpaid'])
       expect(found.filter((each) => each === type)).toHaveLength(ids.length);
@@ -270,9 +270,9 @@ test.each(['before', 'behind'])(
         if (where === 'behind') await work();
         throw new Died();
       });
-      await time.pass(6 * MINUTE);
+      await time.advance(6 * MINUTE);
       watch();
-      await time.pass(10 * MINUTE);
+      await time.advance(10 * MINUTE);
       expect({ n, types: await types() }).toEqual({
         n,
         types: ['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid'],

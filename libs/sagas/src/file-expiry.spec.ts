@@ -2,11 +2,11 @@ import { afterAll, afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { FileStore } from '#application';
 import { expireFiles } from '#sagas';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { replacePauses } from '../../testing/src/replace-delays.ts';
+import { replaceDelays } from '../../testing/src/replace-delays.ts';
 
 const MINUTE = 60_000;
 const time = new FakeClock('2026-11-22T12:10:00.000Z');
-afterAll(replacePauses(time.delay));
+afterAll(replaceDelays(time.delay));
 
 let stop: AbortController;
 let running: Promise<void>;
@@ -34,7 +34,7 @@ const minutes = (at: number) => (at - begun) / MINUTE;
 test('files whose time is over are deleted every five minutes', async () => {
   const looks: number[] = [];
   start(async (now) => looks.push(minutes(now)));
-  await time.pass(15 * MINUTE);
+  await time.advance(15 * MINUTE);
   expect(looks).toEqual([0, 5, 10, 15]);
   expect(alarms).toEqual([]);
 });
@@ -46,7 +46,7 @@ test('a store that is away is asked again soon', async () => {
     if (looks.length < 3) throw new Error('away');
     return 0;
   });
-  await time.pass(7 * MINUTE);
+  await time.advance(7 * MINUTE);
   expect(looks).toEqual([0, 0.5, 1, 6]);
   expect(alarms).toEqual(Array(2).fill('files whose time is over could not be deleted; trying again'));
 });

@@ -6,12 +6,12 @@ import { MemoryEventStore } from '#eventstore';
 import { formatUsd, NO_SNAPSHOTS, START_POSITION } from '#kernel';
 import { type ForfeitDependencies, forfeitUnclaimedPayments } from '#sagas';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { replacePauses } from '../../testing/src/replace-delays.ts';
-import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { replaceDelays } from '../../testing/src/replace-delays.ts';
+import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { TEST_CAUSE } from '../../testing/src/test-cause.ts';
 
 const time = new FakeClock('2026-11-22T12:00:00.000Z');
-afterAll(replacePauses(time.delay));
+afterAll(replaceDelays(time.delay));
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -44,7 +44,11 @@ function writePath(): Challenges {
 async function paid(...ids: readonly string[]): Promise<void> {
   const challenges = writePath();
   for (const id of ids) {
-    const data = issuedChallenge({ expiresAt: time.fromNow(HOUR), usableUntil: time.fromNow(DAY), at: time.now() });
+    const data = createIssuedChallenge({
+      expiresAt: time.fromNow(HOUR),
+      usableUntil: time.fromNow(DAY),
+      at: time.now(),
+    });
     await challenges.run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
     await challenges.run(id, { type: 'RecordChallengePayment', data: { units: 14_000n, at: time.now() } }, TEST_CAUSE);
   }
@@ -81,49 +85,49 @@ describe('what was paid and nobody has used', () => {
   test('is income so many days after it could be used last, and not before; the log says so', async () => {
     await paid('a', 'b');
     sweep();
-    await time.pass(31 * DAY - 1);
+    await time.advance(31 * DAY - 1);
     expect(await income()).toEqual([]);
-    await time.pass(2 * HOUR);
+    await time.advance(2 * HOUR);
     expect([await income(), reports, alarms]).toEqual([['a', 'b'], ['2: 0.023 USD'], []]);
   });
 
   test('is income once, however often a read model that is behind finds it, and whoever else sweeps', async () => {
     await paid('a', 'b', 'c');
-    await time.pass(32 * DAY);
+    await time.advance(32 * DAY);
     for (let i = 0; i < 3; i++) sweep();
-    await time.pass(DAY);
+    await time.advance(DAY);
     expect((await income()).toSorted()).toEqual(['a', 'b', 'c']);
   });
 
   test('stays a debt until the rule says otherwise, whatever a read model says', async () => {
     await paid('a');
     sweep({ findUnclaimed: async () => ['a'] });
-    await time.pass(31 * DAY - HOUR);
+    await time.advance(31 * DAY - HOUR);
     expect([await income(), reports]).toEqual([[], []]);
   });
 
   test('of one that cannot be booked keeps nothing from the others, and is tried again', async () => {
     await paid('bad', 'good');
-    await time.pass(32 * DAY);
+    await time.advance(32 * DAY);
     const path = writePath();
     let broken = true;
     const run: Challenges['run'] = (id, ...more) =>
       broken && id === 'bad' ? Promise.reject(new Error('damaged')) : path.run(id, ...more);
     sweep({ challenges: { run } });
-    await time.pass(1);
+    await time.advance(1);
     expect([await income(), reports]).toEqual([['good'], ['1: 0.0115 USD']]);
     expect(alarms).toEqual(['what is left of challenge bad could not be booked as income; trying again']);
     broken = false;
-    await time.pass(2 * 60_000);
+    await time.advance(2 * 60_000);
     expect(await income()).toEqual(['good', 'bad']);
   });
 
   test('is looked for again soon where it could not be found', async () => {
     await paid('a');
-    await time.pass(32 * DAY);
+    await time.advance(32 * DAY);
     let failures = 1;
     sweep({ findUnclaimed: (before) => (failures-- > 0 ? Promise.reject(new Error('away')) : everPaid(before)) });
-    await time.pass(2 * 60_000);
+    await time.advance(2 * 60_000);
     expect([await income(), alarms]).toEqual([
       ['a'],
       ['payments that nobody has claimed could not be found; trying again'],

@@ -6,13 +6,13 @@ import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, parseUsd, Rejection, START_POSITION, type StoredEvent } from '#kernel';
 import { expireHolds } from '#sagas';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { replacePauses } from '../../testing/src/replace-delays.ts';
-import { someCharge } from '../../testing/src/scenarios/charges.ts';
-import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { replaceDelays } from '../../testing/src/replace-delays.ts';
+import { createCharge } from '../../testing/src/scenarios/charges.ts';
+import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { TEST_CAUSE } from '../../testing/src/test-cause.ts';
 
 const time = new FakeClock('2026-11-20T12:00:00.000Z');
-afterAll(replacePauses(time.delay));
+afterAll(replaceDelays(time.delay));
 
 type HoldExpiryPorts = Parameters<typeof expireHolds>[0];
 
@@ -20,7 +20,7 @@ const MINUTE = 60_000;
 /** What has this time is ended in a minute. */
 const EXPIRES_IN = MINUTE - EXPIRY_MARGIN_MS;
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-const charge = someCharge({ price: '7', cost: '5' });
+const charge = createCharge({ price: '7', cost: '5' });
 const secret = { key: '', box: '' };
 
 let store: MemoryEventStore;
@@ -142,9 +142,9 @@ describe('a hold', () => {
   test('is ended within a second of its expiry and a margin, and not before', async () => {
     await accountWith('h1');
     start();
-    await time.pass(MINUTE - 1);
+    await time.advance(MINUTE - 1);
     expect(await ended()).toEqual([]);
-    await time.pass(1_000);
+    await time.advance(1_000);
     expect(await ended()).toEqual(['h1']);
   });
 
@@ -153,7 +153,7 @@ describe('a hold', () => {
     async (why) => {
       const { challenges } = streams();
       const [id, price] = [randomUUID(), parseUsd('0.0115')];
-      const data = issuedChallenge({
+      const data = createIssuedChallenge({
         expiresAt: time.fromNow(MINUTE),
         usableUntil: time.fromNow(60 * MINUTE),
         at: time.now(),
@@ -168,7 +168,7 @@ describe('a hold', () => {
       await expect(claim('h2')).rejects.toMatchObject({ code: 'challenge_running' });
       if (why === 'its process has died') dead = ['a'];
       start();
-      await time.pass(why === 'its process has died' ? MINUTE / 2 : MINUTE + 1_000);
+      await time.advance(why === 'its process has died' ? MINUTE / 2 : MINUTE + 1_000);
       expect([await ended(), alarms]).toEqual([['h1'], []]);
       expect((await claim('h2')).events.map(({ type }) => type)).toEqual(['FundsHeld']);
     },
@@ -179,17 +179,17 @@ describe('a hold', () => {
     let isSure = false;
     const clock: HoldExpiryPorts['clock'] = Object.create(time, { isReliable: { value: () => isSure } });
     start({ clock });
-    await time.pass(10 * MINUTE);
+    await time.advance(10 * MINUTE);
     expect(await ended()).toEqual([]);
     isSure = true;
-    await time.pass(1_000);
+    await time.advance(1_000);
     expect(await ended()).toEqual(['h1']);
   });
 
   test('that was ended gives its money back', async () => {
     const id = await accountWith('h1');
     start();
-    await time.pass(2 * MINUTE);
+    await time.advance(2 * MINUTE);
     const again = {
       holdId: 'h2',
       keyId: 'k',
@@ -205,7 +205,7 @@ describe('a hold', () => {
   test('is ended once, also while the read model is far behind', async () => {
     const id = await accountWith('h1');
     start({ findOverduePayers: async () => [`account-${id}`] });
-    await time.pass(10 * MINUTE);
+    await time.advance(10 * MINUTE);
     expect(await ended()).toEqual(['h1']);
   });
 
@@ -213,7 +213,7 @@ describe('a hold', () => {
     const id = await accountWith('h1', 'h2');
     await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } }, TEST_CAUSE);
     start({ findOverduePayers: async () => [`account-${id}`] });
-    await time.pass(2 * MINUTE);
+    await time.advance(2 * MINUTE);
     expect(await ended()).toEqual(['h2']);
   });
 
@@ -221,14 +221,14 @@ describe('a hold', () => {
     const holds = Array.from({ length: 40 }, (_, i) => `h${i}`);
     for (let i = 0; i < holds.length; i += 8) await accountWith(...holds.slice(i, i + 8));
     for (let i = 0; i < 4; i++) start();
-    await time.pass(2 * MINUTE);
+    await time.advance(2 * MINUTE);
     expect((await ended()).toSorted()).toEqual(holds.toSorted());
     expect(alarms).toEqual([]);
   });
 
   test('is ended by the next instance when one stops in the middle of its work', async () => {
     for (const hold of ['h1', 'h2', 'h3']) await accountWith(hold);
-    await time.pass(2 * MINUTE);
+    await time.advance(2 * MINUTE);
     const first = new AbortController();
     const path = writePath();
     const stopsAfterOne: Accounts = {
@@ -241,7 +241,7 @@ describe('a hold', () => {
     await Promise.all(running);
     expect(await ended()).toEqual(['h1']);
     start();
-    await time.pass(1_000);
+    await time.advance(1_000);
     expect(await ended()).toEqual(['h1', 'h2', 'h3']);
   });
 });
@@ -252,7 +252,7 @@ describe('a hold of a process', () => {
   test('is not ended before its time while the process lives', async () => {
     await accountOf('a', 'h1');
     start();
-    await time.pass(MINUTE - 1);
+    await time.advance(MINUTE - 1);
     expect(await ended()).toEqual([]);
   });
 
@@ -262,9 +262,9 @@ describe('a hold of a process', () => {
     await accountWith('h4');
     dead = ['a'];
     start();
-    await time.pass(SEEMS_DEAD_MS - 1);
+    await time.advance(SEEMS_DEAD_MS - 1);
     expect(await ended()).toEqual([]);
-    await time.pass(1_000);
+    await time.advance(1_000);
     expect(await ended()).toEqual(['h1', 'h2']);
     expect(alarms).toEqual([]);
   });
@@ -274,9 +274,9 @@ describe('a hold of a process', () => {
     start();
     for (let i = 0; i < 5; i++) {
       dead = ['a'];
-      await time.pass(SEEMS_DEAD_MS - 500);
+      await time.advance(SEEMS_DEAD_MS - 500);
       dead = [];
-      await time.pass(500);
+      await time.advance(500);
     }
     expect(await ended()).toEqual([]);
   });
@@ -285,30 +285,30 @@ describe('a hold of a process', () => {
     await accountOf('a', 'h1');
     let away = false;
     start({ findStaleProcesses: async () => (away ? Promise.reject(new Error('away')) : ['a']) });
-    await time.pass(SEEMS_DEAD_MS - 500);
+    await time.advance(SEEMS_DEAD_MS - 500);
     away = true;
-    await time.pass(500);
+    await time.advance(500);
     away = false;
-    await time.pass(SEEMS_DEAD_MS - 500);
+    await time.advance(SEEMS_DEAD_MS - 500);
     expect(await ended()).toEqual([]);
     expect(alarms).toEqual(['processes that have died could not be found; trying again']);
-    await time.pass(1_000);
+    await time.advance(1_000);
     expect(await ended()).toEqual(['h1']);
   });
 
   test('is ended by its time all the same while nobody knows who lives', async () => {
     await accountOf('a', 'h1');
     start({ findStaleProcesses: () => Promise.reject(new Error('away')) });
-    await time.pass(MINUTE + 500);
+    await time.advance(MINUTE + 500);
     expect(await ended()).toEqual(['h1']);
   });
 
   test('is ended when it becomes known after the death', async () => {
     dead = ['a'];
     start();
-    await time.pass(2 * SEEMS_DEAD_MS);
+    await time.advance(2 * SEEMS_DEAD_MS);
     await accountOf('a', 'h1');
-    await time.pass(500);
+    await time.advance(500);
     expect(await ended()).toEqual(['h1']);
   });
 
@@ -316,7 +316,7 @@ describe('a hold of a process', () => {
     const payer = `account-${await accountOf('a', 'h1', 'h2')}`;
     dead = ['a'];
     for (let i = 0; i < 3; i++) start({ findPayersByOwner: async () => [{ payer, owner: 'a' }] });
-    await time.pass(2 * SEEMS_DEAD_MS);
+    await time.advance(2 * SEEMS_DEAD_MS);
     expect(await ended()).toEqual(['h1', 'h2']);
   });
 
@@ -327,7 +327,7 @@ describe('a hold of a process', () => {
     const run: Accounts['run'] = (id, ...more) =>
       id === bad ? Promise.reject(new Error('damaged')) : path.run(id, ...more);
     start({ payers: payersOf({ run }) });
-    await time.pass(SEEMS_DEAD_MS + 500);
+    await time.advance(SEEMS_DEAD_MS + 500);
     expect(await ended()).toEqual(['h2']);
     expect(alarms).toContain(`the holds of account-${bad} could not be ended; trying again`);
   });
@@ -336,27 +336,27 @@ describe('a hold of a process', () => {
 describe('what cannot be done at once', () => {
   test('for one account keeps nothing from the others, and is tried again', async () => {
     const [bad, good] = [await accountWith('h1'), await accountWith('h2')];
-    await time.pass(2 * MINUTE);
+    await time.advance(2 * MINUTE);
     const path = writePath();
     let broken = true;
     const run: Accounts['run'] = (id, ...more) =>
       broken && id === bad ? Promise.reject(new Error('damaged')) : path.run(id, ...more);
     start({ payers: payersOf({ run }) });
-    await time.pass(1_000);
+    await time.advance(1_000);
     expect(await ended()).toEqual(['h2']);
     expect(good).not.toBe(bad);
     expect(alarms).toContain(`the holds of account-${bad} could not be ended; trying again`);
     broken = false;
-    await time.pass(1_000);
+    await time.advance(1_000);
     expect(await ended()).toEqual(['h2', 'h1']);
   });
 
   test('because the read model does not answer is tried again', async () => {
     await accountWith('h1');
-    await time.pass(2 * MINUTE);
+    await time.advance(2 * MINUTE);
     let failures = 3;
     start({ findOverduePayers: (now) => (failures-- > 0 ? Promise.reject(new Error('away')) : openHoldsPast(now)) });
-    await time.pass(2_000);
+    await time.advance(2_000);
     expect(alarms).toHaveLength(3);
     expect(await ended()).toEqual(['h1']);
   });
@@ -364,7 +364,7 @@ describe('what cannot be done at once', () => {
   test('because there is no such account is an alarm', async () => {
     const run: Accounts['run'] = () => Promise.reject(new Rejection('account_not_found', 'There is no such account'));
     start({ payers: payersOf({ run }), findOverduePayers: async () => ['account-nobody'] });
-    await time.pass(400);
+    await time.advance(400);
     expect(alarms).toEqual(['the holds of account-nobody could not be ended; trying again']);
   });
 });

@@ -43,7 +43,7 @@ describe('looks at a back end', () => {
   test('are no more in a second than they may be, and all are made', async () => {
     const looks = open(50);
     const answers = Promise.all(many(200).map((each) => looks.poll(each, false)));
-    await time.pass(5_000);
+    await time.advance(5_000);
     expect((await answers).map(([payment]) => payment?.id)).toEqual(many(200).map((each) => `paid ${each}`));
     for (const { at } of asked) {
       const inTheSecond = asked.filter((each) => each.at >= at && each.at < at + 1_000);
@@ -54,9 +54,9 @@ describe('looks at a back end', () => {
   test('go first where something has happened', async () => {
     const looks = open(10);
     for (const each of many(100)) void looks.poll(each, false);
-    await time.pass(1_000);
+    await time.advance(1_000);
     void looks.poll('paid', true);
-    await time.pass(1_000);
+    await time.advance(1_000);
     const place = asked.findIndex(({ references }) => references[0] === 'paid');
     expect(place).toBeLessThan(30);
     expect(asked.length).toBeGreaterThanOrEqual(place);
@@ -66,7 +66,7 @@ describe('looks at a back end', () => {
     const looks = open(10, 3);
     for (const each of many(5)) void looks.poll(each, false);
     void looks.poll('first', true);
-    await time.pass(0);
+    await time.advance(0);
     expect(asked.map(({ references }) => references)).toEqual([
       ['first', 'r0', 'r1'],
       ['r2', 'r3', 'r4'],
@@ -77,12 +77,12 @@ describe('looks at a back end', () => {
     const looks = open(10);
     fails = AWAY;
     const waiting = many(50).map((each) => looks.poll(each, false));
-    await Promise.all([time.pass(0), ...waiting.map((each) => expect(each).rejects.toBe(AWAY))]);
+    await Promise.all([time.advance(0), ...waiting.map((each) => expect(each).rejects.toBe(AWAY))]);
     expect(asked.length).toBe(16);
     await expect(looks.poll('r', true)).rejects.toBe(AWAY);
     expect(asked.length).toBe(16);
     fails = undefined;
-    await time.pass(2_000);
+    await time.advance(2_000);
     await expect(looks.poll('r', true)).resolves.toHaveLength(1);
   });
 
@@ -90,9 +90,9 @@ describe('looks at a back end', () => {
     const looks = open(8, 4);
     const [wrong, ...right] = ['wrong', ...many(3)].map((each) => looks.poll(each, false)) as [Promise<unknown>];
     const failed = expect(wrong).rejects.toBe(WRONG);
-    await time.pass(0);
+    await time.advance(0);
     const later = looks.poll('later', false);
-    await time.pass(10_000);
+    await time.advance(10_000);
     expect(await Promise.all([...right, later])).toHaveLength(4);
     await failed;
     expect(asked.map(({ references }) => references.length)).toEqual([4, 1, 1, 1, 1, 1]);
@@ -107,7 +107,7 @@ describe('looks at a back end', () => {
     fails = failure;
     const looks = open(8, 4);
     const failed = many(4).map((each) => expect(looks.poll(each, false)).rejects.toBe(failure));
-    await time.pass(10_000);
+    await time.advance(10_000);
     await Promise.all(failed);
     expect(asked).toHaveLength(1);
   });
@@ -116,7 +116,7 @@ describe('looks at a back end', () => {
     const looks = open(1);
     const waiting = many(20).map((each) => looks.poll(each, false));
     const given = Promise.allSettled(waiting);
-    await time.pass(0);
+    await time.advance(0);
     over.abort(new Error('the turn is over'));
     expect((await given).filter(({ status }) => status === 'rejected')).toHaveLength(4);
     await expect(looks.poll('r', true)).rejects.toThrow('the turn is over');

@@ -26,8 +26,8 @@ import {
 } from '#kernel';
 import { runTopupWorkflow } from '#sagas';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
-import { issuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { createIssuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -84,9 +84,9 @@ class Node implements PaymentBackend {
   }
 
   async say(next: Report): Promise<void> {
-    await time.pass(0);
+    await time.advance(0);
     this.reports?.(next);
-    await time.pass(0);
+    await time.advance(0);
   }
 }
 
@@ -102,7 +102,7 @@ class Market extends ExchangeRates {
 
 let time: FakeClock;
 let store: MemoryEventStore;
-let due: MemoryDueTable;
+let due: MemoryWorkflowSchedule;
 let positions: Map<string, bigint>;
 let node: Node;
 let market: Market;
@@ -174,7 +174,7 @@ beforeEach(() => {
   time = new FakeClock('2026-11-20T12:00:00.000Z');
   [store, due, positions, node, market] = [
     new MemoryEventStore(),
-    new MemoryDueTable(),
+    new MemoryWorkflowSchedule(),
     new Map(),
     new Node(),
     new Market(),
@@ -225,7 +225,13 @@ async function openAccount(): Promise<string> {
 /** An invoice of a dollar for 15 minutes; bitcoin was at 100,000 when it was made. */
 async function issue(reference: string, more: Partial<InvoiceIssued['data']> = {}): Promise<void> {
   const accountId = more.accountId ?? (await openAccount());
-  const data = issuedInvoice({ reference, expiresAt: time.fromNow(15 * MINUTE), at: time.now(), ...more, accountId });
+  const data = createIssuedInvoice({
+    reference,
+    expiresAt: time.fromNow(15 * MINUTE),
+    at: time.now(),
+    ...more,
+    accountId,
+  });
   await books.streams.topups.run(reference, { type: 'IssueInvoice', data }, createRootCause('account:a', reference));
 }
 
@@ -241,7 +247,7 @@ describe('a payment', () => {
   test('that the node hints at is recorded and credited at once, and then marked as credited', async () => {
     await issue('aa');
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     await node.say(node.pay('aa'));
     expect(await typesOf('aa')).toEqual(PAID);
     expect(await credits()).toMatchObject([{ creditId: 'lnd/aa', amount: parseUsd('1').toString() }]);
@@ -250,7 +256,7 @@ describe('a payment', () => {
   test('and its credit say what led to them, and that they belong to the top-up', async () => {
     await paid('aa');
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     const fact = async (type: DomainEvent['type']) => (await facts()).find((each) => each.type === type);
     const [issue, received, credit, mark] = [
       await fact('InvoiceIssued'),
@@ -267,9 +273,9 @@ describe('a payment', () => {
   test('that the node never reports is found within two seconds', async () => {
     await issue('aa');
     books.watch();
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     node.pay('aa');
-    await time.pass(2 * SECOND);
+    await time.advance(2 * SECOND);
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
@@ -284,14 +290,14 @@ describe('a payment', () => {
     await issue('aa', { expiresAt: '2020-01-01T00:00:00.000Z' }); // so long ago that only a hint has it looked at
     market.rate = '100000.00';
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     known = false;
     await node.say(node.pay('aa'));
     await node.say(node.pay('other'));
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
     known = true;
-    await time.pass(3 * SECOND);
+    await time.advance(3 * SECOND);
     expect([await typesOf('aa'), alarms]).toEqual([PAID, []]);
   });
 
@@ -299,7 +305,7 @@ describe('a payment', () => {
     books.watch();
     known = false;
     await node.say({ hint: 'other' });
-    await time.pass(2 * SECOND);
+    await time.advance(2 * SECOND);
     expect(asked).toEqual([
       [['other'], 0],
       [['other'], 2_000],
@@ -314,7 +320,7 @@ describe('a payment', () => {
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
     };
     books.watch();
-    await time.pass(2 * SECOND);
+    await time.advance(2 * SECOND);
     expect(asked.at(-1)).toEqual([hints.slice(2), 2_000]);
   });
 
@@ -330,7 +336,7 @@ describe('a payment', () => {
   test('that is not made costs no append', async () => {
     await issue('aa');
     books.watch();
-    await time.pass(20 * MINUTE);
+    await time.advance(20 * MINUTE);
     expect(node.askedAfter.length).toBeGreaterThan(450);
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
   });
@@ -342,7 +348,7 @@ describe('a payment', () => {
     node.pay('aa', time.now(), 2_000_000n);
     await issue('bb');
     node.pay('bb');
-    await time.pass(61 * SECOND);
+    await time.advance(61 * SECOND);
     expect([await typesOf('aa'), await typesOf('bb')]).toEqual([PAID, PAID]);
     expect(alarms).toContain('topups aa was refused; trying again');
   });
@@ -365,11 +371,11 @@ describe('a payment', () => {
     const truth = node.settled.get('aa') as BackendPayment;
     node.settled.set('aa', { ...truth, ...lie });
     books.watch();
-    await time.pass(5 * SECOND);
+    await time.advance(5 * SECOND);
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
     expect(alarms).toContain('topups aa failed; trying again');
     node.settled.set('aa', truth);
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
@@ -386,7 +392,7 @@ describe('a payment', () => {
     await issue('aa');
     node.pay('aa', time.fromNow(15 * MINUTE)); // to the millisecond
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     expect((await facts('topup-aa'))[1]).toMatchObject({
       data: { amount: parseUsd('1').toString(), rate: { value: '100000.00' } },
     });
@@ -396,13 +402,13 @@ describe('a payment', () => {
     await issue('aa');
     node.pay('aa', time.fromNow(15 * MINUTE + 1));
     books.watch();
-    await time.pass(5 * SECOND);
+    await time.advance(5 * SECOND);
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
     expect(alarms).toContain('topups aa failed; trying again');
     market.rate = '50000.00';
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     market.rate = '80000.00';
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     expect(await credits()).toMatchObject([
       { amount: parseUsd('0.5').toString(), bonus: parseUsd('0.025').toString() },
     ]);
@@ -415,13 +421,13 @@ describe('a credit', () => {
   test('is added once when it is forgotten how far the facts were read, and what was due', async () => {
     await paid('aa', 'bb');
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     const before = await facts();
     expect(await credits()).toHaveLength(2);
     await books.stop();
-    [due, positions] = [new MemoryDueTable(), new Map()];
+    [due, positions] = [new MemoryWorkflowSchedule(), new Map()];
     new Process().watch();
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     expect([await facts(), alarms]).toEqual([before, []]);
   });
 
@@ -429,7 +435,7 @@ describe('a credit', () => {
     const topups = Array.from({ length: 20 }, (_, i) => `t${i}`);
     await paid(...topups);
     for (const each of [new Process(), new Process()]) each.watch();
-    await time.pass(10 * SECOND);
+    await time.advance(10 * SECOND);
     expect(await credits()).toHaveLength(topups.length);
     for (const topup of topups) expect(await typesOf(topup)).toEqual(PAID);
     expect(alarms).toEqual([]);
@@ -441,11 +447,11 @@ describe('a credit', () => {
     books.streams.topups.run = (id, command, ...more) =>
       command.type === 'MarkCredited' ? Promise.reject(new Error('killed')) : run(id, command, ...more);
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     await books.stop();
     expect([await typesOf('aa'), (await credits()).length]).toEqual([['InvoiceIssued', 'PaymentReceived'], 1]);
     new Process().watch();
-    await time.pass(10 * SECOND);
+    await time.advance(10 * SECOND);
     expect([await typesOf('aa'), (await credits()).length]).toEqual([PAID, 1]);
   });
 
@@ -458,7 +464,7 @@ describe('a credit', () => {
     books.streams.accounts.run = (...command) =>
       failures-- > 0 ? Promise.reject(new StoreUnavailableError('away')) : run(...command);
     books.watch();
-    await time.pass(20 * SECOND);
+    await time.advance(20 * SECOND);
     expect(await credits()).toMatchObject([{ creditId: 'lnd/good' }]);
     expect(alarms).toContain('topups bad was refused; trying again');
   });
@@ -467,14 +473,14 @@ describe('a credit', () => {
     await issue('aa', { destination: { kind: 'page', value: 'https://pay.example' } });
     node.pay('aa');
     books.watch();
-    await time.pass(3 * SECOND);
+    await time.advance(3 * SECOND);
     const reversals = [{ id: 'refund 1', units: -1_000_000n, why: 'refunded' }];
     node.settled.set('aa', { ...(node.settled.get('aa') as BackendPayment), reversals });
-    await time.pass(10 * SECOND);
+    await time.advance(10 * SECOND);
     await books.stop();
-    [due, positions] = [new MemoryDueTable(), new Map()];
+    [due, positions] = [new MemoryWorkflowSchedule(), new Map()];
     new Process().watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     const moved = (await facts()).filter(({ type }) => type === 'CreditAdded' || type === 'CreditReversed');
     expect(moved).toMatchObject([
       { data: { amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString() } },
@@ -497,7 +503,7 @@ describe('a subscription', () => {
     await node.say(new Error('connection reset'));
     expect(alarms).toEqual(['lnd no longer reports payments; asking it again']);
     expect(node.subscriptions).toBe(1);
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     expect(node.subscriptions).toBe(2);
     await node.say(node.pay('aa'));
     expect(await typesOf('aa')).toEqual(PAID);
@@ -506,38 +512,38 @@ describe('a subscription', () => {
   test('that breaks off again and again is asked for ever more rarely, until it has lasted a minute', async () => {
     node.forbidden = true;
     books.watch();
-    await time.pass(10 * MINUTE);
+    await time.advance(10 * MINUTE);
     expect(node.subscriptions).toBe(15);
     expect(alarms).toHaveLength(15);
     node.forbidden = false;
-    await time.pass(3 * MINUTE);
+    await time.advance(3 * MINUTE);
     await node.say(new Error('connection reset'));
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     expect(node.subscriptions).toBe(17);
   });
 
   test('that the node ends is made again as well', async () => {
     books.watch();
     await node.say('end');
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     expect([node.subscriptions, alarms]).toEqual([2, []]);
   });
 
   test('loses nothing while it is broken off', async () => {
     await issue('aa');
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     await node.say(new Error('connection reset'));
     node.pay('aa');
-    await time.pass(2 * SECOND);
+    await time.advance(2 * SECOND);
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
   test('ends with the watch, without an alarm', async () => {
     books.watch();
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     await books.stop();
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     expect([node.subscriptions, alarms]).toEqual([1, []]);
   });
 });
@@ -545,16 +551,16 @@ describe('a subscription', () => {
 describe('the node is asked after', () => {
   const timesIn = async (duration: number) => {
     const before = node.looks.length;
-    await time.pass(duration);
+    await time.advance(duration);
     return node.looks.length - before;
   };
 
   test('an open invoice every two seconds, an expired one every minute', async () => {
     await issue('aa');
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     expect(await timesIn(14 * MINUTE)).toBe(14 * 30);
-    await time.pass(2 * MINUTE);
+    await time.advance(2 * MINUTE);
     expect(await timesIn(10 * MINUTE)).toBe(10);
   });
 
@@ -563,12 +569,12 @@ describe('the node is asked after', () => {
     node.broken.add('bad').add('worse');
     for (const reference of ['aa', 'bb', 'cc']) node.pay(reference);
     books.watch();
-    await time.pass(10 * SECOND);
+    await time.advance(10 * SECOND);
     for (const reference of ['aa', 'bb', 'cc']) expect(await typesOf(reference)).toEqual(PAID);
     expect(alarms.length).toBeGreaterThan(0);
     node.broken.clear();
     node.pay('bad');
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     expect(await typesOf('bad')).toEqual(PAID);
   });
 
@@ -576,17 +582,17 @@ describe('the node is asked after', () => {
     await issue('aa');
     node.broken.add('aa');
     books.watch();
-    await time.pass(5 * MINUTE);
+    await time.advance(5 * MINUTE);
     const looks = node.looks.length;
     expect(looks).toBeLessThan(15);
-    await time.pass(2 * MINUTE);
+    await time.advance(2 * MINUTE);
     expect(node.looks.length).toBeGreaterThanOrEqual(looks + 1);
   });
 
   test('nothing that another back end is to be asked', async () => {
     await issue('aa', { backend: 'another' });
     books.watch();
-    await time.pass(MINUTE);
+    await time.advance(MINUTE);
     expect([node.askedAfter, alarms]).toEqual([[], []]);
   });
 
@@ -595,7 +601,7 @@ describe('the node is asked after', () => {
     for (const reference of ['aa', 'bb', 'cc']) await issue(reference);
     node.pay('bb');
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     expect(node.looks.slice(0, 2)).toEqual([['aa', 'bb'], ['cc']]);
     expect(await typesOf('bb')).toEqual(PAID);
   });
@@ -603,7 +609,7 @@ describe('the node is asked after', () => {
   test('no more once the turn has ended', async () => {
     await issue('aa');
     books.watch();
-    await time.pass(SECOND);
+    await time.advance(SECOND);
     await books.stop();
     expect(await timesIn(MINUTE)).toBe(0);
   });

@@ -42,10 +42,10 @@ import {
 } from '#kernel';
 import { runVideoWorkflow } from '#sagas';
 import { Auditor } from '../../../apps/ledger/src/audit/auditor.ts';
-import { film } from '../../../apps/sandbox/src/media/files/videos.ts';
+import { createVideo } from '../../../apps/sandbox/src/media/files/videos.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { issuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
-import { MemoryDueTable } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
 const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';
@@ -53,7 +53,7 @@ const DEADLINE_S = 60;
 const CHALLENGE = '10000000-0000-4000-8000-000000000001';
 const COST = '3.2';
 const PRICE = parseUsd('3.68');
-const FILM = film({ seed: 'A harbour', seconds: 1, width: 16, height: 16 });
+const FILM = createVideo({ seed: 'A harbour', seconds: 1, width: 16, height: 16 });
 const cause = createRootCause('test', 'test');
 
 /** Thrown by whatever a process does after it has died. */
@@ -259,7 +259,7 @@ let time: FakeClock;
 let store: EventStore;
 /** Types of all facts so far. */
 let appended: string[];
-let due: MemoryDueTable;
+let due: MemoryWorkflowSchedule;
 let positions: Map<string, bigint>;
 let files: Files;
 let vendor: Vendor;
@@ -292,7 +292,7 @@ function start(): void {
     return facts.append(stream, expected, events);
   };
   store = Object.create(facts, { append: { value: append } });
-  [due, positions, files] = [new MemoryDueTable(), new Map(), new Files(alive)];
+  [due, positions, files] = [new MemoryWorkflowSchedule(), new Map(), new Files(alive)];
   [vendor, behaviour, stops, parts, token] = [new Vendor(), {}, [], [], 0];
 }
 
@@ -378,7 +378,7 @@ async function holdOfAccount(terms: Wish): Promise<string> {
 async function holdOfChallenge(terms: Wish): Promise<string> {
   const { challenges } = createStreams(store, NO_SNAPSHOTS, runtime);
   const usable = { priceList: 'p', query, expiresAt: terms.expiresAt, usableUntil: terms.expiresAt, at: terms.at };
-  const data = issuedChallenge(usable, terms.maxAmount);
+  const data = createIssuedChallenge(usable, terms.maxAmount);
   await challenges.run(CHALLENGE, { type: 'IssueChallenge', data }, cause);
   await challenges.run(CHALLENGE, { type: 'ClaimChallenge', data: { ...terms, request: data.request } }, cause);
   return `challenge-${CHALLENGE}`;
@@ -427,7 +427,7 @@ async function hasEnded(): Promise<boolean> {
   return (await journal()).some(({ type }) => type === 'VideoSettled' || type === 'VideoReleased');
 }
 
-const pass = (seconds: number) => time.pass(seconds * SECOND);
+const pass = (seconds: number) => time.advance(seconds * SECOND);
 
 /** In how many steps of ten seconds it has ended. */
 async function untilEnded(): Promise<void> {

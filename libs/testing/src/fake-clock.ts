@@ -40,9 +40,9 @@ export class FakeClock extends Clock {
   };
 
   /** Lets so much time pass. */
-  async pass(milliseconds: number): Promise<void> {
+  async advance(milliseconds: number): Promise<void> {
     const until = this.current + milliseconds;
-    for (await everybodySleeps(); ; await everybodySleeps()) {
+    for (await waitUntilIdle(); ; await waitUntilIdle()) {
       const next = [...this.sleepers].toSorted((a, b) => a.wakesAt - b.wakesAt)[0];
       if (!next || next.wakesAt > until) break;
       this.current = Math.max(this.current, next.wakesAt);
@@ -52,12 +52,12 @@ export class FakeClock extends Clock {
   }
 
   /** Time passes while nothing runs: who sleeps wakes up late. */
-  stop(milliseconds: number): void {
+  jumpForward(milliseconds: number): void {
     this.current += milliseconds;
   }
 }
 
 /** What is left to do in memory is done before the event loop comes round. */
-function everybodySleeps(): Promise<void> {
+function waitUntilIdle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import { type Decider, fold, type Message, Rejection, type Workflow, type WorkflowStep } from '#kernel';
 
 /** Given facts, when a command comes, then these facts follow, or it is rejected: a decision without any machinery. */
-export function decisions<Command extends Message, State, Event extends Message>(
+export function createDeciderTest<Command extends Message, State, Event extends Message>(
   decider: Decider<Command, State, Event>,
 ) {
   return (...past: readonly Event[]) => {
@@ -30,7 +30,7 @@ export function decisions<Command extends Message, State, Event extends Message>
 }
 
 /** Given facts, when it is this time, then a workflow takes these steps, and wants to be woken up at that time. */
-export function nextSteps<Command extends Message, State, Event extends Message, S extends WorkflowStep>(
+export function createWorkflowTest<Command extends Message, State, Event extends Message, S extends WorkflowStep>(
   workflow: Pick<Workflow<Command, State, Event, S>, 'decider' | 'plan'>,
 ) {
   return (...past: readonly Event[]) => ({

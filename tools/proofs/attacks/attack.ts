@@ -3,7 +3,7 @@ export interface Attack {
   /** By which it is chosen on the command line, such as `silent-connections`. */
   readonly name: string;
   /** What is done, for the table: a few words. */
-  readonly what: string;
+  readonly description: string;
   /**
    * Does it to processes of its own, which have ended when it returns.
    * @param directory an empty one, removed afterwards
@@ -13,7 +13,7 @@ export interface Attack {
 
 export interface Finding {
   /** Whether what docs/security.md promises was kept. */
-  readonly held: boolean;
+  readonly hasPassed: boolean;
   /** Figures, in one line. */
-  readonly measured: string;
+  readonly measurements: string;
 }

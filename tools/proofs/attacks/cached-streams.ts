@@ -3,13 +3,13 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createStreams } from '#application';
 import { type EventStore, NO_SNAPSHOTS, type StoredEvent, StreamStateCache } from '#kernel';
-import { opening, pair } from '../../sample-events.ts';
+import { createHoldPair, createOpeningEvents } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const MIB = 1024 * 1024;
 const BUDGET_MIB = 64;
 /** What is estimated may take twice as much. */
-const MOST_MIB = 2 * BUDGET_MIB;
+const MAX_HEAP_MIB = 2 * BUDGET_MIB;
 
 /** Accounts of two kinds: so many, each with so many requests behind it or running now. */
 const WAVES = [
@@ -19,30 +19,30 @@ const WAVES = [
 ] as const;
 
 /** More accounts are used than there is memory for their states, large and small ones. */
-export const warmStreams: Attack = {
+export const streamStateCache: Attack = {
   name: 'warm-streams',
-  what: `43,000 accounts are used, which take some 500 MiB, with room for ${BUDGET_MIB} MiB`,
+  description: `43,000 accounts are used, which take some 500 MiB, with room for ${BUDGET_MIB} MiB`,
   async run(): Promise<Finding> {
-    const garbage = collector();
+    const garbage = createGarbageCollector();
     const before = garbage();
-    const warm = new StreamStateCache(BUDGET_MIB * MIB);
-    let most = 0;
+    const cache = new StreamStateCache(BUDGET_MIB * MIB);
+    let maxHeapBytes = 0;
     let estimated = 0;
     for (const { accounts, ended, running } of WAVES) {
-      const facts = factsOf(ended, running);
+      const createEvents = createEventFactory(ended, running);
       const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
-      const streams = createStreams(storeOf(facts), NO_SNAPSHOTS, runtime, warm);
+      const streams = createStreams(createStore(createEvents), NO_SNAPSHOTS, runtime, cache);
       for (let i = 0; i < accounts; i++) await streams.accounts.read(randomUUID());
-      most = Math.max(most, garbage() - before);
-      estimated = Math.max(estimated, warm.bytes);
+      maxHeapBytes = Math.max(maxHeapBytes, garbage() - before);
+      estimated = Math.max(estimated, cache.bytes);
     }
-    const measured = `${(most / MIB).toFixed(0)} MiB of heap at most, estimated ${(estimated / MIB).toFixed(0)}; ${warm.size} streams warm at the end`;
-    return { held: most < MOST_MIB * MIB && estimated <= BUDGET_MIB * MIB, measured };
+    const measured = `${(maxHeapBytes / MIB).toFixed(0)} MiB of heap at most, estimated ${(estimated / MIB).toFixed(0)}; ${cache.size} streams warm at the end`;
+    return { hasPassed: maxHeapBytes < MAX_HEAP_MIB * MIB && estimated <= BUDGET_MIB * MIB, measurements: measured };
   },
 };
 
 /** Collects garbage. Returns the bytes of heap that are in use. */
-function collector(): () => number {
+function createGarbageCollector(): () => number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   return () => {
@@ -52,21 +52,25 @@ function collector(): () => number {
 }
 
 /** As text, so that no two accounts share a fact. */
-function factsOf(ended: number, running: number): () => readonly StoredEvent[] {
+function createEventFactory(ended: number, running: number): () => readonly StoredEvent[] {
   return () => {
     const account = { id: randomUUID(), keyId: randomUUID() };
-    const pairs = Array.from({ length: ended + running }, () => pair(account));
+    const pairs = Array.from({ length: ended + running }, () => createHoldPair(account));
     const used = pairs.flatMap(([held, settled], i) => (i < ended ? [held, settled] : [held]));
-    const facts = [...opening(account), ...used].map((fact, revision) => ({ ...fact, id: randomUUID(), revision }));
-    return (JSON.parse(JSON.stringify(facts)) as StoredEvent[]).map((fact) => ({ ...fact, position: 1n }));
+    const events = [...createOpeningEvents(account), ...used].map((event, revision) => ({
+      ...event,
+      id: randomUUID(),
+      revision,
+    }));
+    return (JSON.parse(JSON.stringify(events)) as StoredEvent[]).map((event) => ({ ...event, position: 1n }));
   };
 }
 
 /** Every stream of it is as long as these facts. */
-function storeOf(facts: () => readonly StoredEvent[]): EventStore {
+function createStore(createEvents: () => readonly StoredEvent[]): EventStore {
   return {
     async *read() {
-      yield facts();
+      yield createEvents();
     },
   } as Partial<EventStore> as EventStore;
 }

@@ -5,11 +5,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { Agent, request } from 'undici';
 import { type Customer, ProofCluster } from '../../cluster.ts';
-import { useOf } from '../../processes.ts';
+import { readProcessUsage } from '../../processes.ts';
 import type { Attack, Finding } from './attack.ts';
-import type { Held } from './hold-connections.ts';
+import type { HolderParams } from './hold-connections.ts';
 
-const SILENT = 8_000;
+const IDLE = 8_000;
 const STALLED = 40;
 const UNREAD = 1_000;
 /** Of these the answers are longer than what the sockets between take, some 4 MB: they must be ended. */
@@ -18,48 +18,48 @@ const BODY_BYTES = 20 * 1024 * 1024;
 const SENT_BYTES = 1024 * 1024;
 const CHAT = { model: 'openai/gpt-5-mini' };
 /** Requests of others, at an even pace: how long they take is measured, not how many there can be. */
-const EVERY_MS = 20;
+const REQUEST_INTERVAL_MS = 20;
 const MEASURED_MS = 15_000;
 /** Silent connections, uploads that stand still and full answers must be gone by then: of the last nothing is taken for a minute. */
-const GONE_WITHIN_MS = 130_000;
-const MOST_MORE_MB = 400;
+const DISCONNECTED_WITHIN_MS = 130_000;
+const MAX_EXTRA_MB = 400;
 /** Below which twice the usual time is no sign of anything. */
-const FLOOR_MS = 25;
+const MIN_P99_MS = 25;
 
 export const heldConnections: Attack = {
   name: 'held-connections',
-  what: `${SILENT} silent connections, ${STALLED} uploads that stand still, ${UNREAD} streams that nobody reads, ${FULL} more that fill their sockets`,
-  run: attacked,
+  description: `${IDLE} silent connections, ${STALLED} uploads that stand still, ${UNREAD} streams that nobody reads, ${FULL} more that fill their sockets`,
+  run: runAttack,
 };
 
-async function attacked(directory: string): Promise<Finding> {
+async function runAttack(directory: string): Promise<Finding> {
   const cluster = await ProofCluster.start(directory, 1, { MAX_CONNECTIONS: '20000' });
   const held: Worker[] = [];
   try {
     const [api = ''] = cluster.gateways;
     const pid = cluster.processes.get('gateway 1')?.pid ?? 0;
-    const honest = await cluster.customer(5);
-    const [attacker, filler] = [await cluster.customer(100), await cluster.customer(100)];
-    await latencies(api, honest, MEASURED_MS / 3);
-    const usual = await latencies(api, honest, MEASURED_MS);
-    const before = megabytesOf(pid);
+    const honest = await cluster.createCustomer(5);
+    const [attacker, filler] = [await cluster.createCustomer(100), await cluster.createCustomer(100)];
+    await measureP99Ms(api, honest, MEASURED_MS / 3);
+    const baselineP99 = await measureP99Ms(api, honest, MEASURED_MS);
+    const before = readMegabytes(pid);
     const since = performance.now();
-    held.push(...(await Promise.all(holds(Number(new URL(api).port), attacker, filler).map(holding))));
-    const attackedP99 = await latencies(api, honest, MEASURED_MS);
-    const peak = megabytesOf(pid);
-    const patient = held.slice(0, 2);
+    held.push(...(await Promise.all(createHolderParams(Number(new URL(api).port), attacker, filler).map(startHolder))));
+    const attackedP99 = await measureP99Ms(api, honest, MEASURED_MS);
+    const peak = readMegabytes(pid);
+    const idleWorkers = held.slice(0, 2);
     // Whoever reads nothing does not see the end either: it shows in what is held for him.
-    const areFullOnesOver = async () => (await cluster.balance(filler)).held_usd === 0;
-    const areGone = async () => (await heldBy(patient)) === 0 && (await areFullOnesOver());
-    while (!(await areGone()) && performance.now() - since < GONE_WITHIN_MS) await delay(500);
-    const [left, areOver] = [await heldBy(patient), await areFullOnesOver()];
-    const isQuick = attackedP99 <= Math.max(2 * usual, FLOOR_MS);
+    const areFullOnesOver = async () => (await cluster.fetchBalance(filler)).held_usd === 0;
+    const areDisconnected = async () => (await countHeldConnections(idleWorkers)) === 0 && (await areFullOnesOver());
+    while (!(await areDisconnected()) && performance.now() - since < DISCONNECTED_WITHIN_MS) await delay(500);
+    const [remaining, areOver] = [await countHeldConnections(idleWorkers), await areFullOnesOver()];
+    const isFast = attackedP99 <= Math.max(2 * baselineP99, MIN_P99_MS);
     return {
-      held: isQuick && left === 0 && areOver && peak - before <= MOST_MORE_MB,
-      measured: [
-        `p99 of others ${usual.toFixed(1)} ms, attacked ${attackedP99.toFixed(1)} ms`,
+      hasPassed: isFast && remaining === 0 && areOver && peak - before <= MAX_EXTRA_MB,
+      measurements: [
+        `p99 of others ${baselineP99.toFixed(1)} ms, attacked ${attackedP99.toFixed(1)} ms`,
         `memory ${before} MB, attacked ${peak} MB`,
-        `left after ${Math.round((performance.now() - since) / 1_000)} s: ${left} silent or still, full streams ${areOver ? 'ended' : 'not ended'}`,
+        `left after ${Math.round((performance.now() - since) / 1_000)} s: ${remaining} silent or still, full streams ${areOver ? 'ended' : 'not ended'}`,
       ].join('; '),
     };
   } finally {
@@ -68,67 +68,81 @@ async function attacked(directory: string): Promise<Finding> {
   }
 }
 
-function holds(port: number, attacker: Customer, filler: Customer): readonly Held[] {
-  const head = (line: string, ...more: string[]) => [`${line} HTTP/1.1`, 'host: a', ...more, '', ''].join('\r\n');
-  const post = (bytes: number, { apiKey } = attacker) =>
-    head(
+function createHolderParams(port: number, attacker: Customer, filler: Customer): readonly HolderParams[] {
+  const formatHead = (line: string, ...headerLines: string[]) =>
+    [`${line} HTTP/1.1`, 'host: a', ...headerLines, '', ''].join('\r\n');
+  const formatPost = (bytes: number, { apiKey } = attacker) =>
+    formatHead(
       'POST /v1/chat/completions',
       ...[`authorization: Bearer ${apiKey}`, 'content-type: application/json', `content-length: ${bytes}`],
     );
-  const stalled = post(BODY_BYTES) + '{'.padEnd(SENT_BYTES);
-  const stream = (said: string, customer = attacker) => {
+  const stalled = formatPost(BODY_BYTES) + '{'.padEnd(SENT_BYTES);
+  const formatStreamRequest = (directive: string, customer = attacker) => {
     const body = JSON.stringify({
       ...CHAT,
       stream: true,
-      messages: [{ role: 'user', content: `[[sandbox ${said}]]` }],
+      messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }],
     });
-    return post(body.length, customer) + body;
+    return formatPost(body.length, customer) + body;
   };
   return [
-    { port, connections: SILENT, addresses: 100, sent: '', reads: true },
+    { port, connections: IDLE, addresses: 100, sent: '', reads: true },
     { port, connections: STALLED, addresses: 4, sent: stalled, reads: true },
-    { port, connections: FULL, addresses: 4, sent: stream('tokens=200000 chunks=20000', filler), reads: false },
-    { port, connections: UNREAD, addresses: 10, sent: stream('tokens=200 chunks=100 chunk_delay=2000'), reads: false },
+    {
+      port,
+      connections: FULL,
+      addresses: 4,
+      sent: formatStreamRequest('tokens=200000 chunks=20000', filler),
+      reads: false,
+    },
+    {
+      port,
+      connections: UNREAD,
+      addresses: 10,
+      sent: formatStreamRequest('tokens=200 chunks=100 chunk_delay=2000'),
+      reads: false,
+    },
   ];
 }
 
-async function holding(workerData: Held): Promise<Worker> {
+async function startHolder(workerData: HolderParams): Promise<Worker> {
   const worker = new Worker(path.join(import.meta.dirname, 'hold-connections.js'), { workerData });
   await once(worker, 'message');
   return worker;
 }
 
-async function heldBy(workers: readonly Worker[]): Promise<number> {
+async function countHeldConnections(workers: readonly Worker[]): Promise<number> {
   let sum = 0;
   for (const worker of workers) {
-    const answered = once(worker, 'message');
+    const reply = once(worker, 'message');
     worker.postMessage('how many');
-    sum += (await answered)[0] as number;
+    sum += (await reply)[0] as number;
   }
   return sum;
 }
 
 /** The 99th percentile of whole small answers, in milliseconds. */
-async function latencies(api: string, { apiKey }: Customer, forMs: number): Promise<number> {
+async function measureP99Ms(api: string, { apiKey }: Customer, forMs: number): Promise<number> {
   const dispatcher = new Agent({ connections: 64 });
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const messages = [{ role: 'user', content: '[[sandbox tokens=5]]' }];
   const body = JSON.stringify({ ...CHAT, messages, max_tokens: 5 });
-  const taken: Promise<number>[] = [];
-  const ask = async () => {
-    const began = performance.now();
-    const answer = await request(`${api}/v1/chat/completions`, { method: 'POST', headers, body, dispatcher }).catch(
+  const pendingLatencies: Promise<number>[] = [];
+  const measureRequest = async () => {
+    const sentAt = performance.now();
+    const response = await request(`${api}/v1/chat/completions`, { method: 'POST', headers, body, dispatcher }).catch(
       () => undefined,
     );
-    await answer?.body.dump().catch(() => {});
-    return answer?.statusCode === 200 ? performance.now() - began : Number.POSITIVE_INFINITY;
+    await response?.body.dump().catch(() => {});
+    return response?.statusCode === 200 ? performance.now() - sentAt : Number.POSITIVE_INFINITY;
   };
-  for (const end = performance.now() + forMs; performance.now() < end; await delay(EVERY_MS)) taken.push(ask());
-  const sorted = (await Promise.all(taken)).toSorted((a, b) => a - b);
+  for (const end = performance.now() + forMs; performance.now() < end; await delay(REQUEST_INTERVAL_MS))
+    pendingLatencies.push(measureRequest());
+  const sorted = (await Promise.all(pendingLatencies)).toSorted((a, b) => a - b);
   await dispatcher.close();
   return sorted[Math.floor(sorted.length * 0.99)] ?? 0;
 }
 
-function megabytesOf(pid: number): number {
-  return Math.round(useOf([pid]).megabytes);
+function readMegabytes(pid: number): number {
+  return Math.round(readProcessUsage([pid]).megabytes);
 }

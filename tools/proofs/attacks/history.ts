@@ -6,18 +6,18 @@ import pg from 'pg';
 import { startEmbeddedPostgres } from '#foundation';
 import { type Customer, ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
-import type { PagesRead, Readers } from './history-readers.ts';
+import type { PagesRead, ReadersParams } from './history-readers.ts';
 
 /** Records of one account, beside a tenth of that of another: 2,000,000 unless the environment says otherwise; making them takes the most time. */
 const RECORDS = Number(process.env.HISTORY_RECORDS ?? 2_000_000);
 const READERS = 30;
-const LASTS_MS = 15_000;
-const MOST_MS = 50;
+const LOAD_MS = 15_000;
+const MAX_P99_MS = 50;
 /** One in so many records has this model, and one in all the other one. */
-const SELDOM = 2_000;
+const RARE_MODEL_INTERVAL = 2_000;
 
 /** What readers ask for: whole histories, page by page, and whatever takes the longest look. */
-const ASKED = [
+const READER_QUERIES = [
   '',
   'page=2',
   'page=7',
@@ -33,27 +33,28 @@ const FIRST_PAGES = ['', 'all_keys=true', 'all_keys=true&model=openai/gpt-5-mini
 /** Thirty readers of one account's millions of records, without a pause, beside another who asks for his own and his balance. */
 export const history: Attack = {
   name: 'history',
-  what: `${READERS} readers of one account's ${RECORDS / 1_000_000} million records, with all filters, beside the balances of others`,
+  description: `${READERS} readers of one account's ${RECORDS / 1_000_000} million records, with all filters, beside the balances of others`,
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1);
     const server = await startEmbeddedPostgres(directory);
     try {
-      const [large, other] = [await cluster.customer(1), await cluster.customer(1)];
-      await fill(server.url, 0, RECORDS);
-      await fill(server.url, 1, RECORDS / 10);
-      const quiet = await underLoad(cluster, large, other, 0);
-      const busy = await underLoad(cluster, large, other, READERS);
-      const held = [busy.balances, quiet.largest, busy.firstPages].every(({ p99 }) => p99 < MOST_MS);
-      const said = (name: string, { p50, p99, count }: Figures) => `${name} p50 ${p50} ms, p99 ${p99} ms (${count})`;
+      const [large, other] = [await cluster.createCustomer(1), await cluster.createCustomer(1)];
+      await insertRecords(server.url, 0, RECORDS);
+      await insertRecords(server.url, 1, RECORDS / 10);
+      const unloaded = await measureUnderLoad(cluster, large, other, 0);
+      const busy = await measureUnderLoad(cluster, large, other, READERS);
+      const held = [busy.balances, unloaded.largest, busy.firstPages].every(({ p99 }) => p99 < MAX_P99_MS);
+      const formatLatencies = (name: string, { p50, p99, count }: LatencySummary) =>
+        `${name} p50 ${p50} ms, p99 ${p99} ms (${count})`;
       return {
-        held: held && busy.failed === 0,
-        measured: [
-          said('balance of others', busy.balances),
-          said('alone', quiet.balances),
-          said('first page of others', busy.firstPages),
-          said('alone', quiet.firstPages),
-          said('first page of it all', quiet.largest),
-          said('pages of the readers', busy.pages),
+        hasPassed: held && busy.failed === 0,
+        measurements: [
+          formatLatencies('balance of others', busy.balances),
+          formatLatencies('alone', unloaded.balances),
+          formatLatencies('first page of others', busy.firstPages),
+          formatLatencies('alone', unloaded.firstPages),
+          formatLatencies('first page of it all', unloaded.largest),
+          formatLatencies('pages of the readers', busy.pages),
           `${busy.failed} failed`,
         ].join('; '),
       };
@@ -64,8 +65,8 @@ export const history: Attack = {
   },
 };
 
-/** @param nr of the account, by when it was opened */
-async function fill(databaseUrl: string, nr: number, records: number): Promise<void> {
+/** @param accountIndex of the account, by when it was opened */
+async function insertRecords(databaseUrl: string, accountIndex: number, records: number): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
@@ -73,10 +74,10 @@ async function fill(databaseUrl: string, nr: number, records: number): Promise<v
     await client.query(
       `insert into books.queries
        select 1000000000000 * (2 - $2::int) + n, timestamptz '2025-01-01' + n * interval '2 s', account_id, key_id,
-              case when n = 1000 then 'rare/model' when n % ${SELDOM} = 0 then 'some/model' else 'openai/gpt-5-mini' end,
+              case when n = 1000 then 'rare/model' when n % ${RARE_MODEL_INTERVAL} = 0 then 'some/model' else 'openai/gpt-5-mini' end,
               100, 100, 20000000, 'chat_completion', 'api', false, false, false, null, n
          from (select account_id, key_id from books.keys order by created_at limit 1 offset $2::int) as its, generate_series(1, $1::int) as n`,
-      [records, nr],
+      [records, accountIndex],
     );
     await client.query('vacuum analyze books.queries');
   } finally {
@@ -84,54 +85,58 @@ async function fill(databaseUrl: string, nr: number, records: number): Promise<v
   }
 }
 
-interface Figures {
+interface LatencySummary {
   readonly p50: number;
   readonly p99: number;
   readonly count: number;
 }
 
 /** How long answers took while so many read without a pause. */
-async function underLoad(cluster: ProofCluster, large: Customer, other: Customer, readers: number) {
+async function measureUnderLoad(cluster: ProofCluster, large: Customer, other: Customer, readers: number) {
   const [api = ''] = cluster.gateways;
-  const readingOf = { api, apiKey: large.apiKey, readers, asked: ASKED } satisfies Readers;
-  const worker = new Worker(path.join(import.meta.dirname, 'history-readers.js'), { workerData: readingOf });
+  const readerOptions = { api, apiKey: large.apiKey, readers, queries: READER_QUERIES } satisfies ReadersParams;
+  const worker = new Worker(path.join(import.meta.dirname, 'history-readers.js'), { workerData: readerOptions });
   let isOver = false;
   let failed = 0;
-  const read = async ({ apiKey }: Customer, path: string, took: number[], method = 'GET') => {
+  const read = async ({ apiKey }: Customer, path: string, durationsMs: number[], method = 'GET') => {
     const started = performance.now();
     const response = await fetch(`${api}${path}`, { method, headers: { authorization: `Bearer ${apiKey}` } });
     await response.arrayBuffer();
-    took.push(performance.now() - started);
+    durationsMs.push(performance.now() - started);
     if (!response.ok) failed++;
   };
   const [balances, firstPages, largest]: [number[], number[], number[]] = [[], [], []];
-  const every = async (milliseconds: number, ask: (n: number) => Promise<void>) => {
+  const runEvery = async (milliseconds: number, probe: (n: number) => Promise<void>) => {
     for (let n = 0; !isOver; n++) {
-      await ask(n);
+      await probe(n);
       await delay(milliseconds);
     }
   };
   const probing = [
-    every(20, () => read(other, '/credits/balance', balances, 'POST')),
-    every(50, (n) => read(other, `/queries/history?${FIRST_PAGES[n % FIRST_PAGES.length]}`, firstPages)),
+    runEvery(20, () => read(other, '/credits/balance', balances, 'POST')),
+    runEvery(50, (n) => read(other, `/queries/history?${FIRST_PAGES[n % FIRST_PAGES.length]}`, firstPages)),
   ];
   if (readers === 0)
-    probing.push(every(50, (n) => read(large, `/queries/history?${FIRST_PAGES[n % FIRST_PAGES.length]}`, largest)));
-  await delay(LASTS_MS);
+    probing.push(runEvery(50, (n) => read(large, `/queries/history?${FIRST_PAGES[n % FIRST_PAGES.length]}`, largest)));
+  await delay(LOAD_MS);
   isOver = true;
   await Promise.all(probing);
-  const answered = once(worker, 'message');
+  const reply = once(worker, 'message');
   worker.postMessage('stop');
-  const [pages] = (await answered) as [PagesRead];
+  const [pages] = (await reply) as [PagesRead];
   await worker.terminate();
   return {
-    ...{ balances: figures(balances), firstPages: figures(firstPages), largest: figures(largest) },
-    ...{ pages: figures(pages.took), failed: failed + pages.failed },
+    ...{
+      balances: summarizeLatencies(balances),
+      firstPages: summarizeLatencies(firstPages),
+      largest: summarizeLatencies(largest),
+    },
+    ...{ pages: summarizeLatencies(pages.durationsMs), failed: failed + pages.failed },
   };
 }
 
-function figures(took: readonly number[]): Figures {
-  const sorted = took.toSorted((a, b) => a - b);
+function summarizeLatencies(durationsMs: readonly number[]): LatencySummary {
+  const sorted = durationsMs.toSorted((a, b) => a - b);
   const at = (share: number) => Math.round(sorted[Math.floor(sorted.length * share)] ?? 0);
-  return { p50: at(0.5), p99: at(0.99), count: took.length };
+  return { p50: at(0.5), p99: at(0.99), count: durationsMs.length };
 }

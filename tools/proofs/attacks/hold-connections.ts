@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 
-export interface Held {
+export interface HolderParams {
   readonly port: number;
   readonly connections: number;
   /** Of which so many connections each come. */
@@ -18,11 +18,11 @@ const AT_ONCE = 200;
 
 const held = new Set<Socket>();
 
-async function hold({ port, connections, addresses, sent, reads }: Held): Promise<void> {
-  let opened = 0;
-  const next = async (): Promise<void> => {
-    while (opened < connections) {
-      const address = opened++ % addresses;
+async function openConnections({ port, connections, addresses, sent, reads }: HolderParams): Promise<void> {
+  let openedCount = 0;
+  const openNext = async (): Promise<void> => {
+    while (openedCount < connections) {
+      const address = openedCount++ % addresses;
       const localAddress = `127.0.${1 + Math.floor(address / 250)}.${1 + (address % 250)}`;
       const socket = connect({ port, host: '127.0.0.1', localAddress });
       held.add(socket);
@@ -33,9 +33,9 @@ async function hold({ port, connections, addresses, sent, reads }: Held): Promis
       if (sent !== '') socket.write(sent);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, next));
+  await Promise.all(Array.from({ length: AT_ONCE }, openNext));
 }
 
-await hold(workerData as Held);
+await openConnections(workerData as HolderParams);
 parentPort?.postMessage('held');
 parentPort?.on('message', () => parentPort?.postMessage(held.size));

@@ -4,20 +4,20 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { startEmbeddedPostgres } from '#foundation';
 import { root } from '../../processes.ts';
-import { run } from '../clients/run.ts';
-import { type Unpacked, unpack } from '../money/debian.ts';
-import { freePorts } from '../money/ports.ts';
+import { runCommand } from '../clients/run.ts';
+import { type UnpackedPackage, unpackDebianPackage } from '../money/debian.ts';
+import { allocatePortNumbers } from '../money/ports.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const VERSION = '1.18.0-1+deb12u1';
 /** A gateway that does not end by then has started, or hangs. */
 const REFUSED_WITHIN_MS = 20_000;
 const LISTENS_WITHIN_MS = 5_000;
-const LOOK_AGAIN_MS = 20;
+const POLL_INTERVAL_MS = 20;
 /** PgBouncer does not run as root. */
 const NOBODY = 65_534;
 
-const WAYS = [
+const POOLER_CASES = [
   { mode: 'session', ignored: 'extra_float_digits,options', connections: 10, lost: 'start-up options are dropped' },
   { mode: 'session', ignored: 'extra_float_digits', connections: 10, lost: 'start-up options are refused' },
   { mode: 'transaction', ignored: 'extra_float_digits,options', connections: 10, lost: 'locks do not outlive' },
@@ -28,22 +28,22 @@ const WAYS = [
 /** Poolers that look like PostgreSQL and are not: a gateway behind one would say ready and answer 401 to new keys, or hang. */
 export const pooler: Attack = {
   name: 'pooler',
-  what: 'PgBouncer between a gateway and PostgreSQL, in every mode',
+  description: 'PgBouncer between a gateway and PostgreSQL, in every mode',
   async run(directory): Promise<Finding> {
-    const bouncer = await unpack('pgbouncer', VERSION);
+    const bouncer = await unpackDebianPackage('pgbouncer', VERSION);
     const postgres = await startEmbeddedPostgres(path.join(directory, 'database'));
     try {
-      const refused: string[] = [];
-      for (const [nr, way] of WAYS.entries()) {
-        const place = path.join(directory, String(nr));
-        await mkdir(place);
-        const { code, output } = await behind(bouncer, postgres.url, { ...way, place });
+      const outcomes: string[] = [];
+      for (const [index, way] of POOLER_CASES.entries()) {
+        const wayDirectory = path.join(directory, String(index));
+        await mkdir(wayDirectory);
+        const { code, output } = await runGatewayWithPooler(bouncer, postgres.url, { ...way, directory: wayDirectory });
         const isRefused = code === 1 && output.includes('leads to a pooler') && output.includes(way.lost);
-        refused.push(`${way.mode} mode${isRefused ? '' : ` **not refused** (${output.trim().slice(-300)})`}`);
+        outcomes.push(`${way.mode} mode${isRefused ? '' : ` **not refused** (${output.trim().slice(-300)})`}`);
       }
       return {
-        held: refused.every((each) => !each.includes('*')),
-        measured: `refused with a sentence: ${refused.join(', ')}`,
+        hasPassed: outcomes.every((outcome) => !outcome.includes('*')),
+        measurements: `refused with a sentence: ${outcomes.join(', ')}`,
       };
     } finally {
       await postgres.close();
@@ -51,46 +51,50 @@ export const pooler: Attack = {
   },
 };
 
-interface Way {
+interface PoolerCase {
   readonly mode: string;
   readonly ignored: string;
   readonly connections: number;
-  readonly place: string;
+  readonly directory: string;
 }
 
 /** What a gateway says that has PostgreSQL behind a pooler. */
-async function behind(bouncer: Unpacked, url: string, { mode, ignored, connections, place }: Way) {
+async function runGatewayWithPooler(
+  bouncer: UnpackedPackage,
+  url: string,
+  { mode, ignored, connections, directory }: PoolerCase,
+) {
   const { hostname, port: real, username, password, pathname } = new URL(url);
-  const { port } = await freePorts('port');
+  const { port } = await allocatePortNumbers('port');
   const database = pathname.slice(1);
-  await chmod(path.dirname(place), 0o755);
-  await writeFile(path.join(place, 'users.txt'), `"${username}" "${password}"\n`);
+  await chmod(path.dirname(directory), 0o755);
+  await writeFile(path.join(directory, 'users.txt'), `"${username}" "${password}"\n`);
   await writeFile(
-    path.join(place, 'pgbouncer.ini'),
+    path.join(directory, 'pgbouncer.ini'),
     [
       '[databases]',
       `${database} = host=${hostname} port=${real} dbname=${database}`,
       '[pgbouncer]',
       `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
-      `auth_type = scram-sha-256\nauth_file = ${path.join(place, 'users.txt')}`,
+      `auth_type = scram-sha-256\nauth_file = ${path.join(directory, 'users.txt')}`,
       `pool_mode = ${mode}\ndefault_pool_size = ${connections}\nignore_startup_parameters = ${ignored}`,
     ].join('\n'),
   );
   const program = path.join(bouncer.bin, '../sbin/pgbouncer');
-  const child = spawn(program, ['-q', path.join(place, 'pgbouncer.ini')], {
+  const child = spawn(program, ['-q', path.join(directory, 'pgbouncer.ini')], {
     ...(process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}),
     env: bouncer.env,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   try {
-    await listens(port, child);
+    await waitUntilListening(port, child);
     const address = Object.assign(new URL(url), { port: String(port) }).href;
-    const settings = { DATABASE_URL: address, DATA_DIR: path.join(place, 'data'), PORT: '0', LOG_LEVEL: 'info' };
+    const settings = { DATABASE_URL: address, DATA_DIR: path.join(directory, 'data'), PORT: '0', LOG_LEVEL: 'info' };
     const env = { ...(process.env as Record<string, string>), ...settings };
-    return await run([process.execPath, 'dist/apps/gateway/src/main.js'], {
+    return await runCommand([process.execPath, 'dist/apps/gateway/src/main.js'], {
       cwd: root,
       env,
-      withinMs: REFUSED_WITHIN_MS,
+      timeoutMs: REFUSED_WITHIN_MS,
     });
   } finally {
     const ended = new Promise((resolve) => child.once('exit', resolve));
@@ -98,15 +102,15 @@ async function behind(bouncer: Unpacked, url: string, { mode, ignored, connectio
   }
 }
 
-async function listens(port: number, child: ChildProcess): Promise<void> {
+async function waitUntilListening(port: number, child: ChildProcess): Promise<void> {
   const deadline = performance.now() + LISTENS_WITHIN_MS;
-  while (!(await answers(port))) {
+  while (!(await canConnect(port))) {
     if (performance.now() > deadline || child.exitCode !== null) throw new Error('PgBouncer does not start');
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }
 
-function answers(port: number): Promise<boolean> {
+function canConnect(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {
       socket.destroy();

@@ -8,12 +8,12 @@ import { root } from '../../processes.ts';
 import type { Attack, Finding } from './attack.ts';
 
 /** The commit that is rolled back to: the one before, unless the environment names another. */
-const BEFORE = process.env.ROLLBACK_TO ?? 'HEAD~1';
+const PREVIOUS_COMMIT = process.env.ROLLBACK_TO ?? 'HEAD~1';
 const MODEL = 'openai/gpt-5-mini';
 /** A type of fact that the program before does not know. */
-const NEWER = 'KeyUpdated';
+const NEWER_EVENT_TYPE = 'KeyUpdated';
 /** Its place in the table of types, as it is built. */
-const KNOWN = /\n\s*KeyUpdated: \[\],/;
+const NEWER_EVENT_PATTERN = /\n\s*KeyUpdated: \[\],/;
 const ROLES = ['projector', 'sagas', 'gateway'] as const;
 const run = promisify(execFile);
 
@@ -23,22 +23,25 @@ const run = promisify(execFile);
  */
 export const rollback: Attack = {
   name: 'rollback',
-  what: 'back to a program that does not know a fact of one account, to the commit before, and forth again',
+  description: 'back to a program that does not know a fact of one account, to the commit before, and forth again',
   async run(directory): Promise<Finding> {
-    const unknowing = await buildWithout(path.join(directory, 'unknowing'));
-    const before = await buildOf(BEFORE, path.join(directory, 'before'));
+    const olderBuild = await buildWithout(path.join(directory, 'unknowing'));
+    const before = await buildCommit(PREVIOUS_COMMIT, path.join(directory, 'before'));
     const store = path.join(directory, 'store');
     await mkdir(store, { mode: 0o700 });
     const cluster = await ProofCluster.start(store, 1);
     const server = await startEmbeddedPostgres(store);
     try {
-      const broken = [...(await newerFact(cluster, unknowing)), ...(before ? await backAndForth(cluster, before) : [])];
+      const violations = [
+        ...(await checkNewerEvent(cluster, olderBuild)),
+        ...(before ? await checkBackAndForth(cluster, before) : []),
+      ];
       const commit = before
-        ? `commit before: ${BEFORE}`
+        ? `commit before: ${PREVIOUS_COMMIT}`
         : 'without the commit before: it is not here, or does not build';
       return {
-        held: broken.length === 0,
-        measured: broken.length === 0 ? `all as promised; ${commit}` : broken.join('; '),
+        hasPassed: violations.length === 0,
+        measurements: violations.length === 0 ? `all as promised; ${commit}` : violations.join('; '),
       };
     } finally {
       await cluster.stop();
@@ -51,74 +54,78 @@ export const rollback: Attack = {
 type Expected = Readonly<Record<string, () => Promise<boolean>>>;
 
 /** The program before does not know a fact of one account. @returns what was not as promised */
-async function newerFact(cluster: ProofCluster, unknowing: string): Promise<readonly string[]> {
-  const [changed, other] = [await cluster.customer(1), await cluster.customer(1)];
-  for (const each of [changed, other]) await chat(cluster, each);
+async function checkNewerEvent(cluster: ProofCluster, olderBuild: string): Promise<readonly string[]> {
+  const [changed, other] = [await cluster.createCustomer(1), await cluster.createCustomer(1)];
+  for (const customer of [changed, other]) await sendChat(cluster, customer);
   await cluster.stopRole('projector'); // the fact comes behind what the read models show
-  await rename(cluster, changed);
-  await replaceBy(unknowing, cluster);
+  await renameKey(cluster, changed);
+  await switchBuild(olderBuild, cluster);
   const gateway = cluster.processes.get('gateway 1');
-  const rolledBack = await unmet('rolled back', {
-    'a chat of the account is 503': async () => (await chat(cluster, changed)) === 503,
-    'its balance is 503': async () => (await balanceOf(cluster, changed)).status === 503,
-    'another account is served': async () => (await chat(cluster, other)) === 200,
+  const rolledBack = await listUnmetExpectations('rolled back', {
+    'a chat of the account is 503': async () => (await sendChat(cluster, changed)) === 503,
+    'its balance is 503': async () => (await fetchBalance(cluster, changed)).status === 503,
+    'another account is served': async () => (await sendChat(cluster, other)) === 200,
     'its balance is shown up to date': async () => {
-      const { status, headers } = await balanceOf(cluster, other);
+      const { status, headers } = await fetchBalance(cluster, other);
       return status === 200 && !headers.has('x-books-behind');
     },
-    'a new account is credited and served': async () => (await chat(cluster, await cluster.customer(1))) === 200,
+    'a new account is credited and served': async () =>
+      (await sendChat(cluster, await cluster.createCustomer(1))) === 200,
     'the gateway is ready': async () => (await fetch(`${cluster.gateways[0]}/health/ready`)).status === 200,
-    'there is an alarm': async () => gateway?.printed.join('').includes('cannot be used') === true,
+    'there is an alarm': async () => gateway?.outputChunks.join('').includes('cannot be used') === true,
     'verify does not say drift 0, and names the fact': async () => {
-      const { code, output } = await cluster.ledger('verify');
-      return code === 1 && !output.includes('drift 0\n') && output.includes(`is a ${NEWER} that this program`);
+      const { code, output } = await cluster.runLedger('verify');
+      return (
+        code === 1 && !output.includes('drift 0\n') && output.includes(`is a ${NEWER_EVENT_TYPE} that this program`)
+      );
     },
   });
-  await replaceBy(root, cluster);
+  await switchBuild(root, cluster);
   return [
     ...rolledBack,
-    ...(await unmet('forth again', {
-      'the account is served': async () => (await chat(cluster, changed)) === 200,
-      'its balance is shown': async () => (await balanceOf(cluster, changed)).status === 200,
-      'drift is 0': async () => (await cluster.ledger('verify')).output.endsWith('drift 0\n'),
+    ...(await listUnmetExpectations('forth again', {
+      'the account is served': async () => (await sendChat(cluster, changed)) === 200,
+      'its balance is shown': async () => (await fetchBalance(cluster, changed)).status === 200,
+      'drift is 0': async () => (await cluster.runLedger('verify')).output.endsWith('drift 0\n'),
     })),
   ];
 }
 
 /** The commit before takes over and hands back, with requests of the same account under each. @returns what was not as promised */
-async function backAndForth(cluster: ProofCluster, before: string): Promise<readonly string[]> {
-  const customer = await cluster.customer(1);
-  const broken: string[] = [];
+async function checkBackAndForth(cluster: ProofCluster, before: string): Promise<readonly string[]> {
+  const customer = await cluster.createCustomer(1);
+  const violations: string[] = [];
   for (const [name, build] of [
     ['the commit before', before],
     ['this one again', root],
     ['the commit before again', before],
     ['this one at the end', root],
   ] as const) {
-    await replaceBy(build, cluster);
+    await switchBuild(build, cluster);
     const expected: Expected = {
-      'the account is served': async () => (await chat(cluster, customer)) === 200,
-      'its balance is shown': async () => (await balanceOf(cluster, customer)).status === 200,
-      'drift is 0': async () => (await cluster.ledger('verify')).output.endsWith('drift 0\n'),
+      'the account is served': async () => (await sendChat(cluster, customer)) === 200,
+      'its balance is shown': async () => (await fetchBalance(cluster, customer)).status === 200,
+      'drift is 0': async () => (await cluster.runLedger('verify')).output.endsWith('drift 0\n'),
     };
-    broken.push(...(await unmet(name, expected)));
+    violations.push(...(await listUnmetExpectations(name, expected)));
   }
-  return broken;
+  return violations;
 }
 
-async function unmet(when: string, expected: Expected): Promise<readonly string[]> {
-  const broken: string[] = [];
-  for (const [what, isSo] of Object.entries(expected)) if (!(await isSo())) broken.push(`${when}: not so that ${what}`);
-  return broken;
+async function listUnmetExpectations(when: string, expected: Expected): Promise<readonly string[]> {
+  const violations: string[] = [];
+  for (const [what, isSo] of Object.entries(expected))
+    if (!(await isSo())) violations.push(`${when}: not so that ${what}`);
+  return violations;
 }
 
-async function replaceBy(build: string, cluster: ProofCluster): Promise<void> {
+async function switchBuild(build: string, cluster: ProofCluster): Promise<void> {
   for (const role of ROLES.toReversed()) await cluster.stopRole(role === 'gateway' ? 'gateway 1' : role);
-  cluster.of(build);
+  cluster.useBuild(build);
   for (const role of ROLES) await cluster.startRole(role, role === 'gateway' ? 'gateway 1' : role);
 }
 
-async function chat({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Promise<number> {
+async function sendChat({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Promise<number> {
   const response = await fetch(`${api}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
@@ -128,14 +135,14 @@ async function chat({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Pr
   return response.status;
 }
 
-async function balanceOf({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Promise<Response> {
+async function fetchBalance({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Promise<Response> {
   return fetch(`${api}/credits/balance`, { method: 'POST', headers: { authorization: `Bearer ${apiKey}` } });
 }
 
 /** Leaves a fact of the newer type. */
-async function rename(cluster: ProofCluster, customer: Customer): Promise<void> {
-  const made = await cluster.newKey(customer, { name: 'second' });
-  await fetch(`${cluster.gateways[0]}/keys/${made.id}`, {
+async function renameKey(cluster: ProofCluster, customer: Customer): Promise<void> {
+  const createdKey = await cluster.createKey(customer, { name: 'second' });
+  await fetch(`${cluster.gateways[0]}/keys/${createdKey.id}`, {
     method: 'PATCH',
     headers: { 'content-type': 'application/json', 'x-credit-id': customer.creditId },
     body: JSON.stringify({ name: 'renamed' }),
@@ -151,13 +158,13 @@ async function buildWithout(directory: string): Promise<string> {
   await cp(path.join(root, 'dist'), path.join(directory, 'dist'), { recursive: true });
   const file = path.join(directory, 'dist/libs/domain/src/upcasters/index.js');
   const code = await readFile(file, 'utf8');
-  if (!KNOWN.test(code)) throw new Error(`the build does not list ${NEWER} as it did`);
-  await writeFile(file, code.replace(KNOWN, ''));
+  if (!NEWER_EVENT_PATTERN.test(code)) throw new Error(`the build does not list ${NEWER_EVENT_TYPE} as it did`);
+  await writeFile(file, code.replace(NEWER_EVENT_PATTERN, ''));
   return directory;
 }
 
 /** Another commit, built with the packages of this one; undefined where that cannot be done. */
-async function buildOf(commit: string, directory: string): Promise<string | undefined> {
+async function buildCommit(commit: string, directory: string): Promise<string | undefined> {
   await mkdir(directory);
   try {
     const archive = path.join(directory, 'source.tar');

@@ -1,4 +1,4 @@
-import { Agent, request as ask, createServer } from 'node:http';
+import { Agent, createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { startEmbeddedPostgres } from '#foundation';
 import { createClient } from '#postgres';
@@ -6,44 +6,45 @@ import { ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 
 /** How often the balancer asks each gateway whether it is ready. */
-const LOOK_EVERY_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 /** A request every so often, as long as it takes. */
-const ASK_EVERY_MS = 50;
+const REQUEST_INTERVAL_MS = 50;
 const BEFORE_AND_AFTER_MS = 2_000;
 /** Longer than the old limit of the lag. */
-const STANDING_STILL_MS = 12_000;
+const PROJECTOR_STALL_MS = 12_000;
 /** Every tenth answer takes longer than the balancer needs to notice. */
-const LONG_ANSWER = '[[sandbox tokens=20 chunks=20 chunk_delay=400]]';
+const LONG_PROMPT = '[[sandbox tokens=20 chunks=20 chunk_delay=400]]';
 const FUNDS_USD = 5;
 /** Of an answer that failed. */
-const MAX_SAID = 200;
+const MAX_FAILURE_LENGTH = 200;
 
 /** Both gateways are replaced under load; then the projector stands still, beside a long transaction of somebody else. */
 export const rollingRestart: Attack = {
   name: 'rolling-restart',
-  what: 'two gateways behind a balancer are replaced under load, then the projector is stopped, beside a transaction in another database',
+  description:
+    'two gateways behind a balancer are replaced under load, then the projector is stopped, beside a transaction in another database',
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 2, { DRAIN_DELAY_MS: '5000' });
     const postgres = await startEmbeddedPostgres(directory);
     const balancer = await Balancer.open(cluster);
     try {
-      const { apiKey } = await cluster.customer(FUNDS_USD);
+      const { apiKey } = await cluster.createCustomer(FUNDS_USD);
       const load = new Load(balancer.url, apiKey);
       await pause(BEFORE_AND_AFTER_MS);
       for (const old of ['gateway 1', 'gateway 2']) {
         await cluster.startRole('gateway', old.replace(' ', ' new '));
-        await pause(2 * LOOK_EVERY_MS);
+        await pause(2 * POLL_INTERVAL_MS);
         await cluster.stopRole(old);
       }
-      const restarted = await load.soFar();
-      await standStill(cluster, new URL('/postgres', postgres.url).href);
+      const restarted = await load.waitForSentRequests();
+      await stallProjector(cluster, new URL('/postgres', postgres.url).href);
       await pause(BEFORE_AND_AFTER_MS);
-      const all = await load.end();
-      const { output } = await cluster.ledger('verify');
+      const all = await load.stop();
+      const { output } = await cluster.runLedger('verify');
       const drift = output.trim().split('\n').at(-1);
       return {
-        held: all.failed === 0 && drift === 'drift 0',
-        measured: `${restarted.failed} of ${restarted.asked} requests failed in the restarts, ${all.failed - restarted.failed} of ${all.asked - restarted.asked} beside a projector that stood still${load.failures.length > 0 ? ` (${load.failures[0]})` : ''}; ${drift}`,
+        hasPassed: all.failed === 0 && drift === 'drift 0',
+        measurements: `${restarted.failed} of ${restarted.requestCount} requests failed in the restarts, ${all.failed - restarted.failed} of ${all.requestCount - restarted.requestCount} beside a projector that stood still${load.failures.length > 0 ? ` (${load.failures[0]})` : ''}; ${drift}`,
       };
     } finally {
       balancer.close();
@@ -53,13 +54,13 @@ export const rollingRestart: Attack = {
   },
 };
 
-async function standStill(cluster: ProofCluster, elsewhere: string): Promise<void> {
+async function stallProjector(cluster: ProofCluster, otherDatabaseUrl: string): Promise<void> {
   const { pid } = cluster.processes.get('projector') as { pid: number };
-  const other = createClient({ connectionString: elsewhere, name: 'other', idleTransactionTimeoutMs: null });
+  const other = createClient({ connectionString: otherDatabaseUrl, name: 'other', idleTransactionTimeoutMs: null });
   await other.connect();
   await other.query('begin; select pg_current_xact_id()');
   process.kill(pid, 'SIGSTOP');
-  await pause(STANDING_STILL_MS);
+  await pause(PROJECTOR_STALL_MS);
   process.kill(pid, 'SIGCONT');
   await other.end();
 }
@@ -68,7 +69,7 @@ const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 
 /** Requests, one after the other and many at a time, until it is told to end. */
 class Load {
-  private asked = 0;
+  private requestCount = 0;
   readonly failures: string[] = [];
   private readonly running = new Set<Promise<void>>();
   private readonly timer: NodeJS.Timeout;
@@ -78,70 +79,76 @@ class Load {
     private readonly api: string,
     private readonly apiKey: string,
   ) {
-    this.timer = setInterval(() => this.ask(), ASK_EVERY_MS).unref();
+    this.timer = setInterval(() => this.sendRequest(), REQUEST_INTERVAL_MS).unref();
   }
 
   /** Once all that were asked so far have been answered. */
-  async soFar(): Promise<{ readonly asked: number; readonly failed: number }> {
-    const { asked } = this;
+  async waitForSentRequests(): Promise<{ readonly requestCount: number; readonly failed: number }> {
+    const { requestCount } = this;
     await Promise.all(this.running);
-    return { asked, failed: this.failures.length };
+    return { requestCount, failed: this.failures.length };
   }
 
-  end(): ReturnType<Load['soFar']> {
+  stop(): ReturnType<Load['waitForSentRequests']> {
     clearInterval(this.timer);
-    return this.soFar();
+    return this.waitForSentRequests();
   }
 
-  private ask(): void {
-    const began = performance.now();
-    const isLong = this.asked++ % 10 === 0;
-    const content = isLong ? LONG_ANSWER : 'hello';
+  private sendRequest(): void {
+    const sentAt = performance.now();
+    const isLong = this.requestCount++ % 10 === 0;
+    const content = isLong ? LONG_PROMPT : 'hello';
     const body = { model: 'openai/gpt-5-mini', stream: true, messages: [{ role: 'user', content }], max_tokens: 32 };
     const headers = { authorization: `Bearer ${this.apiKey}`, 'content-type': 'application/json' };
-    const answered = fetch(`${this.api}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) })
-      .then(async (answer) => {
-        const text = await answer.text();
-        return answer.ok && text.endsWith('data: [DONE]\n\n') ? undefined : `${answer.status} ${text.slice(-MAX_SAID)}`;
+    const pendingRequest = fetch(`${this.api}/v1/chat/completions`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    })
+      .then(async (response) => {
+        const text = await response.text();
+        return response.ok && text.endsWith('data: [DONE]\n\n')
+          ? undefined
+          : `${response.status} ${text.slice(-MAX_FAILURE_LENGTH)}`;
       })
       .catch((error) => String(error.cause ?? error))
       .then((failure) => {
-        const at = ((began - this.since) / 1_000).toFixed(1);
+        const at = ((sentAt - this.since) / 1_000).toFixed(1);
         if (failure !== undefined) this.failures.push(`asked after ${at} s: ${failure}`);
-        this.running.delete(answered);
+        this.running.delete(pendingRequest);
       });
-    this.running.add(answered);
+    this.running.add(pendingRequest);
   }
 }
 
 /** As simple as a balancer can be: in turn to those that were ready at the last look, by connections that are kept, each once. */
 class Balancer {
   private readonly ready = new Set<string>();
-  private turn = 0;
+  private nextIndex = 0;
   private readonly agent = new Agent({ keepAlive: true });
   private readonly server = createServer((incoming, outgoing) => {
-    const api = [...this.ready][this.turn++ % Math.max(1, this.ready.size)];
+    const api = [...this.ready][this.nextIndex++ % Math.max(1, this.ready.size)];
     if (api === undefined) return void outgoing.writeHead(502).end('no gateway is ready');
     const { method, url, headers } = incoming;
-    const onward = ask(`${api}${url}`, { method, headers, agent: this.agent } as object, (answer) => {
-      const { connection: _, ...kept } = answer.headers;
-      outgoing.writeHead(answer.statusCode ?? 502, kept);
-      answer.pipe(outgoing).on('error', () => {});
-      answer.on('error', () => outgoing.destroy());
+    const onward = httpRequest(`${api}${url}`, { method, headers, agent: this.agent } as object, (response) => {
+      const { connection: _, ...responseHeaders } = response.headers;
+      outgoing.writeHead(response.statusCode ?? 502, responseHeaders);
+      response.pipe(outgoing).on('error', () => {});
+      response.on('error', () => outgoing.destroy());
     });
     onward.on('error', ({ message }) =>
       outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end(message),
     );
     incoming.pipe(onward);
   });
-  private looking: NodeJS.Timeout | undefined;
+  private pollTimer: NodeJS.Timeout | undefined;
 
   private constructor(private readonly cluster: ProofCluster) {}
 
   static async open(cluster: ProofCluster): Promise<Balancer> {
     const balancer = new Balancer(cluster);
-    await balancer.look();
-    balancer.looking = setInterval(() => void balancer.look(), LOOK_EVERY_MS);
+    await balancer.pollReadiness();
+    balancer.pollTimer = setInterval(() => void balancer.pollReadiness(), POLL_INTERVAL_MS);
     await new Promise<void>((resolve) => balancer.server.listen(0, '127.0.0.1', resolve));
     return balancer;
   }
@@ -151,19 +158,19 @@ class Balancer {
   }
 
   close(): void {
-    clearInterval(this.looking);
+    clearInterval(this.pollTimer);
     this.server.close();
     this.server.closeAllConnections();
     this.agent.destroy();
   }
 
   /** At each by itself: one that says nothing is not ready, and keeps nobody from noticing that another one leaves. */
-  private async look(): Promise<void> {
+  private async pollReadiness(): Promise<void> {
     const { gateways } = this.cluster;
-    for (const gone of [...this.ready].filter((api) => !gateways.includes(api))) this.ready.delete(gone);
+    for (const staleApi of [...this.ready].filter((api) => !gateways.includes(api))) this.ready.delete(staleApi);
     await Promise.all(
       gateways.map(async (api) => {
-        const signal = AbortSignal.timeout(LOOK_EVERY_MS);
+        const signal = AbortSignal.timeout(POLL_INTERVAL_MS);
         const { ok } = await fetch(`${api}/health/ready`, { signal }).catch(() => ({ ok: false }));
         if (ok) this.ready.add(api);
         else this.ready.delete(api);

@@ -2,49 +2,55 @@ import { execFileSync } from 'node:child_process';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { startEmbeddedPostgres } from '#foundation';
 import { type Customer, ProofCluster } from '../../cluster.ts';
-import { type Started, start } from '../../processes.ts';
-import { measured, until, type Work, worksOf } from '../works.ts';
+import { type StartedProcess, startProgram } from '../../processes.ts';
+import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from '../works.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;
 /** So that a process that is back has had time for what it was about to do. */
-const BACK_MS = 2_000;
+const RECOVERY_DELAY_MS = 2_000;
 const FUNDS_USD = 1;
 /** A network of two: this machine, and a host of its own (`man ip-netns`). */
 const HOST = { namespace: 'countinghouse-host', link: 'chouse0', near: '10.213.77.1', far: '10.213.77.2' };
 
 /** A leader that PostgreSQL hears no more of, and that hears nothing of it, while neither is told so. */
-interface Distance {
+interface RemoteHost {
   /** Starts a role there. */
-  start(role: string, databaseUrl: string): Promise<Started>;
-  cut(): void;
-  mend(): void;
+  start(role: string, databaseUrl: string): Promise<StartedProcess>;
+  disconnect(): void;
+  reconnect(): void;
   close(): void;
 }
 
 /** The projector and the sagas that have the turn are cut off, by their connections and with their host. */
 export const standby: Attack = {
   name: 'standby',
-  what: 'the projector and the sagas that have the turn lose their connections, and their host, without a word',
+  description: 'the projector and the sagas that have the turn lose their connections, and their host, without a word',
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1);
     const postgres = await startEmbeddedPostgres(directory);
-    const distances = [['connection', await behindCable(cluster)] as const, ...(await onOtherHost(cluster))];
+    const distances = [
+      ['connection', await createLinkedHost(cluster)] as const,
+      ...(await createNamespaceHosts(cluster)),
+    ];
     try {
-      const customer = await cluster.customer(FUNDS_USD);
-      const took: string[] = [];
+      const customer = await cluster.createCustomer(FUNDS_USD);
+      const takeoverTimes: string[] = [];
       let held = true;
-      for (const [role, work] of Object.entries(worksOf(cluster))) {
+      for (const [role, work] of Object.entries(createRoleChecks(cluster))) {
         for (const [what, distance] of distances) {
-          const ms = await cutOff(cluster, customer, { role, work, distance, databaseUrl: postgres.url });
+          const ms = await measureFailover(cluster, customer, { role, work, distance, databaseUrl: postgres.url });
           held &&= ms <= TAKEN_OVER_WITHIN_MS;
-          took.push(`${role} without its ${what} ${(ms / 1000).toFixed(1)} s`);
+          takeoverTimes.push(`${role} without its ${what} ${(ms / 1000).toFixed(1)} s`);
         }
       }
-      const { output } = await cluster.ledger('verify');
+      const { output } = await cluster.runLedger('verify');
       const skipped = distances.length === 1 ? '; no network namespace can be made here, so no host was lost' : '';
       const drift = output.trim().split('\n').at(-1);
-      return { held: held && drift === 'drift 0', measured: `taken over: ${took.join(', ')}; ${drift}${skipped}` };
+      return {
+        hasPassed: held && drift === 'drift 0',
+        measurements: `taken over: ${takeoverTimes.join(', ')}; ${drift}${skipped}`,
+      };
     } finally {
       for (const [, distance] of distances) distance.close();
       await cluster.stop();
@@ -53,58 +59,58 @@ export const standby: Attack = {
   },
 };
 
-interface CutOff {
+interface FailoverParams {
   readonly role: string;
-  readonly work: Work;
-  readonly distance: Distance;
+  readonly work: RoleCheck;
+  readonly distance: RemoteHost;
   readonly databaseUrl: string;
 }
 
 /** @returns how long the work of a role was not done, in milliseconds */
-async function cutOff(
+async function measureFailover(
   cluster: ProofCluster,
   customer: Customer,
-  { role, work, distance, databaseUrl }: CutOff,
+  { role, work, distance, databaseUrl }: FailoverParams,
 ): Promise<number> {
   const far = await distance.start(role, databaseUrl);
   try {
     await cluster.stopRole(role);
-    const { health } = JSON.parse(far.line) as { health: string };
-    await until(async () => leads(await (await fetch(`${health}/health/ready`)).json()));
+    const { health } = JSON.parse(far.readyLine) as { health: string };
+    await waitUntil(async () => isLeader(await (await fetch(`${health}/health/ready`)).json()));
     await cluster.startRole(role); // stands by
-    distance.cut();
-    const took = await measured(work(customer));
-    distance.mend();
-    await new Promise((resolve) => setTimeout(resolve, BACK_MS));
+    distance.disconnect();
+    const downtimeMs = await measureMs(work(customer));
+    distance.reconnect();
+    await new Promise((resolve) => setTimeout(resolve, RECOVERY_DELAY_MS));
     await work(customer);
-    return took;
+    return downtimeMs;
   } finally {
     await far.kill();
   }
 }
 
 /** Whether that process has the turn of all that its role does. */
-function leads(report: unknown): boolean {
+function isLeader(report: unknown): boolean {
   const { projections, workflows } = (report as { checks: Record<string, Record<string, unknown>> }).checks;
   return projections?.leading === true || (workflows?.standing_by as unknown[] | undefined)?.length === 0;
 }
 
 /** A connection over a cable that can be cut: nothing arrives any more at either end, and neither is told. */
-async function behindCable(cluster: ProofCluster): Promise<Distance> {
-  const cable = new Cable();
+async function createLinkedHost(cluster: ProofCluster): Promise<RemoteHost> {
+  const networkLink = new DatabaseLink();
   return {
     start: async (role, databaseUrl) => {
-      const url = await cable.to(databaseUrl, '127.0.0.1');
-      return startFar([], role, { ...cluster.environment, DATABASE_URL: url, HOST: '127.0.0.1' });
+      const url = await networkLink.openProxy(databaseUrl, '127.0.0.1');
+      return startRemote([], role, { ...cluster.environment, DATABASE_URL: url, HOST: '127.0.0.1' });
     },
-    cut: () => cable.cut(),
-    mend: () => cable.mend(),
-    close: () => cable.close(),
+    disconnect: () => networkLink.disconnect(),
+    reconnect: () => networkLink.reconnect(),
+    close: () => networkLink.close(),
   };
 }
 
 /** A host of its own, whose network goes down. None where this process may not make one. */
-async function onOtherHost(cluster: ProofCluster): Promise<readonly (readonly [string, Distance])[]> {
+async function createNamespaceHosts(cluster: ProofCluster): Promise<readonly (readonly [string, RemoteHost])[]> {
   const { namespace, link, near, far } = HOST;
   const ip = (command: string) => execFileSync('ip', command.split(' '), { stdio: 'pipe' });
   const inside = ['ip', 'netns', 'exec', namespace];
@@ -114,51 +120,55 @@ async function onOtherHost(cluster: ProofCluster): Promise<readonly (readonly [s
     ip(`link set ${link}far netns ${namespace}`);
     ip(`addr add ${near}/30 dev ${link}`);
     ip(`link set ${link} up`);
-    for (const each of [`addr add ${far}/30 dev ${link}far`, `link set ${link}far up`, 'link set lo up'])
-      ip(`-n ${namespace} ${each}`);
+    for (const command of [`addr add ${far}/30 dev ${link}far`, `link set ${link}far up`, 'link set lo up'])
+      ip(`-n ${namespace} ${command}`);
   } catch {
     return [];
   }
-  const cable = new Cable();
+  const networkLink = new DatabaseLink();
   const distance = {
     start: async (role: string, databaseUrl: string) => {
-      const url = await cable.to(databaseUrl, near);
-      return startFar(inside, role, { ...cluster.environment, DATABASE_URL: url, HOST: far });
+      const url = await networkLink.openProxy(databaseUrl, near);
+      return startRemote(inside, role, { ...cluster.environment, DATABASE_URL: url, HOST: far });
     },
-    cut: () => void ip(`link set ${link} down`),
-    mend: () => void ip(`link set ${link} up`),
+    disconnect: () => void ip(`link set ${link} down`),
+    reconnect: () => void ip(`link set ${link} up`),
     close: () => {
-      cable.close();
+      networkLink.close();
       ip(`netns delete ${namespace}`);
     },
   };
   return [['host', distance]];
 }
 
-function startFar(before: readonly string[], role: string, env: Readonly<Record<string, string>>): Promise<Started> {
+function startRemote(
+  before: readonly string[],
+  role: string,
+  env: Readonly<Record<string, string>>,
+): Promise<StartedProcess> {
   const command = [...before, process.execPath, `dist/apps/${role}/src/main.js`];
-  return start(command, { LOG_LEVEL: 'info', ...env, HEALTH_PORT: '0' }, /"msg":"ready"/);
+  return startProgram(command, { LOG_LEVEL: 'info', ...env, HEALTH_PORT: '0' }, /"msg":"ready"/);
 }
 
 /** Connections that are passed on to a database, as long as the cable is whole. */
-class Cable {
+class DatabaseLink {
   private readonly ends = new Set<Socket>();
   private readonly servers: ReturnType<typeof createServer>[] = [];
-  private isCut = false;
+  private isDisconnected = false;
 
   /** @returns the address of a database, by way of one at this host */
-  async to(databaseUrl: string, host: string): Promise<string> {
+  async openProxy(databaseUrl: string, host: string): Promise<string> {
     const target = Number(new URL(databaseUrl).port);
     const server = createServer((socket) => {
       const onward = connect(target, '127.0.0.1');
       for (const [from, to] of [[socket, onward] as const, [onward, socket] as const]) {
         this.ends.add(from);
-        from.on('data', (piece) => this.isCut || to.write(piece));
+        from.on('data', (chunk) => this.isDisconnected || to.write(chunk));
         from
           .on('error', () => {})
           .on('close', () => {
             this.ends.delete(from);
-            if (!this.isCut) to.destroy();
+            if (!this.isDisconnected) to.destroy();
           });
       }
     });
@@ -169,13 +179,13 @@ class Cable {
     return address.href;
   }
 
-  cut(): void {
-    this.isCut = true;
+  disconnect(): void {
+    this.isDisconnected = true;
   }
 
   /** What was sent meanwhile is lost, as are the connections. */
-  mend(): void {
-    this.isCut = false;
+  reconnect(): void {
+    this.isDisconnected = false;
     for (const end of this.ends) end.destroy();
   }
 

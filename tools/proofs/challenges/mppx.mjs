@@ -6,9 +6,9 @@ import { pathToFileURL } from 'node:url';
 
 const { PACKAGES = '', REQUESTS = '[]', SANDBOX_URL = '' } = process.env;
 const packages = createRequire(path.join(PACKAGES, 'package.json'));
-const imported = (name) => import(pathToFileURL(packages.resolve(name)).href);
-const { Credential, Method, z } = await imported('mppx');
-const { Mppx } = await imported('mppx/client');
+const importPackage = (name) => import(pathToFileURL(packages.resolve(name)).href);
+const { Credential, Method, z } = await importPackage('mppx');
+const { Mppx } = await importPackage('mppx/client');
 
 const charge = Method.from({
   name: 'lightning',
@@ -31,13 +31,13 @@ let payments = 0;
 async function pay(invoice) {
   payments++;
   const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(`${SANDBOX_URL}/wallet/pay`, {
+  const response = await fetch(`${SANDBOX_URL}/wallet/pay`, {
     method: 'POST',
     headers,
     body: JSON.stringify({ invoice }),
   });
-  if (!answer.ok) throw new Error(`the wallet could not pay: ${await answer.text()}`);
-  return (await answer.json()).preimage;
+  if (!response.ok) throw new Error(`the wallet could not pay: ${await response.text()}`);
+  return (await response.json()).preimage;
 }
 
 const lightning = Method.toClient(charge, {
@@ -51,17 +51,17 @@ const { fetch: paidFetch } = Mppx.create({ methods: [lightning], polyfill: false
 
 const outcomes = [];
 for (const { url, method, json, form } of JSON.parse(REQUESTS)) {
-  const body = form ? formOf(form) : json && JSON.stringify(json);
+  const body = form ? toFormData(form) : json && JSON.stringify(json);
   const headers = json ? { 'content-type': 'application/json' } : {};
   const before = payments;
-  const answer = await paidFetch(url, { method, headers, ...(body ? { body } : {}) });
-  await answer.arrayBuffer();
-  const receipt = answer.headers.get('payment-receipt');
-  outcomes.push({ url, status: answer.status, payments: payments - before, receipt: receipt !== null });
+  const response = await paidFetch(url, { method, headers, ...(body ? { body } : {}) });
+  await response.arrayBuffer();
+  const receipt = response.headers.get('payment-receipt');
+  outcomes.push({ url, status: response.status, payments: payments - before, receipt: receipt !== null });
 }
 process.stdout.write(`${JSON.stringify(outcomes)}\n`);
 
-function formOf({ fields, file }) {
+function toFormData({ fields, file }) {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
   form.append(file.name, new Blob([Buffer.from(file.base64, 'base64')], { type: 'image/png' }), 'picture.png');

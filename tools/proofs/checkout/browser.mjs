@@ -31,13 +31,13 @@ async function post(url, body, key) {
 
 const create = () => post(`${GATEWAY_URL}/topup/create/btc-lightning`, { amount: 2.5, currency: 'USD' }, API_KEY);
 const pay = ({ lightning_invoice: invoice }) => post(`${SANDBOX_URL}/wallet/pay`, { invoice });
-const statusOf = async ({ invoice_id }) => (await fetch(`${GATEWAY_URL}/topup/status/${invoice_id}`)).json();
-const settled = async (invoice) => {
-  while ((await statusOf(invoice)).status !== 'Settled') await new Promise((done) => setTimeout(done, 10));
+const getStatus = async ({ invoice_id }) => (await fetch(`${GATEWAY_URL}/topup/status/${invoice_id}`)).json();
+const waitUntilSettled = async (invoice) => {
+  while ((await getStatus(invoice)).status !== 'Settled') await new Promise((done) => setTimeout(done, 10));
 };
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS.split(' ') });
-const strangers = new Set();
+const foreignUrls = new Set();
 
 /** The page of the card processor, where one goes. */
 const isProcessor = (request) => request.isNavigationRequest() || request.frame().url().startsWith(SANDBOX_URL);
@@ -51,11 +51,11 @@ async function open(options, url) {
   const requests = [];
   page.on('request', (request) => {
     requests.push(request.url());
-    if (!request.url().startsWith(GATEWAY_URL) && !isProcessor(request)) strangers.add(request.url());
+    if (!request.url().startsWith(GATEWAY_URL) && !isProcessor(request)) foreignUrls.add(request.url());
   });
   page.on('console', (message) => {
-    const isOurs = message.location().url.startsWith(GATEWAY_URL);
-    if (message.type() === 'error' && isOurs) complaints.push(message.text());
+    const isGatewayPage = message.location().url.startsWith(GATEWAY_URL);
+    if (message.type() === 'error' && isGatewayPage) complaints.push(message.text());
   });
   page.on('pageerror', (error) => complaints.push(String(error)));
   if (url) await page.goto(url);
@@ -64,8 +64,8 @@ async function open(options, url) {
 
 async function violations(page) {
   await page.evaluate(axe);
-  const { violations: found, passes } = await page.evaluate(() => globalThis.axe.run());
-  return { passed: passes.length, found: found.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`) };
+  const { violations: failedRules, passes } = await page.evaluate(() => globalThis.axe.run());
+  return { passCount: passes.length, issues: failedRules.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`) };
 }
 
 // --- every state, as the server writes it ---------------------------------------------------------------------------
@@ -73,12 +73,12 @@ async function violations(page) {
 const NOW = new Date().toISOString();
 const LATER = new Date(Date.now() + 872_000).toISOString();
 const { coins } = readPayments();
-const coinOf = (code) => coins.find((coin) => coin.code === code);
+const findCoin = (code) => coins.find((coin) => coin.code === code);
 const lightning = {
   topupId: 'AAAAAAAAAAAAAAAAAAAAAA',
   displayName: 'Bitcoin Lightning',
   requested: { amount: '25', currency: 'USD' },
-  coin: coinOf('BTC'),
+  coin: findCoin('BTC'),
   units: 25_000_000n,
   paidUnits: 0n,
   destination: { kind: 'bolt11', value: (await create()).lightning_invoice },
@@ -103,7 +103,7 @@ const STATES = {
   page: {
     ...lightning,
     displayName: 'Card',
-    coin: coinOf('USD'),
+    coin: findCoin('USD'),
     units: 2_500n,
     destination: { kind: 'page', value: `${GATEWAY_URL}/elsewhere` },
   },
@@ -116,8 +116,11 @@ async function provePage([name, state], colorScheme) {
   await page.route(url, (route) => route.fulfill({ headers: CHECKOUT_HEADERS, body: renderCheckoutPage(state, NOW) }));
   await page.goto(url);
   await page.screenshot({ path: path.join(SCREENSHOTS, `${name}-${colorScheme}.png`), fullPage: true });
-  const { passed, found } = await violations(page);
-  check(found.length === 0 && passed > 10, `${name}, ${colorScheme}: ${passed} rules of axe pass ${found.join('; ')}`);
+  const { passCount, issues } = await violations(page);
+  check(
+    issues.length === 0 && passCount > 10,
+    `${name}, ${colorScheme}: ${passCount} rules of axe pass ${issues.join('; ')}`,
+  );
   await page.setViewportSize(SMALL.viewport);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
   check(!wide, `${name}, ${colorScheme}: nothing sticks out at a width of ${SMALL.viewport.width}`);
@@ -155,18 +158,18 @@ async function proveInvoice() {
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   check(copied === invoice.lightning_invoice, 'what is copied is the invoice, and the page says so to screen readers');
 
-  const left = page.getByRole('timer');
-  const before = await left.textContent();
+  const timer = page.getByRole('timer');
+  const before = await timer.textContent();
   await page.waitForFunction((text) => document.getElementById('left').textContent !== text, before);
-  check(/^1[45]:\d\d$/.test(before), `the time left is counted down (${before}, ${await left.textContent()})`);
+  check(/^1[45]:\d\d$/.test(before), `the time left is counted down (${before}, ${await timer.textContent()})`);
 
   await pay(invoice);
   await page.locator('.settled').waitFor();
-  const heard = await page.locator('#said').textContent();
-  check(heard.startsWith('Paid'), 'a payment is told to screen readers');
-  const asked = requests.length;
+  const announcement = await page.locator('#said').textContent();
+  check(announcement.startsWith('Paid'), 'a payment is told to screen readers');
+  const requestCount = requests.length;
   await new Promise((done) => setTimeout(done, 2_000));
-  check(requests.length === asked, 'a page of a paid invoice asks no more');
+  check(requests.length === requestCount, 'a page of a paid invoice asks no more');
   check(complaints.length === 0, `nothing was complained of by the browser ${complaints.join('; ')}`);
   await context.close();
 }
@@ -176,14 +179,14 @@ async function proveFollowing() {
   for (let i = 0; i < FOLLOWED; i++) {
     const invoice = await create();
     const { context, page } = await open({}, invoice.checkout_url);
-    const shown = page
+    const displayedAt = page
       .locator('.settled')
       .waitFor()
       .then(() => performance.now());
     await pay(invoice);
-    await settled(invoice);
-    const said = performance.now();
-    lags.push(Math.max(0, (await shown) - said));
+    await waitUntilSettled(invoice);
+    const settledAt = performance.now();
+    lags.push(Math.max(0, (await displayedAt) - settledAt));
     await context.close();
   }
   lags.sort((one, other) => one - other);
@@ -200,7 +203,7 @@ async function proveHidden() {
   await new Promise((done) => setTimeout(done, 3_000));
   check(requests.length - before <= 1, 'a page that nobody looks at asks seldom');
   await pay(invoice);
-  await settled(invoice);
+  await waitUntilSettled(invoice);
   await page.evaluate(() => {
     globalThis.away = false;
     document.dispatchEvent(new Event('visibilitychange'));
@@ -213,10 +216,10 @@ async function proveHidden() {
 async function proveKeyboard() {
   const invoice = await create();
   const { context, page } = await open({ isMobile: false, hasTouch: false }, invoice.checkout_url);
-  const reached = [];
+  const focused = [];
   for (let i = 0; i < 3; i++) {
     await page.keyboard.press('Tab');
-    reached.push(
+    focused.push(
       await page.evaluate(() => {
         const { textContent, id } = document.activeElement;
         return `${id || textContent}${getComputedStyle(document.activeElement).outlineStyle === 'solid' ? '' : ', unseen'}`;
@@ -224,7 +227,7 @@ async function proveKeyboard() {
     );
   }
   const expected = ['destination', 'Open in a wallet', 'Copy the invoice'];
-  check(reached.join() === expected.join(), `the keyboard reaches everything, visibly: ${reached.join(', ')}`);
+  check(focused.join() === expected.join(), `the keyboard reaches everything, visibly: ${focused.join(', ')}`);
   await page.keyboard.press('Enter');
   await page.getByRole('status').filter({ hasText: 'Copied' }).waitFor();
   check(
@@ -243,14 +246,17 @@ async function proveKeyboard() {
 async function proveWithoutScript() {
   const invoice = await create();
   const { context, page } = await open({ javaScriptEnabled: false }, invoice.checkout_url);
-  const shown = await page.locator('#destination').inputValue();
+  const displayedInvoice = await page.locator('#destination').inputValue();
   const wallet = await page.getByRole('link', { name: 'Open in a wallet' }).getAttribute('href');
   const buttons = await page.getByRole('button').count();
-  check(shown === invoice.lightning_invoice && wallet === `lightning:${shown}`, 'without scripts the invoice is there');
+  check(
+    displayedInvoice === invoice.lightning_invoice && wallet === `lightning:${displayedInvoice}`,
+    'without scripts the invoice is there',
+  );
   check(buttons === 0, 'and nothing that would need one');
   await page.screenshot({ path: path.join(SCREENSHOTS, 'without-script.png'), fullPage: true });
   await pay(invoice);
-  await settled(invoice);
+  await waitUntilSettled(invoice);
   await page.getByRole('link', { name: 'Check for the payment' }).click();
   await page.locator('.settled').waitFor();
   check(true, 'and a link shows that it was paid');
@@ -259,9 +265,9 @@ async function proveWithoutScript() {
 
 async function proveUnknown() {
   const { context, page } = await open({}, `${GATEWAY_URL}/topup/checkout/AAAAAAAAAAAAAAAAAAAAAA`);
-  const { passed, found } = await violations(page);
+  const { passCount, issues } = await violations(page);
   check((await page.title()).startsWith('Not found'), 'an unknown invoice is a page that says so');
-  check(found.length === 0 && passed > 5, `it as well: ${passed} rules of axe pass ${found.join('; ')}`);
+  check(issues.length === 0 && passCount > 5, `it as well: ${passCount} rules of axe pass ${issues.join('; ')}`);
   await context.close();
 }
 
@@ -270,8 +276,11 @@ async function proveUnknown() {
 async function proveCard(colorScheme) {
   const { context, page, requests, complaints } = await open({ colorScheme }, `${GATEWAY_URL}/topup/card`);
   await page.screenshot({ path: path.join(SCREENSHOTS, `card-form-${colorScheme}.png`), fullPage: true });
-  const { passed, found } = await violations(page);
-  check(found.length === 0 && passed > 10, `card, ${colorScheme}: ${passed} rules of axe pass ${found.join('; ')}`);
+  const { passCount, issues } = await violations(page);
+  check(
+    issues.length === 0 && passCount > 10,
+    `card, ${colorScheme}: ${passCount} rules of axe pass ${issues.join('; ')}`,
+  );
 
   await page.getByLabel('Amount in USD').fill('12.50');
   await page.getByLabel('API key or account id').fill('sk-nobody');
@@ -287,8 +296,8 @@ async function proveCard(colorScheme) {
   await page.waitForURL(`${GATEWAY_URL}/topup/checkout/**`);
   await page.locator('.settled').waitFor();
   check(true, `a card payment, ${colorScheme}: from the form to the processor and back to a page that says it is paid`);
-  const seen = requests.filter((url) => url.includes(API_KEY));
-  check(seen.length === 0 && complaints.length === 0, `no address has the key in it ${complaints.join('; ')}`);
+  const leakedUrls = requests.filter((url) => url.includes(API_KEY));
+  check(leakedUrls.length === 0 && complaints.length === 0, `no address has the key in it ${complaints.join('; ')}`);
   await context.close();
 }
 
@@ -301,7 +310,7 @@ try {
   await proveKeyboard();
   await proveWithoutScript();
   await proveUnknown();
-  check(strangers.size === 0, `no request went to another origin ${[...strangers].join(' ')}`);
+  check(foreignUrls.size === 0, `no request went to another origin ${[...foreignUrls].join(' ')}`);
 } finally {
   await browser.close();
 }

@@ -3,12 +3,12 @@ import { money, type PicoUsd } from '#kernel';
 import type { Customer, ProofCluster } from '../../cluster.ts';
 
 const AGREES_WITHIN_MS = 15_000;
-const LOOK_AGAIN_MS = 50;
+const POLL_INTERVAL_MS = 50;
 const PAGE = 100;
 
-export interface Charged {
-  readonly fromBalance: PicoUsd;
-  readonly inHistory: PicoUsd;
+export interface ChargeSummary {
+  readonly balanceUsd: PicoUsd;
+  readonly historyUsd: PicoUsd;
   readonly heldUsd: number;
   /** Requests in the history that were charged as served. */
   readonly served: number;
@@ -18,51 +18,54 @@ export interface Charged {
  * What was charged since the balance was `before`, once balance and history agree; the history comes a little later.
  * @param served how many requests were answered
  */
-export async function charged(
+export async function waitForCharges(
   cluster: ProofCluster,
   customer: Customer,
   before: number,
   served: number,
-): Promise<Charged> {
+): Promise<ChargeSummary> {
   const deadline = performance.now() + AGREES_WITHIN_MS;
   for (;;) {
-    const now = await look(cluster, customer, before);
-    const agrees = now.fromBalance === now.inHistory && now.heldUsd === 0 && now.served >= served;
-    if (agrees || performance.now() > deadline) return now;
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    const now = await readCharges(cluster, customer, before);
+    const isConsistent = now.balanceUsd === now.historyUsd && now.heldUsd === 0 && now.served >= served;
+    if (isConsistent || performance.now() > deadline) return now;
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }
 
-async function look(cluster: ProofCluster, customer: Customer, before: number): Promise<Charged> {
-  const { balance, held_usd: heldUsd } = await cluster.balance(customer);
-  const records = await historyOf(cluster, customer);
+async function readCharges(cluster: ProofCluster, customer: Customer, before: number): Promise<ChargeSummary> {
+  const { balance, held_usd: heldUsd } = await cluster.fetchBalance(customer);
+  const records = await fetchHistory(cluster, customer);
   const prices = records.map(({ price_in_usd }) => money.parseUsd(price_in_usd));
   return {
-    fromBalance: money.toPicoUsd(money.parseUsd(before) - money.parseUsd(balance)),
-    inHistory: prices.reduce(money.add, money.ZERO_USD),
+    balanceUsd: money.toPicoUsd(money.parseUsd(before) - money.parseUsd(balance)),
+    historyUsd: prices.reduce(money.add, money.ZERO_USD),
     heldUsd,
     served: records.filter(({ error_code }) => error_code === null).length,
   };
 }
 
 /** How often each request was charged as served, by its id. */
-export async function chargesOf(cluster: ProofCluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
-  const served = (await historyOf(cluster, customer)).filter(({ error_code }) => error_code === null);
-  return new Map([...Map.groupBy(served, (each) => each.request_id)].map(([id, { length }]) => [id, length]));
+export async function countCharges(cluster: ProofCluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
+  const served = (await fetchHistory(cluster, customer)).filter(({ error_code }) => error_code === null);
+  return new Map([...Map.groupBy(served, (record) => record.request_id)].map(([id, { length }]) => [id, length]));
 }
 
-interface Recorded {
+interface HistoryRecord {
   readonly request_id: string;
   readonly price_in_usd: number;
   readonly error_code: string | null;
 }
 
-async function historyOf({ gateways: [api] }: ProofCluster, { apiKey }: Customer): Promise<readonly Recorded[]> {
-  const records: Recorded[] = [];
+async function fetchHistory(
+  { gateways: [api] }: ProofCluster,
+  { apiKey }: Customer,
+): Promise<readonly HistoryRecord[]> {
+  const records: HistoryRecord[] = [];
   for (let page = 1; ; page++) {
     const headers = { authorization: `Bearer ${apiKey}` };
-    const answer = await fetch(`${api}/queries/history?page=${page}&page_count=${PAGE}`, { headers });
-    const { data } = (await answer.json()) as { data: readonly Recorded[] };
+    const response = await fetch(`${api}/queries/history?page=${page}&page_count=${PAGE}`, { headers });
+    const { data } = (await response.json()) as { data: readonly HistoryRecord[] };
     records.push(...data);
     if (data.length < PAGE) return records;
   }

@@ -1,7 +1,7 @@
 /** Chromium, for what a web page can or must do: Debian's package where this may install one, driven by playwright-core. */
 import { existsSync } from 'node:fs';
 import { root } from '../../processes.ts';
-import { run } from './run.ts';
+import { runCommand } from './run.ts';
 
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 export const DRIVER = { 'playwright-core': '1.65.1' };
@@ -13,7 +13,7 @@ export async function installChromium(): Promise<void> {
   if (existsSync(CHROMIUM)) return;
   const command = ['apt-get', 'install', '-y', '--no-install-recommends', 'chromium', 'fonts-dejavu-core'];
   const env = { ...(process.env as Record<string, string>), DEBIAN_FRONTEND: 'noninteractive' };
-  const { code } = await run(command, { cwd: root, env, withinMs: WITHIN_MS });
+  const { code } = await runCommand(command, { cwd: root, env, timeoutMs: WITHIN_MS });
   if (code !== 0 || !existsSync(CHROMIUM)) {
     throw new Error('Chromium is missing: install it (on Debian: apt-get install chromium) or name it in CHROMIUM');
   }

@@ -9,7 +9,7 @@ export interface Stage {
   /** What was installed. */
   readonly folder: string;
   /** An empty directory, which is its home and where it works. */
-  readonly home: string;
+  readonly homeDir: string;
   /** Address of the gateway, without a path. */
   readonly url: string;
   readonly key: string;
@@ -25,44 +25,44 @@ export interface Client extends Installable {
   readonly isPrivate?: boolean;
   readonly name: string;
   /** For the documentation, in a few words. */
-  readonly does: string;
+  readonly description: string;
   /** Prepares the home. @returns what runs there */
   command(stage: Stage): Promise<Command>;
 }
 
 /** What every tool returns: a model that was not told cannot say it. */
-export const TOOL_SAYS = 'proof-42';
+export const TOOL_RESULT = 'proof-42';
 
 const SCRIPTS = path.join(root, 'tools/proofs/clients/scripts');
 
-export function scriptFile(name: string): string {
+export function getScriptPath(name: string): string {
   return path.join(SCRIPTS, name);
 }
 
 /** A library of Node's, with the script that uses it. Imports are looked for beside the script: it is copied to them. */
-export function node(name: string, does: string, script: string, npm: Packages): Client {
+export function createNodeClient(name: string, does: string, script: string, npm: Packages): Client {
   const command = async ({ folder, url, key }: Stage): Promise<Command> => {
     const copy = path.join(folder, script);
-    await copyFile(scriptFile(script), copy);
-    return { args: [process.execPath, copy], env: environment(url, key) };
+    await copyFile(getScriptPath(script), copy);
+    return { args: [process.execPath, copy], env: createEnvironment(url, key) };
   };
-  return { name, does, npm, command };
+  return { name, description: does, npm, command };
 }
 
 /** A library of Python's, with the script that uses it. */
-export function python(name: string, does: string, script: string, pypi: Packages): Client {
+export function createPythonClient(name: string, does: string, script: string, pypi: Packages): Client {
   const command = async ({ folder, url, key }: Stage): Promise<Command> => {
-    return { args: [path.join(folder, 'venv/bin/python'), scriptFile(script)], env: environment(url, key) };
+    return { args: [path.join(folder, 'venv/bin/python'), getScriptPath(script)], env: createEnvironment(url, key) };
   };
-  return { name, does, pypi, command };
+  return { name, description: does, pypi, command };
 }
 
-function environment(url: string, key: string) {
+function createEnvironment(url: string, key: string) {
   return {
     GATEWAY_URL: url,
     API_KEY: key,
-    TOOL_SAYS,
+    TOOL_SAYS: TOOL_RESULT,
     NODE: process.execPath,
-    MCP_SERVER: scriptFile('mcp-server.mjs'),
+    MCP_SERVER: getScriptPath('mcp-server.mjs'),
   };
 }

@@ -5,7 +5,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root } from '../../processes.ts';
-import { run } from './run.ts';
+import { runCommand } from './run.ts';
 
 /** Names and exact versions. */
 export type Packages = Readonly<Record<string, string>>;
@@ -20,9 +20,9 @@ const INSTALLED_WITHIN_MS = 600_000;
 const STAMP = 'installed.json';
 
 /** Where everything is that is installed, and what the last runs left. */
-export const PLACE = path.join(root, '.proofs');
+export const PROOFS_DIR = path.join(root, '.proofs');
 
-export function versionOf({ npm, pypi }: Installable): string {
+export function getVersion({ npm, pypi }: Installable): string {
   return Object.values({ ...npm, ...pypi })[0] ?? '';
 }
 
@@ -30,34 +30,34 @@ export function versionOf({ npm, pypi }: Installable): string {
 export async function install({ npm, pypi }: Installable): Promise<string> {
   const [[name = '', version] = []] = Object.entries({ ...npm, ...pypi });
   const folder = path.join(
-    PLACE,
+    PROOFS_DIR,
     `${npm ? 'node' : 'python'}-${name.replace('@', '').replaceAll('/', '-')}-${version}`,
   );
-  const wanted = JSON.stringify({ npm, pypi }, null, 2);
+  const expectedStamp = JSON.stringify({ npm, pypi }, null, 2);
   const stamp = path.join(folder, STAMP);
-  if ((await readFile(stamp, 'utf8').catch(() => '')) === wanted) return folder;
+  if ((await readFile(stamp, 'utf8').catch(() => '')) === expectedStamp) return folder;
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   if (npm) await installFromNpm(folder, npm);
   if (pypi) await installFromPypi(folder, pypi);
-  await writeFile(stamp, wanted);
+  await writeFile(stamp, expectedStamp);
   return folder;
 }
 
 async function installFromNpm(folder: string, dependencies: Packages): Promise<void> {
   const manifest = { private: true, type: 'module', dependencies };
   await writeFile(path.join(folder, 'package.json'), JSON.stringify(manifest, null, 2));
-  await installed(['npm', 'install', '--no-audit', '--no-fund', '--loglevel=error'], folder);
+  await runOrThrow(['npm', 'install', '--no-audit', '--no-fund', '--loglevel=error'], folder);
 }
 
 async function installFromPypi(folder: string, packages: Packages): Promise<void> {
   const pinned = Object.entries(packages).map(([name, version]) => `${name}==${version}`);
-  await installed(['python3', '-m', 'venv', 'venv'], folder);
-  await installed(['venv/bin/pip', 'install', '--quiet', '--disable-pip-version-check', ...pinned], folder);
+  await runOrThrow(['python3', '-m', 'venv', 'venv'], folder);
+  await runOrThrow(['venv/bin/pip', 'install', '--quiet', '--disable-pip-version-check', ...pinned], folder);
 }
 
-async function installed(command: readonly string[], cwd: string): Promise<void> {
+async function runOrThrow(command: readonly string[], cwd: string): Promise<void> {
   const env = process.env as Record<string, string>;
-  const { code, output } = await run(command, { cwd, env, withinMs: INSTALLED_WITHIN_MS });
+  const { code, output } = await runCommand(command, { cwd, env, timeoutMs: INSTALLED_WITHIN_MS });
   if (code !== 0) throw new Error(`${command.join(' ')}: ${output.trim().slice(-500)}`);
 }

@@ -1,6 +1,6 @@
 /** Who is tried, in which versions. */
 import { AGENTS } from './agents.ts';
-import { type Client, node, python } from './client.ts';
+import { type Client, createNodeClient, createPythonClient } from './client.ts';
 
 const CLAUDE_AGENT = { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' };
 
@@ -10,22 +10,24 @@ const LANGCHAIN = 'chats and Responses, whole and streamed with usage, tools, st
 
 export const CLIENTS: readonly Client[] = [
   ...AGENTS,
-  node('openai-7', OPENAI, 'openai.mjs', { openai: '7.57.0', ...ZOD }),
-  node('openai-6', OPENAI, 'openai.mjs', { openai: '6.49.0', ...ZOD }),
-  node('openai-5', OPENAI, 'openai.mjs', { openai: '5.23.2', zod: '3.25.76' }),
-  node('openai-4', OPENAI, 'openai.mjs', { openai: '4.104.0', zod: '3.25.76' }),
-  node('openrouter', 'the loop of its README, and a loop of tools', 'openrouter.mjs', { '@openrouter/sdk': '1.3.19' }),
-  node('anthropic', 'messages, whole and streamed, tools, counting', 'anthropic.mjs', {
+  createNodeClient('openai-7', OPENAI, 'openai.mjs', { openai: '7.57.0', ...ZOD }),
+  createNodeClient('openai-6', OPENAI, 'openai.mjs', { openai: '6.49.0', ...ZOD }),
+  createNodeClient('openai-5', OPENAI, 'openai.mjs', { openai: '5.23.2', zod: '3.25.76' }),
+  createNodeClient('openai-4', OPENAI, 'openai.mjs', { openai: '4.104.0', zod: '3.25.76' }),
+  createNodeClient('openrouter', 'the loop of its README, and a loop of tools', 'openrouter.mjs', {
+    '@openrouter/sdk': '1.3.19',
+  }),
+  createNodeClient('anthropic', 'messages, whole and streamed, tools, counting', 'anthropic.mjs', {
     '@anthropic-ai/sdk': '1.12.0',
   }),
-  node(
+  createNodeClient(
     'claude-agent-sdk',
     'Claude Code with its shell, with a model of Anthropic and another',
     'claude-agent.mjs',
     CLAUDE_AGENT,
   ),
   {
-    ...node(
+    ...createNodeClient(
       'claude-agent-private',
       'the same through the local proxy, with a private model by its name and by one of Claude’s',
       'claude-private.mjs',
@@ -33,12 +35,17 @@ export const CLIENTS: readonly Client[] = [
     ),
     isPrivate: true,
   },
-  node('ai-sdk', 'chats and Responses, whole and streamed, functions, custom tools, structures', 'ai-sdk.mjs', {
-    ai: '7.0.173',
-    '@ai-sdk/openai': '4.0.118',
-    ...ZOD,
-  }),
-  node(
+  createNodeClient(
+    'ai-sdk',
+    'chats and Responses, whole and streamed, functions, custom tools, structures',
+    'ai-sdk.mjs',
+    {
+      ai: '7.0.173',
+      '@ai-sdk/openai': '4.0.118',
+      ...ZOD,
+    },
+  ),
+  createNodeClient(
     'openai-agents',
     'chats and Responses; functions, in a namespace, of a server (MCP), one that returns an image',
     'agents.mjs',
@@ -48,17 +55,17 @@ export const CLIENTS: readonly Client[] = [
       ...ZOD,
     },
   ),
-  node('langchain-openai', LANGCHAIN, 'langchain-openai.mjs', {
+  createNodeClient('langchain-openai', LANGCHAIN, 'langchain-openai.mjs', {
     '@langchain/openai': '1.6.0',
     '@langchain/core': '1.4.0',
     ...ZOD,
   }),
-  node('langchain-openrouter', 'chats, whole and streamed with usage, tools', 'langchain-openrouter.mjs', {
+  createNodeClient('langchain-openrouter', 'chats, whole and streamed with usage, tools', 'langchain-openrouter.mjs', {
     '@langchain/openrouter': '0.4.11',
     '@langchain/core': '1.4.0',
     ...ZOD,
   }),
-  python(
+  createPythonClient(
     'python-openai',
     'chats and Responses, sync and async, the helpers `stream` and `parse`, embeddings',
     'py_openai.py',
@@ -66,19 +73,31 @@ export const CLIENTS: readonly Client[] = [
       openai: '3.54.0',
     },
   ),
-  python('python-anthropic', 'messages, sync and async, tools, counting', 'py_anthropic.py', { anthropic: '2.12.0' }),
-  python('python-langchain-openai', LANGCHAIN, 'py_langchain.py', { 'langchain-openai': '1.7.3' }),
-  python('python-llama-index', 'chats, whole and streamed, tools', 'py_llama_index.py', {
+  createPythonClient('python-anthropic', 'messages, sync and async, tools, counting', 'py_anthropic.py', {
+    anthropic: '2.12.0',
+  }),
+  createPythonClient('python-langchain-openai', LANGCHAIN, 'py_langchain.py', { 'langchain-openai': '1.7.3' }),
+  createPythonClient('python-llama-index', 'chats, whole and streamed, tools', 'py_llama_index.py', {
     'llama-index-llms-openai-like': '0.8.1',
   }),
-  python('python-instructor', 'structures by tools and by schemas, whole and in parts', 'py_instructor.py', {
-    instructor: '1.17.0',
-  }),
-  python('python-litellm', 'chats, Responses, tools, embeddings', 'py_litellm.py', {
+  createPythonClient(
+    'python-instructor',
+    'structures by tools and by schemas, whole and in parts',
+    'py_instructor.py',
+    {
+      instructor: '1.17.0',
+    },
+  ),
+  createPythonClient('python-litellm', 'chats, Responses, tools, embeddings', 'py_litellm.py', {
     litellm: '1.106.2',
     mcp: '2.3.0',
   }),
-  python('python-openai-agents', 'chats and Responses, functions, a server of tools (MCP)', 'py_agents.py', {
-    'openai-agents': '0.24.0',
-  }),
+  createPythonClient(
+    'python-openai-agents',
+    'chats and Responses, functions, a server of tools (MCP)',
+    'py_agents.py',
+    {
+      'openai-agents': '0.24.0',
+    },
+  ),
 ];

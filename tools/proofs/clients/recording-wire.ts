@@ -12,7 +12,7 @@ export interface RecordedExchange {
   readonly sent: unknown;
   readonly status: number;
   readonly streamed: boolean;
-  readonly answer: string;
+  readonly response: string;
 }
 
 export class RecordingWire {
@@ -26,11 +26,11 @@ export class RecordingWire {
   /** @param target the gateway's address, without a path */
   static async open(target: string): Promise<RecordingWire> {
     const server = createServer();
-    const wire = new RecordingWire(server, target);
-    server.on('request', (incoming, outgoing) => void wire.pass(incoming, outgoing));
+    const recorder = new RecordingWire(server, target);
+    server.on('request', (incoming, outgoing) => void recorder.forward(incoming, outgoing));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    return wire;
+    return recorder;
   }
 
   get url(): string {
@@ -44,22 +44,22 @@ export class RecordingWire {
     await closed;
   }
 
-  private async pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const body = await bytesOf(incoming).catch(() => undefined);
+  private async forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await readBody(incoming).catch(() => undefined);
     if (!body) return;
     const { url: path = '/', method = 'GET', headers } = incoming;
-    const asked = { method, headers: { ...headers, host: new URL(this.target).host } };
-    const onward = request(`${this.target}${path}`, asked, (answer) => {
-      const { statusCode: status = 502 } = answer;
-      outgoing.writeHead(status, answer.headers);
-      const pieces: Buffer[] = [];
-      answer.on('data', (piece: Buffer) => pieces.push(piece));
-      answer.once('close', () => {
-        const streamed = String(answer.headers['content-type']).startsWith('text/event-stream');
-        const answered = Buffer.concat(pieces).toString();
-        this.exchanges.push({ method, path, headers, sent: parsed(body), status, streamed, answer: answered });
+    const options = { method, headers: { ...headers, host: new URL(this.target).host } };
+    const onward = request(`${this.target}${path}`, options, (response) => {
+      const { statusCode: status = 502 } = response;
+      outgoing.writeHead(status, response.headers);
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.once('close', () => {
+        const streamed = String(response.headers['content-type']).startsWith('text/event-stream');
+        const responseBody = Buffer.concat(chunks).toString();
+        this.exchanges.push({ method, path, headers, sent: parseJson(body), status, streamed, response: responseBody });
       });
-      answer.pipe(outgoing);
+      response.pipe(outgoing);
     });
     // A client that leaves leaves the gateway too.
     outgoing.once('close', () => onward.destroy());
@@ -67,13 +67,13 @@ export class RecordingWire {
   }
 }
 
-async function bytesOf(incoming: IncomingMessage): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  for await (const piece of incoming) pieces.push(piece);
-  return Buffer.concat(pieces);
+async function readBody(incoming: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
-function parsed(body: Buffer): unknown {
+function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString());
   } catch {
@@ -84,8 +84,8 @@ function parsed(body: Buffer): unknown {
 const ENDS = ['data: [DONE]', 'event: response.completed', 'event: message_stop'];
 
 /** Whether a stream came to its end. */
-export function isComplete({ answer, streamed }: RecordedExchange): boolean {
-  return streamed && ENDS.some((end) => answer.includes(end));
+export function isComplete({ response, streamed }: RecordedExchange): boolean {
+  return streamed && ENDS.some((end) => response.includes(end));
 }
 
 /** Whether the request is one that costs something. */
@@ -94,16 +94,16 @@ export function isPaid({ method, path }: RecordedExchange): boolean {
 }
 
 /** What tools returned, in whichever protocol it goes back to the model, as JSON. */
-export function toolResults({ sent }: RecordedExchange): readonly string[] {
+export function listToolResults({ sent }: RecordedExchange): readonly string[] {
   const { messages = [], input = [] } = (sent ?? {}) as Readonly<Record<string, unknown>>;
-  return [...listOf(messages), ...listOf(input)].flatMap((item) => {
+  return [...toArray(messages), ...toArray(input)].flatMap((item) => {
     const { role, type, content } = (item ?? {}) as Readonly<Record<string, unknown>>;
     if (role === 'tool' || role === 'function' || /_call_output$/.test(String(type))) return [JSON.stringify(item)];
-    const blocks = listOf(content) as readonly { readonly type?: unknown }[];
+    const blocks = toArray(content) as readonly { readonly type?: unknown }[];
     return blocks.filter((block) => block?.type === 'tool_result').map((block) => JSON.stringify(block));
   });
 }
 
-function listOf(value: unknown): readonly unknown[] {
+function toArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

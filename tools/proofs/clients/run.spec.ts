@@ -1,32 +1,32 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from '@jest/globals';
-import { run } from './run.ts';
+import { runCommand } from './run.ts';
 
-const inTime = { cwd: '/', env: { PATH: process.env.PATH ?? '' }, withinMs: 10_000 };
+const inTime = { cwd: '/', env: { PATH: process.env.PATH ?? '' }, timeoutMs: 10_000 };
 
 /** One that has ended may still be listed, as a zombie. */
 const runs = (pid: string) => /^[^Z\s]/.test(spawnSync('ps', ['-o', 'stat=', '-p', pid]).stdout.toString());
 
 describe('a command', () => {
   test('ends with its code and all that it said', async () => {
-    const outcome = await run(['sh', '-c', 'echo one; echo two >&2; exit 3'], inTime);
+    const outcome = await runCommand(['sh', '-c', 'echo one; echo two >&2; exit 3'], inTime);
     expect(outcome.code).toBe(3);
     expect(outcome.output.split('\n').toSorted()).toEqual(['', 'one', 'two']);
   });
 
   test('that takes too long is ended, with what it started', async () => {
-    const { code, output } = await run(['sh', '-c', 'sleep 60 & echo $!; wait'], { ...inTime, withinMs: 200 });
+    const { code, output } = await runCommand(['sh', '-c', 'sleep 60 & echo $!; wait'], { ...inTime, timeoutMs: 200 });
     expect(code).toBeNull();
     expect(runs(output.trim())).toBe(false);
   });
 
   test('that ends before what it started ends that too', async () => {
-    const { code, output } = await run(['sh', '-c', 'sleep 60 & echo $!'], inTime);
+    const { code, output } = await runCommand(['sh', '-c', 'sleep 60 & echo $!'], inTime);
     expect(code).toBe(0);
     expect(runs(output.trim())).toBe(false);
   });
 
   test('that is not there is an error', async () => {
-    await expect(run(['no-such-command'], inTime)).rejects.toThrow('ENOENT');
+    await expect(runCommand(['no-such-command'], inTime)).rejects.toThrow('ENOENT');
   });
 });

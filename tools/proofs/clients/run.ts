@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 export interface ClientRunEnvironment {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly withinMs: number;
+  readonly timeoutMs: number;
 }
 
 export interface ClientRunOutcome {
@@ -17,9 +17,9 @@ export interface ClientRunOutcome {
 /** What has left its process group may keep the output open; nobody waits for it. */
 const CLOSED_WITHIN_MS = 2_000;
 
-export function run(
+export function runCommand(
   [file = '', ...args]: readonly string[],
-  { cwd, env, withinMs }: ClientRunEnvironment,
+  { cwd, env, timeoutMs }: ClientRunEnvironment,
 ): Promise<ClientRunOutcome> {
   return new Promise((resolve, reject) => {
     // In a process group of its own: an agent's shells and servers end with it.
@@ -27,23 +27,23 @@ export function run(
     const { stdout, stderr, pid } = child;
     let output = '';
     for (const stream of [stdout, stderr]) {
-      stream.on('data', (piece) => {
-        output += piece;
+      stream.on('data', (chunk) => {
+        output += chunk;
       });
     }
     const end = () => endGroup(pid);
-    const timer = setTimeout(end, withinMs);
+    const timer = setTimeout(end, timeoutMs);
     process.once('exit', end);
-    const over = () => {
+    const cleanUp = () => {
       clearTimeout(timer);
       process.off('exit', end);
     };
     child.once('error', (error) => {
-      over();
+      cleanUp();
       reject(error);
     });
     child.once('exit', (code) => {
-      over();
+      cleanUp();
       end();
       const closing = setTimeout(() => [stdout, stderr].forEach((stream) => void stream.destroy()), CLOSED_WITHIN_MS);
       child.once('close', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { parseUsd, ZERO_USD } from '#kernel';
 import type { RecordedExchange } from './recording-wire.ts';
-import { faultsOf, type Run, summaryOf } from './verdict.ts';
+import { type ClientRun, formatSummary, listFaults } from './verdict.ts';
 
 const exchange = (more: Partial<RecordedExchange>): RecordedExchange => ({
   method: 'POST',
@@ -10,10 +10,10 @@ const exchange = (more: Partial<RecordedExchange>): RecordedExchange => ({
   sent: {},
   status: 200,
   streamed: false,
-  answer: '{}',
+  response: '{}',
   ...more,
 });
-const streamed = exchange({ streamed: true, answer: 'data: {}\n\ndata: [DONE]\n\n' });
+const streamed = exchange({ streamed: true, response: 'data: {}\n\ndata: [DONE]\n\n' });
 /** A tool's result as it goes back in each protocol. */
 const RESULTS = {
   chat: { messages: [{ role: 'tool', tool_call_id: 'c', content: 'proof-42' }] },
@@ -22,36 +22,36 @@ const RESULTS = {
   messages: { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: 'proof-42' }] }] },
 };
 const tooled = exchange({ sent: RESULTS.chat });
-const charged = { fromBalance: parseUsd('0.01'), inHistory: parseUsd('0.01'), heldUsd: 0, served: 2 };
-const well: Run = { outcome: { code: 0, output: '' }, exchanges: [streamed, tooled], charged };
+const charged = { balanceUsd: parseUsd('0.01'), historyUsd: parseUsd('0.01'), heldUsd: 0, served: 2 };
+const well: ClientRun = { outcome: { code: 0, output: '' }, exchanges: [streamed, tooled], charged };
 
 describe('a run', () => {
   test.each(Object.entries(RESULTS))('is well with a stream, a tool and what it cost: %s', (_, sent) => {
-    expect(faultsOf({ ...well, exchanges: [streamed, exchange({ sent })] })).toEqual([]);
+    expect(listFaults({ ...well, exchanges: [streamed, exchange({ sent })] })).toEqual([]);
   });
 
   test('is well when a WebSocket was asked for and refused', () => {
     const asked = exchange({ method: 'GET', path: '/v1/responses', status: 426 });
-    expect(faultsOf({ ...well, exchanges: [asked, ...well.exchanges] })).toEqual([]);
+    expect(listFaults({ ...well, exchanges: [asked, ...well.exchanges] })).toEqual([]);
   });
 
-  test.each<[string, Partial<Run>]>([
+  test.each<[string, Partial<ClientRun>]>([
     ['exit code 1', { outcome: { code: 1, output: 'why' } }],
     ['not done in time', { outcome: { code: null, output: '' } }],
     ['no stream', { exchanges: [tooled, tooled] }],
-    ['no stream', { exchanges: [exchange({ streamed: true, answer: 'data: {}\n\n' }), tooled] }],
+    ['no stream', { exchanges: [exchange({ streamed: true, response: 'data: {}\n\n' }), tooled] }],
     ['no tool', { exchanges: [streamed, streamed] }],
     ['no tool', { exchanges: [streamed, exchange({ sent: { messages: [{ role: 'tool', content: 'else' }] } })] }],
     ['was refused: 400', { exchanges: [streamed, tooled, exchange({ status: 400 })] }],
-    ['the balance', { charged: { ...charged, inHistory: parseUsd('0.010000000001') } }],
-    ['the balance', { charged: { ...charged, fromBalance: ZERO_USD, inHistory: ZERO_USD } }],
+    ['the balance', { charged: { ...charged, historyUsd: parseUsd('0.010000000001') } }],
+    ['the balance', { charged: { ...charged, balanceUsd: ZERO_USD, historyUsd: ZERO_USD } }],
     ['still held', { charged: { ...charged, heldUsd: 0.1 } }],
     ['the history has 3', { charged: { ...charged, served: 3 } }],
   ])('has failed: %s', (why, more) => {
-    expect(faultsOf({ ...well, ...more })).toEqual([expect.stringContaining(why)]);
+    expect(listFaults({ ...well, ...more })).toEqual([expect.stringContaining(why)]);
   });
 
   test('is summed up by what was asked', () => {
-    expect(summaryOf(well)).toBe('2 × chat/completions (1 streamed, 1 after a tool); charged 0.01 USD');
+    expect(formatSummary(well)).toBe('2 × chat/completions (1 streamed, 1 after a tool); charged 0.01 USD');
   });
 });

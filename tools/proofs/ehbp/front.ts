@@ -1,5 +1,11 @@
 /** A front before two servers: the key of an enclave where clients of the protocol look for it, all else from the gateway. */
-import { request as ask, createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const KEYS = '/.well-known/hpke-keys';
@@ -11,36 +17,36 @@ export interface Front {
 
 /** @param enclave whose keys are shown */
 export async function startFront(gateway: string, enclave: string): Promise<Front> {
-  return listening((request, response) => {
-    const to = request.url === KEYS ? `${enclave}${KEYS}` : `${gateway}${request.url}`;
-    const passed = ask(to, {
+  return startLoopbackServer((request, response) => {
+    const target = request.url === KEYS ? `${enclave}${KEYS}` : `${gateway}${request.url}`;
+    const upstreamRequest = httpRequest(target, {
       method: request.method ?? 'GET',
-      headers: { ...request.headers, host: new URL(to).host },
+      headers: { ...request.headers, host: new URL(target).host },
     });
-    passed.once('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.once('end', () => response.addTrailers(trailersOf(answer))).pipe(response);
-      answer.once('error', () => response.destroy());
+    upstreamRequest.once('response', (upstreamResponse) => {
+      response.writeHead(upstreamResponse.statusCode ?? 502, upstreamResponse.headers);
+      upstreamResponse.once('end', () => response.addTrailers(toTrailers(upstreamResponse))).pipe(response);
+      upstreamResponse.once('error', () => response.destroy());
     });
-    passed.once('error', () => response.destroy());
-    response.once('close', () => passed.destroy());
-    request.pipe(passed);
+    upstreamRequest.once('error', () => response.destroy());
+    response.once('close', () => upstreamRequest.destroy());
+    request.pipe(upstreamRequest);
   });
 }
 
-function trailersOf({ trailers }: IncomingMessage): Record<string, string> {
+function toTrailers({ trailers }: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(trailers).map(([name, value]) => [name, value ?? '']));
 }
 
 /** @param port on all loopback addresses; 0 for any on 127.0.0.1 */
-export async function listening(
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
+export async function startLoopbackServer(
+  handleRequest: (request: IncomingMessage, response: ServerResponse) => void,
   port = 0,
 ): Promise<Front> {
   const hosts = port === 0 ? ['127.0.0.1'] : ['127.0.0.1', '::1'];
   const servers: Server[] = [];
   for (const host of hosts) {
-    const server = createServer(answer);
+    const server = createServer(handleRequest);
     servers.push(server);
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) =>

@@ -14,8 +14,8 @@ const FUNDED = 21;
 /** A lease lasts ten seconds. */
 const STOPPED_MS = 12_000;
 /** What was held for a request whose gateway has died is free by then, and it may be served again. */
-const ANSWERED_WITHIN_MS = 40_000;
-const LOOK_AGAIN_MS = 50;
+const RESPONSE_TIMEOUT_MS = 40_000;
+const POLL_INTERVAL_MS = 50;
 
 /**
  * What the sandbox is told, and what comes of it; but a video whose handing over was hit, or whose answer was lost, is given up
@@ -35,17 +35,17 @@ export const KINDS: readonly (readonly [directive: string, ends: readonly string
   ['fault=expired latency=100', ['failed']],
 ];
 
-export type Blow = 'killed' | 'stopped and woken';
+export type InjectedFault = 'killed' | 'stopped and woken';
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-interface Asked {
+interface RequestedVideo {
   readonly directive: string;
   readonly ends: readonly string[];
   readonly id: string;
 }
 
-interface Shown {
+interface VideoView {
   readonly status: string;
   readonly cost?: number;
   readonly error_code?: string;
@@ -53,7 +53,7 @@ interface Shown {
 }
 
 /** Models as they are shipped, whose videos are given up after a minute. */
-export async function hastyCatalogue(dataDir: string): Promise<string> {
+export async function createShortDeadlineCatalogue(dataDir: string): Promise<string> {
   const directory = path.join(dataDir, 'catalogue');
   await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
   const file = path.join(directory, 'videos.json');
@@ -62,19 +62,22 @@ export async function hastyCatalogue(dataDir: string): Promise<string> {
   return directory;
 }
 
-export class Kills {
+export class VideoKillProof {
   readonly problems: string[] = [];
   /** What videos were at when a process was hit. */
-  readonly hit = new Map<string, number>();
-  jobs = 0;
+  readonly statesAtFault = new Map<string, number>();
+  jobCount = 0;
   /** Of them, those of which it was never known whether their vendor had them. */
-  givenUp = 0;
-  private readonly rounds: { readonly customer: Customer; readonly asked: readonly Asked[]; readonly when: string }[] =
-    [];
+  timedOutCount = 0;
+  private readonly rounds: {
+    readonly customer: Customer;
+    readonly videos: readonly RequestedVideo[];
+    readonly when: string;
+  }[] = [];
 
   constructor(
     private readonly cluster: ProofCluster,
-    private readonly books: pg.Pool,
+    private readonly database: pg.Pool,
     private readonly store: Pick<EventStore, 'readAll'>,
   ) {}
 
@@ -83,84 +86,89 @@ export class Kills {
     return this.cluster.gateways.at(-1) as string;
   }
 
-  async round(victim: string, blow: Blow, moment: number): Promise<void> {
-    const customer = await this.cluster.customer(FUNDED / 1.05);
-    const when = `${victim} ${blow} after ${moment} ms`;
-    const asking = KINDS.map(([directive, ends], i) => this.ask(customer, `${when} ${i}`, directive, ends));
-    await sleep(moment);
-    await this.note();
-    await this.strike(victim, blow);
-    this.rounds.push({ customer, asked: await Promise.all(asking), when });
+  async runRound(victim: string, fault: InjectedFault, delayMs: number): Promise<void> {
+    const customer = await this.cluster.createCustomer(FUNDED / 1.05);
+    const when = `${victim} ${fault} after ${delayMs} ms`;
+    const requests = KINDS.map(([directive, ends], i) => this.requestVideo(customer, `${when} ${i}`, directive, ends));
+    await sleep(delayMs);
+    await this.recordStates();
+    await this.strike(victim, fault);
+    this.rounds.push({ customer, videos: await Promise.all(requests), when });
   }
 
   /** Again, where the gateway ends before it answers: with the same key it is the same video. */
-  private async ask(customer: Customer, key: string, directive: string, ends: readonly string[]): Promise<Asked> {
+  private async requestVideo(
+    customer: Customer,
+    key: string,
+    directive: string,
+    ends: readonly string[],
+  ): Promise<RequestedVideo> {
     const body = JSON.stringify({ model: MODEL, duration: 5, prompt: `[[sandbox ${directive}]]` });
     const headers = {
       'content-type': 'application/json',
       authorization: `Bearer ${customer.apiKey}`,
       'idempotency-key': key,
     };
-    const deadline = performance.now() + ANSWERED_WITHIN_MS;
+    const deadline = performance.now() + RESPONSE_TIMEOUT_MS;
     for (let api = this.cluster.gateways[0] as string; performance.now() < deadline; api = this.observer) {
-      const answer = await fetch(`${api}/v1/videos`, { method: 'POST', headers, body }).catch(() => undefined);
-      if (answer?.status === 202) return { directive, ends, id: ((await answer.json()) as { id: string }).id };
-      await answer?.arrayBuffer();
-      await sleep(LOOK_AGAIN_MS);
+      const response = await fetch(`${api}/v1/videos`, { method: 'POST', headers, body }).catch(() => undefined);
+      if (response?.status === 202) return { directive, ends, id: ((await response.json()) as { id: string }).id };
+      await response?.arrayBuffer();
+      await sleep(POLL_INTERVAL_MS);
     }
     this.problems.push(`${key}: no answer`);
     return { directive, ends, id: '' };
   }
 
-  private async note(): Promise<void> {
-    const { rows } = await this.books.query('select state, count(*)::int as n from books.video_jobs group by state');
-    for (const { state, n } of rows) this.hit.set(state, (this.hit.get(state) ?? 0) + n);
+  private async recordStates(): Promise<void> {
+    const { rows } = await this.database.query('select state, count(*)::int as n from books.video_jobs group by state');
+    for (const { state, n } of rows) this.statesAtFault.set(state, (this.statesAtFault.get(state) ?? 0) + n);
   }
 
-  private async strike(victim: string, blow: Blow): Promise<void> {
-    const found = this.cluster.processes.get(victim);
-    if (!found) throw new Error(`there is no ${victim}`);
-    if (blow === 'killed') {
-      await found.kill();
+  private async strike(victim: string, fault: InjectedFault): Promise<void> {
+    const victimProcess = this.cluster.processes.get(victim);
+    if (!victimProcess) throw new Error(`there is no ${victim}`);
+    if (fault === 'killed') {
+      await victimProcess.kill();
       this.cluster.processes.delete(victim);
       await this.cluster.startRole(victim.split(' ')[0] as string, victim);
       return;
     }
-    process.kill(found.pid, 'SIGSTOP');
+    process.kill(victimProcess.pid, 'SIGSTOP');
     await sleep(STOPPED_MS);
-    process.kill(found.pid, 'SIGCONT');
+    process.kill(victimProcess.pid, 'SIGCONT');
   }
 
   /** Waits until nothing is made any more, and judges every video. */
-  async judge(withinMs: number): Promise<void> {
-    const deadline = performance.now() + withinMs;
+  async checkVideos(timeoutMs: number): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
     for (;;) {
-      const running = (await readVideoJobs(this.books)).filter(({ state }) => state !== 'open');
+      const running = (await readVideoJobs(this.database)).filter(({ state }) => state !== 'open');
       if (running.length === 0) break;
       if (performance.now() > deadline) {
         for (const { jobId, state } of running) this.problems.push(`${jobId} is ${state} for ever`);
         break;
       }
-      await sleep(LOOK_AGAIN_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
-    for (const { customer, asked, when } of this.rounds) await this.judgeRound(customer, asked, when);
+    for (const { customer, videos, when } of this.rounds) await this.checkRound(customer, videos, when);
   }
 
-  private async judgeRound(customer: Customer, asked: readonly Asked[], when: string): Promise<void> {
+  private async checkRound(customer: Customer, videos: readonly RequestedVideo[], when: string): Promise<void> {
     let completed = 0;
     const headers = { authorization: `Bearer ${customer.apiKey}` };
-    for (const { id, directive, ends } of asked) {
-      this.jobs++;
-      const shown = (await (await fetch(`${this.observer}/v1/videos/${id}`, { headers })).json()) as Shown;
-      if (shown.error_code === 'timeout') this.givenUp++;
-      else if (!ends.includes(shown.status)) this.problems.push(`${directive}, ${when}: ${JSON.stringify(shown)}`);
-      if (shown.status !== 'completed') continue;
+    for (const { id, directive, ends } of videos) {
+      this.jobCount++;
+      const video = (await (await fetch(`${this.observer}/v1/videos/${id}`, { headers })).json()) as VideoView;
+      if (video.error_code === 'timeout') this.timedOutCount++;
+      else if (!ends.includes(video.status)) this.problems.push(`${directive}, ${when}: ${JSON.stringify(video)}`);
+      if (video.status !== 'completed') continue;
       completed++;
-      const { pathname, search } = new URL(shown.data?.url ?? '');
+      const { pathname, search } = new URL(video.data?.url ?? '');
       const file = Buffer.from(await (await fetch(`${this.observer}${pathname}${search}`)).arrayBuffer());
       if (file.toString('latin1', 4, 8) !== 'ftyp') this.problems.push(`${directive}, ${when}: its file is no video`);
     }
-    const { balance, held_usd } = await this.cluster.balance(customer);
+    const { balance, held_usd } = await this.cluster.fetchBalance(customer);
     const due = Number((FUNDED - completed * PRICE).toFixed(6));
     if (balance !== due || held_usd !== 0)
       this.problems.push(`${when}: ${balance} USD and ${held_usd} held instead of ${due} after ${completed} videos`);
@@ -168,34 +176,34 @@ export class Kills {
 
   /** What the vendor bills and the ledger has not must be what is listed as open, line by line. Then that is closed. */
   async reconcile(print: (line: string) => void): Promise<void> {
-    const open = await readVideoJobs(this.books);
-    const items = await this.itemsInBooks();
-    const known = new Set(items.map(({ vendorId }) => vendorId));
-    const lines = await this.bill();
-    const missing = lines.filter(({ id }) => !known.has(id));
+    const open = await readVideoJobs(this.database);
+    const items = await this.loadLedgerItems();
+    const ledgerIds = new Set(items.map(({ vendorId }) => vendorId));
+    const lines = await this.fetchBillLines();
+    const missing = lines.filter(({ id }) => !ledgerIds.has(id));
     const cost = money.sum(items.map((item) => money.parseJsonAmount(item.cost)));
     const billed = money.sum(lines.map((line) => parseUsd(line.usd)));
-    const left = money.sum(missing.map((line) => parseUsd(line.usd)));
+    const missingCost = money.sum(missing.map((line) => parseUsd(line.usd)));
     print(`billed ${formatUsd(billed)} USD, in the books ${formatUsd(cost)}, ${open.length} costs are open`);
-    if (billed - cost !== left) this.problems.push('a line of the bill is in the books with another amount');
+    if (billed - cost !== missingCost) this.problems.push('a line of the bill is in the books with another amount');
     const unnamed = open.filter(({ vendorId }) => vendorId === undefined);
     const rest = missing.filter(({ id }) => !open.some(({ vendorId }) => vendorId === id));
     if (rest.length > unnamed.length)
       this.problems.push(`${rest.length - unnamed.length} lines of the bill are not open`);
-    for (const job of open) await this.close(job, missing, rest);
-    const closed = money.sum((await this.itemsInBooks()).map((item) => money.parseJsonAmount(item.cost)));
+    for (const job of open) await this.closeJob(job, missing, rest);
+    const closed = money.sum((await this.loadLedgerItems()).map((item) => money.parseJsonAmount(item.cost)));
     const after = billed - closed;
     print(`once they are closed, the bill is ${formatUsd(after as PicoUsd)} USD more than the books`);
     if (after !== 0n) this.problems.push('the books differ from the bill');
   }
 
-  private async close(job: VideoJobView, missing: readonly Line[], rest: Line[]): Promise<void> {
+  private async closeJob(job: VideoJobView, missing: readonly Line[], rest: Line[]): Promise<void> {
     const line = job.vendorId === undefined ? rest.shift() : missing.find(({ id }) => id === job.vendorId);
-    const { code, output } = await this.cluster.ledger('jobs', 'close', job.jobId, '--cost', line?.usd ?? 'none');
+    const { code, output } = await this.cluster.runLedger('jobs', 'close', job.jobId, '--cost', line?.usd ?? 'none');
     if (code !== 0) this.problems.push(`${job.jobId} was not closed: ${output}`);
   }
 
-  private async itemsInBooks(): Promise<readonly Pick<ChargeItem, 'vendorId' | 'cost'>[]> {
+  private async loadLedgerItems(): Promise<readonly Pick<ChargeItem, 'vendorId' | 'cost'>[]> {
     const items: Pick<ChargeItem, 'vendorId' | 'cost'>[] = [];
     for await (const { events } of this.store.readAll(START_POSITION)) {
       for (const { type, data } of events as readonly StoredEvent<DomainEvent>[]) {
@@ -206,7 +214,7 @@ export class Kills {
     return items;
   }
 
-  private async bill(): Promise<readonly Line[]> {
+  private async fetchBillLines(): Promise<readonly Line[]> {
     return (await (await fetch(`${this.cluster.sandbox}/bill/lines`)).json()) as readonly Line[];
   }
 }

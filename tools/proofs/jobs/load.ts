@@ -1,29 +1,34 @@
 /** What many pending videos cost, and how soon they are resumed. */
 import type pg from 'pg';
 import { type Customer, type ProofCluster, post } from '../../cluster.ts';
-import { useOf } from '../../processes.ts';
+import { readProcessUsage } from '../../processes.ts';
 
 export const MODEL = 'kling/kling-2.5-turbo';
 const PRICE = 0.4025;
 /** A top-up has at most so much. */
-const MOST_USD = 1_000;
+const MAX_TOPUP_USD = 1_000;
 const AT_ONCE = 32;
-const LOOK_AGAIN_MS = 25;
+const POLL_INTERVAL_MS = 25;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-export async function fundedFor(cluster: ProofCluster, jobs: number): Promise<Customer> {
-  const customer = await cluster.customer(0);
-  for (let left = jobs * PRICE; left > 0; left -= MOST_USD) await cluster.fund(customer, Math.min(left, MOST_USD));
+export async function createFundedCustomer(cluster: ProofCluster, jobs: number): Promise<Customer> {
+  const customer = await cluster.createCustomer(0);
+  for (let remainingUsd = jobs * PRICE; remainingUsd > 0; remainingUsd -= MAX_TOPUP_USD)
+    await cluster.fund(customer, Math.min(remainingUsd, MAX_TOPUP_USD));
   return customer;
 }
 
 /** Asks for so many videos that are made in ten minutes. @returns their ids */
-export async function askFor(cluster: ProofCluster, jobs: number, { apiKey }: Customer): Promise<readonly string[]> {
+export async function requestVideos(
+  cluster: ProofCluster,
+  jobs: number,
+  { apiKey }: Customer,
+): Promise<readonly string[]> {
   const [api = ''] = cluster.gateways;
   const body = { model: MODEL, duration: 5, prompt: '[[sandbox latency=600000]]' };
   const ids: string[] = [];
-  const askNext = async (): Promise<void> => {
+  const requestNext = async (): Promise<void> => {
     while (ids.length < jobs) {
       const at = ids.push('') - 1;
       const { id, message } = await post(`${api}/v1/videos`, body, apiKey);
@@ -31,33 +36,38 @@ export async function askFor(cluster: ProofCluster, jobs: number, { apiKey }: Cu
       ids[at] = String(id);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, askNext));
+  await Promise.all(Array.from({ length: AT_ONCE }, requestNext));
   return ids;
 }
 
-export async function inState(books: pg.Pool, state: string): Promise<number> {
-  const { rows } = await books.query('select count(*)::int as n from books.video_jobs where state = $1', [state]);
+export async function countVideosInState(database: pg.Pool, state: string): Promise<number> {
+  const { rows } = await database.query('select count(*)::int as n from books.video_jobs where state = $1', [state]);
   return rows[0].n as number;
 }
 
-export async function untilAllAre(books: pg.Pool, state: string, jobs: number, withinMs: number): Promise<void> {
-  const deadline = performance.now() + withinMs;
-  for (let n = 0; n < jobs; n = await inState(books, state)) {
+export async function waitUntilAllInState(
+  database: pg.Pool,
+  state: string,
+  jobs: number,
+  timeoutMs: number,
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  for (let n = 0; n < jobs; n = await countVideosInState(database, state)) {
     if (performance.now() > deadline) throw new Error(`${n} of ${jobs} videos are ${state} in time`);
-    await sleep(LOOK_AGAIN_MS);
+    await sleep(POLL_INTERVAL_MS);
   }
 }
 
 /** The part of a core that a process takes over so many seconds. */
-export async function shareOf(pid: number, seconds: number): Promise<number> {
-  const before = useOf([pid]).cpuSeconds;
+export async function measureCpuShare(pid: number, seconds: number): Promise<number> {
+  const before = readProcessUsage([pid]).cpuSeconds;
   await sleep(seconds * 1_000);
-  return (useOf([pid]).cpuSeconds - before) / seconds;
+  return (readProcessUsage([pid]).cpuSeconds - before) / seconds;
 }
 
 /** Videos whose time had come before that moment, by the database's clock, and that were not taken up since. */
-export async function notTakenUp(books: pg.Pool, since: string): Promise<number> {
-  const { rows } = await books.query(
+export async function countOverdueVideos(database: pg.Pool, since: string): Promise<number> {
+  const { rows } = await database.query(
     `select count(*)::int as n from es.due where workflow = 'videos' and at <= $1::timestamptz`,
     [since],
   );

@@ -1,49 +1,49 @@
 /** Programs of Go modules, built from the module proxy with `go` into a folder below `.proofs/`. */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { PLACE } from '../clients/install.ts';
-import { run } from '../clients/run.ts';
+import { PROOFS_DIR } from '../clients/install.ts';
+import { runCommand } from '../clients/run.ts';
 
 const BUILT_WITHIN_MS = 1_500_000;
 const STAMP = 'built.json';
 
-export interface Programs {
+export interface GoProgramsParams {
   readonly name: string;
   /** Versions by module. */
   readonly modules: Readonly<Record<string, string>>;
   /** Packages that are programs. */
   readonly programs: readonly string[];
   /** What the modules replace of others, which counts only where it is said again. */
-  readonly replaced: Readonly<Record<string, string>>;
+  readonly replacements: Readonly<Record<string, string>>;
 }
 
 /** @returns the folder of the programs */
-export async function build({ name, modules, programs, replaced }: Programs): Promise<string> {
-  const folder = path.join(PLACE, `go-${name}`);
+export async function buildGoPrograms({ name, modules, programs, replacements }: GoProgramsParams): Promise<string> {
+  const folder = path.join(PROOFS_DIR, `go-${name}`);
   const bin = path.join(folder, 'bin');
-  const wanted = JSON.stringify({ modules, programs, replaced }, null, 2);
-  if ((await readFile(path.join(folder, STAMP), 'utf8').catch(() => '')) === wanted) return bin;
+  const expectedStamp = JSON.stringify({ modules, programs, replaced: replacements }, null, 2);
+  if ((await readFile(path.join(folder, STAMP), 'utf8').catch(() => '')) === expectedStamp) return bin;
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const required = Object.entries(modules).map(([module, version]) => `require ${module} ${version}`);
-  const instead = Object.entries(replaced).map(([module, other]) => `replace ${module} => ${other}`);
+  const instead = Object.entries(replacements).map(([module, other]) => `replace ${module} => ${other}`);
   await writeFile(path.join(folder, 'go.mod'), ['module proof', 'go 1.23', ...required, ...instead, ''].join('\n'));
-  const imports = programs.map((each) => `import _ "${each}"`);
+  const imports = programs.map((program) => `import _ "${program}"`);
   await writeFile(
     path.join(folder, 'programs.go'),
     ['//go:build programs', 'package proof', ...imports, ''].join('\n'),
   );
-  await must(['go', 'mod', 'tidy'], folder);
-  await must(['go', 'build', '-buildvcs=false', '-o', `${bin}/`, ...programs], folder);
-  await writeFile(path.join(folder, STAMP), wanted);
+  await runOrThrow(['go', 'mod', 'tidy'], folder);
+  await runOrThrow(['go', 'build', '-buildvcs=false', '-o', `${bin}/`, ...programs], folder);
+  await writeFile(path.join(folder, STAMP), expectedStamp);
   return bin;
 }
 
-async function must(command: readonly string[], cwd: string): Promise<void> {
-  const { code, output } = await run(command, {
+async function runOrThrow(command: readonly string[], cwd: string): Promise<void> {
+  const { code, output } = await runCommand(command, {
     cwd,
     env: process.env as Record<string, string>,
-    withinMs: BUILT_WITHIN_MS,
+    timeoutMs: BUILT_WITHIN_MS,
   });
   if (code !== 0) throw new Error(`${command.join(' ')}: ${output.trim().slice(-500)}`);
 }

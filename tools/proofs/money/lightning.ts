@@ -5,18 +5,18 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { BackendHttp } from '../../../libs/connectors/src/payments/backend-http.ts';
-import { type Started, start } from '../../processes.ts';
-import { build, type Programs } from './go.ts';
-import { freePorts } from './ports.ts';
+import { type StartedProcess, startProgram } from '../../processes.ts';
+import { buildGoPrograms, type GoProgramsParams } from './go.ts';
+import { allocatePortNumbers } from './ports.ts';
 
-const LND: Programs = {
+const LND: GoProgramsParams = {
   name: 'lnd',
   modules: {
     'github.com/lightningnetwork/lnd': 'v0.18.5-beta',
     'github.com/btcsuite/btcd': 'v0.24.3-0.20240921052913-67b8efd3ba53',
   },
   programs: ['github.com/lightningnetwork/lnd/cmd/lnd', 'github.com/btcsuite/btcd'],
-  replaced: {
+  replacements: {
     'google.golang.org/protobuf': 'github.com/lightninglabs/protobuf-go-hex-display v1.30.0-hex-display',
     'github.com/gogo/protobuf': 'github.com/gogo/protobuf v1.3.2',
     'github.com/ulikunitz/xz': 'github.com/ulikunitz/xz v0.5.11',
@@ -28,7 +28,7 @@ const FIRST_BLOCKS = 450;
 const CHANNEL_SATS = 10_000_000;
 const CHANNEL_BLOCKS = 6;
 const READY_WITHIN_MS = 60_000;
-const LOOK_AGAIN_MS = 200;
+const POLL_INTERVAL_MS = 200;
 const RPC = { user: 'proof', password: 'proof' };
 
 type Json = Readonly<Record<string, unknown>>;
@@ -45,10 +45,10 @@ interface Node {
 
 export class LightningNetwork {
   private constructor(
-    private readonly startShop: () => Promise<Started>,
+    private readonly startShop: () => Promise<StartedProcess>,
     private readonly shop: Node,
     private readonly customer: Node,
-    private running: Started,
+    private running: StartedProcess,
   ) {}
 
   /**
@@ -56,41 +56,64 @@ export class LightningNetwork {
    * @param ended what is started, so that it ends however this does
    */
   static async start(directory: string, ended: AsyncDisposableStack): Promise<LightningNetwork> {
-    const bin = await build(LND);
-    const ports = await freePorts('btcd', 'rpc', 'shop', 'shopRest', 'customer', 'customerRest', 'grpc', 'grpc2');
-    const at = (name: string) => path.join(directory, name);
+    const bin = await buildGoPrograms(LND);
+    const portNumbers = await allocatePortNumbers(
+      'btcd',
+      'rpc',
+      'shop',
+      'shopRest',
+      'customer',
+      'customerRest',
+      'grpc',
+      'grpc2',
+    );
+    const getDirectory = (name: string) => path.join(directory, name);
     await mkdir(directory, { recursive: true });
-    const keep = async (command: readonly string[], ready: RegExp): Promise<Started> => {
-      const started = await start([...command], {}, ready);
+    const startProcess = async (command: readonly string[], ready: RegExp): Promise<StartedProcess> => {
+      const started = await startProgram([...command], {}, ready);
       ended.defer(() => started.stop());
       return started;
     };
-    const btcd = (...more: string[]) =>
-      keep([path.join(bin, 'btcd'), ...btcdOptions(directory, ports), ...more], /RPC server listening/);
-    const lnd = (name: 'shop' | 'customer') => {
-      const grpc = name === 'shop' ? ports.grpc : ports.grpc2;
-      const own = ['--lnddir', at(name), `--listen=127.0.0.1:${ports[name]}`, `--rpclisten=127.0.0.1:${grpc}`];
-      const options = [...lndOptions(directory, ports.rpc), ...own, `--restlisten=127.0.0.1:${ports[`${name}Rest`]}`];
-      return keep([path.join(bin, 'lnd'), ...options], /Waiting for chain backend/);
+    const startBtcd = (...extraOptions: string[]) =>
+      startProcess(
+        [path.join(bin, 'btcd'), ...createBtcdOptions(directory, portNumbers), ...extraOptions],
+        /RPC server listening/,
+      );
+    const startLnd = (name: 'shop' | 'customer') => {
+      const grpc = name === 'shop' ? portNumbers.grpc : portNumbers.grpc2;
+      const nodeOptions = [
+        '--lnddir',
+        getDirectory(name),
+        `--listen=127.0.0.1:${portNumbers[name]}`,
+        `--rpclisten=127.0.0.1:${grpc}`,
+      ];
+      const options = [
+        ...createLndOptions(directory, portNumbers.rpc),
+        ...nodeOptions,
+        `--restlisten=127.0.0.1:${portNumbers[`${name}Rest`]}`,
+      ];
+      return startProcess([path.join(bin, 'lnd'), ...options], /Waiting for chain backend/);
     };
-    const nodeOf = async (name: 'shop' | 'customer') => {
-      const node = await nodeIn(at(name), ports[`${name}Rest`]);
+    const openNode = async (name: 'shop' | 'customer') => {
+      const node = await connectNode(getDirectory(name), portNumbers[`${name}Rest`]);
       ended.defer(() => node.http.close());
       return node;
     };
     // Who is to be paid for blocks is known only when there is a wallet, which needs a chain.
-    const first = await btcd();
-    await lnd('customer');
-    const customer = await nodeOf('customer');
-    const { address } = await asked(customer, 'GET', '/v1/newaddress');
+    const first = await startBtcd();
+    await startLnd('customer');
+    const customer = await openNode('customer');
+    const { address } = await callNode(customer, 'GET', '/v1/newaddress');
     await first.stop();
-    await btcd(`--miningaddr=${address}`);
-    const mining = new BackendHttp('btcd', `https://127.0.0.1:${ports.rpc}`, { certificate: at('rpc.cert') });
+    await startBtcd(`--miningaddr=${address}`);
+    const mining = new BackendHttp('btcd', `https://127.0.0.1:${portNumbers.rpc}`, {
+      certificate: getDirectory('rpc.cert'),
+    });
     ended.defer(() => mining.close());
     await mine(mining, FIRST_BLOCKS);
-    const running = await lnd('shop');
-    const network = new LightningNetwork(() => lnd('shop'), await nodeOf('shop'), customer, running);
-    await network.openChannel(`127.0.0.1:${ports.shop}`, () => mine(mining, CHANNEL_BLOCKS));
+    const running = await startLnd('shop');
+    const network = new LightningNetwork(() => startLnd('shop'), await openNode('shop'), customer, running);
+    await network.openChannel(`127.0.0.1:${portNumbers.shop}`, () => mine(mining, CHANNEL_BLOCKS));
     return network;
   }
 
@@ -118,26 +141,26 @@ export class LightningNetwork {
   }
 
   /** Satoshis that the customer has paid to the shop. */
-  async received(): Promise<bigint> {
-    const { channels } = await asked(this.customer, 'GET', '/v1/channels');
-    const sent = (channels as readonly { total_satoshis_sent: string }[]).map((each) =>
-      BigInt(each.total_satoshis_sent),
+  async getReceivedAmount(): Promise<bigint> {
+    const { channels } = await callNode(this.customer, 'GET', '/v1/channels');
+    const sent = (channels as readonly { total_satoshis_sent: string }[]).map((channel) =>
+      BigInt(channel.total_satoshis_sent),
     );
-    return sent.reduce((all, each) => all + each, 0n);
+    return sent.reduce((all, amount) => all + amount, 0n);
   }
 
   /** @returns why it was not paid; empty when it was */
   async pay(payment_request: string): Promise<string> {
     const sent = { payment_request, fee_limit: { fixed: '10' } };
-    return String((await asked(this.customer, 'POST', '/v1/channels/transactions', sent)).payment_error);
+    return String((await callNode(this.customer, 'POST', '/v1/channels/transactions', sent)).payment_error);
   }
 
   /** Pays another amount than the invoice asks for. */
-  async payInstead(payment_request: string, amt_msat: string): Promise<string> {
-    const invoice = await asked(this.customer, 'GET', `/v1/payreq/${payment_request}`);
+  async payCustomAmount(payment_request: string, amt_msat: string): Promise<string> {
+    const invoice = await callNode(this.customer, 'GET', `/v1/payreq/${payment_request}`);
     const { destination: dest_string, payment_hash: payment_hash_string, payment_addr, cltv_expiry } = invoice;
     const sent = { dest_string, payment_hash_string, payment_addr, final_cltv_delta: Number(cltv_expiry), amt_msat };
-    return String((await asked(this.customer, 'POST', '/v1/channels/transactions', sent)).payment_error);
+    return String((await callNode(this.customer, 'POST', '/v1/channels/transactions', sent)).payment_error);
   }
 
   async killShop(): Promise<void> {
@@ -146,39 +169,39 @@ export class LightningNetwork {
 
   async restartShop(): Promise<void> {
     this.running = await this.startShop();
-    await this.untilChannelWorks();
+    await this.waitUntilChannelWorks();
   }
 
   private async openChannel(host: string, mineBlocks: () => Promise<void>): Promise<void> {
-    const { identity_pubkey: pubkey } = await synced(this.shop);
-    await synced(this.customer);
-    await asked(this.customer, 'POST', '/v1/peers', { addr: { pubkey, host }, perm: true });
-    await until(
-      () => asked(this.customer, 'GET', '/v1/peers'),
+    const { identity_pubkey: pubkey } = await waitUntilSynced(this.shop);
+    await waitUntilSynced(this.customer);
+    await callNode(this.customer, 'POST', '/v1/peers', { addr: { pubkey, host }, perm: true });
+    await waitUntil(
+      () => callNode(this.customer, 'GET', '/v1/peers'),
       ({ peers }) => Array.isArray(peers) && peers.length > 0,
     );
     const channel = { node_pubkey_string: pubkey, local_funding_amount: String(CHANNEL_SATS), sat_per_vbyte: '5' };
-    await asked(this.customer, 'POST', '/v1/channels', channel);
+    await callNode(this.customer, 'POST', '/v1/channels', channel);
     await mineBlocks();
-    await this.untilChannelWorks();
+    await this.waitUntilChannelWorks();
   }
 
-  private async untilChannelWorks(): Promise<void> {
+  private async waitUntilChannelWorks(): Promise<void> {
     for (const node of [this.shop, this.customer]) {
-      await until(
-        () => asked(node, 'GET', '/v1/channels'),
+      await waitUntil(
+        () => callNode(node, 'GET', '/v1/channels'),
         ({ channels }) => (channels as { active?: boolean }[] | undefined)?.[0]?.active === true,
       );
     }
-    const { identity_pubkey: to } = await asked(this.shop, 'GET', '/v1/getinfo');
-    await until(
-      () => asked(this.customer, 'GET', `/v1/graph/routes/${to}/1000`),
+    const { identity_pubkey: to } = await callNode(this.shop, 'GET', '/v1/getinfo');
+    await waitUntil(
+      () => callNode(this.customer, 'GET', `/v1/graph/routes/${to}/1000`),
       ({ routes }) => Array.isArray(routes) && routes.length > 0,
     );
   }
 }
 
-function btcdOptions(
+function createBtcdOptions(
   directory: string,
   { btcd, rpc }: { readonly btcd: number; readonly rpc: number },
 ): readonly string[] {
@@ -191,7 +214,7 @@ function btcdOptions(
   ];
 }
 
-function lndOptions(directory: string, rpc: number): readonly string[] {
+function createLndOptions(directory: string, rpc: number): readonly string[] {
   return [
     ...['--configfile=/dev/null', '--bitcoin.active', '--bitcoin.regtest', '--bitcoin.node=btcd', '--noseedbackup'],
     ...[`--btcd.rpchost=127.0.0.1:${rpc}`, `--btcd.rpccert=${path.join(directory, 'rpc.cert')}`],
@@ -199,7 +222,7 @@ function lndOptions(directory: string, rpc: number): readonly string[] {
   ];
 }
 
-async function nodeIn(directory: string, rest: number): Promise<Node> {
+async function connectNode(directory: string, rest: number): Promise<Node> {
   const http = new BackendHttp('LND', `https://127.0.0.1:${rest}`, { certificate: path.join(directory, 'tls.cert') });
   const [macaroon = '', invoiceMacaroon = ''] = await Promise.all(
     ['admin', 'invoice'].map(async (name) => {
@@ -210,7 +233,7 @@ async function nodeIn(directory: string, rest: number): Promise<Node> {
   return { directory, rest, http, macaroon, invoiceMacaroon };
 }
 
-async function asked({ http, macaroon }: Node, method: 'GET' | 'POST', route: string, body?: object): Promise<Json> {
+async function callNode({ http, macaroon }: Node, method: 'GET' | 'POST', route: string, body?: object): Promise<Json> {
   const headers = { 'grpc-metadata-macaroon': macaroon };
   const sent = body === undefined ? {} : { body: JSON.stringify(body) };
   const { status, text } = await http.send({ method, path: route, headers, ...sent });
@@ -218,13 +241,13 @@ async function asked({ http, macaroon }: Node, method: 'GET' | 'POST', route: st
   return JSON.parse(text) as Json;
 }
 
-async function synced(node: Node): Promise<Json> {
-  await until(
-    () => asked(node, 'GET', '/v1/state'),
+async function waitUntilSynced(node: Node): Promise<Json> {
+  await waitUntil(
+    () => callNode(node, 'GET', '/v1/state'),
     ({ state }) => state === 'SERVER_ACTIVE',
   );
-  return until(
-    () => asked(node, 'GET', '/v1/getinfo'),
+  return waitUntil(
+    () => callNode(node, 'GET', '/v1/getinfo'),
     ({ synced_to_chain }) => synced_to_chain === true,
   );
 }
@@ -236,12 +259,12 @@ async function mine(btcd: BackendHttp, blocks: number): Promise<void> {
   if (status !== 200) throw new Error(`btcd refused to mine: ${text}`);
 }
 
-async function until(look: () => Promise<Json>, is: (found: Json) => boolean): Promise<Json> {
+async function waitUntil(poll: () => Promise<Json>, isExpected: (result: Json) => boolean): Promise<Json> {
   const deadline = performance.now() + READY_WITHIN_MS;
   for (;;) {
-    const found = await look().catch((error: Error): Json => ({ error: error.message }));
-    if (is(found)) return found;
-    if (performance.now() > deadline) throw new Error(`LND is not ready in time: ${JSON.stringify(found)}`);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    const result = await poll().catch((error: Error): Json => ({ error: error.message }));
+    if (isExpected(result)) return result;
+    if (performance.now() > deadline) throw new Error(`LND is not ready in time: ${JSON.stringify(result)}`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }

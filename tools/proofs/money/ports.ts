@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 
 /** Ports of loopback that nobody listens on now, one for each name. */
-export async function freePorts<Name extends string>(
+export async function allocatePortNumbers<Name extends string>(
   ...names: readonly Name[]
 ): Promise<Readonly<Record<Name, number>>> {
   const servers = await Promise.all(
@@ -11,7 +11,7 @@ export async function freePorts<Name extends string>(
       return { name, server };
     }),
   );
-  const ports = servers.map(({ name, server }) => [name, (server.address() as { port: number }).port]);
+  const portNumbers = servers.map(({ name, server }) => [name, (server.address() as { port: number }).port]);
   await Promise.all(servers.map(({ server }) => new Promise((resolve) => server.close(resolve))));
-  return Object.fromEntries(ports) as Readonly<Record<Name, number>>;
+  return Object.fromEntries(portNumbers) as Readonly<Record<Name, number>>;
 }

@@ -3,7 +3,7 @@ import { type Customer, type ProofCluster, post } from '../../cluster.ts';
 
 /** What is paid is looked at every minute, and a payment must have been missing twice. */
 const HAPPENS_WITHIN_MS = 200_000;
-const LOOK_AGAIN_MS = 100;
+const POLL_INTERVAL_MS = 100;
 /** Longer than until the wallet has seen a block, and is looked at. */
 const UNCHANGED_FOR_MS = 8_000;
 
@@ -25,63 +25,68 @@ export class Shop {
   ) {}
 
   /** Whether everything was as it should be. */
-  get isSound(): boolean {
+  get hasPassed(): boolean {
     return this.failed === 0;
   }
 
   /** An invoice of a new account. */
-  async invoice(amount: number, currency: string, method: string): Promise<ShopInvoice> {
-    const customer = await this.cluster.customer(0);
+  async createInvoice(amount: number, currency: string, method: string): Promise<ShopInvoice> {
+    const customer = await this.cluster.createCustomer(0);
     const [api = ''] = this.cluster.gateways;
-    const made = await post(`${api}/topup/create/${method}`, { amount, currency }, customer.apiKey);
-    const to = made.address ?? made.lightning_invoice;
-    if (typeof to !== 'string') throw new Error(`no invoice: ${JSON.stringify(made)}`);
-    return { customer, id: String(made.invoice_id), to, expiresAt: Number(made.expires_at) };
+    const createdInvoice = await post(`${api}/topup/create/${method}`, { amount, currency }, customer.apiKey);
+    const to = createdInvoice.address ?? createdInvoice.lightning_invoice;
+    if (typeof to !== 'string') throw new Error(`no invoice: ${JSON.stringify(createdInvoice)}`);
+    return { customer, id: String(createdInvoice.invoice_id), to, expiresAt: Number(createdInvoice.expires_at) };
   }
 
-  async status({ id }: ShopInvoice): Promise<string> {
-    const answer = await fetch(`${this.cluster.gateways[0]}/topup/status/${id}`);
-    return ((await answer.json()) as { status: string }).status;
+  async fetchStatus({ id }: ShopInvoice): Promise<string> {
+    const response = await fetch(`${this.cluster.gateways[0]}/topup/status/${id}`);
+    return ((await response.json()) as { status: string }).status;
   }
 
   /** Waits until the invoice has the status and its account the balance, and prints whether that came. */
-  async becomes(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
-    const began = performance.now();
+  async expectStatus(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
+    const startedAt = performance.now();
     for (;;) {
-      const is = [await this.status(invoice), (await this.cluster.balance(invoice.customer)).balance];
-      const isSo = is[0] === status && is[1] === usd;
-      const waited = performance.now() - began;
+      const actual = [await this.fetchStatus(invoice), (await this.cluster.fetchBalance(invoice.customer)).balance];
+      const isSo = actual[0] === status && actual[1] === usd;
+      const waited = performance.now() - startedAt;
       if (isSo || waited > HAPPENS_WITHIN_MS) {
-        const after = `${is[0]}, ${is[1]} USD, after ${(waited / 1000).toFixed(1)} s`;
-        return this.told(what, isSo, after, `${status}, ${usd} USD`);
+        const after = `${actual[0]}, ${actual[1]} USD, after ${(waited / 1000).toFixed(1)} s`;
+        return this.report(what, isSo, after, `${status}, ${usd} USD`);
       }
-      await sleep(LOOK_AGAIN_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
   }
 
   /** Waits, and prints whether nothing has changed. */
-  async stays(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
+  async expectUnchanged(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
     await sleep(UNCHANGED_FOR_MS);
-    const is = [await this.status(invoice), (await this.cluster.balance(invoice.customer)).balance];
-    this.told(what, is[0] === status && is[1] === usd, `${is[0]}, ${is[1]} USD`, `${status}, ${usd} USD`);
+    const actual = [await this.fetchStatus(invoice), (await this.cluster.fetchBalance(invoice.customer)).balance];
+    this.report(
+      what,
+      actual[0] === status && actual[1] === usd,
+      `${actual[0]}, ${actual[1]} USD`,
+      `${status}, ${usd} USD`,
+    );
   }
 
   /** Sets what the sources of exchange rates say. */
-  async rate(rates: Readonly<Record<string, string>>): Promise<void> {
+  async setRates(rates: Readonly<Record<string, string>>): Promise<void> {
     const response = await fetch(`${this.cluster.sandbox}/rates`, { method: 'PUT', body: JSON.stringify(rates) });
     if (!response.ok) throw new Error(`the rates are refused: ${await response.text()}`);
   }
 
   /** What looks for payments is dead meanwhile. */
-  async whileNobodyLooks(act: () => Promise<void>): Promise<void> {
+  async runWithoutPolling(action: () => Promise<void>): Promise<void> {
     await this.cluster.processes.get('sagas')?.kill();
-    await act();
+    await action();
     await this.cluster.startRole('sagas');
   }
 
-  told(what: string, isSo: boolean, is: string, expected: string): void {
+  report(what: string, isSo: boolean, actual: string, expected: string): void {
     if (!isSo) this.failed++;
-    this.print(`${isSo ? 'ok' : 'FAILED'}: ${what}: ${is}${isSo ? '' : `, not ${expected}`}`);
+    this.print(`${isSo ? 'ok' : 'FAILED'}: ${what}: ${actual}${isSo ? '' : `, not ${expected}`}`);
   }
 }
 

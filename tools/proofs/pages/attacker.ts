@@ -1,12 +1,12 @@
 /** The attacker's web server: a page for each attack, and what they need beside. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { ATTACKS, pageOf, WORKER } from './attacks.ts';
+import { ATTACKS, renderPage, WORKER } from './attacks.ts';
 
 /** Pages are kept by the browser: so they are still there when their name leads elsewhere. */
-const KEPT = 'max-age=86400';
+const CACHE_CONTROL = 'max-age=86400';
 
 export async function startAttacker(host: string, port: number): Promise<Server> {
-  const server = createServer(answer);
+  const server = createServer(handleRequest);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -14,18 +14,18 @@ export async function startAttacker(host: string, port: number): Promise<Server>
   return server;
 }
 
-export function pathOf(attack: string): string {
+export function getPagePath(attack: string): string {
   return `/pages/${Object.keys(ATTACKS).indexOf(attack)}`;
 }
 
-function answer(request: IncomingMessage, response: ServerResponse): void {
+function handleRequest(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
   const url = new URL(request.url ?? '/', 'http://attacker');
   const to = url.searchParams.get('to') ?? '';
   const [, page] = /^\/pages\/(\d+)$/.exec(url.pathname) ?? [];
   if (page !== undefined) {
     const script = Object.values(ATTACKS)[Number(page)] ?? '';
-    response.writeHead(200, { 'content-type': 'text/html', 'cache-control': KEPT }).end(pageOf(script));
+    response.writeHead(200, { 'content-type': 'text/html', 'cache-control': CACHE_CONTROL }).end(renderPage(script));
   } else if (url.pathname === '/307') response.writeHead(307, { location: to }).end();
   else if (url.pathname === '/worker.js') response.writeHead(200, { 'content-type': 'text/javascript' }).end(WORKER);
   else if (url.pathname === '/reports') {

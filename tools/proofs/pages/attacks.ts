@@ -115,7 +115,7 @@ export const ATTACKS: Readonly<Record<string, string>> = {
 };
 
 /** The page of one attack. */
-export function pageOf(script: string): string {
+export function renderPage(script: string): string {
   return `<!doctype html><meta charset="utf-8"><title>Prizes</title><body><script>${PRELUDE}${script}</script>`;
 }
 

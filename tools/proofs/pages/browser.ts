@@ -27,7 +27,7 @@ const UNPROTECTED = [
  * @param packages where playwright-core is installed
  * @param hosts as in `--host-resolver-rules`
  */
-export function launch(packages: string, profile: string, hosts: string): Promise<Browser> {
+export function launchBrowser(packages: string, profile: string, hosts: string): Promise<Browser> {
   const { chromium } = createRequire(path.join(packages, 'package.json'))('playwright-core') as {
     readonly chromium: { launchPersistentContext(profile: string, options: object): Promise<Browser> };
   };

@@ -14,24 +14,24 @@ const ANYONE = {
 
 /** @param api the gateway's address */
 export async function startWeakProxy(api: string, key: string): Promise<Server> {
-  const spend = async () => {
+  const sendPaidRequest = async () => {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` };
     const messages = [{ role: 'user', content: '[[sandbox tokens=1]]' }];
     const body = JSON.stringify({ model: 'openai/gpt-5-nano', messages });
-    const answer = await fetch(`${api}/v1/chat/completions`, { method: 'POST', headers, body });
-    return answer.text();
+    const response = await fetch(`${api}/v1/chat/completions`, { method: 'POST', headers, body });
+    return response.text();
   };
   const server = createServer((request, response) => {
     request.resume();
     if (request.method === 'OPTIONS') return void response.writeHead(204, ANYONE).end();
-    void spend().then(
+    void sendPaidRequest().then(
       (text) => response.writeHead(200, { ...ANYONE, 'content-type': 'application/json' }).end(text),
       () => response.writeHead(502, ANYONE).end(),
     );
   });
   server.on('upgrade', (_, socket: Socket) => {
     socket.on('error', () => undefined);
-    void spend().finally(() => socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n'));
+    void sendPaidRequest().finally(() => socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n'));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return server;

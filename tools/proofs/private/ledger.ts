@@ -12,7 +12,7 @@ interface Line {
 export interface BillComparison {
   readonly settled: number;
   readonly lines: number;
-  readonly booksUsd: string;
+  readonly ledgerUsd: string;
   readonly billUsd: string;
   /** Calls of vendors that are charged more than once. */
   readonly twice: readonly string[];
@@ -21,12 +21,12 @@ export interface BillComparison {
   readonly different: readonly string[];
 }
 
-export async function billOf(sandbox: string): Promise<readonly Line[]> {
+export async function fetchBill(sandbox: string): Promise<readonly Line[]> {
   return (await (await fetch(`${sandbox}/bill/lines`)).json()) as readonly Line[];
 }
 
 /** Each line of the bill beside what the books say that this call cost. */
-export async function compared(store: EventReader, sandbox: string): Promise<BillComparison> {
+export async function compareWithBill(store: EventReader, sandbox: string): Promise<BillComparison> {
   const items: { readonly vendorId: string | undefined; readonly cost: bigint }[] = [];
   for await (const { events } of store.readAll(START_POSITION)) {
     for (const { type, data } of events as readonly StoredEvent<DomainEvent>[]) {
@@ -36,16 +36,16 @@ export async function compared(store: EventReader, sandbox: string): Promise<Bil
       );
     }
   }
-  const lines = await billOf(sandbox);
+  const lines = await fetchBill(sandbox);
   const charged = Map.groupBy(items, ({ vendorId }) => vendorId);
   const total = (amounts: readonly bigint[]) =>
-    formatUsd(money.toPicoUsd(amounts.reduce((sum, each) => sum + each, 0n)));
+    formatUsd(money.toPicoUsd(amounts.reduce((sum, amount) => sum + amount, 0n)));
   return {
     settled: items.length,
     lines: lines.length,
-    booksUsd: total(items.map(({ cost }) => cost)),
+    ledgerUsd: total(items.map(({ cost }) => cost)),
     billUsd: total(lines.map((line) => parseUsd(line.usd))),
-    twice: [...charged].filter(([id, each]) => id !== undefined && each.length > 1).map(([id]) => String(id)),
+    twice: [...charged].filter(([id, charges]) => id !== undefined && charges.length > 1).map(([id]) => String(id)),
     missing: lines.filter(({ id }) => !charged.has(id)).map(({ id, model }) => `${id} ${model}`),
     different: lines.flatMap(({ id, usd: amount }) => {
       const cost = charged.get(id)?.[0]?.cost;

@@ -6,7 +6,7 @@ import type pg from 'pg';
 const ROWS_AT_ONCE = 500;
 
 /** Every row of every table as text, as a dump has them: what the files may hold compressed. */
-export async function* dumpOf(database: pg.Pool): AsyncGenerator<Buffer> {
+export async function* dumpRows(database: pg.Pool): AsyncGenerator<Buffer> {
   const { rows } = await database.query<{ readonly name: string }>(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables
      where schemaname not in ('pg_catalog', 'information_schema') order by 1`,
@@ -30,19 +30,19 @@ export async function* dumpOf(database: pg.Pool): AsyncGenerator<Buffer> {
 }
 
 /** All files below a directory that can still be read. */
-export async function filesBelow(directory: string): Promise<readonly string[]> {
+export async function listFiles(directory: string): Promise<readonly string[]> {
   const names = await readdir(directory, { recursive: true, withFileTypes: true });
-  return names.filter((each) => each.isFile()).map((each) => path.join(each.parentPath, each.name));
+  return names.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name));
 }
 
 /** Of the project itself, without what is installed or built, such as a file that a program left where it was started. */
-export async function changedSince(directory: string, moment: number): Promise<readonly string[]> {
+export async function listChangedFiles(directory: string, sinceMs: number): Promise<readonly string[]> {
   const changed: string[] = [];
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     if (['node_modules', 'dist', '.git', '.proofs'].includes(entry.name)) continue;
     const full = path.join(directory, entry.name);
-    if (entry.isDirectory()) changed.push(...(await changedSince(full, moment)));
-    else if (entry.isFile() && (await stat(full)).mtimeMs > moment) changed.push(full);
+    if (entry.isDirectory()) changed.push(...(await listChangedFiles(full, sinceMs)));
+    else if (entry.isFile() && (await stat(full)).mtimeMs > sinceMs) changed.push(full);
   }
   return changed;
 }

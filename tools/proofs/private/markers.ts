@@ -20,20 +20,20 @@ interface Form {
   readonly bytes: Buffer;
 }
 
-export class Planted {
+export class SeededPhrases {
   readonly stem = Array.from({ length: STEM_LETTERS }, () => LETTERS[randomInt(LETTERS.length)]).join('');
-  private readonly forms = formsOf(this.stem);
+  private readonly forms = createForms(this.stem);
   /** Bytes of the longest form. */
-  readonly longest = Math.max(...this.forms.map(({ bytes }) => bytes.length));
+  readonly maxFormBytes = Math.max(...this.forms.map(({ bytes }) => bytes.length));
   private count = 0;
 
   /** A word that was not said before. */
-  word(): string {
+  createPhrase(): string {
     return `${this.stem}${(++this.count).toString(36)}q`;
   }
 
   /** How many there are. */
-  get said(): number {
+  get phraseCount(): number {
     return this.count;
   }
 
@@ -42,7 +42,7 @@ export class Planted {
   }
 
   /** @returns where each form stands first */
-  findIn(bytes: Buffer): readonly Find[] {
+  findForms(bytes: Buffer): readonly Find[] {
     return this.forms.flatMap(({ name, bytes: form }) => {
       const at = bytes.indexOf(form);
       if (at < 0) return [];
@@ -54,10 +54,10 @@ export class Planted {
   }
 }
 
-function formsOf(stem: string): readonly Form[] {
+function createForms(stem: string): readonly Form[] {
   const characters = [...stem];
-  const codes = characters.map((each) => each.charCodeAt(0).toString(16));
-  const spelt: Readonly<Record<string, string>> = {
+  const codes = characters.map((character) => character.charCodeAt(0).toString(16));
+  const textForms: Readonly<Record<string, string>> = {
     plain: stem,
     'in capitals': stem.toUpperCase(),
     reversed: characters.toReversed().join(''),
@@ -66,10 +66,10 @@ function formsOf(stem: string): readonly Form[] {
     'JSON escapes, twice': codes.map((code) => `\\\\u00${code}`).join(''),
     'URL escapes': codes.map((code) => `%${code}`).join(''),
     'URL escapes in capitals': codes.map((code) => `%${code.toUpperCase()}`).join(''),
-    'HTML escapes': characters.map((each) => `&#${each.charCodeAt(0)};`).join(''),
+    'HTML escapes': characters.map((character) => `&#${character.charCodeAt(0)};`).join(''),
     'HTML escapes in hex': codes.map((code) => `&#x${code};`).join(''),
-    'a list of numbers': characters.map((each) => each.charCodeAt(0)).join(','),
-    'a list of numbers, spaced': characters.map((each) => each.charCodeAt(0)).join(', '),
+    'a list of numbers': characters.map((character) => character.charCodeAt(0)).join(','),
+    'a list of numbers, spaced': characters.map((character) => character.charCodeAt(0)).join(', '),
   };
   const raw: Readonly<Record<string, Buffer>> = {
     'UTF-8': Buffer.from(stem),
@@ -80,10 +80,13 @@ function formsOf(stem: string): readonly Form[] {
     ...(name === 'UTF-8' ? [] : [{ name, bytes }]),
     { name: `hex of ${name}`, bytes: Buffer.from(bytes.toString('hex')) },
     { name: `hex of ${name} in capitals`, bytes: Buffer.from(bytes.toString('hex').toUpperCase()) },
-    ...base64Of(bytes).map((each, i) => ({ name: `base64 of ${name}, ${i} bytes in`, bytes: Buffer.from(each) })),
+    ...toBase64Variants(bytes).map((variant, i) => ({
+      name: `base64 of ${name}, ${i} bytes in`,
+      bytes: Buffer.from(variant),
+    })),
   ]);
   return [
-    ...Object.entries(spelt).flatMap(([name, text]) => [
+    ...Object.entries(textForms).flatMap(([name, text]) => [
       { name, bytes: Buffer.from(text) },
       // As V8 keeps a text with a letter beyond Latin-1 in it.
       ...(name === 'plain' ? [] : [{ name: `${name}, UTF-16`, bytes: Buffer.from(text, 'utf16le') }]),
@@ -93,7 +96,7 @@ function formsOf(stem: string): readonly Form[] {
 }
 
 /** What is the same whatever stands before and behind, for the three places where it may begin. */
-function base64Of(bytes: Buffer): readonly string[] {
+function toBase64Variants(bytes: Buffer): readonly string[] {
   return [0, 1, 2].map((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes])
       .toString('base64')

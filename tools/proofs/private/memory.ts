@@ -6,7 +6,7 @@ const PAGE_BYTES = 4_096;
 const ENTRY_BYTES = 8;
 /** Bits 62 and 63, in its last byte: the page is swapped out, or in memory. */
 const IS_THERE = 0xc0;
-const MOST_PAGES = 2_048;
+const MAX_SPAN_PAGES = 2_048;
 
 interface Span {
   readonly from: bigint;
@@ -17,7 +17,7 @@ interface Span {
  * Its writable memory, piece by piece, while it runs.
  * @throws Error where this may not look into other processes
  */
-export async function* memoryOf(pid: number): AsyncGenerator<Buffer> {
+export async function* readMemory(pid: number): AsyncGenerator<Buffer> {
   const maps = await readFile(`/proc/${pid}/maps`, 'utf8');
   const memory = await open(`/proc/${pid}/mem`, 'r');
   const pagemap = await open(`/proc/${pid}/pagemap`, 'r');
@@ -25,11 +25,11 @@ export async function* memoryOf(pid: number): AsyncGenerator<Buffer> {
     for (const line of maps.split('\n')) {
       const [, from, to, rights = ''] = /^([0-9a-f]+)-([0-9a-f]+) (\S+)/.exec(line) ?? [];
       if (!rights.startsWith('rw') || from === undefined || to === undefined) continue;
-      for await (const { from: start, pages } of spansIn(pagemap, BigInt(`0x${from}`), BigInt(`0x${to}`))) {
-        const piece = Buffer.alloc(pages * PAGE_BYTES);
+      for await (const { from: start, pages } of listSpans(pagemap, BigInt(`0x${from}`), BigInt(`0x${to}`))) {
+        const chunk = Buffer.alloc(pages * PAGE_BYTES);
         // What has gone since the list was read cannot be read.
-        const { bytesRead } = await memory.read(piece, 0, piece.length, start as never).catch(() => ({ bytesRead: 0 }));
-        yield piece.subarray(0, bytesRead);
+        const { bytesRead } = await memory.read(chunk, 0, chunk.length, start as never).catch(() => ({ bytesRead: 0 }));
+        yield chunk.subarray(0, bytesRead);
       }
     }
   } finally {
@@ -39,10 +39,10 @@ export async function* memoryOf(pid: number): AsyncGenerator<Buffer> {
 }
 
 /** Pages one behind the other that have ever been written: a large part is reserved alone. */
-async function* spansIn(pagemap: FileHandle, from: bigint, to: bigint): AsyncGenerator<Span> {
+async function* listSpans(pagemap: FileHandle, from: bigint, to: bigint): AsyncGenerator<Span> {
   const page = BigInt(PAGE_BYTES);
-  for (let at = from; at < to; at += BigInt(MOST_PAGES) * page) {
-    const count = Math.min(MOST_PAGES, Number((to - at) / page));
+  for (let at = from; at < to; at += BigInt(MAX_SPAN_PAGES) * page) {
+    const count = Math.min(MAX_SPAN_PAGES, Number((to - at) / page));
     const entries = Buffer.alloc(count * ENTRY_BYTES);
     await pagemap.read(entries, 0, entries.length, ((at / page) * BigInt(ENTRY_BYTES)) as never);
     const isThere = (i: number) => ((entries[i * ENTRY_BYTES + ENTRY_BYTES - 1] ?? 0) & IS_THERE) !== 0;

@@ -1,5 +1,5 @@
 /** Requests to the proxy, as clients of OpenAI and of Anthropic send them, each with words that were not said before. */
-import type { Planted } from './markers.ts';
+import type { SeededPhrases } from './markers.ts';
 
 const MODEL = 'private/gpt-oss-120b';
 const TOOL = 'lookup';
@@ -9,12 +9,12 @@ const GIVEN_UP_AFTER_MS = 180_000;
 export type ProbeProtocol = 'openai' | 'anthropic';
 
 export interface PrivateProbePhrases {
-  readonly prompts: Planted;
-  readonly answers: Planted;
+  readonly prompts: SeededPhrases;
+  readonly completions: SeededPhrases;
 }
 
 export interface PrivateProbe {
-  readonly face: ProbeProtocol;
+  readonly protocol: ProbeProtocol;
   readonly stream: boolean;
   /** Options of the sandbox beside the answer's text. */
   readonly options?: string;
@@ -25,7 +25,7 @@ export interface PrivateProbe {
   /** First a tool is called, then its result is sent. */
   readonly withTool?: boolean;
   /** What is sent instead of a request. */
-  readonly raw?: (word: string) => string;
+  readonly raw?: (phrase: string) => string;
 }
 
 export interface PrivateProbeResult {
@@ -34,113 +34,131 @@ export interface PrivateProbeResult {
   /** Whole, by the rules of its face. */
   readonly complete: boolean;
   /** Whether the planted words of the answer are in it. */
-  readonly understood: boolean;
+  readonly hasExpectedText: boolean;
   readonly text: string;
   /** The gateway's id, as far as the proxy tells it. */
   readonly requestId: string | undefined;
 }
 
 /** Sends one request, or two where there is a tool. @param url the proxy's address */
-export async function ask(
+export async function runProbe(
   url: string,
-  words: PrivateProbePhrases,
-  asked: PrivateProbe,
+  phrases: PrivateProbePhrases,
+  probe: PrivateProbe,
 ): Promise<readonly PrivateProbeResult[]> {
-  if (asked.raw) return [await send(url, asked, asked.raw(words.prompts.word()), '')];
-  const said = `${words.answers.word()} and ${words.answers.word()}`;
-  if (!asked.withTool) return [await send(url, asked, bodyOf(words, asked, said), said)];
-  const given = words.answers.word();
-  const first = await send(url, asked, bodyOf(words, asked, JSON.stringify({ city: given }), 'called'), given);
+  if (probe.raw) return [await send(url, probe, probe.raw(phrases.prompts.createPhrase()), '')];
+  const expectedText = `${phrases.completions.createPhrase()} and ${phrases.completions.createPhrase()}`;
+  if (!probe.withTool) return [await send(url, probe, createBody(phrases, probe, expectedText), expectedText)];
+  const city = phrases.completions.createPhrase();
+  const first = await send(url, probe, createBody(phrases, probe, JSON.stringify({ city: city }), 'called'), city);
   if (!first.complete) return [first];
-  return [first, await send(url, asked, bodyOf(words, asked, said, 'answered'), said)];
+  return [first, await send(url, probe, createBody(phrases, probe, expectedText, 'answered'), expectedText)];
 }
 
-async function send(url: string, asked: PrivateProbe, body: string, said: string): Promise<PrivateProbeResult> {
-  const { face, stream, leavesAfterMs = GIVEN_UP_AFTER_MS } = asked;
-  const path = face === 'openai' ? '/v1/chat/completions' : '/v1/messages';
+async function send(url: string, probe: PrivateProbe, body: string, expectedText: string): Promise<PrivateProbeResult> {
+  const { protocol, stream, leavesAfterMs = GIVEN_UP_AFTER_MS } = probe;
+  const path = protocol === 'openai' ? '/v1/chat/completions' : '/v1/messages';
   const headers = { 'content-type': 'application/json' };
   try {
     const signal = AbortSignal.timeout(leavesAfterMs);
-    const answer = await fetch(url + path, { method: 'POST', headers, body, signal });
-    const text = await answer.text();
-    const complete = answer.status === 200 && isWhole(face, stream, text);
-    const heard = stream ? deltasOf(text) : text;
-    const understood = complete && said.split(' and ').every((word) => heard.includes(word));
-    const requestId = answer.headers.get('x-request-id') ?? undefined;
-    return { status: answer.status, complete, understood, text, requestId };
+    const response = await fetch(url + path, { method: 'POST', headers, body, signal });
+    const text = await response.text();
+    const complete = response.status === 200 && isComplete(protocol, stream, text);
+    const generatedText = stream ? joinDeltas(text) : text;
+    const hasExpectedText = complete && expectedText.split(' and ').every((phrase) => generatedText.includes(phrase));
+    const requestId = response.headers.get('x-request-id') ?? undefined;
+    return { status: response.status, complete, hasExpectedText, text, requestId };
   } catch {
-    return { status: 0, complete: false, understood: false, text: '', requestId: undefined };
+    return { status: 0, complete: false, hasExpectedText: false, text: '', requestId: undefined };
   }
 }
 
-function isWhole(face: ProbeProtocol, stream: boolean, text: string): boolean {
+function isComplete(protocol: ProbeProtocol, stream: boolean, text: string): boolean {
   if (!stream) return text.trim().endsWith('}') && !text.startsWith('{"error"');
   if (/"error":/.test(text) || /^event: error/m.test(text)) return false;
-  return face === 'openai' ? text.trim().endsWith('data: [DONE]') : text.includes('event: message_stop');
+  return protocol === 'openai' ? text.trim().endsWith('data: [DONE]') : text.includes('event: message_stop');
 }
 
 /** What a stream says, put together: text, and arguments of tools. */
-function deltasOf(text: string): string {
+function joinDeltas(text: string): string {
   return [...text.matchAll(/"(?:content|text|arguments|partial_json)":("(?:[^"\\]|\\.)*")/g)]
     .map(([, json = '""']) => JSON.parse(json) as string)
     .join('');
 }
 
-function bodyOf(words: PrivateProbePhrases, asked: PrivateProbe, said: string, tool?: 'called' | 'answered'): string {
-  const { prompts } = words;
-  const { face, stream, options = '', length = 0 } = asked;
-  const padding = Array.from({ length: Math.ceil(length / 20) }, () => prompts.word()).join(' ');
-  const directive = `[[sandbox ${tool === 'called' ? `tool=${TOOL} ` : ''}text=${JSON.stringify(said)} ${options}]]`;
-  const content = `${padding} Remember ${prompts.word()}. ${directive}`;
+function createBody(
+  phrases: PrivateProbePhrases,
+  probe: PrivateProbe,
+  expectedText: string,
+  tool?: 'called' | 'answered',
+): string {
+  const { prompts } = phrases;
+  const { protocol, stream, options = '', length = 0 } = probe;
+  const padding = Array.from({ length: Math.ceil(length / 20) }, () => prompts.createPhrase()).join(' ');
+  const directive = `[[sandbox ${tool === 'called' ? `tool=${TOOL} ` : ''}text=${JSON.stringify(expectedText)} ${options}]]`;
+  const content = `${padding} Remember ${prompts.createPhrase()}. ${directive}`;
   return JSON.stringify(
-    (face === 'openai' ? openaiBody : anthropicBody)({ words, content, stream, tool, result: prompts.word() }),
+    (protocol === 'openai' ? createOpenAiBody : createAnthropicBody)({
+      phrases,
+      content,
+      stream,
+      tool,
+      result: prompts.createPhrase(),
+    }),
   );
 }
 
 interface Parts {
-  readonly words: PrivateProbePhrases;
+  readonly phrases: PrivateProbePhrases;
   readonly content: string;
   readonly stream: boolean;
   readonly tool: 'called' | 'answered' | undefined;
   readonly result: string;
 }
 
-const schema = (word: string) => ({
+const schema = (phrase: string) => ({
   type: 'object',
-  properties: { city: { type: 'string', description: word } },
+  properties: { city: { type: 'string', description: phrase } },
   required: ['city'],
 });
 
-function openaiBody({ words: { prompts }, content, stream, tool, result }: Parts): object {
-  const call = { id: 'call_1', type: 'function', function: { name: TOOL, arguments: `{"city":"${prompts.word()}"}` } };
+function createOpenAiBody({ phrases: { prompts }, content, stream, tool, result }: Parts): object {
+  const call = {
+    id: 'call_1',
+    type: 'function',
+    function: { name: TOOL, arguments: `{"city":"${prompts.createPhrase()}"}` },
+  };
   const round = [
     { role: 'assistant', content: null, tool_calls: [call] },
     { role: 'tool', tool_call_id: 'call_1', content: `It says ${result}` },
   ];
-  const parameters = schema(prompts.word());
-  const declared = { type: 'function', function: { name: TOOL, description: prompts.word(), parameters } };
+  const parameters = schema(prompts.createPhrase());
+  const declared = { type: 'function', function: { name: TOOL, description: prompts.createPhrase(), parameters } };
   return {
-    ...{ model: MODEL, stream, max_tokens: MAX_TOKENS, user: prompts.word() },
+    ...{ model: MODEL, stream, max_tokens: MAX_TOKENS, user: prompts.createPhrase() },
     ...(stream ? { stream_options: { include_usage: true } } : {}),
     ...(tool ? { tools: [declared] } : {}),
     messages: [
-      { role: 'system', content: `You are ${prompts.word()}` },
+      { role: 'system', content: `You are ${prompts.createPhrase()}` },
       { role: 'user', content },
       ...(tool === 'answered' ? round : []),
     ],
   };
 }
 
-function anthropicBody({ words: { prompts }, content, stream, tool, result }: Parts): object {
+function createAnthropicBody({ phrases: { prompts }, content, stream, tool, result }: Parts): object {
   const round = [
-    { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: TOOL, input: { city: prompts.word() } }] },
+    {
+      role: 'assistant',
+      content: [{ type: 'tool_use', id: 'toolu_1', name: TOOL, input: { city: prompts.createPhrase() } }],
+    },
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: `It says ${result}` }] },
   ];
-  const declared = { name: TOOL, description: prompts.word(), input_schema: schema(prompts.word()) };
+  const declared = { name: TOOL, description: prompts.createPhrase(), input_schema: schema(prompts.createPhrase()) };
   return {
-    ...{ model: MODEL, stream, max_tokens: MAX_TOKENS, metadata: { user_id: prompts.word() } },
+    ...{ model: MODEL, stream, max_tokens: MAX_TOKENS, metadata: { user_id: prompts.createPhrase() } },
     ...(tool ? { tools: [declared] } : {}),
-    system: [{ type: 'text', text: `You are ${prompts.word()}` }],
+    system: [{ type: 'text', text: `You are ${prompts.createPhrase()}` }],
     messages: [{ role: 'user', content }, ...(tool === 'answered' ? round : [])],
   };
 }

@@ -7,14 +7,14 @@ export interface Recorder {
   readonly port: number;
   readonly url: string;
   /** What clients sent, and what they were answered. */
-  readonly files: readonly [sent: string, answered: string];
+  readonly files: readonly [sent: string, received: string];
   readonly connections: number;
   /** Requests that were recorded so far, by method and path. */
-  requests(): Promise<readonly string[]>;
+  readRequests(): Promise<readonly string[]>;
   /** From now on it stands for another port. */
-  leadTo(port: number): void;
+  setTargetPort(port: number): void;
   /** Ends every connection that is open now, as a network does. */
-  cut(): void;
+  closeConnections(): void;
   close(): Promise<void>;
 }
 
@@ -23,20 +23,20 @@ const REQUEST_LINE = /(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \/\S* HTTP\/1\.
 /** @param port the one on 127.0.0.1 that it stands for; @param name of the files, without an ending */
 export async function startRecorder(port: number, name: string): Promise<Recorder> {
   const files = [`${name}.sent`, `${name}.answered`] as const;
-  const [sent, answered] = files.map((file) => createWriteStream(file)) as [WriteStream, WriteStream];
+  const [sent, received] = files.map((file) => createWriteStream(file)) as [WriteStream, WriteStream];
   const open = new Set<Socket>();
   let to = port;
   let connections = 0;
   const server = createServer((client) => {
     connections++;
     const upstream = connect(to, '127.0.0.1');
-    for (const [from, onto, kept] of [
+    for (const [from, onto, recording] of [
       [client, upstream, sent],
-      [upstream, client, answered],
+      [upstream, client, received],
     ] as const) {
       open.add(from);
       from.setNoDelay(true);
-      from.on('data', (piece) => void kept.write(piece));
+      from.on('data', (chunk) => void recording.write(chunk));
       from.on('error', () => onto.destroy());
       from.on('close', () => {
         open.delete(from);
@@ -46,31 +46,31 @@ export async function startRecorder(port: number, name: string): Promise<Recorde
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const own = (server.address() as AddressInfo).port;
-  const flushed = () =>
-    Promise.all([sent, answered].map((file) => new Promise<void>((resolve) => void file.write('', () => resolve()))));
+  const ownPort = (server.address() as AddressInfo).port;
+  const flush = () =>
+    Promise.all([sent, received].map((file) => new Promise<void>((resolve) => void file.write('', () => resolve()))));
   return {
-    port: own,
+    port: ownPort,
     files,
-    url: `http://127.0.0.1:${own}`,
+    url: `http://127.0.0.1:${ownPort}`,
     get connections() {
       return connections;
     },
-    async requests() {
-      await flushed();
+    async readRequests() {
+      await flush();
       const lines = (await readFile(files[0], 'latin1')).match(REQUEST_LINE) ?? [];
       return lines.map((line) => line.replace(/ HTTP\/1\.1\r\n$/, ''));
     },
-    leadTo(other) {
+    setTargetPort(other) {
       to = other;
     },
-    cut() {
+    closeConnections() {
       for (const socket of open) socket.destroy();
     },
     async close() {
       server.close();
       for (const socket of open) socket.destroy();
-      await Promise.all([sent, answered].map((file) => new Promise<void>((resolve) => file.end(resolve))));
+      await Promise.all([sent, received].map((file) => new Promise<void>((resolve) => file.end(resolve))));
     },
   };
 }

@@ -4,22 +4,22 @@ import path from 'node:path';
 import pg from 'pg';
 import { createLog, openFoundation, readSettings } from '#foundation';
 import { type Customer, ProofCluster } from '../../cluster.ts';
-import { type Started, startApp } from '../../processes.ts';
+import { type StartedProcess, startApp } from '../../processes.ts';
 import { type Recorder, startRecorder } from './recorder.ts';
 
 const GATEWAYS = 2;
 const CREDIT_USD = 200;
 const ENDED_WITHIN_MS = 90_000;
-const LOOK_AGAIN_MS = 50;
+const POLL_INTERVAL_MS = 50;
 
 export interface Proxy {
-  readonly started: Started;
+  readonly started: StartedProcess;
   readonly url: string;
 }
 
 type Foundation = Awaited<ReturnType<typeof openFoundation>>;
 
-interface Parts {
+interface SceneParts {
   /** Data, temporary files and recordings are below it. */
   readonly directory: string;
   readonly cluster: ProofCluster;
@@ -31,16 +31,16 @@ interface Parts {
 export class Scene {
   readonly proxies: Proxy[] = [];
   /** What processes that were killed had printed. */
-  readonly printedBefore: string[] = [];
+  readonly earlierOutput: string[] = [];
 
   readonly directory: string;
   readonly cluster: ProofCluster;
   readonly customer: Customer;
-  readonly wires: Parts['wires'];
+  readonly wires: SceneParts['wires'];
   readonly database: pg.Pool;
   private readonly foundation: Foundation;
 
-  private constructor(parts: Parts) {
+  private constructor(parts: SceneParts) {
     this.directory = parts.directory;
     this.cluster = parts.cluster;
     this.customer = parts.customer;
@@ -50,36 +50,36 @@ export class Scene {
   }
 
   static async open(directory: string): Promise<Scene> {
-    const opened = new AsyncDisposableStack();
+    const resources = new AsyncDisposableStack();
     try {
-      const scene = await Scene.opening(directory, opened);
-      opened.move();
+      const scene = await Scene.create(directory, resources);
+      resources.move();
       return scene;
     } finally {
-      await opened.disposeAsync();
+      await resources.disposeAsync();
     }
   }
 
-  private static async opening(directory: string, opened: AsyncDisposableStack): Promise<Scene> {
+  private static async create(directory: string, resources: AsyncDisposableStack): Promise<Scene> {
     const [data = '', temporary = '', wires = ''] = ['data', 'tmp', 'wires'].map((name) => path.join(directory, name));
-    for (const each of [temporary, wires]) await mkdir(each, { recursive: true });
+    for (const folder of [temporary, wires]) await mkdir(folder, { recursive: true });
     const settings = {
       ...{ LOG_LEVEL: 'trace', TMPDIR: temporary },
       // Where its memory is written on SIGUSR2.
       NODE_OPTIONS: `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${wires}`,
     };
     const cluster = await ProofCluster.start(data, 0, settings);
-    opened.defer(() => cluster.stop());
-    const enclaves = await startRecorder(portOf(cluster.sandbox), path.join(wires, 'gateways-enclaves'));
-    cluster.with({ TINFOIL_BASE_URL: `${enclaves.url}/enclaves`, OPENAI_BASE_URL: `${enclaves.url}/openai/v1` });
+    resources.defer(() => cluster.stop());
+    const enclaves = await startRecorder(getPort(cluster.sandbox), path.join(wires, 'gateways-enclaves'));
+    cluster.addSettings({ TINFOIL_BASE_URL: `${enclaves.url}/enclaves`, OPENAI_BASE_URL: `${enclaves.url}/openai/v1` });
     const gateways: Recorder[] = [];
     for (let i = 0; i < GATEWAYS; i++) {
-      const started = await cluster.startRole('gateway', gatewayName(i));
-      gateways.push(await startRecorder(apiPortOf(started), path.join(wires, `proxy-gateway-${i}`)));
+      const started = await cluster.startRole('gateway', formatGatewayName(i));
+      gateways.push(await startRecorder(getApiPort(started), path.join(wires, `proxy-gateway-${i}`)));
     }
-    const customer = await cluster.customer(CREDIT_USD);
+    const customer = await cluster.createCustomer(CREDIT_USD);
     const foundation = await openFoundation(readSettings({ DATA_DIR: data }), createLog('warn'));
-    opened.defer(() => foundation.close());
+    resources.defer(() => foundation.close());
     const scene = new Scene({ directory, cluster, customer, wires: { gateways, enclaves }, foundation });
     for (let i = 0; i < GATEWAYS; i++) await scene.startProxy(i);
     return scene;
@@ -102,41 +102,41 @@ export class Scene {
       ...(i === 0 ? {} : { DEBUG: '1' }),
     };
     const started = await startApp('private-proxy', env);
-    const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(started.line) ?? [];
+    const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(started.readyLine) ?? [];
     this.proxies[i] = { started, url };
   }
 
   async killProxy(i: number): Promise<void> {
     const { started } = this.proxies[i] as Proxy;
     await started.kill();
-    this.printedBefore.push(...started.printed);
+    this.earlierOutput.push(...started.outputChunks);
     await this.startProxy(i);
   }
 
   async killGateway(i: number): Promise<void> {
-    const victim = this.cluster.processes.get(gatewayName(i)) as Started;
+    const victim = this.cluster.processes.get(formatGatewayName(i)) as StartedProcess;
     await victim.kill();
-    this.printedBefore.push(...victim.printed);
-    this.cluster.processes.delete(gatewayName(i));
-    const started = await this.cluster.startRole('gateway', gatewayName(i));
-    this.wires.gateways[i]?.leadTo(apiPortOf(started));
+    this.earlierOutput.push(...victim.outputChunks);
+    this.cluster.processes.delete(formatGatewayName(i));
+    const started = await this.cluster.startRole('gateway', formatGatewayName(i));
+    this.wires.gateways[i]?.setTargetPort(getApiPort(started));
   }
 
   /** Until nothing is held any more, and what was charged is in the history. @returns false when that is not so in time */
-  async settled(): Promise<boolean> {
+  async waitUntilSettled(): Promise<boolean> {
     const deadline = performance.now() + ENDED_WITHIN_MS;
-    while ((await this.cluster.balance(this.customer)).held_usd > 0) {
+    while ((await this.cluster.fetchBalance(this.customer)).held_usd > 0) {
       if (performance.now() > deadline) return false;
-      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     }
     return true;
   }
 
   /** What everything that runs or ran has printed, but for the sandbox. */
-  printed(): string {
+  collectOutput(): string {
     const roles = [...this.cluster.processes].filter(([name]) => name !== 'sandbox').map(([, started]) => started);
     const all = [...roles, ...this.proxies.map(({ started }) => started)];
-    return [...this.printedBefore, ...all.flatMap(({ printed }) => printed)].join('');
+    return [...this.earlierOutput, ...all.flatMap(({ outputChunks }) => outputChunks)].join('');
   }
 
   async close(): Promise<void> {
@@ -144,18 +144,18 @@ export class Scene {
     await this.database.end();
     await this.foundation.close();
     await this.cluster.stop();
-    for (const wire of [...this.wires.gateways, this.wires.enclaves]) await wire.close();
+    for (const recorder of [...this.wires.gateways, this.wires.enclaves]) await recorder.close();
   }
 }
 
-function gatewayName(i: number): string {
+function formatGatewayName(i: number): string {
   return `gateway ${i + 1}`;
 }
 
-function apiPortOf({ line }: Started): number {
-  return portOf((JSON.parse(line) as { api: string }).api);
+function getApiPort({ readyLine }: StartedProcess): number {
+  return getPort((JSON.parse(readyLine) as { api: string }).api);
 }
 
-function portOf(url: string): number {
+function getPort(url: string): number {
   return Number(new URL(url).port);
 }

@@ -3,86 +3,99 @@ import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { root } from '../../processes.ts';
-import { changedSince, dumpOf, filesBelow } from './locations.ts';
-import type { Find, Planted } from './markers.ts';
-import { memoryOf } from './memory.ts';
+import { dumpRows, listChangedFiles, listFiles } from './locations.ts';
+import type { Find, SeededPhrases } from './markers.ts';
+import { readMemory } from './memory.ts';
 import type { Scene } from './scene.ts';
 
-const PIECE_BYTES = 8 * 1024 * 1024;
+const CHUNK_BYTES = 8 * 1024 * 1024;
 const SNAPSHOT_WITHIN_MS = 120_000;
-const LOOK_AGAIN_MS = 100;
+const POLL_INTERVAL_MS = 100;
 const COMMANDS = [['verify'], ['replay'], ['wallets'], ['jobs'], ['challenges']];
 
 /** What was found in one place, by the name of what was looked for. */
-export interface Searched {
-  readonly place: string;
+export interface SearchResult {
+  readonly location: string;
   readonly bytes: number;
   readonly finds: ReadonlyMap<string, readonly Find[]>;
 }
 
-export type Sought = Readonly<Record<string, Planted>>;
+export type SearchNeedles = Readonly<Record<string, SeededPhrases>>;
 
-type Pieces = () => AsyncIterable<Buffer>;
+type ChunkSource = () => AsyncIterable<Buffer>;
 
-export async function searchPieces(place: string, sought: Sought, pieces: Pieces): Promise<Searched> {
+export async function searchChunks(
+  location: string,
+  needles: SearchNeedles,
+  readChunks: ChunkSource,
+): Promise<SearchResult> {
   let bytes = 0;
-  const counted = async function* () {
-    for await (const piece of pieces()) {
-      bytes += piece.length;
-      yield piece;
+  const countBytes = async function* () {
+    for await (const chunk of readChunks()) {
+      bytes += chunk.length;
+      yield chunk;
     }
   };
-  const finds = new Map<string, Find[]>(Object.keys(sought).map((name) => [name, []]));
+  const finds = new Map<string, Find[]>(Object.keys(needles).map((name) => [name, []]));
   // One pass for all: each piece is looked at for everything, with the end of the one before.
   let rest: Buffer = Buffer.alloc(0);
-  for await (const piece of counted()) {
-    const joined = Buffer.concat([rest, piece]);
-    for (const [name, planted] of Object.entries(sought)) {
-      const found = finds.get(name) as Find[];
-      for (const find of planted.findIn(joined)) if (!found.some(({ form }) => form === find.form)) found.push(find);
+  for await (const chunk of countBytes()) {
+    const joined = Buffer.concat([rest, chunk]);
+    for (const [name, phrases] of Object.entries(needles)) {
+      const matches = finds.get(name) as Find[];
+      for (const find of phrases.findForms(joined))
+        if (!matches.some(({ form }) => form === find.form)) matches.push(find);
     }
-    const kept = Math.max(...Object.values(sought).map(({ longest }) => longest)) - 1;
-    rest = joined.subarray(Math.max(0, joined.length - kept));
+    const overlapBytes = Math.max(...Object.values(needles).map(({ maxFormBytes }) => maxFormBytes)) - 1;
+    rest = joined.subarray(Math.max(0, joined.length - overlapBytes));
   }
-  return { place, bytes, finds };
+  return { location, bytes, finds };
 }
 
 /** The memory of the gateways as it is now. */
-export async function searchMemory(scene: Scene, sought: Sought, when: string): Promise<readonly Searched[]> {
-  const searched: Searched[] = [];
+export async function searchMemory(
+  scene: Scene,
+  needles: SearchNeedles,
+  when: string,
+): Promise<readonly SearchResult[]> {
+  const searched: SearchResult[] = [];
   for (const [i, pid] of scene.gatewayPids.entries())
-    searched.push(await searchPieces(`memory of gateway ${i + 1}, ${when}`, sought, () => memoryOf(pid)));
+    searched.push(await searchChunks(`memory of gateway ${i + 1}, ${when}`, needles, () => readMemory(pid)));
   return searched;
 }
 
 /** What the gateways write of their heaps, which is left where it is. */
-export async function searchHeaps(scene: Scene, sought: Sought, when: string): Promise<readonly Searched[]> {
-  const place = path.join(scene.directory, 'wires');
-  const snapshots = async () => (await readdir(place)).filter((name) => name.endsWith('.heapsnapshot'));
-  const searched: Searched[] = [];
+export async function searchHeaps(
+  scene: Scene,
+  needles: SearchNeedles,
+  when: string,
+): Promise<readonly SearchResult[]> {
+  const heapDirectory = path.join(scene.directory, 'wires');
+  const listSnapshots = async () => (await readdir(heapDirectory)).filter((name) => name.endsWith('.heapsnapshot'));
+  const searched: SearchResult[] = [];
   for (const [i, pid] of scene.gatewayPids.entries()) {
-    const before = new Set(await snapshots());
+    const before = new Set(await listSnapshots());
     process.kill(pid, 'SIGUSR2');
     const deadline = performance.now() + SNAPSHOT_WITHIN_MS;
     let file: string | undefined;
     while (!file) {
       if (performance.now() > deadline) throw new Error('a gateway wrote no snapshot of its heap');
-      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
-      file = (await snapshots()).find((name) => !before.has(name) && name.includes(String(pid)));
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+      file = (await listSnapshots()).find((name) => !before.has(name) && name.includes(String(pid)));
     }
     // It has been written when the gateway answers again.
     await fetch(`${scene.cluster.gateways[i]}/v1/models`);
-    searched.push(await searchFiles(`heap of gateway ${i + 1}, ${when}`, sought, [path.join(place, file)]));
+    searched.push(await searchFiles(`heap of gateway ${i + 1}, ${when}`, needles, [path.join(heapDirectory, file)]));
   }
   return searched;
 }
 
-export function searchFiles(place: string, sought: Sought, files: readonly string[]): Promise<Searched> {
-  return searchPieces(place, sought, async function* () {
+export function searchFiles(location: string, needles: SearchNeedles, files: readonly string[]): Promise<SearchResult> {
+  return searchChunks(location, needles, async function* () {
     // One that is gone meanwhile, such as a finished part of the database's log, was not kept.
     for (const file of files) {
       try {
-        yield* createReadStream(file, { highWaterMark: PIECE_BYTES });
+        yield* createReadStream(file, { highWaterMark: CHUNK_BYTES });
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       }
@@ -91,37 +104,41 @@ export function searchFiles(place: string, sought: Sought, files: readonly strin
 }
 
 /** Wires, logs, the database as files and as rows, other files, and what the ledger exports. */
-export async function searchStored(scene: Scene, sought: Sought, began: number): Promise<readonly Searched[]> {
+export async function searchStorage(
+  scene: Scene,
+  needles: SearchNeedles,
+  startedAt: number,
+): Promise<readonly SearchResult[]> {
   const { gateways, enclaves } = scene.wires;
-  await Promise.all([...gateways, enclaves].map((wire) => wire.requests()));
+  await Promise.all([...gateways, enclaves].map((recorder) => recorder.readRequests()));
   const exports: string[] = [];
-  for (const args of COMMANDS) exports.push((await scene.cluster.ledger(...args)).output);
+  for (const args of COMMANDS) exports.push((await scene.cluster.runLedger(...args)).output);
   const texts: readonly (readonly [string, string])[] = [
-    ['logs of gateways, projector, sagas and proxies', scene.printed()],
+    ['logs of gateways, projector, sagas and proxies', scene.collectOutput()],
     ['what the ledger prints', exports.join('\n')],
-    ['history and keys, as the API has them', await apiSays(scene)],
+    ['history and keys, as the API has them', await fetchHistoryAndKeys(scene)],
   ];
   const searched = [
     await searchFiles(
       'wire from proxies to gateways',
-      sought,
+      needles,
       gateways.map(({ files: [sent] }) => sent),
     ),
     await searchFiles(
       'wire from gateways to proxies',
-      sought,
-      gateways.map(({ files: [, answered] }) => answered),
+      needles,
+      gateways.map(({ files: [, received] }) => received),
     ),
-    await searchFiles('wire from gateways to enclaves', sought, [enclaves.files[0]]),
-    await searchFiles('wire from enclaves to gateways', sought, [enclaves.files[1]]),
-    await searchPieces('every row of the database', sought, () => dumpOf(scene.database)),
-    await searchDataFiles(scene, sought, 'while the database runs'),
-    await searchFiles('temporary files', sought, await filesBelow(path.join(scene.directory, 'tmp'))),
-    await searchFiles('files of the project that changed', sought, await changedSince(root, began)),
+    await searchFiles('wire from gateways to enclaves', needles, [enclaves.files[0]]),
+    await searchFiles('wire from enclaves to gateways', needles, [enclaves.files[1]]),
+    await searchChunks('every row of the database', needles, () => dumpRows(scene.database)),
+    await searchDataFiles(scene, needles, 'while the database runs'),
+    await searchFiles('temporary files', needles, await listFiles(path.join(scene.directory, 'tmp'))),
+    await searchFiles('files of the project that changed', needles, await listChangedFiles(root, startedAt)),
   ];
-  for (const [place, text] of texts) {
+  for (const [location, text] of texts) {
     searched.push(
-      await searchPieces(place, sought, async function* () {
+      await searchChunks(location, needles, async function* () {
         yield Buffer.from(text);
       }),
     );
@@ -130,16 +147,20 @@ export async function searchStored(scene: Scene, sought: Sought, began: number):
 }
 
 /** Of the embedded database; what is not in its files while it runs is in them when it has ended. */
-export async function searchDataFiles({ directory }: Scene, sought: Sought, when: string): Promise<Searched> {
-  return searchFiles(`files of the data directory, ${when}`, sought, await filesBelow(path.join(directory, 'data')));
+export async function searchDataFiles(
+  { directory }: Scene,
+  needles: SearchNeedles,
+  when: string,
+): Promise<SearchResult> {
+  return searchFiles(`files of the data directory, ${when}`, needles, await listFiles(path.join(directory, 'data')));
 }
 
-async function apiSays({ cluster, customer }: Scene): Promise<string> {
+async function fetchHistoryAndKeys({ cluster, customer }: Scene): Promise<string> {
   const [api = ''] = cluster.gateways;
   const key = { authorization: `Bearer ${customer.apiKey}` };
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     fetch(`${api}/queries/history?page=1&page_count=100`, { headers: key }),
     fetch(`${api}/keys`, { headers: { 'x-credit-id': customer.creditId } }),
   ]);
-  return (await Promise.all(answers.map((answer) => answer.text()))).join('\n');
+  return (await Promise.all(responses.map((response) => response.text()))).join('\n');
 }

@@ -30,28 +30,28 @@ describe('a new account', () => {
   });
 
   test('can be used at once, by its key and by its id', async () => {
-    const account = await world.account();
+    const account = await world.createAccount();
     expect((await world.post('/credits/balance', undefined, account)).body.balance).toBe(0);
     expect((await world.post('/credits/balance', { credit_id: account.creditId })).body.balance).toBe(0);
   });
 
   test('lists the key it came with under the name "Default"', async () => {
-    const account = await world.account();
+    const account = await world.createAccount();
     const listed = await world.send('GET', '/keys?show_key=true', { headers: { 'x-credit-id': account.creditId } });
     expect(listed.body.data).toHaveLength(1);
     expect(listed.body.data[0]).toMatchObject({ name: 'Default', api_key: account.apiKey, deleted_at: null });
   });
 
   test('shares neither id nor key with another', async () => {
-    const [a, b] = await Promise.all([world.account(), world.account()]);
+    const [a, b] = await Promise.all([world.createAccount(), world.createAccount()]);
     expect(a.creditId).not.toBe(b.creditId);
     expect(a.apiKey).not.toBe(b.apiKey);
   });
 
   test('is known to the books by an id that opens nothing, on any route', async () => {
-    const account = await world.account();
-    const id = world.idOf(account);
-    const [{ stream } = { stream: '' }] = await world.facts(account);
+    const account = await world.createAccount();
+    const id = world.getAccountId(account);
+    const [{ stream } = { stream: '' }] = await world.listEvents(account);
     expect(stream).toBe(`account-${id}`);
     const asked = [
       ['POST', '/credits/balance'],
@@ -78,8 +78,8 @@ describe('a new account', () => {
   });
 
   test('is two facts: it was opened, and it has a key, whose secret they do not reveal', async () => {
-    const account = await world.account();
-    const facts = await world.facts(account);
+    const account = await world.createAccount();
+    const facts = await world.listEvents(account);
     expect(facts.map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
     expect(JSON.stringify(facts, (_, value) => (typeof value === 'bigint' ? '' : value))).not.toContain(account.apiKey);
   });
@@ -89,7 +89,7 @@ describe('the balance', () => {
   let account: TestAccount;
   let other: TestAccount;
   beforeAll(async () => {
-    [account, other] = await Promise.all([world.account(1.05), world.account()]);
+    [account, other] = await Promise.all([world.createAccount(1.05), world.createAccount()]);
   });
 
   const asked = (headers: Record<string, string>, body?: unknown) =>
@@ -150,17 +150,17 @@ describe('the balance', () => {
   });
 
   test('is a plain JSON number to the last pico-USD, never an exponent', async () => {
-    const spender = await world.account(0.1100001); // eleven flat requests of 0.01 USD leave 1e-7
-    for (let i = 0; i < 11; i++) await world.chat(spender, '', { model: 'countinghouse/flat' });
+    const spender = await world.createAccount(0.1100001); // eleven flat requests of 0.01 USD leave 1e-7
+    for (let i = 0; i < 11; i++) await world.sendChat(spender, '', { model: 'countinghouse/flat' });
     const { text } = await world.post('/credits/balance', undefined, spender);
     expect(text).toBe('{"balance":0.0000001,"balance_usd":0.0000001,"held_usd":0,"currency":"USD"}');
   });
 
   test('shows what is held for a running request, and gives it back', async () => {
-    const spender = await world.account(1.05);
-    const running = world.chat(spender, 'tokens=1 latency=150', { max_tokens: 100 });
+    const spender = await world.createAccount(1.05);
+    const running = world.sendChat(spender, 'tokens=1 latency=150', { max_tokens: 100 });
     let shown = { balance: 0, held_usd: 0 };
-    await world.until(async () => {
+    await world.waitUntil(async () => {
       shown = (await world.post('/credits/balance', undefined, spender)).body;
       return shown.held_usd > 0;
     });

@@ -9,7 +9,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(10.5);
+  account = await world.createAccount(10.5);
 });
 afterAll(() => world.close());
 
@@ -25,9 +25,9 @@ const shown = async ({ id }: { id: string }) => (await ask('GET', `/keys/${id}`)
 describe('a key with a limit', () => {
   test('pays until the limit is reached, and is then refused in its own words', async () => {
     const key = await newKey({ usage_limit_usd: 0.02 });
-    expect((await world.chat(key, '', FLAT)).status).toBe(200);
-    expect((await world.chat(key, '', FLAT)).status).toBe(200);
-    const { status, body } = await world.chat(key, '', FLAT);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
+    const { status, body } = await world.sendChat(key, '', FLAT);
     expect(status).toBe(402);
     expect(body).toMatchObject({
       statusCode: 402,
@@ -43,7 +43,7 @@ describe('a key with a limit', () => {
 
   test('is never overspent by requests that come at once', async () => {
     const key = await newKey({ usage_limit_usd: 0.055 });
-    const answers = await Promise.all(Array.from({ length: 20 }, () => world.chat(key, '', FLAT)));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => world.sendChat(key, '', FLAT)));
     const statuses = answers.map(({ status }) => status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(5);
     expect(statuses.filter((status) => status === 402)).toHaveLength(15);
@@ -52,15 +52,15 @@ describe('a key with a limit', () => {
 
   test('is never overspent over two gateways', async () => {
     const key = await newKey({ usage_limit_usd: 0.03 });
-    const apis = [world.api, await world.anotherGateway()];
-    const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => world.chat(key, '', FLAT, apis[i % 2])));
+    const apis = [world.api, await world.addGateway()];
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => world.sendChat(key, '', FLAT, apis[i % 2])));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
     expect((await shown(key)).total_usage_all_time_usd).toBe(0.03);
   });
 
   test('limits the length of an answer to what is left of it', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
-    const { body } = await world.chat(key, 'tokens=100000');
+    const { body } = await world.sendChat(key, 'tokens=100000');
     expect(body.choices[0].finish_reason).toBe('length');
     expect(body.usage.cost).toBeLessThanOrEqual(0.01);
     expect(body.usage.cost).toBeGreaterThan(0.0099);
@@ -68,9 +68,9 @@ describe('a key with a limit', () => {
 
   test('does not limit other keys of the account; and its own id, which has no cap, does not pay', async () => {
     const spent = await newKey({ usage_limit_usd: 0.01 });
-    await world.chat(spent, '', FLAT);
-    expect((await world.chat(spent, '', FLAT)).status).toBe(402);
-    expect((await world.chat(account, '', FLAT)).status).toBe(200);
+    await world.sendChat(spent, '', FLAT);
+    expect((await world.sendChat(spent, '', FLAT)).status).toBe(402);
+    expect((await world.sendChat(account, '', FLAT)).status).toBe(200);
     const messages = [{ role: 'user', content: 'Hello' }];
     const byAccount = { headers: { 'x-credit-id': account.creditId }, body: { ...FLAT, messages } };
     const { status, body } = await world.send('POST', '/v1/chat/completions', byAccount);
@@ -84,7 +84,7 @@ describe('a key with a limit', () => {
       const headers = { authorization: `Bearer ${spent.apiKey}`, 'x-credit-id': creditId };
       return world.send('POST', '/v1/chat/completions', { headers, body: { ...FLAT, messages } });
     };
-    const other = await beside((await world.account()).creditId);
+    const other = await beside((await world.createAccount()).creditId);
     expect([other.status, other.body.error.param]).toEqual([400, 'x-credit-id']);
     expect((await beside(account.creditId)).status).toBe(200);
     expect((await beside(account.creditId)).status).toBe(402);
@@ -92,35 +92,35 @@ describe('a key with a limit', () => {
 
   test('pays again once the limit is raised or removed', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
-    await world.chat(key, '', FLAT);
+    await world.sendChat(key, '', FLAT);
     await ask('PATCH', `/keys/${key.id}`, { usage_limit_usd: 0.02 });
-    expect((await world.chat(key, '', FLAT)).status).toBe(200);
-    expect((await world.chat(key, '', FLAT)).status).toBe(402);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(402);
     await ask('PATCH', `/keys/${key.id}`, { usage_limit_usd: null });
-    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
   });
 
   test('pays nothing more once the limit is lowered below what it has spent', async () => {
     const key = await newKey();
-    await world.chat(key, '', FLAT);
-    await world.chat(key, '', FLAT);
+    await world.sendChat(key, '', FLAT);
+    await world.sendChat(key, '', FLAT);
     await ask('PATCH', `/keys/${key.id}`, { usage_limit_usd: 0.01 });
-    expect((await world.chat(key, '', FLAT)).body.error.type).toBe('key_limit_exceeded');
+    expect((await world.sendChat(key, '', FLAT)).body.error.type).toBe('key_limit_exceeded');
   });
 
   test('spends nothing by a request that failed', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
-    expect((await world.chat(key, 'fault=400', FLAT)).status).toBe(400);
+    expect((await world.sendChat(key, 'fault=400', FLAT)).status).toBe(400);
     expect((await shown(key)).total_usage_all_time_usd).toBe(0);
-    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
   });
 });
 
 describe('what a key has used', () => {
   test('is counted exactly, and only for the key that was used', async () => {
     const [key, idle] = [await newKey(), await newKey()];
-    await world.chat(key, 'tokens=8');
-    await world.chat(key, 'tokens=8');
+    await world.sendChat(key, 'tokens=8');
+    await world.sendChat(key, 'tokens=8');
     const { text } = await ask('GET', `/keys/${key.id}`);
     expect(text).toContain('"current_period_usage_usd":0.0000416725,"total_usage_all_time_usd":0.0000416725,');
     expect(await shown(idle)).toMatchObject({ current_period_usage_usd: 0, total_usage_all_time_usd: 0 });
@@ -129,39 +129,39 @@ describe('what a key has used', () => {
   test('is a plain JSON number, however small', async () => {
     const key = await newKey();
     const hi = { model: 'openai/gpt-4o-mini', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] };
-    await world.chat(key, '', { ...hi, messages: [{ role: 'user', content: '[[sandbox tokens=0 fault=zero]]' }] });
-    await world.chat(key, '', hi);
+    await world.sendChat(key, '', { ...hi, messages: [{ role: 'user', content: '[[sandbox tokens=0 fault=zero]]' }] });
+    await world.sendChat(key, '', hi);
     expect((await ask('GET', `/keys/${key.id}`)).text).toContain('"total_usage_all_time_usd":0.000001899,');
   });
 
   test('starts again at zero when the reset period changes, but not in all', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
-    await world.chat(key, '', FLAT);
+    await world.sendChat(key, '', FLAT);
     const { body } = await ask('PATCH', `/keys/${key.id}`, { reset_period: 'daily' });
     expect(body.data).toMatchObject({ current_period_usage_usd: 0, total_usage_all_time_usd: 0.01 });
-    expect((await world.chat(key, '', FLAT)).status).toBe(200);
-    expect((await world.chat(key, '', FLAT)).status).toBe(402);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(402);
     expect(await shown(key)).toMatchObject({ current_period_usage_usd: 0.01, total_usage_all_time_usd: 0.02 });
   });
 
   test('in a request that began before the reset period changed counts only in all', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
-    const running = world.chat(key, 'tokens=1 latency=150', FLAT);
-    await world.until(async () => (await world.facts(account)).at(-1)?.type === 'FundsHeld');
+    const running = world.sendChat(key, 'tokens=1 latency=150', FLAT);
+    await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'FundsHeld');
     await ask('PATCH', `/keys/${key.id}`, { reset_period: 'monthly' });
     expect((await running).status).toBe(200);
     expect(await shown(key)).toMatchObject({ current_period_usage_usd: 0, total_usage_all_time_usd: 0.01 });
-    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
   });
 
   test('does not start again when the same reset period or another field is sent', async () => {
     const key = await newKey({ usage_limit_usd: 0.01, reset_period: 'daily' });
-    await world.chat(key, '', FLAT);
+    await world.sendChat(key, '', FLAT);
     for (const change of [{ reset_period: 'daily' }, { name: 'renamed' }, { expire_at: '2999-01-01' }]) {
       const { body } = await ask('PATCH', `/keys/${key.id}`, change);
       expect(body.data.current_period_usage_usd).toBe(0.01);
     }
-    expect((await world.chat(key, '', FLAT)).status).toBe(402);
+    expect((await world.sendChat(key, '', FLAT)).status).toBe(402);
   });
 });
 
@@ -192,8 +192,8 @@ describe('the next reset', () => {
 describe('a key that has ended', () => {
   const everywhere = async (key: TestAccount, api = world.api) => {
     const answers = await Promise.all([
-      world.chat(key, '', FLAT, api),
-      world.chat(key, '', { ...FLAT, stream: true }, api),
+      world.sendChat(key, '', FLAT, api),
+      world.sendChat(key, '', { ...FLAT, stream: true }, api),
       world.send('POST', '/credits/balance', { headers: { 'api-key': key.apiKey }, api }),
       world.send('GET', '/queries/history', { headers: { 'x-api-key': key.apiKey }, api }),
       world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, key, api),
@@ -203,7 +203,7 @@ describe('a key that has ended', () => {
 
   test('by revocation stops at once, everywhere, on every gateway', async () => {
     const key = await newKey();
-    const apis = [world.api, await world.anotherGateway()];
+    const apis = [world.api, await world.addGateway()];
     for (const api of apis) expect(await everywhere(key, api)).toEqual([200, 200, 200, 200, 201]);
     await ask('DELETE', `/keys/${key.id}`);
     for (const api of apis) expect(await everywhere(key, api)).toEqual([401, 401, 401, 401, 401]);
@@ -212,7 +212,7 @@ describe('a key that has ended', () => {
   test('by its expiry stops everywhere, and works again with a later one', async () => {
     const key = await newKey({ expire_at: new Date(Date.now() + 1_000).toISOString() });
     expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
-    await world.until(async () => Date.now() > Date.parse((await shown(key)).expire_at));
+    await world.waitUntil(async () => Date.now() > Date.parse((await shown(key)).expire_at));
     expect(await everywhere(key)).toEqual([401, 401, 401, 401, 401]);
     await ask('PATCH', `/keys/${key.id}`, { expire_at: '2999-01-01' });
     expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
@@ -220,8 +220,8 @@ describe('a key that has ended', () => {
 
   test('has still paid for what it had started', async () => {
     const key = await newKey();
-    const running = world.chat(key, 'tokens=1 latency=150', FLAT);
-    await world.until(async () => (await world.facts(account)).at(-1)?.type === 'FundsHeld');
+    const running = world.sendChat(key, 'tokens=1 latency=150', FLAT);
+    await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'FundsHeld');
     await ask('DELETE', `/keys/${key.id}`);
     expect((await running).status).toBe(200);
     expect((await shown(key)).total_usage_all_time_usd).toBe(0.01);

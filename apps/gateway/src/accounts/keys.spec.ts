@@ -10,7 +10,7 @@ beforeAll(async () => {
   world = await TestWorld.open();
 });
 beforeEach(async () => {
-  account = await world.account();
+  account = await world.createAccount();
 });
 afterAll(() => world.close());
 
@@ -118,7 +118,7 @@ describe('a key', () => {
   test('that was refused leaves no trace, and does not prevent others', async () => {
     await create({ name: 'a\0b' });
     await create({ usage_limit_usd: 1e300 });
-    expect((await world.facts(account)).map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
+    expect((await world.listEvents(account)).map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
     expect((await create({})).status).toBe(201);
   });
 
@@ -131,7 +131,7 @@ describe('a key', () => {
     const { _id } = await created();
     await ask('DELETE', `/keys/${_id}`);
     expect((await create({})).status).toBe(201);
-    expect((await ask('POST', '/keys', { name: 'bot' }, await world.account())).status).toBe(201);
+    expect((await ask('POST', '/keys', { name: 'bot' }, await world.createAccount())).status).toBe(201);
   });
 });
 
@@ -189,9 +189,9 @@ describe('one key', () => {
     'that nothing changes by %j stays as it is, and nothing is stated',
     async (nothing) => {
       const { api_key: _, ...before } = await created();
-      const facts = await world.facts(account);
+      const facts = await world.listEvents(account);
       expect((await ask('PATCH', `/keys/${before._id}`, nothing)).body.data).toEqual(before);
-      expect(await world.facts(account)).toHaveLength(facts.length);
+      expect(await world.listEvents(account)).toHaveLength(facts.length);
     },
   );
 
@@ -239,12 +239,12 @@ describe('one key', () => {
     expect((await ask('DELETE', `/keys/${_id}`)).status).toBe(404);
     expect((await ask('PATCH', `/keys/${_id}`, { name: 'back' })).status).toBe(404);
     expect((await ask('GET', `/keys/${_id}`)).body.data.deleted_at).toMatch(INSTANT);
-    expect((await world.facts(account)).filter(({ type }) => type === 'KeyRevoked')).toHaveLength(1);
+    expect((await world.listEvents(account)).filter(({ type }) => type === 'KeyRevoked')).toHaveLength(1);
   });
 
   test.each(['GET', 'PATCH', 'DELETE'])('of another account is not there for %s', async (method) => {
     const { _id } = await created();
-    const stranger = await world.account();
+    const stranger = await world.createAccount();
     const body = method === 'PATCH' ? { name: 'mine' } : undefined;
     expect((await ask(method, `/keys/${_id}`, body, stranger)).status).toBe(404);
     expect((await ask(method, `/keys/${NEVER_USED}`, body)).status).toBe(404);

@@ -34,11 +34,11 @@ const stand = () => lock.query('begin; lock table books.checkpoints in exclusive
 
 /** An account that this gateway has not opened. */
 async function elsewhere(): Promise<TestAccount> {
-  return world.part(CommandBus).execute(new OpenAccount(createRootCause('another gateway', 'x')));
+  return world.getService(CommandBus).execute(new OpenAccount(createRootCause('another gateway', 'x')));
 }
 
 async function prepare() {
-  const own = await world.account(1.05);
+  const own = await world.createAccount(1.05);
   const { body } = await send('GET', '/keys', undefined, own);
   return { account: own, keyId: body.data[0]._id as string };
 }
@@ -51,7 +51,7 @@ describe('while the projector stands still,', () => {
     const { status, body } = await world.send('POST', '/accounts/create');
     expect([status, body.success, body.balance]).toEqual([201, true, 0]);
     const opened = { creditId: body.credit_id, apiKey: body.api_key };
-    expect((await world.chat(opened)).status).toBe(402);
+    expect((await world.sendChat(opened)).status).toBe(402);
     const topup = await world.post('/topup/create/btc-lightning', { amount: 5, currency: 'USD' }, opened);
     expect(topup.status).toBe(201);
     const history = await world.get('/queries/history', opened);
@@ -75,11 +75,11 @@ describe('while the projector stands still,', () => {
       updated_at: body.data.created_at,
       deleted_at: null,
     });
-    expect((await world.chat({ ...account, apiKey: body.data.api_key })).status).toBe(200);
+    expect((await world.sendChat({ ...account, apiKey: body.data.api_key })).status).toBe(200);
   });
 
   test('a key is changed, and answered with what it has used so far', async () => {
-    const used = (await world.chat(account)).body.usage.cost;
+    const used = (await world.sendChat(account)).body.usage.cost;
     const { status, body } = await send('PATCH', `/keys/${keyId}`, { name: 'renamed', usage_limit_usd: 3 });
     expect(status).toBe(200);
     expect(body.data).toMatchObject({
@@ -100,7 +100,7 @@ describe('while the projector stands still,', () => {
   test('what is read says that it may be older', async () => {
     const before = await world.post('/credits/balance', undefined, account);
     expect([before.status, before.headers.get('x-books-behind')]).toEqual([200, null]);
-    expect((await world.chat(account)).status).toBe(200);
+    expect((await world.sendChat(account)).status).toBe(200);
     const reads = [
       ['POST', '/credits/balance'],
       ['GET', '/keys'],
@@ -124,18 +124,18 @@ describe('while the projector stands still,', () => {
   test('a key that another gateway has made is never wrong: it is found, or 503 in a moment', async () => {
     const made = await elsewhere();
     const about = await send('GET', `/queries/history?api_key=${made.apiKey}`, undefined, made);
-    const asked = [await world.chat(made), await world.post('/credits/balance', undefined, made), about];
+    const asked = [await world.sendChat(made), await world.post('/credits/balance', undefined, made), about];
     expect(asked.map(({ status, headers }) => [status, headers.get('retry-after')])).toEqual(
       asked.map(() => [503, '1']),
     );
     expect(asked[0]?.body.error).toMatchObject({ type: 'unavailable', metadata: { error_type: 'server' } });
     const began = performance.now();
-    expect((await world.chat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(503);
+    expect((await world.sendChat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(503);
     expect(performance.now() - began).toBeLessThan(1_500); // it was waited for before, and has not moved
     await lock.query('rollback');
     try {
-      await world.until(async () => (await world.chat(made)).status === 402);
-      expect((await world.chat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(401);
+      await world.waitUntil(async () => (await world.sendChat(made)).status === 402);
+      expect((await world.sendChat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(401);
     } finally {
       await stand();
     }
@@ -144,7 +144,7 @@ describe('while the projector stands still,', () => {
   test('a wallet is connected, and shown as it is', async () => {
     const before = await send('GET', '/nwc-auto-topup');
     expect([before.status, before.body.connected]).toEqual([200, false]);
-    const { nwc_url } = await world.nwcWallet();
+    const { nwc_url } = await world.createNwcWallet();
     const connected = await send('POST', '/nwc-auto-topup/connect', { nwc_url });
     const shown = await send('GET', '/nwc-auto-topup');
     for (const { status, body } of [connected, shown]) expect([status, body.connected]).toEqual([200, true]);

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { Streams } from '#application';
 import { type ChallengeCommand, MAX_REFUSED_REQUESTS_PER_DAY } from '#domain';
 import { parseUsd } from '#kernel';
-import { issuedChallenge, TEST_CAUSE, type TestAccount, TestWorld } from '#testing';
+import { createIssuedChallenge, TEST_CAUSE, type TestAccount, TestWorld } from '#testing';
 
 const FLAT = 'countinghouse/flat';
 const GPT = 'openai/gpt-5-mini';
@@ -22,18 +22,18 @@ const models = ({ body }: { body: { data: { model: string }[] } }) => body.data.
 /** Oldest first: an answer, one by another key from the web application, one by the account itself, and a failure. */
 beforeAll(async () => {
   world = await TestWorld.open({ ALLOW_CREDIT_ID_INFERENCE: 'true' });
-  account = await world.account(1.05);
+  account = await world.createAccount(1.05);
   const byAccount = { 'x-credit-id': account.creditId };
   const made = await world.send('POST', '/keys', { headers: byAccount, body: { name: 'second' } });
   second = { creditId: account.creditId, apiKey: made.body.data.api_key };
   const [first] = (await ask('/keys', byAccount)).body.data;
   ids = { first: first._id, second: made.body.data._id };
-  await world.chat(account, 'tokens=8 reasoning=2 fault=cached');
+  await world.sendChat(account, 'tokens=8 reasoning=2 fault=cached');
   const messages = [{ role: 'user', content: 'Hello' }];
   const fromUi = { authorization: `Bearer ${second.apiKey}`, 'x-query-source': 'ui' };
   await world.send('POST', '/chat/completions', { headers: fromUi, body: { model: FLAT, messages } });
   await world.send('POST', '/chat/completions', { headers: byAccount, body: { model: FLAT, messages } });
-  await world.chat(account, 'fault=500');
+  await world.sendChat(account, 'fault=500');
 });
 afterAll(() => world.close());
 
@@ -77,7 +77,7 @@ describe('the query history', () => {
   test('adds up to what the account has spent', async () => {
     const { data } = (await ofAccount()).body;
     const spent = data.reduce((sum: number, row: { price_in_usd: number }) => sum + row.price_in_usd, 0);
-    expect(1.05 - spent).toBeCloseTo(Number(await world.balance(account)), 12);
+    expect(1.05 - spent).toBeCloseTo(Number(await world.fetchBalance(account)), 12);
   });
 
   test('prints prices as plain numbers', async () => {
@@ -85,18 +85,18 @@ describe('the query history', () => {
   });
 
   test('has a query as soon as it was answered', async () => {
-    const asker = await world.account(1.05);
+    const asker = await world.createAccount(1.05);
     for (let asked = 1; asked <= 20; asked++) {
-      await world.chat(asker, 'tokens=1');
+      await world.sendChat(asker, 'tokens=1');
       expect((await world.get('/queries/history', asker)).body.pagination.total).toBe(asked);
     }
   });
 
   test('lists what was refused for lack of money, with a price of zero, and no other refusal', async () => {
-    const poor = await world.account();
-    const refused = await world.chat(poor);
+    const poor = await world.createAccount();
+    const refused = await world.sendChat(poor);
     expect(refused.status).toBe(402);
-    expect((await world.chat(poor, '', { model: 'nope' })).status).toBe(404);
+    expect((await world.sendChat(poor, '', { model: 'nope' })).status).toBe(404);
     const { data } = (await world.get('/queries/history', poor)).body;
     expect(data).toMatchObject([
       {
@@ -108,11 +108,11 @@ describe('the query history', () => {
   });
 
   test('lists a day’s first refusals, however many there are, and the account’s own stream has none of them', async () => {
-    const poor = await world.account();
-    const before = await world.facts(poor);
-    await Promise.all(Array.from({ length: MAX_REFUSED_REQUESTS_PER_DAY + 10 }, () => world.chat(poor)));
+    const poor = await world.createAccount();
+    const before = await world.listEvents(poor);
+    await Promise.all(Array.from({ length: MAX_REFUSED_REQUESTS_PER_DAY + 10 }, () => world.sendChat(poor)));
     expect((await world.get('/queries/history', poor)).body.pagination.total).toBe(MAX_REFUSED_REQUESTS_PER_DAY);
-    expect(await world.facts(poor)).toEqual(before);
+    expect(await world.listEvents(poor)).toEqual(before);
   });
 });
 
@@ -151,7 +151,7 @@ describe('who asks', () => {
     [
       'a credit_id, with a key of another account',
       400,
-      async () => ofAccount(`api_key=${(await world.account()).apiKey}`),
+      async () => ofAccount(`api_key=${(await world.createAccount()).apiKey}`),
     ],
     ['a credit_id, with an unknown key', 400, () => ofAccount('api_key=sk-x')],
   ])('and sends %s is refused with %i', async (_, status, asked) => {
@@ -161,13 +161,13 @@ describe('who asks', () => {
 
 describe('who pays for one request', () => {
   const id = crypto.randomUUID();
-  const issued = issuedChallenge({ reference: id });
+  const issued = createIssuedChallenge({ reference: id });
   const { query, request, units, at, expiresAt } = issued;
   const price = parseUsd('0.0115');
 
   /** It was paid, its request failed, and all read models know. */
   beforeAll(async () => {
-    const { challenges } = world.part(Streams);
+    const { challenges } = world.getService(Streams);
     const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
     await run({ type: 'IssueChallenge', data: issued });
     await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
@@ -176,7 +176,7 @@ describe('who pays for one request', () => {
     const why = { errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
     const { position } = await run({ type: 'ReleaseHold', data: { holdId: terms.holdId, ...why, at } });
     const pool = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
-    await world.until(async () => {
+    await world.waitUntil(async () => {
       const { rows } = await pool.query('select min(position) as position from books.checkpoints');
       return BigInt(rows[0].position) >= position;
     });

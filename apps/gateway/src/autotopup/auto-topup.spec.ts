@@ -4,14 +4,14 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type TestAccount, type TestWallet, TestWorld, testModel, testOffer } from '#testing';
+import { createTestEndpoint, createTestModel, type TestAccount, type TestWallet, TestWorld } from '#testing';
 
 /** Ten of its tokens cost 0.1055 USD. */
 const DEAR = 'test/dear';
 const PRICE = 0.1055;
 const MODELS = [
-  testModel(DEAR, [
-    testOffer('openai', 'openai', { usdPerMillionTokens: { input: '0', cacheRead: '0', output: '10000' } }),
+  createTestModel(DEAR, [
+    createTestEndpoint('openai', 'openai', { usdPerMillionTokens: { input: '0', cacheRead: '0', output: '10000' } }),
   ]),
 ];
 /** Ten dollars and the bonus of Lightning. */
@@ -30,8 +30,8 @@ afterAll(async () => {
 
 const state = async (account: TestAccount) => (await world.get('/nwc-auto-topup', account)).body;
 const attempts = async (account: TestAccount) =>
-  (await world.facts())
-    .filter(({ stream }) => stream === `autotopup-${world.idOf(account)}`)
+  (await world.listEvents())
+    .filter(({ stream }) => stream === `autotopup-${world.getAccountId(account)}`)
     .filter(({ type }) => type === 'AutoTopupBegun').length;
 
 describe('a wallet that', () => {
@@ -58,9 +58,9 @@ describe('a wallet that', () => {
       ['careless', { mode: 'tells secrets' }],
     ];
     const all = [...PAYING, ...others].map(async ([name, options]) => {
-      const [account, wallet] = [await world.account(), await world.nwcWallet(options)];
+      const [account, wallet] = [await world.createAccount(), await world.createNwcWallet(options)];
       cases.set(name, { account, wallet });
-      expect((await world.connect(account, wallet)).status).toBe(200);
+      expect((await world.connectWallet(account, wallet)).status).toBe(200);
     });
     await Promise.all(all);
   });
@@ -68,9 +68,9 @@ describe('a wallet that', () => {
 
   test.each(PAYING)('%s funds the account by one payment', async (name) => {
     const { account, wallet } = caseOf(name);
-    await world.until(async () => (await state(account)).last_topup_at !== null);
-    expect(await world.balance(account)).toBe(ONE_TOPUP);
-    expect((await world.usesOf(wallet)).payments).toHaveLength(1);
+    await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
+    expect(await world.fetchBalance(account)).toBe(ONE_TOPUP);
+    expect((await world.getWalletUsage(wallet)).payments).toHaveLength(1);
     expect(await state(account)).toMatchObject({
       ...{ state: 'idle', last_error: null, paused_until: null },
       last_attempt: { state: 'paid', amount_usd: 10 },
@@ -80,33 +80,36 @@ describe('a wallet that', () => {
 
   test('has used up its budget pauses the account, which shows why, until another one is connected', async () => {
     const { account, wallet } = caseOf('quota');
-    await world.until(async () => (await state(account)).state === 'paused');
+    await world.waitUntil(async () => (await state(account)).state === 'paused');
     expect(await state(account)).toMatchObject({
       ...{ last_error_code: 'QUOTA_EXCEEDED', last_error: 'The budget of this connection is used up' },
       ...{ last_topup_at: null, paused_until: expect.any(String) },
     });
-    const other = await world.nwcWallet();
-    await world.connect(account, other);
-    await world.until(async () => (await state(account)).last_topup_at !== null);
-    expect([await world.balance(account), await attempts(account)]).toEqual([ONE_TOPUP, 1]); // the same invoice
-    expect((await world.usesOf(wallet)).payments).toEqual([]);
+    const other = await world.createNwcWallet();
+    await world.connectWallet(account, other);
+    await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
+    expect([await world.fetchBalance(account), await attempts(account)]).toEqual([ONE_TOPUP, 1]); // the same invoice
+    expect((await world.getWalletUsage(wallet)).payments).toEqual([]);
   });
 
   test('does not answer has one invoice, which no other wallet is asked to pay', async () => {
     const { account } = caseOf('silent');
-    const other = await world.nwcWallet();
-    await world.connect(account, other);
+    const other = await world.createNwcWallet();
+    await world.connectWallet(account, other);
     await looked(account);
     expect(await state(account)).toMatchObject({ state: 'topping_up', last_attempt: { state: 'asked' } });
-    expect([await world.usesOf(other), await attempts(account)]).toEqual([expect.objectContaining({ requests: 0 }), 1]);
+    expect([await world.getWalletUsage(other), await attempts(account)]).toEqual([
+      expect.objectContaining({ requests: 0 }),
+      1,
+    ]);
   });
 
   test('tells secrets is not quoted, and nothing of what it told is anywhere', async () => {
     const { account } = caseOf('careless');
-    await world.until(async () => (await state(account)).last_error !== null);
+    await world.waitUntil(async () => (await state(account)).last_error !== null);
     expect((await state(account)).last_error).toMatch(/^no route for … with key …$/);
     const secrets = [...cases.values()].map(({ wallet }) => new URL(wallet.nwc_url).searchParams.get('secret') ?? '');
-    const uses = await Promise.all([...cases.values()].map(({ wallet }) => world.usesOf(wallet)));
+    const uses = await Promise.all([...cases.values()].map(({ wallet }) => world.getWalletUsage(wallet)));
     const preimages = uses.flatMap(({ payments }) => payments.map(({ preimage }) => preimage));
     expect([secrets.length, preimages.length]).toEqual([cases.size, expect.any(Number)]);
     expect(preimages.length).toBeGreaterThanOrEqual(PAYING.length);
@@ -146,52 +149,52 @@ async function looked(account: TestAccount): Promise<void> {
   const { rows } = await database.query<{ now: Date }>('select now()');
   const due = () =>
     database.query<{ at: Date }>(`select at from es.due where workflow = 'autotopups' and id = $1`, [
-      world.idOf(account),
+      world.getAccountId(account),
     ]);
-  await world.until(async () => ((await due()).rows[0]?.at.getTime() ?? 0) > (rows[0]?.now.getTime() ?? 0) + 1_500);
+  await world.waitUntil(async () => ((await due()).rows[0]?.at.getTime() ?? 0) > (rows[0]?.now.getTime() ?? 0) + 1_500);
 }
 
 const dear = (account: TestAccount, latency = 0) =>
-  world.chat(account, `tokens=10 latency=${latency}`, { model: DEAR, max_tokens: 10 });
+  world.sendChat(account, `tokens=10 latency=${latency}`, { model: DEAR, max_tokens: 10 });
 
 async function funded(usd: number): Promise<{ account: TestAccount; wallet: TestWallet }> {
-  const [account, wallet] = [await world.account(usd), await world.nwcWallet()];
-  await world.connect(account, wallet, { threshold_usd: 5 });
+  const [account, wallet] = [await world.createAccount(usd), await world.createNwcWallet()];
+  await world.connectWallet(account, wallet, { threshold_usd: 5 });
   return { account, wallet };
 }
 
 test('charges that cross the threshold together begin one attempt', async () => {
   const { account, wallet } = await funded(10.5);
   await Promise.all(Array.from({ length: 60 }, () => dear(account)));
-  await world.until(async () => (await state(account)).last_topup_at !== null);
+  await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
   await looked(account);
-  expect([await attempts(account), (await world.usesOf(wallet)).payments.length]).toEqual([1, 1]);
-  expect(Number(await world.balance(account))).toBeCloseTo(10.5 - 60 * PRICE + 10.5, 9);
+  expect([await attempts(account), (await world.getWalletUsage(wallet)).payments.length]).toEqual([1, 1]);
+  expect(Number(await world.fetchBalance(account))).toBeCloseTo(10.5 - 60 * PRICE + 10.5, 9);
 });
 
 test('holds alone begin none; what they come to does', async () => {
   const { account } = await funded(10.5);
   const waiting = Array.from({ length: 64 }, () => dear(account, 1_500));
-  await world.until(async () => {
+  await world.waitUntil(async () => {
     const { body } = await world.post('/credits/balance', undefined, account);
     return body.held_usd > 6.7;
   });
-  await world.chat(account, 'tokens=1'); // a charge, so that it is looked
+  await world.sendChat(account, 'tokens=1'); // a charge, so that it is looked
   await looked(account);
   expect(await attempts(account)).toBe(0);
   await Promise.all(waiting);
-  await world.until(async () => (await state(account)).last_topup_at !== null);
+  await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
   expect(await attempts(account)).toBe(1);
 });
 
 describe('the route', () => {
   test('has the same fields, and no data, where no wallet was connected', async () => {
-    const account = await world.account();
+    const account = await world.createAccount();
     expect(await state(account)).toMatchObject({ status: 'success', connected: false, nwc_url: null, data: null });
   });
 
   test('takes the key, the id of the account, or both, and never shows the secret', async () => {
-    const [account, wallet] = [await world.account(10.5), await world.nwcWallet()];
+    const [account, wallet] = [await world.createAccount(10.5), await world.createNwcWallet()];
     const ways: Readonly<Record<string, string>>[] = [
       { authorization: `Bearer ${account.apiKey}` },
       { 'x-credit-id': account.creditId },
@@ -221,15 +224,15 @@ describe('the route', () => {
     ['no address', { nwc_url: undefined }, 'nwc_url must be a string'],
     ['something else', { nwc_url: 'https://wallet.example' }, 'nwc_url must be a connection string'],
   ])('refuses %s, and nothing is recorded', async (_, wrong, message) => {
-    const [account, wallet] = [await world.account(), await world.nwcWallet()];
-    const answer = await world.connect(account, wallet, wrong);
+    const [account, wallet] = [await world.createAccount(), await world.createNwcWallet()];
+    const answer = await world.connectWallet(account, wallet, wrong);
     expect([answer.status, answer.body.message]).toEqual([400, expect.stringContaining(message)]);
     expect(await state(account)).toMatchObject({ connected: false, updated_at: null });
   });
 
   test('refuses a wallet that cannot be asked to pay, with the reason', async () => {
-    const [account, wallet] = [await world.account(), await world.nwcWallet({ mode: 'no pay_invoice' })];
-    const answer = await world.connect(account, wallet);
+    const [account, wallet] = [await world.createAccount(), await world.createNwcWallet({ mode: 'no pay_invoice' })];
+    const answer = await world.connectWallet(account, wallet);
     expect([answer.status, answer.body.message]).toEqual([400, expect.stringContaining('pay_invoice')]);
   });
 });

@@ -1,8 +1,8 @@
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readCatalogue, readProviders } from '#catalogue';
-import { billed, chargesIn, isEstimated, isExplained, type TestAccount, TestWorld } from '#testing';
-import { json, type StubHandler, StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
+import { formatTotalCost, isEstimated, isExplained, listCharges, type TestAccount, TestWorld } from '#testing';
+import { respondWithJson, type StubHandler, StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { verify } from '../../../ledger/src/verify.ts';
 import { toDataEndpointList } from './data-wire.ts';
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
     ...{ UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS), DISCONNECT_DRAIN_MS: '300' },
     ...{ CHALLENGES_PER_MINUTE: '1000', CHALLENGES_PER_MINUTE_IN_ALL: '1000' },
   });
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => world.close());
 
@@ -87,7 +87,7 @@ test('what can be looked up is listed for everybody, each class together', async
 });
 
 test('each lookup has an answer at the price that is listed, and costs what its vendor invoices', async () => {
-  const before = (await world.facts(account)).length;
+  const before = (await world.listEvents(account)).length;
   const listed = (await world.get('/v1/data/endpoints')).body.data;
   for (const { path, method, example, price_usd } of listed) {
     const { status, headers, text } = await ask(method, path, example);
@@ -96,13 +96,13 @@ test('each lookup has an answer at the price that is listed, and costs what its 
     expect(headers.get('x-cost-usd')).toMatch(/^\d+\.\d+$/);
     expect([path, headers.get('cache-control')]).toEqual([path, 'no-store']);
   }
-  const charges = chargesIn((await world.facts(account)).slice(before));
+  const charges = listCharges((await world.listEvents(account)).slice(before));
   expect(charges.map(({ items }) => items.length)).toEqual(listed.map(() => 1));
   for (const charge of charges) expect(isExplained(charge, readCatalogue().priceList.lines)).toBe(true);
-  expect((await world.bill.total()).total_usd).toBe(billed(charges));
-  const lines = new Map((await world.bill.lines()).map(({ id, usd }) => [id, usd]));
+  expect((await world.bill.fetchTotal()).total_usd).toBe(formatTotalCost(charges));
+  const lines = new Map((await world.bill.fetchLines()).map(({ id, usd }) => [id, usd]));
   expect(charges.map(({ items: [item] }) => lines.get(item?.vendorId ?? ''))).toEqual(
-    charges.map((charge) => billed([charge])),
+    charges.map((charge) => formatTotalCost([charge])),
   );
   const history = (await world.get('/queries/history?query_type=data_enrichment&page_count=100', account)).body.data;
   expect(history.map(({ price_in_usd }: { price_in_usd: number }) => price_in_usd).toReversed()).toEqual(
@@ -113,8 +113,8 @@ test('each lookup has an answer at the price that is listed, and costs what its 
 }, 60_000);
 
 test('each lookup is sold without an account too, at the same price, and costs what its vendor invoices', async () => {
-  const before = (await world.facts()).length;
-  const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.pay(invoice)).body };
+  const before = (await world.listEvents()).length;
+  const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.payInvoice(invoice)).body };
   const listed = (await world.get('/v1/data/endpoints')).body.data;
   const clients = [fetch402, fetchWithL402, fetchWithMpp] as const;
   const had = async ({ path, method, example, price_usd }: Listed, i: number) => {
@@ -127,14 +127,14 @@ test('each lookup is sold without an account too, at the same price, and costs w
     expect([path, status, ...said]).toEqual([path, 200, price_usd, true, 'private, no-store']);
   };
   for (let i = 0; i < listed.length; i += AT_ONCE) await Promise.all(listed.slice(i, i + AT_ONCE).map(had));
-  const facts = (await world.facts()).slice(before);
+  const facts = (await world.listEvents()).slice(before);
   const inSats = (price: number) => Math.ceil(Number((price * SATS_PER_USD).toFixed(6)));
   expect(
     facts.flatMap((fact) => (fact.type === 'ChallengeIssued' ? [Number(fact.data.units)] : [])).toSorted(),
   ).toEqual(listed.map(({ price_usd }: Listed) => inSats(price_usd) * 1_000).toSorted());
-  const charges = chargesIn(facts);
+  const charges = listCharges(facts);
   expect(charges).toHaveLength(listed.length);
-  expect((await world.bill.total()).total_usd).toBe(billed(charges));
+  expect((await world.bill.fetchTotal()).total_usd).toBe(formatTotalCost(charges));
   await expectNothingOfOurs();
 }, 60_000);
 
@@ -219,7 +219,7 @@ describe('what is no lookup', () => {
   });
 
   test('costs nothing, and neither does what is not allowed', async () => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     for (const [fields, param] of [
       [{ q: 'x', num: 101 }, 'num'],
       [{ q: 'x', Num: 1 }, 'Num'],
@@ -235,7 +235,7 @@ describe('what is no lookup', () => {
     expect((await ask('POST', `${NEWS}?num=1000`, { q: 'x' })).status).toBe(400);
     expect((await world.post(NEWS, { q: 'x'.repeat(2_000_000) }, account)).status).toBe(413);
     expect((await world.post(NEWS, { q: 'x' }, { ...account, apiKey: 'sk-unknown' })).status).toBe(401);
-    expect((await world.facts(account)).slice(before)).toEqual([]);
+    expect((await world.listEvents(account)).slice(before)).toEqual([]);
     expect(await received()).toEqual([]);
   });
 });
@@ -257,11 +257,11 @@ const FREE: Expected = { types: RELEASED, spent: NOTHING, owed: '0' };
 
 /** One lookup of a new account: its answer, its facts, its record, and what it cost whom. */
 async function outcomeOf(method: string, path: string, fields: Fields) {
-  const by = await world.account(1.05);
+  const by = await world.createAccount(1.05);
   const answer = await ask(method, path, fields, by);
-  const facts = await world.facts(by);
+  const facts = await world.listEvents(by);
   const held = facts.findIndex(({ type }) => type === 'FundsHeld');
-  const charges = chargesIn(facts);
+  const charges = listCharges(facts);
   const { balance, held_usd } = (await world.post('/credits/balance', undefined, by)).body;
   expect(held_usd).toBe(0);
   const [record] = (await world.get('/queries/history', by)).body.data;
@@ -274,8 +274,8 @@ async function outcomeOf(method: string, path: string, fields: Fields) {
     charges,
     types,
     spent,
-    owed: billed(charges),
-    invoiced: (await world.bill.total()).total_usd,
+    owed: formatTotalCost(charges),
+    invoiced: (await world.bill.fetchTotal()).total_usd,
   };
 }
 
@@ -396,19 +396,19 @@ describe('what a vendor says', () => {
   beforeAll(async () => {
     const { providers } = world.foundation.settings;
     const reach = { baseUrl: await vendor.listen(), credential: secretOf('fullenrich') };
-    api = await world.anotherGateway({ providers: new Map([...providers, ['fullenrich', reach]]) });
+    api = await world.addGateway({ providers: new Map([...providers, ['fullenrich', reach]]) });
   });
   afterAll(() => vendor.close());
 
   const search = async (answer: StubHandler) => {
-    vendor.answer = answer;
-    const by = await world.account(1.05);
+    vendor.handler = answer;
+    const by = await world.createAccount(1.05);
     const said = await world.post('/v1/data/api/professionals/people-search', { limit: 4 }, by, api);
     const [
       {
         items: [item],
       } = { items: [] },
-    ] = chargesIn(await world.facts(by));
+    ] = listCharges(await world.listEvents(by));
     return { said, item, spent: 1.05 - (await world.post('/credits/balance', undefined, by)).body.balance };
   };
 
@@ -420,20 +420,20 @@ describe('what a vendor says', () => {
     ['something else', 'many', 4, true],
     ['an object', { a: 1 }, 4, true],
   ])('it has found: %s', async (_, people, result, estimated) => {
-    const { said, item, spent } = await search(json({ people }));
+    const { said, item, spent } = await search(respondWithJson({ people }));
     expect([said.status, item?.usage, item?.estimated]).toEqual([200, { lookup: 1, result }, estimated]);
     expect(spent).toBeCloseTo(0.1725, 12);
   });
 
   test('is not charged while it is still looking, and the same request is asked again', async () => {
-    const { said, item, spent } = await search(json({ people: [{}] }, 202));
+    const { said, item, spent } = await search(respondWithJson({ people: [{}] }, 202));
     expect([said.status, said.body, said.headers.get('x-cost-usd')]).toEqual([202, { people: [{}] }, '0']);
     expect([item, spent]).toEqual([undefined, 0]);
-    const by = await world.account(1.05);
+    const by = await world.createAccount(1.05);
     const headers = { authorization: `Bearer ${by.apiKey}`, 'idempotency-key': 'until it is found' };
     const again = () => world.send('POST', '/v1/data/api/professionals/people-search', { headers, body: {}, api });
     expect((await again()).status).toBe(202);
-    vendor.answer = json({ people: [{}] });
+    vendor.handler = respondWithJson({ people: [{}] });
     const found = await again();
     expect([found.status, found.headers.get('x-cost-usd')]).toEqual([200, '0.1725']);
     expect((await again()).headers.get('idempotent-replayed')).toBe('true');
@@ -442,9 +442,9 @@ describe('what a vendor says', () => {
   test.each([400, 404, 422])(
     'of somebody, in a refusal with %d, is told its customer and stands in no fact',
     async (status) => {
-      const { said } = await search(json({ message: 'There is no Ada Example in Springfield' }, status));
+      const { said } = await search(respondWithJson({ message: 'There is no Ada Example in Springfield' }, status));
       expect([said.status, said.body.message]).toEqual([status, 'There is no Ada Example in Springfield']);
-      const facts = JSON.stringify(await world.facts(), (_, value) =>
+      const facts = JSON.stringify(await world.listEvents(), (_, value) =>
         typeof value === 'bigint' ? String(value) : value,
       );
       expect(facts).toContain('The upstream refused the request');
@@ -460,9 +460,9 @@ describe('what a vendor says', () => {
     expect([said.status, said.headers.get('content-type'), said.headers.get('set-cookie')]).toEqual([
       ...[200, 'application/json; charset=utf-8', null],
     ]);
-    const asked = vendor.asked.length;
+    const asked = vendor.requests.length;
     const { said: astray } = await search((response) => response.writeHead(302, { location: '/secrets' }).end());
-    expect([astray.status, vendor.asked.length]).toEqual([502, asked + 1]);
+    expect([astray.status, vendor.requests.length]).toEqual([502, asked + 1]);
   });
 });
 
@@ -493,40 +493,40 @@ describe('a file', () => {
     ['fault=500', 502, 'upstream_error'],
   ])('that does not come has a status: %s is %d', async (directive, status, code) => {
     await told('google-solar', directive);
-    const before = await world.balance(account);
+    const before = await world.fetchBalance(account);
     const { status: answered, body } = await world.send('GET', IMAGE, { headers: headers() });
     await told('google-solar', '');
-    expect([answered, body.error.code, await world.balance(account)]).toEqual([status, code, before]);
+    expect([answered, body.error.code, await world.fetchBalance(account)]).toEqual([status, code, before]);
   });
 
   test('that breaks off is seen to, and is not charged', async () => {
     await told('google-solar', 'fault=broken');
-    const before = await world.balance(account);
+    const before = await world.fetchBalance(account);
     const answer = await fetch(`${world.api}${IMAGE}`, { headers: headers() });
     await expect(answer.arrayBuffer()).rejects.toThrow();
     await told('google-solar', '');
-    await world.until(async () => (await world.post('/credits/balance', undefined, account)).body.held_usd === 0);
-    expect(await world.balance(account)).toBe(before);
+    await world.waitUntil(async () => (await world.post('/credits/balance', undefined, account)).body.held_usd === 0);
+    expect(await world.fetchBalance(account)).toBe(before);
   });
 });
 
 test('an Idempotency-Key makes it one lookup, also where it is a GET', async () => {
   const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'a lookup' };
   const address = `${pathOf({ provider: 'x', action: 'users/by/username' })}?username=ada_example`;
-  const before = await world.balance(account);
+  const before = await world.fetchBalance(account);
   const first = await world.send('GET', address, { headers });
   const again = await world.send('GET', address.replace('/v1', ''), { headers });
   expect([first.status, again.status, again.text]).toEqual([200, 200, first.text]);
   expect([again.headers.get('idempotent-replayed'), again.headers.get('x-cost-usd')]).toEqual(['true', '0.0115']);
-  expect(Number(before) - Number(await world.balance(account))).toBeCloseTo(0.0115, 12);
+  expect(Number(before) - Number(await world.fetchBalance(account))).toBeCloseTo(0.0115, 12);
   for (const more of ['1', '/']) expect((await world.send('GET', `${address}${more}`, { headers })).status).toBe(409);
 });
 
 test('who cannot pay is told so, and what is looked up is bought once though many ask at once', async () => {
-  const poor = await world.account(0.105);
+  const poor = await world.createAccount(0.105);
   const all = await Promise.all(Array.from({ length: 9 }, () => ask('POST', NEWS, { q: 'x' }, poor)));
   expect(all.map(({ status }) => status).toSorted()).toEqual([200, 200, ...Array(7).fill(402)]);
-  expect((await world.bill.total()).total_usd).toBe('0.08');
+  expect((await world.bill.fetchTotal()).total_usd).toBe('0.08');
 });
 
 test('with all of that, the books are at drift 0', async () => {

@@ -15,7 +15,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(315);
+  account = await world.createAccount(315);
 });
 afterAll(() => world.close());
 
@@ -144,7 +144,7 @@ test('is answered as documented, and reaches no vendor but as its entry says', a
   const requests = (await (await fetch(`${world.sandbox}/data-vendors/received`)).json()) as readonly Received[];
   expect(requests.length).toBeGreaterThan(RUNS / 4);
   for (const request of requests) expectFitting(request);
-  const facts = await world.facts(account);
+  const facts = await world.listEvents(account);
   const count = (...types: readonly string[]) => facts.filter(({ type }) => types.includes(type)).length;
   expect(count('FundsHeld')).toBe(count('HoldSettled', 'HoldReleased'));
 }, 120_000);

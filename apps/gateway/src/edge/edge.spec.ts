@@ -13,7 +13,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account();
+  account = await world.createAccount();
 });
 afterAll(() => world.close());
 
@@ -132,8 +132,8 @@ describe('an error', () => {
     const tools = [{ type: 'function', function: { name: 'f' } }];
     const model = 'x'.repeat(256);
     const answers = [
-      await world.chat(account, '', { model }),
-      await world.chat(account, '', { tools, tool_choice: { type: 'y'.repeat(256), name: 'x' } }),
+      await world.sendChat(account, '', { model }),
+      await world.sendChat(account, '', { tools, tool_choice: { type: 'y'.repeat(256), name: 'x' } }),
       await world.get(`/v1/models/${'z'.repeat(80)}`),
     ];
     for (const { status, body } of answers) expect([status, body.message.length <= 1_001]).toEqual([status, true]);
@@ -162,8 +162,8 @@ describe('every answer', () => {
     ['a new account', () => world.send('POST', '/accounts/create')],
     ['a sign of life', () => world.get('/health/live')],
     ['a balance', () => world.post('/credits/balance', undefined, account)],
-    ['a refusal', () => world.chat(account)],
-    ['a stream', async () => world.chat(await world.account(1.05), '', { stream: true })],
+    ['a refusal', () => world.sendChat(account)],
+    ['a stream', async () => world.sendChat(await world.createAccount(1.05), '', { stream: true })],
   ])('such as %s carries its request id and lets browsers read it', async (_, ask) => {
     const { headers } = await ask();
     expect(headers.get('x-request-id')).toMatch(UUID);
@@ -213,7 +213,7 @@ describe('the health of a gateway', () => {
   });
 
   test('that is told to stop is that it wants no more, and it serves until others have noticed', async () => {
-    const gateway = await world.gateway({ drainDelayMs: 200 });
+    const gateway = await world.startGateway({ drainDelayMs: 200 });
     const closing = gateway.close();
     const ask = (path: string) => fetch(`${gateway.api}${path}`);
     const [ready, models] = await Promise.all([ask('/health/ready'), ask('/v1/models')]);

@@ -9,7 +9,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(100);
+  account = await world.createAccount(100);
 });
 afterAll(() => world.close());
 
@@ -20,10 +20,10 @@ const offers = chats.flatMap(({ id, endpoints }) => endpoints.map(({ slug }) => 
 
 test.each(offers)('%s answers at %s, whole and streamed', async (model, slug) => {
   const provider = { only: [slug] };
-  const whole = await world.chat(account, 'tokens=20 chunks=3', { model, provider });
+  const whole = await world.sendChat(account, 'tokens=20 chunks=3', { model, provider });
   expect(whole.status).toBe(200);
   expect(whole.body).toMatchObject({ model, choices: [{ finish_reason: 'stop' }] });
-  const stream = await world.chat(account, 'tokens=20 chunks=3', { model, provider, stream: true });
+  const stream = await world.sendChat(account, 'tokens=20 chunks=3', { model, provider, stream: true });
   expect(stream.text).toContain('"usage"');
   expect(stream.text).not.toContain('"error"');
 });
@@ -49,16 +49,16 @@ test.each(secrets)('%s answers what is encrypted for its enclave, whole and stre
 });
 
 test('what the providers invoice for all that is what the books owe them, to the pico-USD', async () => {
-  const facts = (await world.facts()) as readonly DomainEvent[];
+  const facts = (await world.listEvents()) as readonly DomainEvent[];
   const costs = facts.flatMap((fact) => (fact.type === 'HoldSettled' ? [BigInt(fact.data.charge.cost)] : []));
   const owed = costs.reduce((sum, cost) => sum + cost, 0n);
-  const bill = await world.bill.total();
+  const bill = await world.bill.fetchTotal();
   expect(bill).toEqual({ total_usd: formatUsd(owed as PicoUsd), lines: 2 * (offers.length + secrets.length) });
 });
 
 test('an endpoint that fails is left for another one, where a dearer one is allowed', async () => {
   const model = 'openai/gpt-oss-120b';
-  const answer = await world.chat(account, 'tokens=4 fault=500 at=deepinfra', {
+  const answer = await world.sendChat(account, 'tokens=4 fault=500 at=deepinfra', {
     model,
     provider: { allow_fallbacks: true },
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { money } from '#kernel';
-import { type TestAccount, TestWorld, usageIn } from '#testing';
+import { sumUsage, type TestAccount, TestWorld } from '#testing';
 
 const DRAIN_MS = 600;
 const TOTAL_MS = 1_500;
@@ -38,7 +38,7 @@ async function leave(account: TestAccount, { directive, stream, enough, model, h
     }),
     signal: hangUp.signal,
   });
-  if (enough === undefined) await world.until(async () => (await end(account)) === 'FundsHeld');
+  if (enough === undefined) await world.waitUntil(async () => (await end(account)) === 'FundsHeld');
   else await readUpTo(enough, await response);
   hangUp.abort();
   await response.catch(() => {});
@@ -53,12 +53,12 @@ async function readUpTo(enough: string, { body }: Response): Promise<void> {
   }
 }
 
-const end = async (account: TestAccount) => (await world.facts(account)).at(-1)?.type;
+const end = async (account: TestAccount) => (await world.listEvents(account)).at(-1)?.type;
 
 /** What became of it, once it has ended. */
 async function settled(account: TestAccount) {
-  await world.until(async () => (await end(account)) === 'HoldSettled');
-  const fact = (await world.facts(account)).at(-1);
+  await world.waitUntil(async () => (await end(account)) === 'HoldSettled');
+  const fact = (await world.listEvents(account)).at(-1);
   if (fact?.type !== 'HoldSettled') throw new Error('it was settled, and then something else happened');
   const [record] = (await world.get('/queries/history', account)).body.data;
   return { ...fact.data, record };
@@ -72,14 +72,14 @@ describe('a client that hangs up', () => {
     ['before an answer in one piece', 'tokens=8 latency=150', false, undefined],
   ])('%s pays for the whole answer where the vendor bills on', async (_, directive, stream, enough) => {
     await world.bill.clear();
-    const account = await world.account(1.05);
+    const account = await world.createAccount(1.05);
     await leave(account, { directive, stream, enough, model: BILLS_ON });
     const { charged, charge, record } = await settled(account);
     const tokens = Number(/tokens=(\d+)/.exec(directive)?.[1]);
     expect(charge).toMatchObject({ items: [{ estimated: false, usage: { output: tokens } }], price: charged });
     expect(charge.errorCode).toBeUndefined();
     expect(record).toMatchObject({ output_count: tokens, error_code: null, isEstimated: false });
-    const bill = await world.bill.total();
+    const bill = await world.bill.fetchTotal();
     expect(bill.lines).toBe(1);
     expect(money.parseUsd(bill.total_usd)).toBe(BigInt(charge.cost));
   });
@@ -88,22 +88,22 @@ describe('a client that hangs up', () => {
     'pays for what was made until then where the vendor stops: the call is ended at once, %j',
     async ({ stream }) => {
       await world.bill.clear();
-      const account = await world.account(1.05);
+      const account = await world.createAccount(1.05);
       const enough = stream ? '"coin ' : undefined;
       const latency = stream ? '' : 'latency=100';
       await leave(account, { directive: `tokens=20 chunk_delay=60 ${latency}`, stream, enough });
       const { charged, charge, record } = await settled(account);
       expect(charge).toMatchObject({ items: [{ estimated: true }], price: charged, errorCode: 'client_disconnected' });
       expect(record).toMatchObject({ error_code: 'client_disconnected', isEstimated: true });
-      await world.until(async () => (await world.bill.total()).lines === 1);
-      const made = usageIn(charge).output ?? 0;
+      await world.waitUntil(async () => (await world.bill.fetchTotal()).lines === 1);
+      const made = sumUsage(charge).output ?? 0;
       expect(made).toBeGreaterThan(0);
       expect(made).toBeLessThan(8); // fewer than come while an answer is drained
     },
   );
 
   test('with an Idempotency-Key is made the whole answer all the same, for the retry', async () => {
-    const account = await world.account(1.05);
+    const account = await world.createAccount(1.05);
     const headers = { 'idempotency-key': crypto.randomUUID() };
     await leave(account, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ', headers });
     const { charge } = await settled(account);
@@ -111,29 +111,29 @@ describe('a client that hangs up', () => {
   });
 
   test('is not waited for longer than it takes to drain: then it pays for what had come', async () => {
-    const account = await world.account(1.05);
+    const account = await world.createAccount(1.05);
     await leave(account, { directive: 'tokens=64 chunk_delay=30', stream: true, enough: '"coin ', model: BILLS_ON });
     const { charge, record } = await settled(account);
     expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
-    expect(usageIn(charge).output).toBeGreaterThan(2);
-    expect(usageIn(charge).output).toBeLessThan(64);
+    expect(sumUsage(charge).output).toBeGreaterThan(2);
+    expect(sumUsage(charge).output).toBeLessThan(64);
     expect(record).toMatchObject({ error_code: 'client_disconnected', isEstimated: true });
   });
 
   test.each([{ stream: true }, { stream: false }])(
     'is not waited for longer than that while the vendor hangs, and has its money back: %j',
     async ({ stream }) => {
-      const account = await world.account(1.05);
+      const account = await world.createAccount(1.05);
       await leave(account, { directive: 'latency=60000', stream });
-      await world.until(async () => (await end(account)) === 'HoldReleased');
-      expect((await world.facts(account)).at(-1)?.data).toMatchObject({ errorCode: 'client_disconnected' });
-      expect(await world.balance(account)).toBe('1.05');
+      await world.waitUntil(async () => (await end(account)) === 'HoldReleased');
+      expect((await world.listEvents(account)).at(-1)?.data).toMatchObject({ errorCode: 'client_disconnected' });
+      expect(await world.fetchBalance(account)).toBe('1.05');
     },
   );
 
   test('does not disturb the answers to others', async () => {
-    const [leaving, staying] = await Promise.all([world.account(1.05), world.account(1.05)]);
-    const answer = world.chat(staying, 'tokens=8 chunk_delay=40', { stream: true });
+    const [leaving, staying] = await Promise.all([world.createAccount(1.05), world.createAccount(1.05)]);
+    const answer = world.sendChat(staying, 'tokens=8 chunk_delay=40', { stream: true });
     await leave(leaving, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ' });
     expect((await answer).events.at(-2).usage.completion_tokens).toBe(8);
   });
@@ -141,8 +141,8 @@ describe('a client that hangs up', () => {
 
 describe('an answer that takes longer than any may', () => {
   test('is ended with a timeout, and charged for what had come', async () => {
-    const account = await world.account(1.05);
-    const { events } = await world.chat(account, 'tokens=64 chunk_delay=100', { stream: true });
+    const account = await world.createAccount(1.05);
+    const { events } = await world.sendChat(account, 'tokens=64 chunk_delay=100', { stream: true });
     expect(events.at(-3)).toMatchObject({ error: { code: 'timeout', type: 'timeout' } });
     expect(events.at(-1)).toBe('[DONE]');
     const { charge, record } = await settled(account);
@@ -151,10 +151,13 @@ describe('an answer that takes longer than any may', () => {
   });
 
   test('is an error when nothing had come, and costs nothing', async () => {
-    const account = await world.account(1.05);
-    const { status, body } = await world.chat(account, 'latency=5000');
+    const account = await world.createAccount(1.05);
+    const { status, body } = await world.sendChat(account, 'latency=5000');
     expect([status, body.error.type]).toEqual([504, 'timeout']);
-    expect((await world.facts(account)).at(-1)).toMatchObject({ type: 'HoldReleased', data: { errorCode: 'timeout' } });
-    expect(await world.balance(account)).toBe('1.05');
+    expect((await world.listEvents(account)).at(-1)).toMatchObject({
+      type: 'HoldReleased',
+      data: { errorCode: 'timeout' },
+    });
+    expect(await world.fetchBalance(account)).toBe('1.05');
   });
 });

@@ -18,9 +18,9 @@ interface Exchange {
 
 /** One request of a new account: its answer, the facts after the hold, and its record in the history. */
 async function exchange(directive: string, more: object = {}): Promise<Exchange> {
-  const account = await world.account(1.05);
-  const answer = await world.chat(account, directive, more);
-  const facts = await world.facts(account);
+  const account = await world.createAccount(1.05);
+  const answer = await world.sendChat(account, directive, more);
+  const facts = await world.listEvents(account);
   const [record] = (await world.get('/queries/history', account)).body.data;
   const held = facts.findIndex(({ type }) => type === 'FundsHeld');
   const balance = await spentBy(account);
@@ -272,8 +272,8 @@ describe('a stream that waits for its first byte', () => {
 
   const COMMENT = ': COUNTINGHOUSE PROCESSING\n\n';
   const ask = async (directive: string, usd = 1.05) => {
-    const account = await patient.account(usd);
-    const { status, text } = await patient.chat(account, directive, { stream: true });
+    const account = await patient.createAccount(usd);
+    const { status, text } = await patient.sendChat(account, directive, { stream: true });
     const { balance } = (await patient.post('/credits/balance', undefined, account)).body;
     return { status, text, spent: usd - balance };
   };
@@ -302,7 +302,7 @@ describe('a stream that waits for its first byte', () => {
   });
 
   test('of a response that fails then begins and ends as any response', async () => {
-    const account = await patient.account(1.05);
+    const account = await patient.createAccount(1.05);
     const asked = { model: 'openai/gpt-5-mini', input: '[[sandbox fault=timeout]]', stream: true };
     const { status, text } = await patient.post('/v1/responses', asked, account);
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);

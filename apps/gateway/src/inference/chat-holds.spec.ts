@@ -13,7 +13,7 @@ let world: TestWorld;
 let gateways: readonly string[];
 beforeAll(async () => {
   world = await TestWorld.open();
-  gateways = [world.api, await world.anotherGateway(), await world.anotherGateway()];
+  gateways = [world.api, await world.addGateway(), await world.addGateway()];
 });
 afterAll(() => world.close());
 
@@ -27,7 +27,7 @@ interface Asked {
 
 function ask({ account, lengths, more = {}, directive = '', among = [world.api] }: Asked): Promise<TestResponse[]> {
   const one = (tokens: number, i: number) =>
-    world.chat(account, `tokens=${tokens} ${directive}`.trim(), { model: MODEL, ...more }, among[i % among.length]);
+    world.sendChat(account, `tokens=${tokens} ${directive}`.trim(), { model: MODEL, ...more }, among[i % among.length]);
   return Promise.all(lengths.map(one));
 }
 
@@ -51,13 +51,13 @@ function ends(answers: readonly TestResponse[]): Record<string, number> {
 /** What was sold for more than was paid. */
 async function overrun(account: TestAccount): Promise<bigint> {
   let sum = 0n;
-  for (const { type, data } of await world.facts(account))
+  for (const { type, data } of await world.listEvents(account))
     if (type === 'HoldSettled') sum += BigInt(data.charge.price) - BigInt(data.charged);
   return sum;
 }
 
 async function capped(usd: number): Promise<TestAccount> {
-  const account = await world.account(30);
+  const account = await world.createAccount(30);
   const headers = { 'x-credit-id': account.creditId };
   const limit = Number(usd.toFixed(6));
   const { body } = await world.send('POST', '/keys', { body: { name: 'capped', usage_limit_usd: limit }, headers });
@@ -65,7 +65,7 @@ async function capped(usd: number): Promise<TestAccount> {
 }
 
 const paidBy = [
-  ['a balance', (usd: number) => world.account(usd)],
+  ['a balance', (usd: number) => world.createAccount(usd)],
   ['the cap of a key', capped],
 ] as const;
 
@@ -97,25 +97,25 @@ describe.each(paidBy)('streams at once that name no limit, paid by %s', (_, with
     const { stop = 0 } = ends(answers);
     expect(stop).toBeGreaterThanOrEqual(38);
     expect(await overrun(account)).toBe(0n);
-    expect(Number(await world.balance(account))).toBeGreaterThanOrEqual(0);
+    expect(Number(await world.fetchBalance(account))).toBeGreaterThanOrEqual(0);
   });
 });
 
 test('answers in one piece share a balance as streams do', async () => {
-  const account = await world.account(70 * (ANSWER + QUESTION));
+  const account = await world.createAccount(70 * (ANSWER + QUESTION));
   expect(ends(await ask({ account, lengths: equal(64) }))).toEqual({ stop: 64 });
-  const agents = await world.account(1.05);
+  const agents = await world.createAccount(1.05);
   expect(ends(await ask({ account: agents, lengths: equal(8, 16) }))).toEqual({ stop: 8 });
 });
 
 test('a large limit is a habit: agents that name one at once are all served', async () => {
-  const account = await world.account(1);
+  const account = await world.createAccount(1);
   const answers = await ask({ account, lengths: equal(8, 300), more: { stream: true, max_tokens: 32_000 } });
   expect(ends(answers)).toEqual({ stop: 8 });
 });
 
 test('a long answer comes whole, and its facts show how its hold was extended', async () => {
-  const account = await world.account(1.05);
+  const account = await world.createAccount(1.05);
   const [answer] = await ask({
     account,
     lengths: [20_000],
@@ -123,7 +123,7 @@ test('a long answer comes whole, and its facts show how its hold was extended', 
     directive: 'chunk_delay=1 chunks=400',
   });
   expect(answer && finishOf(answer)).toBe('stop');
-  const facts = await world.facts(account);
+  const facts = await world.listEvents(account);
   const amounts = facts.flatMap(({ type, data }) =>
     type === 'FundsHeld' || type === 'HoldExtended' ? [money.parseJsonAmount(data.amount)] : [],
   );
@@ -138,11 +138,11 @@ test('a long answer comes whole, and its facts show how its hold was extended', 
 test.each([{ stream: true }, { stream: false }])(
   'an answer that the money does not suffice for says that it was cut, and is charged as delivered: %j',
   async (more) => {
-    const account = await world.account(4_100 * PER_TOKEN);
+    const account = await world.createAccount(4_100 * PER_TOKEN);
     const [answer] = await ask({ account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=1000' });
     if (!answer) throw new Error('no answer');
     expect(finishOf(answer)).toBe('length');
-    const facts = await world.facts(account);
+    const facts = await world.listEvents(account);
     const settled = facts.find(({ type }) => type === 'HoldSettled');
     const text =
       answer.body?.choices[0].message.content ??
@@ -158,27 +158,27 @@ test.each([{ stream: true }, { stream: false }])(
 );
 
 test('a short answer costs two appends', async () => {
-  const account = await world.account(1.05);
-  const before = (await world.facts(account)).length;
+  const account = await world.createAccount(1.05);
+  const before = (await world.listEvents(account)).length;
   await ask({ account, lengths: [300], more: { stream: true }, directive: 'chunk_delay=1' });
-  expect((await world.facts(account)).slice(before).map(({ type }) => type)).toEqual(['FundsHeld', 'HoldSettled']);
+  expect((await world.listEvents(account)).slice(before).map(({ type }) => type)).toEqual(['FundsHeld', 'HoldSettled']);
 });
 
 test('an answer that begins while others hold nearly all has what they give back', async () => {
-  const account = await world.account(4_100 * PER_TOKEN);
+  const account = await world.createAccount(4_100 * PER_TOKEN);
   const others = { account, lengths: equal(6, 100), more: { stream: true }, directive: 'chunk_delay=20 chunks=25' };
   const short = ask(others);
-  const held = async () => (await world.facts(account)).filter(({ type }) => type === 'FundsHeld').length;
-  await world.until(async () => (await held()) === others.lengths.length);
+  const held = async () => (await world.listEvents(account)).filter(({ type }) => type === 'FundsHeld').length;
+  await world.waitUntil(async () => (await held()) === others.lengths.length);
   const long = { account, lengths: [2_500], more: { stream: true }, directive: 'chunk_delay=2 chunks=250' };
   expect(ends(await ask(long))).toEqual({ stop: 1 });
   expect(ends(await short)).toEqual({ stop: 6 });
 });
 
 test('an answer of which we count more than the vendor can make comes whole, once all that it can come to is held', async () => {
-  const account = await world.account(1.05);
+  const account = await world.createAccount(1.05);
   const model = 'openai/gpt-5.4';
-  await world.chat(account, `text="${'!'.repeat(2_000)}"`, { model, stream: true }); // the vendor counts twice what we do
-  const answer = await world.chat(account, 'tokens=4500 chunks=1', { model, stream: true, max_tokens: 5_000 });
+  await world.sendChat(account, `text="${'!'.repeat(2_000)}"`, { model, stream: true }); // the vendor counts twice what we do
+  const answer = await world.sendChat(account, 'tokens=4500 chunks=1', { model, stream: true, max_tokens: 5_000 });
   expect([answer.status, finishOf(answer)]).toEqual([200, 'stop']);
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { PriceListLine } from '#domain';
 import { money } from '#kernel';
-import { chargesIn, isEstimated, isExplained, type TestAccount, TestWorld } from '#testing';
+import { isEstimated, isExplained, listCharges, type TestAccount, TestWorld } from '#testing';
 
 const FLAT = 'countinghouse/flat';
 const MODELS = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', FLAT];
@@ -28,12 +28,12 @@ let database: pg.Pool;
 beforeAll(async () => {
   world = await TestWorld.open();
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
-  account = await world.account(10.5);
+  account = await world.createAccount(10.5);
   // The sandbox gives a flat request without usage away; our price list does not know such a gift.
   const mixes = MODELS.flatMap((model) => [...TOLD, ...GUESSED].map((directive) => ({ model, directive })));
   const mixed = mixes.filter(({ model, directive }) => model !== FLAT || directive !== 'fault=zero');
   const run = (stream: boolean) =>
-    mixed.map(({ model, directive }) => world.chat(account, directive, { model, stream, max_tokens: 64 }));
+    mixed.map(({ model, directive }) => world.sendChat(account, directive, { model, stream, max_tokens: 64 }));
   await Promise.all([...run(false), ...run(true)]);
   await leaveInTheMiddle();
 });
@@ -55,10 +55,10 @@ async function leaveInTheMiddle(): Promise<void> {
     body: JSON.stringify({ model: MODELS[0], stream: true, messages }),
   });
   await response.body?.cancel();
-  await world.until(async () => (await world.post('/credits/balance', undefined, account)).body.held_usd === 0);
+  await world.waitUntil(async () => (await world.post('/credits/balance', undefined, account)).body.held_usd === 0);
 }
 
-const charges = async () => chargesIn(await world.facts(account));
+const charges = async () => listCharges(await world.listEvents(account));
 
 const total = (amounts: string[]) => amounts.reduce((sum, amount) => sum + BigInt(amount), 0n);
 
@@ -69,7 +69,7 @@ async function journal(accountLike: string): Promise<bigint> {
 
 describe('after a mixed run', () => {
   test('the upstream bills to the last pico-USD what the books say, wherever it reported its usage', async () => {
-    const lines = await world.bill.lines();
+    const lines = await world.bill.fetchLines();
     const reported = lines.filter(({ fault }) => fault !== 'cut' && fault !== 'no_usage');
     const exact = (await charges()).filter((charge) => !isEstimated(charge));
     expect(exact).toHaveLength(reported.length);
@@ -80,7 +80,7 @@ describe('after a mixed run', () => {
   });
 
   test('the books have an estimate for every other line of the bill, and no more', async () => {
-    const lines = await world.bill.lines();
+    const lines = await world.bill.fetchLines();
     const untold = lines.filter(({ fault }) => fault === 'cut' || fault === 'no_usage');
     const guessed = (await charges()).filter(isEstimated);
     expect(guessed).toHaveLength(MODELS.length * GUESSED.length * 2);
@@ -89,12 +89,12 @@ describe('after a mixed run', () => {
 
   test('what is owed to the upstream is the cost of all charges', async () => {
     const owed = total((await charges()).map(({ cost }) => cost));
-    await world.until(async () => (await journal('payable:openai')) === -owed);
+    await world.waitUntil(async () => (await journal('payable:openai')) === -owed);
     expect(await journal('cost:openai')).toBe(owed);
   });
 
   test('every charge follows from its usage and the published prices', async () => {
-    const facts = await world.facts();
+    const facts = await world.listEvents();
     const lists = new Map<string, readonly PriceListLine[]>();
     for (const { type, data } of facts) if (type === 'PriceListPublished') lists.set(data.version, data.lines);
     const settled = facts.filter(({ type }) => type === 'HoldSettled');
@@ -107,29 +107,29 @@ describe('after a mixed run', () => {
   });
 
   test('debits and credits are equal, and nothing is held', async () => {
-    await world.until(async () => (await journal('%')) === 0n);
+    await world.waitUntil(async () => (await journal('%')) === 0n);
     expect(await journal('customer:held')).toBe(0n);
   });
 
   test('the customer has what was paid in less what the answers cost', async () => {
-    const settled = (await world.facts(account)).flatMap(({ type, data }) =>
+    const settled = (await world.listEvents(account)).flatMap(({ type, data }) =>
       type === 'HoldSettled' ? [data.charged] : [],
     );
     const left = money.toJsonAmount(money.parseUsd('10.5'));
-    expect(await world.balance(account)).toBe(money.formatUsd(money.toPicoUsd(BigInt(left) - total(settled))));
+    expect(await world.fetchBalance(account)).toBe(money.formatUsd(money.toPicoUsd(BigInt(left) - total(settled))));
     expect(await journal('customer:available')).toBe(-(BigInt(left) - total(settled)));
   });
 
   test('revenue is what the customer paid and what was given away', async () => {
     const revenue = -(await journal('revenue:%'));
-    const settled = (await world.facts(account)).flatMap(({ type, data }) =>
+    const settled = (await world.listEvents(account)).flatMap(({ type, data }) =>
       type === 'HoldSettled' ? [data.charged] : [],
     );
     expect(revenue).toBe(total(settled) + (await journal('overrun')));
   });
 
   test('every hold has exactly one end', async () => {
-    const facts = await world.facts(account);
+    const facts = await world.listEvents(account);
     const held = facts.flatMap((fact) => (fact.type === 'FundsHeld' ? [fact.data.holdId] : []));
     const ended = facts.flatMap((fact) =>
       fact.type === 'HoldSettled' || fact.type === 'HoldReleased' || fact.type === 'HoldExpired'

@@ -11,18 +11,18 @@ let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
   world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
-  account = await world.account(5);
+  account = await world.createAccount(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
 });
 afterAll(() => world.close());
 
-const ask = (directive: string, more: object = {}) => world.chat(account, directive, { model: CODEX, ...more });
+const ask = (directive: string, more: object = {}) => world.sendChat(account, directive, { model: CODEX, ...more });
 const lastLine = async () => {
-  const lines = await world.bill.lines();
+  const lines = await world.bill.fetchLines();
   return lines.at(-1) as { id: string; usd: string };
 };
 const lastCharge = async () => {
-  const settled = (await world.facts(account)).at(-1) as unknown as { data: { charge: Charge } };
+  const settled = (await world.listEvents(account)).at(-1) as unknown as { data: { charge: Charge } };
   return settled.data.charge;
 };
 const pico = (usd: string) => String(BigInt(Math.round(Number(usd) * 1e12)));
@@ -63,7 +63,7 @@ describe('a chat with a model that speaks only Responses', () => {
       .body;
     const poor = { ...account, apiKey: data.api_key };
     const say = (words: number, more: object = {}) =>
-      world.chat(poor, 'tokens=4', {
+      world.sendChat(poor, 'tokens=4', {
         model: CODEX,
         messages: [{ role: 'user', content: 'a '.repeat(words) }],
         ...more,
@@ -142,7 +142,7 @@ describe('a chat with a model that speaks only Responses', () => {
     expect((await ask('', { n: 2 })).status).toBe(400);
     const { status, body } = await ask('', { max_tokens: 4 });
     expect([status, body.message]).toEqual([400, 'max_tokens must be at least 16 for this request']);
-    expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
+    expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
   });
 
   test.each(['cut', 'error'])('that breaks off (%s) is charged as far as it came', async (fault) => {
@@ -159,7 +159,7 @@ describe('a chat with a model that speaks only Responses', () => {
   test.each(['400', '429', '500', 'refuse', 'malformed'])('that fails at once (%s) costs nothing', async (fault) => {
     const { status } = await ask(`fault=${fault}`, { stream: true });
     expect(status).toBeGreaterThanOrEqual(400);
-    expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
+    expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
   });
 });
 

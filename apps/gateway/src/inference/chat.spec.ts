@@ -9,7 +9,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(1.05);
+  account = await world.createAccount(1.05);
 });
 afterAll(() => world.close());
 
@@ -69,7 +69,7 @@ describe('a chat completion', () => {
   });
 
   test('counts reasoning, cached input and several choices', async () => {
-    const { body } = await world.chat(account, 'tokens=8 reasoning=5 fault=cached', { n: 2 });
+    const { body } = await world.sendChat(account, 'tokens=8 reasoning=5 fault=cached', { n: 2 });
     expect(body.choices).toHaveLength(2);
     expect(body.usage).toMatchObject({
       prompt_tokens: 22,
@@ -81,9 +81,9 @@ describe('a chat completion', () => {
   });
 
   test('is held first, and settled with what it used', async () => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const { body } = await ask(HELLO);
-    const [held, settled] = (await world.facts(account)).slice(before);
+    const [held, settled] = (await world.listEvents(account)).slice(before);
     expect(held).toMatchObject({ type: 'FundsHeld', data: { query: { model: GPT, source: 'api' } } });
     expect(settled).toMatchObject({
       type: 'HoldSettled',
@@ -110,17 +110,17 @@ describe('a chat completion', () => {
     ['x-api-key', () => ({ 'x-api-key': account.apiKey })],
     ['api-key', () => ({ 'api-key': account.apiKey })],
   ])('is paid by %s, at both paths', async (_, headers) => {
-    const balance = Number(await world.balance(account));
+    const balance = Number(await world.fetchBalance(account));
     const versioned = await ask(HELLO, headers());
     const plain = await ask(HELLO, headers(), '/chat/completions');
     expect([versioned.status, plain.status]).toEqual([200, 200]);
-    expect(Number(await world.balance(account))).toBeCloseTo(balance - 2 * 0.00001028625, 12);
+    expect(Number(await world.fetchBalance(account))).toBeCloseTo(balance - 2 * 0.00001028625, 12);
   });
 
   test('is paid by the key when both come', async () => {
-    const other = await world.account(0.105);
+    const other = await world.createAccount(0.105);
     await ask(HELLO, { 'x-api-key': other.apiKey, 'x-credit-id': other.creditId });
-    expect(await world.balance(other)).toBe('0.10498971375');
+    expect(await world.fetchBalance(other)).toBe('0.10498971375');
   });
 
   test('goes upstream without the fields that are ours or that the model does not know', async () => {
@@ -228,10 +228,10 @@ describe('a streamed chat completion', () => {
   });
 
   test('costs what it costs in one piece, and is charged before its end is sent', async () => {
-    const other = await world.account(0.105);
+    const other = await world.createAccount(0.105);
     const { events } = await ask({ ...HELLO, stream: true }, { 'x-api-key': other.apiKey });
     expect(events.at(-2).usage).toEqual((await ask(HELLO)).body.usage);
-    expect(await world.balance(other)).toBe('0.10498971375');
+    expect(await world.fetchBalance(other)).toBe('0.10498971375');
   });
 
   test('of several choices streams them all', async () => {
@@ -250,7 +250,7 @@ describe('what cannot be served', () => {
   };
 
   test('is refused before anything is held, and leaves no fact behind but for the history of who has no money', async () => {
-    const facts = async () => (await world.facts()).filter(({ type }) => type !== 'RequestRefused');
+    const facts = async () => (await world.listEvents()).filter(({ type }) => type !== 'RequestRefused');
     const before = await facts();
     await refused(ask({ ...HELLO, model: 'nope' }), 404, { type: 'invalid_request_error', param: 'model' });
     await refused(ask({ ...HELLO, model: 'private/gpt-oss-120b' }), 400, { param: 'model' });

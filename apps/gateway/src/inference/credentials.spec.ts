@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readCatalogue } from '#catalogue';
-import { type TestAccount, TestWorld, testModel, testOffer } from '#testing';
+import { createTestEndpoint, createTestModel, type TestAccount, TestWorld } from '#testing';
 
 /** The only vendor with a key. */
 const keys: unknown[] = [];
@@ -19,7 +19,7 @@ beforeAll(async () => {
   await new Promise<void>((listening) => vendor.listen(0, '127.0.0.1', listening));
   const { port } = vendor.address() as AddressInfo;
   world = await TestWorld.open({ GROQ_API_KEY: 'secret', GROQ_BASE_URL: `http://127.0.0.1:${port}/v1` });
-  account = await world.account(1);
+  account = await world.createAccount(1);
 });
 afterAll(async () => {
   await world.close();
@@ -32,14 +32,14 @@ describe('once a vendor has a key, those with neither a key nor an address', () 
   const shared = atGroq.find(({ endpoints }) => endpoints.length > 1)?.id;
 
   test('are not routed to: the models that others have are served by them', async () => {
-    const answer = await world.chat(account, '', { model: shared });
+    const answer = await world.sendChat(account, '', { model: shared });
     expect(answer.status).toBe(200);
     expect(answer.body.provider).toBe('Groq');
     expect(keys.at(-1)).toBe('Bearer secret');
   });
 
   test('are not routed to: a model that no other provider has is not found, with the reason', async () => {
-    const answer = await world.chat(account, '', { model: 'anthropic/claude-haiku-4.5' });
+    const answer = await world.sendChat(account, '', { model: 'anthropic/claude-haiku-4.5' });
     expect(answer.status).toBe(404);
     expect(answer.body.error.message).toBe(
       'No endpoints found for anthropic/claude-haiku-4.5: anthropic has no credential here',
@@ -54,16 +54,16 @@ describe('once a vendor has a key, those with neither a key nor an address', () 
   });
 
   test('stay in the price list, which all gateways publish alike', async () => {
-    const published = (await world.facts()).filter(({ type }) => type === 'PriceListPublished');
+    const published = (await world.listEvents()).filter(({ type }) => type === 'PriceListPublished');
     expect(published).toMatchObject([{ data: { version: priceList.version } }]);
   });
 
   test('do not search: a request for a search is refused, and costs nothing', async () => {
-    const before = await world.balance(account);
-    const answer = await world.chat(account, '', { model: shared, plugins: [{ id: 'web' }] });
+    const before = await world.fetchBalance(account);
+    const answer = await world.sendChat(account, '', { model: shared, plugins: [{ id: 'web' }] });
     expect(answer.status).toBe(503);
     expect(answer.body.error.message).toBe('"exa" has no credential here');
-    expect(await world.balance(account)).toBe(before);
+    expect(await world.fetchBalance(account)).toBe(before);
   });
 });
 
@@ -71,7 +71,7 @@ test.each([
   ['exa', ['chat'], 'chat'],
   ['anthropic', ['chat', 'responses'], 'responses'],
 ])('a catalogue that wants of %s what it cannot do stops the start with a sentence', async (upstream, speaks, what) => {
-  const models = [testModel('test/m', [testOffer('Test', upstream, { speaks })])];
+  const models = [createTestModel('test/m', [createTestEndpoint('Test', upstream, { speaks })])];
   await expect(TestWorld.open({}, models)).rejects.toThrow(
     `The catalogue cannot be used: model "test/m" wants ${what} of "${upstream}", which does not offer that.`,
   );

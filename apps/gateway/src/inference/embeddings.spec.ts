@@ -14,7 +14,7 @@ let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
   world = await TestWorld.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '5000' });
-  account = await world.account(10.5);
+  account = await world.createAccount(10.5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });
 afterAll(() => world.close());
@@ -24,9 +24,9 @@ const embed = (input: unknown, more: object = {}, by = account, api = world.api)
 
 /** One request of a new account: its answer, the facts after the hold, and its record in the history. */
 async function exchange(input: unknown, more: object = {}, api = world.api) {
-  const by = await world.account(1.05);
+  const by = await world.createAccount(1.05);
   const answer = await embed(input, more, by, api);
-  const facts = await world.facts(by);
+  const facts = await world.listEvents(by);
   const held = facts.findIndex(({ type }) => type === 'FundsHeld');
   const [record] = (await world.get('/queries/history', by)).body.data;
   const { balance, held_usd } = (await world.post('/credits/balance', undefined, by)).body;
@@ -109,15 +109,15 @@ describe('embeddings', () => {
     ['a model that chats', /of type chat/, 'a', { model: 'openai/gpt-5-mini' }],
     ['malformed preferences', /provider/, 'a', { provider: 5 }],
   ])('are refused for %s, and nothing is held', async (_, message, input, more: object = {}) => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const { status, body } = await embed(input, more);
     expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
     expect(body.message).toMatch(message);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 
   test('are not there for unknown models, without endpoints, without a key or without money', async () => {
-    const poor = await world.account();
+    const poor = await world.createAccount();
     expect((await embed('a', { model: 'nope' })).status).toBe(404);
     expect((await embed('a', { provider: { only: ['nobody'] } })).status).toBe(404);
     expect((await embed('a', { model: `${SMALL}:beta` })).status).toBe(404);
@@ -131,7 +131,7 @@ describe('embeddings', () => {
   });
 
   test('do not come from chats, nor chats from a model for embeddings', async () => {
-    expect((await world.chat(account, '', { model: SMALL })).status).toBe(400);
+    expect((await world.sendChat(account, '', { model: SMALL })).status).toBe(400);
   });
 });
 
@@ -214,7 +214,7 @@ describe('a model of several providers', () => {
   /** Each time at a gateway of its own: one that has just seen a provider fail leaves it alone for a while. */
   const asked = async (directive: string, more: object = {}) => {
     const input = [`[[sandbox ${directive}]]`, 'one two'];
-    return exchange(input, { model: QWEN, dimensions: 8, ...more }, await world.anotherGateway());
+    return exchange(input, { model: QWEN, dimensions: 8, ...more }, await world.addGateway());
   };
   const tries = (charge: { attempts: readonly { provider: string; outcome: string }[] }) =>
     charge.attempts.map(({ provider, outcome }) => [provider, outcome]);
@@ -248,7 +248,7 @@ describe('a model of several providers', () => {
     ]);
     expect(record).toMatchObject({ model: QWEN, error_code: null, price_in_usd: answer.body.usage.cost });
     expect(spent).toBe((Number(charged) / 1e12).toFixed(12));
-    expect(await world.bill.total()).toEqual({
+    expect(await world.bill.fetchTotal()).toEqual({
       total_usd: (Number(charge.cost) / 1e12).toFixed(12).replace(/0+$/, ''),
       lines: 1,
     });
@@ -261,7 +261,7 @@ describe('a model of several providers', () => {
     expect(facts.map(({ type }) => type)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
     expect(facts[1]?.data.charge).toMatchObject({ items: [{ provider: 'deepinfra', estimated: true }] });
     expect(spent).toBe(NOTHING);
-    expect((await world.bill.total()).lines).toBe(1);
+    expect((await world.bill.fetchTotal()).lines).toBe(1);
   });
 
   test.each([
@@ -300,12 +300,12 @@ describe('a model of several providers', () => {
 
 test('the upstream bills to the last pico-USD what the books say', async () => {
   await world.bill.clear();
-  const by = await world.account(1.05);
+  const by = await world.createAccount(1.05);
   const inputs = ['one', ['one', 'two three'], [1, 2, 3], [[1], [2, 3]], '[[sandbox fault=500]]', 'é '.repeat(99)];
   for (const model of [SMALL, LARGE, ADA, QWEN]) for (const input of inputs) await embed(input, { model }, by);
-  const facts = await world.facts(by);
+  const facts = await world.listEvents(by);
   const costs = facts.flatMap(({ type, data }) => (type === 'HoldSettled' ? [BigInt(data.charge.cost)] : []));
-  const { total_usd, lines } = await world.bill.total();
+  const { total_usd, lines } = await world.bill.fetchTotal();
   expect(lines).toBe(costs.length);
   expect(lines).toBe(20);
   expect(money.toJsonAmount(money.parseUsd(total_usd))).toBe(String(costs.reduce((sum, each) => sum + each, 0n)));

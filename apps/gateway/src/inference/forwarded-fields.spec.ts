@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isPrivate, readCatalogue, type TokenPricedModel } from '#catalogue';
 import {
-  openTapped,
+  openTappedWorld,
   type TappedWorld,
   type TestAccount,
   type TestResponse,
@@ -15,9 +15,9 @@ let tap: Wiretap;
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  tapped = await openTapped();
+  tapped = await openTappedWorld();
   ({ tap, world } = tapped);
-  account = await world.account(1_050);
+  account = await world.createAccount(1_050);
 });
 afterAll(() => tapped.close());
 
@@ -27,7 +27,7 @@ const chat = (body: object) => world.post('/v1/chat/completions', { messages, ma
 /** What the one upstream got that was asked. */
 async function heardOf(answer: Promise<TestResponse>): Promise<Record<string, unknown>> {
   const { status, text } = await answer;
-  const received = tap.since();
+  const received = tap.takeReceived();
   expect([status, received.length, text]).toEqual([200, 1, text]);
   return received[0]?.body;
 }
@@ -202,6 +202,6 @@ describe('a model may be given as an object with its id', () => {
       const { status, body } = await world.post(route, { model, messages, input: 'Hi' }, account);
       expect([status, body.error.param]).toEqual([400, 'model']);
     }
-    expect(tap.since()).toEqual([]);
+    expect(tap.takeReceived()).toEqual([]);
   });
 });

@@ -10,15 +10,15 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 test('free models answer an account without money, and the history says that they are free', async () => {
-  const account = await world.account();
+  const account = await world.createAccount();
   for (const model of FREE) {
-    const { status, body } = await world.chat(account, 'tokens=4', { model });
+    const { status, body } = await world.sendChat(account, 'tokens=4', { model });
     expect([status, body.model, body.usage.cost]).toEqual([200, model, 0]);
   }
-  await world.until(async () => (await world.get('/queries/history', account)).body.data.length === FREE.length);
+  await world.waitUntil(async () => (await world.get('/queries/history', account)).body.data.length === FREE.length);
   for (const record of (await world.get('/queries/history', account)).body.data)
     expect(record).toMatchObject({ isFreeModel: true, price_in_usd: 0, isOnline: false });
-  expect((await world.chat(account, 'tokens=4')).status).toBe(402);
+  expect((await world.sendChat(account, 'tokens=4')).status).toBe(402);
 });
 
 test('free models are listed at nothing, by a router that may use what is asked', async () => {
@@ -31,32 +31,32 @@ test('free models are listed at nothing, by a router that may use what is asked'
 });
 
 test(':online does nothing for a free model', async () => {
-  const account = await world.account();
-  const { status, body } = await world.chat(account, 'tokens=4', { model: `${FREE[0]}:online` });
+  const account = await world.createAccount();
+  const { status, body } = await world.sendChat(account, 'tokens=4', { model: `${FREE[0]}:online` });
   expect([status, body.model, body.usage.cost]).toEqual([200, FREE[0], 0]);
 });
 
 test('an account has so many free requests a minute, whole or streamed, which says 429 before anything is held', async () => {
-  const account = await world.account(0.105);
-  const ask = (stream: boolean) => world.chat(account, 'tokens=1', { model: FREE[0], stream });
+  const account = await world.createAccount(0.105);
+  const ask = (stream: boolean) => world.sendChat(account, 'tokens=1', { model: FREE[0], stream });
   for (const stream of [true, false, true, false]) expect((await ask(stream)).status).toBe(200);
-  const facts = (await world.facts(account)).length;
+  const facts = (await world.listEvents(account)).length;
   for (const stream of [true, false]) {
     const { status, headers, body } = await ask(stream);
     expect([status, body.error.type]).toEqual([429, 'rate_limit_error']);
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     expect(body.message).toContain('4 requests a minute');
   }
-  expect(await world.facts(account)).toHaveLength(facts);
-  expect((await world.chat(account, 'tokens=1')).status).toBe(200);
-  expect((await world.chat(await world.account(), 'tokens=1', { model: FREE[0] })).status).toBe(200);
+  expect(await world.listEvents(account)).toHaveLength(facts);
+  expect((await world.sendChat(account, 'tokens=1')).status).toBe(200);
+  expect((await world.sendChat(await world.createAccount(), 'tokens=1', { model: FREE[0] })).status).toBe(200);
 });
 
 test.each([['meta-llama/llama-4-maverick:extended', 'meta-llama/llama-4-maverick-extended']])(
   '%s has its longer context',
   async (name, model) => {
-    const account = await world.account(1.05);
-    const long = await world.chat(account, 'tokens=2', { model: name });
+    const account = await world.createAccount(1.05);
+    const long = await world.sendChat(account, 'tokens=2', { model: name });
     expect([long.status, long.body.model]).toEqual([200, model]);
   },
 );

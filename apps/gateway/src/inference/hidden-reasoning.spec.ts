@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as thinking } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { chargesIn, type TestAccount, TestWorld, usageIn } from '#testing';
+import { listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 const THINKS_MS = 300;
@@ -68,31 +68,31 @@ async function leaveAtFirstWord(account: TestAccount): Promise<{ thoughts: numbe
   }
   hangUp.abort();
   const seconds = (performance.now() - began) / 1_000;
-  await world.until(async () => (await world.facts(account)).at(-1)?.type === 'HoldSettled');
-  const settled = (await world.facts(account)).at(-1);
+  await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'HoldSettled');
+  const settled = (await world.listEvents(account)).at(-1);
   if (settled?.type !== 'HoldSettled') throw new Error('it was settled, and then something else happened');
   expect(settled.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
-  return { thoughts: usageIn(settled.data.charge).reasoning ?? 0, seconds };
+  return { thoughts: sumUsage(settled.data.charge).reasoning ?? 0, seconds };
 }
 
 test('who leaves when its answer begins pays for what was thought until then, by the time that it took', async () => {
-  const { thoughts, seconds } = await leaveAtFirstWord(await world.account(1.05));
+  const { thoughts, seconds } = await leaveAtFirstWord(await world.createAccount(1.05));
   expect(thoughts).toBeGreaterThan((THINKS_MS / 1_000) * 30);
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
 });
 
 test('an answer that was thought before its first byte does not make the thoughts of others dearer', async () => {
-  const other = await world.account(5.25);
+  const other = await world.createAccount(5.25);
   const messages = [{ role: 'user', content: 'think at first' }];
   for (let times = 0; times < 3; times++)
     await world.post('/v1/chat/completions', { model: MODEL, stream: true, messages }, other);
-  const { thoughts, seconds } = await leaveAtFirstWord(await world.account(1.05));
+  const { thoughts, seconds } = await leaveAtFirstWord(await world.createAccount(1.05));
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
 });
 
 test('who lets an answer wait until its time is up pays for what was thought for it, as the vendor reports it', async () => {
-  const { api, close } = await world.gateway({ totalTimeoutMs: 900 });
-  const account = await world.account(5.25);
+  const { api, close } = await world.startGateway({ totalTimeoutMs: 900 });
+  const account = await world.createAccount(5.25);
   const { hostname, port } = new URL(api);
   const body = JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'much' }] });
   const reader = connect(Number(port), hostname).pause();
@@ -100,8 +100,8 @@ test('who lets an answer wait until its time is up pays for what was thought for
   reader.write(
     `${[...head, 'content-type: application/json', `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`,
   );
-  await world.until(async () => (await world.facts(account)).at(-1)?.type === 'HoldSettled');
-  const [charge] = chargesIn(await world.facts(account));
+  await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'HoldSettled');
+  const [charge] = listCharges(await world.listEvents(account));
   expect(charge).toMatchObject({
     items: [{ estimated: false, usage: { reasoning: 20_000, output: 1 } }],
     errorCode: 'timeout',
@@ -111,12 +111,12 @@ test('who lets an answer wait until its time is up pays for what was thought for
 });
 
 test('whose answer is not complete when its time is up pays for what was thought for it, by the time that it took', async () => {
-  const { api, close } = await world.gateway({ totalTimeoutMs: 600 });
-  const account = await world.account(1.05);
+  const { api, close } = await world.startGateway({ totalTimeoutMs: 600 });
+  const account = await world.createAccount(1.05);
   const body = { model: MODEL, stream: true, messages: [{ role: 'user', content: 'Well?' }] };
   expect((await world.post('/v1/chat/completions', body, account, api)).text).toContain('Yes');
-  const [charge] = chargesIn(await world.facts(account));
+  const [charge] = listCharges(await world.listEvents(account));
   expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
-  expect(charge && usageIn(charge).reasoning).toBeGreaterThan(9);
+  expect(charge && sumUsage(charge).reasoning).toBeGreaterThan(9);
   await close();
 });

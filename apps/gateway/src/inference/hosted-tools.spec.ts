@@ -1,15 +1,15 @@
 /** Tools that vendors run themselves, and bill for: none of them is sent, to any vendor. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { openTapped, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
+import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
 let tapped: TappedWorld;
 let tap: Wiretap;
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  tapped = await openTapped();
+  tapped = await openTappedWorld();
   ({ tap, world } = tapped);
-  account = await world.account(1_050);
+  account = await world.createAccount(1_050);
 });
 afterAll(() => tapped.close());
 
@@ -67,7 +67,7 @@ const messages = [{ role: 'user', content: '[[sandbox tokens=2]]' }];
 const chat = (body: object) => world.post('/v1/chat/completions', { messages, max_tokens: 20, ...body }, account);
 
 async function charges(): Promise<number> {
-  return (await world.facts(account)).filter(({ type }) => type === 'HoldSettled').length;
+  return (await world.listEvents(account)).filter(({ type }) => type === 'HoldSettled').length;
 }
 
 async function expectRefused(answering: ReturnType<typeof chat>, name: string, param: string | null) {
@@ -75,7 +75,7 @@ async function expectRefused(answering: ReturnType<typeof chat>, name: string, p
   const { status, body, text } = await answering;
   expect([status, text]).toEqual([400, expect.stringContaining(`\\"${name}\\"`)]);
   if (param !== null) expect(body.error.param).toBe(param);
-  expect(tap.since()).toEqual([]);
+  expect(tap.takeReceived()).toEqual([]);
   expect(await charges()).toBe(before);
 }
 
@@ -100,9 +100,9 @@ describe('a tool that a vendor runs is refused by its name, nothing is sent, and
   });
 
   test('before money is held', async () => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     await expectRefused(chat({ model: MODELS[0], tools: [{ type: 'mcp' }] }), 'mcp', 'tools[0].type');
-    expect((await world.facts(account)).length).toBe(before);
+    expect((await world.listEvents(account)).length).toBe(before);
   });
 
   test('also where it is only chosen', async () => {
@@ -130,14 +130,14 @@ test.each([
 ])(
   'content that has no price or no bound is refused by its %s, before money is held: %j',
   async (param, part, models) => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     for (const model of models) {
       const messages = [{ role: 'user', content: [{ type: 'text', text: 'Hi' }, part] }];
       const { status, body } = await chat({ model, messages });
       expect([model, status, body.error?.param]).toEqual([model, 400, `messages[0].content[1].${param}`]);
     }
-    expect(tap.since()).toEqual([]);
-    expect((await world.facts(account)).length).toBe(before);
+    expect(tap.takeReceived()).toEqual([]);
+    expect((await world.listEvents(account)).length).toBe(before);
   },
 );
 
@@ -161,7 +161,7 @@ test('what would change the bill is left out, wherever a request has it', async 
   for (const model of MODELS) {
     const { status } = await chat({ model, ...body, provider: undefined });
     expect(status).toBe(200);
-    const [received] = tap.since();
+    const [received] = tap.takeReceived();
     const sent = JSON.stringify(received?.body);
     for (const name of Object.keys(body))
       if (name !== 'store' && name !== 'provider')
@@ -181,5 +181,5 @@ test('functions, pictures, files and sounds go to those who take them', async ()
   ];
   const asked = { model: 'google/gemini-2.5-pro', messages: [{ role: 'user', content }], tools };
   expect((await chat(asked)).status).toBe(200);
-  expect(tap.since()[0]?.body).toMatchObject({ messages: asked.messages, tools });
+  expect(tap.takeReceived()[0]?.body).toMatchObject({ messages: asked.messages, tools });
 });

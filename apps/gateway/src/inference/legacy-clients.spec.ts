@@ -1,7 +1,7 @@
 /** OpenAI's client for Node, in the shapes that its older users still have: text completions, and functions instead of tools. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
-import { chargesIn, type TestAccount, TestWorld } from '#testing';
+import { listCharges, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
@@ -14,7 +14,7 @@ let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(105);
+  account = await world.createAccount(105);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });
 afterAll(() => world.close());
@@ -38,7 +38,7 @@ describe('a text', () => {
     const { usage, choices, ...whole } = await client.completions.create({ ...asked, model });
     expect(whole).toMatchObject({ id: expect.stringMatching(/^gen-/), object: 'text_completion', model });
     expect(choices).toEqual([{ text: SAID, index: 0, logprobs: null, finish_reason: 'stop' }]);
-    const [charge] = chargesIn((await world.facts(account)).slice(-1));
+    const [charge] = listCharges((await world.listEvents(account)).slice(-1));
     const { cost, completion_tokens } = usage as OpenAI.CompletionUsage & { cost: number };
     expect([charge?.price, completion_tokens]).toEqual([String(Math.round(cost * 1e12)), 3]);
   });
@@ -87,15 +87,15 @@ describe('a text', () => {
     ['best_of', { best_of: 3 }],
     ['n', { n: 0 }],
   ])('is refused where no chat can give it, by the field: %s', async (param, more) => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const error = await errorOf(client.completions.create({ ...asked, ...more } as typeof asked));
     expect(error).toBeInstanceOf(APIError);
     expect([error.status, error.param]).toEqual([400, param]);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 
   test('is in the history by its name', async () => {
-    await world.until(async () => {
+    await world.waitUntil(async () => {
       const { body } = await world.get('/queries/history?query_type=completion', account);
       return body.data.length > 0;
     });
@@ -154,9 +154,9 @@ describe('functions', () => {
     ['messages[1].name', { messages: [user, { role: 'function', name: 'weather', content: 'x' }] }],
     ['messages[1].function_call', { messages: [user, { role: 'assistant', function_call: { name: 'weather' } }] }],
   ])('that make no sense are refused before money is held, by the field: %s', async (param, more) => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const { status, body } = await world.post('/v1/chat/completions', { ...asked, model: GPT, ...more }, account);
     expect([status, body.error.param]).toEqual([400, param]);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 });

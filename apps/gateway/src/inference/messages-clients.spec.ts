@@ -1,7 +1,7 @@
 /** Anthropic's own client for Node, as its users have it: it knows nothing of us but the base URL. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { chargesIn, type TestAccount, TestWorld } from '#testing';
+import { listCharges, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
@@ -26,9 +26,9 @@ let poor: Anthropic;
 beforeAll(async () => {
   world = await TestWorld.open();
   const clientOf = ({ apiKey }: TestAccount) => new Anthropic({ apiKey, baseURL: world.api, maxRetries: 0 });
-  account = await world.account(105);
+  account = await world.createAccount(105);
   client = clientOf(account);
-  poor = clientOf(await world.account());
+  poor = clientOf(await world.createAccount());
 });
 afterAll(() => world.close());
 
@@ -49,13 +49,13 @@ const errorOf = (promise: PromiseLike<unknown>): Promise<APIError> =>
 
 describe.each(MODELS)('with %s', (model) => {
   test('creates a message, whose usage and cost are those of the ledger', async () => {
-    const { total_usd: before } = await world.bill.total();
+    const { total_usd: before } = await world.bill.fetchTotal();
     const { data, request_id } = await client.messages.create(asking('tokens=3', model)).withResponse();
-    const { total_usd: after } = await world.bill.total();
+    const { total_usd: after } = await world.bill.fetchTotal();
     expect(data).toMatchObject({ id: `msg_${request_id}`, type: 'message', role: 'assistant' });
     expect([textOf(data), data.content.length]).toEqual([SAID, 1]);
     expect([data.stop_reason, data.stop_sequence]).toEqual(['end_turn', null]);
-    const [charge] = chargesIn((await world.facts(account)).slice(-1));
+    const [charge] = listCharges((await world.listEvents(account)).slice(-1));
     const { cost, input_tokens, output_tokens } = data.usage as Anthropic.Usage & { cost: number };
     expect(charge?.price).toBe(String(Math.round(cost * 1e12)));
     expect(charge?.cost).toBe(String(Math.round((Number(after) - Number(before)) * 1e12)));
@@ -330,7 +330,7 @@ describe('what a message says', () => {
 test('a stream that waits for its first byte is shown to be alive', async () => {
   const patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: '1000' });
   try {
-    const payer = await patient.account(1.05);
+    const payer = await patient.createAccount(1.05);
     const { text } = await patient.post('/v1/messages', { ...asking('tokens=3 latency=1200'), stream: true }, payer);
     expect(text).toMatch(/^event: ping\ndata: \{"type":"ping"\}\n\nevent: message_start\n/);
     expect(text).toMatch(/event: message_stop\ndata: \{"type":"message_stop"\}\n\n$/);
@@ -341,7 +341,7 @@ test('a stream that waits for its first byte is shown to be alive', async () => 
 
 describe('a count of tokens', () => {
   test('is what the input would come to, and costs nothing', async () => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const { input_tokens } = await client.messages.countTokens({
       model: CLAUDE,
       system: 'word '.repeat(500),
@@ -349,7 +349,7 @@ describe('a count of tokens', () => {
     });
     expect(input_tokens).toBeGreaterThan(990);
     expect(input_tokens).toBeLessThan(1_030);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 
   test('of a long text is an estimate', async () => {
@@ -369,7 +369,7 @@ test('a key is taken as a bearer as well', async () => {
 
 test('the history names what was asked', async () => {
   await client.messages.create(asking('tokens=3'));
-  await world.until(async () => {
+  await world.waitUntil(async () => {
     const { body } = await world.get('/queries/history?query_type=message', account);
     return body.data.length > 0 && body.data.every((each: { query_type: string }) => each.query_type === 'message');
   });

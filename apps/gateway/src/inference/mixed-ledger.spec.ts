@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
-import { callsIn, chargesIn, isEstimated, isExplained, type TestAccount, TestWorld } from '#testing';
+import { isEstimated, isExplained, listCallItems, listCharges, type TestAccount, TestWorld } from '#testing';
 
 /**
  * Every surface, several vendors, whole and streamed, with search and tools, and what goes wrong with each. Of OpenAI's
@@ -38,8 +38,8 @@ let account: TestAccount;
 let funded: string;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(100);
-  funded = await world.balance(account);
+  account = await world.createAccount(100);
+  funded = await world.fetchBalance(account);
   const asks = CHATS.flatMap((model) => FAULTS.flatMap((fault) => chats(model, fault)));
   const embeddings = EMBEDDINGS.flatMap((asked) =>
     FAULTS.flatMap((fault) => [fault, `${fault} at=deepinfra`]).map((fault) => {
@@ -81,9 +81,9 @@ function chats(model: string, fault: string) {
 }
 
 test('after a mixed run with faults the bill is what the books owe, but for charges that are marked as estimates', async () => {
-  const facts = (await world.facts()) as readonly DomainEvent[];
-  const charges = chargesIn(facts);
-  const lines = await world.bill.lines();
+  const facts = (await world.listEvents()) as readonly DomainEvent[];
+  const charges = listCharges(facts);
+  const lines = await world.bill.fetchLines();
   const reported = lines.filter(({ fault }) => !UNREPORTED.has(fault ?? ''));
   const invoiced = reported.reduce((sum, line) => sum + parseUsd(line.usd), 0n);
   // Of an estimate only what the model's provider invoices is one: what a search by another provider cost is known.
@@ -98,7 +98,7 @@ test('after a mixed run with faults the bill is what the books owe, but for char
 });
 
 test('every charge, also of the house, follows from its items and the published prices', async () => {
-  const facts = (await world.facts()) as readonly DomainEvent[];
+  const facts = (await world.listEvents()) as readonly DomainEvent[];
   const lists = facts.flatMap((fact) => (fact.type === 'PriceListPublished' ? [fact.data] : []));
   const asked = new Map(facts.flatMap((fact) => (fact.type === 'FundsHeld' ? [[fact.data.holdId, fact.data]] : [])));
   let explained = 0;
@@ -108,7 +108,7 @@ test('every charge, also of the house, follows from its items and the published 
     const list = lists.find(({ version }) => version === charge.priceList);
     const { amount, query } = asked.get(holdId) ?? {};
     expect([holdId, isExplained(charge, list?.lines ?? [])]).toEqual([holdId, true]);
-    for (const { of } of callsIn(charge)) expect(of).toBe(query?.model);
+    for (const { of } of listCallItems(charge)) expect(of).toBe(query?.model);
     if (!isEstimated(charge)) expect(BigInt(charge.price)).toBeLessThanOrEqual(BigInt(amount ?? 0));
     explained++;
   }
@@ -116,10 +116,10 @@ test('every charge, also of the house, follows from its items and the published 
 });
 
 test('no hold is left open, and the customer has paid what the answers said', async () => {
-  const facts = (await world.facts()) as readonly DomainEvent[];
+  const facts = (await world.listEvents()) as readonly DomainEvent[];
   const made = facts.filter(({ type }) => type === 'FundsHeld').length;
   const ended = facts.filter(({ type }) => type === 'HoldSettled' || type === 'HoldReleased').length;
   expect(ended).toBe(made);
   const charged = facts.reduce((sum, fact) => sum + (fact.type === 'HoldSettled' ? BigInt(fact.data.charged) : 0n), 0n);
-  expect(await world.balance(account)).toBe(formatUsd((parseUsd(funded) - charged) as PicoUsd));
+  expect(await world.fetchBalance(account)).toBe(formatUsd((parseUsd(funded) - charged) as PicoUsd));
 });

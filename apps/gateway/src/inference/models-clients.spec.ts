@@ -9,7 +9,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(1);
+  account = await world.createAccount(1);
 });
 afterAll(() => world.close());
 
@@ -98,7 +98,7 @@ describe('a model that is not paid by tokens', () => {
   const media = models.filter(({ type }) => type !== 'chat' && type !== 'embedding');
 
   test('is on the price list that is published, with its prices as decimal text of pico-USD', async () => {
-    const list = (await world.facts()).find(({ type }) => type === 'PriceListPublished') as PriceListPublished;
+    const list = (await world.listEvents()).find(({ type }) => type === 'PriceListPublished') as PriceListPublished;
     const ids = media.map(({ id }) => id);
     const lines = list.data.lines.filter(({ of }) => ids.includes(of));
     expect([...new Set(lines.map(({ of }) => of))]).toEqual(ids);
@@ -114,13 +114,13 @@ describe('a model that is not paid by tokens', () => {
   });
 
   test.each(media.map(({ id, type }) => [id, type]))('%s neither chats nor makes embeddings', async (model, type) => {
-    const facts = (await world.facts()).length;
-    const chat = await world.chat(account, 'tokens=1', { model });
+    const facts = (await world.listEvents()).length;
+    const chat = await world.sendChat(account, 'tokens=1', { model });
     expect(chat.status).toBe(400);
     expect(chat.body.message).toBe(`The model "${model}" does not chat; it is of type ${type}`);
     const embeddings = await world.post('/v1/embeddings', { model, input: 'a' }, account);
     expect(embeddings.status).toBe(400);
     expect(embeddings.body.message).toBe(`The model "${model}" makes no embeddings; it is of type ${type}`);
-    expect(await world.facts()).toHaveLength(facts);
+    expect(await world.listEvents()).toHaveLength(facts);
   });
 });

@@ -135,13 +135,13 @@ describe('the list of models', () => {
   test('names the models that can be asked, and no model twice', async () => {
     const ids = (await rows()).map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
-    const account = await world.account(1.05);
-    for (const model of ids) expect((await world.chat(account, 'tokens=1', { model })).body.model).toBe(model);
+    const account = await world.createAccount(1.05);
+    for (const model of ids) expect((await world.sendChat(account, 'tokens=1', { model })).body.model).toBe(model);
   });
 
   test('is charged as it says', async () => {
-    const account = await world.account(1.05);
-    const { usage } = (await world.chat(account, 'tokens=8')).body;
+    const account = await world.createAccount(1.05);
+    const { usage } = (await world.sendChat(account, 'tokens=8')).body;
     const { prompt, completion } = await pricing('openai/gpt-5-mini');
     const price = usage.prompt_tokens * Number(prompt) + usage.completion_tokens * Number(completion);
     expect(usage.cost).toBeCloseTo(price, 12);
@@ -283,9 +283,9 @@ describe('the endpoints of a model', () => {
 test('a model has the median cost of its queries, and how many 1 USD pays for', async () => {
   const other = await TestWorld.open();
   try {
-    const account = await other.account(10);
-    for (const tokens of [1, 5, 200]) await other.chat(account, `tokens=${tokens}`, { model: 'openai/gpt-4o' });
-    await other.until(async () => (await other.get('/queries/history', account)).body.data.length === 3);
+    const account = await other.createAccount(10);
+    for (const tokens of [1, 5, 200]) await other.sendChat(account, `tokens=${tokens}`, { model: 'openai/gpt-4o' });
+    await other.waitUntil(async () => (await other.get('/queries/history', account)).body.data.length === 3);
     const prices = (await other.get('/queries/history', account)).body.data.map(
       ({ price_in_usd }: { price_in_usd: number }) => price_in_usd,
     );

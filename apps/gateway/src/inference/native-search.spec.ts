@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { besideIn, billed, chargesIn, type TestAccount, TestWorld } from '#testing';
+import { formatTotalCost, listCharges, listExtraItems, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const TOOL = { type: 'web_search' };
@@ -20,22 +20,22 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 beforeEach(async () => {
-  account = await world.account(2);
+  account = await world.createAccount(2);
   await world.bill.clear();
 });
 
-const ask = (directive: string, more: object = {}) => world.chat(account, directive, { model: CLAUDE, ...more });
+const ask = (directive: string, more: object = {}) => world.sendChat(account, directive, { model: CLAUDE, ...more });
 
-const charges = async () => chargesIn(await world.facts(account));
+const charges = async () => listCharges(await world.listEvents(account));
 
 /** What the first charge has beside its model. */
 async function beside() {
   const [charge] = await charges();
-  return charge ? besideIn(charge) : undefined;
+  return charge ? listExtraItems(charge) : undefined;
 }
 
 async function assertBooksAreTheBill(): Promise<void> {
-  expect(billed(await charges())).toBe((await world.bill.total()).total_usd);
+  expect(formatTotalCost(await charges())).toBe((await world.bill.fetchTotal()).total_usd);
 }
 
 const isOnline = async () => (await world.get('/queries/history', account)).body.data[0].isOnline;
@@ -143,10 +143,10 @@ describe('a model with a search of its own', () => {
 });
 
 test('an upstream that fails after its searches: the answer is an error, and the house bears what is seen of it', async () => {
-  const balance = await world.balance(account);
+  const balance = await world.fetchBalance(account);
   const { events } = await ask(`${SEARCH} fault=malformed`, { tools: [TOOL], stream: true });
   expect(events.some((event) => event.error)).toBe(true);
-  expect(await world.balance(account)).toBe(balance);
+  expect(await world.fetchBalance(account)).toBe(balance);
   expect((await charges())[0]?.items).toMatchObject([{ estimated: true }, searched(1)]);
 });
 
@@ -155,7 +155,7 @@ test('the hold is for the searches that it affords, and no more are allowed', as
   const { body } = await world.send('POST', '/keys', { headers, body: { name: 'poor', usage_limit_usd: 0.05 } });
   const key = { creditId: account.creditId, apiKey: body.data.api_key };
   const more = { model: CLAUDE, tools: [TOOL], max_tokens: 64 };
-  const answer = await world.chat(key, `${SEARCH} tool_times=9`, more);
+  const answer = await world.sendChat(key, `${SEARCH} tool_times=9`, more);
   expect(answer.status).toBe(200);
   expect(await beside()).toEqual([searched(1)]);
   await assertBooksAreTheBill();

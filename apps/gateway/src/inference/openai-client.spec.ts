@@ -10,7 +10,7 @@ let poor: OpenAI;
 beforeAll(async () => {
   world = await TestWorld.open();
   const clientOf = async (usd: number) => {
-    const { apiKey } = await world.account(usd);
+    const { apiKey } = await world.createAccount(usd);
     return new OpenAI({ apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
   };
   [client, poor] = await Promise.all([clientOf(1.05), clientOf(0)]);

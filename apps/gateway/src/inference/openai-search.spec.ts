@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { besideIn, billed, chargesIn, type TestAccount, TestWorld } from '#testing';
+import { formatTotalCost, listCharges, listExtraItems, type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const TOOL = { type: 'web_search' };
@@ -19,21 +19,21 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 beforeEach(async () => {
-  account = await world.account(2);
+  account = await world.createAccount(2);
   await world.bill.clear();
 });
 
-const chat = (directive: string, more: object = {}) => world.chat(account, directive, { model: GPT, ...more });
+const chat = (directive: string, more: object = {}) => world.sendChat(account, directive, { model: GPT, ...more });
 const respond = (directive: string, more: object = {}) =>
   world.post('/v1/responses', { model: GPT, input: `[[sandbox ${directive}]]`, ...more }, account);
 
-const charges = async () => chargesIn(await world.facts(account));
+const charges = async () => listCharges(await world.listEvents(account));
 
 /** What all charges have beside their models, once the books are what OpenAI bills. */
 async function beside(): Promise<readonly unknown[]> {
   const all = await charges();
-  expect(billed(all)).toBe((await world.bill.total()).total_usd);
-  return all.flatMap(besideIn);
+  expect(formatTotalCost(all)).toBe((await world.bill.fetchTotal()).total_usd);
+  return all.flatMap(listExtraItems);
 }
 
 describe('a chat with a GPT that searches by itself', () => {

@@ -5,7 +5,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => world.close());
 
@@ -21,7 +21,7 @@ const SILENT = 'openai/gpt-5-mini';
 const THOUGHT = 'every coin that comes';
 
 const ask = (model: string, more: object) =>
-  world.chat(account, 'text=Yes reasoning=4', { model, max_tokens: 4_000, ...more });
+  world.sendChat(account, 'text=Yes reasoning=4', { model, max_tokens: 4_000, ...more });
 
 describe.each([false, true])('the reasoning of a model, streamed: %s', (stream) => {
   test.each(TELLING)('of %s is shown', async (_, model) => {
@@ -57,7 +57,7 @@ test('an effort that a model does not have is refused by its upstream, and costs
   const { status, body } = await ask(SILENT, { reasoning: { enabled: false } });
   expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
   expect(body.message).toContain("'none' is not supported");
-  expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
+  expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
 });
 
 describe('a setting without a meaning', () => {
@@ -72,16 +72,16 @@ describe('a setting without a meaning', () => {
     ['reasoning.enabled', { reasoning: { enabled: 'yes' } }],
     ['reasoning.exclude', { reasoning: { exclude: 1 } }],
   ])('in %s is refused before money is held', async (param, more) => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const { status, body } = await ask(SILENT, more);
     expect([status, body.error.param]).toEqual([400, param]);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 });
 
 test('the bill is what the books owe', async () => {
-  const { total_usd } = await world.bill.total();
-  const facts = await world.facts(account);
+  const { total_usd } = await world.bill.fetchTotal();
+  const facts = await world.listEvents(account);
   const costs = facts.flatMap((fact) => (fact.type === 'HoldSettled' ? [BigInt(fact.data.charge.cost)] : []));
   const owed = costs.reduce((sum, cost) => sum + cost, 0n);
   expect(Number(owed) / 1e12).toBe(Number(total_usd));

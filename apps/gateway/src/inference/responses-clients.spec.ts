@@ -87,14 +87,14 @@ let key: string;
 let toolKey: string;
 beforeAll(async () => {
   world = await TestWorld.open();
-  key = (await world.account(1.05)).apiKey;
+  key = (await world.createAccount(1.05)).apiKey;
   client = new OpenAI({ apiKey: key, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });
 beforeAll(async () => {
   upstream = await startUpstream();
   const { port } = upstream.address() as AddressInfo;
   tooled = await TestWorld.open({ OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1` });
-  toolKey = (await tooled.account(1.05)).apiKey;
+  toolKey = (await tooled.createAccount(1.05)).apiKey;
   toolClient = new OpenAI({ apiKey: toolKey, baseURL: `${tooled.api}/v1`, maxRetries: 0 });
 });
 afterAll(async () => {

@@ -1,7 +1,7 @@
 /** What a conversation was made of, how long it is, and how it goes on in fewer words. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { openTapped, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
+import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
@@ -13,9 +13,9 @@ let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  tapped = await openTapped();
+  tapped = await openTappedWorld();
   ({ tap, world } = tapped);
-  account = await world.account(105);
+  account = await world.createAccount(105);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
 });
 afterAll(() => tapped.close());
@@ -54,7 +54,7 @@ describe('the input items of a stored response', () => {
 
   test('are nobody else’s, and a query that means nothing is 400', async () => {
     const { id } = (await ask({ input: 'One' })).body;
-    const other = await world.account();
+    const other = await world.createAccount();
     expect((await world.get(`/v1/responses/${id}/input_items`, other)).status).toBe(404);
     for (const query of ['?limit=0', '?limit=101', '?limit=x', '?order=up', '?after=msg_x']) {
       expect([query, (await itemsOf(id, query)).status]).toEqual([query, 400]);
@@ -64,12 +64,12 @@ describe('the input items of a stored response', () => {
 
 describe('the tokens of an input', () => {
   test('are estimated for nothing, with all that goes with it', async () => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const { input_tokens: few } = await client.responses.inputTokens.count({ model: MODEL, input: 'Hello' });
     const more = await client.responses.inputTokens.count({ model: CLAUDE, input: 'Hello', tools: [TOOL] });
     expect(few).toBeGreaterThan(0);
     expect(more.input_tokens).toBeGreaterThan(few);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
     const { id } = (await ask({ input: 'One' })).body;
     const next = await client.responses.inputTokens.count({ model: MODEL, previous_response_id: id });
     expect(next.input_tokens).toBeGreaterThan(few);
@@ -98,11 +98,11 @@ describe.each([MODEL, CLAUDE, 'openai/gpt-5-codex'])('a conversation with %s', (
     expect(compacted.object).toBe('response.compaction');
     expect(compacted.output.map(({ type }) => type)).toEqual(['message', 'compaction']);
     expect(compacted.usage).toMatchObject({ output_tokens: expect.any(Number), cost: expect.any(Number) });
-    expect((await world.facts(account)).at(-1)).toMatchObject({ type: 'HoldSettled' });
-    tap.since();
+    expect((await world.listEvents(account)).at(-1)).toMatchObject({ type: 'HoldSettled' });
+    tap.takeReceived();
     const input = [...compacted.output, { role: 'user', content: 'Go on' }];
     expect((await ask({ model, input })).status).toBe(200);
-    const sent = JSON.stringify(tap.since());
+    const sent = JSON.stringify(tap.takeReceived());
     for (const each of ['Do it', 'every coin that comes', 'Go on']) expect(sent).toContain(each);
     expect(sent).not.toContain('call_1');
   });

@@ -1,6 +1,6 @@
 /** What agents send, with one member that is malformed: refused with its place before it is charged, or served. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { malformed, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { generateMalformed, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const AT_ONCE = 16;
 const TEXT = { type: 'input_text', text: 'Hello' };
@@ -40,7 +40,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => world.close());
 
@@ -49,7 +49,7 @@ test.each([
   ['anthropic/claude-haiku-4.5', '/v1/responses/compact'],
 ])('for %s at %s', async (model, route) => {
   const found: string[] = [];
-  const left = malformed(AGENT);
+  const left = generateMalformed(AGENT);
   const isWrong = ({ status, body }: TestResponse) => {
     if (status === 200) return false;
     // What only a vendor can judge has its place where the vendor tells it.

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import type { Charge } from '#domain';
-import { isEstimated, type TestAccount, type TestResponse, TestWorld, testModel, testOffer } from '#testing';
+import {
+  createTestEndpoint,
+  createTestModel,
+  isEstimated,
+  type TestAccount,
+  type TestResponse,
+  TestWorld,
+} from '#testing';
 
 /** Reasons, and is asked natively. */
 const GPT = 'openai/gpt-5-mini';
@@ -12,16 +19,19 @@ const TRANSLATED = 'test/translated';
 
 /** Nothing listens at Groq's address in this world. */
 const MODELS = [
-  testModel(TRANSLATED, [testOffer('OpenAI', 'openai')]),
-  testModel('test/native-first', [
-    testOffer('Gone', 'groq', { speaks: ['chat', 'responses'], usdPerMillionTokens: { input: '0.01', output: '0.6' } }),
-    testOffer('There', 'openai'),
+  createTestModel(TRANSLATED, [createTestEndpoint('OpenAI', 'openai')]),
+  createTestModel('test/native-first', [
+    createTestEndpoint('Gone', 'groq', {
+      speaks: ['chat', 'responses'],
+      usdPerMillionTokens: { input: '0.01', output: '0.6' },
+    }),
+    createTestEndpoint('There', 'openai'),
   ]),
-  testModel('test/chat-first', [
-    testOffer('Gone', 'groq', { usdPerMillionTokens: { input: '0.01', output: '0.6' } }),
-    testOffer('There', 'openai', { speaks: ['chat', 'responses'] }),
+  createTestModel('test/chat-first', [
+    createTestEndpoint('Gone', 'groq', { usdPerMillionTokens: { input: '0.01', output: '0.6' } }),
+    createTestEndpoint('There', 'openai', { speaks: ['chat', 'responses'] }),
   ]),
-  testModel('test/short', [testOffer('OpenAI', 'openai')], { context: 4000, maxOutput: 2000 }),
+  createTestModel('test/short', [createTestEndpoint('OpenAI', 'openai')], { context: 4000, maxOutput: 2000 }),
 ];
 
 let world: TestWorld;
@@ -32,7 +42,7 @@ beforeAll(async () => {
     { GROQ_BASE_URL: 'http://127.0.0.1:9/v1', UPSTREAM_IDLE_TIMEOUT_MS: '500', UPSTREAM_TOTAL_TIMEOUT_MS: '4000' },
     MODELS,
   );
-  account = await world.account(5);
+  account = await world.createAccount(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
 });
 afterAll(() => world.close());
@@ -53,7 +63,7 @@ const lastLine = async () => (await bill()).at(-1) as Line;
 /** How the last answer was had from the upstream. */
 const lastLanguage = async () => ((await lastLine()).id.startsWith('resp_') ? 'responses' : 'chat');
 const lastFact = async (payer = account) =>
-  (await world.facts(payer)).at(-1) as unknown as { type: string; data: never };
+  (await world.listEvents(payer)).at(-1) as unknown as { type: string; data: never };
 const lastCharge = async () => ((await lastFact()).data as { charge: Charge }).charge;
 const pico = (usd: string) => String(BigInt(Math.round(Number(usd) * 1e12)));
 
@@ -70,7 +80,7 @@ describe('a model that speaks Responses', () => {
     const native = await lastLine();
     expect(await lastLanguage()).toBe('responses');
     expect((await lastCharge()).cost).toBe(pico(native.usd));
-    await world.chat(account, 'tokens=9 reasoning=4 fault=cached');
+    await world.sendChat(account, 'tokens=9 reasoning=4 fault=cached');
     const chat = await lastLine();
     expect([native.tokens, native.usd]).toEqual([chat.tokens, chat.usd]);
   });

@@ -1,6 +1,6 @@
 /** Reasoning that a model goes on from after a call, over Responses. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { openTapped, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
+import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const ENCRYPTED = 'reasoning.encrypted_content';
@@ -11,9 +11,9 @@ let tap: Wiretap;
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  tapped = await openTapped();
+  tapped = await openTappedWorld();
   ({ tap, world } = tapped);
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => tapped.close());
 
@@ -24,7 +24,7 @@ const said = (call_id: string) => ({ type: 'function_call_output', call_id, outp
 
 /** What the upstream was told that the model had thought. */
 function thoughtsHeard(): readonly unknown[] {
-  const { body } = tap.since()[0] as Wiretap['received'][number];
+  const { body } = tap.takeReceived()[0] as Wiretap['received'][number];
   expect(body.thinking).toMatchObject({ type: 'enabled' });
   const turns: readonly { readonly content: readonly { readonly type: string }[] }[] = body.messages;
   return turns.flatMap(({ content }) => content.filter(({ type }) => type.includes('thinking')));
@@ -42,7 +42,7 @@ describe.each([false, true])('what Claude thought, streamed: %s', (stream) => {
     const [thought, call] = output;
     expect([thought.type, call.type]).toEqual(['reasoning', 'function_call']);
     expect(thought.summary).toEqual([{ type: 'summary_text', text: 'every coin that comes' }]);
-    tap.since();
+    tap.takeReceived();
     const next = await answered({ input: [user, ...output, said(call.call_id)], store: false });
     expect(thoughtsHeard()).toEqual([
       { type: 'thinking', thinking: 'every coin that comes', signature: expect.stringMatching(/./) },
@@ -53,7 +53,7 @@ describe.each([false, true])('what Claude thought, streamed: %s', (stream) => {
   test('is kept where the response is, and shown only to who asks for it', async () => {
     const first = await answered({ input: [user] });
     expect(JSON.stringify(first)).not.toContain('encrypted_content');
-    tap.since();
+    tap.takeReceived();
     const { call_id } = first.output.at(-1);
     await answered({ input: [said(call_id)], previous_response_id: first.id });
     expect(thoughtsHeard()).toHaveLength(1);

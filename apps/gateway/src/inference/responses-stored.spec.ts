@@ -27,7 +27,7 @@ let pool: pg.Pool;
 beforeAll(async () => {
   world = await TestWorld.open();
   pool = new pg.Pool({ connectionString: world.databaseUrl });
-  [account, other] = await Promise.all([world.account(1.05), world.account(1.05)]);
+  [account, other] = await Promise.all([world.createAccount(1.05), world.createAccount(1.05)]);
 });
 afterAll(async () => {
   await pool.end();
@@ -70,23 +70,23 @@ describe('a stored response', () => {
   });
 
   test('is stored whole where what it goes on from is deleted while it is answered, and paid for once', async () => {
-    const payer = await world.account(1.05);
+    const payer = await world.createAccount(1.05);
     const first = (await ask('One two three [[sandbox tokens=3]]', {}, payer)).body;
     const more = { previous_response_id: first.id, store: true };
     const answering = ask('[[sandbox tokens=3 latency=300]]', more, payer);
-    await world.until(async () => (await world.facts(payer)).at(-1)?.type === 'FundsHeld');
+    await world.waitUntil(async () => (await world.listEvents(payer)).at(-1)?.type === 'FundsHeld');
     expect((await remove(first.id, payer)).status).toBe(200);
     const { status, body: second } = await answering;
     expect([status, second.store, (await rows(first.id)).length]).toEqual([200, true, 0]);
     expect((await read(second.id, payer)).body).toEqual(second);
     const third = (await ask('[[sandbox tokens=3]]', { previous_response_id: second.id }, payer)).body;
     expect(third.usage.input_tokens).toBeGreaterThan(second.usage.input_tokens);
-    const facts = (await world.facts(payer)).map(({ type }) => type);
+    const facts = (await world.listEvents(payer)).map(({ type }) => type);
     expect(facts.filter((type) => type === 'HoldSettled')).toHaveLength(3);
   });
 
   test('can be continued on any gateway at once', async () => {
-    const api = await world.anotherGateway();
+    const api = await world.addGateway();
     const { id } = (await ask('Hello')).body;
     const body = { model: GPT, input: 'And?', previous_response_id: id };
     expect((await world.post('/v1/responses', body, account, api)).status).toBe(200);
@@ -220,28 +220,28 @@ describe('the charge for a response', () => {
   const TABLE = 'alter table app.responses rename to';
 
   test.each([false, true])('does not depend on whether it can be stored (stream: %p)', async (stream) => {
-    const payer = await world.account(1.05);
+    const payer = await world.createAccount(1.05);
     await pool.query(`${TABLE} elsewhere`);
     const answer = await ask('[[sandbox tokens=3]]', { stream }, payer);
     await pool.query('alter table app.elsewhere rename to responses');
     const response = answer.body ?? answer.events.at(-2).response;
     expect(response).toMatchObject({ status: 'completed', output_text: 'every coin that', store: false });
     expect(response.usage.cost).toBe(0.00001028625);
-    expect(await world.balance(payer)).toBe('1.04998971375');
+    expect(await world.fetchBalance(payer)).toBe('1.04998971375');
     expect((await read(response.id, payer)).status).toBe(404);
   });
 });
 
 describe('a response whose client did not wait for it', () => {
   async function left(model: string, more: object) {
-    const payer = await world.account(1.05);
+    const payer = await world.createAccount(1.05);
     const leave = new AbortController();
     const headers = { authorization: `Bearer ${payer.apiKey}`, 'content-type': 'application/json' };
     const body = JSON.stringify({ model, input: '[[sandbox tokens=4 chunk_delay=50]]', stream: true, ...more });
     const answer = await fetch(`${world.api}/v1/responses`, { method: 'POST', headers, body, signal: leave.signal });
     await answer.body?.getReader().read();
     leave.abort();
-    await world.until(async () => (await world.facts(payer)).at(-1)?.type === 'HoldSettled');
+    await world.waitUntil(async () => (await world.listEvents(payer)).at(-1)?.type === 'HoldSettled');
     const [record] = (await world.get('/queries/history', payer)).body.data;
     return { record, payer };
   }
@@ -257,7 +257,7 @@ describe('a response whose client did not wait for it', () => {
     async (model) => {
       const { record, payer } = await left(model, { store: true });
       expect(record).toMatchObject({ output_count: 4, error_code: null, isEstimated: false });
-      await world.until(async () => (await read(`resp_${record.request_id}`, payer)).status === 200);
+      await world.waitUntil(async () => (await read(`resp_${record.request_id}`, payer)).status === 200);
     },
   );
 });
@@ -466,7 +466,7 @@ describe('what is stored', () => {
     );
     const removed = stored().remove(account.creditId, 'resp_before', at(0));
     const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%stored_for_update($3)%'`;
-    await world.until(async () => (await pool.query(waits)).rowCount === 1);
+    await world.waitUntil(async () => (await pool.query(waits)).rowCount === 1);
     await saving.query('commit');
     saving.release();
     expect(await removed).toBe(true);
@@ -476,7 +476,7 @@ describe('what is stored', () => {
   });
 
   test('is limited by account, also where much comes at once, and what is deleted makes room', async () => {
-    const { creditId } = await world.account();
+    const { creditId } = await world.createAccount();
     const whose = { accountId: creditId };
     const all = Array.from({ length: 30 }, (_, i) => save(`resp_many_${i}`, whose, 100, 500));
     const kept = await Promise.all(all);
@@ -491,7 +491,7 @@ describe('what is stored', () => {
 
 test('what is stored can be in a database of its own', async () => {
   const elsewhere = await createTestDatabase();
-  const gateway = await world.gateway({ contentDatabaseUrl: elsewhere.url });
+  const gateway = await world.startGateway({ contentDatabaseUrl: elsewhere.url });
   const headers = { authorization: `Bearer ${account.apiKey}` };
   const send = (method: string, route: string, body?: object) =>
     world.send(method, route, { api: gateway.api, headers, body });
@@ -507,43 +507,43 @@ describe('an account', () => {
   const FREE = 'openai/gpt-oss-20b:free';
 
   test('that was never credited has 1 MiB stored: beyond it the answer says that it is not kept', async () => {
-    const stranger = await world.account();
+    const stranger = await world.createAccount();
     const kept: boolean[] = [];
     for (let i = 0; i < 4; i++) kept.push((await ask([large], { model: FREE }, stranger)).body.store);
     expect(kept).toEqual([true, true, false, false]);
   });
 
   test('reads long conversations in the memory that there is for bodies, and gives it back', async () => {
-    const api = await world.anotherGateway({ maxBytesInFlight: 200_000 });
-    const payer = await world.account(1.05);
+    const api = await world.addGateway({ maxBytesInFlight: 200_000 });
+    const payer = await world.createAccount(1.05);
     const headers = { authorization: `Bearer ${payer.apiKey}` };
     const content = `${'word '.repeat(12_000)}[[sandbox tokens=1]]`;
     const [short, long] = [await ask([{ role: 'user', content }], {}, payer), await ask([large], {}, payer)];
     const readAt = (id: string) => world.send('GET', `/v1/responses/${id}`, { api, headers });
     for (const _ of [1, 2, 3]) expect((await readAt(short.body.id)).status).toBe(200);
-    const facts = await world.facts(payer);
+    const facts = await world.listEvents(payer);
     const goesOn = { model: GPT, input: 'And?', previous_response_id: long.body.id };
     const refused = [await readAt(long.body.id), await world.post('/v1/responses', goesOn, payer, api)];
     for (const { status, headers } of refused) expect([status, headers.has('retry-after')]).toEqual([503, true]);
-    expect(await world.facts(payer)).toHaveLength(facts.length);
+    expect(await world.listEvents(payer)).toHaveLength(facts.length);
   });
 
   test('whose room is used up is told before anything is charged, where it asks for a response or an answer to be kept', async () => {
-    const api = await world.anotherGateway({ storedBytesPerAccount: 1_000 });
-    const payer = await world.account(1.05);
+    const api = await world.addGateway({ storedBytesPerAccount: 1_000 });
+    const payer = await world.createAccount(1.05);
     const send = (route: string, body: object, headers = {}) =>
       world.send('POST', route, { api, body, headers: { authorization: `Bearer ${payer.apiKey}`, ...headers } });
     const respond = (more: object) => send('/v1/responses', { model: GPT, input: 'Hello', ...more });
     const chat = (headers: object) =>
       send('/v1/chat/completions', { model: GPT, messages: [{ role: 'user', content: 'Hello' }] }, headers);
     await ask('Hello', {}, payer);
-    const before = await world.facts(payer);
+    const before = await world.listEvents(payer);
     const [refused, keyed] = [await respond({ store: true }), await chat({ 'idempotency-key': 'k' })];
     expect([refused.status, refused.body.error.param]).toEqual([400, 'store']);
     expect([keyed.status, keyed.body.error.type, keyed.headers.has('retry-after')]).toEqual([
       ...[429, 'rate_limit_error', true],
     ]);
-    expect(await world.facts(payer)).toHaveLength(before.length);
+    expect(await world.listEvents(payer)).toHaveLength(before.length);
     const [unasked, unkeyed] = [await respond({}), await chat({})];
     expect([unasked.status, unasked.body.store, unkeyed.status]).toEqual([200, false, 200]);
   });

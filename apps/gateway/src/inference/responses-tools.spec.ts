@@ -1,6 +1,6 @@
 /** Tools of Responses that chats do not know: in a namespace, with plain text, some of many. Each model serves them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { openTapped, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
+import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
 /** One that is asked in Responses, one in OpenAI's chats, one in Anthropic's Messages, one in Responses alone. */
 const NATIVE = 'openai/gpt-5-mini';
@@ -11,9 +11,9 @@ let tap: Wiretap;
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  tapped = await openTapped();
+  tapped = await openTappedWorld();
   ({ tap, world } = tapped);
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => tapped.close());
 
@@ -56,10 +56,10 @@ describe.each(MODELS)('%s', (model) => {
       expect(call).toMatchObject({ name: 'shout', namespace: 'mcp__echo', arguments: '{"word":"hello"}' });
       expect(echoed).toEqual([SPACE]);
       const said = { type: 'function_call_output', call_id: call.call_id, output: 'HELLO' };
-      tap.since();
+      tap.takeReceived();
       const next = await ask({ model, tools, input: [user('tool=mcp__echo__shout'), call, said] });
       expect(next.body.output_text).toMatch(/^every coin/);
-      expect(JSON.stringify(tap.since())).not.toContain('namespace');
+      expect(JSON.stringify(tap.takeReceived())).not.toContain('namespace');
     }
   });
 
@@ -102,9 +102,9 @@ describe.each(MODELS)('%s', (model) => {
       { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' },
     ];
     const input = [user('tokens=3'), call, { type: 'function_call_output', call_id: 'call_1', output }];
-    tap.since();
+    tap.takeReceived();
     const { status, text } = await ask({ model, tools: [SHOUT], input });
-    const body = tap.since()[0]?.body;
+    const body = tap.takeReceived()[0]?.body;
     expect([status, text.slice(0, status === 200 ? 0 : 500)]).toEqual([200, '']);
     for (const each of ['Look', 'iVBORw0KGgo=', 'JVBERi0=']) expect(JSON.stringify(body)).toContain(each);
   });
@@ -164,9 +164,9 @@ test.each(MODELS)('an agent is answered by %s, whatever else it tells of itself'
 describe('tools', () => {
   test('with plain text go as such to who knows them, and else as functions with one argument', async () => {
     const heard = async (model: string) => {
-      tap.since();
+      tap.takeReceived();
       expect((await ask({ model, tools: [PATCH], input: 'Hi' })).status).toBe(200);
-      return tap.since()[0]?.body.tools[0];
+      return tap.takeReceived()[0]?.body.tools[0];
     };
     expect(await heard(NATIVE)).toEqual(PATCH);
     const { type, function: told } = await heard('google/gemini-2.5-pro');
@@ -194,17 +194,20 @@ describe('tools', () => {
   });
 
   test('that search only what a vendor has stored say so to it', async () => {
-    tap.since();
+    tap.takeReceived();
     await ask({ model: NATIVE, tools: [{ type: 'web_search', external_web_access: false }], input: 'Hi' });
-    expect(tap.since()[0]?.body.tools).toEqual([{ type: 'web_search', external_web_access: false }]);
+    expect(tap.takeReceived()[0]?.body.tools).toEqual([{ type: 'web_search', external_web_access: false }]);
   });
 
   test('ask for no argument that only a vendor could read', async () => {
     const message = { type: 'string', description: 'What to say' };
     const properties = { encrypted: { type: 'boolean' }, message: { ...message, encrypted: true } };
-    tap.since();
+    tap.takeReceived();
     await ask({ model: NATIVE, tools: [{ ...SHOUT, parameters: { type: 'object', properties } }], input: 'Hi' });
-    expect(tap.since()[0]?.body.tools[0].parameters.properties).toEqual({ encrypted: { type: 'boolean' }, message });
+    expect(tap.takeReceived()[0]?.body.tools[0].parameters.properties).toEqual({
+      encrypted: { type: 'boolean' },
+      message,
+    });
   });
 
   test('may be named without their namespace where no other has their name', async () => {
@@ -217,10 +220,10 @@ describe('tools', () => {
     const name = 'x'.repeat(60);
     const tools = [{ ...SPACE, name: 'a namespace', tools: [{ ...SHOUT, name }] }];
     const tool_choice = { type: 'function', name };
-    tap.since();
+    tap.takeReceived();
     const { body } = await ask({ model: NATIVE, tools, tool_choice, input: 'Hi' });
     expect(body.output[0]).toMatchObject({ name, namespace: 'a namespace' });
-    expect(tap.since()[0]?.body.tools[0].name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+    expect(tap.takeReceived()[0]?.body.tools[0].name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
   });
 
   test('may answer more than once, and what other agents say is read', async () => {
@@ -233,10 +236,10 @@ describe('tools', () => {
     const agent = { type: 'agent_message', author: '/root/a', recipient: '/root', content };
     const input = [user('tokens=3'), call, output('one'), output('two'), agent];
     for (const model of ['google/gemini-2.5-pro', NATIVE, 'anthropic/claude-haiku-4.5']) {
-      tap.since();
+      tap.takeReceived();
       const { status, text } = await ask({ model, input, tools: [{ type: 'custom', name: 'exec' }] });
       expect([status, text.slice(0, status === 200 ? 0 : 500)]).toEqual([200, '']);
-      const sent = JSON.stringify(tap.since());
+      const sent = JSON.stringify(tap.takeReceived());
       for (const each of ['one', 'two', '/root/a', 'I am done', 'and tired']) expect(sent).toContain(each);
     }
   });
@@ -280,9 +283,9 @@ describe('tools', () => {
       },
     ],
   ])('and items that cannot be served are 400 that names %s', async (param, body) => {
-    tap.since();
+    tap.takeReceived();
     const { status, body: refused } = await ask({ model: NATIVE, input: 'Hi', ...body });
     expect([status, refused.error.param]).toEqual([400, param]);
-    expect(tap.since()).toEqual([]);
+    expect(tap.takeReceived()).toEqual([]);
   });
 });

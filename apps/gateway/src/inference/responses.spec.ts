@@ -9,7 +9,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
-  account = await world.account(1.05);
+  account = await world.createAccount(1.05);
 });
 afterAll(() => world.close());
 
@@ -83,7 +83,7 @@ describe('a response', () => {
     'names the model by its id, whatever it was asked for by: %s',
     async (model) => {
       const { body } = await ask('tokens=3', { model });
-      const { body: chat } = await world.chat(account, 'tokens=3', { model });
+      const { body: chat } = await world.sendChat(account, 'tokens=3', { model });
       expect(body.model).toBe(chat.model);
       expect(body.model).toBe(model.startsWith('anthropic') ? 'anthropic/claude-haiku-4.5' : GPT);
       const { events } = await stream('tokens=3', { model });
@@ -156,9 +156,9 @@ describe('a response', () => {
   });
 
   test('is held first and settled with what it used, and the history knows it as a response', async () => {
-    const payer = await world.account(1.05);
+    const payer = await world.createAccount(1.05);
     const { body } = await ask('tokens=3', {}, payer);
-    const [held, settled] = (await world.facts(payer)).slice(-2);
+    const [held, settled] = (await world.listEvents(payer)).slice(-2);
     expect(held).toMatchObject({ type: 'FundsHeld', data: { query: { model: GPT, type: 'response' } } });
     expect(settled).toMatchObject({
       type: 'HoldSettled',
@@ -261,7 +261,7 @@ describe('a streamed response', () => {
   });
 
   test('costs what it costs in one piece, and is charged before its end is sent', async () => {
-    const payer = await world.account(1.05);
+    const payer = await world.createAccount(1.05);
     await stream('tokens=3', {}, payer);
     expect(await spentBy(payer)).toBe(COST.toFixed(12));
   });
@@ -272,7 +272,7 @@ describe('a failure', () => {
     'before the first byte (%s) is an error, and costs nothing',
     async (fault) => {
       for (const streamed of [false, true]) {
-        const payer = await world.account(1.05);
+        const payer = await world.createAccount(1.05);
         const { status, body } = await ask(`fault=${fault}`, { stream: streamed }, payer);
         const expected = { 400: 400, 429: 429, 500: 502, refuse: 503 }[fault];
         expect([status, body.status, body.statusCode]).toEqual([expected, 'error', expected]);
@@ -282,14 +282,14 @@ describe('a failure', () => {
   );
 
   test.each(['cut', 'malformed'])('of an answer in one piece (%s) is an error, and costs nothing', async (fault) => {
-    const payer = await world.account(1.05);
+    const payer = await world.createAccount(1.05);
     const { status, body } = await ask(`fault=${fault} tokens=40`, {}, payer);
     expect([status, body.error.type]).toEqual([502, 'upstream_error']);
     expect(await spentBy(payer)).toBe('0.000000000000');
   });
 
   test('within a stream is reported by its last event, and what was delivered is charged', async () => {
-    const payer = await world.account(1.05);
+    const payer = await world.createAccount(1.05);
     const answer = await stream('fault=cut tokens=8', {}, payer);
     expect(typesOf(answer).slice(-3)).toEqual(['response.output_text.delta', 'response.failed', '[DONE]']);
     const { response } = answer.events.at(-2);
@@ -310,7 +310,7 @@ describe('a failure', () => {
   });
 
   test('before the first item of a stream is an error, and costs nothing', async () => {
-    const payer = await world.account(1.05);
+    const payer = await world.createAccount(1.05);
     const { status, body } = await stream('fault=malformed', {}, payer);
     expect([status, body.error.type]).toEqual([502, 'upstream_error']);
     expect(await spentBy(payer)).toBe('0.000000000000');
@@ -329,9 +329,9 @@ describe('what cannot be served', () => {
   };
 
   test('is refused before anything is held, and leaves no fact behind but for the history of who has no money', async () => {
-    const before = await world.facts();
-    const poor = await world.account(0);
-    const opened = (await world.facts()).length - before.length;
+    const before = await world.listEvents();
+    const poor = await world.createAccount(0);
+    const opened = (await world.listEvents()).length - before.length;
     await refusedWith(ask('', { model: 'nope' }), 404, 'model');
     await refusedWith(ask('', { model: 'private/gpt-oss-120b' }), 400, 'model');
     await refusedWith(ask('', { tools: [{ type: 'file_search' }] }), 400, 'tools[0].type');
@@ -340,8 +340,8 @@ describe('what cannot be served', () => {
     await refusedWith(world.post('/v1/responses', body('')), 401, null);
     await refusedWith(world.post('/v1/responses', '{"model":', account), 400, null);
     await refusedWith(world.post('/v1/responses', [], account), 400, null);
-    expect((await world.facts()).at(-1)?.type).toBe('RequestRefused');
-    expect((await world.facts()).length).toBe(before.length + opened + 1);
+    expect((await world.listEvents()).at(-1)?.type).toBe('RequestRefused');
+    expect((await world.listEvents()).length).toBe(before.length + opened + 1);
   });
 
   test.each([

@@ -4,24 +4,24 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
-import { TEST_MODELS, type TestAccount, TestWorld, testModel, testOffer } from '#testing';
+import { createTestEndpoint, createTestModel, TEST_MODELS, type TestAccount, TestWorld } from '#testing';
 
 const offer = (provider: string, upstream: string, input: string, more: object = {}) =>
-  testOffer(provider, upstream, { usdPerMillionTokens: { input, output: '0.6' }, ...more });
+  createTestEndpoint(provider, upstream, { usdPerMillionTokens: { input, output: '0.6' }, ...more });
 
 /** Nothing listens at Groq's address in this world. */
 const MODELS = [
-  testModel('test/falls-back', [offer('Gone', 'groq', '0.01'), offer('There', 'openai', '0.15', { zdr: true })], {
+  createTestModel('test/falls-back', [offer('Gone', 'groq', '0.01'), offer('There', 'openai', '0.15', { zdr: true })], {
     variants: { thinking: 'test/two' },
   }),
-  testModel('test/routed', [offer('Router', 'openrouter', '0.01', { routes: true, parameters: 'openrouter' })]),
-  testModel('test/gone', [offer('Gone', 'groq', '0.01')]),
-  testModel('test/two', [offer('Dear', 'openai', '0.9'), offer('Cheap', 'openai', '0.15')]),
-  testModel('test/few', [
+  createTestModel('test/routed', [offer('Router', 'openrouter', '0.01', { routes: true, parameters: 'openrouter' })]),
+  createTestModel('test/gone', [offer('Gone', 'groq', '0.01')]),
+  createTestModel('test/two', [offer('Dear', 'openai', '0.9'), offer('Cheap', 'openai', '0.15')]),
+  createTestModel('test/few', [
     offer('Many', 'openai', '0.9'),
     offer('Few', 'openai', '0.15', { parameters: ['max_tokens'] }),
   ]),
-  testModel('test/equals', [offer('One', 'openai', '0.15'), offer('Other', 'openai', '0.15')]),
+  createTestModel('test/equals', [offer('One', 'openai', '0.15'), offer('Other', 'openai', '0.15')]),
 ];
 
 /** A router behind us, which remembers what it was sent. */
@@ -42,7 +42,7 @@ beforeAll(async () => {
   await new Promise<void>((listening) => router.listen(0, '127.0.0.1', listening));
   const address = `http://127.0.0.1:${(router.address() as AddressInfo).port}/v1`;
   world = await TestWorld.open({ GROQ_BASE_URL: 'http://127.0.0.1:9/v1', OPENROUTER_BASE_URL: address }, MODELS);
-  account = await world.account(1);
+  account = await world.createAccount(1);
 });
 afterAll(async () => {
   await world.close();
@@ -50,10 +50,10 @@ afterAll(async () => {
 });
 
 const ask = (name: string, more: object = {}, directive = 'tokens=4') =>
-  world.chat(account, directive, { model: name, ...more });
+  world.sendChat(account, directive, { model: name, ...more });
 
 async function lastCharge() {
-  const facts = await world.facts();
+  const facts = await world.listEvents();
   const settled = facts.filter(({ type }) => type === 'HoldSettled') as Extract<DomainEvent, { type: 'HoldSettled' }>[];
   return settled.at(-1)?.data.charge;
 }
@@ -89,10 +89,10 @@ describe('a request', () => {
   });
 
   test('fails when fallbacks are not allowed, and is charged nothing', async () => {
-    const balance = await world.balance(account);
+    const balance = await world.fetchBalance(account);
     const answer = await ask('test/falls-back', { provider: { only: ['gone'], allow_fallbacks: false } });
     expect(answer.status).toBe(503);
-    expect(await world.balance(account)).toBe(balance);
+    expect(await world.fetchBalance(account)).toBe(balance);
   });
 
   test.each([false, true])(
@@ -111,14 +111,14 @@ describe('a request', () => {
   );
 
   test('for providers that only a router behind us can know is refused when it does not know them either', async () => {
-    const balance = await world.balance(account);
+    const balance = await world.fetchBalance(account);
     for (const provider of [{ only: ['nobody'] }, { order: ['nobody'], allow_fallbacks: false }]) {
       const { status, body } = await ask('test/routed', { provider });
       expect([status, body.error.param, body.error.code]).toEqual([404, 'provider', 'no_endpoints_found']);
       expect(body.message).toContain('router has none of the providers');
     }
     expect((await ask('test/routed', { provider: { only: ['somebody'] } })).status).toBe(200);
-    expect(await world.balance(account)).not.toBe(balance);
+    expect(await world.fetchBalance(account)).not.toBe(balance);
   });
 
   test('that says nothing of providers is charged no more than is listed, also when the cheapest fails', async () => {
@@ -135,14 +135,14 @@ describe('a request', () => {
   test('for several choices goes to who gives them, and is refused where nobody does', async () => {
     const { body } = await ask('test/few', { n: 2 });
     expect([body.provider, body.choices.length]).toEqual(['Many', 2]);
-    const facts = (await world.facts()).length;
+    const facts = (await world.listEvents()).length;
     for (const model of ['anthropic/claude-haiku-4.5', 'google/gemini-2.5-pro', 'openai/gpt-5-codex']) {
       const refused = await ask(model, { n: 2 });
       expect([refused.status, refused.body.error.param]).toEqual([400, 'n']);
       expect(refused.body.message).toContain('gives one choice');
       expect((await ask(model, { n: 1 })).status).toBe(200);
     }
-    expect((await world.facts()).length).toBe(facts + 2 * 3);
+    expect((await world.listEvents()).length).toBe(facts + 2 * 3);
   });
 
   test('is charged by the prices of the endpoint that served it', async () => {
@@ -196,11 +196,11 @@ describe('a request', () => {
     ['preferences that cannot be understood', 'test/two', { provider: { sort: 'best' } }, 400],
     ['a private model', 'private/any', {}, 400],
   ])('for %s is refused before anything is held', async (_, name, more, status) => {
-    const facts = (await world.facts()).length;
+    const facts = (await world.listEvents()).length;
     const answer = await ask(name, more);
     expect(answer.status).toBe(status);
     expect(answer.body).toMatchObject({ status: 'error', statusCode: status });
-    expect(await world.facts()).toHaveLength(facts);
+    expect(await world.listEvents()).toHaveLength(facts);
   });
 
   test.each<[object, number]>([
@@ -226,12 +226,12 @@ describe('a request', () => {
   test.each([false, true])(
     'passes an unknown suffix on to the upstreams, and is refused when none knows it (stream: %s)',
     async (stream) => {
-      const balance = await world.balance(account);
+      const balance = await world.fetchBalance(account);
       const answer = await ask('test/two:beta', { stream }); // the upstream has no gpt-4o-mini:beta
       expect(answer.status).toBe(404);
       expect(answer.body.error).toMatchObject({ message: 'No endpoints found for test/two:beta', param: 'model' });
-      expect(await world.balance(account)).toBe(balance);
-      const released = (await world.facts()).filter(({ type }) => type === 'HoldReleased').at(-1);
+      expect(await world.fetchBalance(account)).toBe(balance);
+      const released = (await world.listEvents()).filter(({ type }) => type === 'HoldReleased').at(-1);
       expect(released).toMatchObject({ data: { attempts: [{ provider: 'cheap' }] } });
     },
   );
@@ -252,12 +252,12 @@ describe('the catalogue, edited while the service runs', () => {
   };
 
   test('is in force soon, and its prices are a fact before they are charged', async () => {
-    const changed = [...MODELS, testModel('test/new', [offer('Cheap', 'openai', '0.33')])];
+    const changed = [...MODELS, createTestModel('test/new', [offer('Cheap', 'openai', '0.33')])];
     await write(JSON.stringify(changed));
-    await world.until(async () => (await world.get('/v1/models/test/new')).status === 200);
+    await world.waitUntil(async () => (await world.get('/v1/models/test/new')).status === 200);
     await ask('test/new');
     const { priceList } = (await lastCharge()) ?? {};
-    const lists = (await world.facts()).filter(({ type }) => type === 'PriceListPublished');
+    const lists = (await world.listEvents()).filter(({ type }) => type === 'PriceListPublished');
     expect(lists.map(({ data }) => (data as { version: string }).version)).toContain(priceList);
   });
 
@@ -266,6 +266,6 @@ describe('the catalogue, edited while the service runs', () => {
     await write('[{]');
     expect((await world.get('/v1/models/test/new')).status).toBe(200);
     await write(before.replaceAll('0.33', '0.34'));
-    await world.until(async () => (await world.get('/v1/models/test/new')).body.pricing.prompt === '0.0000003587');
+    await world.waitUntil(async () => (await world.get('/v1/models/test/new')).body.pricing.prompt === '0.0000003587');
   });
 });

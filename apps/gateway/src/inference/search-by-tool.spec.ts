@@ -5,16 +5,16 @@ import OpenAI from 'openai';
 import { getShippedCatalogueDir } from '#catalogue';
 import type { Charge } from '#domain';
 import {
-  besideIn,
-  billed,
-  callsIn,
+  createTestEndpoint,
+  createTestModel,
+  formatTotalCost,
   isEstimated,
   isExplained,
+  listCallItems,
+  listExtraItems,
+  sumUsage,
   type TestAccount,
   TestWorld,
-  testModel,
-  testOffer,
-  usageIn,
 } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
@@ -37,8 +37,12 @@ const FEE = {
 };
 
 const MODELS = [
-  testModel('test/toolless', [testOffer('OpenAI', 'openai', { parameters: ['max_tokens', 'temperature'] })]),
-  testModel('test/free', [testOffer('OpenAI', 'openai', { usdPerMillionTokens: { input: '0', output: '0' } })]),
+  createTestModel('test/toolless', [
+    createTestEndpoint('OpenAI', 'openai', { parameters: ['max_tokens', 'temperature'] }),
+  ]),
+  createTestModel('test/free', [
+    createTestEndpoint('OpenAI', 'openai', { usdPerMillionTokens: { input: '0', output: '0' } }),
+  ]),
 ];
 
 let world: TestWorld;
@@ -48,24 +52,24 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 beforeEach(async () => {
-  account = await world.account(1);
+  account = await world.createAccount(1);
   await world.bill.clear();
 });
 
 const ask = (directive: string, more: object = {}) =>
-  world.chat(account, directive, { model: MODEL, tools: [TOOL], ...more });
+  world.sendChat(account, directive, { model: MODEL, tools: [TOOL], ...more });
 
-const searchesBilled = async () => (await world.bill.lines()).filter((line) => line.model === 'exa/search').length;
+const searchesBilled = async () => (await world.bill.fetchLines()).filter((line) => line.model === 'exa/search').length;
 
 /** The one charge of the account, settled or borne by the house, once there is one. */
 async function charged(): Promise<{ readonly type: string; readonly charge: Charge }> {
   const charges = async () =>
-    (await world.facts(account)).flatMap((fact) =>
+    (await world.listEvents(account)).flatMap((fact) =>
       fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed'
         ? [{ type: fact.type as string, charge: fact.data.charge }]
         : [],
     );
-  await world.until(async () => (await charges()).length > 0);
+  await world.waitUntil(async () => (await charges()).length > 0);
   const all = await charges();
   expect(all).toHaveLength(1);
   return all[0] as { type: string; charge: Charge };
@@ -74,8 +78,8 @@ async function charged(): Promise<{ readonly type: string; readonly charge: Char
 /** What the upstreams invoice is what the books owe, and the price list explains it. */
 async function assertBooksAreTheBill(): Promise<void> {
   const { charge } = await charged();
-  expect(billed([charge])).toBe((await world.bill.total()).total_usd);
-  const facts = await world.facts();
+  expect(formatTotalCost([charge])).toBe((await world.bill.fetchTotal()).total_usd);
+  const facts = await world.listEvents();
   const lists = facts.flatMap((fact) => (fact.type === 'PriceListPublished' ? [fact.data] : []));
   const list = lists.find(({ version }) => version === charge.priceList);
   expect(isExplained(charge, list?.lines ?? [])).toBe(true);
@@ -83,8 +87,8 @@ async function assertBooksAreTheBill(): Promise<void> {
 
 /** How many calls of the model and searches a charge has, and whether any is an estimate. */
 const counts = (charge: Charge) => ({
-  calls: callsIn(charge).length,
-  searches: besideIn(charge).length,
+  calls: listCallItems(charge).length,
+  searches: listExtraItems(charge).length,
   estimated: isEstimated(charge),
 });
 
@@ -96,7 +100,7 @@ describe('a model that may search', () => {
     expect((await ask('tokens=4', { stream })).status).toBe(200);
     const { charge } = await charged();
     expect(counts(charge)).toEqual({ calls: 1, searches: 0, estimated: false });
-    expect(await world.bill.lines()).toHaveLength(1);
+    expect(await world.bill.fetchLines()).toHaveLength(1);
     const [record] = (await world.get('/queries/history', account)).body.data;
     expect(record.isOnline).toBe(false);
     await assertBooksAreTheBill();
@@ -117,10 +121,10 @@ describe('a model that may search', () => {
     expect(choice.message.annotations).toHaveLength(5);
     const { charge } = await charged();
     expect(counts(charge)).toEqual({ calls: 2, searches: 1, estimated: false });
-    expect(besideIn(charge)).toEqual([FEE]);
-    expect(answer.body.usage.prompt_tokens).toBe(usageIn(charge).input);
+    expect(listExtraItems(charge)).toEqual([FEE]);
+    expect(answer.body.usage.prompt_tokens).toBe(sumUsage(charge).input);
     expect(charge.attempts).toHaveLength(2);
-    const rounds = (await world.bill.lines()).filter((line) => line.model !== 'exa/search');
+    const rounds = (await world.bill.fetchLines()).filter((line) => line.model !== 'exa/search');
     expect(rounds[1]?.tokens.input).toBeGreaterThan((rounds[0]?.tokens.input ?? 0) + 200);
     const [record] = (await world.get('/queries/history', account)).body.data;
     expect(record).toMatchObject({ isOnline: true, price_in_usd: answer.body.usage.cost });
@@ -143,7 +147,7 @@ describe('a model that may search', () => {
     expect(answer.status).toBe(200);
     expect(answer.body.choices[0].finish_reason).toBe('length');
     const { type, charge } = await charged();
-    expect([type, besideIn(charge)]).toEqual(['HoldSettled', [FEE]]);
+    expect([type, listExtraItems(charge)]).toEqual(['HoldSettled', [FEE]]);
     await assertBooksAreTheBill();
   });
 
@@ -173,7 +177,7 @@ describe('a model that may search', () => {
     const own = { type: 'function', function: { ...BOOK.function, name: 'web_search' } };
     const answer = await ask('tool=web_search_2', { tools: [TOOL, own] });
     expect(answer.body.choices[0].message.annotations).toHaveLength(5);
-    const other = await world.chat(account, 'tool=web_search', { model: MODEL, tools: [TOOL, own] });
+    const other = await world.sendChat(account, 'tool=web_search', { model: MODEL, tools: [TOOL, own] });
     expect(other.body.choices[0].message.tool_calls[0].function.name).toBe('web_search');
   });
 
@@ -190,13 +194,13 @@ describe('a model that may search', () => {
     // It goes on thinking only if its thoughts are there.
     const { charge } = await charged();
     expect(counts(charge)).toMatchObject({ calls: 2, searches: 1 });
-    expect(usageIn(charge).reasoning).toBe(16);
+    expect(sumUsage(charge).reasoning).toBe(16);
     await assertBooksAreTheBill();
   });
 
   test('is limited over all rounds together', async () => {
     const answer = await ask(SEARCH, { max_tokens: 12 });
-    const { output } = usageIn((await charged()).charge);
+    const { output } = sumUsage((await charged()).charge);
     expect(output).toBe(12);
     expect(answer.body.choices[0].finish_reason).toBe('length');
     await assertBooksAreTheBill();
@@ -205,7 +209,7 @@ describe('a model that may search', () => {
   test('cannot, without tools: the web is searched before it answers', async () => {
     const answer = await ask('tokens=4', { model: 'test/toolless', tools: [TOOL, BOOK], tool_choice: 'required' });
     expect(answer.body.choices[0].message.annotations).toHaveLength(5);
-    expect(besideIn((await charged()).charge)).toEqual([FEE]);
+    expect(listExtraItems((await charged()).charge)).toEqual([FEE]);
     await assertBooksAreTheBill();
   });
 
@@ -235,10 +239,12 @@ describe('a stream with searches', () => {
     expect(new Set(chunks.map(({ id, model }) => `${id} ${model}`)).size).toBe(1);
     const usages = chunks.flatMap(({ usage }) => (usage ? [usage] : []));
     const { charge } = await charged();
-    expect(usages).toMatchObject([{ prompt_tokens: usageIn(charge).input, completion_tokens: usageIn(charge).output }]);
+    expect(usages).toMatchObject([
+      { prompt_tokens: sumUsage(charge).input, completion_tokens: sumUsage(charge).output },
+    ]);
     expect(textOf(chunks)).toMatch(/^every coin/);
     expect(counts(charge)).toMatchObject({ calls: 3, searches: 2 });
-    expect(besideIn(charge)).toEqual([FEE, { ...FEE, usage: { search: 1 }, price: '0' }]);
+    expect(listExtraItems(charge)).toEqual([FEE, { ...FEE, usage: { search: 1 }, price: '0' }]);
     expect(usages[0].cost_details).toMatchObject({ web_search_cost: 0.02 });
     const { cost, cost_details: parts } = usages[0];
     const sum = parts.upstream_inference_cost + parts.web_search_cost + parts.margin;
@@ -257,7 +263,7 @@ describe('a stream with searches', () => {
     const chat = await stream.finalChatCompletion();
     expect(chat.choices).toMatchObject([{ finish_reason: 'stop', message: { role: 'assistant' } }]);
     expect(chat.choices[0]?.message.tool_calls ?? []).toEqual([]);
-    expect((await stream.totalUsage()).prompt_tokens).toBe(usageIn((await charged()).charge).input);
+    expect((await stream.totalUsage()).prompt_tokens).toBe(sumUsage((await charged()).charge).input);
   });
 });
 
@@ -274,21 +280,21 @@ describe('what goes wrong', () => {
   );
 
   test('an upstream that fails after a search: the answer is an error, and the house bears what it took', async () => {
-    const balance = await world.balance(account);
+    const balance = await world.fetchBalance(account);
     expect((await ask(`${SEARCH} fault=500 fault_round=2`)).status).toBe(502);
     const { type, charge } = await charged();
-    expect([type, besideIn(charge), isEstimated(charge)]).toEqual(['ChargeAbsorbed', [FEE], false]);
-    expect(await world.balance(account)).toBe(balance);
+    expect([type, listExtraItems(charge), isEstimated(charge)]).toEqual(['ChargeAbsorbed', [FEE], false]);
+    expect(await world.fetchBalance(account)).toBe(balance);
     await assertBooksAreTheBill();
   });
 
   test('the same in a stream, of which nothing was said', async () => {
-    const balance = await world.balance(account);
+    const balance = await world.fetchBalance(account);
     const { events } = await ask(`${SEARCH} fault=500 fault_round=2`, { stream: true });
     expect(events.filter((event) => event.error)).toHaveLength(1);
     expect([events.at(-1), events.at(-2).usage.cost]).toEqual(['[DONE]', 0]);
     expect((await charged()).type).toBe('ChargeAbsorbed');
-    expect(await world.balance(account)).toBe(balance);
+    expect(await world.fetchBalance(account)).toBe(balance);
     await assertBooksAreTheBill();
   });
 
@@ -301,24 +307,24 @@ describe('what goes wrong', () => {
   });
 
   test('the first round that breaks off costs nothing', async () => {
-    const balance = await world.balance(account);
+    const balance = await world.fetchBalance(account);
     await ask(`${SEARCH} fault=cut fault_round=1`, { stream: true });
     expect(await charged()).toMatchObject({ type: 'ChargeAbsorbed', charge: { items: [{ estimated: true }] } });
-    expect(await world.balance(account)).toBe(balance);
+    expect(await world.fetchBalance(account)).toBe(balance);
   });
 
   test('usage that is not reported is counted, of every round', async () => {
     await ask(`${SEARCH} fault=no_usage`);
     const { charge } = await charged();
     expect(counts(charge)).toMatchObject({ calls: 2, estimated: true });
-    expect(usageIn(charge).input).toBeGreaterThan(300);
+    expect(sumUsage(charge).input).toBeGreaterThan(300);
   });
 });
 
 describe('rounds that are cut short', () => {
   /** An answer by a gateway of other limits; `reached` is the text after which it is stopped. */
   async function cutShort(settings: object, directive: string, reached?: string) {
-    const gateway = await world.gateway(settings);
+    const gateway = await world.startGateway(settings);
     const response = await fetch(`${gateway.api}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}` },
@@ -346,18 +352,18 @@ describe('rounds that are cut short', () => {
     const { type, charge } = await charged();
     expect([type, charge.errorCode]).toEqual(['HoldSettled', 'shutdown']);
     expect(counts(charge)).toEqual({ calls: 2, searches: 1, estimated: true });
-    expect(usageIn(charge).output).toBeLessThan(40);
+    expect(sumUsage(charge).output).toBeLessThan(40);
   });
 
   test('by the time that an answer may take, while nothing was said, are the house’s', async () => {
-    const balance = await world.balance(account);
+    const balance = await world.fetchBalance(account);
     const query = JSON.stringify(JSON.stringify({ query: '[[sandbox latency=5000 at=exa]]' }));
     const text = await cutShort({ totalTimeoutMs: 300 }, `${SEARCH} text=${query}`);
     expect(text).toContain('The answer took too long');
     const { type, charge } = await charged();
     expect([type, charge.errorCode]).toEqual(['ChargeAbsorbed', 'timeout']);
     expect(counts(charge)).toMatchObject({ searches: 0, estimated: false });
-    expect(await world.balance(account)).toBe(balance);
+    expect(await world.fetchBalance(account)).toBe(balance);
   });
 });
 
@@ -414,20 +420,20 @@ describe('money', () => {
   test('that is enough for an answer without a search is enough: then there is none', async () => {
     const key = await keyWith(0.01);
     const more = { model: MODEL, tools: [TOOL], max_tokens: 64 };
-    expect((await world.chat(key, '', { ...more, plugins: [{ id: 'web' }] })).status).toBe(402);
-    expect((await world.chat(key, '', { ...more, tool_choice: TOOL })).status).toBe(402);
-    expect((await world.chat(key, 'tokens=4', more)).status).toBe(200);
-    expect(besideIn((await charged()).charge)).toEqual([]);
+    expect((await world.sendChat(key, '', { ...more, plugins: [{ id: 'web' }] })).status).toBe(402);
+    expect((await world.sendChat(key, '', { ...more, tool_choice: TOOL })).status).toBe(402);
+    expect((await world.sendChat(key, 'tokens=4', more)).status).toBe(200);
+    expect(listExtraItems((await charged()).charge)).toEqual([]);
     await assertBooksAreTheBill();
   });
 
   test('is shared by requests at once: each holds what its next search needs before it is offered', async () => {
-    account = await world.account(1.05);
+    account = await world.createAccount(1.05);
     const answers = await Promise.all(
       Array.from({ length: 16 }, (_, i) => ask(`${SEARCH} tool_times=2 id=${i}`, { stream: i % 2 === 0 })),
     );
     expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
-    const facts = await world.facts(account);
+    const facts = await world.listEvents(account);
     const searches = facts.flatMap(({ type, data }) =>
       type === 'HoldSettled' ? [data.charge.items.filter(({ beside }) => beside).length] : [],
     );
@@ -437,7 +443,7 @@ describe('money', () => {
 
   test('that is used up midway ends the searches, not the answer', async () => {
     const more = { model: MODEL, tools: [TOOL], max_tokens: 500 };
-    const answer = await world.chat(await keyWith(0.0265), `${SEARCH} tool_times=3`, more);
+    const answer = await world.sendChat(await keyWith(0.0265), `${SEARCH} tool_times=3`, more);
     expect([answer.status, answer.body.choices[0].finish_reason]).toEqual([200, 'stop']);
     expect(counts((await charged()).charge)).toMatchObject({ calls: 2, searches: 1 });
     expect(answer.body.usage.cost).toBeLessThanOrEqual(0.0265);
@@ -446,7 +452,7 @@ describe('money', () => {
 
   test('is held for all rounds, and never more than is there', async () => {
     await ask(SEARCH, { max_tokens: 100 });
-    const held = (await world.facts(account)).find(({ type }) => type === 'FundsHeld');
+    const held = (await world.listEvents(account)).find(({ type }) => type === 'FundsHeld');
     if (held?.type !== 'FundsHeld') throw new Error('nothing was held');
     expect(BigInt(held.data.amount)).toBeGreaterThan(BigInt(FEE.price));
     expect(BigInt(held.data.amount)).toBeLessThan(3n * BigInt(FEE.price));
@@ -461,7 +467,7 @@ test.each([
   ['domains that are no list', { filters: { allowed_domains: 'a.example' } }],
 ])('%s: 400, and nothing is asked', async (_, options) => {
   expect((await ask('', { tools: [{ ...TOOL, ...options }] })).status).toBe(400);
-  expect(await world.bill.lines()).toHaveLength(0);
+  expect(await world.bill.fetchLines()).toHaveLength(0);
 });
 
 test.each([

@@ -15,7 +15,7 @@ let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(5);
+  account = await world.createAccount(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });
 afterAll(() => world.close());

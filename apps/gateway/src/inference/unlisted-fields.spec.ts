@@ -3,7 +3,7 @@
  * asked for by the type of a tool or of a part is refused by its name: hosted-tools.spec.ts.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { formOf, openTapped, PIXEL, type TappedWorld, type TestAccount } from '#testing';
+import { createForm, openTappedWorld, PIXEL, type TappedWorld, type TestAccount } from '#testing';
 
 /** Vendors' own words for what changes a bill, and one that is nobody's. */
 const WORDS = [
@@ -59,8 +59,8 @@ function planted(value: unknown): unknown {
 let tapped: TappedWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  tapped = await openTapped();
-  account = await tapped.world.account(1_050);
+  tapped = await openTappedWorld();
+  account = await tapped.world.createAccount(1_050);
 });
 afterAll(() => tapped.close());
 
@@ -150,11 +150,11 @@ test.each<[string, string, object]>([
   ['/v1/audio/speech', 'openai/tts-1', { input: 'Hi' }],
 ])('%s with %s', async (path, model, body) => {
   const { world, tap } = tapped;
-  tap.since();
+  tap.takeReceived();
   const { status, text } = await world.post(path, { ...(planted(body) as object), model }, account);
   expect([status, text.slice(0, 300)]).toEqual([path === '/v1/videos' ? 202 : 200, expect.anything()]);
-  await world.until(async () => tap.received.length > 0);
-  expect(JSON.stringify(tap.since())).not.toContain(MARK);
+  await world.waitUntil(async () => tap.received.length > 0);
+  expect(JSON.stringify(tap.takeReceived())).not.toContain(MARK);
 });
 
 test.each([
@@ -164,12 +164,12 @@ test.each([
   ['/v1/audio/transcriptions', { model: 'openai/whisper-1', file: '@file' }],
 ])('%s with %j', async (path, form) => {
   const { world, tap } = tapped;
-  tap.since();
+  tap.takeReceived();
   const words = Object.fromEntries(WORDS.map((word) => [word, MARK]));
   const headers = { authorization: `Bearer ${account.apiKey}` };
-  const { status, text } = await world.send('POST', path, { headers, body: formOf({ ...words, ...form }) });
+  const { status, text } = await world.send('POST', path, { headers, body: createForm({ ...words, ...form }) });
   expect([status, text.slice(0, 300)]).toEqual([200, expect.anything()]);
-  const received = JSON.stringify(tap.since());
+  const received = JSON.stringify(tap.takeReceived());
   expect(received.length).toBeGreaterThan(2);
   expect(received).not.toContain(MARK);
 });

@@ -1,18 +1,25 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
-import { besideIn, chargesIn, type TestAccount, TestWorld, testModel, testOffer } from '#testing';
+import {
+  createTestEndpoint,
+  createTestModel,
+  listCharges,
+  listExtraItems,
+  type TestAccount,
+  TestWorld,
+} from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
 const OPEN = 'openai/gpt-oss-120b';
 /** Of the zdr tier, with an endpoint that keeps data, and is the cheaper one. */
 const KEEPING = 'test/keeping';
 const MODELS = [
-  testModel(
+  createTestModel(
     KEEPING,
     [
-      testOffer('Keeper', 'openai', { usdPerMillionTokens: { input: '0.01', output: '0.01' } }),
-      testOffer('Forgetful', 'openai', { zdr: true }),
+      createTestEndpoint('Keeper', 'openai', { usdPerMillionTokens: { input: '0.01', output: '0.01' } }),
+      createTestEndpoint('Forgetful', 'openai', { zdr: true }),
     ],
     { privacy: 'zdr' },
   ),
@@ -37,20 +44,20 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 beforeEach(async () => {
-  account = await world.account(1);
+  account = await world.createAccount(1);
   await world.bill.clear();
 });
 
-const ask = (more: object, directive = 'tokens=4') => world.chat(account, directive, { model: MODEL, ...more });
+const ask = (more: object, directive = 'tokens=4') => world.sendChat(account, directive, { model: MODEL, ...more });
 const PREVIEW = { type: 'web_search_preview' };
 const web = (more: object = {}) => ({ plugins: [{ id: 'web', ...more }] });
 
-const charges = async () => chargesIn(await world.facts(account));
+const charges = async () => listCharges(await world.listEvents(account));
 
 /** What one of the charges has beside its model. */
 async function beside(nr = 0) {
   const charge = (await charges())[nr];
-  return charge && besideIn(charge);
+  return charge && listExtraItems(charge);
 }
 
 describe('a chat with web search', () => {
@@ -73,7 +80,7 @@ describe('a chat with web search', () => {
     const [charge] = await charges();
     expect(await beside()).toEqual([SEARCHED]);
     expect(answer.body.usage.cost).toBeGreaterThan(0.02);
-    expect(formatUsd(BigInt(charge?.cost ?? 0) as PicoUsd)).toBe((await world.bill.total()).total_usd);
+    expect(formatUsd(BigInt(charge?.cost ?? 0) as PicoUsd)).toBe((await world.bill.fetchTotal()).total_usd);
     const history = await world.get('/queries/history', account);
     expect(history.body.data[0]).toMatchObject({ isOnline: true, model: MODEL });
   });
@@ -82,7 +89,7 @@ describe('a chat with web search', () => {
     await ask({});
     await ask(web());
     await ask(web({ max_results: 1 }));
-    const inputs = (await world.bill.lines())
+    const inputs = (await world.bill.fetchLines())
       .filter(({ model }) => model === 'gpt-4.1-mini')
       .map(({ tokens }) => tokens.input);
     expect(inputs[1]).toBeGreaterThan((inputs[2] as number) + 100);
@@ -135,7 +142,7 @@ describe('a chat with web search', () => {
       const { status, body } = await ask({ ...open, ...more });
       expect([status, body.error.param]).toEqual([404, 'provider']);
     }
-    expect((await world.bill.lines()).map(({ model }) => model)).not.toContain('exa/search');
+    expect((await world.bill.fetchLines()).map(({ model }) => model)).not.toContain('exa/search');
   });
 
   test('over the web application keeps nothing with models of the zdr tier, and is as ever with others', async () => {
@@ -162,60 +169,60 @@ describe('a chat with web search', () => {
 
 describe('money', () => {
   test('is held for the fee and the results as well', async () => {
-    const poor = await world.account(0.105);
+    const poor = await world.createAccount(0.105);
     const messages = [{ role: 'user', content: '[[sandbox tokens=1]]' }];
     const body = { model: 'anthropic/claude-opus-4.5', max_tokens: 3_700, messages };
     expect((await world.post('/v1/chat/completions', { ...body, ...web({ engine: 'exa' }) }, poor)).status).toBe(402);
-    expect((await world.bill.total()).lines).toBe(0);
+    expect((await world.bill.fetchTotal()).lines).toBe(0);
     expect((await world.post('/v1/chat/completions', body, poor)).status).toBe(200);
   });
 
   test('is not taken when the search fails', async () => {
-    const balance = await world.balance(account);
+    const balance = await world.fetchBalance(account);
     for (const fault of ['500', 'refuse', 'malformed']) {
       const answer = await ask(web(), `fault=${fault} at=exa`);
       expect(answer.status).toBeGreaterThanOrEqual(500);
       expect(answer.body).toMatchObject({ status: 'error' });
     }
-    expect(await world.balance(account)).toBe(balance);
+    expect(await world.fetchBalance(account)).toBe(balance);
     expect(await charges()).toEqual([]);
   });
 
   test('for a search is borne by the house when the model fails after it', async () => {
-    const balance = await world.balance(account);
+    const balance = await world.fetchBalance(account);
     expect((await ask(web(), 'fault=500 at=openai')).status).toBe(502);
-    expect(await world.balance(account)).toBe(balance);
+    expect(await world.fetchBalance(account)).toBe(balance);
     const [absorbed] = await charges();
     expect(absorbed).toMatchObject({ cost: '5000000000', items: [SEARCHED] });
-    expect((await world.bill.total()).total_usd).toBe('0.005');
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.005');
   });
 
   test('for a search is taken when the vendor refuses the request itself, once, whoever asks again', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     for (const _ of ['asked', 'asked again'])
       expect((await asked(world.api, 'fault=400 at=openai', { headers })).status).toBe(400);
-    expect(await world.balance(account)).toBe('0.98');
-    expect((await world.bill.total()).total_usd).toBe('0.005');
+    expect(await world.fetchBalance(account)).toBe('0.98');
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.005');
     expect(await charges()).toMatchObject([{ items: [SEARCHED], errorCode: 'invalid_request' }]);
     const history = await world.get('/queries/history', account);
     expect(history.body.data[0]).toMatchObject({ error_code: 'invalid_request', price_in_usd: 0.02 });
   });
 
   test('for a search is taken from a client that leaves before the model answers', async () => {
-    const api = await world.anotherGateway({ drainTimeoutMs: 50 });
+    const api = await world.addGateway({ drainTimeoutMs: 50 });
     const leaving = new AbortController();
     const left = asked(api, 'latency=60000', { signal: leaving.signal }).catch(() => 'left');
-    await world.until(async () => (await world.bill.total()).lines === 1);
+    await world.waitUntil(async () => (await world.bill.fetchTotal()).lines === 1);
     leaving.abort();
     expect(await left).toBe('left');
-    await world.until(async () => (await charges()).length === 1);
+    await world.waitUntil(async () => (await charges()).length === 1);
     expect(await charges()).toMatchObject([{ items: [SEARCHED], errorCode: 'client_disconnected' }]);
-    expect(await world.balance(account)).toBe('0.98');
+    expect(await world.fetchBalance(account)).toBe('0.98');
   });
 
   test('that the house bears is bounded for an account at all gateways together: then nothing is asked for it', async () => {
     const limit = { absorbedPerHour: parseUsd('0.005') };
-    const apis = await Promise.all([world.anotherGateway(limit), world.anotherGateway(limit)]);
+    const apis = await Promise.all([world.addGateway(limit), world.addGateway(limit)]);
     const failing = async (api: string) => {
       const answers = await Promise.all(['one', 'another'].map(() => asked(api, 'fault=500 at=openai')));
       return answers.map(({ status, headers }) => [status, Number(headers.get('retry-after')) > 3_500]);
@@ -229,7 +236,7 @@ describe('money', () => {
       [429, true],
       [429, true],
     ]);
-    expect((await world.bill.total()).total_usd).toBe('0.01');
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.01');
   });
 });
 
@@ -249,5 +256,5 @@ test.each([
   ['domains that are no list', web({ include_domains: 'a.example' })],
 ])('%s: 400, and nothing is searched', async (_, more) => {
   expect((await ask(more)).status).toBe(400);
-  expect((await world.bill.total()).lines).toBe(0);
+  expect((await world.bill.fetchTotal()).lines).toBe(0);
 });

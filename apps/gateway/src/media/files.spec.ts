@@ -12,7 +12,7 @@ let world: TestWorld;
 let signed: string;
 beforeAll(async () => {
   world = await TestWorld.open({ PUBLIC_BASE_URL: 'https://api.example.dev/' });
-  signed = await world.keepFile(BYTES, 'video/mp4');
+  signed = await world.storeFile(BYTES, 'video/mp4');
 });
 afterAll(() => world.close());
 
@@ -85,7 +85,7 @@ describe('a signed address', () => {
   });
 
   test('may be read in part and left', async () => {
-    const large = await world.keepFile(Buffer.alloc(20_000_000), 'video/mp4');
+    const large = await world.storeFile(Buffer.alloc(20_000_000), 'video/mp4');
     const answer = await ask(large);
     const reader = answer.body?.getReader();
     await reader?.read();
@@ -138,9 +138,9 @@ describe('nothing but its own file is opened', () => {
   });
 
   test('by the signature of another file, or one for a status', async () => {
-    const other = await world.keepFile(Buffer.from('other'), 'image/png');
+    const other = await world.storeFile(Buffer.from('other'), 'image/png');
     await expectForbidden(await ask(`${signed.split('?')[0]}?${other.split('?')[1]}`));
-    const signer = world.part(LinkSigner);
+    const signer = world.getService(LinkSigner);
     const [address = ''] = signed.split('?');
     await expectForbidden(await ask(`${address}?${signer.createQuery('status', address, Date.now() + HOUR)}`));
     const forFile = new URLSearchParams(signer.createQuery('file', toStatusPath('gen_x'), Date.now() + HOUR));
@@ -148,25 +148,27 @@ describe('nothing but its own file is opened', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])('by %s', async (method) => {
-    const status = `${toStatusPath('gen_x')}?${world.part(LinkSigner).createQuery('status', toStatusPath('gen_x'), Date.now() + HOUR)}`;
+    const status = `${toStatusPath('gen_x')}?${world.getService(LinkSigner).createQuery('status', toStatusPath('gen_x'), Date.now() + HOUR)}`;
     for (const address of [signed, status])
       await expectForbidden(await ask(address, { method }), 'A signed address is for GET and HEAD only');
   });
 
   test('after its time', async () => {
     const [address = ''] = signed.split('?');
-    const query = world.part(LinkSigner).createQuery('file', address, Date.now() - 1);
+    const query = world.getService(LinkSigner).createQuery('file', address, Date.now() - 1);
     await expectForbidden(await ask(`${address}?${query}`), 'This address has expired');
   });
 
   test('for longer than 24 hours, whatever is asked for', async () => {
-    const query = new URLSearchParams(world.part(LinkSigner).createQuery('file', '/x', Date.now() + 1_000 * HOUR));
+    const query = new URLSearchParams(
+      world.getService(LinkSigner).createQuery('file', '/x', Date.now() + 1_000 * HOUR),
+    );
     expect(Number(query.get('exp')) * 1000).toBeLessThanOrEqual(Date.now() + 24 * HOUR);
   });
 
   test('that is not there any more, which is said only to who has an address for it', async () => {
-    const gone = await world.keepFile(Buffer.from('gone'), 'image/png');
-    await world.part(FileStore).remove(/gen_\w+/.exec(gone)?.[0] ?? '');
+    const gone = await world.storeFile(Buffer.from('gone'), 'image/png');
+    await world.getService(FileStore).remove(/gen_\w+/.exec(gone)?.[0] ?? '');
     const answer = await ask(gone);
     expect(answer.status).toBe(404);
     await expectForbidden(await ask(gone.replace('sig=', 'sig=x')));
@@ -174,7 +176,7 @@ describe('nothing but its own file is opened', () => {
 });
 
 test('an address begins with the one that clients reach the API at, whatever host is asked for', async () => {
-  const links = world.part(MediaLinks);
+  const links = world.getService(MediaLinks);
   expect(links.createFileUrl('gen_a', 1, Date.now() + HOUR)).toMatch(
     /^https:\/\/api\.example\.dev\/v1\/media\/gen_a\/1\?exp=\d+&sig=[\w-]{43}$/,
   );

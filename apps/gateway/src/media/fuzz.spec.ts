@@ -25,7 +25,7 @@ let account: TestAccount;
 let document: OpenApiDocument;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(105);
+  account = await world.createAccount(105);
   document = (await world.get('/openapi.json')).body;
 });
 afterAll(() => world.close());
@@ -162,11 +162,11 @@ const money = async () => (await world.post('/credits/balance', undefined, accou
 
 /** Nothing is held, and nothing lies there, once all answers have ended. */
 async function expectNothingLeft(): Promise<void> {
-  await world.until(async () => (await money()).held_usd === 0);
+  await world.waitUntil(async () => (await money()).held_usd === 0);
   const uploads = path.join(world.foundation.settings.dataDir, 'uploads');
   const lying = async () =>
     (await Promise.all((await readdir(uploads)).map((each) => readdir(path.join(uploads, each))))).flat();
-  await world.until(async () => world.part(Uploads).usedBytes === 0 && (await lying()).length === 0);
+  await world.waitUntil(async () => world.getService(Uploads).usedBytes === 0 && (await lying()).length === 0);
 }
 
 const options = { numRuns: RUNS, seed: SEED, endOnFailure: true };

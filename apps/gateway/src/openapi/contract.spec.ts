@@ -7,7 +7,7 @@ import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
 import pg from 'pg';
 import { parsePublicKey, sealRequest } from '#ehbp';
-import { formOf, OPENAPI_STRUCTURE, PIXEL, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { createForm, OPENAPI_STRUCTURE, PIXEL, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
 
 interface Place {
@@ -27,7 +27,7 @@ beforeAll(async () => {
   subscribe('fastify.initialization', watch);
   world = await TestWorld.open();
   unsubscribe('fastify.initialization', watch);
-  account = await world.account(10.5);
+  account = await world.createAccount(10.5);
   document = (await world.get('/openapi.json')).body;
   places = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
@@ -138,7 +138,7 @@ let video: Promise<string> | undefined;
 async function newVideo(): Promise<string> {
   const body = { model: 'kling/kling-2.5-turbo', prompt: 'A harbour' };
   const { id } = (await world.post('/v1/videos', body, account)).body;
-  await world.until(async () => (await world.get(`/v1/videos/${id}`, account)).status === 200);
+  await world.waitUntil(async () => (await world.get(`/v1/videos/${id}`, account)).status === 200);
   return id;
 }
 
@@ -180,7 +180,7 @@ async function proofFor(place: Place, example: Parameters<typeof ask>[2]): Promi
   const images = { body: { model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' } };
   const asked = asksForPayment(place) ? ask(place, {}, example) : world.send('POST', '/v1/images/generations', images);
   const { challengeId, invoice } = (await asked).body;
-  return { authorization: `L402 ${challengeId}:${(await world.pay(invoice)).body.preimage}` };
+  return { authorization: `L402 ${challengeId}:${(await world.payInvoice(invoice)).body.preimage}` };
 }
 
 const UNKNOWN: Readonly<Record<string, string>> = {
@@ -196,7 +196,7 @@ function schemesOf({ security }: PathOperation): readonly string[] {
 async function addressOf({ path, operation }: Place): Promise<string> {
   const { operationId, 'x-alias-of': aliasOf = operationId, parameters } = operation;
   if (aliasOf === 'getMedia') {
-    const signed = await world.keepFile(PIXEL, 'image/png');
+    const signed = await world.storeFile(PIXEL, 'image/png');
     return path.startsWith('/v1/') ? signed : signed.replace('/v1/', '/');
   }
   const id = await IDS[aliasOf]?.();
@@ -215,7 +215,7 @@ function exampleOf({ requestBody }: PathOperation): unknown {
 
 /** A body as its operation takes it. */
 function asBody({ requestBody }: PathOperation, fields: unknown): unknown {
-  return requestBody?.content['multipart/form-data'] ? formOf(fields as Record<string, string>) : fields;
+  return requestBody?.content['multipart/form-data'] ? createForm(fields as Record<string, string>) : fields;
 }
 
 /** Web hooks are signed by who sends them, and taken as the bytes that came. */
@@ -266,7 +266,7 @@ function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, u
 /** Names are taken once: an example that has one gets another each time, and a wallet that is there. */
 async function freshExample({ operation }: Place): Promise<unknown> {
   const example = exampleOf(operation) as Record<string, unknown> | undefined;
-  if (example && 'nwc_url' in example) return { ...example, nwc_url: (await world.nwcWallet()).nwc_url };
+  if (example && 'nwc_url' in example) return { ...example, nwc_url: (await world.createNwcWallet()).nwc_url };
   return example && 'name' in example ? { ...example, name: `example ${keys++}` } : example;
 }
 
@@ -509,7 +509,7 @@ async function pathOf(place: Place): Promise<string> {
 
 describe('answers that need more than an example', () => {
   const placeOf = (id: string) => places.find(({ operation }) => operation.operationId === id) as Place;
-  const chat = (directive: string, more: object = {}) => world.chat(account, directive, more);
+  const chat = (directive: string, more: object = {}) => world.sendChat(account, directive, more);
 
   const streamed = { model: 'openai/gpt-5-mini', input: 'Hello', stream: true };
   const limited = { name: 'limited', usage_limit_usd: 1, reset_period: 'daily', expire_at: '2999-01-01' };
@@ -520,7 +520,7 @@ describe('answers that need more than an example', () => {
     ['a stream that breaks off', 'createChatCompletion', 200, () => chat('tokens=8 fault=cut', { stream: true })],
     ['an answer with reasoning', 'createChatCompletion', 200, () => chat('reasoning=8')],
     ['an unknown model', 'createChatCompletion', 404, () => chat('', { model: 'nope' })],
-    ['an empty account', 'createChatCompletion', 402, async () => world.chat(await world.account())],
+    ['an empty account', 'createChatCompletion', 402, async () => world.sendChat(await world.createAccount())],
     ['a key that was used for another request', 'createChatCompletion', 409, () => again({ n: 1 }, { n: 2 })],
     ['an answer that was given before', 'createChatCompletion', 200, () => again({ n: 3 }, { n: 3 })],
     ['a refusal of the upstream', 'createChatCompletion', 400, () => chat('fault=400')],

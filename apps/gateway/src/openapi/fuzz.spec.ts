@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { formOf, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { createForm, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import type { OpenApiDocument, PathOperation } from './document.ts';
 import type { JsonSchema } from './operation.ts';
 
@@ -24,7 +24,7 @@ let isError: ValidateFunction;
 
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(FUNDED);
+  account = await world.createAccount(FUNDED);
   document = (await world.get('/openapi.json')).body;
   const { components } = document;
   const ajv = new Ajv2020({ strict: false });
@@ -170,7 +170,7 @@ async function money(): Promise<{ readonly balance: number; readonly held_usd: n
 /** Nothing is held any more, and who got an error has what he had. */
 async function expectFair({ status }: TestResponse, before: number): Promise<void> {
   // What is made behind the answer holds money until it is there.
-  if (status === 202) await world.until(async () => (await money()).held_usd === 0);
+  if (status === 202) await world.waitUntil(async () => (await money()).held_usd === 0);
   const { balance, held_usd } = await money();
   expect(held_usd).toBe(0);
   if (status >= 400) expect(balance).toBe(before);
@@ -239,7 +239,7 @@ describe('whatever is sent', () => {
           const answer = await fetch(`${world.api}${path}`, {
             method: 'POST',
             headers,
-            body: formOf(Object.fromEntries(fields)),
+            body: createForm(Object.fromEntries(fields)),
           });
           const text = await answer.text();
           const isJson = answer.headers.get('content-type')?.includes('json');
@@ -430,11 +430,11 @@ describe('whatever is sent', () => {
 
   test('leaves the books in order: every hold has ended', async () => {
     expect((await money()).held_usd).toBe(0);
-    const facts = await world.facts(account);
+    const facts = await world.listEvents(account);
     // Whatever was sent, texts of 100,000 characters as well: EventStoreDB takes 1 MiB, and price lists are the largest by far.
     const isLarge = (fact: (typeof facts)[number]) =>
       sizeOf(fact) > (fact.type === 'PriceListPublished' ? 256 : 16) * 1024;
-    expect((await world.facts()).filter(isLarge)).toEqual([]);
+    expect((await world.listEvents()).filter(isLarge)).toEqual([]);
     const count = (type: string) => facts.filter((fact) => fact.type === type).length;
     const [held, settled, released] = ['FundsHeld', 'HoldSettled', 'HoldReleased'].map(count);
     expect([settled, released].map((each) => each !== 0)).toEqual([true, true]);

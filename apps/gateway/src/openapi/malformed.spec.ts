@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Malformed, malformed, type TestAccount, TestWorld } from '#testing';
+import { generateMalformed, type Malformed, type TestAccount, TestWorld } from '#testing';
 import type { OpenApiDocument } from './document.ts';
 
 /** OpenAI's protocol, one that is translated to Anthropic's, and one to Responses. */
@@ -121,7 +121,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => world.close());
 
@@ -146,7 +146,7 @@ describe('one malformed member is a clear answer', () => {
   test.each(MODELS)(
     'of a chat with %s',
     async (model) => {
-      expect(await faults('/v1/chat/completions', malformed({ ...CHAT, model }))).toEqual([]);
+      expect(await faults('/v1/chat/completions', generateMalformed({ ...CHAT, model }))).toEqual([]);
     },
     60_000,
   );
@@ -154,16 +154,16 @@ describe('one malformed member is a clear answer', () => {
   test('of embeddings', async () => {
     const body = { model: 'openai/text-embedding-3-small', input: ['one', 'two'], dimensions: 8, user: 'someone' };
     const more = { provider: { order: ['openai'] }, encoding_format: 'float' };
-    expect(await faults('/v1/embeddings', malformed({ ...body, ...more }))).toEqual([]);
-    expect(await faults('/v1/embeddings', malformed({ ...body, input: [[1, 2], [3]] }))).toEqual([]);
+    expect(await faults('/v1/embeddings', generateMalformed({ ...body, ...more }))).toEqual([]);
+    expect(await faults('/v1/embeddings', generateMalformed({ ...body, input: [[1, 2], [3]] }))).toEqual([]);
   }, 60_000);
 
   test('of a response', async () => {
-    expect(await faults('/v1/responses', malformed(RESPONSE))).toEqual([]);
+    expect(await faults('/v1/responses', generateMalformed(RESPONSE))).toEqual([]);
   }, 60_000);
 
   test('of a message', async () => {
-    expect(await faults('/v1/messages', malformed(MESSAGE))).toEqual([]);
+    expect(await faults('/v1/messages', generateMalformed(MESSAGE))).toEqual([]);
   }, 60_000);
 
   test('and leaves no money held', async () => {
@@ -195,14 +195,14 @@ describe('what is malformed is named by its place, for every model alike:', () =
     ['plugins[0].id', '"web": there is no other plugin', { plugins: [{ id: 'moderation' }] }],
     ['metadata', 'an object', { metadata: 'x' }],
   ])('%s', async (path, must, more) => {
-    const { length: before } = await world.facts();
+    const { length: before } = await world.listEvents();
     for (const model of MODELS) {
       const body = { model, messages: [{ role: 'user', content: 'Hello' }], ...more };
       const answer = await world.post('/v1/chat/completions', body, account);
       expect([answer.status, answer.body.error.param]).toEqual([400, path]);
       expect(answer.body.message).toContain(must);
     }
-    expect((await world.facts()).length).toBe(before);
+    expect((await world.listEvents()).length).toBe(before);
   });
 
   test('tags that are nested 5,000 deep', async () => {
@@ -264,7 +264,7 @@ describe('a private model', () => {
   test.each(routes)(
     'is refused at %s in the same words, by any of its names, and is sold to nobody',
     async (route, body) => {
-      const { length: before } = await world.facts();
+      const { length: before } = await world.listEvents();
       for (const model of ['private/gpt-oss-120b', 'private/gpt-oss-120b:nitro', 'private/no-such']) {
         const answer = await world.post(route, body(model), account);
         const { param = 'model', message } = answer.body.error; // Anthropic's shape has no place for the field
@@ -273,7 +273,7 @@ describe('a private model', () => {
       const stranger = await world.post(route, body('private/gpt-oss-120b'));
       expect([400, 401]).toContain(stranger.status);
       expect((await world.post(route, body('Private/gpt-oss-120b'), account)).status).toBe(404);
-      expect((await world.facts()).length).toBe(before);
+      expect((await world.listEvents()).length).toBe(before);
     },
   );
 });
@@ -323,7 +323,7 @@ describe('every operation that takes a body', () => {
     const body = `{"a":${'['.repeat(64)}${']'.repeat(64)}}`;
     const credentials = { authorization: `Bearer ${account.apiKey}`, 'x-credit-id': account.creditId };
     const headers = { 'content-type': 'application/json', ...credentials };
-    const { length: before } = await world.facts();
+    const { length: before } = await world.listEvents();
     const answers = operations
       .filter(({ type }) => type === 'application/json')
       .map(async ({ method, path }) => {
@@ -333,6 +333,6 @@ describe('every operation that takes a body', () => {
       });
     const taken = (await Promise.all(answers)).filter(([, , status, isNamed]) => status !== 400 || !isNamed);
     expect(taken).toEqual([]);
-    expect((await world.facts()).length).toBe(before);
+    expect((await world.listEvents()).length).toBe(before);
   });
 });

@@ -139,7 +139,7 @@ describe('GET /private/attestation', () => {
   });
   beforeEach(() => {
     received.length = 0;
-    world.part(AttestationCache).evict(GPT);
+    world.getService(AttestationCache).evict(GPT);
   });
   const get = (query: string) => world.get(`/private/attestation${query}`);
 

@@ -4,12 +4,12 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client, request } from 'undici';
 import { generateKeys, sealRequest } from '#ehbp';
-import { chargesIn, isEstimated, type TestAccount, TestWorld, usageIn } from '#testing';
+import { isEstimated, listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
 import {
-  askInPrivate,
-  chatEvent,
-  inEvents,
-  type PrivateAnswer,
+  createChatEvent,
+  type PrivateResponse,
+  respondWithEvents,
+  sendPrivateRequest,
   TestEnclave,
   USAGE,
 } from '../../../../libs/testing/src/servers/test-enclave.ts';
@@ -31,7 +31,7 @@ beforeAll(async () => {
   enclave = await TestEnclave.open();
   const url = await enclave.listen();
   world = await TestWorld.open({ TINFOIL_BASE_URL: url, TINFOIL_API_KEY: CREDENTIAL, DISCONNECT_DRAIN_MS: '300' });
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(async () => {
   await world.close();
@@ -39,8 +39,11 @@ afterAll(async () => {
 });
 beforeEach(() => {
   enclave.received.length = 0;
-  enclave.abandoned = 0;
-  enclave.answer = inEvents([chatEvent('one'), chatEvent(' two'), DONE], 'prompt=74,completion=3,total=77');
+  enclave.abandonedCount = 0;
+  enclave.handler = respondWithEvents(
+    [createChatEvent('one'), createChatEvent(' two'), DONE],
+    'prompt=74,completion=3,total=77',
+  );
 });
 
 interface Asked {
@@ -58,18 +61,18 @@ function ask({
   body = QUESTION,
   headers = {},
   ...more
-}: Asked = {}): Promise<PrivateAnswer> {
+}: Asked = {}): Promise<PrivateResponse> {
   const all = { authorization: `Bearer ${by.apiKey}`, 'x-private-model': model, ...headers };
   const url = `${world.api}/private/v1/chat/completions`;
-  return askInPrivate({ url, publicKey: enclave.keys.publicKey, headers: all, body, ...more });
+  return sendPrivateRequest({ url, publicKey: enclave.keys.publicKey, headers: all, body, ...more });
 }
 
 /** What followed in the books, and what of it the client was charged with. */
 async function bookedBy<T>(act: () => Promise<T>, by = account) {
-  const before = (await world.facts(by)).length;
+  const before = (await world.listEvents(by)).length;
   const result = await act();
-  const facts = (await world.facts(by)).slice(before);
-  return { result, facts, charges: chargesIn(facts.filter(({ type }) => type === 'HoldSettled')) };
+  const facts = (await world.listEvents(by)).slice(before);
+  return { result, facts, charges: listCharges(facts.filter(({ type }) => type === 'HoldSettled')) };
 }
 
 /** A key of the account that may spend no more. */
@@ -80,21 +83,21 @@ async function capped(usd: number, of = account): Promise<TestAccount> {
 }
 
 async function settled(by: TestAccount, count: number): Promise<void> {
-  await world.until(async () => chargesIn(await world.facts(by)).length >= count);
+  await world.waitUntil(async () => listCharges(await world.listEvents(by)).length >= count);
 }
 
 test('a chat passes unread in both directions, and costs what the enclave reports', async () => {
   const { result, charges } = await bookedBy(() => ask({ headers: { 'x-query-source': 'ui', cookie: 'a=b' } }));
-  expect([result.status, result.isWhole, result.text]).toEqual([
+  expect([result.status, result.isComplete, result.text]).toEqual([
     200,
     true,
-    chatEvent('one') + chatEvent(' two') + DONE,
+    createChatEvent('one') + createChatEvent(' two') + DONE,
   ]);
   const cost = 74 * PER_INPUT + 3 * PER_OUTPUT;
   expect(result.trailers[USAGE]).toBe('prompt=74,completion=3,total=77');
   expect(result.trailers['x-cost-usd']).toBe('0.0000625087500'.replace(/0+$/, ''));
   expect(Number(result.trailers['x-cost-usd'])).toBeCloseTo(cost, 11);
-  expect(charges.map((charge) => [usageIn(charge), isEstimated(charge)])).toEqual([
+  expect(charges.map((charge) => [sumUsage(charge), isEstimated(charge)])).toEqual([
     [expect.objectContaining({ input: 74, output: 3 }), false],
   ]);
   const [{ url, headers }] = enclave.received as [(typeof enclave.received)[0]];
@@ -117,14 +120,14 @@ test('a chat passes unread in both directions, and costs what the enclave report
 });
 
 test('a whole answer has its usage in a header, and costs the same', async () => {
-  enclave.answer = ({ sealer, response }) => {
+  enclave.handler = ({ sealer, response }) => {
     const head = { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce };
     response.writeHead(200, { ...head, [USAGE]: 'prompt=74,completion=3,total=77' });
     response.end(
       sealer.seal(Buffer.from(JSON.stringify({ choices: [{ message: { content: 'one two' } }], id: 'x'.repeat(200) }))),
     );
   };
-  const { headers, trailers, isWhole } = await ask({ headers: { accept: 'application/json' } });
+  const { headers, trailers, isComplete: isWhole } = await ask({ headers: { accept: 'application/json' } });
   expect([isWhole, headers['content-type'], headers[USAGE], trailers['x-cost-usd']]).toEqual([
     true,
     'application/json',
@@ -147,11 +150,11 @@ describe('nobody pays less by what he says', () => {
   });
 
   test('a limit in the clear is not heeded: what comes is held for', async () => {
-    const words = Array.from({ length: 3_000 }, () => chatEvent(' word'));
-    enclave.answer = inEvents([...words, DONE], 'prompt=74,completion=3000,total=3074');
+    const words = Array.from({ length: 3_000 }, () => createChatEvent(' word'));
+    enclave.handler = respondWithEvents([...words, DONE], 'prompt=74,completion=3000,total=3074');
     const headers = { 'x-private-max-tokens': '10', 'x-max-tokens': '10', 'max-tokens': '10' };
     const { result, charges } = await bookedBy(() => ask({ headers }));
-    expect([result.isWhole, usageIn(charges[0] as never).output]).toEqual([true, 3_000]);
+    expect([result.isComplete, sumUsage(charges[0] as never).output]).toEqual([true, 3_000]);
   });
 
   test('an answer in one piece is held for as if it were as long as it can be, before it is asked for', async () => {
@@ -161,8 +164,8 @@ describe('nobody pays less by what he says', () => {
   });
 
   test('who announces a stream, and asks for an answer in one piece, is taken at his word once', async () => {
-    const liar = await world.account(10);
-    enclave.answer = ({ sealer, response }) => {
+    const liar = await world.createAccount(10);
+    enclave.handler = ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
       response.end(sealer.seal(Buffer.from(JSON.stringify({ choices: [], id: 'x'.repeat(4_000) }))));
     };
@@ -172,22 +175,25 @@ describe('nobody pays less by what he says', () => {
   });
 
   test('who says so of many at once has only as much of them as there is money for', async () => {
-    const liar = await capped(0.02, await world.account(10));
-    enclave.answer = ({ sealer, response }) => {
+    const liar = await capped(0.02, await world.createAccount(10));
+    enclave.handler = ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
       response.end(sealer.seal(Buffer.from(JSON.stringify({ choices: [], id: 'x'.repeat(4_000) }))));
     };
     const all = await Promise.all(
       Array.from({ length: 4 }, () => ask({ by: liar, model: DEAR }).catch(() => undefined)),
     );
-    expect(all.filter((each) => each?.status === 200 && each.isWhole)).toEqual([]);
+    expect(all.filter((each) => each?.status === 200 && each.isComplete)).toEqual([]);
   });
 
   test('usage that lies up is charged up to what its bytes allow, within the hold', async () => {
-    enclave.answer = inEvents([chatEvent('one'), DONE], 'prompt=900000,completion=900000,total=1800000');
+    enclave.handler = respondWithEvents(
+      [createChatEvent('one'), DONE],
+      'prompt=900000,completion=900000,total=1800000',
+    );
     const { facts, charges } = await bookedBy(() => ask());
     const [charge] = charges;
-    const { input = 0, output = 0 } = usageIn(charge as never);
+    const { input = 0, output = 0 } = sumUsage(charge as never);
     expect([input < 1_000, output < 200, isEstimated(charge as never)]).toEqual([true, true, true]);
     const [ended] = facts.filter(({ type }) => type === 'HoldSettled');
     expect(ended?.data).toMatchObject({ charged: charge?.price });
@@ -195,8 +201,8 @@ describe('nobody pays less by what he says', () => {
 
   test('usage that lies up where there is no more money costs what there is, and the house nothing', async () => {
     const poor = await capped(0.011);
-    const words = Array.from({ length: 20 }, () => chatEvent(' word'));
-    enclave.answer = inEvents([...words, DONE], 'prompt=74,completion=1500,total=1574');
+    const words = Array.from({ length: 20 }, () => createChatEvent(' word'));
+    enclave.handler = respondWithEvents([...words, DONE], 'prompt=74,completion=1500,total=1574');
     const { facts } = await bookedBy(() => ask({ by: poor, model: DEAR }), poor);
     const [{ charged = '', charge } = {}] = facts.flatMap(({ type, data }) => (type === 'HoldSettled' ? [data] : []));
     expect([charged, isEstimated(charge as never)]).toEqual([charge?.price, true]);
@@ -204,32 +210,32 @@ describe('nobody pays less by what he says', () => {
   });
 
   test('usage that lies down is estimated', async () => {
-    const words = Array.from({ length: 200 }, () => chatEvent(' word'));
-    enclave.answer = inEvents([...words, DONE], 'prompt=1,completion=1,total=2');
+    const words = Array.from({ length: 200 }, () => createChatEvent(' word'));
+    enclave.handler = respondWithEvents([...words, DONE], 'prompt=1,completion=1,total=2');
     const { charges } = await bookedBy(() => ask());
-    const { input = 0, output = 0 } = usageIn(charges[0] as never);
+    const { input = 0, output = 0 } = sumUsage(charges[0] as never);
     expect([input > 20, output >= 200, isEstimated(charges[0] as never)]).toEqual([true, true, true]);
   });
 
   test('usage that is not told is estimated, and is marked as that', async () => {
-    enclave.answer = inEvents([chatEvent('one'), chatEvent('two'), DONE]);
+    enclave.handler = respondWithEvents([createChatEvent('one'), createChatEvent('two'), DONE]);
     const { charges } = await bookedBy(() => ask());
     expect(isEstimated(charges[0] as never)).toBe(true);
-    expect(usageIn(charges[0] as never).output).toBeGreaterThanOrEqual(3);
+    expect(sumUsage(charges[0] as never).output).toBeGreaterThanOrEqual(3);
   });
 
   test('a report that is none counts as none', async () => {
-    enclave.answer = inEvents([chatEvent('one'), DONE], 'prompt=-1,completion=1e9,total=x');
+    enclave.handler = respondWithEvents([createChatEvent('one'), DONE], 'prompt=-1,completion=1e9,total=x');
     const { result, charges } = await bookedBy(() => ask());
     expect([isEstimated(charges[0] as never), result.trailers[USAGE]]).toEqual([true, undefined]);
   });
 
   test('where the money ends, the enclave is stopped, and the answer breaks off', async () => {
     const poor = await capped(0.01);
-    enclave.answer = async ({ sealer, response }) => {
+    enclave.handler = async ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
       for (let i = 0; i < 20_000 && !response.destroyed; i++) {
-        response.write(sealer.seal(Buffer.from(chatEvent(' word'))));
+        response.write(sealer.seal(Buffer.from(createChatEvent(' word'))));
         if (i % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
       }
       response.end();
@@ -238,36 +244,37 @@ describe('nobody pays less by what he says', () => {
       () => ask({ by: poor, body: { ...QUESTION, model: 'kimi-k3' }, model: DEAR }),
       poor,
     );
-    expect([result.isWhole, charges.length, isEstimated(charges[0] as never)]).toEqual([false, 1, true]);
+    expect([result.isComplete, charges.length, isEstimated(charges[0] as never)]).toEqual([false, 1, true]);
     const [ended] = facts.filter(({ type }) => type === 'HoldSettled');
     expect(ended?.data).toMatchObject({ charged: charges[0]?.price });
-    await world.until(async () => enclave.abandoned === 1);
+    await world.waitUntil(async () => enclave.abandonedCount === 1);
   });
 
   test('a client that leaves stops the enclave, and pays for what was made', async () => {
     const leaves = new AbortController();
-    enclave.answer = async ({ sealer, response }) => {
+    enclave.handler = async ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
-      response.write(sealer.seal(Buffer.from(chatEvent('one'))));
+      response.write(sealer.seal(Buffer.from(createChatEvent('one'))));
       setTimeout(() => leaves.abort(), 20);
     };
-    const before = chargesIn(await world.facts(account)).length;
+    const before = listCharges(await world.listEvents(account)).length;
     await ask({ signal: leaves.signal }).catch(() => {});
     await settled(account, before + 1);
-    await world.until(async () => enclave.abandoned === 1);
-    const last = chargesIn(await world.facts(account)).at(-1);
+    await world.waitUntil(async () => enclave.abandonedCount === 1);
+    const last = listCharges(await world.listEvents(account)).at(-1);
     expect(isEstimated(last as never)).toBe(true);
   });
 
   const head = { 'content-type': 'text/event-stream', trailer: USAGE };
   const report = 'prompt=74,completion=3,total=77';
-  test.each<[string, (leave: () => void) => TestEnclave['answer'], object]>([
+  test.each<[string, (leave: () => void) => TestEnclave['handler'], object]>([
     [
       'behind the last event, and before the report',
       (leave) =>
         ({ sealer, response }) => {
           response.writeHead(200, { ...head, 'ehbp-response-nonce': sealer.nonce });
-          for (const event of [chatEvent('one'), chatEvent(' two')]) response.write(sealer.seal(Buffer.from(event)));
+          for (const event of [createChatEvent('one'), createChatEvent(' two')])
+            response.write(sealer.seal(Buffer.from(event)));
           response.write(sealer.seal(Buffer.from(DONE)), leave);
           setTimeout(() => response.addTrailers({ [USAGE]: report }), 60);
           setTimeout(() => response.end(), 60);
@@ -294,11 +301,11 @@ describe('nobody pays less by what he says', () => {
     ],
   ])('a client that leaves %s pays', async (_, answering, item) => {
     const leaves = new AbortController();
-    enclave.answer = answering(() => setTimeout(() => leaves.abort(), 20));
-    const before = chargesIn(await world.facts(account)).length;
+    enclave.handler = answering(() => setTimeout(() => leaves.abort(), 20));
+    const before = listCharges(await world.listEvents(account)).length;
     await ask({ signal: leaves.signal }).catch(() => {});
     await settled(account, before + 1);
-    expect(chargesIn(await world.facts(account)).at(-1)?.items[0]).toMatchObject(item);
+    expect(listCharges(await world.listEvents(account)).at(-1)?.items[0]).toMatchObject(item);
   });
 });
 
@@ -307,7 +314,7 @@ describe('what an enclave does wrong', () => {
     ((opened) => {
       opened.response.writeHead(status, { 'content-type': 'application/json', ...headers });
       opened.response.end(JSON.stringify({ error: { message: `cannot parse ${opened.body}` } }));
-    }) as TestEnclave['answer'];
+    }) as TestEnclave['handler'];
 
   test.each([
     ['answers in plain text', 200, 502],
@@ -318,7 +325,7 @@ describe('what an enclave does wrong', () => {
     ['is too busy', 429, 429],
     ['is away', 503, 503],
   ])('it %s (%i): %i, none of its words, nothing charged', async (_, status, answered) => {
-    enclave.answer = plain(status);
+    enclave.handler = plain(status);
     const { result, facts, charges } = await bookedBy(() => ask());
     expect([result.status, charges]).toEqual([answered, []]);
     expect(result.text + JSON.stringify(facts.map(({ data }) => data))).not.toContain(SECRET);
@@ -327,7 +334,7 @@ describe('what an enclave does wrong', () => {
   });
 
   test('an encrypted refusal passes as it came, and is not charged', async () => {
-    enclave.answer = ({ sealer, response }) => {
+    enclave.handler = ({ sealer, response }) => {
       response.writeHead(400, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
       response.end(sealer.seal(Buffer.from(`{"error":{"message":"no ${SECRET}"}}`)));
     };
@@ -337,7 +344,7 @@ describe('what an enclave does wrong', () => {
 
   test('another key: 422 as the protocol has it, not charged', async () => {
     const problem = { type: 'urn:ietf:params:ehbp:error:key-config', title: SECRET };
-    enclave.answer = ({ response }) => {
+    enclave.handler = ({ response }) => {
       response.writeHead(422, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
     };
     const { result, charges } = await bookedBy(() => ask());
@@ -350,54 +357,54 @@ describe('what an enclave does wrong', () => {
     expect(result.text).not.toContain(SECRET);
   });
 
-  test.each<[string, TestEnclave['answer']]>([
+  test.each<[string, TestEnclave['handler']]>([
     [
       'breaks the connection',
       ({ sealer, response }) => {
         response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
-        response.write(sealer.seal(Buffer.from(chatEvent('one'))), () => response.destroy());
+        response.write(sealer.seal(Buffer.from(createChatEvent('one'))), () => response.destroy());
       },
     ],
     [
       'ends in the middle of a frame',
       ({ sealer, response }) => {
         response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
-        response.end(sealer.seal(Buffer.from(chatEvent('one'))).subarray(0, -1));
+        response.end(sealer.seal(Buffer.from(createChatEvent('one'))).subarray(0, -1));
       },
     ],
     [
       'sends a frame of 4 GiB',
       ({ sealer, response }) => {
         response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
-        response.write(sealer.seal(Buffer.from(chatEvent('one'))));
+        response.write(sealer.seal(Buffer.from(createChatEvent('one'))));
         setTimeout(() => response.end(Buffer.alloc(64, 0xff)), 20);
       },
     ],
   ])('it %s: the connection to the client breaks, and is charged once', async (_, answer) => {
-    enclave.answer = answer;
-    const before = chargesIn(await world.facts(account)).length;
+    enclave.handler = answer;
+    const before = listCharges(await world.listEvents(account)).length;
     const answered = await ask().then(
-      ({ isWhole }) => isWhole,
+      ({ isComplete: isWhole }) => isWhole,
       () => false,
     );
     expect(answered).toBe(false);
     await settled(account, before + 1);
-    expect(chargesIn(await world.facts(account))).toHaveLength(before + 1);
+    expect(listCharges(await world.listEvents(account))).toHaveLength(before + 1);
   });
 
   test('it announces more than it sends: what has come is charged', async () => {
-    enclave.answer = ({ sealer, response }) => {
+    enclave.handler = ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
       response.write(Buffer.from([1, 0, 0, 0]), () => response.destroy());
     };
-    const before = chargesIn(await world.facts(account)).length;
+    const before = listCharges(await world.listEvents(account)).length;
     await ask().catch(() => {});
     await settled(account, before + 1);
-    expect(usageIn(chargesIn(await world.facts(account)).at(-1) as never).output).toBe(1);
+    expect(sumUsage(listCharges(await world.listEvents(account)).at(-1) as never).output).toBe(1);
   });
 
   test.each([200, 302, 399, 999])('it says %i where nothing of a kind can be: 502', async (status) => {
-    enclave.answer = ({ sealer, response }) => {
+    enclave.handler = ({ sealer, response }) => {
       const head = { 'ehbp-response-nonce': sealer.nonce, location: `http://a/${SECRET}`, 'x-request-id': SECRET };
       response.writeHead(status, status === 200 ? { 'x-request-id': SECRET } : head).end(SECRET);
     };
@@ -407,9 +414,9 @@ describe('what an enclave does wrong', () => {
   });
 
   test('it calls its answer by a word: no fact has it', async () => {
-    enclave.answer = (opened) => {
+    enclave.handler = (opened) => {
       opened.response.setHeader('x-request-id', SECRET);
-      return inEvents([chatEvent('one'), DONE], 'prompt=74,completion=2,total=76')(opened);
+      return respondWithEvents([createChatEvent('one'), DONE], 'prompt=74,completion=2,total=76')(opened);
     };
     const { facts, charges } = await bookedBy(() => ask());
     expect(charges).toHaveLength(1);
@@ -490,7 +497,7 @@ describe('what is refused before anything is held', () => {
   });
 
   test('without money: 402, and nothing reaches the enclave', async () => {
-    const { status, text } = await ask({ by: await world.account(0) });
+    const { status, text } = await ask({ by: await world.createAccount(0) });
     expect([status, JSON.parse(text).message]).toEqual([402, expect.stringContaining('Insufficient balance')]);
     expect(enclave.received).toEqual([]);
   });
@@ -512,10 +519,10 @@ test('a body beyond the limit is refused, and one that outgrows the money is', a
   };
   const { result, charges } = await bookedBy(() => send(account));
   expect([[413, undefined].includes(result), charges]).toEqual([true, []]);
-  const poor = await capped(0.02, await world.account(1));
+  const poor = await capped(0.02, await world.createAccount(1));
   const { result: refused, facts } = await bookedBy(() => send(poor), poor);
-  expect([[402, undefined].includes(refused), chargesIn(facts)]).toEqual([true, []]);
-  await world.until(async () => (await world.facts(poor)).at(-1)?.type === 'HoldReleased');
+  expect([[402, undefined].includes(refused), listCharges(facts)]).toEqual([true, []]);
+  await world.waitUntil(async () => (await world.listEvents(poor)).at(-1)?.type === 'HoldReleased');
 });
 
 test('what is refused while it still comes does not stand in the way of what follows on its connection', async () => {

@@ -37,7 +37,7 @@ interface Session {
 const request = (body: object, account?: TestAccount) => world.post('/topup/card/session', body, account);
 
 async function session(of?: TestAccount, amount = 25): Promise<Session> {
-  const account = of ?? (await world.account());
+  const account = of ?? (await world.createAccount());
   const { status, body, text } = await request({ amount, currency: 'USD' }, account);
   if (status !== 201) throw new Error(text);
   return { ...body, account };
@@ -50,13 +50,13 @@ const statusOf = async ({ invoice_id }: Session) => (await world.get(`/topup/sta
 /** What the books have of a session: the balance, what Stripe owes, what it kept. */
 async function books({ account, invoice_id }: Session): Promise<string> {
   const sums = new Map<string, PicoUsd>();
-  for (const fact of await world.facts()) {
-    if (![`account-${world.idOf(account)}`, `topup-${invoice_id}`].includes(fact.stream)) continue;
-    for (const { account: name, amount } of toPostings(`account-${world.idOf(account)}`, fact as DomainEvent))
+  for (const fact of await world.listEvents()) {
+    if (![`account-${world.getAccountId(account)}`, `topup-${invoice_id}`].includes(fact.stream)) continue;
+    for (const { account: name, amount } of toPostings(`account-${world.getAccountId(account)}`, fact as DomainEvent))
       sums.set(name, money.add(sums.get(name) ?? ZERO_USD, amount));
   }
   const sum = (name: string) => money.formatUsd(sums.get(name) ?? ZERO_USD);
-  return `balance ${await world.balance(account)}, clearing ${sum('clearing:card')}, fees ${sum('fees:card')}`;
+  return `balance ${await world.fetchBalance(account)}, clearing ${sum('clearing:card')}, fees ${sum('fees:card')}`;
 }
 
 type Step = readonly [what: string, more?: object];
@@ -193,19 +193,19 @@ describe('below zero', () => {
     const { account } = first;
     for (const step of ['pay', 'dispute']) await act(first, step);
     await act(first, 'refund', { amount: 500 });
-    await world.until(async () => (await world.balance(account)) === '-5');
-    expect((await world.chat(account)).status).toBe(402);
+    await world.waitUntil(async () => (await world.fetchBalance(account)) === '-5');
+    expect((await world.sendChat(account)).status).toBe(402);
     const second = await session(account, 10);
     await act(second, 'pay');
-    await world.until(async () => (await world.balance(account)) === '5');
-    expect((await world.chat(account)).status).toBe(200);
+    await world.waitUntil(async () => (await world.fetchBalance(account)) === '5');
+    expect((await world.sendChat(account)).status).toBe(200);
   });
 });
 
 describe('step by step,', () => {
   const follow = async (made: Session, what: string, expected: string, more: object = {}) => {
     const { events } = await act(made, what, more);
-    await world.until(async () => (await books(made)) === expected);
+    await world.waitUntil(async () => (await books(made)) === expected);
     return events;
   };
 
@@ -232,7 +232,7 @@ describe('step by step,', () => {
 
 describe('a request for a session', () => {
   test('is answered with a page of the card processor, and one of ours to come back to', async () => {
-    const account = await world.account();
+    const account = await world.createAccount();
     const { status, body } = await request({ amount: 12.5 }, account);
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -245,7 +245,7 @@ describe('a request for a session', () => {
     expect(page.text).toContain(`href="${body.payment_page}"`);
     const paid = await fetch(body.payment_page, { method: 'POST', redirect: 'manual' });
     expect(paid.headers.get('location')).toBe(body.checkout_url);
-    const facts = (await world.facts()).map(({ data, metadata }) => ({ data, metadata }));
+    const facts = (await world.listEvents()).map(({ data, metadata }) => ({ data, metadata }));
     expect(JSON.stringify(facts)).not.toContain('sk_test_sandbox');
   });
 
@@ -256,26 +256,26 @@ describe('a request for a session', () => {
     [{ amount: '25' }, 400, 'amount'],
     [{ amount: 25, currency: 'EUR' }, 400, 'currency'],
   ])('of %p is refused, and nothing is asked of Stripe', async (body, status, param) => {
-    const answer = await request(body, await world.account());
+    const answer = await request(body, await world.createAccount());
     expect([answer.status, answer.body.error.param]).toEqual([status, param]);
   });
 
   test('needs a credential, and is not on the public list', async () => {
     expect((await request({ amount: 25 })).status).toBe(401);
-    const { creditId } = await world.account();
+    const { creditId } = await world.createAccount();
     expect((await request({ amount: 25, credit_id: creditId })).status).toBe(201);
     const { body } = await world.get('/topup/payment-methods');
     expect(body.data.map(({ method }: { method: string }) => method)).not.toContain('card');
   });
 
   test('has limits that are settings, and is refused where no card is taken', async () => {
-    const account = await world.account();
-    const other = await world.gateway({ cardMinUsd: 1, cardMaxUsd: 2, stripeKey: undefined });
+    const account = await world.createAccount();
+    const other = await world.startGateway({ cardMinUsd: 1, cardMaxUsd: 2, stripeKey: undefined });
     const none = await world.post('/topup/card/session', { amount: 2 }, account, other.api);
     const page = await world.send('GET', '/topup/card', { api: other.api });
     await other.close();
     expect([none.status, page.status]).toEqual([404, 404]);
-    const few = await world.gateway({ cardMinUsd: 1, cardMaxUsd: 2 });
+    const few = await world.startGateway({ cardMinUsd: 1, cardMaxUsd: 2 });
     const statuses = await Promise.all(
       [1, 2, 2.01].map(
         async (amount) => (await world.post('/topup/card/session', { amount }, account, few.api)).status,

@@ -123,7 +123,7 @@ describe('the route of the page', () => {
   let answer: TestResponse;
   beforeAll(async () => {
     world = await TestWorld.open();
-    account = await world.account();
+    account = await world.createAccount();
     ({ answer } = await created());
   });
   afterAll(() => world.close());
@@ -159,8 +159,8 @@ describe('the route of the page', () => {
 
   test('follows the payment', async () => {
     const { url, invoice } = await created();
-    await world.pay(invoice);
-    await world.until(async () => (await world.get(url)).text.includes('The amount is in your balance'));
+    await world.payInvoice(invoice);
+    await world.waitUntil(async () => (await world.get(url)).text.includes('The amount is in your balance'));
   });
 
   test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'x', "'%20or%201=1"])('of no invoice (%s) is a page as well', async (id) => {

@@ -9,16 +9,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
 import type { PaymentTerms } from '#domain';
 import {
-  type AskedFor,
-  addPayments,
-  coinOf,
+  addPaymentMethods,
   copyCatalogue,
-  type HowToPay,
+  getCoin,
+  type PayOptions,
+  type RequestedTopup,
   SandboxWallet,
+  SCENARIOS,
+  type ScenarioName,
   type ScenarioOutcome,
-  STORIES,
-  type StoryName,
-  StoryTeller,
+  ScenarioRunner,
   TestWorld,
 } from '#testing';
 import { verify } from '../../../ledger/src/verify.ts';
@@ -29,15 +29,15 @@ interface Cells {
   /** USD. */
   readonly asked: number;
   /** What is credited at the end of each story. */
-  readonly credits: Partial<Readonly<Record<StoryName, string>>>;
+  readonly credits: Partial<Readonly<Record<ScenarioName, string>>>;
   /** Stories that take too long here, and where they are told. */
-  readonly toldElsewhere?: Partial<Readonly<Record<StoryName, string>>>;
+  readonly toldElsewhere?: Partial<Readonly<Record<ScenarioName, string>>>;
   /** Nothing reports what comes, so it is found by looking alone. */
   readonly unreported?: true;
 }
 
 /** 5 % are given on top over Lightning. */
-const LIGHTNING = { exact: '10.5', over: '21', late: '10.5' };
+const LIGHTNING = { exact: '10.5', overpayment: '21', afterExpiry: '10.5' };
 
 /** A coin and a way to pay that do not ship: data alone, on a back end that is there. */
 const SIXTH: PaymentTerms = {
@@ -86,87 +86,87 @@ const CELLS: readonly Cells[] = [
   { backend: 'phoenixd', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
   {
     ...{ backend: 'nwc', method: 'btc-lightning', asked: 10, unreported: true },
-    credits: { exact: '10.5', late: '10.5' },
-    toldElsewhere: { over: 'a wallet says what its invoice is for, and not what came' },
+    credits: { exact: '10.5', afterExpiry: '10.5' },
+    toldElsewhere: { overpayment: 'a wallet says what its invoice is for, and not what came' },
   },
   {
     ...{ backend: 'btcpay', method: 'btc', asked: 20 },
     credits: {
-      ...{ exact: '20', partial: '5', over: '40', late: '20', twice: '25' },
-      ...{ waiting: '0', replaced: '5', elsewhere: '0', undone: '0' },
+      ...{ exact: '20', partial: '5', overpayment: '40', afterExpiry: '20', twice: '25' },
+      ...{ lowFee: '0', replacement: '5', doubleSpend: '0', reversal: '0' },
     },
   },
   {
     ...{ backend: 'btcpay', method: 'ltc', asked: 8 },
     credits: {
-      ...{ exact: '8', partial: '2', over: '16', late: '8', twice: '10' },
-      ...{ waiting: '0', replaced: '2', elsewhere: '0', undone: '0' },
+      ...{ exact: '8', partial: '2', overpayment: '16', afterExpiry: '8', twice: '10' },
+      ...{ lowFee: '0', replacement: '2', doubleSpend: '0', reversal: '0' },
     },
   },
   {
     ...{ backend: 'btcpay', method: 'lbtc', asked: 12 },
     credits: {
-      ...{ exact: '12', partial: '3', over: '24', late: '12', twice: '15' },
-      ...{ waiting: '0', replaced: '3', elsewhere: '0', undone: '0' },
+      ...{ exact: '12', partial: '3', overpayment: '24', afterExpiry: '12', twice: '15' },
+      ...{ lowFee: '0', replacement: '3', doubleSpend: '0', reversal: '0' },
     },
   },
   {
     ...{ backend: 'btcpay', method: 'xmr', asked: 6 },
     credits: {
-      ...{ exact: '6', partial: '1.5', over: '12', late: '6', twice: '7.5' },
-      ...{ waiting: '0', replaced: '1.5', elsewhere: '0', undone: '0' },
+      ...{ exact: '6', partial: '1.5', overpayment: '12', afterExpiry: '6', twice: '7.5' },
+      ...{ lowFee: '0', replacement: '1.5', doubleSpend: '0', reversal: '0' },
     },
   },
   {
     ...{ backend: 'monero', method: 'xmr', asked: 6, unreported: true },
     credits: {
-      ...{ exact: '6', partial: '1.5', over: '12', late: '6', twice: '7.5' },
-      ...{ waiting: '0', replaced: '1.5', elsewhere: '0' },
+      ...{ exact: '6', partial: '1.5', overpayment: '12', afterExpiry: '6', twice: '7.5' },
+      ...{ lowFee: '0', replacement: '1.5', doubleSpend: '0' },
     },
-    toldElsewhere: { undone: 'is believed after ten more blocks: monero.spec.ts, npm run prove:money' },
+    toldElsewhere: { reversal: 'is believed after ten more blocks: monero.spec.ts, npm run prove:money' },
   },
   {
     ...{ backend: 'btcpay', method: 'doge', asked: 4 },
     credits: {
-      ...{ exact: '4', partial: '1', over: '8', late: '4', twice: '5' },
-      ...{ waiting: '0', replaced: '1', elsewhere: '0', undone: '0' },
+      ...{ exact: '4', partial: '1', overpayment: '8', afterExpiry: '4', twice: '5' },
+      ...{ lowFee: '0', replacement: '1', doubleSpend: '0', reversal: '0' },
     },
   },
 ];
 
 /** Stories that cannot be, by the kind of destination, and why. */
-const CANNOT_BE: Readonly<Record<string, Partial<Readonly<Record<StoryName, string>>>>> = {
+const CANNOT_BE: Readonly<Record<string, Partial<Readonly<Record<ScenarioName, string>>>>> = {
   'btc-lightning': {
     partial: 'a node takes nothing less than its invoice asks for',
     twice: 'an invoice is paid once',
-    waiting: 'a payment is final when it has come',
-    replaced: 'as above',
-    elsewhere: 'as above',
-    undone: 'as above',
+    lowFee: 'a payment is final when it has come',
+    replacement: 'as above',
+    doubleSpend: 'as above',
+    reversal: 'as above',
   },
 };
 
-type Report = NonNullable<HowToPay['report']>;
+type Report = NonNullable<PayOptions['report']>;
 
 /** Found by looking alone; by web hooks and subscriptions and by looking; and with hints that are worth little. */
 const REPORTS: readonly Report[] = ['never', 'once'];
 const POOR_REPORTS: readonly Report[] = ['twice', 'reordered', 'forged'];
 /** What is tried with poor hints. */
-const REPORTED_POORLY: readonly StoryName[] = ['exact', 'undone'];
+const REPORTED_POORLY: readonly ScenarioName[] = ['exact', 'reversal'];
 
 /** Nobody says so when a payment is gone, so these are found by looking alone. */
-const NEVER_HINTED: readonly StoryName[] = ['elsewhere', 'undone'];
+const NEVER_HINTED: readonly ScenarioName[] = ['doubleSpend', 'reversal'];
 
 interface Row extends Cells {
-  readonly story: StoryName;
+  readonly story: ScenarioName;
   readonly report: Report;
   readonly credit: string;
 }
 
-const rows = (reportsOf: (story: StoryName) => readonly Report[]): readonly Row[] =>
+const rows = (reportsOf: (story: ScenarioName) => readonly Report[]): readonly Row[] =>
   CELLS.flatMap((cells) =>
     Object.entries(cells.credits).flatMap(([name, credit]) => {
-      const story = name as StoryName;
+      const story = name as ScenarioName;
       const reports = reportsOf(story).filter((report) => !cells.unreported || report === 'never');
       return reports.map((report) => ({ ...cells, story, report, credit }));
     }),
@@ -189,13 +189,13 @@ const outcomes = new Map<Row, ScenarioOutcome | Error>();
 const opened = new AsyncDisposableStack();
 let terms: PaymentTerms;
 let world: TestWorld;
-let teller: StoryTeller;
+let teller: ScenarioRunner;
 let foundUnhinted: readonly Row[];
 beforeAll(async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-payments-'));
   opened.defer(() => rm(directory, { recursive: true }));
   await copyCatalogue(directory, []);
-  await addPayments(directory, SIXTH);
+  await addPaymentMethods(directory, SIXTH);
   terms = readPayments(directory);
   world = await TestWorld.open(async (sandbox) => {
     const made = await fetch(`${sandbox}/nwc/wallets`, { method: 'POST' });
@@ -204,11 +204,11 @@ beforeAll(async () => {
   });
   opened.defer(() => world.close());
   await world.send('PUT', '/rates', { api: world.sandbox, body: { doge_usd: USD_PER_DOGE } });
-  teller = new StoryTeller(world);
+  teller = new ScenarioRunner(world);
   opened.defer(() => teller.close());
   const wallet = new SandboxWallet(world.sandbox);
-  await wallet.addWebHook(`${world.api}/topup/webhooks/btcpay`);
-  await wallet.setPhoenixdWebHook(`${world.api}/topup/webhooks/phoenixd`);
+  await wallet.addWebhook(`${world.api}/topup/webhooks/btcpay`);
+  await wallet.setPhoenixdWebhook(`${world.api}/topup/webhooks/phoenixd`);
   const gateways = await gatewaysBy(new Set(CELLS.map(({ backend }) => backend)));
   const apiOf = ({ backend }: Row) => gateways.get(backend) ?? world.api;
   const tellAll = (all: readonly Row[]) => Promise.all(all.map((row) => tell(row, ask(row, apiOf(row)))));
@@ -228,32 +228,32 @@ afterAll(() => opened.disposeAsync());
 async function gatewaysBy(backends: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
   const opening = [...backends].map(async (name) => {
     const methods = CELLS.filter(({ backend }) => backend === name).map(({ method }) => [method, name]);
-    return [name, await world.anotherGateway({ topupBackends: Object.fromEntries(methods) })] as const;
+    return [name, await world.addGateway({ topupBackends: Object.fromEntries(methods) })] as const;
   });
   return new Map(await Promise.all(opening));
 }
 
-function ask({ method, asked }: Row, api: string): Promise<AskedFor> {
-  const coin = coinOf(terms, terms.methods.find((each) => each.method === method)?.coin ?? '');
-  return teller.ask(coin, method, asked, api);
+function ask({ method, asked }: Row, api: string): Promise<RequestedTopup> {
+  const coin = getCoin(terms, terms.methods.find((each) => each.method === method)?.coin ?? '');
+  return teller.requestTopup(coin, method, asked, api);
 }
 
-async function tell(row: Row, asked: Promise<AskedFor>): Promise<void> {
-  const told = asked.then((made) => teller.play(row.story, made, row.report));
+async function tell(row: Row, asked: Promise<RequestedTopup>): Promise<void> {
+  const told = asked.then((made) => teller.run(row.story, made, row.report));
   outcomes.set(row, await told.catch((error: Error) => error));
 }
 
 describe('every story of a method is told or cannot be', () => {
   test.each(CELLS)('$method by $backend', ({ method, credits, toldElsewhere = {} }) => {
     const told = [credits, toldElsewhere, CANNOT_BE[method] ?? {}].flatMap(Object.keys);
-    expect(told.toSorted()).toEqual(Object.keys(STORIES).toSorted());
+    expect(told.toSorted()).toEqual(Object.keys(SCENARIOS).toSorted());
   });
 });
 
 async function isAsItShould(row: Row): Promise<void> {
   const outcome = outcomes.get(row);
   if (!outcome || outcome instanceof Error) throw outcome;
-  await world.until(async () => (await world.balance(outcome.topup.account)) === row.credit);
+  await world.waitUntil(async () => (await world.fetchBalance(outcome.topup.account)) === row.credit);
   expect(outcome.recorded).toBe(outcome.paid);
 }
 

@@ -18,16 +18,16 @@ interface Invoice {
 }
 
 async function invoiced(amount: number, currency = 'USD'): Promise<{ account: TestAccount; invoice: Invoice }> {
-  const account = await world.account();
+  const account = await world.createAccount();
   return { account, invoice: (await world.post('/topup/create/btc-lightning', { amount, currency }, account)).body };
 }
 
 const status = async ({ invoice_id }: Invoice) => (await world.get(`/topup/status/${invoice_id}`)).body;
-const settled = (invoice: Invoice) => world.until(async () => (await status(invoice)).status === 'Settled');
+const settled = (invoice: Invoice) => world.waitUntil(async () => (await status(invoice)).status === 'Settled');
 const ofTopup = async ({ invoice_id }: Invoice) =>
-  (await world.facts()).filter(({ stream }) => stream === `topup-${invoice_id}`).map(({ type }) => type);
+  (await world.listEvents()).filter(({ stream }) => stream === `topup-${invoice_id}`).map(({ type }) => type);
 const credits = async (account: TestAccount) =>
-  (await world.facts(account)).filter(({ type }) => type === 'CreditAdded');
+  (await world.listEvents(account)).filter(({ type }) => type === 'CreditAdded');
 const hashOf = ({ lightning_invoice }: Invoice) => {
   const found = decode(lightning_invoice).sections.find(({ name }) => name === 'payment_hash');
   return found && 'value' in found ? String(found.value) : '';
@@ -36,9 +36,9 @@ const hashOf = ({ lightning_invoice }: Invoice) => {
 describe('a payment that is reversed', () => {
   test('takes its credit back, also below zero, and then nothing is sold', async () => {
     const { account, invoice } = await invoiced(1);
-    await world.pay(invoice.lightning_invoice);
+    await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
-    expect((await world.chat(account)).status).toBe(200);
+    expect((await world.sendChat(account)).status).toBe(200);
     const { store, runtime } = world.foundation;
     const { topups } = createStreams(store, NO_SNAPSHOTS, runtime);
     const payment = { backend: 'lnd', id: hashOf(invoice) };
@@ -46,8 +46,8 @@ describe('a payment that is reversed', () => {
     const reversals = [{ id: 'dispute', units: -1_000_000n, why: 'disputed' }];
     const data = { payment, units: 1_000_000n, confirmations: 'final', receivedAt: at, reversals, at } as const;
     await topups.run(invoice.invoice_id, { type: 'RecordPayment', data }, createRootCause('test', 'dispute'));
-    await world.until(async () => (await world.balance(account)).startsWith('-0.'));
-    expect((await world.chat(account)).status).toBe(402);
+    await world.waitUntil(async () => (await world.fetchBalance(account)).startsWith('-0.'));
+    expect((await world.sendChat(account)).status).toBe(402);
     expect(await status(invoice)).toMatchObject({ status: 'Invalid', amount_paid: 0 });
   });
 });
@@ -62,23 +62,23 @@ describe('a paid top-up', () => {
     ['BTC', 0.0001, '10.5'],
   ])('of %s %d is credited with 5 %% more, as %s USD', async (currency, amount, balance) => {
     const { account, invoice } = await invoiced(amount, currency);
-    await world.pay(invoice.lightning_invoice);
+    await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
-    expect(await world.balance(account)).toBe(balance);
+    expect(await world.fetchBalance(account)).toBe(balance);
   });
 
   test('is new, and then settled, with the credit already in the balance', async () => {
     const { account, invoice } = await invoiced(2);
     expect((await status(invoice)).status).toBe('New');
-    await world.pay(invoice.lightning_invoice);
+    await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
-    expect(await world.balance(account)).toBe('2.1');
+    expect(await world.fetchBalance(account)).toBe('2.1');
     expect(await status(invoice)).toMatchObject({ status: 'Settled', amount_paid: 0.00002, amount_due: 0, amount: 2 });
   });
 
   test('is three facts of the top-up and one credit, under the hash of the payment', async () => {
     const { account, invoice } = await invoiced(1);
-    await world.pay(invoice.lightning_invoice);
+    await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
     expect(await ofTopup(invoice)).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
     const [credit] = await credits(account);
@@ -95,27 +95,27 @@ describe('a paid top-up', () => {
 
   test('books the payment, the bonus, and the debt to the customer', async () => {
     const { account, invoice } = await invoiced(1);
-    await world.pay(invoice.lightning_invoice);
+    await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
     const [credit] = await credits(account);
-    expect(credit && toPostings(`account-${world.idOf(account)}`, credit)).toEqual([
+    expect(credit && toPostings(`account-${world.getAccountId(account)}`, credit)).toEqual([
       { account: 'clearing:btc-lightning', customer: null, amount: 1_000_000_000_000n },
       { account: 'bonus:btc-lightning', customer: null, amount: 50_000_000_000n },
-      { account: 'customer:available', customer: world.idOf(account), amount: -1_050_000_000_000n },
+      { account: 'customer:available', customer: world.getAccountId(account), amount: -1_050_000_000_000n },
     ]);
   });
 
   test('can be spent at once', async () => {
     const { account, invoice } = await invoiced(1);
-    await world.pay(invoice.lightning_invoice);
+    await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
-    expect((await world.chat(account)).status).toBe(200);
+    expect((await world.sendChat(account)).status).toBe(200);
   });
 
   test('cannot be paid again', async () => {
     const { account, invoice } = await invoiced(1);
-    await world.pay(invoice.lightning_invoice);
-    expect((await world.pay(invoice.lightning_invoice)).status).toBe(400);
+    await world.payInvoice(invoice.lightning_invoice);
+    expect((await world.payInvoice(invoice.lightning_invoice)).status).toBe(400);
     await settled(invoice);
     expect(await credits(account)).toHaveLength(1);
   });
@@ -123,55 +123,55 @@ describe('a paid top-up', () => {
   test('that the node reports twice is credited once', async () => {
     const { account, invoice } = await invoiced(1);
     const after = await invoiced(1);
-    await world.pay(invoice.lightning_invoice, { report: 'twice' });
-    await world.pay(after.invoice.lightning_invoice);
+    await world.payInvoice(invoice.lightning_invoice, { report: 'twice' });
+    await world.payInvoice(after.invoice.lightning_invoice);
     await settled(after.invoice); // so the second report has been received as well
-    expect(await world.balance(account)).toBe('1.05');
+    expect(await world.fetchBalance(account)).toBe('1.05');
     expect(await ofTopup(invoice)).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
   });
 
   test('that the node never reports is found all the same', async () => {
     const { account, invoice } = await invoiced(1);
-    await world.pay(invoice.lightning_invoice, { report: 'never' });
+    await world.payInvoice(invoice.lightning_invoice, { report: 'never' });
     await settled(invoice);
-    expect(await world.balance(account)).toBe('1.05');
+    expect(await world.fetchBalance(account)).toBe('1.05');
   });
 
   test('that was overpaid is credited with all that was paid', async () => {
     const { account, invoice } = await invoiced(1);
-    await world.pay(invoice.lightning_invoice, { amount_msat: '2500000' });
+    await world.payInvoice(invoice.lightning_invoice, { amount_msat: '2500000' });
     await settled(invoice);
-    expect(await world.balance(account)).toBe('2.625');
+    expect(await world.fetchBalance(account)).toBe('2.625');
     expect(await status(invoice)).toMatchObject({ amount: 1, amount_paid: 0.000025, amount_due: 0 });
   });
 
   test('of one account leaves all others as they are', async () => {
     const [paid, open] = [await invoiced(1), await invoiced(1)];
-    await world.pay(paid.invoice.lightning_invoice);
+    await world.payInvoice(paid.invoice.lightning_invoice);
     await settled(paid.invoice);
-    expect(await world.balance(open.account)).toBe('0');
+    expect(await world.fetchBalance(open.account)).toBe('0');
     expect((await status(open.invoice)).status).toBe('New');
   });
 
   test('is credited once each when many are paid at once', async () => {
-    const account = await world.account();
+    const account = await world.createAccount();
     const invoices: Invoice[] = await Promise.all(
       Array.from(
         { length: 12 },
         async () => (await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account)).body,
       ),
     );
-    await Promise.all(invoices.map((each) => world.pay(each.lightning_invoice, { report: 'twice' })));
+    await Promise.all(invoices.map((each) => world.payInvoice(each.lightning_invoice, { report: 'twice' })));
     await Promise.all(invoices.map(settled));
-    expect(await world.balance(account)).toBe('12.6');
+    expect(await world.fetchBalance(account)).toBe('12.6');
   });
 });
 
 describe('a payment that settles after the invoice expired', () => {
   test('is worth what the market says by then, also where that is the same', async () => {
     const { account, invoice } = await invoiced(1);
-    await world.pay(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 30 });
+    await world.payInvoice(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 30 });
     await settled(invoice);
-    expect(await world.balance(account)).toBe('1.05');
+    expect(await world.fetchBalance(account)).toBe('1.05');
   });
 });

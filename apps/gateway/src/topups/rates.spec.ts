@@ -5,7 +5,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account();
+  account = await world.createAccount();
 });
 beforeEach(() => setRates({ btc_usd: '100000', ltc_usd: '100', xmr_usd: '200' }));
 afterAll(() => world.close());
@@ -16,7 +16,7 @@ async function setRates(rates: object): Promise<void> {
 
 /** By a gateway that has not asked for a rate yet. */
 async function topUp(currency = 'USD', amount = 1, method = 'btc-lightning', gateway?: string) {
-  const api = gateway ?? (await world.anotherGateway());
+  const api = gateway ?? (await world.addGateway());
   return world.post(`/topup/create/${method}`, { amount, currency }, account, api);
 }
 
@@ -24,10 +24,10 @@ async function topUp(currency = 'USD', amount = 1, method = 'btc-lightning', gat
 test('a payment that settles later than a minute after the invoice expired is worth the rate of its time', async () => {
   const { body: invoice } = await topUp();
   await setRates({ btc_usd: '50000' });
-  await world.pay(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 90 });
-  await world.until(async () => (await world.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
-  expect(await world.balance(account)).toBe('0.525');
-  const received = (await world.facts()).findLast(({ type }) => type === 'PaymentReceived');
+  await world.payInvoice(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 90 });
+  await world.waitUntil(async () => (await world.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
+  expect(await world.fetchBalance(account)).toBe('0.525');
+  const received = (await world.listEvents()).findLast(({ type }) => type === 'PaymentReceived');
   expect(received).toMatchObject({
     data: {
       amount: '500000000000',
@@ -52,7 +52,7 @@ describe('a top-up', () => {
     expect((await topUp('USD', 101.45)).body.crypto_amount_due).toBe(0.001);
     await setRates({ kraken: null });
     expect((await topUp('USD', 101.45)).body.crypto_amount_due).toBe(0.001);
-    const issued = (await world.facts()).findLast(({ type }) => type === 'InvoiceIssued');
+    const issued = (await world.listEvents()).findLast(({ type }) => type === 'InvoiceIssued');
     expect(issued).toMatchObject({ data: { rate: { value: '101450', source: 'coinbase, coingecko' } } });
   });
 
@@ -63,8 +63,8 @@ describe('a top-up', () => {
     ['are away but for one', { kraken: null, coinbase: null }, /: only one source of exchange rates answers$/],
   ])('waits while the sources %s, in whatever currency, and no invoice is made', async (_, rates, message) => {
     await setRates(rates);
-    const before = await world.facts();
-    const gateway = await world.anotherGateway();
+    const before = await world.listEvents();
+    const gateway = await world.addGateway();
     for (const [currency, amount] of [
       ['USD', 1],
       ['SATS', 1000],
@@ -76,7 +76,7 @@ describe('a top-up', () => {
       expect(body.message).toMatch(/^No exchange rate can be believed at the moment/);
       expect(body.error).toMatchObject({ code: 'upstream_unavailable', type: 'upstream_unavailable' });
     }
-    expect(await world.facts()).toEqual(before);
+    expect(await world.listEvents()).toEqual(before);
   });
 
   test('in monero waits while one of its two sources is down, and goes on at what both say', async () => {
@@ -89,13 +89,20 @@ describe('a top-up', () => {
 
 test('the operator names the sources, and at least two of them as soon as a coin can be paid in', async () => {
   const one = { krakenUrl: undefined, coinbaseUrl: undefined };
-  await expect(world.gateway(one)).rejects.toThrow('Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set');
-  const cardsAlone = await world.gateway({ ...one, coinGeckoUrl: undefined, lndUrl: undefined, btcpayUrl: undefined });
+  await expect(world.startGateway(one)).rejects.toThrow(
+    'Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set',
+  );
+  const cardsAlone = await world.startGateway({
+    ...one,
+    coinGeckoUrl: undefined,
+    lndUrl: undefined,
+    btcpayUrl: undefined,
+  });
   await cardsAlone.close();
   for (const code of ['USD', 'DOGE', 'LBTC']) {
-    const unfit = world.gateway({ loneSourceCoins: [code] });
+    const unfit = world.startGateway({ loneSourceCoins: [code] });
     await expect(unfit).rejects.toThrow(`RATE_LONE_SOURCE_COINS names "${code}"`);
   }
-  const two = world.gateway({ coinGeckoUrl: undefined, loneSourceCoins: ['XMR'] });
+  const two = world.startGateway({ coinGeckoUrl: undefined, loneSourceCoins: ['XMR'] });
   await expect(two).rejects.toThrow('RATE_LONE_SOURCE_COINS names "XMR"');
 });

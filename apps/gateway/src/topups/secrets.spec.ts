@@ -5,7 +5,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { everythingStored, LogTap, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { dumpDatabase, LogTap, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { startSandbox } from '../../../sandbox/src/sandbox.ts';
 
 const secret = () => randomBytes(20).toString('hex');
@@ -41,14 +41,14 @@ beforeAll(async () => {
     ...PLANTED,
   });
   for (const name of LIGHTNING)
-    gateways.set(name, await world.anotherGateway({ topupBackends: { 'btc-lightning': name } }));
-  account = await world.account();
+    gateways.set(name, await world.addGateway({ topupBackends: { 'btc-lightning': name } }));
+  account = await world.createAccount();
   secrets.set('credit_id', account.creditId);
   secrets.set('API key', account.apiKey);
 });
 
 afterAll(async () => {
-  log.end();
+  log.restore();
   await world.close();
   if (echo) {
     echo.close();
@@ -75,7 +75,7 @@ async function payByAll(): Promise<void> {
     const invoice: Readonly<Record<string, string>> = await invoiceOf(api);
     const { preimage } = await inSandbox('/wallet/pay', { invoice: invoice.lightning_invoice });
     secrets.set(`preimage of ${name}`, String(preimage));
-    await world.until(
+    await world.waitUntil(
       async () =>
         ((await keep(world.get(`/topup/status/${invoice.invoice_id}`))) as { status: string }).status === 'Settled',
     );
@@ -85,7 +85,7 @@ async function payByAll(): Promise<void> {
   secrets.set('secret of the wallet', String(new URL(nwcUrl).searchParams.get('secret')));
   const connected = await keep(world.post('/nwc-auto-topup/connect', { nwc_url: nwcUrl, threshold_usd: 100 }, account));
   expect(connected).toMatchObject({ connected: true });
-  await world.until(
+  await world.waitUntil(
     async () =>
       ((await keep(world.get('/nwc-auto-topup', account))) as { last_topup_at: unknown }).last_topup_at !== null,
   );
@@ -153,13 +153,13 @@ test('no planted secret shows anywhere, whatever happens', async () => {
   await payByAll();
   await hook();
   await breakAll();
-  const stored = await everythingStored(world.databaseUrl);
+  const stored = await dumpDatabase(world.databaseUrl);
   expect(stored.length).toBeGreaterThan(10_000);
   expect(log.text).toContain('"level"');
   expect(secrets.size).toBeGreaterThanOrEqual(Object.keys(PLANTED).length + LIGHTNING.length + 1);
   const places = { stored, logged: log.text, answers: answers.join('\n') };
   // What may show is found, and what was to fail did.
-  expect(stored).toContain(world.idOf(account));
+  expect(stored).toContain(world.getAccountId(account));
   expect(places.answers).toContain('lnbcrt');
   expect(answers.filter((each) => /"statusCode":50[23]/.test(each)).length).toBeGreaterThanOrEqual(
     2 * LIGHTNING.length,

@@ -9,7 +9,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account();
+  account = await world.createAccount();
 });
 afterAll(() => world.close());
 
@@ -125,20 +125,20 @@ describe('a Lightning top-up', () => {
   });
 
   test('that was refused asks neither the node nor the books', async () => {
-    const before = await world.facts();
+    const before = await world.listEvents();
     await create({ amount: 5000, currency: 'USD' });
     await world.send('POST', LIGHTNING, { body: { amount: 5, currency: 'USD' } });
-    expect(await world.facts()).toEqual(before);
+    expect(await world.listEvents()).toEqual(before);
   });
 
   test('is one fact, with the rate and the source it was made with', async () => {
     const { body } = await create({ amount: 5, currency: 'USD' });
-    const issued = (await world.facts()).at(-1);
+    const issued = (await world.listEvents()).at(-1);
     expect(issued?.stream).toBe(`topup-${body.invoice_id}`);
     expect(issued).toMatchObject({
       type: 'InvoiceIssued',
       data: {
-        accountId: world.idOf(account),
+        accountId: world.getAccountId(account),
         method: 'btc-lightning',
         requested: { amount: '5', currency: 'USD' },
         usd: '5000000000000',
@@ -205,7 +205,7 @@ describe('the status of a top-up', () => {
   test('is expired once its time is over', async () => {
     const id = 'ExpiredExpiredExpired1';
     const { body } = await create({ amount: 1, currency: 'USD' });
-    const issued = (await world.facts()).findLast(({ type }) => type === 'InvoiceIssued')?.data ?? {};
+    const issued = (await world.listEvents()).findLast(({ type }) => type === 'InvoiceIssued')?.data ?? {};
     const long = {
       expiresAt: '2020-01-01T00:15:00.000Z',
       at: '2020-01-01T00:00:00.000Z',
@@ -213,7 +213,7 @@ describe('the status of a top-up', () => {
     };
     const fact = { id: crypto.randomUUID(), type: 'InvoiceIssued', data: { ...issued, ...long }, metadata: {} };
     await world.foundation.store.append(`topup-${id}`, -1, [fact]);
-    await world.until(async () => (await world.get(`/topup/status/${id}`)).status === 200);
+    await world.waitUntil(async () => (await world.get(`/topup/status/${id}`)).status === 200);
     expect((await world.get(`/topup/status/${id}`)).body).toMatchObject({ status: 'Expired', expires_at: 1577837700 });
     expect((await world.get(`/topup/status/${body.invoice_id}`)).body.status).toBe('New');
   });
@@ -241,8 +241,8 @@ describe('while the projector stands still', () => {
       expect([created, read(body.lightning_invoice).amount]).toEqual([201, '1000000']);
       expect(await status(body.invoice_id)).toEqual([200, 'New', null]);
       expect((await status('AAAAAAAAAAAAAAAAAAAAAA'))[0]).toBe(404);
-      await world.pay(body.lightning_invoice);
-      await world.until(async () => (await status(body.invoice_id))[1] === 'Settled');
+      await world.payInvoice(body.lightning_invoice);
+      await world.waitUntil(async () => (await status(body.invoice_id))[1] === 'Settled');
     } finally {
       await goOn();
     }

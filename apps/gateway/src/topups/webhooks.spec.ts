@@ -3,30 +3,30 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { readPayments } from '#catalogue';
-import { type AskedFor, coinOf, SandboxWallet, StoryTeller, TestWorld } from '#testing';
+import { getCoin, type RequestedTopup, SandboxWallet, ScenarioRunner, TestWorld } from '#testing';
 
 const HOOKS = '/topup/webhooks/btcpay';
 const SECRET = 'sandbox';
-const bitcoin = coinOf(readPayments(), 'BTC');
+const bitcoin = getCoin(readPayments(), 'BTC');
 
 let world: TestWorld;
 let wallet: SandboxWallet;
-let teller: StoryTeller;
+let teller: ScenarioRunner;
 const opened = new AsyncDisposableStack();
 beforeAll(async () => {
   world = await TestWorld.open();
   opened.defer(() => world.close());
   wallet = new SandboxWallet(world.sandbox);
-  teller = new StoryTeller(world);
+  teller = new ScenarioRunner(world);
   opened.defer(() => teller.close());
   opened.defer(async () => goOn());
   const goOn = world.stopClock();
 });
 afterAll(() => opened.disposeAsync());
 
-const ask = () => teller.ask(bitcoin, 'btc', 20, world.api);
+const ask = () => teller.requestTopup(bitcoin, 'btc', 20, world.api);
 
-async function pay(asked: AskedFor): Promise<void> {
+async function pay(asked: RequestedTopup): Promise<void> {
   await wallet.pay(asked.destination, asked.units, bitcoin, { report: 'never' });
   await wallet.mine(bitcoin);
 }
@@ -40,7 +40,7 @@ async function another(): Promise<void> {
 }
 
 /** A top-up that is paid and confirmed, of which nobody has said so; it was looked at when it was new. */
-async function paid(): Promise<AskedFor> {
+async function paid(): Promise<RequestedTopup> {
   const asked = await ask();
   await another();
   await pay(asked);
@@ -48,8 +48,8 @@ async function paid(): Promise<AskedFor> {
 }
 
 /** As BTCPay prints it. */
-function event({ topupId }: AskedFor): Buffer {
-  const [issued] = teller.of(topupId);
+function event({ topupId }: RequestedTopup): Buffer {
+  const [issued] = teller.getEvents(topupId);
   const invoiceId = issued?.type === 'InvoiceIssued' ? issued.data.reference.split('/')[2] : '';
   const ids = { deliveryId: 'a', webhookId: 'b', originalDeliveryId: 'a', isRedelivery: false };
   const metadata = { orderId: topupId, paymentMethod: 'BTC-CHAIN' };
@@ -67,8 +67,8 @@ async function post(body: Buffer, signature: string | undefined = signatureOf(bo
   return response.status;
 }
 
-const factsOf = ({ topupId }: AskedFor) => teller.of(topupId).map(({ type }) => type);
-const credited = (asked: AskedFor) => world.until(async () => factsOf(asked).includes('TopupCredited'));
+const factsOf = ({ topupId }: RequestedTopup) => teller.getEvents(topupId).map(({ type }) => type);
+const credited = (asked: RequestedTopup) => world.waitUntil(async () => factsOf(asked).includes('TopupCredited'));
 
 describe('a web hook', () => {
   test('that is signed has its top-up looked at, and what came is credited', async () => {
@@ -76,7 +76,7 @@ describe('a web hook', () => {
     expect(factsOf(asked)).toEqual(['InvoiceIssued']);
     expect(await post(event(asked))).toBe(200);
     await credited(asked);
-    expect(await world.balance(asked.account)).toBe('20');
+    expect(await world.fetchBalance(asked.account)).toBe('20');
   });
 
   test('in which any byte is another, of the body or of the signature, is refused and has nothing looked at', async () => {
@@ -103,11 +103,11 @@ describe('a web hook', () => {
     const body = event(asked);
     await post(body);
     await credited(asked);
-    const before = [...teller.of(asked.topupId)];
+    const before = [...teller.getEvents(asked.topupId)];
     expect(new Set(await Promise.all(Array.from({ length: 50 }, () => post(body))))).toEqual(new Set([200]));
     await another();
-    expect(teller.of(asked.topupId)).toEqual(before);
-    expect(await world.balance(asked.account)).toBe('20');
+    expect(teller.getEvents(asked.topupId)).toEqual(before);
+    expect(await world.fetchBalance(asked.account)).toBe('20');
   });
 
   test('of a top-up that is not known is taken, and does nothing', async () => {
@@ -126,7 +126,7 @@ describe('a web hook', () => {
       await pay(asked);
       expect(await post(event(asked))).toBe(503);
       await lock.query('rollback');
-      await world.until(async () => (await post(event(asked))) === 200);
+      await world.waitUntil(async () => (await post(event(asked))) === 200);
       await credited(asked);
     } finally {
       await lock.end();

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type Charge, type ChargeItem, type DomainEvent, EVENT_SCHEMA } from '#domain';
 import { type StoredEvent, type Upcaster, upcast } from '#kernel';
-import { someCharge } from '#testing';
+import { createCharge } from '#testing';
 import { Auditor } from './auditor.ts';
 import { reduceFraction, roundUpToInteger } from './fraction.ts';
 
@@ -90,7 +90,7 @@ describe('an auditor who reads only the facts', () => {
     money: object = {},
     rest: Partial<Charge> = {},
   ) => {
-    const charge = someCharge({ ...item, ...differing }, { priceList: 'v1', ...rest });
+    const charge = createCharge({ ...item, ...differing }, { priceList: 'v1', ...rest });
     return { type: 'HoldSettled', version: 2, data: { ...ended(holdId), charged: '30', charge, ...money } };
   };
 
@@ -256,7 +256,7 @@ describe('an auditor who reads only the facts', () => {
     ],
     [
       'a posting that is not there',
-      ({ data }) => ({ ...(data as object), charge: someCharge({}, { price: '30' }) }),
+      ({ data }) => ({ ...(data as object), charge: createCharge({}, { price: '30' }) }),
       'the entry at position 3 books 0 as payable:router, and -20 are due',
     ],
   ])('finds %s, also where the entry sums to zero', (_, changed, difference) => {

@@ -9,11 +9,11 @@ import {
   type DomainEvent,
 } from '#domain';
 import { fold, type PicoUsd, parseUsd, Rejection, type StoredEvent } from '#kernel';
-import { issuedChallenge, someCharge } from '#testing';
+import { createCharge, createIssuedChallenge } from '#testing';
 import {
-  type ChallengeLife,
-  challengeLives,
-  liveChallenge,
+  type ChallengeScenario,
+  challengeScenarios,
+  runChallengeScenario,
 } from '../../../../libs/testing/src/scenarios/challenge-scenarios.ts';
 import { Auditor } from './auditor.ts';
 
@@ -26,7 +26,7 @@ const sold = { of: query.model, provider: 'exa', creditor: 'exa' };
 /** A use costs as many pico-USD as it is sold for. */
 const charge = (price: PicoUsd): Charge => {
   const amounts = { cost: price.toString(), price: price.toString() };
-  return someCharge({ ...sold, usage: { character: Number(price) }, ...amounts }, { priceList: 'v1' });
+  return createCharge({ ...sold, usage: { character: Number(price) }, ...amounts }, { priceList: 'v1' });
 };
 const prices = [{ unit: 'character', per: 1, cost: '1', price: '1' }];
 const published = { type: 'PriceListPublished', data: { version: 'v1', lines: [{ ...sold, prices }], at } };
@@ -57,7 +57,7 @@ function audit(facts: readonly Stored[]) {
 }
 
 /** The facts that follow from a life. */
-function factsOf(life: ChallengeLife): readonly Stored[] {
+function factsOf(life: ChallengeScenario): readonly Stored[] {
   const facts: Stored[] = [];
   const challenges = new Map<string, ChallengeState>();
   let now = Date.parse(at);
@@ -78,13 +78,13 @@ function factsOf(life: ChallengeLife): readonly Stored[] {
       }
     },
   };
-  liveChallenge(story, life, charge);
+  runChallengeScenario(story, life, charge);
   return facts;
 }
 
 test('finds nothing, whatever happens to a challenge in whatever order', () => {
   fc.assert(
-    fc.property(challengeLives, (life) => {
+    fc.property(challengeScenarios, (life) => {
       expect(audit(factsOf(life)).differences).toEqual([]);
     }),
   );
@@ -93,7 +93,7 @@ test('finds nothing, whatever happens to a challenge in whatever order', () => {
 /** 0.0115 USD at 85,000 USD for a coin: 14 satoshis, which are worth 0.0119. */
 const [price, worth] = [parseUsd('0.0115').toString(), parseUsd('0.0119').toString()];
 const issued = (more: Partial<ChallengeIssued['data']> = {}): Stored => {
-  return { type: 'ChallengeIssued', data: issuedChallenge(more) };
+  return { type: 'ChallengeIssued', data: createIssuedChallenge(more) };
 };
 const received = { method: 'btc-lightning', coin: 'BTC', backend: 'lnd', at };
 const paid = (more: object = {}): Stored => {

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
-import { AttestedEnclave, der, type EnclaveWish, extension, TestProcessor } from '#testing';
+import { AttestedEnclave, createExtension, der, type EnclaveOverrides, TestProcessor } from '#testing';
 import { AttestationError } from './attestation-verifier.ts';
 import { loadPinnedAnchors, type TrustAnchors } from './pinned.ts';
 import { createEnclaveVerifier, type EnclaveTrust } from './verify-enclaves.ts';
@@ -29,7 +29,7 @@ async function said(bundle: unknown, { by = trust, on = anchors }: { by?: Enclav
 }
 
 test('an enclave that proves its processor, its program and its key is attested', async () => {
-  await expect(createEnclaveVerifier(trust, anchors).verify(enclave.bundle())).resolves.toEqual({
+  await expect(createEnclaveVerifier(trust, anchors).verify(enclave.createBundle())).resolves.toEqual({
     publicKey: new Uint8Array(KEY),
     isSimulated: false,
     evidence: {
@@ -38,16 +38,16 @@ test('an enclave that proves its processor, its program and its key is attested'
       release: { repository: enclave.repository, ref: 'refs/tags/v1.2.3', digest: enclave.digest },
     },
   });
-  expect(await said(enclave.bundle({ names: { hpke: null, hatt: null } }))).toBe('attested');
+  expect(await said(enclave.createBundle({ names: { hpke: null, hatt: null } }))).toBe('attested');
 });
 
-const { subject } = enclave.statement() as { readonly subject: readonly unknown[] };
+const { subject } = enclave.createStatement() as { readonly subject: readonly unknown[] };
 const levels = { old: [10, 0, 0, 0, 0, 0, 22, 84], oldMicrocode: [10, 0, 0, 0, 0, 0, 23, 83] };
 const elsewhere = 'https://github.com/other/name/.github/workflows/release.yml@refs/tags/v1.2.3';
 const expired = new Date('2026-01-31T00:00:00Z');
 const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
 
-test.each<[what: string, wish: EnclaveWish, reason: string]>([
+test.each<[what: string, wish: EnclaveOverrides, reason: string]>([
   ['it may be debugged', { report: { guestPolicy: 0xb_0000n } }, 'debug'],
   ['it may be moved', { report: { guestPolicy: 0x7_0000n } }, 'another machine'],
   ['it may use CXL memory', { report: { guestPolicy: 0x23_0000n } }, 'not protected'],
@@ -79,7 +79,7 @@ test.each<[what: string, wish: EnclaveWish, reason: string]>([
   ['the certificate of its chip is a stranger’s', { chip: { issuerKey: stranger } }, 'signature of the certificate'],
   [
     'its key is that of a cloud',
-    { chip: { extraExtensions: [extension('1.3.6.1.4.1.3704.1.5', der.ia5('cloud'))] } },
+    { chip: { extraExtensions: [createExtension('1.3.6.1.4.1.3704.1.5', der.ia5('cloud'))] } },
     'not that of a chip',
   ],
   ['it runs something else', { report: { measurement: Buffer.alloc(48, 1) } }, 'does not run what'],
@@ -105,14 +105,16 @@ test.each<[what: string, wish: EnclaveWish, reason: string]>([
   ['its certificate names another key', { names: { hpke: Buffer.alloc(32, 1) } }, 'another key'],
   ['its certificate is for another report', { names: { hatt: '00'.repeat(32) } }, 'another report'],
 ])('an enclave is not attested where %s', async (_, wish, reason) => {
-  expect(await said(enclave.bundle(wish))).toContain(reason);
-  expect(await said(enclave.bundle(wish), { by: { ...trust, allowUnattested: true } })).toContain(reason);
+  expect(await said(enclave.createBundle(wish))).toContain(reason);
+  expect(await said(enclave.createBundle(wish), { by: { ...trust, allowUnattested: true } })).toContain(reason);
 });
 
 test('what another enclave shows proves nothing for this one', async () => {
-  const [mine, others] = [enclave.bundle(), new AttestedEnclave(Buffer.alloc(32, 1), genoa).bundle()];
+  const [mine, others] = [enclave.createBundle(), new AttestedEnclave(Buffer.alloc(32, 1), genoa).createBundle()];
   expect(await said(others)).toContain('Sigstore does not vouch');
-  expect(await said({ ...mine, vcek: new TestProcessor().certificate().toString('base64') })).toContain('signature');
+  expect(await said({ ...mine, vcek: new TestProcessor().createCertificate().toString('base64') })).toContain(
+    'signature',
+  );
   expect(await said({ ...mine, enclaveCert: others.enclaveCert })).toContain('another key');
   expect(await said({ ...mine, enclaveAttestationReport: others.enclaveAttestationReport })).toContain('another key');
   expect(await said({ ...mine, digest: 'd2'.repeat(32) })).toContain('another than the bundle names');
@@ -121,7 +123,7 @@ test('what another enclave shows proves nothing for this one', async () => {
 });
 
 test('time counts: nothing is attested before or after what it rests on is valid', async () => {
-  const bundle = enclave.bundle();
+  const bundle = enclave.createBundle();
   const at = (time: string) => said(bundle, { on: { ...anchors, now: () => new Date(time) } });
   expect(await at('2026-03-31T23:59:59Z')).toBe('attested');
   expect(await at('2026-04-01T00:00:01Z')).toBe("the enclave's certificate has expired");
@@ -130,11 +132,11 @@ test('time counts: nothing is attested before or after what it rests on is valid
 });
 
 test('nothing but what is pinned is trusted: this enclave is a stranger to AMD and to Sigstore', async () => {
-  expect(await said(enclave.bundle(), { on: { ...loadPinnedAnchors(), now: anchors.now } })).toContain(
+  expect(await said(enclave.createBundle(), { on: { ...loadPinnedAnchors(), now: anchors.now } })).toContain(
     'not issued by AMD for a product',
   );
   const { sigstore } = loadPinnedAnchors();
-  expect(await said(enclave.bundle(), { on: { ...anchors, sigstore } })).toContain('Sigstore does not vouch');
+  expect(await said(enclave.createBundle(), { on: { ...anchors, sigstore } })).toContain('Sigstore does not vouch');
 });
 
 test('a processor of the Turin line is attested by its own layout of levels and its shorter id', async () => {
@@ -142,14 +144,19 @@ test('a processor of the Turin line is attested by its own layout of levels and 
   const newer = new AttestedEnclave(KEY, turin);
   const on = { ...anchors, amd: [genoa.root, turin.root], sigstore: newer.sigstore.trust };
   const report = { version: 5, cpuid: [0x1a, 2, 1], tcb: [1, 3, 2, 5, 0, 0, 0, 97], firmware: [3, 58, 1] } as const;
-  expect(await said(newer.bundle({ report }), { on })).toBe('attested');
+  expect(await said(newer.createBundle({ report }), { on })).toBe('attested');
   expect(
-    await said(newer.bundle({ report: { ...report, tcb: [1, 3, 2, 3, 0, 0, 0, 97] }, chip: { levels: { 3: 3 } } }), {
-      on,
-    }),
+    await said(
+      newer.createBundle({ report: { ...report, tcb: [1, 3, 2, 3, 0, 0, 0, 97] }, chip: { levels: { 3: 3 } } }),
+      {
+        on,
+      },
+    ),
   ).toContain('too old');
-  expect(await said(newer.bundle({ report, chip: { levels: { 9: 2 } } }), { on })).toContain('other levels');
-  expect(await said(newer.bundle({ report, chip: { hardwareId: Buffer.alloc(8) } }), { on })).toContain('another chip');
+  expect(await said(newer.createBundle({ report, chip: { levels: { 9: 2 } } }), { on })).toContain('other levels');
+  expect(await said(newer.createBundle({ report, chip: { hardwareId: Buffer.alloc(8) } }), { on })).toContain(
+    'another chip',
+  );
 });
 
 const simulated = (body: unknown) => ({
@@ -166,20 +173,20 @@ test('a simulated enclave is refused unless the user allows it, and then says th
   });
 });
 
-const report = enclave.bundle().enclaveAttestationReport as { readonly format: string; readonly body: string };
+const report = enclave.createBundle().enclaveAttestationReport as { readonly format: string; readonly body: string };
 const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024)).toString('base64');
 const nested = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
-const sealed = { ...(enclave.bundle().sigstoreBundle as { verificationMaterial: { tlogEntries: unknown[] } }) };
+const sealed = { ...(enclave.createBundle().sigstoreBundle as { verificationMaterial: { tlogEntries: unknown[] } }) };
 test.each<[what: string, bundle: unknown]>([
   ['nothing', undefined],
   ['null', null],
   ['a list', []],
   ['no report', { domain: 'enclave.test' }],
-  ['an unknown format', { ...enclave.bundle(), enclaveAttestationReport: { ...report, format: 'other' } }],
+  ['an unknown format', { ...enclave.createBundle(), enclaveAttestationReport: { ...report, format: 'other' } }],
   [
     'a report of Intel',
     {
-      ...enclave.bundle(),
+      ...enclave.createBundle(),
       enclaveAttestationReport: { ...report, format: 'https://tinfoil.sh/predicate/tdx-guest/v2' },
     },
   ],
@@ -188,30 +195,30 @@ test.each<[what: string, bundle: unknown]>([
   ['a body that is a list', simulated([])],
   ['a body that is no JSON', { enclaveAttestationReport: { format: 'simulated', body: 'AAAA' } }],
   ['base64 with a blank', { enclaveAttestationReport: { format: 'simulated', body: ' AAAA' } }],
-  ['a report that unpacks to more', { ...enclave.bundle(), enclaveAttestationReport: { ...report, body: bomb } }],
-  ['a report that is not packed', { ...enclave.bundle(), enclaveAttestationReport: { ...report, body: 'AAAA' } }],
-  ['a report that is short', enclave.around(Buffer.alloc(1183))],
-  ['a report of zeros', enclave.around(Buffer.alloc(1184))],
-  ['a certificate that is a number', { ...enclave.bundle(), vcek: 5 }],
-  ['a certificate that is no certificate', { ...enclave.bundle(), vcek: 'MAMCAQE=' }],
-  ['an enclave certificate without borders', { ...enclave.bundle(), enclaveCert: 'AAAA' }],
+  ['a report that unpacks to more', { ...enclave.createBundle(), enclaveAttestationReport: { ...report, body: bomb } }],
+  ['a report that is not packed', { ...enclave.createBundle(), enclaveAttestationReport: { ...report, body: 'AAAA' } }],
+  ['a report that is short', enclave.createBundleWithReport(Buffer.alloc(1183))],
+  ['a report of zeros', enclave.createBundleWithReport(Buffer.alloc(1184))],
+  ['a certificate that is a number', { ...enclave.createBundle(), vcek: 5 }],
+  ['a certificate that is no certificate', { ...enclave.createBundle(), vcek: 'MAMCAQE=' }],
+  ['an enclave certificate without borders', { ...enclave.createBundle(), enclaveCert: 'AAAA' }],
   [
     'an enclave certificate of nothing',
-    { ...enclave.bundle(), enclaveCert: '-----BEGIN CERTIFICATE-----AAAA-----END CERTIFICATE-----' },
+    { ...enclave.createBundle(), enclaveCert: '-----BEGIN CERTIFICATE-----AAAA-----END CERTIFICATE-----' },
   ],
-  ['a Sigstore bundle that is a list', { ...enclave.bundle(), sigstoreBundle: [] }],
-  ['a Sigstore bundle of nothing', { ...enclave.bundle(), sigstoreBundle: {} }],
+  ['a Sigstore bundle that is a list', { ...enclave.createBundle(), sigstoreBundle: [] }],
+  ['a Sigstore bundle of nothing', { ...enclave.createBundle(), sigstoreBundle: {} }],
   [
     'no entry in a log',
     {
-      ...enclave.bundle(),
+      ...enclave.createBundle(),
       sigstoreBundle: { ...sealed, verificationMaterial: { ...sealed.verificationMaterial, tlogEntries: [] } },
     },
   ],
   [
     'the same entry often',
     {
-      ...enclave.bundle(),
+      ...enclave.createBundle(),
       sigstoreBundle: {
         ...sealed,
         verificationMaterial: {
@@ -221,8 +228,8 @@ test.each<[what: string, bundle: unknown]>([
       },
     },
   ],
-  ['deep nesting', { ...enclave.bundle(), more: nested }],
-  ['more than a mebibyte', { ...enclave.bundle(), more: 'x'.repeat(1024 * 1024) }],
+  ['deep nesting', { ...enclave.createBundle(), more: nested }],
+  ['more than a mebibyte', { ...enclave.createBundle(), more: 'x'.repeat(1024 * 1024) }],
 ])('what is no whole bundle is not attested, whatever is allowed: %s', async (_, bundle) => {
   expect(await said(bundle, { by: lenient })).not.toBe('attested');
 });

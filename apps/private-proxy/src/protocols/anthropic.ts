@@ -41,7 +41,7 @@ export const ANTHROPIC_PROTOCOL: ClientProtocol = {
 const FIELD_CHECKS: readonly (readonly [
   field: keyof MessagesBody & string,
   is: (value: unknown) => boolean,
-  must: string,
+  requirement: string,
 ])[] = [
   ['system', (value) => typeof value === 'string' || Array.isArray(value), 'text or an array of text blocks'],
   ['max_tokens', (value) => Number.isSafeInteger(value) && (value as number) > 0, 'a whole number from 1'],

@@ -1,9 +1,9 @@
 /** The models of the simulated Anthropic. */
-import { offered, type PriceInUsd, type SandboxModel } from '../provider/model.ts';
+import { createModels, type PriceInUsd, type SandboxModel } from '../provider/model.ts';
 import type { Routes } from '../router.ts';
-import { assertHeaders, refusal } from './errors.ts';
+import { assertHeaders, createError } from './errors.ts';
 
-interface Offer {
+interface AnthropicOffer {
   readonly name: string;
   readonly snapshot: string;
   readonly context: number;
@@ -13,7 +13,7 @@ interface Offer {
   readonly usd: PriceInUsd;
 }
 
-const OFFERS: Readonly<Record<string, Offer>> = {
+const OFFERS: Readonly<Record<string, AnthropicOffer>> = {
   'claude-sonnet-4-6': {
     name: 'Claude Sonnet 4.6',
     snapshot: 'claude-sonnet-4-6',
@@ -59,9 +59,9 @@ const OFFERS: Readonly<Record<string, Offer>> = {
   },
 };
 
-export interface AnthropicModel extends SandboxModel, Omit<Offer, 'usd'> {}
+export interface AnthropicModel extends SandboxModel, Omit<AnthropicOffer, 'usd'> {}
 
-const MODELS: ReadonlyMap<string, AnthropicModel> = offered<Offer>(OFFERS);
+const MODELS: ReadonlyMap<string, AnthropicModel> = createModels<AnthropicOffer>(OFFERS);
 /** A dated snapshot answers by its own name as well. */
 const BY_SNAPSHOT: ReadonlyMap<string, AnthropicModel> = new Map(
   [...MODELS.values()].map((model) => [model.snapshot, model]),
@@ -73,20 +73,25 @@ const CREATED = '2025-10-01T00:00:00Z';
 export function findModel(id: string): AnthropicModel {
   const model = MODELS.get(id) ?? BY_SNAPSHOT.get(id);
   if (model) return model;
-  throw refusal(404, 'not_found_error', `model: ${id}`);
+  throw createError(404, 'not_found_error', `model: ${id}`);
 }
 
 export function modelRoutes(): Routes {
-  const listed = ({ id, name }: AnthropicModel) => ({ type: 'model', id, display_name: name, created_at: CREATED });
+  const toModelJson = ({ id, name }: AnthropicModel) => ({
+    type: 'model',
+    id,
+    display_name: name,
+    created_at: CREATED,
+  });
   return {
     'GET /anthropic/v1/models': (call) => {
       assertHeaders(call);
-      const data = [...MODELS.values()].map(listed);
-      call.json(200, { data, has_more: false, first_id: data[0]?.id, last_id: data.at(-1)?.id });
+      const data = [...MODELS.values()].map(toModelJson);
+      call.sendJson(200, { data, has_more: false, first_id: data[0]?.id, last_id: data.at(-1)?.id });
     },
     'GET /anthropic/v1/models/:id': (call) => {
       assertHeaders(call);
-      call.json(200, listed(findModel(call.parameter)));
+      call.sendJson(200, toModelJson(findModel(call.parameter)));
     },
   };
 }

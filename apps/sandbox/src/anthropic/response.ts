@@ -1,11 +1,11 @@
 /** An answer as Anthropic gives it: a message of content blocks, whole or as server-sent events. */
 
-import type { Events } from '../provider/delivery.ts';
+import type { StreamParts } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
-import { wordsOf } from '../provider/tokens.ts';
+import { generateProse } from '../provider/tokens.ts';
 import type { SandboxMessagesRequest } from './messages-request.ts';
-import { citationsOf, type SearchBlock, searchBlocks } from './searches.ts';
+import { createSearchBlocks, type SearchBlock, toCitations } from './searches.ts';
 
 const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
 /** Looks like a signature, and is none. */
@@ -13,51 +13,55 @@ const SIGNATURE = 'c2FuZGJveA==';
 
 const STOP_REASONS = { end: 'end_turn', length: 'max_tokens', tool: 'tool_use' } as const;
 
-export function messageId({ serial }: SandboxModelOutput): string {
+export function getMessageId({ serial }: SandboxModelOutput): string {
   return `msg_${serial}`;
 }
 
-export function identityHeaders({ serial }: SandboxModelOutput): Readonly<Record<string, string>> {
+export function createIdentityHeaders({ serial }: SandboxModelOutput): Readonly<Record<string, string>> {
   return { 'request-id': `req_${serial}` };
 }
 
-export function message(
-  answer: SandboxModelOutput,
-  { showsThoughts }: SandboxMessagesRequest,
+export function createMessage(
+  output: SandboxModelOutput,
+  { isThinkingVisible }: SandboxMessagesRequest,
   fault: Fault | undefined,
 ) {
-  const { reasoning, visible, text, finish } = answer;
-  const thinking = { type: 'thinking', thinking: showsThoughts ? wordsOf(reasoning) : '', signature: SIGNATURE };
+  const { reasoning, visible, text, finish } = output;
+  const thinking = {
+    type: 'thinking',
+    thinking: isThinkingVisible ? generateProse(reasoning) : '',
+    signature: SIGNATURE,
+  };
   return {
-    ...emptyMessage(answer),
+    ...createEmptyMessage(output),
     content: [
       ...(reasoning > 0 ? [thinking] : []),
-      ...searchBlocks(answer),
-      ...(visible > 0 ? contentBlocks(answer, text) : []),
+      ...createSearchBlocks(output),
+      ...(visible > 0 ? createContentBlocks(output, text) : []),
     ],
     stop_reason: STOP_REASONS[finish],
-    ...(fault === 'no_usage' ? {} : { usage: usageOf(answer, fault) }),
+    ...(fault === 'no_usage' ? {} : { usage: toUsage(output, fault) }),
   };
 }
 
 /** Arguments that were cut are no JSON, and then none are given. */
-function contentBlocks(answer: SandboxModelOutput, text: string) {
-  const citations = citationsOf(answer);
-  if (answer.tool === undefined) return [{ type: 'text', text, ...(citations.length > 0 ? { citations } : {}) }];
-  const input = answer.finish === 'length' ? {} : JSON.parse(text);
-  return Array.from({ length: answer.calls }, (_, call) => ({ ...toolUse(answer, call), input }));
+function createContentBlocks(output: SandboxModelOutput, text: string) {
+  const citations = toCitations(output);
+  if (output.tool === undefined) return [{ type: 'text', text, ...(citations.length > 0 ? { citations } : {}) }];
+  const input = output.finish === 'length' ? {} : JSON.parse(text);
+  return Array.from({ length: output.calls }, (_, call) => ({ ...createToolUse(output, call), input }));
 }
 
-function toolUse({ serial, tool }: SandboxModelOutput, call: number) {
+function createToolUse({ serial, tool }: SandboxModelOutput, call: number) {
   return { type: 'tool_use', id: `toolu_${serial}${call}`, name: tool, input: {} };
 }
 
-function emptyMessage(answer: SandboxModelOutput) {
+function createEmptyMessage(output: SandboxModelOutput) {
   return {
-    id: messageId(answer),
+    id: getMessageId(output),
     type: 'message',
     role: 'assistant',
-    model: answer.model.snapshot,
+    model: output.model.snapshot,
     content: [] as unknown[],
     stop_reason: null as string | null,
     stop_sequence: null,
@@ -65,97 +69,101 @@ function emptyMessage(answer: SandboxModelOutput) {
 }
 
 /** Anthropic's `input_tokens` are those that were not cached. */
-function usageOf({ input, cached, reasoning, visible, searches }: SandboxModelOutput, fault: Fault | undefined) {
+function toUsage({ input, cached, reasoning, visible, searches }: SandboxModelOutput, fault: Fault | undefined) {
   const zero = fault === 'zero';
-  const found = zero ? 0 : searches.filter(({ failed }) => !failed).length;
+  const searchCount = zero ? 0 : searches.filter(({ failed }) => !failed).length;
   return {
     input_tokens: zero ? 0 : input - cached,
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: zero ? 0 : cached,
     output_tokens: zero ? 0 : reasoning + visible,
     output_tokens_details: { thinking_tokens: zero ? 0 : reasoning },
-    ...(searches.length > 0 ? { server_tool_use: { web_search_requests: found, web_fetch_requests: 0 } } : {}),
+    ...(searches.length > 0 ? { server_tool_use: { web_search_requests: searchCount, web_fetch_requests: 0 } } : {}),
     service_tier: 'standard',
   };
 }
 
-export function eventsOf(
-  answer: SandboxModelOutput,
-  { showsThoughts }: SandboxMessagesRequest,
+export function toEvents(
+  output: SandboxModelOutput,
+  { isThinkingVisible }: SandboxMessagesRequest,
   fault: Fault | undefined,
-): Events {
-  const { reasoning, visible, pieces, tool, calls, finish } = answer;
-  const usage = usageOf(answer, fault);
+): StreamParts {
+  const { reasoning, visible, chunks, tool, calls, finish } = output;
+  const usage = toUsage(output, fault);
   const withUsage = <T>(value: T) => (fault === 'no_usage' ? {} : { usage: value });
-  const thought = reasoning > 0 ? 1 : 0;
-  const searched = searchBlocks(answer);
-  const index = thought + searched.length;
+  const thinkingBlockCount = reasoning > 0 ? 1 : 0;
+  const searched = createSearchBlocks(output);
+  const index = thinkingBlockCount + searched.length;
   const message = {
-    ...emptyMessage(answer),
+    ...createEmptyMessage(output),
     ...withUsage({ ...usage, output_tokens: Math.min(usage.output_tokens, 1) }),
   };
-  const citations = citationsOf(answer);
+  const citations = toCitations(output);
   const empty = { type: 'text', text: '', ...(citations.length > 0 ? { citations: [] } : {}) };
   const copies = Math.max(1, calls);
-  const blockAt = (call: number) => (tool === undefined ? empty : toolUse(answer, call));
-  const started = (call: number) =>
-    event({ type: 'content_block_start', index: index + call, content_block: blockAt(call) });
-  const stopped = (call: number) => event({ type: 'content_block_stop', index: index + call });
+  const createBlock = (call: number) => (tool === undefined ? empty : createToolUse(output, call));
+  const startBlock = (call: number) =>
+    formatEvent({ type: 'content_block_start', index: index + call, content_block: createBlock(call) });
+  const stopBlock = (call: number) => formatEvent({ type: 'content_block_stop', index: index + call });
   const [kind, field] = tool === undefined ? ['text_delta', 'text'] : ['input_json_delta', 'partial_json'];
   const opening =
-    event({ type: 'message_start', message }) +
-    (thought ? thoughts(showsThoughts ? wordsOf(reasoning) : '') : '') +
-    searched.map((each, at) => searchEvents(each, thought + at)).join('') +
-    (visible > 0 ? started(0) : '') +
-    event({ type: 'ping' });
-  const head = (call: number) =>
+    formatEvent({ type: 'message_start', message }) +
+    (thinkingBlockCount ? createThinkingEvents(isThinkingVisible ? generateProse(reasoning) : '') : '') +
+    searched.map((block, at) => createSearchEvents(block, thinkingBlockCount + at)).join('') +
+    (visible > 0 ? startBlock(0) : '') +
+    formatEvent({ type: 'ping' });
+  const formatDeltaHead = (call: number) =>
     `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index + call},"delta":{"type":"${kind}","${field}":`;
-  const cited = citations.map((citation) => delta(index, { type: 'citations_delta', citation })).join('');
+  const cited = citations.map((citation) => formatDelta(index, { type: 'citations_delta', citation })).join('');
   return {
     opening,
     content: Array.from({ length: copies }, (_, call) =>
-      pieces.map(({ json, tokens }, at) => {
-        const before = call > 0 && at === 0 ? stopped(call - 1) + started(call) : '';
-        return { event: `${before}${head(call)}${json}}}\n\n`, tokens };
+      chunks.map(({ json, tokens }, at) => {
+        const before = call > 0 && at === 0 ? stopBlock(call - 1) + startBlock(call) : '';
+        return { event: `${before}${formatDeltaHead(call)}${json}}}\n\n`, tokens };
       }),
     ).flat(),
     closing:
-      (visible > 0 ? cited + stopped(copies - 1) : '') +
-      event({
+      (visible > 0 ? cited + stopBlock(copies - 1) : '') +
+      formatEvent({
         type: 'message_delta',
         delta: { stop_reason: STOP_REASONS[finish], stop_sequence: null },
         ...withUsage(usage),
       }) +
-      event({ type: 'message_stop' }),
-    broken: 'event: content_block_delta\ndata: {"type":"content_block_de\n\n',
-    error: event(ERROR),
+      formatEvent({ type: 'message_stop' }),
+    malformed: 'event: content_block_delta\ndata: {"type":"content_block_de\n\n',
+    error: formatEvent(ERROR),
   };
 }
 
 /** The query of a search comes in a piece of its own, what it found at once. */
-function searchEvents(block: SearchBlock, index: number): string {
+function createSearchEvents(block: SearchBlock, index: number): string {
   const isCall = block.type === 'server_tool_use';
   const start = isCall ? { ...block, input: {} } : block;
   return (
-    event({ type: 'content_block_start', index, content_block: start }) +
-    (isCall ? delta(index, { type: 'input_json_delta', partial_json: JSON.stringify(block.input) }) : '') +
-    event({ type: 'content_block_stop', index })
+    formatEvent({ type: 'content_block_start', index, content_block: start }) +
+    (isCall ? formatDelta(index, { type: 'input_json_delta', partial_json: JSON.stringify(block.input) }) : '') +
+    formatEvent({ type: 'content_block_stop', index })
   );
 }
 
-function thoughts(thinking: string): string {
+function createThinkingEvents(thinking: string): string {
   return (
-    event({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } }) +
-    (thinking === '' ? '' : delta(0, { type: 'thinking_delta', thinking })) +
-    delta(0, { type: 'signature_delta', signature: SIGNATURE }) +
-    event({ type: 'content_block_stop', index: 0 })
+    formatEvent({
+      type: 'content_block_start',
+      index: 0,
+      content_block: { type: 'thinking', thinking: '', signature: '' },
+    }) +
+    (thinking === '' ? '' : formatDelta(0, { type: 'thinking_delta', thinking })) +
+    formatDelta(0, { type: 'signature_delta', signature: SIGNATURE }) +
+    formatEvent({ type: 'content_block_stop', index: 0 })
   );
 }
 
-function delta(index: number, piece: object): string {
-  return event({ type: 'content_block_delta', index, delta: piece });
+function formatDelta(index: number, payload: object): string {
+  return formatEvent({ type: 'content_block_delta', index, delta: payload });
 }
 
-function event(data: { readonly type: string; readonly [field: string]: unknown }): string {
+function formatEvent(data: { readonly type: string; readonly [field: string]: unknown }): string {
   return `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -1,5 +1,5 @@
 /** Searches that the simulated Anthropic makes by itself, as they stand in its answers. */
-import type { OwnSearch, SandboxModelOutput } from '../provider/model-output.ts';
+import type { ProviderSearch, SandboxModelOutput } from '../provider/model-output.ts';
 
 const RESULTS = 3;
 /** Looks encrypted, and is not. */
@@ -11,20 +11,20 @@ export interface SearchBlock {
 }
 
 /** A call and its results for each search. */
-export function searchBlocks({ serial, searches }: SandboxModelOutput): readonly SearchBlock[] {
+export function createSearchBlocks({ serial, searches }: SandboxModelOutput): readonly SearchBlock[] {
   return searches.flatMap((search, at): SearchBlock[] => {
     const id = `srvtoolu_${serial}${at}`;
     return [
       { type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } },
-      { type: 'web_search_tool_result', tool_use_id: id, content: contentOf(search, at) },
+      { type: 'web_search_tool_result', tool_use_id: id, content: toResultContent(search, at) },
     ];
   });
 }
 
 /** The first page that each search has found. */
-export function citationsOf({ searches }: SandboxModelOutput) {
+export function toCitations({ searches }: SandboxModelOutput) {
   return searches.flatMap((search, at) => {
-    const [first] = pagesOf(search, at);
+    const [first] = createPages(search, at);
     if (!first) return [];
     const { url, title } = first;
     return [
@@ -33,12 +33,12 @@ export function citationsOf({ searches }: SandboxModelOutput) {
   });
 }
 
-function contentOf(search: OwnSearch, at: number) {
+function toResultContent(search: ProviderSearch, at: number) {
   if (search.failed) return { type: 'web_search_tool_result_error', error_code: 'unavailable' };
-  return pagesOf(search, at);
+  return createPages(search, at);
 }
 
-function pagesOf({ failed }: OwnSearch, at: number) {
+function createPages({ failed }: ProviderSearch, at: number) {
   return Array.from({ length: failed ? 0 : RESULTS }, (_, i) => ({
     type: 'web_search_result',
     url: `https://site${i + 1}.example/${at + 1}`,

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { replacePauses } from '#testing';
+import { replaceDelays } from '#testing';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -197,7 +197,7 @@ describe('a web hook', () => {
   });
 
   test('that is not accepted is delivered again, and those behind it wait', async () => {
-    opened.defer(replacePauses(async () => {}));
+    opened.defer(replaceDelays(async () => {}));
     const { until } = await listener(500, 503, 200);
     await invoice();
     await invoice();

@@ -1,11 +1,11 @@
-import { Refusal } from '../router.ts';
+import { HttpError } from '../router.ts';
 
 /** An error as the Greenfield API prints it. */
-export function refusal(status: number, code: string, message: string): Refusal {
-  return new Refusal(status, { code, message });
+export function createError(status: number, code: string, message: string): HttpError {
+  return new HttpError(status, { code, message });
 }
 
 /** As it says that a field is wrong. */
-export function invalid(path: string, message: string): Refusal {
-  return new Refusal(422, [{ path, message }]);
+export function invalidFieldError(path: string, message: string): HttpError {
+  return new HttpError(422, [{ path, message }]);
 }

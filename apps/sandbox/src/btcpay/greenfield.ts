@@ -1,31 +1,37 @@
 /**
- * A BTCPay Server with one store, through its Greenfield API. Facts: its description in `swagger.template.invoices.json`
- * and `swagger.template.webhooks.json`, and its controllers: decimals are strings, times are Unix seconds, a list of
+ * A BTCPay Server with one store, through its Greenfield API. Facts: its description in `swagger.template.invoices.sendJson`
+ * and `swagger.template.webhooks.sendJson`, and its controllers: decimals are strings, times are Unix seconds, a list of
  * invoices leaves out payments that do not count.
  */
 import { money } from '#kernel';
 import type { Chains } from '../chains/chain.ts';
 import type { LightningNode } from '../lightning/node.ts';
 import { type Call, type Handler, parseObject, type Routes } from '../router.ts';
-import { invalid, refusal } from './greenfield-errors.ts';
-import { termsIn } from './invoice-terms.ts';
-import { type BtcPayInvoice, type BtcPayInvoiceEvent, type BtcPayPayment, Invoices, sums } from './invoices.ts';
+import { createError, invalidFieldError } from './greenfield-errors.ts';
+import { parseTerms } from './invoice-terms.ts';
+import {
+  type BtcPayInvoice,
+  type BtcPayInvoiceEvent,
+  type BtcPayPayment,
+  calculateTotals,
+  Invoices,
+} from './invoices.ts';
 import { type BtcPayWebhook, BtcPayWebhooks, type WebhookDelivery } from './webhooks.ts';
 
 const STORE = 'sandbox';
 const ROOT = '/btcpay/api/v1/';
-const MAX_TAKEN = 10_000;
+const DEFAULT_PAGE_SIZE = 10_000;
 
 export class FakeBtcPayServer {
   private readonly invoices: Invoices;
-  private readonly hooks = new BtcPayWebhooks();
+  private readonly webhooks = new BtcPayWebhooks();
 
   constructor(chains: Chains, node: LightningNode) {
     this.invoices = new Invoices(chains, node);
-    this.invoices.subscribe((invoice, happenings, report) =>
-      this.hooks.report(
+    this.invoices.subscribe((invoice, events, report) =>
+      this.webhooks.report(
         invoice.id,
-        happenings.map((each) => eventOf(invoice, each)),
+        events.map((event) => toWebhookEvent(invoice, event)),
         report,
       ),
     );
@@ -41,63 +47,68 @@ export class FakeBtcPayServer {
   }
 
   close(): void {
-    this.hooks.close();
+    this.webhooks.close();
   }
 
   private async serve(call: Call): Promise<void> {
     assertKey(call);
-    const [stores, store, what = '', id, more, deliveryId, action] = call.parameter.split('/').map(decodeURIComponent);
-    if (stores !== 'stores') throw refusal(404, 'not-found', 'There is nothing here');
-    if (store !== STORE) throw refusal(403, 'missing-permission', 'Insufficient API Permissions');
-    const path = [what, id && ':id', more, deliveryId && ':id', action].filter(Boolean).join('/');
+    const [stores, store, what = '', id, subresource, deliveryId, action] = call.parameter
+      .split('/')
+      .map(decodeURIComponent);
+    if (stores !== 'stores') throw createError(404, 'not-found', 'There is nothing here');
+    if (store !== STORE) throw createError(403, 'missing-permission', 'Insufficient API Permissions');
+    const path = [what, id && ':id', subresource, deliveryId && ':id', action].filter(Boolean).join('/');
     const route = `${call.request.method} ${path}`;
     const query = call.query;
     if (route === 'POST invoices') return this.create(call);
-    if (route === 'GET invoices') return call.json(200, this.list(query));
-    if (route === 'GET invoices/:id') return call.json(200, printed(this.find(id), query, 'alone'));
-    if (route === 'GET invoices/:id/payment-methods') return call.json(200, [methodOf(this.find(id), isAll(query))]);
-    if (route === 'POST webhooks') return this.addHook(call);
-    if (route === 'GET webhooks') return call.json(200, this.hooks.list().map(withoutSecret));
-    if (route === 'DELETE webhooks/:id' && this.hooks.remove(id ?? '')) return call.bytes(200, 'text/plain', EMPTY);
+    if (route === 'GET invoices') return call.sendJson(200, this.list(query));
+    if (route === 'GET invoices/:id') return call.sendJson(200, toInvoiceJson(this.find(id), query, 'alone'));
+    if (route === 'GET invoices/:id/payment-methods')
+      return call.sendJson(200, [toPaymentMethodJson(this.find(id), includesUnaccountedPayments(query))]);
+    if (route === 'POST webhooks') return this.addWebhook(call);
+    if (route === 'GET webhooks') return call.sendJson(200, this.webhooks.list().map(toWebhookJson));
+    if (route === 'DELETE webhooks/:id' && this.webhooks.remove(id ?? ''))
+      return call.sendBytes(200, 'text/plain', EMPTY);
     if (route === 'GET webhooks/:id/deliveries')
-      return call.json(200, this.hooks.deliveries(id ?? '').map(printedDelivery));
+      return call.sendJson(200, this.webhooks.listDeliveries(id ?? '').map(toDeliveryJson));
     if (route === 'POST webhooks/:id/deliveries/:id/redeliver') return this.redeliver(call, deliveryId ?? '');
-    throw refusal(404, 'not-found', 'There is nothing here');
+    throw createError(404, 'not-found', 'There is nothing here');
   }
 
   private async create(call: Call): Promise<void> {
-    const invoice = this.invoices.create(termsIn(await bodyOf(call)));
-    call.json(200, printed(invoice, new URLSearchParams(), 'alone'));
+    const invoice = this.invoices.create(parseTerms(await readBody(call)));
+    call.sendJson(200, toInvoiceJson(invoice, new URLSearchParams(), 'alone'));
   }
 
   private list(query: URLSearchParams): readonly object[] {
     const orderIds = new Set(query.getAll('orderId'));
-    if (orderIds.size === 0) throw refusal(400, 'generic-error', 'the sandbox lists invoices by orderId only');
-    const take = Number(query.get('take') ?? MAX_TAKEN);
+    if (orderIds.size === 0) throw createError(400, 'generic-error', 'the sandbox lists invoices by orderId only');
+    const pageSize = Number(query.get('take') ?? DEFAULT_PAGE_SIZE);
     return this.invoices
-      .withOrderIds(orderIds)
-      .slice(0, take)
-      .map((invoice) => printed(invoice, query, 'listed'));
+      .listByOrderIds(orderIds)
+      .slice(0, pageSize)
+      .map((invoice) => toInvoiceJson(invoice, query, 'listed'));
   }
 
   private find(id = ''): BtcPayInvoice {
     const invoice = this.invoices.find(id);
-    if (!invoice) throw refusal(404, 'invoice-not-found', 'The invoice was not found');
+    if (!invoice) throw createError(404, 'invoice-not-found', 'The invoice was not found');
     return invoice;
   }
 
-  private async addHook(call: Call): Promise<void> {
-    const { url, secret, enabled = true, automaticRedelivery = true } = await bodyOf(call);
-    if (typeof url !== 'string' || !URL.canParse(url)) throw invalid('Url', 'Invalid Url');
-    if (typeof secret !== 'string' || secret === '') throw invalid('Secret', 'the sandbox makes no secrets up');
-    const hook = { url, secret, enabled: enabled === true, automaticRedelivery: automaticRedelivery === true };
-    call.json(200, { ...this.hooks.add(hook), authorizedEvents: EVERYTHING });
+  private async addWebhook(call: Call): Promise<void> {
+    const { url, secret, enabled = true, automaticRedelivery = true } = await readBody(call);
+    if (typeof url !== 'string' || !URL.canParse(url)) throw invalidFieldError('Url', 'Invalid Url');
+    if (typeof secret !== 'string' || secret === '')
+      throw invalidFieldError('Secret', 'the sandbox makes no secrets up');
+    const webhook = { url, secret, enabled: enabled === true, automaticRedelivery: automaticRedelivery === true };
+    call.sendJson(200, { ...this.webhooks.add(webhook), authorizedEvents: EVERYTHING });
   }
 
   private redeliver(call: Call, deliveryId: string): void {
-    const id = this.hooks.redeliver(deliveryId);
-    if (id === undefined) throw refusal(404, 'webhookdelivery-not-found', 'The webhook delivery was not found');
-    call.json(200, id);
+    const id = this.webhooks.redeliver(deliveryId);
+    if (id === undefined) throw createError(404, 'webhookdelivery-not-found', 'The webhook delivery was not found');
+    call.sendJson(200, id);
   }
 }
 
@@ -107,20 +118,20 @@ const EVERYTHING = { everything: true, specificEvents: [] };
 /** Any key will do, but there must be one. */
 function assertKey({ request }: Call): void {
   if (/^token \S+$/i.test(request.headers.authorization ?? '')) return;
-  throw refusal(401, 'unauthenticated', 'Authentication is required for accessing this endpoint');
+  throw createError(401, 'unauthenticated', 'Authentication is required for accessing this endpoint');
 }
 
-async function bodyOf(call: Call) {
-  const body = parseObject(await call.text());
-  if (!body) throw refusal(400, 'generic-error', 'The request body is not a JSON object');
+async function readBody(call: Call) {
+  const body = parseObject(await call.readText());
+  if (!body) throw createError(400, 'generic-error', 'The request body is not a JSON object');
   return body;
 }
 
-function isAll(query: URLSearchParams): boolean {
+function includesUnaccountedPayments(query: URLSearchParams): boolean {
   return query.get('onlyAccountedPayments') === 'false';
 }
 
-function printed(invoice: BtcPayInvoice, query: URLSearchParams, how: 'alone' | 'listed'): object {
+function toInvoiceJson(invoice: BtcPayInvoice, query: URLSearchParams, view: 'alone' | 'listed'): object {
   const { id, terms, created, expires, monitoringEnds, status, additionalStatus } = invoice;
   const { coin, kind, units, decimals, metadata, speedPolicy, paymentTolerance } = terms;
   const withMethods = query.get('includePaymentMethods') === 'true';
@@ -128,13 +139,17 @@ function printed(invoice: BtcPayInvoice, query: URLSearchParams, how: 'alone' | 
     id,
     storeId: STORE,
     amount: money.formatScaled(units, decimals),
-    paidAmount: money.formatScaled(sums(invoice).paid, decimals),
+    paidAmount: money.formatScaled(calculateTotals(invoice).paid, decimals),
     checkoutLink: `/btcpay/i/${id}`,
     ...{ status, additionalStatus },
     ...{ monitoringExpiration: monitoringEnds, expirationTime: expires, createdTime: created },
     availableStatusesForManualMarking: ['Settled', 'Invalid'],
     archived: false,
-    ...(withMethods ? { paymentMethods: [methodOf(invoice, false)] } : how === 'alone' ? { paymentMethods: [] } : {}),
+    ...(withMethods
+      ? { paymentMethods: [toPaymentMethodJson(invoice, false)] }
+      : view === 'alone'
+        ? { paymentMethods: [] }
+        : {}),
     ...{ type: 'Standard', currency: coin, metadata },
     checkout: {
       speedPolicy,
@@ -152,12 +167,12 @@ function printed(invoice: BtcPayInvoice, query: URLSearchParams, how: 'alone' | 
   };
 }
 
-/** @param all also payments that do not count */
-function methodOf(invoice: BtcPayInvoice, all: boolean): object {
+/** @param includesInvalid also payments that do not count */
+function toPaymentMethodJson(invoice: BtcPayInvoice, includesInvalid: boolean): object {
   const { terms, destination, payments } = invoice;
   const { coin, kind, units, decimals } = terms;
-  const { paid } = sums(invoice);
-  const shown = [...payments.values()].filter(({ status }) => all || status !== 'Invalid');
+  const { paid } = calculateTotals(invoice);
+  const visiblePayments = [...payments.values()].filter(({ status }) => includesInvalid || status !== 'Invalid');
   return {
     activated: true,
     destination,
@@ -168,33 +183,33 @@ function methodOf(invoice: BtcPayInvoice, all: boolean): object {
     due: money.formatScaled(units - paid, decimals),
     amount: money.formatScaled(units, decimals),
     paymentMethodFee: '0',
-    payments: shown.map((each) => printedPayment(each, decimals)),
+    payments: visiblePayments.map((payment) => toPaymentJson(payment, decimals)),
     paymentMethodId: `${coin}-${kind}`,
     additionalData: {},
     currency: coin,
   };
 }
 
-function printedPayment({ id, receivedAt, units, status, destination }: BtcPayPayment, decimals: number): object {
+function toPaymentJson({ id, receivedAt, units, status, destination }: BtcPayPayment, decimals: number): object {
   const value = money.formatScaled(units, decimals);
   return { id, receivedDate: receivedAt, value, fee: '0', status, destination };
 }
 
-function eventOf(invoice: BtcPayInvoice, { type, details, payment }: BtcPayInvoiceEvent) {
+function toWebhookEvent(invoice: BtcPayInvoice, { type, details, payment }: BtcPayInvoiceEvent) {
   const { id, terms } = invoice;
   const paid = payment && {
     paymentMethodId: `${terms.coin}-${terms.kind}`,
-    payment: printedPayment(payment, terms.decimals),
+    payment: toPaymentJson(payment, terms.decimals),
   };
   const timestamp = Math.floor(Date.now() / 1000);
   return { type, timestamp, ...details, ...paid, storeId: STORE, invoiceId: id, metadata: terms.metadata };
 }
 
-function withoutSecret({ secret: _, ...hook }: BtcPayWebhook): object {
-  return { ...hook, secret: null, authorizedEvents: EVERYTHING };
+function toWebhookJson({ secret: _, ...webhook }: BtcPayWebhook): object {
+  return { ...webhook, secret: null, authorizedEvents: EVERYTHING };
 }
 
-function printedDelivery({ id, httpCode, body }: WebhookDelivery): object {
+function toDeliveryJson({ id, httpCode, body }: WebhookDelivery): object {
   const status = httpCode === null ? 'Failed' : httpCode < 300 ? 'HttpSuccess' : 'HttpError';
   return { id, timestamp: body.timestamp, httpCode, status };
 }

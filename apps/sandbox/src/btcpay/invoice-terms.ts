@@ -1,7 +1,7 @@
 /** What is asked for with a new invoice, as the Greenfield API takes it. */
 import { money } from '#kernel';
-import { networkOf } from '../chains/network.ts';
-import { invalid, refusal } from './greenfield-errors.ts';
+import { getNetwork } from '../chains/network.ts';
+import { createError, invalidFieldError } from './greenfield-errors.ts';
 import { type BtcPayInvoiceTerms, SPEED_POLICIES } from './invoices.ts';
 
 /** Lightning counts in thousandths of the chain's unit. */
@@ -13,61 +13,61 @@ const MIN_EXPIRY_SECONDS = 30;
 type Body = Readonly<Record<string, unknown>>;
 
 /** @throws Refusal */
-export function termsIn({ amount, currency, metadata = {}, checkout = {} }: Body): BtcPayInvoiceTerms {
+export function parseTerms({ amount, currency, metadata = {}, checkout = {} }: Body): BtcPayInvoiceTerms {
   const {
     paymentMethods,
     speedPolicy = 'MediumSpeed',
     paymentTolerance = 0,
     ...times
-  } = objectIn('Checkout', checkout);
-  const { coin, kind } = methodIn(paymentMethods);
+  } = parseObjectField('Checkout', checkout);
+  const { coin, kind } = parsePaymentMethod(paymentMethods);
   if (currency !== coin) {
-    throw refusal(400, 'generic-error', 'Error retrieving a matching payment method or rate.');
+    throw createError(400, 'generic-error', 'Error retrieving a matching payment method or rate.');
   }
   const tolerance = Number(paymentTolerance);
   if (!(tolerance >= 0 && tolerance <= 100))
-    throw invalid('checkout.paymentTolerance', 'PaymentTolerance can only be between 0 and 100 percent');
+    throw invalidFieldError('checkout.paymentTolerance', 'PaymentTolerance can only be between 0 and 100 percent');
   if (typeof speedPolicy !== 'string' || !Object.hasOwn(SPEED_POLICIES, speedPolicy))
-    throw invalid('checkout.speedPolicy', `Error converting value "${speedPolicy}" to type SpeedPolicy`);
-  const { decimals } = networkOf(coin);
-  const whole = amountIn(amount, decimals);
+    throw invalidFieldError('checkout.speedPolicy', `Error converting value "${speedPolicy}" to type SpeedPolicy`);
+  const { decimals } = getNetwork(coin);
+  const chainUnits = parseAmount(amount, decimals);
   return {
     ...{ coin, kind },
-    units: kind === 'LN' ? whole * 10n ** BigInt(LIGHTNING_DECIMALS - decimals) : whole,
+    units: kind === 'LN' ? chainUnits * 10n ** BigInt(LIGHTNING_DECIMALS - decimals) : chainUnits,
     decimals: kind === 'LN' ? LIGHTNING_DECIMALS : decimals,
     ...{ speedPolicy, paymentTolerance: tolerance },
-    ...timesIn(times),
-    metadata: objectIn('Metadata', metadata),
+    ...parseTimes(times),
+    metadata: parseObjectField('Metadata', metadata),
   };
 }
 
-function methodIn(value: unknown): { readonly coin: string; readonly kind: 'CHAIN' | 'LN' } {
+function parsePaymentMethod(value: unknown): { readonly coin: string; readonly kind: 'CHAIN' | 'LN' } {
   if (!Array.isArray(value) || value.length !== 1)
-    throw refusal(400, 'generic-error', 'the sandbox makes invoices with one payment method');
+    throw createError(400, 'generic-error', 'the sandbox makes invoices with one payment method');
   const [, coin = '', kind] = /^([A-Z][A-Z0-9]{1,9})-(CHAIN|LN)$/.exec(String(value[0])) ?? [];
   if (coin === '' || (kind === 'LN' && coin !== 'BTC'))
-    throw invalid('checkout.paymentMethods[0]', 'Invalid PaymentMethodId');
+    throw invalidFieldError('checkout.paymentMethods[0]', 'Invalid PaymentMethodId');
   return { coin, kind: kind as 'CHAIN' | 'LN' };
 }
 
 /** BTCPay rounds what is finer than the currency. */
-function amountIn(value: unknown, decimals: number): bigint {
+function parseAmount(value: unknown, decimals: number): bigint {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,18})?$/.test(text))
-    throw invalid('amount', 'The amount should be 0 or more.');
-  const [whole = '', fraction = ''] = text.split('.');
-  return money.parseScaled(`${whole}.${fraction.slice(0, decimals).padEnd(1, '0')}`, decimals);
+    throw invalidFieldError('amount', 'The amount should be 0 or more.');
+  const [integer = '', fraction = ''] = text.split('.');
+  return money.parseScaled(`${integer}.${fraction.slice(0, decimals).padEnd(1, '0')}`, decimals);
 }
 
-function timesIn({ expirationMinutes, monitoringMinutes }: Body) {
-  const minutes = (value: unknown, byDefault: number) => (value == null ? byDefault : Number(value));
-  const expirySeconds = minutes(expirationMinutes, DEFAULT_EXPIRY_MINUTES) * 60;
+function parseTimes({ expirationMinutes, monitoringMinutes }: Body) {
+  const parseMinutes = (value: unknown, byDefault: number) => (value == null ? byDefault : Number(value));
+  const expirySeconds = parseMinutes(expirationMinutes, DEFAULT_EXPIRY_MINUTES) * 60;
   if (!(expirySeconds >= MIN_EXPIRY_SECONDS))
-    throw invalid('checkout.expiration', 'Expiration time must be at least 30 seconds');
-  return { expirySeconds, monitoringSeconds: minutes(monitoringMinutes, DEFAULT_MONITORING_MINUTES) * 60 };
+    throw invalidFieldError('checkout.expiration', 'Expiration time must be at least 30 seconds');
+  return { expirySeconds, monitoringSeconds: parseMinutes(monitoringMinutes, DEFAULT_MONITORING_MINUTES) * 60 };
 }
 
-function objectIn(path: string, value: unknown): Body {
+function parseObjectField(path: string, value: unknown): Body {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Body;
-  throw invalid(path, 'must be an object');
+  throw invalidFieldError(path, 'must be an object');
 }

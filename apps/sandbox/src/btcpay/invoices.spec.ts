@@ -16,7 +16,7 @@ let happened: string[];
 beforeEach(() => {
   now = 1_800_000_000_000;
   const chains = new Chains();
-  chain = chains.of('BTC');
+  chain = chains.getChain('BTC');
   invoices = new Invoices(chains, new LightningNode(() => now));
   happened = [];
   invoices.subscribe((_, happenings) => happened.push(...happenings.map(({ type }) => type)));

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { base58 } from '@scure/base';
 import type { Chain, Chains, Transaction } from '../chains/chain.ts';
 import type { LightningNode } from '../lightning/node.ts';
-import type { Report } from '../report.ts';
+import type { ReportMode } from '../report.ts';
 
 /** Confirmations after which a payment is settled. */
 export const SPEED_POLICIES: Readonly<Record<string, number>> = {
@@ -63,13 +63,13 @@ export interface BtcPayInvoiceEvent {
   readonly payment?: BtcPayPayment;
 }
 
-type Listener = (invoice: BtcPayInvoice, happenings: readonly BtcPayInvoiceEvent[], report: Report) => void;
+type Listener = (invoice: BtcPayInvoice, events: readonly BtcPayInvoiceEvent[], report: ReportMode) => void;
 
 /** A payment as the chain or the node knows it. */
-interface Seen extends Omit<BtcPayPayment, 'status'> {
+interface ObservedPayment extends Omit<BtcPayPayment, 'status'> {
   readonly confirmations: number;
-  readonly gone: boolean;
-  readonly report: Report;
+  readonly isDropped: boolean;
+  readonly report: ReportMode;
 }
 
 export class Invoices {
@@ -84,18 +84,20 @@ export class Invoices {
     this.chains = chains;
     this.node = node;
     chains.subscribe((_, { outputs, report }) => {
-      for (const { address } of outputs) this.refreshAt(address, report);
+      for (const { address } of outputs) this.refreshByDestination(address, report);
     });
-    node.onSettled(({ paymentRequest, payment }) => this.refreshAt(paymentRequest, payment?.report ?? 'once'));
+    node.onSettled(({ paymentRequest, payment }) =>
+      this.refreshByDestination(paymentRequest, payment?.report ?? 'once'),
+    );
   }
 
   create(terms: BtcPayInvoiceTerms): BtcPayInvoice {
-    const created = this.node.seconds();
+    const created = this.node.getUnixTime();
     const expires = created + terms.expirySeconds;
     const invoice: BtcPayInvoice = {
       id: base58.encode(randomBytes(16)),
       terms,
-      destination: this.destinationFor(terms),
+      destination: this.createDestination(terms),
       ...{ created, expires, monitoringEnds: expires + terms.monitoringSeconds },
       payments: new Map(),
       ...{ status: 'New', additionalStatus: 'None' },
@@ -104,7 +106,7 @@ export class Invoices {
     this.byDestination.set(invoice.destination, invoice);
     const order = String(terms.metadata.orderId ?? '');
     this.byOrder.set(order, [invoice, ...(this.byOrder.get(order) ?? [])]);
-    this.tell(invoice, [{ type: 'InvoiceCreated', details: {} }], 'once');
+    this.notify(invoice, [{ type: 'InvoiceCreated', details: {} }], 'once');
     return invoice;
   }
 
@@ -115,93 +117,95 @@ export class Invoices {
   }
 
   /** Of one order the newest first. */
-  withOrderIds(orderIds: ReadonlySet<string>): readonly BtcPayInvoice[] {
-    const found = [...orderIds].flatMap((id) => this.byOrder.get(id) ?? []);
-    for (const invoice of found) this.refresh(invoice, 'once');
-    return found;
+  listByOrderIds(orderIds: ReadonlySet<string>): readonly BtcPayInvoice[] {
+    const invoices = [...orderIds].flatMap((id) => this.byOrder.get(id) ?? []);
+    for (const invoice of invoices) this.refresh(invoice, 'once');
+    return invoices;
   }
 
   subscribe(listener: Listener): void {
     this.listeners.push(listener);
   }
 
-  private destinationFor({ coin, kind, units, metadata, expirySeconds }: BtcPayInvoiceTerms): string {
-    if (kind === 'CHAIN') return this.chains.of(coin).newAddress();
+  private createDestination({ coin, kind, units, metadata, expirySeconds }: BtcPayInvoiceTerms): string {
+    if (kind === 'CHAIN') return this.chains.getChain(coin).createAddress();
     const memo = `Order ${metadata.orderId ?? ''}`;
     return this.node.issue({ msat: units, memo, expirySeconds }).paymentRequest;
   }
 
-  private refreshAt(destination: string, report: Report): void {
+  private refreshByDestination(destination: string, report: ReportMode): void {
     const invoice = this.byDestination.get(destination);
     if (invoice) this.refresh(invoice, report);
   }
 
   /** Brings an invoice up to date with its chain and the clock, which is never behind its newest payment. */
-  private refresh(invoice: BtcPayInvoice, report: Report): void {
-    const happened: BtcPayInvoiceEvent[] = [];
+  private refresh(invoice: BtcPayInvoice, report: ReportMode): void {
+    const events: BtcPayInvoiceEvent[] = [];
     const { payments, expires, monitoringEnds } = invoice;
     // BTCPay watches an invoice that can still change, and payments that are not settled; nothing else.
-    const watched = isOpen(invoice) || [...payments.values()].some(({ status }) => status === 'Processing');
-    for (const seen of this.seenFor(invoice)) {
-      const known = payments.get(seen.id);
-      if (known && (watched || known.status !== 'Settled')) settle(invoice, known, seen, happened);
-      if (known || seen.gone) continue;
-      advance(invoice, seen.receivedAt, happened);
-      const { id, units, receivedAt, destination } = seen;
+    const isMonitored = isOpen(invoice) || [...payments.values()].some(({ status }) => status === 'Processing');
+    for (const observed of this.getObservedPayments(invoice)) {
+      const existing = payments.get(observed.id);
+      if (existing && (isMonitored || existing.status !== 'Settled')) settle(invoice, existing, observed, events);
+      if (existing || observed.isDropped) continue;
+      advance(invoice, observed.receivedAt, events);
+      const { id, units, receivedAt, destination } = observed;
       const payment: BtcPayPayment = { id, units, receivedAt, destination, status: 'Processing' };
       payments.set(id, payment);
-      happened.push({ type: 'InvoiceReceivedPayment', details: { afterExpiration: isClosed(invoice) }, payment });
-      settle(invoice, payment, seen, happened);
+      events.push({ type: 'InvoiceReceivedPayment', details: { afterExpiration: isClosed(invoice) }, payment });
+      settle(invoice, payment, observed, events);
     }
-    const newest = Math.max(...[...payments.values()].map((each) => each.receivedAt), 0);
-    advance(invoice, Math.max(this.node.seconds(), Math.min(newest, expires, monitoringEnds)), happened);
-    if (happened.length > 0) this.tell(invoice, happened, report);
+    const newest = Math.max(...[...payments.values()].map((payment) => payment.receivedAt), 0);
+    advance(invoice, Math.max(this.node.getUnixTime(), Math.min(newest, expires, monitoringEnds)), events);
+    if (events.length > 0) this.notify(invoice, events, report);
   }
 
-  private seenFor(invoice: BtcPayInvoice): readonly Seen[] {
+  private getObservedPayments(invoice: BtcPayInvoice): readonly ObservedPayment[] {
     const { terms, destination } = invoice;
-    if (terms.kind === 'LN') return this.paidOver(destination);
-    const chain = this.chains.of(terms.coin);
-    return chain.paidTo(destination).flatMap((transaction) => outputsTo(destination, transaction, chain));
+    if (terms.kind === 'LN') return this.getLightningPayments(destination);
+    const chain = this.chains.getChain(terms.coin);
+    return chain
+      .listTransactionsTo(destination)
+      .flatMap((transaction) => getOutputPayments(destination, transaction, chain));
   }
 
-  private paidOver(paymentRequest: string): readonly Seen[] {
+  private getLightningPayments(paymentRequest: string): readonly ObservedPayment[] {
     const invoice = this.node.findByRequest(paymentRequest);
     if (!invoice?.payment) return [];
     const { msat, at, report } = invoice.payment;
     const id = invoice.hash.toString('hex');
     const destination = paymentRequest;
-    const settled = { confirmations: Number.POSITIVE_INFINITY, gone: false };
+    const settled = { confirmations: Number.POSITIVE_INFINITY, isDropped: false };
     return [{ id, units: msat, receivedAt: at, destination, report, ...settled }];
   }
 
-  private tell(invoice: BtcPayInvoice, happenings: readonly BtcPayInvoiceEvent[], report: Report): void {
-    for (const listener of this.listeners) listener(invoice, happenings, report);
+  private notify(invoice: BtcPayInvoice, events: readonly BtcPayInvoiceEvent[], report: ReportMode): void {
+    for (const listener of this.listeners) listener(invoice, events, report);
   }
 }
 
-function outputsTo(destination: string, transaction: Transaction, chain: Chain): readonly Seen[] {
-  const { id: txid, outputs, seenAt, gone, report } = transaction;
-  const confirmations = chain.confirmations(transaction);
+function getOutputPayments(destination: string, transaction: Transaction, chain: Chain): readonly ObservedPayment[] {
+  const { id: txid, outputs, seenAt, isDropped, report } = transaction;
+  const confirmations = chain.countConfirmations(transaction);
   const receivedAt = Math.floor(seenAt / 1000);
   return outputs.flatMap(({ address, units }, index) => {
     if (address !== destination) return [];
     const id = chain.network.coin === 'XMR' ? `${txid}#0#1` : `${txid}-${index}`;
-    return [{ id, units, receivedAt, destination, confirmations, gone, report }];
+    return [{ id, units, receivedAt, destination, confirmations, isDropped, report }];
   });
 }
 
 function settle(
   invoice: BtcPayInvoice,
   payment: BtcPayPayment,
-  { confirmations, gone }: Seen,
-  happened: BtcPayInvoiceEvent[],
+  { confirmations, isDropped }: ObservedPayment,
+  events: BtcPayInvoiceEvent[],
 ): void {
   const before = payment.status;
-  const enough = confirmations >= (SPEED_POLICIES[invoice.terms.speedPolicy] ?? 0);
-  payment.status = gone ? 'Invalid' : enough ? 'Settled' : 'Processing';
+  const isConfirmed = confirmations >= (SPEED_POLICIES[invoice.terms.speedPolicy] ?? 0);
+  payment.status = isDropped ? 'Invalid' : isConfirmed ? 'Settled' : 'Processing';
   if (payment.status === before || payment.status !== 'Settled') return;
-  happened.push({ type: 'InvoicePaymentSettled', details: { afterExpiration: isClosed(invoice) }, payment });
+  events.push({ type: 'InvoicePaymentSettled', details: { afterExpiration: isClosed(invoice) }, payment });
 }
 
 function isClosed({ status }: BtcPayInvoice): boolean {
@@ -213,23 +217,23 @@ function isOpen({ status }: BtcPayInvoice): boolean {
 }
 
 /** What the payments and the time make of an invoice. One that has expired stays so, whatever comes. */
-function advance(invoice: BtcPayInvoice, at: number, happened: BtcPayInvoiceEvent[]): void {
+function advance(invoice: BtcPayInvoice, at: number, events: BtcPayInvoiceEvent[]): void {
   const { expires, monitoringEnds } = invoice;
-  const { paid, settled, due, any } = sums(invoice);
-  const over = paid > invoice.terms.units;
+  const { paid, settled, due, any } = calculateTotals(invoice);
+  const isOverpaid = paid > invoice.terms.units;
   if (invoice.status === 'New' && at >= expires) {
     const partiallyPaid = invoice.additionalStatus === 'PaidPartial';
     invoice.status = 'Expired';
-    happened.push({ type: 'InvoiceExpired', details: { partiallyPaid } });
-    if (partiallyPaid) happened.push({ type: 'InvoiceExpiredPaidPartial', details: {} });
+    events.push({ type: 'InvoiceExpired', details: { partiallyPaid } });
+    if (partiallyPaid) events.push({ type: 'InvoiceExpiredPaidPartial', details: {} });
   }
   if (invoice.status === 'New' && paid >= due) {
     invoice.status = 'Processing';
-    invoice.additionalStatus = over ? 'PaidOver' : 'None';
-    happened.push({ type: 'InvoiceProcessing', details: { overPaid: over } });
+    invoice.additionalStatus = isOverpaid ? 'PaidOver' : 'None';
+    events.push({ type: 'InvoiceProcessing', details: { overPaid: isOverpaid } });
   } else if (invoice.status === 'Expired' && paid >= due && invoice.additionalStatus !== 'PaidLate') {
     invoice.additionalStatus = 'PaidLate';
-    happened.push({ type: 'InvoicePaidAfterExpiration', details: {} });
+    events.push({ type: 'InvoicePaidAfterExpiration', details: {} });
   } else if ((invoice.status === 'New' || invoice.status === 'Expired') && any && paid < due) {
     invoice.additionalStatus = 'PaidPartial';
   }
@@ -239,21 +243,22 @@ function advance(invoice: BtcPayInvoice, at: number, happened: BtcPayInvoiceEven
     invoice.additionalStatus = any ? 'PaidPartial' : 'None';
     return;
   }
-  invoice.additionalStatus = over ? 'PaidOver' : 'None';
+  invoice.additionalStatus = isOverpaid ? 'PaidOver' : 'None';
   if (settled >= due) {
     invoice.status = 'Settled';
-    happened.push({ type: 'InvoiceSettled', details: { manuallyMarked: false, overPaid: over } });
+    events.push({ type: 'InvoiceSettled', details: { manuallyMarked: false, overPaid: isOverpaid } });
   } else if (at > monitoringEnds) {
     invoice.status = 'Invalid';
-    happened.push({ type: 'InvoiceInvalid', details: { manuallyMarked: false } });
+    events.push({ type: 'InvoiceInvalid', details: { manuallyMarked: false } });
   }
 }
 
 /** What counts of an invoice's payments, and what is enough. */
-export function sums({ terms, payments }: BtcPayInvoice) {
-  const counted = [...payments.values()].filter(({ status }) => status !== 'Invalid');
-  const sum = (of: readonly BtcPayPayment[]) => of.reduce((total, { units }) => total + units, 0n);
+export function calculateTotals({ terms, payments }: BtcPayInvoice) {
+  const validPayments = [...payments.values()].filter(({ status }) => status !== 'Invalid');
+  const sum = (selectedPayments: readonly BtcPayPayment[]) =>
+    selectedPayments.reduce((total, { units }) => total + units, 0n);
   const tolerated = (terms.units * BigInt(Math.round(terms.paymentTolerance * 100))) / 10_000n;
-  const settled = sum(counted.filter(({ status }) => status === 'Settled'));
-  return { paid: sum(counted), settled, due: terms.units - tolerated, any: counted.length > 0 };
+  const settled = sum(validPayments.filter(({ status }) => status === 'Settled'));
+  return { paid: sum(validPayments), settled, due: terms.units - tolerated, any: validPayments.length > 0 };
 }

@@ -5,16 +5,16 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { base58 } from '@scure/base';
-import type { Report } from '../report.ts';
+import type { ReportMode } from '../report.ts';
 
 /** When a delivery is repeated that got no answer, or 408, 429 or 5xx. */
-const REPEATED_AFTER_MS = [10_000, 60_000, ...Array.from({ length: 6 }, () => 600_000)];
+const RETRY_DELAYS_MS = [10_000, 60_000, ...Array.from({ length: 6 }, () => 600_000)];
 const TIMEOUT_MS = 10_000;
 /** What has gone out and can be looked at. */
-const MAX_KEPT = 10_000;
+const MAX_RETAINED_DELIVERIES = 10_000;
 
 /** The events that say that nothing further is to be expected for now. */
-const FINAL = new Set(['InvoicePaymentSettled', 'InvoiceSettled']);
+const FINAL_EVENT_TYPES = new Set(['InvoicePaymentSettled', 'InvoiceSettled']);
 
 export interface BtcPayWebhook {
   readonly id: string;
@@ -33,16 +33,16 @@ export interface WebhookDelivery {
 
 export class BtcPayWebhooks {
   private readonly all = new Map<string, BtcPayWebhook>();
-  private readonly sent = new Map<string, WebhookDelivery>();
+  private readonly deliveriesById = new Map<string, WebhookDelivery>();
   private readonly queues = new Map<string, Promise<void>>();
   /** Of invoices whose web hooks come in the wrong order: what waits for what happened later. */
-  private readonly held = new Map<string, readonly object[]>();
+  private readonly delayedEvents = new Map<string, readonly object[]>();
   private readonly closing = new AbortController();
 
   add(terms: Omit<BtcPayWebhook, 'id'>): BtcPayWebhook {
-    const hook = { id: newId(), ...terms };
-    this.all.set(hook.id, hook);
-    return hook;
+    const webhook = { id: newId(), ...terms };
+    this.all.set(webhook.id, webhook);
+    return webhook;
   }
 
   list(): readonly BtcPayWebhook[] {
@@ -53,79 +53,84 @@ export class BtcPayWebhooks {
     return this.all.delete(id);
   }
 
-  deliveries(webhookId: string): readonly WebhookDelivery[] {
-    return [...this.sent.values()].filter((each) => each.webhookId === webhookId).reverse();
+  listDeliveries(webhookId: string): readonly WebhookDelivery[] {
+    return [...this.deliveriesById.values()].filter((delivery) => delivery.webhookId === webhookId).reverse();
   }
 
   /** Sends what happened with an invoice. */
-  report(invoiceId: string, happened: readonly { readonly type: string }[], report: Report): void {
+  report(invoiceId: string, events: readonly { readonly type: string }[], report: ReportMode): void {
     if (report === 'never') return;
-    const all = [...(this.held.get(invoiceId) ?? []), ...happened];
-    const isHeld = report === 'reordered' && !happened.some(({ type }) => FINAL.has(type));
-    if (isHeld) this.held.set(invoiceId, all);
-    else this.held.delete(invoiceId);
+    const all = [...(this.delayedEvents.get(invoiceId) ?? []), ...events];
+    const isHeld = report === 'reordered' && !events.some(({ type }) => FINAL_EVENT_TYPES.has(type));
+    if (isHeld) this.delayedEvents.set(invoiceId, all);
+    else this.delayedEvents.delete(invoiceId);
     if (!isHeld) this.send(report === 'reordered' ? all.toReversed() : all, report);
   }
 
   /** @returns the id of the new delivery; undefined when there is no such delivery */
   redeliver(deliveryId: string): string | undefined {
-    const again = this.again(deliveryId);
-    const hook = again && this.all.get(again.webhookId);
-    if (!again || !hook) return undefined;
-    this.enqueue(hook, () => this.deliver(hook, again, hook.secret));
-    return again.id;
+    const redelivery = this.createRedelivery(deliveryId);
+    const webhook = redelivery && this.all.get(redelivery.webhookId);
+    if (!redelivery || !webhook) return undefined;
+    this.enqueue(webhook, () => this.deliver(webhook, redelivery, webhook.secret));
+    return redelivery.id;
   }
 
   close(): void {
     this.closing.abort();
   }
 
-  private send(happened: readonly object[], report: Report): void {
-    for (const hook of this.all.values()) {
-      if (!hook.enabled) continue;
-      const secret = report === 'forged' ? `not ${hook.secret}` : hook.secret;
-      for (const what of happened) {
-        const delivery = this.first(hook, what);
-        this.enqueue(hook, () => this.deliverUntilAccepted(hook, delivery, secret));
+  private send(events: readonly object[], report: ReportMode): void {
+    for (const webhook of this.all.values()) {
+      if (!webhook.enabled) continue;
+      const secret = report === 'forged' ? `not ${webhook.secret}` : webhook.secret;
+      for (const event of events) {
+        const delivery = this.createDelivery(webhook, event);
+        this.enqueue(webhook, () => this.deliverUntilAccepted(webhook, delivery, secret));
         if (report === 'twice') this.redeliver(delivery.id);
       }
     }
   }
 
-  private enqueue(hook: BtcPayWebhook, send: () => Promise<unknown>): void {
-    const before = this.queues.get(hook.id) ?? Promise.resolve();
-    const after = before.then(send).then(nothing, nothing); // what fails here is what the end of the sandbox breaks off
-    this.queues.set(hook.id, after);
+  private enqueue(webhook: BtcPayWebhook, send: () => Promise<unknown>): void {
+    const before = this.queues.get(webhook.id) ?? Promise.resolve();
+    const after = before.then(send).then(ignore, ignore); // what fails here is what the end of the sandbox breaks off
+    this.queues.set(webhook.id, after);
   }
 
-  private first({ id: webhookId }: BtcPayWebhook, what: object): WebhookDelivery {
+  private createDelivery({ id: webhookId }: BtcPayWebhook, event: object): WebhookDelivery {
     const id = newId();
     const head = { deliveryId: id, webhookId, originalDeliveryId: id, isRedelivery: false };
-    return this.keep({ id, webhookId, body: { ...head, ...what }, httpCode: null });
+    return this.store({ id, webhookId, body: { ...head, ...event }, httpCode: null });
   }
 
-  private again(deliveryId: string): WebhookDelivery | undefined {
-    const known = this.sent.get(deliveryId);
-    if (!known) return undefined;
+  private createRedelivery(deliveryId: string): WebhookDelivery | undefined {
+    const original = this.deliveriesById.get(deliveryId);
+    if (!original) return undefined;
     const id = newId();
-    return this.keep({ ...known, id, body: { ...known.body, deliveryId: id, isRedelivery: true }, httpCode: null });
+    return this.store({
+      ...original,
+      id,
+      body: { ...original.body, deliveryId: id, isRedelivery: true },
+      httpCode: null,
+    });
   }
 
-  private keep(delivery: WebhookDelivery): WebhookDelivery {
-    this.sent.set(delivery.id, delivery);
-    const oldest = this.sent.keys().next().value;
-    if (this.sent.size > MAX_KEPT && oldest !== undefined) this.sent.delete(oldest);
+  private store(delivery: WebhookDelivery): WebhookDelivery {
+    this.deliveriesById.set(delivery.id, delivery);
+    const oldest = this.deliveriesById.keys().next().value;
+    if (this.deliveriesById.size > MAX_RETAINED_DELIVERIES && oldest !== undefined) this.deliveriesById.delete(oldest);
     return delivery;
   }
 
-  private async deliverUntilAccepted(hook: BtcPayWebhook, first: WebhookDelivery, secret: string): Promise<void> {
-    let accepted = await this.deliver(hook, first, secret);
-    for (const wait of hook.automaticRedelivery ? REPEATED_AFTER_MS : []) {
+  private async deliverUntilAccepted(webhook: BtcPayWebhook, first: WebhookDelivery, secret: string): Promise<void> {
+    let accepted = await this.deliver(webhook, first, secret);
+    for (const wait of webhook.automaticRedelivery ? RETRY_DELAYS_MS : []) {
       if (accepted) return;
       await delay(wait, undefined, { ref: false, signal: this.closing.signal });
-      const next = this.again(first.id);
-      if (!next || !this.all.has(hook.id)) return;
-      accepted = await this.deliver(hook, next, secret);
+      const next = this.createRedelivery(first.id);
+      if (!next || !this.all.has(webhook.id)) return;
+      accepted = await this.deliver(webhook, next, secret);
     }
   }
 
@@ -147,7 +152,7 @@ export class BtcPayWebhooks {
   }
 }
 
-function nothing(): void {}
+function ignore(): void {}
 
 function newId(): string {
   return base58.encode(randomBytes(16));

@@ -1,7 +1,7 @@
 /** A simulated chain of any coin: transactions wait, are mined, are replaced, and are undone. */
 import { randomBytes } from 'node:crypto';
-import type { Report } from '../report.ts';
-import { type Network, networkOf } from './network.ts';
+import type { ReportMode } from '../report.ts';
+import { getNetwork, type Network } from './network.ts';
 
 /** The first block that a transaction can be in, so that heights look like heights. */
 const FIRST_HEIGHT = 100;
@@ -21,23 +21,23 @@ export interface Transaction {
   /** The block that it is in; undefined while it waits, or when it is gone. */
   readonly height: number | undefined;
   /** It was replaced while it waited, or undone by a reorganisation that put something else in its place. */
-  readonly gone: boolean;
+  readonly isDropped: boolean;
   /** It offers so little that nobody mines it. */
   readonly lowFee: boolean;
   /** Monero: its outputs cannot be spent before this block. The payer chooses it; 0 is none. */
   readonly unlockHeight: number;
   /** How those who watch for it report it. */
-  readonly report: Report;
+  readonly report: ReportMode;
 }
 
 /** What a wallet says about a transaction that it sends. */
-export interface Sending {
+export interface TransactionParams {
   readonly outputs: readonly Output[];
   /** Milliseconds since 1970. */
   readonly seenAt: number;
   readonly lowFee?: boolean;
   readonly unlockHeight?: number;
-  readonly report?: Report;
+  readonly report?: ReportMode;
 }
 
 type Listener = (transaction: Transaction) => void;
@@ -46,7 +46,7 @@ export class Chain {
   readonly network: Network;
   private readonly transactions = new Map<string, Transaction>();
   private readonly byAddress = new Map<string, string[]>();
-  private readonly waiting = new Set<string>();
+  private readonly pendingIds = new Set<string>();
   private readonly listeners = new Set<Listener>();
   private tip = FIRST_HEIGHT - 1;
 
@@ -59,13 +59,13 @@ export class Chain {
   }
 
   /** A new address of a wallet that takes payments. Only such addresses can be paid to. */
-  newAddress(): string {
-    const address = this.network.newAddress();
+  createAddress(): string {
+    const address = this.network.createAddress();
     this.byAddress.set(address, []);
     return address;
   }
 
-  has(address: string): boolean {
+  hasAddress(address: string): boolean {
     return this.byAddress.has(address);
   }
 
@@ -74,46 +74,47 @@ export class Chain {
   }
 
   /** All transactions that paid to an address, also those that are gone, oldest first. */
-  paidTo(address: string): readonly Transaction[] {
+  listTransactionsTo(address: string): readonly Transaction[] {
     return (this.byAddress.get(address) ?? []).flatMap((id) => this.transactions.get(id) ?? []);
   }
 
   /** In how many blocks it is confirmed; 0 while it waits. */
-  confirmations({ height }: Transaction): number {
+  countConfirmations({ height }: Transaction): number {
     return height === undefined ? 0 : this.tip - height + 1;
   }
 
-  send({ outputs, seenAt, lowFee = false, unlockHeight = 0, report = 'once' }: Sending): Transaction {
+  send({ outputs, seenAt, lowFee = false, unlockHeight = 0, report = 'once' }: TransactionParams): Transaction {
     const id = randomBytes(32).toString('hex');
-    for (const address of new Set(outputs.map((each) => each.address))) {
+    for (const address of new Set(outputs.map((output) => output.address))) {
       const paid = this.byAddress.get(address);
       if (!paid) throw new Error(`${address} is nobody's address`);
       paid.push(id);
     }
-    this.waiting.add(id);
-    return this.set({ id, outputs, seenAt, height: undefined, gone: false, lowFee, unlockHeight, report });
+    this.pendingIds.add(id);
+    return this.set({ id, outputs, seenAt, height: undefined, isDropped: false, lowFee, unlockHeight, report });
   }
 
   /** Another transaction takes the place of one that waits (BIP 125), or of one that a reorganisation undid. */
   drop({ id }: Transaction): Transaction {
-    const known = this.transactions.get(id);
-    if (!known || known.gone) throw new Error('only a transaction that is there can go');
-    this.waiting.delete(id);
-    return this.set({ ...known, height: undefined, gone: true });
+    const transaction = this.transactions.get(id);
+    if (!transaction || transaction.isDropped) throw new Error('only a transaction that is there can go');
+    this.pendingIds.delete(id);
+    return this.set({ ...transaction, height: undefined, isDropped: true });
   }
 
   /** Everything that pays for it is in the first of these blocks. */
   mine(blocks: number): void {
     for (let block = 0; block < blocks; block++) {
       this.tip++;
-      for (const id of this.waiting) {
-        const known = this.transactions.get(id);
-        if (!known || known.lowFee) continue;
-        this.waiting.delete(id);
-        this.transactions.set(id, { ...known, height: this.tip });
+      for (const id of this.pendingIds) {
+        const transaction = this.transactions.get(id);
+        if (!transaction || transaction.lowFee) continue;
+        this.pendingIds.delete(id);
+        this.transactions.set(id, { ...transaction, height: this.tip });
       }
     }
-    for (const each of this.transactions.values()) if (each.height !== undefined) this.notify(each);
+    for (const transaction of this.transactions.values())
+      if (transaction.height !== undefined) this.notify(transaction);
   }
 
   /** Calls when a transaction comes, goes, or is deeper than it was. */
@@ -137,10 +138,10 @@ export class Chains {
   private readonly byCoin = new Map<string, Chain>();
   private readonly listeners: ((chain: Chain, transaction: Transaction) => void)[] = [];
 
-  of(coin: string): Chain {
-    const known = this.byCoin.get(coin);
-    if (known) return known;
-    const chain = new Chain(networkOf(coin));
+  getChain(coin: string): Chain {
+    const existing = this.byCoin.get(coin);
+    if (existing) return existing;
+    const chain = new Chain(getNetwork(coin));
     chain.subscribe((transaction) => {
       for (const listener of this.listeners) listener(chain, transaction);
     });

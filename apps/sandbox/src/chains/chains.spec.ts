@@ -29,12 +29,12 @@ describe('an address', () => {
     ['LBTC', 'ert'],
     ['DOGE', 'dogert'],
   ])('of %s is one for tests, %s1…', (coin, prefix) => {
-    const address = new Chains().of(coin).newAddress();
+    const address = new Chains().getChain(coin).createAddress();
     expect(bech32.decode(address as `${string}1${string}`)).toMatchObject({ prefix, words: expect.any(Array) });
   });
 
   test('of XMR is a subaddress on stagenet', () => {
-    expect(base58xmr.decode(new Chains().of('XMR').newAddress())).toMatchObject({ 0: 36, length: 69 });
+    expect(base58xmr.decode(new Chains().getChain('XMR').createAddress())).toMatchObject({ 0: 36, length: 69 });
   });
 
   test('that nobody gave out cannot be paid to', async () => {
@@ -45,9 +45,9 @@ describe('an address', () => {
 
 describe('a transaction', () => {
   const begun = () => {
-    const chain = new Chains().of('BTC');
-    const address = chain.newAddress();
-    return { chain, address, confirmations: (id: string) => chain.confirmations(chain.find(id) as never) };
+    const chain = new Chains().getChain('BTC');
+    const address = chain.createAddress();
+    return { chain, address, confirmations: (id: string) => chain.countConfirmations(chain.find(id) as never) };
   };
 
   test('waits, is mined, and gets deeper', () => {
@@ -58,7 +58,7 @@ describe('a transaction', () => {
     expect(confirmations(id)).toBe(1);
     chain.mine(5);
     expect(confirmations(id)).toBe(6);
-    expect(chain.paidTo(address).map((each) => each.id)).toEqual([id]);
+    expect(chain.listTransactionsTo(address).map((each) => each.id)).toEqual([id]);
   });
 
   test('that pays too little is not mined', () => {
@@ -74,7 +74,7 @@ describe('a transaction', () => {
     chain.mine(3);
     chain.drop(transaction);
     chain.mine(3);
-    expect([confirmations(transaction.id), chain.find(transaction.id)?.gone]).toEqual([0, true]);
+    expect([confirmations(transaction.id), chain.find(transaction.id)?.isDropped]).toEqual([0, true]);
   });
 });
 

@@ -10,7 +10,7 @@ export interface Network {
   readonly coin: string;
   /** How many decimals of a coin its smallest unit on the chain stands for. */
   readonly decimals: number;
-  newAddress(): string;
+  createAddress(): string;
 }
 
 const DECIMALS = 8;
@@ -24,13 +24,17 @@ const MONERO_KEYS_BYTES = 64;
 const MONERO_CHECKSUM_BYTES = 4;
 
 /** Coins that are not known here have addresses that begin with their code and `rt`. */
-export function networkOf(coin: string): Network {
-  if (coin === 'XMR') return { coin, decimals: MONERO_DECIMALS, newAddress: moneroSubaddress };
+export function getNetwork(coin: string): Network {
+  if (coin === 'XMR') return { coin, decimals: MONERO_DECIMALS, createAddress: createMoneroSubaddress };
   const prefix = PREFIXES[coin] ?? `${coin.toLowerCase()}rt`;
-  return { coin, decimals: DECIMALS, newAddress: () => bech32.encode(prefix, [0, ...bech32.toWords(randomBytes(20))]) };
+  return {
+    coin,
+    decimals: DECIMALS,
+    createAddress: () => bech32.encode(prefix, [0, ...bech32.toWords(randomBytes(20))]),
+  };
 }
 
-function moneroSubaddress(): string {
+function createMoneroSubaddress(): string {
   const payload = Buffer.concat([Buffer.from([STAGENET_SUBADDRESS]), randomBytes(MONERO_KEYS_BYTES)]);
   return base58xmr.encode(Buffer.concat([payload, keccak_256(payload).subarray(0, MONERO_CHECKSUM_BYTES)]));
 }

@@ -1,7 +1,7 @@
 /** Wallets outside, which pay to addresses on the simulated chains, and the miners of these. */
 import { money } from '#kernel';
-import { reportIn } from '../report.ts';
-import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
+import { parseReportMode } from '../report.ts';
+import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
 import type { Chain, Chains, Transaction } from './chain.ts';
 
 const MAX_BLOCKS = 1_000;
@@ -11,62 +11,62 @@ type Body = Readonly<Record<string, unknown>>;
 
 export function chainRoutes(chains: Chains, now: () => number = Date.now): Routes {
   return {
-    'POST /wallet/send': async (call) => call.json(200, send(chains, await bodyOf(call), now)),
+    'POST /wallet/send': async (call) => call.sendJson(200, send(chains, await readBody(call), now)),
     'POST /chains/*': async (call) => {
       const [coin = '', what = ''] = call.parameter.split('/');
-      const act = Object.hasOwn(ACTS, what) ? ACTS[what] : undefined;
-      if (!act) throw failure(`a chain can be told to ${Object.keys(ACTS).join(' or ')}`);
-      call.json(200, act(chains.of(coinIn(coin)), await bodyOf(call)));
+      const action = Object.hasOwn(ACTIONS, what) ? ACTIONS[what] : undefined;
+      if (!action) throw badRequestError(`a chain can be told to ${Object.keys(ACTIONS).join(' or ')}`);
+      call.sendJson(200, action(chains.getChain(parseCoin(coin)), await readBody(call)));
     },
   };
 }
 
-const ACTS: Readonly<Record<string, (chain: Chain, body: Body) => object>> = {
+const ACTIONS: Readonly<Record<string, (chain: Chain, body: Body) => object>> = {
   mine(chain, { blocks = 1, ...unknown }) {
-    assertNone(unknown);
+    assertNoUnknownOptions(unknown);
     const valid = Number.isSafeInteger(blocks) && Number(blocks) > 0 && Number(blocks) <= MAX_BLOCKS;
-    if (!valid) throw failure(`"blocks" must be a whole number from 1 to ${MAX_BLOCKS}`);
+    if (!valid) throw badRequestError(`"blocks" must be a whole number from 1 to ${MAX_BLOCKS}`);
     chain.mine(Number(blocks));
     return { coin: chain.network.coin, height: chain.height };
   },
   undo(chain, { txid, ...unknown }) {
-    assertNone(unknown);
-    return printed(chain, chain.drop(there(chain, txid)));
+    assertNoUnknownOptions(unknown);
+    return toTransactionJson(chain, chain.drop(getTransaction(chain, txid)));
   },
 };
 
 function send(chains: Chains, body: Body, now: () => number) {
   const { coin, address, amount, received_at, replaces, low_fee = false, unlock_height = 0, report, ...unknown } = body;
-  assertNone(unknown);
-  const chain = chains.of(coinIn(coin));
-  if (typeof address !== 'string' || !chain.has(address))
-    throw failure('"address" must be one that was given out here');
-  if (typeof low_fee !== 'boolean') throw failure('"low_fee" must be true or false');
-  if (!Number.isSafeInteger(unlock_height)) throw failure('"unlock_height" must be a block');
-  const units = unitsIn(amount, chain);
-  const seenAt = received_at === undefined ? now() : timeIn(received_at);
-  const how = { lowFee: low_fee, unlockHeight: Number(unlock_height), report: reportIn(report) };
+  assertNoUnknownOptions(unknown);
+  const chain = chains.getChain(parseCoin(coin));
+  if (typeof address !== 'string' || !chain.hasAddress(address))
+    throw badRequestError('"address" must be one that was given out here');
+  if (typeof low_fee !== 'boolean') throw badRequestError('"low_fee" must be true or false');
+  if (!Number.isSafeInteger(unlock_height)) throw badRequestError('"unlock_height" must be a block');
+  const units = parseUnits(amount, chain);
+  const seenAt = received_at === undefined ? now() : parseTime(received_at);
+  const options = { lowFee: low_fee, unlockHeight: Number(unlock_height), report: parseReportMode(report) };
   if (replaces !== undefined) {
-    const replaced = there(chain, replaces);
-    if (replaced.height !== undefined) throw failure('that transaction is in a block');
+    const replaced = getTransaction(chain, replaces);
+    if (replaced.height !== undefined) throw badRequestError('that transaction is in a block');
     chain.drop(replaced);
   }
-  return printed(chain, chain.send({ outputs: [{ address, units }], seenAt, ...how }));
+  return toTransactionJson(chain, chain.send({ outputs: [{ address, units }], seenAt, ...options }));
 }
 
-function there(chain: Chain, txid: unknown): Transaction {
-  const found = typeof txid === 'string' ? chain.find(txid) : undefined;
-  if (!found || found.gone) throw failure('there is no such transaction on the chain');
-  return found;
+function getTransaction(chain: Chain, txid: unknown): Transaction {
+  const transaction = typeof txid === 'string' ? chain.find(txid) : undefined;
+  if (!transaction || transaction.isDropped) throw badRequestError('there is no such transaction on the chain');
+  return transaction;
 }
 
-function printed(chain: Chain, transaction: Transaction) {
-  const { id, outputs, gone } = transaction;
+function toTransactionJson(chain: Chain, transaction: Transaction) {
+  const { id, outputs, isDropped } = transaction;
   return {
     txid: id,
     coin: chain.network.coin,
-    confirmations: chain.confirmations(transaction),
-    gone,
+    confirmations: chain.countConfirmations(transaction),
+    gone: isDropped,
     outputs: outputs.map(({ address, units }, vout) => ({
       vout,
       address,
@@ -75,40 +75,41 @@ function printed(chain: Chain, transaction: Transaction) {
   };
 }
 
-function coinIn(value: unknown): string {
+function parseCoin(value: unknown): string {
   const valid = typeof value === 'string' && /^[A-Z][A-Z0-9]+$/.test(value) && value.length <= MAX_COIN_LENGTH;
-  if (!valid) throw failure('a coin is named by its code, such as BTC');
+  if (!valid) throw badRequestError('a coin is named by its code, such as BTC');
   return value;
 }
 
 /** Whole coins as a decimal string. */
-function unitsIn(amount: unknown, { network }: Chain): bigint {
+function parseUnits(amount: unknown, { network }: Chain): bigint {
   const valid = typeof amount === 'string' && /^\d{1,12}(\.\d{1,18})?$/.test(amount);
   try {
     const units = valid ? money.parseScaled(amount, network.decimals) : 0n;
     if (units > 0n) return units;
   } catch {} // finer than the chain can pay
-  throw failure(`"amount" must be a decimal string above 0 with at most ${network.decimals} decimals`);
+  throw badRequestError(`"amount" must be a decimal string above 0 with at most ${network.decimals} decimals`);
 }
 
 /** Unix seconds, as milliseconds. */
-function timeIn(value: unknown): number {
-  if (!Number.isSafeInteger(value) || Number(value) <= 0) throw failure('"received_at" must be in Unix seconds');
+function parseTime(value: unknown): number {
+  if (!Number.isSafeInteger(value) || Number(value) <= 0)
+    throw badRequestError('"received_at" must be in Unix seconds');
   return Number(value) * 1000;
 }
 
-async function bodyOf(call: Call): Promise<Body> {
-  return parseObject((await call.text()) || '{}') ?? fail('the body must be a JSON object');
+async function readBody(call: Call): Promise<Body> {
+  return parseObject((await call.readText()) || '{}') ?? fail('the body must be a JSON object');
 }
 
-function assertNone(unknown: Body): void {
-  for (const name in unknown) throw failure(`there is no option "${name}"`);
+function assertNoUnknownOptions(unknown: Body): void {
+  for (const name in unknown) throw badRequestError(`there is no option "${name}"`);
 }
 
 function fail(error: string): never {
-  throw failure(error);
+  throw badRequestError(error);
 }
 
-function failure(error: string): Refusal {
-  return new Refusal(400, { error });
+function badRequestError(error: string): HttpError {
+  return new HttpError(400, { error });
 }

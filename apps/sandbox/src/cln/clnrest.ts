@@ -4,7 +4,7 @@
  * is missing 403.
  */
 import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
-import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
+import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
 
 const DEFAULT_EXPIRY_SECONDS = 7 * 86_400;
 const MAX_LABEL = 128;
@@ -24,22 +24,28 @@ class ClnPeer {
 
   /** Any rune will do, but there must be one. */
   async serve(call: Call): Promise<void> {
-    if (!call.request.headers.rune) throw failure(403, 1501, 'Not authorized: Missing rune');
-    const params = parseObject((await call.text()) || '{}') ?? fail(-32600, 'Could not parse the request');
-    if (call.parameter === 'invoice') return call.json(201, this.invoice(params));
-    if (call.parameter === 'listinvoices') return call.json(201, { invoices: this.list(params) });
-    if (call.parameter === 'waitanyinvoice') return call.json(201, await this.wait(params, call));
-    throw failure(404, -32601, `Unknown command '${call.parameter}'`);
+    if (!call.request.headers.rune) throw createError(403, 1501, 'Not authorized: Missing rune');
+    const params = parseObject((await call.readText()) || '{}') ?? fail(-32600, 'Could not parse the request');
+    if (call.parameter === 'invoice') return call.sendJson(201, this.createInvoice(params));
+    if (call.parameter === 'listinvoices') return call.sendJson(201, { invoices: this.list(params) });
+    if (call.parameter === 'waitanyinvoice') return call.sendJson(201, await this.waitForPayment(params, call));
+    throw createError(404, -32601, `Unknown command '${call.parameter}'`);
   }
 
-  private invoice({ amount_msat, label, description, expiry = DEFAULT_EXPIRY_SECONDS, ...unknown }: Params): object {
+  private createInvoice({
+    amount_msat,
+    label,
+    description,
+    expiry = DEFAULT_EXPIRY_SECONDS,
+    ...unknown
+  }: Params): object {
     for (const name in unknown) fail(-32602, `Unknown parameter: '${name}'`);
     if (typeof label !== 'string' || label === '' || label.length > MAX_LABEL)
       fail(-32602, 'label: should be a string');
     if (typeof description !== 'string') fail(-32602, 'missing required parameter: description');
     if (!Number.isSafeInteger(expiry) || Number(expiry) <= 0) fail(-32602, 'expiry: should be an unsigned integer');
     if (this.byLabel.has(label)) fail(900, 'Duplicate label');
-    const invoice = this.node.issue({ msat: msatIn(amount_msat), memo: description, expirySeconds: Number(expiry) });
+    const invoice = this.node.issue({ msat: parseMsat(amount_msat), memo: description, expirySeconds: Number(expiry) });
     const hash = invoice.hash.toString('hex');
     this.byLabel.set(label, hash);
     this.labels.set(hash, label);
@@ -56,43 +62,43 @@ class ClnPeer {
     for (const name in unknown) fail(-32602, `the sandbox does not simulate '${name}'`);
     const hash = typeof label === 'string' ? this.byLabel.get(label) : payment_hash;
     const invoice = typeof hash === 'string' && this.labels.has(hash) ? this.node.find(hash) : undefined;
-    return invoice ? [this.printed(invoice)] : [];
+    return invoice ? [this.toInvoiceJson(invoice)] : [];
   }
 
   /** The first payment after the one of that index; waits for it so many seconds. */
-  private wait({ lastpay_index = 0, timeout, ...unknown }: Params, { response }: Call): Promise<object> {
+  private waitForPayment({ lastpay_index = 0, timeout, ...unknown }: Params, { response }: Call): Promise<object> {
     for (const name in unknown) fail(-32602, `Unknown parameter: '${name}'`);
     const after = Number(lastpay_index);
     if (!Number.isSafeInteger(after) || after < 0) fail(-32602, 'lastpay_index: should be an unsigned 64 bit integer');
-    const known = this.paidAfter(after);
-    if (known) return Promise.resolve(known);
+    const paidInvoice = this.findPaidAfter(after);
+    if (paidInvoice) return Promise.resolve(paidInvoice);
     return new Promise((resolve, reject) => {
       const timer =
         timeout === undefined
           ? undefined
-          : setTimeout(() => end(() => reject(failure(500, 904, 'Timed out'))), Number(timeout) * 1000);
+          : setTimeout(() => end(() => reject(createError(500, 904, 'Timed out'))), Number(timeout) * 1000);
       const unsubscribe = this.node.subscribe(() => {
-        const paid = this.paidAfter(after);
+        const paid = this.findPaidAfter(after);
         if (paid) end(() => resolve(paid));
       });
-      const end = (answer: () => void) => {
+      const end = (onEnd: () => void) => {
         clearTimeout(timer);
         unsubscribe();
-        answer();
+        onEnd();
       };
-      response.on('close', () => end(() => reject(failure(500, 904, 'Timed out'))));
+      response.on('close', () => end(() => reject(createError(500, 904, 'Timed out'))));
     });
   }
 
-  private paidAfter(index: number): object | undefined {
-    const ours = this.node.settledInvoices(0).filter(({ hash }) => this.labels.has(hash.toString('hex')));
-    const next = ours.find(({ payment }) => payment && payment.settleIndex > index);
-    return next && this.printed(next);
+  private findPaidAfter(index: number): object | undefined {
+    const ownInvoices = this.node.listSettledInvoices(0).filter(({ hash }) => this.labels.has(hash.toString('hex')));
+    const next = ownInvoices.find(({ payment }) => payment && payment.settleIndex > index);
+    return next && this.toInvoiceJson(next);
   }
 
-  private printed(invoice: LightningInvoice): object {
+  private toInvoiceJson(invoice: LightningInvoice): object {
     const { hash, msat, payment, created, expirySeconds, memo, paymentRequest, preimage } = invoice;
-    const state = this.node.stateOf(invoice);
+    const state = this.node.getState(invoice);
     const label = this.labels.get(hash.toString('hex')) ?? '';
     const paid = payment && {
       pay_index: payment.settleIndex,
@@ -111,16 +117,16 @@ class ClnPeer {
 }
 
 /** A whole number, which may end in `msat`, or in `sat` for a thousand of these. */
-function msatIn(value: unknown): bigint {
+function parseMsat(value: unknown): bigint {
   const [, digits, unit = ''] = /^(\d{1,18})(msat|sat)?$/.exec(String(value)) ?? [];
   if (digits === undefined || /^0+$/.test(digits)) return fail(-32602, 'amount_msat: should be positive msat or "any"');
   return BigInt(digits) * (unit === 'sat' ? 1000n : 1n);
 }
 
 function fail(code: number, message: string): never {
-  throw failure(500, code, message);
+  throw createError(500, code, message);
 }
 
-function failure(status: number, code: number, message: string): Refusal {
-  return new Refusal(status, { code, message });
+function createError(status: number, code: number, message: string): HttpError {
+  return new HttpError(status, { code, message });
 }

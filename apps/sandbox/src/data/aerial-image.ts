@@ -2,7 +2,7 @@
  * A picture of the ground with the place that it shows: one strip of uncompressed RGB. Facts: TIFF 6.0, and GeoTIFF's tags for
  * the size of a pixel and the position of one (OGC 19-008).
  */
-import { colourOf } from '../media/files/images.ts';
+import { toColour } from '../media/files/images.ts';
 
 const SIDE = 64;
 const METRES_PER_PIXEL = 0.1;
@@ -14,12 +14,12 @@ const ENTRY_BYTES = 12;
 
 type Entry = readonly [tag: number, type: number, count: number, value: number];
 
-export function aerialPicture(words: string): Buffer {
-  const pixels = Buffer.alloc(SIDE * SIDE * 3, Buffer.from(colourOf(words)));
-  const beside = Buffer.alloc(6 + 9 * 8);
-  for (let i = 0; i < 3; i += 1) beside.writeUInt16LE(8, i * 2);
+export function createAerialImage(seed: string): Buffer {
+  const pixels = Buffer.alloc(SIDE * SIDE * 3, Buffer.from(toColour(seed)));
+  const tagData = Buffer.alloc(6 + 9 * 8);
+  for (let i = 0; i < 3; i += 1) tagData.writeUInt16LE(8, i * 2);
   const numbers = [METRES_PER_PIXEL, METRES_PER_PIXEL, 0, 0, 0, 0, 166_021, 0, 0]; // a pixel's size; UTM 31N, on the equator
-  for (const [i, number] of numbers.entries()) beside.writeDoubleLE(number, 6 + i * 8);
+  for (const [i, number] of numbers.entries()) tagData.writeDoubleLE(number, 6 + i * 8);
 
   const directory = (start: number): readonly Entry[] => [
     [256, LONG, 1, SIDE],
@@ -27,7 +27,7 @@ export function aerialPicture(words: string): Buffer {
     [258, SHORT, 3, start],
     [259, SHORT, 1, 1],
     [262, SHORT, 1, 2],
-    [273, LONG, 1, start + beside.length],
+    [273, LONG, 1, start + tagData.length],
     [277, SHORT, 1, 3],
     [278, LONG, 1, SIDE],
     [279, LONG, 1, pixels.length],
@@ -47,5 +47,5 @@ export function aerialPicture(words: string): Buffer {
     head.writeUInt32LE(count, at + 4);
     head.writeUInt32LE(value, at + 8);
   }
-  return Buffer.concat([head, beside, pixels]);
+  return Buffer.concat([head, tagData, pixels]);
 }

@@ -1,31 +1,33 @@
 /** People and companies, as Apollo answers: https://docs.apollo.io/reference */
-import { Refusal } from '../router.ts';
-import { type Company, companyOf, personOf, type Seed } from './invented.ts';
-import { type DataVendor, type DataVendorRequest, each, numberIn, textIn } from './vendor.ts';
+import { HttpError } from '../router.ts';
+import { type Company, generateCompany, generatePerson, type Seed } from './invented.ts';
+import { type DataVendor, type DataVendorRequest, findNumber, findText, generateResults } from './vendor.ts';
 
-const MOST_PER_PAGE = 100;
+const MAX_PER_PAGE = 100;
 
 export const apollo: DataVendor = {
   name: 'apollo',
   keys: [{ in: 'header', name: 'x-api-key' }],
-  refusal: (status, error) => new Refusal(status, { error, error_code: CODES[status] ?? 'API_ERROR' }),
+  createError: (status, error) => new HttpError(status, { error, error_code: CODES[status] ?? 'API_ERROR' }),
   // No JSON, as it comes from a layer before the rest.
-  wrongKey: () => new Refusal(401, 'Invalid access credentials.'),
+  createKeyError: () => new HttpError(401, 'Invalid access credentials.'),
   lookups: {
     'POST /mixed_people/api_search': {
       usd: '0.02',
-      answer: (asked) => {
-        const people = each(asked, asked.count(perPage(asked)), found);
+      execute: (request) => {
+        const people = generateResults(request, request.count(getPageSize(request)), createPersonSummary);
         return { body: { total_entries: people.length * 7, people }, results: people.length };
       },
     },
     'POST /mixed_companies/search': {
       usd: '0.02',
-      billsNothingFound: true,
-      answer: (asked) => {
-        const organizations = each(asked, asked.count(perPage(asked)), (seed) => organization(seed, companyOf(seed)));
+      billsEmptyResults: true,
+      execute: (request) => {
+        const organizations = generateResults(request, request.count(getPageSize(request)), (seed) =>
+          createOrganization(seed, generateCompany(seed)),
+        );
         const { length } = organizations;
-        const pagination = { page: 1, per_page: perPage(asked), total_entries: length * 7, total_pages: 7 };
+        const pagination = { page: 1, per_page: getPageSize(request), total_entries: length * 7, total_pages: 7 };
         return {
           body: { breadcrumbs: [], partial_results_only: false, pagination, accounts: [], organizations },
           results: length,
@@ -34,24 +36,29 @@ export const apollo: DataVendor = {
     },
     'POST /people/match': {
       usd: '0.0495',
-      answer: (asked) => {
-        const { fields } = asked;
-        if (!['email', 'id', 'linkedin_url', 'name', 'first_name', 'hashed_email'].some((name) => textIn(fields, name)))
-          throw apollo.refusal(422, 'Parameters that identify a person are required.');
-        const results = Math.min(asked.count(1), 1);
-        return { body: { person: results === 0 ? null : whole(asked.seed, textIn(fields, 'email')) }, results };
+      execute: (request) => {
+        const { fields } = request;
+        if (
+          !['email', 'id', 'linkedin_url', 'name', 'first_name', 'hashed_email'].some((name) => findText(fields, name))
+        )
+          throw apollo.createError(422, 'Parameters that identify a person are required.');
+        const results = Math.min(request.count(1), 1);
+        return {
+          body: { person: results === 0 ? null : createPersonProfile(request.seed, findText(fields, 'email')) },
+          results,
+        };
       },
     },
     'GET /organizations/enrich': {
       usd: '0.0495',
-      answer: (asked) => {
-        const { fields, seed } = asked;
-        if (!['domain', 'name', 'website', 'linkedin_url'].some((name) => textIn(fields, name)))
-          throw apollo.refusal(422, 'Parameters that identify a company are required.');
-        if (asked.count(1) === 0) return { body: {}, results: 0 };
-        const company = companyOf(seed);
-        const domain = textIn(fields, 'domain') ?? company.domain;
-        return { body: { organization: organization(seed, { ...company, domain }) }, results: 1 };
+      execute: (request) => {
+        const { fields, seed } = request;
+        if (!['domain', 'name', 'website', 'linkedin_url'].some((name) => findText(fields, name)))
+          throw apollo.createError(422, 'Parameters that identify a company are required.');
+        if (request.count(1) === 0) return { body: {}, results: 0 };
+        const company = generateCompany(seed);
+        const domain = findText(fields, 'domain') ?? company.domain;
+        return { body: { organization: createOrganization(seed, { ...company, domain }) }, results: 1 };
       },
     },
   },
@@ -65,17 +72,18 @@ const CODES: Readonly<Record<number, string>> = {
   429: 'RATE_LIMITED',
 };
 
-function perPage({ fields }: DataVendorRequest): number {
-  const wanted = numberIn(fields, 'per_page') ?? 10;
-  if (wanted < 1 || wanted > MOST_PER_PAGE) throw apollo.refusal(422, `per_page must be from 1 to ${MOST_PER_PAGE}`);
-  return wanted;
+function getPageSize({ fields }: DataVendorRequest): number {
+  const pageSize = findNumber(fields, 'per_page') ?? 10;
+  if (pageSize < 1 || pageSize > MAX_PER_PAGE)
+    throw apollo.createError(422, `per_page must be from 1 to ${MAX_PER_PAGE}`);
+  return pageSize;
 }
 
 /** As a search has it: without contacts, and with most of the last name hidden. */
-function found(seed: Seed) {
-  const { first, last, title, company } = personOf(seed);
+function createPersonSummary(seed: Seed) {
+  const { first, last, title, company } = generatePerson(seed);
   return {
-    id: seed.hex(24),
+    id: seed.formatHex(24),
     first_name: first,
     last_name_obfuscated: `${last.slice(0, 2)}***${last.slice(-1)}`,
     title,
@@ -85,11 +93,11 @@ function found(seed: Seed) {
   };
 }
 
-function whole(seed: Seed, email: string | undefined) {
-  const person = personOf(seed);
+function createPersonProfile(seed: Seed, email: string | undefined) {
+  const person = generatePerson(seed);
   const { company, place } = person;
   return {
-    id: seed.hex(24),
+    id: seed.formatHex(24),
     first_name: person.first,
     last_name: person.last,
     name: person.name,
@@ -104,11 +112,11 @@ function whole(seed: Seed, email: string | undefined) {
     employment_history: [
       { current: true, organization_name: company.name, title: person.title, start_date: '2019-04-01', end_date: null },
     ],
-    organization: organization(seed, company),
+    organization: createOrganization(seed, company),
   };
 }
 
-function organization(seed: Seed, company: Company) {
+function createOrganization(seed: Seed, company: Company) {
   return {
     id: company.id,
     name: company.name,
@@ -120,6 +128,6 @@ function organization(seed: Seed, company: Company) {
     estimated_num_employees: company.employees,
     founded_year: company.founded,
     raw_address: company.place.address,
-    keywords: [company.industry.toLowerCase(), seed.hex(6)],
+    keywords: [company.industry.toLowerCase(), seed.formatHex(6)],
   };
 }

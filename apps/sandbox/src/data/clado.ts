@@ -1,48 +1,48 @@
 /** Contacts and profiles of a member of a professional network, as Clado answers: https://docs.clado.ai/api-reference */
-import { Refusal } from '../router.ts';
-import { personOf } from './invented.ts';
-import { type DataVendor, type DataVendorRequest, type DataVendorResult, type JsonObject, textIn } from './vendor.ts';
+import { HttpError } from '../router.ts';
+import { generatePerson } from './invented.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText, type JsonObject } from './vendor.ts';
 
 export const clado: DataVendor = {
   name: 'clado',
   keys: [{ in: 'header', name: 'authorization', prefix: 'Bearer ' }],
-  refusal: (status, detail) => new Refusal(status, { detail }),
+  createError: (status, detail) => new HttpError(status, { detail }),
   lookups: {
     'GET /enrich/contacts': {
       usd: '0.20',
-      answer: (asked) => {
-        const given = ['linkedin_url', 'email', 'phone'].filter((name) => textIn(asked.fields, name));
-        if (given.length !== 1)
-          throw clado.refusal(400, 'Exactly one of linkedin_url, email, or phone must be provided');
-        return contacts(asked);
+      execute: (request) => {
+        const identifiers = ['linkedin_url', 'email', 'phone'].filter((name) => findText(request.fields, name));
+        if (identifiers.length !== 1)
+          throw clado.createError(400, 'Exactly one of linkedin_url, email, or phone must be provided');
+        return createContacts(request);
       },
     },
-    'GET /enrich/scrape': { usd: '0.04', billsNothingFound: true, answer: profile },
+    'GET /enrich/scrape': { usd: '0.04', billsEmptyResults: true, execute: createProfile },
   },
 };
 
-function contacts(asked: DataVendorRequest): DataVendorResult {
-  if (asked.count(1) === 0) return { body: { data: [{ error: true, contacts: [], social: [] }] }, results: 0 };
-  const { email, phone, profile: link } = personOf(asked.seed);
-  const found = [
+function createContacts(request: DataVendorRequest): DataVendorResult {
+  if (request.count(1) === 0) return { body: { data: [{ error: true, contacts: [], social: [] }] }, results: 0 };
+  const { email, phone, profile: link } = generatePerson(request.seed);
+  const entries = [
     { type: 'email', value: email, rating: 100, subType: 'work' },
     { type: 'phone', value: phone, rating: 90, subType: 'mobile' },
   ];
   return {
-    body: { data: [{ error: false, contacts: found, social: [{ link, type: 'li', rating: 100 }] }] },
+    body: { data: [{ error: false, contacts: entries, social: [{ link, type: 'li', rating: 100 }] }] },
     results: 1,
   };
 }
 
-function profile(asked: DataVendorRequest): DataVendorResult {
-  const linkedin_url = textIn(asked.fields, 'linkedin_url');
-  if (!linkedin_url) throw clado.refusal(422, 'linkedin_url is required');
-  if (asked.count(1) === 0) throw clado.refusal(404, 'Profile not found');
-  const { first, last, name, title, company, place } = personOf(asked.seed);
+function createProfile(request: DataVendorRequest): DataVendorResult {
+  const linkedin_url = findText(request.fields, 'linkedin_url');
+  if (!linkedin_url) throw clado.createError(422, 'linkedin_url is required');
+  if (request.count(1) === 0) throw clado.createError(404, 'Profile not found');
+  const { first, last, name, title, company, place } = generatePerson(request.seed);
   const experience: readonly JsonObject[] = [
     { title, company_name: company.name, start_date: '2019-04-01', is_current: true },
   ];
-  const about = { first_name: first, last_name: last, name, headline: `${title} at ${company.name}` };
-  const data = { ...about, linkedin_url, location: place.address, experience, education: [], posts: [] };
+  const identity = { first_name: first, last_name: last, name, headline: `${title} at ${company.name}` };
+  const data = { ...identity, linkedin_url, location: place.address, experience, education: [], posts: [] };
   return { body: { data }, results: 1 };
 }

@@ -1,37 +1,37 @@
 /** A company by its domain or its names, as CompanyEnrich answers: https://docs.companyenrich.com. Its errors are problem details (RFC 9457). */
 import { STATUS_CODES } from 'node:http';
-import { Refusal } from '../router.ts';
-import { companyOf } from './invented.ts';
-import { type DataVendor, type DataVendorRequest, type DataVendorResult, textIn } from './vendor.ts';
+import { HttpError } from '../router.ts';
+import { generateCompany } from './invented.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText } from './vendor.ts';
 
 const PROPERTIES = ['name', 'linkedinUrl', 'twitterUrl', 'facebookUrl', 'instagramUrl', 'youTubeUrl'];
 
 export const companyEnrich: DataVendor = {
   name: 'company-enrich',
   keys: [{ in: 'header', name: 'authorization', prefix: 'Bearer ' }],
-  refusal: (status, detail) =>
-    new Refusal(
+  createError: (status, detail) =>
+    new HttpError(
       status,
       { type: 'about:blank', title: STATUS_CODES[status], status, detail },
       { 'content-type': 'application/problem+json' },
     ),
   lookups: {
-    'GET /companies/enrich': { usd: '0.06', answer: (asked) => company(asked, ['domain']) },
-    'POST /companies/enrich': { usd: '0.06', answer: (asked) => company(asked, PROPERTIES) },
+    'GET /companies/enrich': { usd: '0.06', execute: (request) => createCompany(request, ['domain']) },
+    'POST /companies/enrich': { usd: '0.06', execute: (request) => createCompany(request, PROPERTIES) },
   },
 };
 
-function company(asked: DataVendorRequest, by: readonly string[]): DataVendorResult {
-  const { fields, seed } = asked;
-  if (!by.some((name) => textIn(fields, name)))
-    throw companyEnrich.refusal(400, `At least one of ${by.join(', ')} is required.`);
-  if (asked.count(1) === 0) throw companyEnrich.refusal(404, 'Company not found.');
-  const { name, domain, industry, founded, phone, place, profile } = companyOf(seed);
+function createCompany(request: DataVendorRequest, by: readonly string[]): DataVendorResult {
+  const { fields, seed } = request;
+  if (!by.some((name) => findText(fields, name)))
+    throw companyEnrich.createError(400, `At least one of ${by.join(', ')} is required.`);
+  if (request.count(1) === 0) throw companyEnrich.createError(404, 'Company not found.');
+  const { name, domain, industry, founded, phone, place, profile } = generateCompany(seed);
   const body = {
-    id: seed.uuid(),
+    id: seed.formatUuid(),
     name,
-    domain: textIn(fields, 'domain') ?? domain,
-    website: `https://${textIn(fields, 'domain') ?? domain}`,
+    domain: findText(fields, 'domain') ?? domain,
+    website: `https://${findText(fields, 'domain') ?? domain}`,
     type: 'private',
     industry,
     employees: '51-200',

@@ -1,11 +1,18 @@
 /** A web to search, as Exa answers (https://docs.exa.ai/reference): pages that are made up from the question, always the same ones. */
-import { Refusal } from '../router.ts';
-import { personOf, proseOf, type Seed, timeOf } from './invented.ts';
-import { type DataVendor, type DataVendorRequest, each, type JsonObject, numberIn, textIn } from './vendor.ts';
+import { HttpError } from '../router.ts';
+import { generatePerson, generateProse, generateTime, type Seed } from './invented.ts';
+import {
+  type DataVendor,
+  type DataVendorRequest,
+  findNumber,
+  findText,
+  generateResults,
+  type JsonObject,
+} from './vendor.ts';
 
 const DEFAULT_RESULTS = 10;
-const MOST_RESULTS = 100;
-const WORDS = 40;
+const MAX_RESULTS = 100;
+const PROSE_WORD_COUNT = 40;
 
 export const exa: DataVendor = {
   name: 'exa',
@@ -13,82 +20,86 @@ export const exa: DataVendor = {
     { in: 'header', name: 'x-api-key' },
     { in: 'header', name: 'authorization', prefix: 'Bearer ' },
   ],
-  refusal: (status, error) => new Refusal(status, { requestId: 'none', error }),
+  createError: (status, error) => new HttpError(status, { requestId: 'none', error }),
   // A search in the course of a chat has the words that are meant for the model.
-  onlyNamed: true,
+  requiresNamedDirective: true,
   lookups: {
     'POST /search': {
-      usd: (asked) => searchUsd(asked.fields),
-      billsNothingFound: true,
-      answer: (asked) => {
-        required(asked, 'query');
-        return found(asked, { resolvedSearchType: 'neural' }, pagesFor(asked));
+      usd: (request) => calculateSearchUsd(request.fields),
+      billsEmptyResults: true,
+      execute: (request) => {
+        assertHasText(request, 'query');
+        return createResult(request, { resolvedSearchType: 'neural' }, generatePages(request));
       },
     },
     'POST /findSimilar': {
       usd: '0.01',
-      billsNothingFound: true,
-      answer: (asked) => {
-        required(asked, 'url');
-        return found(asked, {}, pagesFor(asked));
+      billsEmptyResults: true,
+      execute: (request) => {
+        assertHasText(request, 'url');
+        return createResult(request, {}, generatePages(request));
       },
     },
     'POST /contents': {
       usd: '0.002',
-      answer: (asked) => {
-        const { urls } = asked.fields;
-        if (!Array.isArray(urls) || urls.length === 0) throw exa.refusal(400, 'urls must not be empty');
-        const count = asked.count(urls.length);
-        const pages = each(asked, count, (seed, i) => page(seed, i, String(urls[i] ?? ''), asked.fields));
+      execute: (request) => {
+        const { urls } = request.fields;
+        if (!Array.isArray(urls) || urls.length === 0) throw exa.createError(400, 'urls must not be empty');
+        const count = request.count(urls.length);
+        const pages = generateResults(request, count, (seed, i) =>
+          createPage(seed, i, String(urls[i] ?? ''), request.fields),
+        );
         const statuses = pages.map(({ id }) => ({ id, status: 'success', source: 'cached' }));
-        return found(asked, { statuses }, pages);
+        return createResult(request, { statuses }, pages);
       },
     },
     'POST /answer': {
       usd: '0.01',
-      billsNothingFound: true,
-      answer: (asked) => {
-        required(asked, 'query');
-        const citations = pagesFor(asked, 3);
-        const answer = citations.length === 0 ? '' : proseOf(asked.seed, WORDS);
-        return { body: { requestId: asked.seed.hex(32), answer, citations }, results: citations.length };
+      billsEmptyResults: true,
+      execute: (request) => {
+        assertHasText(request, 'query');
+        const citations = generatePages(request, 3);
+        const answer = citations.length === 0 ? '' : generateProse(request.seed, PROSE_WORD_COUNT);
+        return { body: { requestId: request.seed.formatHex(32), answer, citations }, results: citations.length };
       },
     },
   },
 };
 
 /** Less where the texts that come with the pages are short. */
-function searchUsd({ contents }: JsonObject): string {
+function calculateSearchUsd({ contents }: JsonObject): string {
   const { text } = (contents ?? {}) as { readonly text?: { readonly maxCharacters?: unknown } };
   return text?.maxCharacters === undefined ? '0.01' : '0.005';
 }
 
-function required({ fields }: DataVendorRequest, name: string): void {
-  if (!textIn(fields, name)) throw exa.refusal(400, `${name} must be a text`);
+function assertHasText({ fields }: DataVendorRequest, name: string): void {
+  if (!findText(fields, name)) throw exa.createError(400, `${name} must be a text`);
 }
 
-function pagesFor(asked: DataVendorRequest, usual = DEFAULT_RESULTS) {
-  const { fields } = asked;
-  const wanted = Math.min(numberIn(fields, 'numResults') ?? usual, MOST_RESULTS);
+function generatePages(request: DataVendorRequest, defaultCount = DEFAULT_RESULTS) {
+  const { fields } = request;
+  const requestedCount = Math.min(findNumber(fields, 'numResults') ?? defaultCount, MAX_RESULTS);
   const [domain] = (fields.includeDomains ?? []) as readonly string[];
-  const at = (seed: Seed, i: number) => `https://${domain ?? `site${i + 1}.example`}/${seed.hex(8)}/${i + 1}`;
-  return each(asked, asked.count(wanted), (seed, i) => page(seed, i, at(seed, i), fields.contents as JsonObject));
+  const at = (seed: Seed, i: number) => `https://${domain ?? `site${i + 1}.example`}/${seed.formatHex(8)}/${i + 1}`;
+  return generateResults(request, request.count(requestedCount), (seed, i) =>
+    createPage(seed, i, at(seed, i), fields.contents as JsonObject),
+  );
 }
 
-function page(seed: Seed, i: number, url: string, contents: JsonObject | undefined) {
+function createPage(seed: Seed, i: number, url: string, contents: JsonObject | undefined) {
   const { text } = (contents ?? {}) as { readonly text?: { readonly maxCharacters?: number } };
   return {
     id: url,
     url,
     title: `Page ${i + 1}`,
     score: 1 / (i + 1),
-    publishedDate: timeOf(seed),
-    author: personOf(seed).name,
-    text: proseOf(seed, WORDS).slice(0, text?.maxCharacters),
+    publishedDate: generateTime(seed),
+    author: generatePerson(seed).name,
+    text: generateProse(seed, PROSE_WORD_COUNT).slice(0, text?.maxCharacters),
   };
 }
 
-function found({ seed, fields }: DataVendorRequest, more: object, results: readonly object[]) {
-  const costDollars = { total: Number(searchUsd(fields)) };
-  return { body: { requestId: seed.hex(32), ...more, results, costDollars }, results: results.length };
+function createResult({ seed, fields }: DataVendorRequest, extra: object, results: readonly object[]) {
+  const costDollars = { total: Number(calculateSearchUsd(fields)) };
+  return { body: { requestId: seed.formatHex(32), ...extra, results, costDollars }, results: results.length };
 }

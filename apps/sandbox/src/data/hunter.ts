@@ -1,6 +1,6 @@
 /** Whether an address can be delivered to, as Hunter answers: https://hunter.io/api-documentation/v2 */
-import { Refusal } from '../router.ts';
-import { type DataVendor, textIn } from './vendor.ts';
+import { HttpError } from '../router.ts';
+import { type DataVendor, findText } from './vendor.ts';
 
 const STATUSES = ['valid', 'accept_all', 'invalid', 'unknown'] as const;
 const RESULTS = { valid: 'deliverable', accept_all: 'risky', invalid: 'undeliverable', unknown: 'unknown' } as const;
@@ -13,17 +13,17 @@ export const hunter: DataVendor = {
     { in: 'header', name: 'authorization', prefix: 'Bearer ' },
     { in: 'query', name: 'api_key' },
   ],
-  refusal: (code, details) => new Refusal(code, { errors: [{ id: IDS[code] ?? 'server_error', code, details }] }),
+  createError: (code, details) => new HttpError(code, { errors: [{ id: IDS[code] ?? 'server_error', code, details }] }),
   lookups: {
     'GET /email-verifier': {
       usd: '0.03',
-      billsNothingFound: true,
-      answer: (asked) => {
-        const email = textIn(asked.fields, 'email');
-        if (!email) throw hunter.refusal(400, 'You are missing the email parameter');
+      billsEmptyResults: true,
+      execute: (request) => {
+        const email = findText(request.fields, 'email');
+        if (!email) throw hunter.createError(400, 'You are missing the email parameter');
         if (!/^\S+@\S+$/.test(email) && !email.includes('[[sandbox'))
-          throw hunter.refusal(400, 'The email address is invalid');
-        const status = asked.count(1) === 0 ? 'unknown' : asked.seed.of(STATUSES, 0);
+          throw hunter.createError(400, 'The email address is invalid');
+        const status = request.count(1) === 0 ? 'unknown' : request.seed.pick(STATUSES, 0);
         const data = {
           status,
           result: RESULTS[status],

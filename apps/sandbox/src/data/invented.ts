@@ -60,33 +60,33 @@ export class Seed {
     this.bytes = createHash('sha256').update(text).digest();
   }
 
-  of<T>(list: readonly T[], at: number): T {
-    return list[this.number(at) % list.length] as T;
+  pick<T>(list: readonly T[], at: number): T {
+    return list[this.getNumber(at) % list.length] as T;
   }
 
   /** From 0 to 65,535. */
-  number(at: number): number {
+  getNumber(at: number): number {
     return this.bytes.readUInt16BE((at * 2) % 30);
   }
 
   /** So many hexadecimal digits, at most 64. */
-  hex(digits: number): string {
+  formatHex(digits: number): string {
     return this.bytes.toString('hex').slice(0, digits);
   }
 
   /** A text of 18 to 19 digits, as networks number things. */
-  digits(): string {
+  formatDigits(): string {
     return String(this.bytes.readBigUInt64BE(8) % 9_000_000_000_000_000_000n).padStart(18, '1');
   }
 
   /** As a UUID of version 4 is written. */
-  uuid(): string {
-    const hex = this.hex(32);
+  formatUuid(): string {
+    const hex = this.formatHex(32);
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
   }
 
-  branch(more: string | number): Seed {
-    return new Seed(`${this.text}/${more}`);
+  branch(suffix: string | number): Seed {
+    return new Seed(`${this.text}/${suffix}`);
   }
 }
 
@@ -103,19 +103,19 @@ export interface Company {
   readonly profile: string;
 }
 
-export function companyOf(seed: Seed): Company {
-  const name = seed.of(COMPANIES, 0);
-  const slug = slugOf(name);
+export function generateCompany(seed: Seed): Company {
+  const name = seed.pick(COMPANIES, 0);
+  const slug = toSlug(name);
   return {
-    id: seed.hex(24),
+    id: seed.formatHex(24),
     name,
     slug,
     domain: `${slug}.example`,
-    industry: seed.of(INDUSTRIES, 1),
-    employees: 3 + (seed.number(2) % 900),
-    founded: 1801 + (seed.number(3) % 200),
-    phone: phoneOf(seed.number(4)),
-    place: placeOf(seed),
+    industry: seed.pick(INDUSTRIES, 1),
+    employees: 3 + (seed.getNumber(2) % 900),
+    founded: 1801 + (seed.getNumber(3) % 200),
+    phone: toPhoneNumber(seed.getNumber(4)),
+    place: generatePlace(seed),
     profile: `https://network.example/company/${slug}`,
   };
 }
@@ -135,24 +135,24 @@ export interface Person {
   readonly place: GeneratedPlace;
 }
 
-export function personOf(seed: Seed): Person {
-  const first = seed.of(FIRST_NAMES, 5);
-  const last = seed.of(LAST_NAMES, 6);
-  const handle = slugOf(`${first} ${last}`);
-  const company = companyOf(seed);
+export function generatePerson(seed: Seed): Person {
+  const first = seed.pick(FIRST_NAMES, 5);
+  const last = seed.pick(LAST_NAMES, 6);
+  const handle = toSlug(`${first} ${last}`);
+  const company = generateCompany(seed);
   return {
-    id: seed.uuid(),
+    id: seed.formatUuid(),
     first,
     last,
     name: `${first} ${last}`,
     handle,
-    title: seed.of(TITLES, 7),
+    title: seed.pick(TITLES, 7),
     company,
     email: `${handle.replace('-', '.')}@${company.domain}`,
-    phone: phoneOf(seed.number(8)),
+    phone: toPhoneNumber(seed.getNumber(8)),
     profile: `https://network.example/in/${handle}`,
-    age: 20 + (seed.number(9) % 60),
-    place: placeOf(seed.branch('home')),
+    age: 20 + (seed.getNumber(9) % 60),
+    place: generatePlace(seed.branch('home')),
   };
 }
 
@@ -169,10 +169,10 @@ export interface GeneratedPlace {
 }
 
 /** In the ocean around the point where the equator meets the meridian of Greenwich. */
-export function placeOf(seed: Seed): GeneratedPlace {
-  const street = `${1 + (seed.number(10) % 99)} ${seed.of(STREETS, 11)}`;
-  const town = seed.of(TOWNS, 12);
-  const postcode = `000${10 + (seed.number(13) % 90)}`;
+export function generatePlace(seed: Seed): GeneratedPlace {
+  const street = `${1 + (seed.getNumber(10) % 99)} ${seed.pick(STREETS, 11)}`;
+  const town = seed.pick(TOWNS, 12);
+  const postcode = `000${10 + (seed.getNumber(13) % 90)}`;
   const { name: country, code: countryCode, region } = COUNTRY;
   return {
     street,
@@ -182,32 +182,32 @@ export function placeOf(seed: Seed): GeneratedPlace {
     countryCode,
     postcode,
     address: `${street}, ${town}, ${region} ${postcode}, ${country}`,
-    latitude: (seed.number(14) - 32_768) / 65_536,
-    longitude: (seed.number(0) - 32_768) / 65_536,
+    latitude: (seed.getNumber(14) - 32_768) / 65_536,
+    longitude: (seed.getNumber(0) - 32_768) / 65_536,
   };
 }
 
 /** Of the hundred numbers that are kept for fiction in each area of North America. */
-function phoneOf(number: number): string {
+function toPhoneNumber(number: number): string {
   return `+120255501${String(number % 100).padStart(2, '0')}`;
 }
 
-export function slugOf(name: string): string {
+export function toSlug(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 }
 
 /** A time of the year 2025. */
-export function timeOf(seed: Seed): string {
-  return new Date(Date.UTC(2025, 0, 1) + (seed.number(1) % 8_760) * 3_600_000).toISOString();
+export function generateTime(seed: Seed): string {
+  return new Date(Date.UTC(2025, 0, 1) + (seed.getNumber(1) % 8_760) * 3_600_000).toISOString();
 }
 
-const WORDS =
+const VOCABULARY =
   'the lamp above the abacus was lit and whoever counted there began again at the first bead until the sum was right'.split(
     ' ',
   );
 
 /** So many words, which begin somewhere else for each seed. */
-export function proseOf(seed: Seed, words: number): string {
-  const start = seed.number(2) % WORDS.length;
-  return Array.from({ length: words }, (_, i) => WORDS[(start + i) % WORDS.length]).join(' ');
+export function generateProse(seed: Seed, wordCount: number): string {
+  const start = seed.getNumber(2) % VOCABULARY.length;
+  return Array.from({ length: wordCount }, (_, i) => VOCABULARY[(start + i) % VOCABULARY.length]).join(' ');
 }

@@ -1,68 +1,74 @@
 /** Who a record of a person is of, as Minerva answers: https://docs.minerva.io/api-reference */
-import { Refusal } from '../router.ts';
-import { personOf, type Seed, timeOf } from './invented.ts';
-import { type DataVendor, type DataVendorRequest, type DataVendorResult, each, type JsonObject } from './vendor.ts';
+import { HttpError } from '../router.ts';
+import { generatePerson, generateTime, type Seed } from './invented.ts';
+import {
+  type DataVendor,
+  type DataVendorRequest,
+  type DataVendorResult,
+  generateResults,
+  type JsonObject,
+} from './vendor.ts';
 
-const MOST_RECORDS = 500;
+const MAX_RECORDS = 500;
 
 export const minerva: DataVendor = {
   name: 'minerva',
   keys: [{ in: 'header', name: 'x-api-key' }],
-  refusal: (status, message) => new Refusal(status, { api_request_id: null, error_message: message }),
+  createError: (status, message) => new HttpError(status, { api_request_id: null, error_message: message }),
   lookups: {
     'POST /resolve': {
       usd: '0.02',
-      billsNothingFound: true,
-      answer: (asked) =>
-        records(asked, (seed, record) => ({
+      billsEmptyResults: true,
+      execute: (request) =>
+        createRecords(request, (seed, record) => ({
           record_id: record.record_id ?? null,
           is_match: true,
-          minerva_pid: `p-${seed.hex(32)}`,
+          minerva_pid: `p-${seed.formatHex(32)}`,
           match_score: 90,
-          full_name: personOf(seed).name,
+          full_name: generatePerson(seed).name,
         })),
     },
     'POST /enrich': {
       usd: '0.05',
-      billsNothingFound: true,
-      answer: (asked) => records(asked, enriched),
+      billsEmptyResults: true,
+      execute: (request) => createRecords(request, createEnrichedRecord),
     },
     'POST /validate_emails': {
       usd: '0.01',
-      billsNothingFound: true,
-      answer: (asked) =>
-        records(asked, (seed, _, email) => ({
+      billsEmptyResults: true,
+      execute: (request) =>
+        createRecords(request, (seed, _, email) => ({
           email_address: email,
           is_match: true,
-          email_validation_status: seed.of(['valid', 'invalid', 'unknown'], 2),
-          email_last_seen: timeOf(seed),
+          email_validation_status: seed.pick(['valid', 'invalid', 'unknown'], 2),
+          email_last_seen: generateTime(seed),
         })),
     },
   },
 };
 
-function records(
-  asked: DataVendorRequest,
-  make: (seed: Seed, record: JsonObject, text: unknown) => object,
+function createRecords(
+  request: DataVendorRequest,
+  generate: (seed: Seed, record: JsonObject, text: unknown) => object,
 ): DataVendorResult {
-  const { records: given } = asked.fields;
-  if (!Array.isArray(given))
-    throw minerva.refusal(422, "Input data must contain a 'records' key with a list of inputs");
-  if (given.length > MOST_RECORDS) throw minerva.refusal(413, `Maximum number of records is ${MOST_RECORDS}`);
-  const results = each(asked, asked.count(given.length), (seed, i) =>
-    make(seed, (given[i] ?? {}) as JsonObject, given[i]),
+  const { records: inputs } = request.fields;
+  if (!Array.isArray(inputs))
+    throw minerva.createError(422, "Input data must contain a 'records' key with a list of inputs");
+  if (inputs.length > MAX_RECORDS) throw minerva.createError(413, `Maximum number of records is ${MAX_RECORDS}`);
+  const results = generateResults(request, request.count(inputs.length), (seed, i) =>
+    generate(seed, (inputs[i] ?? {}) as JsonObject, inputs[i]),
   );
-  const body = { api_request_id: asked.seed.uuid(), results, request_completed_at: timeOf(asked.seed) };
+  const body = { api_request_id: request.seed.formatUuid(), results, request_completed_at: generateTime(request.seed) };
   return { body, results: results.length };
 }
 
-function enriched(seed: Seed, record: JsonObject) {
-  const person = personOf(seed);
+function createEnrichedRecord(seed: Seed, record: JsonObject) {
+  const person = generatePerson(seed);
   const { place, company } = person;
   return {
     record_id: record.record_id ?? null,
     is_match: true,
-    minerva_pid: `p-${seed.hex(32)}`,
+    minerva_pid: `p-${seed.formatHex(32)}`,
     full_name: person.name,
     first_name: person.first,
     last_name: person.last,

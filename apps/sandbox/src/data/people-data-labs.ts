@@ -1,7 +1,7 @@
 /** A person, as People Data Labs answers: https://docs.peopledatalabs.com/docs. What it does not have is a 404, and free. */
-import { Refusal } from '../router.ts';
-import { personOf } from './invented.ts';
-import { type DataVendor, type DataVendorRequest, type DataVendorResult, type JsonObject, textIn } from './vendor.ts';
+import { HttpError } from '../router.ts';
+import { generatePerson } from './invented.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText, type JsonObject } from './vendor.ts';
 
 export const peopleDataLabs: DataVendor = {
   name: 'people-data-labs',
@@ -9,10 +9,11 @@ export const peopleDataLabs: DataVendor = {
     { in: 'header', name: 'x-api-key' },
     { in: 'query', name: 'api_key' },
   ],
-  refusal: (status, message) => new Refusal(status, { status, error: { type: TYPES[status] ?? 'api_error', message } }),
+  createError: (status, message) =>
+    new HttpError(status, { status, error: { type: TYPES[status] ?? 'api_error', message } }),
   lookups: {
-    'GET /person/enrich': { usd: '0.28', answer: person },
-    'POST /person/enrich': { usd: '0.28', answer: person },
+    'GET /person/enrich': { usd: '0.28', execute: createPerson },
+    'POST /person/enrich': { usd: '0.28', execute: createPerson },
   },
 };
 
@@ -26,17 +27,17 @@ const TYPES: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 };
 
-function person(asked: DataVendorRequest): DataVendorResult {
-  assertAny(asked.fields, ['email', 'email_hash', 'profile', 'phone', 'name', 'pdl_id', 'lid', 'first_name']);
-  if (asked.count(1) === 0) throw notFound();
-  const person = personOf(asked.seed);
+function createPerson(request: DataVendorRequest): DataVendorResult {
+  assertAny(request.fields, ['email', 'email_hash', 'profile', 'phone', 'name', 'pdl_id', 'lid', 'first_name']);
+  if (request.count(1) === 0) throw notFoundError();
+  const person = generatePerson(request.seed);
   const data = {
-    id: asked.seed.hex(22),
+    id: request.seed.formatHex(22),
     full_name: person.name.toLowerCase(),
     first_name: person.first.toLowerCase(),
     last_name: person.last.toLowerCase(),
     linkedin_url: person.profile,
-    work_email: textIn(asked.fields, 'email') ?? person.email,
+    work_email: findText(request.fields, 'email') ?? person.email,
     mobile_phone: person.phone,
     job_title: person.title.toLowerCase(),
     job_company_name: person.company.name.toLowerCase(),
@@ -46,22 +47,24 @@ function person(asked: DataVendorRequest): DataVendorResult {
     experience: [{ company: { name: person.company.name.toLowerCase() }, is_primary: true }],
     education: [],
   };
-  return { body: { status: 200, likelihood: 8, data: included(data, asked.fields) }, results: 1 };
+  return { body: { status: 200, likelihood: 8, data: selectFields(data, request.fields) }, results: 1 };
 }
 
 /** What is asked for of a match, or not; it is billed all the same. */
-function included(data: JsonObject, fields: JsonObject): JsonObject {
-  const words = textIn(fields, 'data_include');
-  if (words === undefined) return data;
-  const names = words.replace(/^-/, '').split(',');
-  return Object.fromEntries(Object.entries(data).filter(([name]) => names.includes(name) !== words.startsWith('-')));
+function selectFields(data: JsonObject, fields: JsonObject): JsonObject {
+  const fieldFilter = findText(fields, 'data_include');
+  if (fieldFilter === undefined) return data;
+  const names = fieldFilter.replace(/^-/, '').split(',');
+  return Object.fromEntries(
+    Object.entries(data).filter(([name]) => names.includes(name) !== fieldFilter.startsWith('-')),
+  );
 }
 
 function assertAny(fields: JsonObject, names: readonly string[]): void {
-  if (!names.some((name) => textIn(fields, name)))
-    throw peopleDataLabs.refusal(400, `Request must contain at least one of ${names.join(', ')}`);
+  if (!names.some((name) => findText(fields, name)))
+    throw peopleDataLabs.createError(400, `Request must contain at least one of ${names.join(', ')}`);
 }
 
-function notFound(): Refusal {
-  return peopleDataLabs.refusal(404, 'No records were found matching your request');
+function notFoundError(): HttpError {
+  return peopleDataLabs.createError(404, 'No records were found matching your request');
 }

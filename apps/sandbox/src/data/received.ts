@@ -1,8 +1,8 @@
 /** What vendors of data were asked of late, word for word: tests look there for what must not reach them. */
 import type { IncomingHttpHeaders } from 'node:http';
 
-const KEPT = 1_000;
-const KEPT_CHARACTERS = 64 * 1024;
+const RETAINED_REQUESTS = 1_000;
+const MAX_BODY_CHARACTERS = 64 * 1024;
 
 export interface RecordedRequest {
   readonly vendor: string;
@@ -18,13 +18,13 @@ export class ReceivedRequests {
   private requests: RecordedRequest[] = [];
 
   add({ body, ...request }: RecordedRequest): void {
-    this.requests.push({ ...request, body: body.slice(0, KEPT_CHARACTERS) });
-    if (this.requests.length >= 2 * KEPT) this.requests = this.requests.slice(-KEPT);
+    this.requests.push({ ...request, body: body.slice(0, MAX_BODY_CHARACTERS) });
+    if (this.requests.length >= 2 * RETAINED_REQUESTS) this.requests = this.requests.slice(-RETAINED_REQUESTS);
   }
 
   /** Oldest first. */
   list(): readonly RecordedRequest[] {
-    return this.requests.slice(-KEPT);
+    return this.requests.slice(-RETAINED_REQUESTS);
   }
 
   clear(): void {

@@ -1,10 +1,10 @@
 /** What one vendor of data is: where its key must stand, how it words a refusal, and a table of what it looks up. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { SandboxFile } from '../media/sandbox-file.ts';
-import type { Refusal } from '../router.ts';
+import type { HttpError } from '../router.ts';
 import type { Seed } from './invented.ts';
 
-export interface KeyPlace {
+export interface KeyLocation {
   readonly in: 'header' | 'query';
   readonly name: string;
   /** What stands before it, such as `Bearer `. */
@@ -18,27 +18,27 @@ export interface DataVendor {
   /** On the bill, in `at` of a directive, and the first part of its paths here. */
   readonly name: string;
   /** Any of these will do. */
-  readonly keys: readonly KeyPlace[];
+  readonly keys: readonly KeyLocation[];
   /** The way in which it says what is wrong. */
-  refusal(status: number, message: string): Refusal;
+  createError(status: number, message: string): HttpError;
   /** How it refuses a key, where that is no 401 in the same way. */
-  wrongKey?(missing: boolean): Refusal;
+  createKeyError?(missing: boolean): HttpError;
   /** It is asked for other things too, which a directive without `at` is meant for. */
-  onlyNamed?: boolean;
+  requiresNamedDirective?: boolean;
   /** A part of a path may be a `{name}`. */
   readonly lookups: Readonly<Record<LookupPath, Lookup>>;
 }
 
 export interface Lookup {
   /** USD, for a call unless it is `per` result. */
-  readonly usd: string | ((asked: DataVendorRequest) => string);
+  readonly usd: string | ((request: DataVendorRequest) => string);
   readonly per?: 'result';
   /** A call that finds nothing is billed all the same. */
-  readonly billsNothingFound?: boolean;
+  readonly billsEmptyResults?: boolean;
   /** So is one that it answers with 404. */
   readonly billsNotFound?: boolean;
-  /** @throws Refusal */
-  answer(asked: DataVendorRequest): DataVendorResult;
+  /** @throws HttpError */
+  execute(request: DataVendorRequest): DataVendorResult;
 }
 
 export interface DataVendorRequest {
@@ -46,11 +46,11 @@ export interface DataVendorRequest {
   readonly fields: JsonObject;
   readonly headers: IncomingHttpHeaders;
   /** What the path has at its `{name}`. */
-  readonly inPath: string;
+  readonly pathParameter: string;
   /** The same for the same request. */
   readonly seed: Seed;
   /** How much is to be found, where the request has no better idea: what a directive says comes first. */
-  count(usual: number): number;
+  count(defaultCount: number): number;
 }
 
 export interface DataVendorResult {
@@ -62,21 +62,21 @@ export interface DataVendorResult {
 }
 
 /** What was found of so many, each with a seed of its own. */
-export function each<T>(
+export function generateResults<T>(
   { seed }: DataVendorRequest,
   count: number,
-  make: (seed: Seed, index: number) => T,
+  generate: (seed: Seed, index: number) => T,
 ): readonly T[] {
-  return Array.from({ length: count }, (_, i) => make(seed.branch(i), i));
+  return Array.from({ length: count }, (_, i) => generate(seed.branch(i), i));
 }
 
-export function textIn(fields: JsonObject, name: string): string | undefined {
+export function findText(fields: JsonObject, name: string): string | undefined {
   const value = fields[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** A number in a body, or a text in a query that says one. */
-export function numberIn(fields: JsonObject, name: string): number | undefined {
+export function findNumber(fields: JsonObject, name: string): number | undefined {
   const value = fields[name];
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;

@@ -2,30 +2,30 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RESPONSE_NONCE_HEADER, type ResponseSealer } from '#ehbp';
-import { refusal } from '../openai/errors.ts';
-import { type Frame, type Outlet, type ResponseDelivery, type SandboxUsage } from '../provider/delivery.ts';
+import { invalidRequestError } from '../openai/errors.ts';
+import { type Frame, type OutputWriter, type ResponseDelivery, type SandboxUsage } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
-import type { Call, Refusal } from '../router.ts';
-import { type Script, scriptOfStream, scriptOfWhole } from './script.ts';
+import type { Call, HttpError } from '../router.ts';
+import { createCompleteScript, createStreamScript, type Script } from './script.ts';
 
 const USAGE = 'X-Tinfoil-Usage-Metrics';
 const MAX_REPLAYED_BYTES = 1024 * 1024;
 
 /** What an enclave has for a replay: the last answer that was not too long. */
-export interface Replayed {
-  last: { readonly nonce: string; readonly wire: Buffer } | undefined;
+export interface ReplayBuffer {
+  last: { readonly nonce: string; readonly ciphertext: Buffer } | undefined;
 }
 
-interface Terms {
+interface EncryptedWriterOptions {
   readonly sealer: ResponseSealer;
-  readonly replayed: Replayed;
+  readonly replayBuffer: ReplayBuffer;
   /** Whether the usage is asked for, outside of what is encrypted. */
-  readonly wantsUsage: boolean;
+  readonly isUsageRequested: boolean;
   /** Text of the user, which an error in plaintext gives away. */
   readonly prompt: string;
 }
 
-interface Head {
+interface ResponseHead {
   readonly headers: Readonly<Record<string, string>>;
   readonly chunkDelay: number;
   /** Whether the usage follows the answer. */
@@ -33,52 +33,59 @@ interface Head {
 }
 
 /** @returns an outlet for one answer */
-export function sealedOutlet(terms: Terms): Outlet {
-  const reports = (fault: Fault | undefined) => terms.wantsUsage && fault !== 'no_usage';
+export function createEncryptedWriter(terms: EncryptedWriterOptions): OutputWriter {
+  const includesUsage = (fault: Fault | undefined) => terms.isUsageRequested && fault !== 'no_usage';
   return {
-    whole(call, json, visible, delivery) {
-      const script = scriptOfWhole(json, visible, delivery.fault);
+    writeComplete(call, json, visible, delivery) {
+      const script = createCompleteScript(json, visible, delivery.fault);
       const usage = delivery.usage(script.frames.reduce((sum, { tokens }) => sum + tokens, 0));
       const headers = {
         'content-type': 'application/json',
-        ...(reports(delivery.fault) ? { [USAGE]: written(usage, delivery.fault) } : {}),
+        ...(includesUsage(delivery.fault) ? { [USAGE]: formatUsage(usage, delivery.fault) } : {}),
       };
-      return new SealedAnswer(call, terms, delivery).send({ headers, chunkDelay: 0, trailer: false }, script);
+      return new EncryptedResponseSender(call, terms, delivery).send(
+        { headers, chunkDelay: 0, trailer: false },
+        script,
+      );
     },
-    stream(call, events, chunkDelay, delivery) {
-      const trailer = reports(delivery.fault);
+    writeStream(call, events, chunkDelay, delivery) {
+      const trailer = includesUsage(delivery.fault);
       const headers = { 'content-type': 'text/event-stream; charset=utf-8', ...(trailer ? { trailer: USAGE } : {}) };
-      const script = scriptOfStream(events, delivery.fault);
-      return new SealedAnswer(call, terms, delivery).send({ headers, chunkDelay, trailer }, script);
+      const script = createStreamScript(events, delivery.fault);
+      return new EncryptedResponseSender(call, terms, delivery).send({ headers, chunkDelay, trailer }, script);
     },
   };
 }
 
 /** An error is encrypted as an answer is. */
-export function refuseSealed({ response }: Call, sealer: ResponseSealer, { status, body, headers }: Refusal): void {
+export function sendEncryptedError(
+  { response }: Call,
+  sealer: ResponseSealer,
+  { status, body, headers }: HttpError,
+): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers, [RESPONSE_NONCE_HEADER]: sealer.nonce });
   response.end(sealer.seal(Buffer.from(JSON.stringify(body))));
 }
 
-class SealedAnswer {
+class EncryptedResponseSender {
   private readonly call: Call;
-  private readonly terms: Terms;
+  private readonly terms: EncryptedWriterOptions;
   private readonly delivery: ResponseDelivery;
   private readonly sent: Uint8Array[] = [];
   private sentBytes = 0;
 
-  constructor(call: Call, terms: Terms, delivery: ResponseDelivery) {
+  constructor(call: Call, terms: EncryptedWriterOptions, delivery: ResponseDelivery) {
     this.call = call;
     this.terms = terms;
     this.delivery = delivery;
   }
 
   /** Sends until the client has gone, and bills what was made until then. */
-  async send(head: Head, { frames, incomplete }: Script): Promise<void> {
+  async send(head: ResponseHead, { frames, incomplete }: Script): Promise<void> {
     const { fault, headers, charge, usage } = this.delivery;
     const { response, request } = this.call;
-    if (fault === 'plaintext_error') return this.giveAway();
-    const nonce = this.nonceToTell();
+    if (fault === 'plaintext_error') return this.leakPrompt();
+    const nonce = this.selectNonce();
     response.writeHead(200, {
       ...headers,
       ...head.headers,
@@ -87,19 +94,19 @@ class SealedAnswer {
     const delivered = await this.deliver(frames, head.chunkDelay);
     if (fault !== 'malformed') charge(delivered);
     if (response.destroyed) return;
-    const rest = incomplete === undefined ? Buffer.alloc(0) : this.wireOf(incomplete).subarray(0, -1);
+    const rest = incomplete === undefined ? Buffer.alloc(0) : this.encodeEvent(incomplete).subarray(0, -1);
     if (fault === 'cut') return void response.write(rest, () => request.socket.destroy());
     if (rest.length > 0) response.write(rest);
-    if (head.trailer) response.addTrailers({ [USAGE]: written(usage(delivered), fault) });
+    if (head.trailer) response.addTrailers({ [USAGE]: formatUsage(usage(delivered), fault) });
     response.end();
-    this.remember();
+    this.saveForReplay();
   }
 
   /** @returns how many tokens were in it */
   private async deliver(frames: readonly Frame[], chunkDelay: number): Promise<number> {
     const { response } = this.call;
     const { fault } = this.delivery;
-    const replay = fault === 'replayed' ? this.terms.replayed.last?.wire : undefined;
+    const replay = fault === 'replayed' ? this.terms.replayBuffer.last?.ciphertext : undefined;
     if (replay) response.write(replay);
     let delivered = 0;
     for (const [at, { event, tokens }] of frames.entries()) {
@@ -107,56 +114,62 @@ class SealedAnswer {
       if (response.destroyed) break;
       delivered += tokens;
       if (replay) continue;
-      const wire = this.wireOf(event);
-      if (fault === 'flipped' && at === Math.floor(frames.length / 2)) flipLastBit(wire);
-      if (!response.write(wire) && !response.destroyed) await drained(response);
+      const bytes = this.encodeEvent(event);
+      if (fault === 'flipped' && at === Math.floor(frames.length / 2)) flipLastBit(bytes);
+      if (!response.write(bytes) && !response.destroyed) await waitForDrain(response);
     }
     return delivered;
   }
 
-  /** @throws Refusal when there is nothing to replay */
-  private nonceToTell(): string | undefined {
+  /** @throws HttpError when there is nothing to replay */
+  private selectNonce(): string | undefined {
     const { fault } = this.delivery;
     if (fault === 'plaintext') return undefined;
     if (fault !== 'replayed' && fault !== 'replayed_nonce') return this.terms.sealer.nonce;
-    const { last } = this.terms.replayed;
+    const { last } = this.terms.replayBuffer;
     if (!last)
-      throw refusal(400, 'There is no earlier answer that could be replayed.', 'messages', 'sandbox_directive');
+      throw invalidRequestError(
+        400,
+        'There is no earlier answer that could be replayed.',
+        'messages',
+        'sandbox_directive',
+      );
     return last.nonce;
   }
 
-  private wireOf(event: string): Uint8Array {
+  private encodeEvent(event: string): Uint8Array {
     const plaintext = Buffer.from(event);
-    const wire = this.delivery.fault === 'plaintext' ? plaintext : this.terms.sealer.seal(plaintext);
-    this.sentBytes += wire.length;
-    if (this.sentBytes <= MAX_REPLAYED_BYTES) this.sent.push(wire);
-    return wire;
+    const bytes = this.delivery.fault === 'plaintext' ? plaintext : this.terms.sealer.seal(plaintext);
+    this.sentBytes += bytes.length;
+    if (this.sentBytes <= MAX_REPLAYED_BYTES) this.sent.push(bytes);
+    return bytes;
   }
 
-  private remember(): void {
+  private saveForReplay(): void {
     if (this.delivery.fault !== undefined || this.sentBytes > MAX_REPLAYED_BYTES) return;
-    this.terms.replayed.last = { nonce: this.terms.sealer.nonce, wire: Buffer.concat(this.sent) };
+    this.terms.replayBuffer.last = { nonce: this.terms.sealer.nonce, ciphertext: Buffer.concat(this.sent) };
   }
 
-  private giveAway(): void {
+  private leakPrompt(): void {
     const message = `The answer failed for: ${this.terms.prompt}`;
-    this.call.json(500, { error: { message, type: 'server_error', param: null, code: null } });
+    this.call.sendJson(500, { error: { message, type: 'server_error', param: null, code: null } });
   }
 }
 
 /** As the header and the trailer have it. A lie is 1,000 times as much, or a token of each. */
-function written(usage: SandboxUsage, fault: Fault | undefined): string {
-  const times = (factor: number) => ({ prompt: usage.prompt * factor, completion: usage.completion * factor });
-  const told = fault === 'overstated' ? times(1_000) : fault === 'understated' ? { prompt: 1, completion: 1 } : usage;
-  return `prompt=${told.prompt},completion=${told.completion},total=${told.prompt + told.completion}`;
+function formatUsage(usage: SandboxUsage, fault: Fault | undefined): string {
+  const multiplyUsage = (factor: number) => ({ prompt: usage.prompt * factor, completion: usage.completion * factor });
+  const reported =
+    fault === 'overstated' ? multiplyUsage(1_000) : fault === 'understated' ? { prompt: 1, completion: 1 } : usage;
+  return `prompt=${reported.prompt},completion=${reported.completion},total=${reported.prompt + reported.completion}`;
 }
 
-function flipLastBit(wire: Uint8Array): void {
-  wire[wire.length - 1] = (wire.at(-1) as number) ^ 1;
+function flipLastBit(bytes: Uint8Array): void {
+  bytes[bytes.length - 1] = (bytes.at(-1) as number) ^ 1;
 }
 
 /** Until there is room again, or nobody who reads. */
-function drained(response: ServerResponse): Promise<void> {
+function waitForDrain(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       response.off('drain', done).off('close', done);

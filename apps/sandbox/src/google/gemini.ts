@@ -1,111 +1,118 @@
 /** `:generateContent` of Gemini's models that draw, billed by tokens: https://ai.google.dev/api/generate-content */
 import { randomUUID } from 'node:crypto';
 import type { PricedUnits, SandboxBill } from '../bill.ts';
-import { picture } from '../media/files/images.ts';
-import type { AppliedDirective, Instructions } from '../media/instructions.ts';
-import { isBilled, sendAnswer, spoilt } from '../media/sandbox-file.ts';
-import { ratioOf } from '../media/sizes.ts';
+import { createImage } from '../media/files/images.ts';
+import type { AppliedDirective, DirectiveRunner } from '../media/instructions.ts';
+import { applyFileFault, isBilled, sendResponse } from '../media/sandbox-file.ts';
+import { getImageSize } from '../media/sizes.ts';
 import type { Call } from '../router.ts';
-import { type DrawingRequest, drawingIn } from './gemini-request.ts';
+import { type GeminiImageRequest, parseImageRequest } from './gemini-request.ts';
 import type { ImageOffer } from './google-offers.ts';
 
 const PER_PRICE = 1_000_000;
 const CHARACTERS_PER_TOKEN = 4;
-const SAYS = 'Here is your picture.';
+const CAPTION = 'Here is your picture.';
 const SIDES: Readonly<Record<string, number>> = { '512': 512, '1K': 1_024, '2K': 2_048, '4K': 4_096 };
 
 /** Answers with a picture, or says why there is none. */
-export async function draw(
+export async function generateImage(
   call: Call,
-  [model, offer]: readonly [string, ImageOffer],
+  [model, imageOffer]: readonly [string, ImageOffer],
   bill: SandboxBill,
-  instructions: Instructions,
+  directiveRunner: DirectiveRunner,
 ): Promise<void> {
-  const asked = drawingIn(await call.text(), offer);
-  const told = await instructions.follow(call, asked.text);
-  if (!told) return;
+  const request = parseImageRequest(await call.readText(), imageOffer);
+  const applied = await directiveRunner.runDirective(call, request.text);
+  if (!applied) return;
   const responseId = randomUUID();
-  const outcome = outcomeOf(told, asked);
-  const counted = countedOf(asked, offer, outcome, told);
-  if (isBilled(told.fault)) bill.chargeParts(responseId, model, pricedAs(counted, offer), told.fault);
-  const usage = told.fault === 'no_usage' ? {} : { usageMetadata: usageOf(counted) };
-  sendAnswer(call, { ...outcome.told, ...usage, modelVersion: model, responseId }, told.fault);
+  const outcome = createOutcome(applied, request);
+  const counts = countTokens(request, imageOffer, outcome, applied);
+  if (isBilled(applied.fault)) bill.chargeParts(responseId, model, toPricedUnits(counts, imageOffer), applied.fault);
+  const usage = applied.fault === 'no_usage' ? {} : { usageMetadata: toUsageMetadata(counts) };
+  sendResponse(call, { ...outcome.body, ...usage, modelVersion: model, responseId }, applied.fault);
 }
 
-interface Outcome {
-  readonly told: object;
-  readonly draws: boolean;
+interface GenerationOutcome {
+  readonly body: object;
+  readonly hasImage: boolean;
   /** What it says. */
   readonly text: string;
 }
 
 /** A prompt that is forbidden is refused before anything is made; what is made of others may be withheld. */
-function outcomeOf(told: AppliedDirective, { text, ratio, size, speaks }: DrawingRequest): Outcome {
-  const { fault } = told;
+function createOutcome(
+  applied: AppliedDirective,
+  { text, ratio, size, includesText }: GeminiImageRequest,
+): GenerationOutcome {
+  const { fault } = applied;
   if (fault === 'policy')
-    return { told: { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }, draws: false, text: '' };
+    return { body: { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }, hasImage: false, text: '' };
   if (fault === 'policy_billed') {
     const finishMessage = 'Unable to show the generated image. The image was filtered out.';
-    return { told: { candidates: [{ finishReason: 'IMAGE_SAFETY', finishMessage, index: 0 }] }, draws: true, text: '' };
+    return {
+      body: { candidates: [{ finishReason: 'IMAGE_SAFETY', finishMessage, index: 0 }] },
+      hasImage: true,
+      text: '',
+    };
   }
-  const says = speaks || fault === 'fewer' ? SAYS : '';
-  const [width, height] = ratioOf(ratio, SIDES[size]);
-  const made = { type: 'image/png', bytes: picture({ seed: text, width, height }) };
-  const { type: mimeType, bytes } = spoilt(made, fault);
-  const drawn = { inlineData: { mimeType, data: bytes.toString('base64') } };
-  const parts = [...(says === '' ? [] : [{ text: says }]), ...(fault === 'fewer' ? [] : [drawn])];
+  const caption = includesText || fault === 'fewer' ? CAPTION : '';
+  const [width, height] = getImageSize(ratio, SIDES[size]);
+  const image = { type: 'image/png', bytes: createImage({ seed: text, width, height }) };
+  const { type: mimeType, bytes } = applyFileFault(image, fault);
+  const imagePart = { inlineData: { mimeType, data: bytes.toString('base64') } };
+  const parts = [...(caption === '' ? [] : [{ text: caption }]), ...(fault === 'fewer' ? [] : [imagePart])];
   const finishReason = fault === 'fewer' ? 'NO_IMAGE' : 'STOP';
   return {
-    told: { candidates: [{ content: { parts, role: 'model' }, finishReason, index: 0 }] },
-    draws: fault !== 'fewer',
-    text: says,
+    body: { candidates: [{ content: { parts, role: 'model' }, finishReason, index: 0 }] },
+    hasImage: fault !== 'fewer',
+    text: caption,
   };
 }
 
-interface Counted {
+interface TokenCounts {
   readonly text: number;
   readonly imageInput: number;
-  readonly said: number;
+  readonly textOutput: number;
   readonly imageOutput: number;
   readonly thoughts: number;
 }
 
-function countedOf(
-  { text, images, size }: DrawingRequest,
-  offer: ImageOffer,
-  outcome: Outcome,
-  told: AppliedDirective,
-): Counted {
+function countTokens(
+  { text, images, size }: GeminiImageRequest,
+  imageOffer: ImageOffer,
+  outcome: GenerationOutcome,
+  applied: AppliedDirective,
+): TokenCounts {
   return {
-    text: tokensOf(text),
-    imageInput: images * offer.inputTokens,
-    said: tokensOf(outcome.text),
-    imageOutput: outcome.draws ? (offer.tokens[size] ?? 0) : 0,
-    thoughts: told.directive.reasoning || offer.thoughts,
+    text: countTextTokens(text),
+    imageInput: images * imageOffer.inputTokens,
+    textOutput: countTextTokens(outcome.text),
+    imageOutput: outcome.hasImage ? (imageOffer.tokens[size] ?? 0) : 0,
+    thoughts: applied.directive.reasoning || imageOffer.thoughts,
   };
 }
 
-function tokensOf(text: string): number {
+function countTextTokens(text: string): number {
   return Math.ceil(text.length / CHARACTERS_PER_TOKEN);
 }
 
-function pricedAs(
-  { text, imageInput, said, imageOutput, thoughts }: Counted,
+function toPricedUnits(
+  { text, imageInput, textOutput, imageOutput, thoughts }: TokenCounts,
   { usd }: ImageOffer,
 ): readonly PricedUnits[] {
-  const priced = (unit: string, quantity: number, price: string) => ({ unit, quantity, per: PER_PRICE, price });
+  const toUnits = (unit: string, quantity: number, price: string) => ({ unit, quantity, per: PER_PRICE, price });
   return [
-    priced('input', text, usd.input),
-    priced('imageInput', imageInput, usd.input),
-    priced('output', said + thoughts, usd.output),
-    priced('imageOutput', imageOutput, usd.image),
+    toUnits('input', text, usd.input),
+    toUnits('imageInput', imageInput, usd.input),
+    toUnits('output', textOutput + thoughts, usd.output),
+    toUnits('imageOutput', imageOutput, usd.image),
   ];
 }
 
 /** What is nothing is not mentioned. */
-function usageOf({ text, imageInput, said, imageOutput, thoughts }: Counted) {
+function toUsageMetadata({ text, imageInput, textOutput, imageOutput, thoughts }: TokenCounts) {
   const prompt = text + imageInput;
-  const candidates = said + imageOutput;
+  const candidates = textOutput + imageOutput;
   const details = (texts: number, images: number) => [
     ...(texts > 0 ? [{ modality: 'TEXT', tokenCount: texts }] : []),
     ...(images > 0 ? [{ modality: 'IMAGE', tokenCount: images }] : []),
@@ -113,7 +120,7 @@ function usageOf({ text, imageInput, said, imageOutput, thoughts }: Counted) {
   return {
     promptTokenCount: prompt,
     ...(candidates > 0
-      ? { candidatesTokenCount: candidates, candidatesTokensDetails: details(said, imageOutput) }
+      ? { candidatesTokenCount: candidates, candidatesTokensDetails: details(textOutput, imageOutput) }
       : {}),
     totalTokenCount: prompt + candidates + thoughts,
     promptTokensDetails: details(text, imageInput),

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { ApiError, type GenerateContentConfig, GoogleGenAI, type Part } from '@google/genai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { picture } from '../media/files/images.ts';
+import { createImage } from '../media/files/images.ts';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -39,7 +39,7 @@ describe("Gemini, by Google's own client", () => {
   });
 
   test('thinks, speaks, takes pictures, and bills all of it', async () => {
-    const data = picture({ seed: 'a', width: 4, height: 4 }).toString('base64');
+    const data = createImage({ seed: 'a', width: 4, height: 4 }).toString('base64');
     const part = { inlineData: { mimeType: 'image/png', data } };
     const config = { responseModalities: ['TEXT', 'IMAGE'], imageConfig: { imageSize: '4K' } };
     const { usageMetadata, candidates } = await draw('gemini-3-pro-image', [PROMPT, part], config);

@@ -1,9 +1,9 @@
 /** Google's Gemini API at `/google`: models that draw, and Veo. */
 import type { SandboxBill } from '../bill.ts';
-import { Instructions } from '../media/instructions.ts';
+import { DirectiveRunner } from '../media/instructions.ts';
 import type { Call, Routes } from '../router.ts';
-import { assertKey, refusal, refusalAsTold } from './errors.ts';
-import { draw } from './gemini.ts';
+import { assertKey, createError, createFaultError } from './errors.ts';
+import { generateImage } from './gemini.ts';
 import { GEMINI_IMAGES, VEO } from './google-offers.ts';
 import { VeoOperations } from './veo.ts';
 
@@ -13,7 +13,7 @@ const DOWNLOAD = /^files\/([^/:]+):download$/;
 
 export class GoogleServer {
   private readonly veo: VeoOperations;
-  private readonly instructions = new Instructions('google', refusalAsTold);
+  private readonly directiveRunner = new DirectiveRunner('google', createFaultError);
 
   constructor(private readonly bill: SandboxBill) {
     this.veo = new VeoOperations(bill);
@@ -21,13 +21,13 @@ export class GoogleServer {
 
   routes(): Routes {
     return {
-      'POST /google/v1beta/*': (call) => this.make(call),
+      'POST /google/v1beta/*': (call) => this.handlePost(call),
       'GET /google/v1beta/models': (call) => {
         assertKey(call);
-        call.json(200, { models: listed() });
+        call.sendJson(200, { models: listModels() });
       },
-      'GET /google/v1beta/*': (call) => this.look(call),
-      'GET /google-media/:name': (call) => this.veo.send(call),
+      'GET /google/v1beta/*': (call) => this.handleGet(call),
+      'GET /google-media/:name': (call) => this.veo.sendVideo(call),
     };
   }
 
@@ -35,29 +35,36 @@ export class GoogleServer {
     this.veo.close();
   }
 
-  private async make(call: Call): Promise<void> {
+  private async handlePost(call: Call): Promise<void> {
     assertKey(call);
     const [, model = '', method = ''] = METHOD.exec(call.parameter) ?? [];
-    const offer = GEMINI_IMAGES[model];
-    if (offer && method === 'generateContent') return draw(call, [model, offer], this.bill, this.instructions);
-    if (VEO[model] && method === 'predictLongRunning') return this.veo.begin(call, model);
-    throw refusal(
+    const imageOffer = GEMINI_IMAGES[model];
+    if (imageOffer && method === 'generateContent')
+      return generateImage(call, [model, imageOffer], this.bill, this.directiveRunner);
+    if (VEO[model] && method === 'predictLongRunning') return this.veo.startOperation(call, model);
+    throw createError(
       404,
       `models/${model} is not found for API version v1beta, or is not supported for ${method}. Call ListModels to see the list of available models and their supported methods.`,
     );
   }
 
-  private look(call: Call): void {
+  private handleGet(call: Call): void {
     assertKey(call);
     const [, operation] = OPERATION.exec(call.parameter) ?? [];
     const [, file] = DOWNLOAD.exec(call.parameter) ?? [];
-    if (operation !== undefined) this.veo.tell(call, operation);
-    else if (file !== undefined && call.query.get('alt') === 'media') this.veo.redirect(call, file);
-    else throw refusal(404, 'Requested entity was not found.');
+    if (operation !== undefined) this.veo.sendStatus(call, operation);
+    else if (file !== undefined && call.query.get('alt') === 'media') this.veo.redirectToFile(call, file);
+    else throw createError(404, 'Requested entity was not found.');
   }
 }
 
-function listed() {
-  const as = (method: string) => (id: string) => ({ name: `models/${id}`, supportedGenerationMethods: [method] });
-  return [...Object.keys(GEMINI_IMAGES).map(as('generateContent')), ...Object.keys(VEO).map(as('predictLongRunning'))];
+function listModels() {
+  const toModelJson = (method: string) => (id: string) => ({
+    name: `models/${id}`,
+    supportedGenerationMethods: [method],
+  });
+  return [
+    ...Object.keys(GEMINI_IMAGES).map(toModelJson('generateContent')),
+    ...Object.keys(VEO).map(toModelJson('predictLongRunning')),
+  ];
 }

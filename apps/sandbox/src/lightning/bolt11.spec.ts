@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { bech32 } from '@scure/base';
 import { decode } from 'light-bolt11-decoder';
-import { encodeInvoice, type InvoiceTerms, MAX_DESCRIPTION_BYTES, paymentHashIn, signedBytes } from './bolt11.ts';
+import { encodeInvoice, getSignedBytes, type InvoiceTerms, MAX_DESCRIPTION_BYTES, parsePaymentHash } from './bolt11.ts';
 
 const { secretKey, publicKey } = secp256k1.keygen();
 
@@ -63,7 +63,7 @@ describe('an invoice', () => {
       const { prefix, words } = bech32.decode(invoiceOf({ description }) as `${string}1${string}`, false);
       const signature = bech32.fromWords(words.slice(-104));
       const hash = createHash('sha256')
-        .update(signedBytes(prefix, words.slice(0, -104)))
+        .update(getSignedBytes(prefix, words.slice(0, -104)))
         .digest();
       const recoverable = Uint8Array.from([signature[64] as number, ...signature.slice(0, 64)]);
       const recovered = secp256k1.recoverPublicKey(recoverable, hash, { prehash: false });
@@ -80,7 +80,7 @@ describe('an invoice', () => {
       'kq3yap9us6v52vjjsrvywa6rt52cm9r9zqt8r2t7mlcwspyetp5h2tztugp9lfyql';
     const { prefix, words } = bech32.decode(example as `${string}1${string}`, false);
     const hash = createHash('sha256')
-      .update(signedBytes(prefix, words.slice(0, -104)))
+      .update(getSignedBytes(prefix, words.slice(0, -104)))
       .digest('hex');
     expect(hash).toBe('6daf4d488be41ce7cbb487cab1ef2975e5efcea879b20d421f0ef86b07cbb987');
   });
@@ -91,16 +91,16 @@ describe('an invoice', () => {
   });
 
   test('has its payment hash, in upper case as well', () => {
-    expect(paymentHashIn(invoiceOf())).toBe('ab'.repeat(32));
-    expect(paymentHashIn(invoiceOf().toUpperCase())).toBe('ab'.repeat(32));
+    expect(parsePaymentHash(invoiceOf())).toBe('ab'.repeat(32));
+    expect(parsePaymentHash(invoiceOf().toUpperCase())).toBe('ab'.repeat(32));
   });
 
   test('with a wrong letter, or of another network, is none', () => {
     const invoice = invoiceOf();
-    expect(paymentHashIn(`${invoice.slice(0, -1)}${invoice.endsWith('q') ? 'p' : 'q'}`)).toBeUndefined();
+    expect(parsePaymentHash(`${invoice.slice(0, -1)}${invoice.endsWith('q') ? 'p' : 'q'}`)).toBeUndefined();
     const { words } = bech32.decode(invoice as `${string}1${string}`, false);
-    expect(paymentHashIn(bech32.encode('lnbc25u', words, false))).toBeUndefined();
-    expect(paymentHashIn(bech32.encode('lnbcrt', [1, 2, 3], false))).toBeUndefined();
-    expect(paymentHashIn('hello')).toBeUndefined();
+    expect(parsePaymentHash(bech32.encode('lnbc25u', words, false))).toBeUndefined();
+    expect(parsePaymentHash(bech32.encode('lnbcrt', [1, 2, 3], false))).toBeUndefined();
+    expect(parsePaymentHash('hello')).toBeUndefined();
   });
 });

@@ -32,21 +32,21 @@ const CLTV_TYPE = 24;
 
 /** Encodes and signs an invoice with the node's private key. */
 export function encodeInvoice(terms: InvoiceTerms, privateKey: Uint8Array): string {
-  const prefix = REGTEST_PREFIX + amountOf(terms.msat);
+  const prefix = REGTEST_PREFIX + formatAmount(terms.msat);
   const groups = [
-    ...integerGroups(BigInt(terms.timestamp), TIMESTAMP_GROUPS),
-    ...field(HASH_TYPE, bech32.toWords(terms.paymentHash)),
-    ...field(SECRET_TYPE, bech32.toWords(terms.paymentSecret)),
-    ...field(DESCRIPTION_TYPE, bech32.toWords(Buffer.from(terms.description))),
-    ...field(EXPIRY_TYPE, integerGroups(BigInt(terms.expirySeconds))),
-    ...field(CLTV_TYPE, integerGroups(BigInt(terms.minFinalCltv))),
-    ...field(FEATURES_TYPE, integerGroups(FEATURE_BITS.reduce((bits, bit) => bits | (1n << BigInt(bit)), 0n))),
+    ...encodeInteger(BigInt(terms.timestamp), TIMESTAMP_GROUPS),
+    ...encodeField(HASH_TYPE, bech32.toWords(terms.paymentHash)),
+    ...encodeField(SECRET_TYPE, bech32.toWords(terms.paymentSecret)),
+    ...encodeField(DESCRIPTION_TYPE, bech32.toWords(Buffer.from(terms.description))),
+    ...encodeField(EXPIRY_TYPE, encodeInteger(BigInt(terms.expirySeconds))),
+    ...encodeField(CLTV_TYPE, encodeInteger(BigInt(terms.minFinalCltv))),
+    ...encodeField(FEATURES_TYPE, encodeInteger(FEATURE_BITS.reduce((bits, bit) => bits | (1n << BigInt(bit)), 0n))),
   ];
-  return bech32.encode(prefix, [...groups, ...signatureGroups(prefix, groups, privateKey)], false);
+  return bech32.encode(prefix, [...groups, ...createSignatureGroups(prefix, groups, privateKey)], false);
 }
 
 /** What a signature is over: the prefix as text and the data, filled up with zero bits to whole bytes. SHA-256 is to follow. */
-export function signedBytes(prefix: string, groups: readonly number[]): Uint8Array {
+export function getSignedBytes(prefix: string, groups: readonly number[]): Uint8Array {
   const data = Buffer.alloc(Math.ceil((groups.length * 5) / 8));
   groups.forEach((group, index) => {
     const bit = index * 5;
@@ -59,8 +59,8 @@ export function signedBytes(prefix: string, groups: readonly number[]): Uint8Arr
 }
 
 /** r, s and then the recovery id, which lets anybody compute the node's public key. */
-function signatureGroups(prefix: string, groups: readonly number[], privateKey: Uint8Array): number[] {
-  const [recoveryId = 0, ...rs] = secp256k1.sign(signedBytes(prefix, groups), privateKey, { format: 'recovered' });
+function createSignatureGroups(prefix: string, groups: readonly number[], privateKey: Uint8Array): number[] {
+  const [recoveryId = 0, ...rs] = secp256k1.sign(getSignedBytes(prefix, groups), privateKey, { format: 'recovered' });
   return bech32.toWords(Uint8Array.from([...rs, recoveryId]));
 }
 
@@ -72,18 +72,18 @@ const MULTIPLIERS: readonly (readonly [letter: string, msat: bigint])[] = [
   ['n', 100n],
 ];
 
-function amountOf(msat: bigint): string {
+function formatAmount(msat: bigint): string {
   if (msat === 0n) return '';
-  const fitting = MULTIPLIERS.find(([, unit]) => msat % unit === 0n);
-  return fitting ? `${msat / fitting[1]}${fitting[0]}` : `${msat * 10n}p`;
+  const multiplier = MULTIPLIERS.find(([, unit]) => msat % unit === 0n);
+  return multiplier ? `${msat / multiplier[1]}${multiplier[0]}` : `${msat * 10n}p`;
 }
 
-function field(type: number, groups: readonly number[]): number[] {
+function encodeField(type: number, groups: readonly number[]): number[] {
   return [type, groups.length >> 5, groups.length & 31, ...groups];
 }
 
 /** A number in groups of 5 bits, most significant first, in as few groups as it takes or in so many. */
-function integerGroups(value: bigint, length?: number): number[] {
+function encodeInteger(value: bigint, length?: number): number[] {
   const groups: number[] = [];
   for (let rest = value; rest > 0n; rest >>= 5n) groups.unshift(Number(rest & 31n));
   while (groups.length < (length ?? 0)) groups.unshift(0);
@@ -94,7 +94,7 @@ function integerGroups(value: bigint, length?: number): number[] {
  * Reads the payment hash of an invoice; its signature is not looked at.
  * @returns lower-case hexadecimal; undefined when this is not an invoice of this network
  */
-export function paymentHashIn(invoice: string): string | undefined {
+export function parsePaymentHash(invoice: string): string | undefined {
   const decoded = bech32.decodeUnsafe(invoice, false);
   if (!decoded || !/^lnbcrt(\d+[munp]?)?$/.test(decoded.prefix)) return undefined;
   const { words } = decoded;
@@ -102,13 +102,13 @@ export function paymentHashIn(invoice: string): string | undefined {
   while (at < words.length - SIGNATURE_GROUPS) {
     const [type, high = 0, low = 0] = words.slice(at, at + 3);
     const end = at + 3 + high * 32 + low;
-    if (type === HASH_TYPE) return hexOf(words.slice(at + 3, end));
+    if (type === HASH_TYPE) return toHex(words.slice(at + 3, end));
     at = end;
   }
   return undefined;
 }
 
-function hexOf(groups: number[]): string | undefined {
+function toHex(groups: number[]): string | undefined {
   const bytes = bech32.fromWordsUnsafe(groups);
   return bytes ? Buffer.from(bytes).toString('hex') : undefined;
 }

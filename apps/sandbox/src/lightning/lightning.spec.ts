@@ -123,9 +123,9 @@ describe('the Lightning node', () => {
     const node = new LightningNode(() => now);
     const invoice = node.issue({ msat: 1_000n, memo: '', expirySeconds: 60 });
     now += 59_999;
-    expect(node.stateOf(invoice)).toBe('OPEN');
+    expect(node.getState(invoice)).toBe('OPEN');
     now += 1;
-    expect(node.stateOf(invoice)).toBe('CANCELED');
+    expect(node.getState(invoice)).toBe('CANCELED');
   });
 });
 

@@ -3,7 +3,7 @@
  * surprises clients: bytes are base64, 64-bit numbers are strings, `settle_index=0` replays nothing (lnd #2469), new
  * invoices are on the stream too, and the stream's headers come with its first message.
  */
-import { type Call, type Handler, parseObject, Refusal, type Routes } from '../router.ts';
+import { type Call, type Handler, HttpError, parseObject, type Routes } from '../router.ts';
 import { MAX_DESCRIPTION_BYTES } from './bolt11.ts';
 import { type LightningInvoice, type LightningNode, MIN_FINAL_CLTV } from './node.ts';
 
@@ -29,14 +29,14 @@ const FIELDS: ReadonlySet<string> = new Set([
   'is_blinded',
   'blinded_path_config',
 ]);
-const MEANT: ReadonlySet<string> = new Set(['memo', 'value', 'value_msat', 'expiry', 'private']);
+const SIMULATED_FIELDS: ReadonlySet<string> = new Set(['memo', 'value', 'value_msat', 'expiry', 'private']);
 
 export function lndRoutes(node: LightningNode): Routes {
   const routes: Record<string, Handler> = {
-    'POST /lnd/v1/invoices': async (call) => add(node, call),
-    'GET /lnd/v1/invoice/:r_hash': (call) => call.json(200, printed(node, lookUp(node, call.parameter))),
-    'GET /lnd/v1/invoices/subscribe': (call) => subscribe(node, call),
-    'GET /lnd/v1/getinfo': (call) => call.json(200, info(node)),
+    'POST /lnd/v1/invoices': async (call) => addInvoice(node, call),
+    'GET /lnd/v1/invoice/:r_hash': (call) => call.sendJson(200, toInvoiceJson(node, getInvoice(node, call.parameter))),
+    'GET /lnd/v1/invoices/subscribe': (call) => subscribeInvoices(node, call),
+    'GET /lnd/v1/getinfo': (call) => call.sendJson(200, createInfo(node)),
   };
   const guarded = Object.entries(routes).map(([route, handler]) => [route, withMacaroon(handler)]);
   return Object.fromEntries(guarded);
@@ -46,31 +46,32 @@ export function lndRoutes(node: LightningNode): Routes {
 function withMacaroon(handler: Handler): Handler {
   return (call) => {
     const macaroon = call.request.headers['grpc-metadata-macaroon'];
-    if (!macaroon) throw failure('unknown', 'expected 1 macaroon, got 0');
-    if (!/^([0-9a-f]{2})+$/i.test(String(macaroon))) throw failure('unknown', 'encoding/hex: invalid byte');
+    if (!macaroon) throw createError('unknown', 'expected 1 macaroon, got 0');
+    if (!/^([0-9a-f]{2})+$/i.test(String(macaroon))) throw createError('unknown', 'encoding/hex: invalid byte');
     return handler(call);
   };
 }
 
-async function add(node: LightningNode, call: Call): Promise<void> {
-  const body = parseObject(await call.text());
-  if (!body) throw failure('invalid', 'proto: syntax error (line 1:1): unexpected token');
+async function addInvoice(node: LightningNode, call: Call): Promise<void> {
+  const body = parseObject(await call.readText());
+  if (!body) throw createError('invalid', 'proto: syntax error (line 1:1): unexpected token');
   for (const name in body) {
-    if (!FIELDS.has(name)) throw failure('invalid', `proto: (line 1:2): unknown field "${name}"`);
-    if (!MEANT.has(name) && body[name]) throw failure('invalid', `the sandbox does not simulate "${name}"`);
+    if (!FIELDS.has(name)) throw createError('invalid', `proto: (line 1:2): unknown field "${name}"`);
+    if (!SIMULATED_FIELDS.has(name) && body[name])
+      throw createError('invalid', `the sandbox does not simulate "${name}"`);
   }
   const { memo = '', value, value_msat, expiry } = body;
-  const msat = int64('value_msat', value_msat);
-  const sat = int64('value', value);
-  if (msat > 0n && sat > 0n) throw failure('unknown', 'sat and msat arguments are mutually exclusive');
-  if (msat < 0n || sat < 0n) throw failure('unknown', 'payments of negative value are not allowed');
-  if (typeof memo !== 'string') throw failure('invalid', 'proto: (line 1:2): invalid value for string field memo');
+  const msat = parseInt64('value_msat', value_msat);
+  const sat = parseInt64('value', value);
+  if (msat > 0n && sat > 0n) throw createError('unknown', 'sat and msat arguments are mutually exclusive');
+  if (msat < 0n || sat < 0n) throw createError('unknown', 'payments of negative value are not allowed');
+  if (typeof memo !== 'string') throw createError('invalid', 'proto: (line 1:2): invalid value for string field memo');
   if (Buffer.byteLength(memo) > MAX_DESCRIPTION_BYTES) {
-    throw failure('unknown', `memo too large: ${Buffer.byteLength(memo)} bytes (maxsize=${MAX_DESCRIPTION_BYTES})`);
+    throw createError('unknown', `memo too large: ${Buffer.byteLength(memo)} bytes (maxsize=${MAX_DESCRIPTION_BYTES})`);
   }
-  const amount = { msat: msat || sat * 1000n, memo, expirySeconds: expirySecondsOf(int64('expiry', expiry)) };
+  const amount = { msat: msat || sat * 1000n, memo, expirySeconds: parseExpirySeconds(parseInt64('expiry', expiry)) };
   const { hash, paymentRequest, addIndex, paymentAddress } = node.issue(amount);
-  call.json(200, {
+  call.sendJson(200, {
     r_hash: hash.toString('base64'),
     payment_request: paymentRequest,
     add_index: String(addIndex),
@@ -78,52 +79,56 @@ async function add(node: LightningNode, call: Call): Promise<void> {
   });
 }
 
-function expirySecondsOf(expiry: bigint): number {
-  if (expiry < 0n) throw failure('unknown', `negative payment expiry of ${expiry} seconds is not allowed`);
+function parseExpirySeconds(expiry: bigint): number {
+  if (expiry < 0n) throw createError('unknown', `negative payment expiry of ${expiry} seconds is not allowed`);
   if (expiry > MAX_EXPIRY_SECONDS) {
-    throw failure('unknown', `expiry of ${expiry} seconds greater than max expiry of ${MAX_EXPIRY_SECONDS} seconds`);
+    throw createError(
+      'unknown',
+      `expiry of ${expiry} seconds greater than max expiry of ${MAX_EXPIRY_SECONDS} seconds`,
+    );
   }
   return Number(expiry) || DEFAULT_EXPIRY_SECONDS;
 }
 
 /** JSON for protocol buffers takes a 64-bit number as a number or as a string. */
-function int64(name: string, value: unknown): bigint {
+function parseInt64(name: string, value: unknown): bigint {
   if (value === undefined || value === null) return 0n;
   const valid = typeof value === 'string' ? /^-?\d{1,18}$/.test(value) : Number.isSafeInteger(value);
   if (!valid)
-    throw failure('invalid', `proto: (line 1:2): invalid value for int64 field ${name}: ${JSON.stringify(value)}`);
+    throw createError('invalid', `proto: (line 1:2): invalid value for int64 field ${name}: ${JSON.stringify(value)}`);
   return BigInt(value as string | number);
 }
 
-function lookUp(node: LightningNode, hash: string): LightningInvoice {
-  if (!/^([0-9a-f]{2})*$/i.test(hash)) throw failure('unknown', 'encoding/hex: invalid byte');
+function getInvoice(node: LightningNode, hash: string): LightningInvoice {
+  if (!/^([0-9a-f]{2})*$/i.test(hash)) throw createError('unknown', 'encoding/hex: invalid byte');
   if (hash.length !== 64) {
-    throw failure('invalid', `payment hash must be exactly 32 bytes, is instead ${hash.length / 2}`);
+    throw createError('invalid', `payment hash must be exactly 32 bytes, is instead ${hash.length / 2}`);
   }
   const invoice = node.find(hash.toLowerCase());
-  if (!invoice) throw failure('notFound', 'unable to locate invoice');
+  if (!invoice) throw createError('notFound', 'unable to locate invoice');
   return invoice;
 }
 
-function subscribe(node: LightningNode, { query, response }: Call): void {
-  const [addIndex, settleIndex] = [indexIn(query, 'add_index'), indexIn(query, 'settle_index')];
+function subscribeInvoices(node: LightningNode, { query, response }: Call): void {
+  const [addIndex, settleIndex] = [parseIndex(query, 'add_index'), parseIndex(query, 'settle_index')];
   response.setHeader('content-type', 'application/json');
-  const send = (invoice: LightningInvoice) => response.write(`${JSON.stringify({ result: printed(node, invoice) })}\n`);
-  if (addIndex > 0) node.added(addIndex).forEach(send);
-  if (settleIndex > 0) node.settledInvoices(settleIndex).forEach(send);
+  const send = (invoice: LightningInvoice) =>
+    response.write(`${JSON.stringify({ result: toInvoiceJson(node, invoice) })}\n`);
+  if (addIndex > 0) node.listAddedInvoices(addIndex).forEach(send);
+  if (settleIndex > 0) node.listSettledInvoices(settleIndex).forEach(send);
   const unsubscribe = node.subscribe(send);
   response.on('close', unsubscribe);
 }
 
-function indexIn(query: URLSearchParams, name: string): number {
+function parseIndex(query: URLSearchParams, name: string): number {
   const text = query.get(name) ?? '0';
   if (!/^\d{1,15}$/.test(text))
-    throw failure('invalid', `parsing field "${name}": strconv.ParseUint: parsing "${text}"`);
+    throw createError('invalid', `parsing field "${name}": strconv.ParseUint: parsing "${text}"`);
   return Number(text);
 }
 
 /** An invoice as LND prints it, fields without a value included. */
-function printed(node: LightningNode, invoice: LightningInvoice) {
+function toInvoiceJson(node: LightningNode, invoice: LightningInvoice) {
   const { payment, msat, created } = invoice;
   const paid = payment?.msat ?? 0n;
   return {
@@ -147,8 +152,8 @@ function printed(node: LightningNode, invoice: LightningInvoice) {
     amt_paid: String(paid),
     amt_paid_sat: String(paid / 1000n),
     amt_paid_msat: String(paid),
-    state: node.stateOf(invoice),
-    htlcs: payment ? [htlc(payment.msat, payment.at, payment.settleIndex)] : [],
+    state: node.getState(invoice),
+    htlcs: payment ? [toHtlcJson(payment.msat, payment.at, payment.settleIndex)] : [],
     features: {},
     is_keysend: false,
     payment_addr: invoice.paymentAddress.toString('base64'),
@@ -159,7 +164,7 @@ function printed(node: LightningNode, invoice: LightningInvoice) {
   };
 }
 
-function htlc(msat: bigint, at: number, index: number) {
+function toHtlcJson(msat: bigint, at: number, index: number) {
   return {
     chan_id: '118747255865345',
     htlc_index: String(index),
@@ -175,7 +180,7 @@ function htlc(msat: bigint, at: number, index: number) {
   };
 }
 
-function info(node: LightningNode) {
+function createInfo(node: LightningNode) {
   return {
     version: '0.18.5-beta.sandbox',
     commit_hash: '',
@@ -188,7 +193,7 @@ function info(node: LightningNode) {
     num_peers: 1,
     block_height: 100,
     block_hash: '0'.repeat(64),
-    best_header_timestamp: String(node.seconds()),
+    best_header_timestamp: String(node.getUnixTime()),
     synced_to_chain: true,
     synced_to_graph: true,
     testnet: false,
@@ -200,7 +205,7 @@ function info(node: LightningNode) {
   };
 }
 
-function failure(name: keyof typeof CODES, message: string): Refusal {
+function createError(name: keyof typeof CODES, message: string): HttpError {
   const [code, status] = CODES[name];
-  return new Refusal(status, { code, message, details: [] });
+  return new HttpError(status, { code, message, details: [] });
 }

@@ -1,7 +1,7 @@
 /** The books of a simulated Lightning node: invoices it issued, and what came in for them. */
 import { createHash, randomBytes } from 'node:crypto';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
-import { type Report, timesReported } from '../report.ts';
+import { countReports, type ReportMode } from '../report.ts';
 import { encodeInvoice } from './bolt11.ts';
 
 /** LND's default: blocks that the last hop must leave. */
@@ -29,7 +29,7 @@ export interface LightningPayment {
   readonly at: number;
   readonly settleIndex: number;
   /** How it is reported. A real node: once, and not at all without a subscriber. */
-  readonly report: Report;
+  readonly report: ReportMode;
 }
 
 type Listener = (invoice: LightningInvoice) => void;
@@ -53,7 +53,7 @@ export class LightningNode {
     this.now = now;
   }
 
-  seconds(): number {
+  getUnixTime(): number {
     return Math.floor(this.now() / 1000);
   }
 
@@ -61,7 +61,7 @@ export class LightningNode {
     const preimage = randomBytes(32);
     const hash = createHash('sha256').update(preimage).digest();
     const paymentAddress = randomBytes(32);
-    const created = this.seconds();
+    const created = this.getUnixTime();
     const terms = {
       msat,
       timestamp: created,
@@ -92,32 +92,32 @@ export class LightningNode {
   }
 
   /** An unpaid invoice is cancelled when it expires. */
-  stateOf({ payment, created, expirySeconds }: LightningInvoice): InvoiceState {
+  getState({ payment, created, expirySeconds }: LightningInvoice): InvoiceState {
     if (payment) return 'SETTLED';
-    return this.seconds() < created + expirySeconds ? 'OPEN' : 'CANCELED';
+    return this.getUnixTime() < created + expirySeconds ? 'OPEN' : 'CANCELED';
   }
 
   /** Takes a payment, also one that is late: whether it may come is the payer's side of the story. */
   settle({ hash }: LightningInvoice, { msat, at, report }: Omit<LightningPayment, 'settleIndex'>): LightningInvoice {
     const key = hash.toString('hex');
-    const known = this.byHash.get(key);
-    if (!known || known.payment) throw new Error('only an unpaid invoice can be settled');
+    const existing = this.byHash.get(key);
+    if (!existing || existing.payment) throw new Error('only an unpaid invoice can be settled');
     this.settled.push(key);
-    const invoice = { ...known, payment: { msat, at, report, settleIndex: this.settled.length } };
+    const invoice = { ...existing, payment: { msat, at, report, settleIndex: this.settled.length } };
     this.byHash.set(key, invoice);
-    for (let times = timesReported(report); times > 0; times--) this.notify(invoice);
+    for (let times = countReports(report); times > 0; times--) this.notify(invoice);
     for (const watcher of this.watchers) watcher(invoice);
     return invoice;
   }
 
-  added(behind: number): LightningInvoice[] {
-    return [...this.byHash.values()].slice(behind);
+  listAddedInvoices(afterIndex: number): LightningInvoice[] {
+    return [...this.byHash.values()].slice(afterIndex);
   }
 
-  settledInvoices(behind: number): LightningInvoice[] {
-    return this.settled.slice(behind).flatMap((hash) => {
+  listSettledInvoices(afterIndex: number): LightningInvoice[] {
+    return this.settled.slice(afterIndex).flatMap((hash) => {
       const invoice = this.byHash.get(hash);
-      return invoice ? Array.from({ length: timesReported(invoice.payment?.report ?? 'never') }, () => invoice) : [];
+      return invoice ? Array.from({ length: countReports(invoice.payment?.report ?? 'never') }, () => invoice) : [];
     });
   }
 

@@ -1,16 +1,16 @@
 /** Another Lightning wallet, which pays the invoices of the simulated node. */
-import { type Report, reportIn } from '../report.ts';
-import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
-import { paymentHashIn } from './bolt11.ts';
+import { parseReportMode, type ReportMode } from '../report.ts';
+import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
+import { parsePaymentHash } from './bolt11.ts';
 import type { LightningInvoice, LightningNode } from './node.ts';
 
-interface Order {
+interface PaymentOrder {
   readonly invoice: string;
   /** Pays although the invoice has expired. */
-  readonly late: boolean;
+  readonly allowsExpired: boolean;
   /** Pays another amount than was asked; never less. */
   readonly msat: bigint | undefined;
-  readonly report: Report;
+  readonly report: ReportMode;
   /** Unix seconds; undefined is now. */
   readonly settledAt: number | undefined;
 }
@@ -20,7 +20,7 @@ export function walletRoutes(node: LightningNode): Routes {
     'POST /wallet/pay': async (call) => {
       const paid = pay(node, await readOrder(call));
       const { preimage, hash, payment } = paid;
-      call.json(200, {
+      call.sendJson(200, {
         preimage: preimage.toString('hex'),
         payment_hash: hash.toString('hex'),
         amount_msat: String(payment?.msat),
@@ -29,50 +29,61 @@ export function walletRoutes(node: LightningNode): Routes {
   };
 }
 
-/** Pays what an invoice asks for, now. @throws Refusal */
+/** Pays what an invoice asks for, now. @throws HttpError */
 export function payInvoice(node: LightningNode, invoice: string): LightningInvoice {
-  return pay(node, { invoice, late: false, msat: undefined, report: reportIn(undefined), settledAt: undefined });
+  return pay(node, {
+    invoice,
+    allowsExpired: false,
+    msat: undefined,
+    report: parseReportMode(undefined),
+    settledAt: undefined,
+  });
 }
 
-function pay(node: LightningNode, { invoice: text, late, msat, report, settledAt }: Order): LightningInvoice {
-  const hash = paymentHashIn(text);
-  if (hash === undefined) throw failure('this is not an invoice of this network: it must be for regtest (lnbcrt…)');
+function pay(
+  node: LightningNode,
+  { invoice: text, allowsExpired, msat, report, settledAt }: PaymentOrder,
+): LightningInvoice {
+  const hash = parsePaymentHash(text);
+  if (hash === undefined)
+    throw badRequestError('this is not an invoice of this network: it must be for regtest (lnbcrt…)');
   const invoice = node.find(hash);
-  if (invoice?.paymentRequest !== text.toLowerCase()) throw failure('unable to find a path to destination');
-  if (invoice.payment) throw failure('invoice is already paid');
-  const at = settledAt ?? node.seconds();
+  if (invoice?.paymentRequest !== text.toLowerCase()) throw badRequestError('unable to find a path to destination');
+  if (invoice.payment) throw badRequestError('invoice is already paid');
+  const at = settledAt ?? node.getUnixTime();
   const expiry = invoice.created + invoice.expirySeconds;
-  if (at < invoice.created) throw failure('settled_at is before the invoice was made');
-  if (at >= expiry && !late) throw failure(`invoice expired. Valid until ${new Date(expiry * 1000).toISOString()}`);
+  if (at < invoice.created) throw badRequestError('settled_at is before the invoice was made');
+  if (at >= expiry && !allowsExpired)
+    throw badRequestError(`invoice expired. Valid until ${new Date(expiry * 1000).toISOString()}`);
   const amount = msat ?? invoice.msat;
-  if (amount === 0n) throw failure('amount must be specified when paying a zero amount invoice');
+  if (amount === 0n) throw badRequestError('amount must be specified when paying a zero amount invoice');
   if (amount < invoice.msat)
-    throw failure(`the invoice asks for ${invoice.msat} msat, and the node takes nothing less`);
+    throw badRequestError(`the invoice asks for ${invoice.msat} msat, and the node takes nothing less`);
   return node.settle(invoice, { msat: amount, at, report });
 }
 
-async function readOrder(call: Call): Promise<Order> {
-  const body = parseObject(await call.text());
-  if (!body) throw failure('the body must be a JSON object');
+async function readOrder(call: Call): Promise<PaymentOrder> {
+  const body = parseObject(await call.readText());
+  if (!body) throw badRequestError('the body must be a JSON object');
   const { invoice, late = false, amount_msat, report, settled_at, ...unknown } = body;
-  for (const name in unknown) throw failure(`there is no option "${name}"`);
-  if (typeof invoice !== 'string') throw failure('"invoice" must be a string');
-  if (typeof late !== 'boolean') throw failure('"late" must be true or false');
+  for (const name in unknown) throw badRequestError(`there is no option "${name}"`);
+  if (typeof invoice !== 'string') throw badRequestError('"invoice" must be a string');
+  if (typeof late !== 'boolean') throw badRequestError('"late" must be true or false');
   return {
     invoice,
-    late,
-    msat: amount_msat === undefined ? undefined : BigInt(wholeNumber('amount_msat', amount_msat)),
-    report: reportIn(report),
-    settledAt: settled_at === undefined ? undefined : Number(wholeNumber('settled_at', settled_at)),
+    allowsExpired: late,
+    msat: amount_msat === undefined ? undefined : BigInt(parsePositiveInteger('amount_msat', amount_msat)),
+    report: parseReportMode(report),
+    settledAt: settled_at === undefined ? undefined : Number(parsePositiveInteger('settled_at', settled_at)),
   };
 }
 
-function wholeNumber(name: string, value: unknown): string {
+function parsePositiveInteger(name: string, value: unknown): string {
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-  if (!/^[1-9]\d{0,17}$/.test(text)) throw failure(`"${name}" must be a whole number above 0`);
+  if (!/^[1-9]\d{0,17}$/.test(text)) throw badRequestError(`"${name}" must be a whole number above 0`);
   return text;
 }
 
-function failure(error: string): Refusal {
-  return new Refusal(400, { error });
+function badRequestError(error: string): HttpError {
+  return new HttpError(400, { error });
 }

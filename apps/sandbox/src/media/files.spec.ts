@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { SOUND_FORMATS, soundFile } from '#testing';
-import { millisecondsOf, soundIn } from './duration/recording.ts';
-import { aac, flac, mp3, oggOpus } from './files/audio.ts';
-import { colourOf, isPicture, picture } from './files/images.ts';
-import { film } from './files/videos.ts';
+import { AUDIO_FORMATS, createAudioFile } from '#testing';
+import { measureAudio, measureDurationMs } from './duration/recording.ts';
+import { createAac, createFlac, createMp3, createOggOpus } from './files/audio.ts';
+import { createImage, isImage, toColour } from './files/images.ts';
+import { createVideo } from './files/videos.ts';
 
 describe('a picture', () => {
   const SIZES = [
@@ -18,61 +18,62 @@ describe('a picture', () => {
   test.each(each)(
     'as %s of %d × %d is opened by a decoder, and has the colour of its words',
     async (format, width, height) => {
-      const bytes = picture({ seed: 'A coin', width, height, format });
+      const bytes = createImage({ seed: 'A coin', width, height, format });
       const { data, info } = await sharp(bytes)
         .removeAlpha()
         .toColourspace('srgb')
         .raw()
         .toBuffer({ resolveWithObject: true });
-      expect(isPicture(bytes)).toBe(true);
+      expect(isImage(bytes)).toBe(true);
       expect((await sharp(bytes).metadata()).format).toBe(format);
       expect([info.width, info.height]).toEqual([width, height]);
       for (const at of [0, data.length - 3])
-        for (const [i, value] of colourOf('A coin').entries())
+        for (const [i, value] of toColour('A coin').entries())
           expect(Math.abs((data[at + i] ?? 0) - value)).toBeLessThan(format === 'jpeg' ? 4 : 1);
     },
   );
 
   test('is the same for the same words, and another for others', () => {
-    const of = (words: string) => picture({ seed: words, width: 16, height: 9 });
+    const of = (words: string) => createImage({ seed: words, width: 16, height: 9 });
     expect(of('a').equals(of('a'))).toBe(true);
     expect(of('a').equals(of('b'))).toBe(false);
-    expect(isPicture(film({ seed: 'a', seconds: 1, width: 16, height: 16 }))).toBe(false);
+    expect(isImage(createVideo({ seed: 'a', seconds: 1, width: 16, height: 16 }))).toBe(false);
   });
 });
 
 describe('a recording', () => {
-  test.each([...SOUND_FORMATS, 'ogg'] as const)('as %s has its true length, whatever it says', (format) => {
+  test.each([...AUDIO_FORMATS, 'ogg'] as const)('as %s has its true length, whatever it says', (format) => {
     for (const claims of [1, 0.1]) {
-      const sound = soundIn(soundFile(format, { seconds: 20, claims, directive: 'Whatever' }));
+      const sound = measureAudio(createAudioFile(format, { seconds: 20, claims, directive: 'Whatever' }));
       expect(sound?.channels).toBe(1);
       expect(Math.abs((sound?.seconds ?? 0) - 20)).toBeLessThan(0.03);
     }
   });
 
   test('may have two channels', () => {
-    expect(soundIn(soundFile('wav', { seconds: 2, channels: 2 }))).toEqual({ seconds: 2, channels: 2 });
+    expect(measureAudio(createAudioFile('wav', { seconds: 2, channels: 2 }))).toEqual({ seconds: 2, channels: 2 });
   });
 
   test('is as long as was said', () => {
-    expect(millisecondsOf(mp3('a', 3))).toBeCloseTo(3_004, -1);
-    expect(millisecondsOf(oggOpus('a', 3))).toBe(3_000);
-    expect(aac(1).readUInt16BE(0)).toBe(0xfff1);
-    expect(flac('a', 1).toString('latin1', 0, 4)).toBe('fLaC');
+    expect(measureDurationMs(createMp3('a', 3))).toBeCloseTo(3_004, -1);
+    expect(measureDurationMs(createOggOpus('a', 3))).toBe(3_000);
+    expect(createAac(1).readUInt16BE(0)).toBe(0xfff1);
+    expect(createFlac('a', 1).toString('latin1', 0, 4)).toBe('fLaC');
   });
 
   test.each([
     ['words', Buffer.from('no sound')],
-    ['a film without sound', film({ seed: 'a', seconds: 1, width: 16, height: 16 })],
-    ['a picture', picture({ seed: 'a', width: 1, height: 1 })],
-    ['a WAV file without samples', soundFile('wav', { seconds: 0 })],
+    ['a film without sound', createVideo({ seed: 'a', seconds: 1, width: 16, height: 16 })],
+    ['a picture', createImage({ seed: 'a', width: 1, height: 1 })],
+    ['a WAV file without samples', createAudioFile('wav', { seconds: 0 })],
     ['nothing', Buffer.alloc(0)],
   ])('is not %s', (_, bytes) => {
-    expect(soundIn(bytes)).toBeUndefined();
+    expect(measureAudio(bytes)).toBeUndefined();
   });
 
-  test.each([...SOUND_FORMATS, 'ogg'] as const)('as %s may break off anywhere', (format) => {
-    const whole = soundFile(format, { seconds: 1 });
-    for (let size = 0; size < whole.length; size += 97) expect(() => soundIn(whole.subarray(0, size))).not.toThrow();
+  test.each([...AUDIO_FORMATS, 'ogg'] as const)('as %s may break off anywhere', (format) => {
+    const whole = createAudioFile(format, { seconds: 1 });
+    for (let size = 0; size < whole.length; size += 97)
+      expect(() => measureAudio(whole.subarray(0, size))).not.toThrow();
   });
 });

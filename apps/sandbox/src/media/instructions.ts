@@ -1,42 +1,42 @@
 /** What a directive has a vendor of media do before it answers. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Directive, type Fault, readDirective } from '../provider/directive.ts';
-import { applyFault, FaultCounter, type Refused } from '../provider/faults.ts';
-import type { Call, Refusal } from '../router.ts';
+import { type Directive, type Fault, parseDirective } from '../provider/directive.ts';
+import { applyFault, type ErrorFault, FaultCounter } from '../provider/faults.ts';
+import type { Call, HttpError } from '../router.ts';
 
 export interface AppliedDirective {
   readonly directive: Directive;
   readonly fault: Fault | undefined;
 }
 
-export class Instructions {
+export class DirectiveRunner {
   private readonly faults = new FaultCounter();
 
   constructor(
-    private readonly vendor: string,
-    private readonly refusalOf: (refused: Refused) => Refusal,
+    private readonly provider: string,
+    private readonly createFaultError: (fault: ErrorFault) => HttpError,
   ) {}
 
   /**
    * Waits and fails as the words of a request say.
    * @returns undefined where the request has come to its end
-   * @throws Refusal, MisunderstoodDirective
+   * @throws HttpError, MisunderstoodDirective
    */
-  async follow(call: Call, words: string): Promise<AppliedDirective | undefined> {
-    const directive = readDirective(words);
-    const fault = this.faults.next(directive, this.vendor);
+  async runDirective(call: Call, text: string): Promise<AppliedDirective | undefined> {
+    const directive = parseDirective(text);
+    const fault = this.faults.selectFault(directive, this.provider);
     if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
     const outright = fault === 'error' ? '500' : fault; // an answer in one piece has no middle for an error
-    return applyFault(outright, call, this.refusalOf) ? undefined : { directive, fault };
+    return applyFault(outright, call, this.createFaultError) ? undefined : { directive, fault };
   }
 }
 
-const LONGEST_DIRECTIVE = 64 * 1024;
+const MAX_DIRECTIVE_BYTES = 64 * 1024;
 
 /** A directive among the bytes of a file, with what follows it; nothing where there is none. */
-export function wordsAmong(bytes: Buffer): string {
+export function findDirectiveText(bytes: Buffer): string {
   const at = bytes.indexOf('[[sandbox');
-  return at < 0 ? '' : bytes.toString('utf8', at, at + LONGEST_DIRECTIVE);
+  return at < 0 ? '' : bytes.toString('utf8', at, at + MAX_DIRECTIVE_BYTES);
 }
 
 /** Whether a vendor's rules forbid the content. */

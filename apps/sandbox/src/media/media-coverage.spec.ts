@@ -11,7 +11,7 @@ import {
 } from '#catalogue';
 import { calculateCostAndPrice, type Unit, type Usage } from '#domain';
 import { formatUsd } from '#kernel';
-import { soundFile } from '#testing';
+import { createAudioFile } from '#testing';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -70,16 +70,20 @@ async function ask({ upstream, model }: Endpoint, chosen: MediaChoices): Promise
     const path = '/elevenlabs/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM';
     await send(path, { text: TEXT, model_id: model }, { 'xi-api-key': 'k' });
   } else if (model.startsWith('nova')) {
-    await send(`/deepgram/v1/listen?model=${model}&language=${language}`, soundFile('wav', { seconds: SECONDS }), {
-      authorization: 'Token k',
-    });
+    await send(
+      `/deepgram/v1/listen?model=${model}&language=${language}`,
+      createAudioFile('wav', { seconds: SECONDS }),
+      {
+        authorization: 'Token k',
+      },
+    );
   } else await send(`/deepgram/v1/speak?model=${model}`, { text: TEXT }, { authorization: 'Token k' });
 }
 
 /** OpenAI bills a recording in whatever language at one price. */
 async function transcribe(model: string): Promise<void> {
   const client = new OpenAI({ apiKey: 'k', baseURL: `${sandbox.url}/openai/v1` });
-  const file = await toFile(soundFile('wav', { seconds: SECONDS }), 'a.wav');
+  const file = await toFile(createAudioFile('wav', { seconds: SECONDS }), 'a.wav');
   await client.audio.transcriptions.create({ model, file });
 }
 

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Fault } from '../provider/directive.ts';
-import { type Call, Refusal } from '../router.ts';
+import { type Call, HttpError } from '../router.ts';
 
 export interface SandboxFile {
   readonly type: string;
@@ -10,15 +10,15 @@ export interface SandboxFile {
 }
 
 /** Of a machine in a cloud, for whoever asks from within. */
-const WHERE_SECRETS_ARE = 'http://169.254.169.254/latest/meta-data/';
-const PIECE = Buffer.alloc(1024 * 1024);
+const METADATA_SERVICE_URL = 'http://169.254.169.254/latest/meta-data/';
+const CHUNK = Buffer.alloc(1024 * 1024);
 /** Of a file that is too large: more than anybody wants. */
-const TOO_LARGE_PIECES = 1_024;
+const TOO_LARGE_CHUNKS = 1_024;
 /** In an answer, all of which is in memory. */
 const TOO_LARGE_INLINE_BYTES = 64 * 1024 * 1024;
 
 /** What no player and no viewer is to be given. */
-const MISFITS: Readonly<Record<string, SandboxFile>> = {
+const UNSAFE_FILES: Readonly<Record<string, SandboxFile>> = {
   html: {
     type: 'text/html; charset=utf-8',
     bytes: Buffer.from('<!DOCTYPE html><html><body><script>alert(document.cookie)</script></body></html>'),
@@ -29,18 +29,18 @@ const MISFITS: Readonly<Record<string, SandboxFile>> = {
   },
   exe: {
     type: 'application/x-msdownload',
-    bytes: Buffer.concat([Buffer.from('MZ\x90\0\x03\0\0\0', 'latin1'), PIECE.subarray(0, 504)]),
+    bytes: Buffer.concat([Buffer.from('MZ\x90\0\x03\0\0\0', 'latin1'), CHUNK.subarray(0, 504)]),
   },
 };
 
 /** The file itself is as it should be. */
-const OF_THE_WAY: ReadonlySet<Fault | undefined> = new Set(['too_large', 'broken', 'stalled']);
+const TRANSFER_FAULTS: ReadonlySet<Fault | undefined> = new Set(['too_large', 'broken', 'stalled']);
 
 /** Hands a file out at its address. */
 export async function sendFile(call: Call, file: SandboxFile, fault: Fault | undefined): Promise<void> {
-  if (fault === 'expired') throw new Refusal(404, 'Not Found');
-  if (fault === 'astray') throw new Refusal(302, '', { location: WHERE_SECRETS_ARE });
-  const { type, bytes } = spoilt(file, OF_THE_WAY.has(fault) ? undefined : fault);
+  if (fault === 'expired') throw new HttpError(404, 'Not Found');
+  if (fault === 'astray') throw new HttpError(302, '', { location: METADATA_SERVICE_URL });
+  const { type, bytes } = applyFileFault(file, TRANSFER_FAULTS.has(fault) ? undefined : fault);
   if (fault === 'broken' || fault === 'stalled') {
     call.response.writeHead(200, { 'content-type': type, 'content-length': bytes.length });
     call.response.write(bytes.subarray(0, bytes.length / 2), () => {
@@ -48,28 +48,28 @@ export async function sendFile(call: Call, file: SandboxFile, fault: Fault | und
     });
   } else if (fault === 'too_large') {
     call.response.writeHead(200, { 'content-type': type });
-    await pipeline(Readable.from(withoutEnd(bytes)), call.response).catch(() => {}); // who has had enough hangs up
-  } else call.bytes(200, type, bytes);
+    await pipeline(Readable.from(generateOversizedFile(bytes)), call.response).catch(() => {}); // who has had enough hangs up
+  } else call.sendBytes(200, type, bytes);
 }
 
 /** A file that is part of an answer. */
-export function spoilt(file: SandboxFile, fault: Fault | undefined): SandboxFile {
+export function applyFileFault(file: SandboxFile, fault: Fault | undefined): SandboxFile {
   const [, disguised, name = ''] = /^(disguised_)?(html|svg|exe)$/.exec(fault ?? '') ?? [];
-  const misfit = MISFITS[name];
-  if (misfit) return disguised ? { ...file, bytes: misfit.bytes } : misfit;
+  const unsafeFile = UNSAFE_FILES[name];
+  if (unsafeFile) return disguised ? { ...file, bytes: unsafeFile.bytes } : unsafeFile;
   const { bytes } = file;
   if (fault === 'truncated' || fault === 'broken') return { ...file, bytes: bytes.subarray(0, bytes.length / 2) };
   if (fault === 'too_large') return { ...file, bytes: Buffer.concat([bytes, Buffer.alloc(TOO_LARGE_INLINE_BYTES)]) };
   return file;
 }
 
-function* withoutEnd(start: Buffer): Generator<Buffer> {
+function* generateOversizedFile(start: Buffer): Generator<Buffer> {
   yield start;
-  for (let i = 0; i < TOO_LARGE_PIECES; i += 1) yield PIECE;
+  for (let i = 0; i < TOO_LARGE_CHUNKS; i += 1) yield CHUNK;
 }
 
 /** Takes an answer away: what it was for is done, and billed. */
-export function loseAnswer({ request }: Call): void {
+export function dropResponse({ request }: Call): void {
   request.socket.destroy();
 }
 
@@ -79,17 +79,17 @@ export function isBilled(fault: Fault | undefined): boolean {
 }
 
 /** Sends an answer with what was made, unless it is to be lost, to break off, or to be no JSON. */
-export function sendAnswer(
+export function sendResponse(
   call: Call,
-  answer: object,
+  body: object,
   fault: Fault | undefined,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  if (fault === 'lost') return void loseAnswer(call);
-  const json = JSON.stringify(answer);
+  if (fault === 'lost') return void dropResponse(call);
+  const json = JSON.stringify(body);
   const half = json.slice(0, json.length / 2);
-  if (fault === 'malformed') return void call.send(200, half, headers);
-  if (fault !== 'cut') return void call.send(200, json, headers);
+  if (fault === 'malformed') return void call.sendJsonText(200, half, headers);
+  if (fault !== 'cut') return void call.sendJsonText(200, json, headers);
   const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json) };
   call.response.writeHead(200, { ...length, ...headers });
   call.response.write(half, () => call.request.socket.destroy());

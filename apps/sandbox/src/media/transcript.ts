@@ -4,7 +4,7 @@ const TRANSCRIPT = 'Every coin that comes in is written down.';
 
 export interface TimedWord {
   /** As it is written, with the punctuation behind it. */
-  readonly written: string;
+  readonly punctuated: string;
   readonly start: number;
   readonly end: number;
 }
@@ -23,33 +23,37 @@ export interface SandboxTranscript {
 }
 
 /** Each word takes as long as any other. */
-export function transcriptOf(text = TRANSCRIPT, seconds: number): SandboxTranscript {
-  const spoken = text.split(/\s+/).filter((word) => word !== '');
-  const each = seconds / Math.max(spoken.length, 1);
-  const words = spoken.map((written, i) => ({ written, start: rounded(i * each), end: rounded((i + 1) * each) }));
+export function createTranscript(text = TRANSCRIPT, seconds: number): SandboxTranscript {
+  const spokenWords = text.split(/\s+/).filter((word) => word !== '');
+  const secondsPerWord = seconds / Math.max(spokenWords.length, 1);
+  const words = spokenWords.map((punctuated, i) => ({
+    punctuated,
+    start: roundToMs(i * secondsPerWord),
+    end: roundToMs((i + 1) * secondsPerWord),
+  }));
   const sentences: TimedWord[][] = [];
-  let goesOn = false;
+  let continuesSentence = false;
   for (const word of words) {
-    if (goesOn) sentences.at(-1)?.push(word);
+    if (continuesSentence) sentences.at(-1)?.push(word);
     else sentences.push([word]);
-    goesOn = !/[.!?…]$/.test(word.written);
+    continuesSentence = !/[.!?…]$/.test(word.punctuated);
   }
   return {
     text,
     words,
-    sentences: sentences.map((of) => ({
-      text: of.map(({ written }) => written).join(' '),
-      words: of,
-      start: of[0]?.start ?? 0,
-      end: of.at(-1)?.end ?? 0,
+    sentences: sentences.map((sentence) => ({
+      text: sentence.map(({ punctuated }) => punctuated).join(' '),
+      words: sentence,
+      start: sentence[0]?.start ?? 0,
+      end: sentence.at(-1)?.end ?? 0,
     })),
   };
 }
 
-export function bare(word: string): string {
+export function normalizeWord(word: string): string {
   return word.toLowerCase().replace(/[^\p{L}\p{N}']/gu, '');
 }
 
-function rounded(seconds: number): number {
+function roundToMs(seconds: number): number {
   return Number(seconds.toFixed(3));
 }

@@ -1,5 +1,5 @@
 /** The formats that vendors speak in. Whatever rate is asked for, MP3 has 44.1 kHz and 128 kbit/s. */
-import { aac, flac, mp3, oggOpus, pcm, wav } from './files/audio.ts';
+import { createAac, createFlac, createMp3, createOggOpus, createPcm, createToneWave } from './files/audio.ts';
 
 export type VoiceFormat = 'mp3' | 'opus' | 'aac' | 'flac' | 'wav' | 'pcm' | 'mulaw' | 'alaw';
 
@@ -7,20 +7,20 @@ const MULAW_SILENCE = 0xff;
 const ALAW_SILENCE = 0xd5;
 
 /** Silence, as long as it takes to say it. */
-export function spokenAs(format: VoiceFormat, of: string, seconds: number, rate = 24_000): Buffer {
+export function createSpeech(format: VoiceFormat, seed: string, seconds: number, rate = 24_000): Buffer {
   switch (format) {
     case 'mp3':
-      return mp3(of, seconds);
+      return createMp3(seed, seconds);
     case 'opus':
-      return oggOpus(of, seconds);
+      return createOggOpus(seed, seconds);
     case 'aac':
-      return aac(seconds);
+      return createAac(seconds);
     case 'flac':
-      return flac(of, seconds);
+      return createFlac(seed, seconds);
     case 'wav':
-      return wav(of, seconds, { rate });
+      return createToneWave(seed, seconds, { rate });
     case 'pcm':
-      return pcm(of, seconds, { rate });
+      return createPcm(seed, seconds, { rate });
     case 'mulaw':
       return Buffer.alloc(Math.round(seconds * rate), MULAW_SILENCE);
     case 'alaw':

@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { type Call, Refusal } from '../router.ts';
+import { type Call, HttpError } from '../router.ts';
 
 const REALM = 'monero-rpc';
 const PAGE = '<html><head><title>Unauthorized Access</title></head><body><h1>401 Unauthorized</h1></body></html>';
@@ -17,18 +17,23 @@ export class DigestLogin {
     private readonly password: string,
   ) {}
 
-  /** @throws Refusal */
+  /** @throws HttpError */
   assert({ request: { headers, socket, method = '', url = '' } }: Call): void {
     const session = this.sessions.get(socket) ?? { nonce: '', count: 0 };
     session.count++;
-    if (headers.authorization && this.isProved(headers.authorization, session, method, url)) return;
-    const fresh = { nonce: randomBytes(16).toString('base64'), count: 0 };
-    this.sessions.set(socket, fresh);
-    const challenge = `Digest qop="auth",algorithm=MD5,realm="${REALM}",nonce="${fresh.nonce}",stale=false`;
-    throw new Refusal(401, PAGE, { 'content-type': 'text/html', 'WWW-authenticate': challenge });
+    if (headers.authorization && this.isAuthenticated(headers.authorization, session, method, url)) return;
+    const newSession = { nonce: randomBytes(16).toString('base64'), count: 0 };
+    this.sessions.set(socket, newSession);
+    const challenge = `Digest qop="auth",algorithm=MD5,realm="${REALM}",nonce="${newSession.nonce}",stale=false`;
+    throw new HttpError(401, PAGE, { 'content-type': 'text/html', 'WWW-authenticate': challenge });
   }
 
-  private isProved(header: string, { nonce, count }: { nonce: string; count: number }, method: string, url: string) {
+  private isAuthenticated(
+    header: string,
+    { nonce, count }: { nonce: string; count: number },
+    method: string,
+    url: string,
+  ) {
     const field = (name: string) => new RegExp(`[ ,]${name}="?([^",]*)"?`).exec(header)?.[1] ?? '';
     if (nonce === '' || field('nonce') !== nonce || Number.parseInt(field('nc'), 16) !== count) return false;
     const secret = md5(`${this.user}:${REALM}:${this.password}`);

@@ -40,23 +40,23 @@ class MoneroPeer {
   private readonly subaddresses: Subaddress[];
 
   constructor(private readonly chain: Chain) {
-    this.subaddresses = [{ address: chain.newAddress(), label: 'Primary account' }];
+    this.subaddresses = [{ address: chain.createAddress(), label: 'Primary account' }];
   }
 
   async serve(call: Call): Promise<void> {
-    const asked = parseObject(await call.text());
-    const answer = { id: asked?.id ?? 0, jsonrpc: '2.0' };
+    const request = parseObject(await call.readText());
+    const envelope = { id: request?.id ?? 0, jsonrpc: '2.0' };
     try {
-      if (!asked) throw new RpcError(-32700, 'Parse error');
-      const result = this.answer(String(asked.method), (asked.params ?? {}) as Params);
-      call.send(200, JSON.stringify({ ...answer, result }, exactly));
+      if (!request) throw new RpcError(-32700, 'Parse error');
+      const result = this.execute(String(request.method), (request.params ?? {}) as Params);
+      call.sendJsonText(200, JSON.stringify({ ...envelope, result }, toJsonAmount));
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
-      call.json(200, { error: { code: error.code, message: error.message }, ...answer });
+      call.sendJson(200, { error: { code: error.code, message: error.message }, ...envelope });
     }
   }
 
-  private answer(method: string, params: Params): object {
+  private execute(method: string, params: Params): object {
     if (method === 'get_height') return { height: this.chain.height + 1 };
     if (method === 'store') return {};
     if (method === 'create_address') return this.createAddress(params);
@@ -66,31 +66,35 @@ class MoneroPeer {
   }
 
   private createAddress({ label = '' }: Params): object {
-    const address = this.chain.newAddress();
+    const address = this.chain.createAddress();
     const address_index = this.subaddresses.push({ address, label: String(label) }) - 1;
     return { address, address_index, address_indices: [address_index], addresses: [address] };
   }
 
   private addresses({ address_index }: Params): object {
-    const indices = indicesIn(address_index);
+    const indices = parseIndices(address_index);
     const addresses = (indices.length > 0 ? indices : this.subaddresses.keys().toArray()).map((index) => {
-      const known = this.subaddresses[index];
-      if (!known) throw new RpcError(-15, 'address index is out of bound');
-      return { ...known, address_index: index, used: this.chain.paidTo(known.address).length > 0 };
+      const subaddress = this.subaddresses[index];
+      if (!subaddress) throw new RpcError(-15, 'address index is out of bound');
+      return {
+        ...subaddress,
+        address_index: index,
+        used: this.chain.listTransactionsTo(subaddress.address).length > 0,
+      };
     });
     return { address: this.subaddresses[0]?.address, addresses };
   }
 
   /** No indices are all of them. */
   private transfers({ subaddr_indices, in: mined, pool }: Params): object {
-    const indices = indicesIn(subaddr_indices);
+    const indices = parseIndices(subaddr_indices);
     const all = (indices.length > 0 ? indices : this.subaddresses.keys().toArray()).flatMap((index) =>
       this.paidTo(index).map((transaction) => ({ index, transaction })),
     );
     const [inBlocks = [], waiting = []] = [true, false].map((isMined) =>
       all
         .filter(({ transaction }) => (transaction.height !== undefined) === isMined)
-        .map(({ index, transaction }) => this.printed(index, transaction)),
+        .map(({ index, transaction }) => this.toTransferJson(index, transaction)),
     );
     return {
       ...(mined === true && inBlocks.length > 0 ? { in: inBlocks } : {}),
@@ -99,19 +103,19 @@ class MoneroPeer {
   }
 
   private paidTo(index: number): readonly Transaction[] {
-    const known = this.subaddresses[index];
-    return known ? this.chain.paidTo(known.address).filter(({ gone }) => !gone) : [];
+    const subaddress = this.subaddresses[index];
+    return subaddress ? this.chain.listTransactionsTo(subaddress.address).filter(({ isDropped }) => !isDropped) : [];
   }
 
-  private printed(minor: number, transaction: Transaction): object {
+  private toTransferJson(minor: number, transaction: Transaction): object {
     const { id, outputs, height, seenAt, unlockHeight } = transaction;
     const address = this.subaddresses[minor]?.address ?? '';
-    const amounts = outputs.filter((each) => each.address === address).map(({ units }) => units);
-    const confirmations = this.chain.confirmations(transaction);
+    const amounts = outputs.filter((output) => output.address === address).map(({ units }) => units);
+    const confirmations = this.chain.countConfirmations(transaction);
     const isLocked = confirmations < SPENDABLE_AFTER_BLOCKS || this.chain.height < unlockHeight;
     return {
       address,
-      amount: amounts.reduce((sum, each) => sum + each, 0n),
+      amount: amounts.reduce((sum, amount) => sum + amount, 0n),
       amounts,
       ...(height === undefined ? {} : { confirmations }),
       double_spend_seen: false,
@@ -131,11 +135,11 @@ class MoneroPeer {
   }
 }
 
-function indicesIn(value: unknown): readonly number[] {
+function parseIndices(value: unknown): readonly number[] {
   return Array.isArray(value) ? [...new Set(value.map(Number))] : [];
 }
 
 /** Amounts are bare numbers, to the last digit. */
-function exactly(_: string, value: unknown): unknown {
+function toJsonAmount(_: string, value: unknown): unknown {
   return typeof value === 'bigint' ? JSON.rawJSON(value.toString()) : value;
 }

@@ -10,24 +10,24 @@ import { Validator } from '@nostr-relay/validator';
 import { WebSocket, WebSocketServer } from 'ws';
 
 const MAX_MESSAGE_BYTES = 256 * 1024;
-const MAX_FOUND = 500;
+const MAX_QUERY_RESULTS = 500;
 
 /** What the relay does with an event that a client has sent. */
-export type Passage = 'passes' | 'is lost with its connection' | 'passes, and its connection is lost';
+export type EventDisposition = 'passes' | 'is lost with its connection' | 'passes, and its connection is lost';
 
 export interface RelayCallbacks {
   /** Asked for each event of a client, before others get it. */
-  passage?(event: Event): Passage;
+  decideDisposition?(event: Event): EventDisposition;
 }
 
 export class NostrRelayServer {
   private readonly server = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES });
-  private readonly relay = new NostrRelay(new KeptEvents(), { logger: SILENT });
+  private readonly relay = new NostrRelay(new MemoryEventRepository(), { logger: NOOP_LOGGER });
   private readonly validator = new Validator();
   /** Which filters each client has given, by its names for them. */
   private readonly subscriptions = new Map<WebSocket, Set<string>>();
 
-  constructor(private readonly hooks: RelayCallbacks = {}) {}
+  constructor(private readonly callbacks: RelayCallbacks = {}) {}
 
   /** Takes a connection that asks to become a WebSocket. */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -35,9 +35,9 @@ export class NostrRelayServer {
   }
 
   /** Sends an event to every subscription of every client, whether its filter asks for it or not. */
-  force(event: Event): void {
-    for (const [client, names] of this.subscriptions)
-      for (const name of names) client.send(JSON.stringify(['EVENT', name, event]));
+  broadcast(event: Event): void {
+    for (const [client, subscriptionIds] of this.subscriptions)
+      for (const name of subscriptionIds) client.send(JSON.stringify(['EVENT', name, event]));
   }
 
   async close(): Promise<void> {
@@ -47,10 +47,10 @@ export class NostrRelayServer {
   }
 
   private serve(client: WebSocket): void {
-    const names = new Set<string>();
-    this.subscriptions.set(client, names);
+    const subscriptionIds = new Set<string>();
+    this.subscriptions.set(client, subscriptionIds);
     this.relay.handleConnection(client, '127.0.0.1');
-    client.on('message', (data: Buffer) => void this.receive(client, data, names));
+    client.on('message', (data: Buffer) => void this.receive(client, data, subscriptionIds));
     client.on('close', () => {
       this.subscriptions.delete(client);
       this.relay.handleDisconnect(client);
@@ -58,24 +58,25 @@ export class NostrRelayServer {
     client.on('error', () => {}); // its end follows
   }
 
-  private async receive(client: WebSocket, data: Buffer, names: Set<string>): Promise<void> {
+  private async receive(client: WebSocket, data: Buffer, subscriptionIds: Set<string>): Promise<void> {
     try {
       const message = await this.validator.validateIncomingMessage(data);
-      if (message[0] === 'REQ') names.add(message[1]);
-      if (message[0] === 'CLOSE') names.delete(message[1]);
-      const passage = message[0] === 'EVENT' ? (this.hooks.passage?.(message[1]) ?? 'passes') : 'passes';
-      if (passage !== 'is lost with its connection') await this.relay.handleMessage(client, message);
-      if (passage !== 'passes') client.terminate();
+      if (message[0] === 'REQ') subscriptionIds.add(message[1]);
+      if (message[0] === 'CLOSE') subscriptionIds.delete(message[1]);
+      const disposition =
+        message[0] === 'EVENT' ? (this.callbacks.decideDisposition?.(message[1]) ?? 'passes') : 'passes';
+      if (disposition !== 'is lost with its connection') await this.relay.handleMessage(client, message);
+      if (disposition !== 'passes') client.terminate();
     } catch (error) {
       if (client.readyState === WebSocket.OPEN) client.send(JSON.stringify(['NOTICE', (error as Error).message]));
     }
   }
 }
 
-const SILENT = { setLogLevel() {}, log() {}, debug() {}, info() {}, warn() {}, error() {} };
+const NOOP_LOGGER = { setLogLevel() {}, log() {}, debug() {}, info() {}, warn() {}, error() {} };
 
 /** In memory. Of replaceable events the newest is kept, such as what a wallet says about itself. */
-class KeptEvents extends EventRepository {
+class MemoryEventRepository extends EventRepository {
   private readonly events = new Map<string, Event>();
 
   isSearchSupported(): boolean {
@@ -87,9 +88,9 @@ class KeptEvents extends EventRepository {
     const { kind } = event;
     const isReplaceable = kind === 0 || kind === 3 || (kind >= 10_000 && kind < 20_000);
     if (isReplaceable) {
-      for (const [id, known] of this.events) {
-        if (known.kind !== kind || known.pubkey !== event.pubkey) continue;
-        if (known.created_at > event.created_at) return { isDuplicate: true };
+      for (const [id, existing] of this.events) {
+        if (existing.kind !== kind || existing.pubkey !== event.pubkey) continue;
+        if (existing.created_at > event.created_at) return { isDuplicate: true };
         this.events.delete(id);
       }
     }
@@ -98,21 +99,21 @@ class KeptEvents extends EventRepository {
   }
 
   find(filter: Filter): Event[] {
-    const found = [...this.events.values()].filter((event) => matches(event, filter));
-    return found.toSorted((a, b) => b.created_at - a.created_at).slice(0, filter.limit ?? MAX_FOUND);
+    const matching = [...this.events.values()].filter((event) => matchesFilter(event, filter));
+    return matching.toSorted((a, b) => b.created_at - a.created_at).slice(0, filter.limit ?? MAX_QUERY_RESULTS);
   }
 
   async destroy(): Promise<void> {}
 }
 
-function matches(event: Event, { ids, authors, kinds, since, until, ...tags }: Filter): boolean {
+function matchesFilter(event: Event, { ids, authors, kinds, since, until, ...tags }: Filter): boolean {
   if (ids && !ids.includes(event.id)) return false;
   if (authors && !authors.includes(event.pubkey)) return false;
   if (kinds && !kinds.includes(event.kind)) return false;
   if ((since !== undefined && event.created_at < since) || (until !== undefined && event.created_at > until))
     return false;
-  return Object.entries(tags).every(([name, wanted]) => {
-    if (!name.startsWith('#') || !Array.isArray(wanted)) return true;
-    return event.tags.some(([tag, value]) => tag === name[1] && wanted.some((each) => each === value));
+  return Object.entries(tags).every(([name, allowedValues]) => {
+    if (!name.startsWith('#') || !Array.isArray(allowedValues)) return true;
+    return event.tags.some(([tag, value]) => tag === name[1] && allowedValues.some((allowed) => allowed === value));
   });
 }

@@ -7,10 +7,10 @@ import type { Event } from '@nostr-relay/common';
 import { finalizeEvent, generateSecretKey, getPublicKey } from 'nostr-tools/pure';
 import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
 import { payInvoice } from '../lightning/wallet.ts';
-import { Refusal } from '../router.ts';
-import type { NostrRelayServer, Passage } from './relay.ts';
+import { HttpError } from '../router.ts';
+import type { EventDisposition, NostrRelayServer } from './relay.ts';
 
-silenceService();
+muteService();
 
 const REQUEST = 23_194;
 const RESPONSE = 23_195;
@@ -43,7 +43,7 @@ export interface WalletOptions {
   readonly encryption: 'nip44_v2' | 'nip04';
 }
 
-interface Paid {
+interface WalletPayment {
   readonly payment_hash: string;
   readonly amount_msat: string;
   readonly preimage: string;
@@ -60,22 +60,22 @@ export class NwcWallet {
   readonly secret = Buffer.from(generateSecretKey()).toString('hex');
   private readonly keys: NWCWalletServiceKeyPair;
   private readonly service: NWCWalletService;
-  readonly payments: Paid[] = [];
+  readonly payments: WalletPayment[] = [];
   /** How often it was asked to pay each invoice. */
-  readonly asked = new Map<string, number>();
+  readonly requestCounts = new Map<string, number>();
   private lastRequest: Event | undefined;
-  private readonly underWay = new Set<string>();
+  private readonly pendingInvoices = new Set<string>();
   private requests = 0;
 
-  private readonly surroundings: WalletDependencies;
+  private readonly dependencies: WalletDependencies;
   options: WalletOptions;
 
-  constructor(surroundings: WalletDependencies, options: WalletOptions) {
-    this.surroundings = surroundings;
+  constructor(dependencies: WalletDependencies, options: WalletOptions) {
+    this.dependencies = dependencies;
     this.options = options;
     const walletSecret = Buffer.from(generateSecretKey()).toString('hex');
-    this.keys = new NWCWalletServiceKeyPair(walletSecret, publicKeyOf(this.secret));
-    this.service = new NWCWalletService({ relayUrl: surroundings.relayUrl });
+    this.keys = new NWCWalletServiceKeyPair(walletSecret, derivePublicKey(this.secret));
+    this.service = new NWCWalletService({ relayUrl: dependencies.relayUrl });
   }
 
   get id(): string {
@@ -87,14 +87,14 @@ export class NwcWallet {
   }
 
   get url(): string {
-    return `nostr+walletconnect://${this.id}?relay=${encodeURIComponent(this.surroundings.relayUrl)}&secret=${this.secret}`;
+    return `nostr+walletconnect://${this.id}?relay=${encodeURIComponent(this.dependencies.relayUrl)}&secret=${this.secret}`;
   }
 
   async open(): Promise<void> {
     const methods = this.options.mode === 'no pay_invoice' ? ['get_info'] : METHODS;
     await this.service.publishWalletServiceInfoEvent(this.keys.walletSecret, methods as never, []);
-    if (this.options.encryption === 'nip04') await this.publishOldInfo(methods);
-    await this.service.subscribe(this.keys, this.handler());
+    if (this.options.encryption === 'nip04') await this.publishLegacyInfo(methods);
+    await this.service.subscribe(this.keys, this.createHandler());
   }
 
   close(): void {
@@ -103,7 +103,7 @@ export class NwcWallet {
   }
 
   /** What becomes of a request on its way, by the mode. */
-  passage(event: Event): Passage {
+  decideDisposition(event: Event): EventDisposition {
     if (event.kind !== REQUEST) return 'passes';
     this.lastRequest = event;
     this.requests++;
@@ -112,91 +112,101 @@ export class NwcWallet {
   }
 
   /** Without the tag: what wallets published before encryption could be chosen. */
-  private async publishOldInfo(methods: readonly string[]): Promise<void> {
+  private async publishLegacyInfo(methods: readonly string[]): Promise<void> {
     const created_at = Math.floor(Date.now() / 1000) + 1; // newer than the other one
     const template = { kind: 13_194, created_at, tags: [], content: methods.join(' ') };
     await this.service.relay.publish(await this.service.signEvent(template, this.keys.walletSecret));
   }
 
-  private handler(): NWCWalletServiceRequestHandler {
+  private createHandler(): NWCWalletServiceRequestHandler {
     return {
       getInfo: async () => ({
         result: { alias: 'Sandbox', methods: ['pay_invoice'], network: 'regtest' } as never,
         error: undefined,
       }),
       makeInvoice: async ({ amount, description = '', expiry = DEFAULT_EXPIRY_SECONDS }) => {
-        const made = this.surroundings.node.issue({ msat: BigInt(amount), memo: description, expirySeconds: expiry });
-        return { result: transaction(made), error: undefined };
+        const invoice = this.dependencies.node.issue({
+          msat: BigInt(amount),
+          memo: description,
+          expirySeconds: expiry,
+        });
+        return { result: toTransactionJson(invoice), error: undefined };
       },
       lookupInvoice: async ({ payment_hash = '' }) => {
-        const found = this.surroundings.node.find(payment_hash);
-        return found
-          ? { result: transaction(found), error: undefined }
-          : failed('NOT_FOUND', 'There is no such invoice');
+        const invoice = this.dependencies.node.find(payment_hash);
+        return invoice
+          ? { result: toTransactionJson(invoice), error: undefined }
+          : createErrorResult('NOT_FOUND', 'There is no such invoice');
       },
-      payInvoice: async ({ invoice }) => this.answer(invoice, this.lastRequest),
+      payInvoice: async ({ invoice }) => this.handlePayment(invoice, this.lastRequest),
     };
   }
 
-  private async answer(invoice: string, request: Event | undefined) {
-    const times = (this.asked.get(invoice) ?? 0) + 1;
-    this.asked.set(invoice, times);
+  private async handlePayment(invoice: string, request: Event | undefined) {
+    const times = (this.requestCounts.get(invoice) ?? 0) + 1;
+    this.requestCounts.set(invoice, times);
     const { mode, delayMs } = this.options;
-    if (mode === 'never answers') return never();
+    if (mode === 'never answers') return waitForever();
     if (mode === 'tells secrets')
-      return failed('OTHER', `no route for ${this.url} with key ${this.secret.toUpperCase()}`);
-    if (mode === 'quota') return failed('QUOTA_EXCEEDED', 'The budget of this connection is used up');
-    if (mode === 'fails, then pays' && times === 1) return failed('PAYMENT_FAILED', 'No route was found in time');
-    if (mode === 'forged' && request) this.forge(request);
+      return createErrorResult('OTHER', `no route for ${this.url} with key ${this.secret.toUpperCase()}`);
+    if (mode === 'quota') return createErrorResult('QUOTA_EXCEEDED', 'The budget of this connection is used up');
+    if (mode === 'fails, then pays' && times === 1)
+      return createErrorResult('PAYMENT_FAILED', 'No route was found in time');
+    if (mode === 'forged' && request) this.publishForgedResponses(request);
     if (mode === 'pays late') {
-      if (this.underWay.has(invoice)) return failed('OTHER', 'there is already a payment pending for this invoice');
-      this.underWay.add(invoice);
+      if (this.pendingInvoices.has(invoice))
+        return createErrorResult('OTHER', 'there is already a payment pending for this invoice');
+      this.pendingInvoices.add(invoice);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
     }
-    const answer = this.pay(invoice);
-    if (mode === 'pays silently') return never();
-    if (mode === 'answers twice' && request) await this.reply(request, answer, this.keys.walletSecret);
-    return answer;
+    const response = this.pay(invoice);
+    if (mode === 'pays silently') return waitForever();
+    if (mode === 'answers twice' && request) await this.reply(request, response, this.keys.walletSecret);
+    return response;
   }
 
   private pay(invoice: string) {
     try {
-      const { preimage, hash, payment } = payInvoice(this.surroundings.node, invoice);
-      const [payment_hash, proof] = [hash, preimage].map((each) => each.toString('hex')) as [string, string];
+      const { preimage, hash, payment } = payInvoice(this.dependencies.node, invoice);
+      const [payment_hash, proof] = [hash, preimage].map((bytes) => bytes.toString('hex')) as [string, string];
       this.payments.push({ payment_hash, amount_msat: String(payment?.msat), preimage: proof });
       return { result: { preimage: proof, fees_paid: 0 }, error: undefined };
     } catch (error) {
-      const { error: message } = (error instanceof Refusal ? error.body : {}) as { error?: string };
-      return failed('PAYMENT_FAILED', message ?? String(error));
+      const { error: message } = (error instanceof HttpError ? error.body : {}) as { error?: string };
+      return createErrorResult('PAYMENT_FAILED', message ?? String(error));
     }
   }
 
   /** Somebody who runs the relay answers first, with a key of their own. */
-  private forge(request: Event): void {
-    const theirs = Buffer.from(generateSecretKey()).toString('hex');
-    for (const answer of [
+  private publishForgedResponses(request: Event): void {
+    const forgedSecret = Buffer.from(generateSecretKey()).toString('hex');
+    for (const response of [
       { result: { preimage: '00'.repeat(32) }, error: undefined },
-      failed('QUOTA_EXCEEDED', 'forged'),
+      createErrorResult('QUOTA_EXCEEDED', 'forged'),
     ]) {
-      void this.signed(request, answer, theirs).then((event) => this.surroundings.relay.force(event));
+      void this.signResponse(request, response, forgedSecret).then((event) => this.dependencies.relay.broadcast(event));
     }
   }
 
-  private async reply(request: Event, answer: object, secret: string): Promise<void> {
-    await this.service.relay.publish(await this.signed(request, answer, secret));
+  private async reply(request: Event, response: object, secret: string): Promise<void> {
+    await this.service.relay.publish(await this.signResponse(request, response, secret));
   }
 
-  private async signed(request: Event, answer: object, secret: string): Promise<Event> {
+  private async signResponse(request: Event, response: object, secret: string): Promise<Event> {
     const scheme = request.tags.find(([name]) => name === 'encryption')?.[1] === 'nip44_v2' ? 'nip44_v2' : 'nip04';
     const keys = { ...this.keys, walletSecret: secret } as NWCWalletServiceKeyPair;
-    const content = await this.service.encrypt(keys, JSON.stringify({ result_type: 'pay_invoice', ...answer }), scheme);
+    const content = await this.service.encrypt(
+      keys,
+      JSON.stringify({ result_type: 'pay_invoice', ...response }),
+      scheme,
+    );
     const created_at = Math.floor(Date.now() / 1000);
     const tags = [['e', request.id]];
     return finalizeEvent({ kind: RESPONSE, created_at, tags, content }, Buffer.from(secret, 'hex')) as Event;
   }
 }
 
-function transaction({
+function toTransactionJson({
   paymentRequest,
   memo,
   hash,
@@ -214,27 +224,27 @@ function transaction({
   };
 }
 
-function failed(code: string, message: string) {
+function createErrorResult(code: string, message: string) {
   return { result: undefined, error: { code, message } };
 }
 
-function never(): Promise<never> {
+function waitForever(): Promise<never> {
   return new Promise(() => {});
 }
 
 /** The service reports each connection on the console, where the program logs. */
-function silenceService(): void {
-  const said =
+function muteService(): void {
+  const mutedPattern =
     /^(checking connection|subscribing|subscribed) to relay|^relay disconnected|^error subscribing|^failed to (connect|parse decrypted)/i;
   for (const level of ['info', 'error'] as const) {
     // biome-ignore lint/suspicious/noConsole: it is the service that writes there
     const before = console[level].bind(console);
-    console[level] = (...words: unknown[]) => {
-      if (!said.test(String(words[0]))) before(...words);
+    console[level] = (...args: unknown[]) => {
+      if (!mutedPattern.test(String(args[0]))) before(...args);
     };
   }
 }
 
-function publicKeyOf(secret: string): string {
+function derivePublicKey(secret: string): string {
   return getPublicKey(Buffer.from(secret, 'hex'));
 }

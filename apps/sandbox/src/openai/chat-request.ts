@@ -1,18 +1,25 @@
 /** A chat completion request as OpenAI would understand it, or refuse it. */
-import { ANY_OBJECT, type Format } from '../provider/model-output.ts';
-import type { Question } from '../provider/serve.ts';
+import { ANY_OBJECT, type OutputFormat } from '../provider/model-output.ts';
+import type { ProtocolRequest } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
 import type { Tool, Toolbox } from '../provider/tools.ts';
 import { parseObject } from '../router.ts';
-import { refusal } from './errors.ts';
+import { invalidRequestError } from './errors.ts';
 import { findModel, type OpenAiModel, type OpenAiProvider } from './models.ts';
-import { assertParameters, given, outputLimit, type SandboxBody, wrongType, wrongValue } from './parameters.ts';
+import {
+  assertParameters,
+  getOutputLimit,
+  invalidTypeError,
+  invalidValueError,
+  isPresent,
+  type SandboxBody,
+} from './parameters.ts';
 
-export interface SandboxChatRequest extends Question<OpenAiModel> {
+export interface SandboxChatRequest extends ProtocolRequest<OpenAiModel> {
   readonly includeUsage: boolean;
   readonly obfuscate: boolean;
   /** The field that has the model's reasoning. */
-  readonly thoughts: OpenAiProvider['thoughts'];
+  readonly reasoningField: OpenAiProvider['reasoningField'];
   /** How many alternatives to each token; undefined for no probabilities at all. */
   readonly logprobs: number | undefined;
 }
@@ -32,61 +39,68 @@ export type SandboxContentPart = Readonly<Record<string, unknown>>;
 /** @throws Refusal in OpenAI's shape */
 export function readChatRequest(text: string, provider: OpenAiProvider): SandboxChatRequest {
   const body = parseObject(text);
-  if (!body) throw refusal(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
-  if (body.model === undefined || body.model === '') throw refusal(400, 'you must provide a model parameter');
+  if (!body)
+    throw invalidRequestError(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
+  if (body.model === undefined || body.model === '')
+    throw invalidRequestError(400, 'you must provide a model parameter');
   assertParameters(body, provider);
   const model = findModel(provider, body.model as string);
   if (model.responsesOnly) {
     const message = 'This model is only supported in v1/responses and not in v1/chat/completions.';
-    throw refusal(404, message, 'model');
+    throw invalidRequestError(404, message, 'model');
   }
   const messages = readMessages(body);
   if (model.textOnly) assertNoImage(messages);
-  const limit = outputLimit(body, model);
+  const limit = getOutputLimit(body, model);
   const promptTokens = countPrompt(body, messages);
-  if (promptTokens > model.context) throw tooLong(model, promptTokens);
+  if (promptTokens > model.context) throw contextLengthError(model, promptTokens);
   const options = body.stream_options as SandboxContentPart | null | undefined;
   return {
     model,
     stream: body.stream === true,
     includeUsage: options?.include_usage === true,
-    thoughts:
-      (body.reasoning as SandboxContentPart | null | undefined)?.exclude === true ? undefined : provider.thoughts,
+    reasoningField:
+      (body.reasoning as SandboxContentPart | null | undefined)?.exclude === true ? undefined : provider.reasoningField,
     obfuscate: options?.include_obfuscation !== false,
     logprobs: body.logprobs === true ? Number(body.top_logprobs ?? 0) : undefined,
     n: (body.n as number | null | undefined) ?? 1,
     limit,
     promptTokens,
     reasons: true,
-    toolbox: toolboxOf(body, messages),
-    format: formatOf(body, text),
-    lastUserText: textOf(messages.findLast(({ role }) => role === 'user')?.content),
+    toolbox: parseToolbox(body, messages),
+    format: parseFormat(body, text),
+    lastUserText: getText(messages.findLast(({ role }) => role === 'user')?.content),
   };
 }
 
-function toolboxOf(
+function parseToolbox(
   { tools, tool_choice, parallel_tool_calls }: SandboxBody,
   messages: readonly SandboxContentPart[],
 ): Toolbox {
-  const declared = toolsIn(tools).map(({ function: named }) => (named ?? {}) as SandboxContentPart);
-  const offered = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters ?? {} }));
+  const declared = parseTools(tools).map(({ function: definition }) => (definition ?? {}) as SandboxContentPart);
+  const parsedTools = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters ?? {} }));
   const parallel = parallel_tool_calls !== false;
-  return { tools: offered, choice: toolChoice(tool_choice, offered), parallel, rounds: roundsIn(messages) };
+  return {
+    tools: parsedTools,
+    choice: parseToolChoice(tool_choice, parsedTools),
+    allowsParallelCalls: parallel,
+    rounds: countRounds(messages),
+  };
 }
 
 /** @throws Refusal when one is no object */
-export function toolsIn(tools: unknown): readonly SandboxContentPart[] {
+export function parseTools(tools: unknown): readonly SandboxContentPart[] {
   return ((tools ?? []) as readonly unknown[]).map((tool, at) => {
-    if (!isObject(tool)) throw wrongType(`tools[${at}]`, 'an object', tool);
+    if (!isObject(tool)) throw invalidTypeError(`tools[${at}]`, 'an object', tool);
     return tool;
   });
 }
 
-function formatOf({ response_format }: SandboxBody, seed: string): Format | undefined {
+function parseFormat({ response_format }: SandboxBody, seed: string): OutputFormat | undefined {
   const { type, json_schema } = (response_format ?? {}) as SandboxContentPart;
   if (type === 'json_object') return { schema: ANY_OBJECT, seed };
   const { schema } = (json_schema ?? {}) as SandboxContentPart;
-  return type === 'json_schema' && given(schema) ? { schema, seed } : undefined;
+  return type === 'json_schema' && isPresent(schema) ? { schema, seed } : undefined;
 }
 
 /** @throws Refusal */
@@ -97,20 +111,20 @@ export function assertNoImage(messages: readonly SandboxContentPart[]): void {
       : -1;
     if (part < 0) return;
     const message = 'Invalid content type. image_url is only supported by certain models.';
-    throw refusal(400, message, `messages.[${at}].content.[${part}].type`);
+    throw invalidRequestError(400, message, `messages.[${at}].content.[${part}].type`);
   });
 }
 
 /** How often tools were called and answered since the user last spoke. */
-export function roundsIn(messages: readonly SandboxContentPart[]): number {
+export function countRounds(messages: readonly SandboxContentPart[]): number {
   const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);
   return since.at(-1)?.role === 'tool' ? since.filter(({ role }) => role === 'assistant').length : 0;
 }
 
-export function toolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {
+export function parseToolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {
   if (choice === undefined || choice === null) return 'auto';
   if (tools.length === 0) {
-    throw refusal(
+    throw invalidRequestError(
       400,
       "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.",
       'tool_choice',
@@ -118,20 +132,20 @@ export function toolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['ch
   }
   if (choice === 'auto' || choice === 'none' || choice === 'required') return choice;
   const name = ((choice as SandboxContentPart).function as SandboxContentPart | undefined)?.name;
-  const tool = tools.find((each) => each.name === name);
+  const tool = tools.find((candidate) => candidate.name === name);
   if (tool) return { name: tool.name };
-  throw refusal(400, `Tool choice '${name}' not found in 'tools' parameter.`, 'tool_choice');
+  throw invalidRequestError(400, `Tool choice '${name}' not found in 'tools' parameter.`, 'tool_choice');
 }
 
 function readMessages({ messages }: SandboxBody): readonly SandboxContentPart[] {
   if (messages === undefined || messages === null) {
-    throw refusal(400, "Missing required parameter: 'messages'.", 'messages', 'missing_required_parameter');
+    throw invalidRequestError(400, "Missing required parameter: 'messages'.", 'messages', 'missing_required_parameter');
   }
   const list = messages as readonly SandboxContentPart[];
   if (list.length === 0) {
     const message =
       "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.";
-    throw refusal(400, message, 'messages', 'empty_array');
+    throw invalidRequestError(400, message, 'messages', 'empty_array');
   }
   list.forEach(assertMessage);
   return list;
@@ -139,26 +153,32 @@ function readMessages({ messages }: SandboxBody): readonly SandboxContentPart[] 
 
 function assertMessage(message: unknown, index: number): void {
   const name = `messages[${index}]`;
-  if (!isObject(message)) throw wrongType(name, 'an object', message);
+  if (!isObject(message)) throw invalidTypeError(name, 'an object', message);
   const { role, content } = message;
   if (role === undefined) {
-    throw refusal(400, `Missing required parameter: '${name}.role'.`, `${name}.role`, 'missing_required_parameter');
+    throw invalidRequestError(
+      400,
+      `Missing required parameter: '${name}.role'.`,
+      `${name}.role`,
+      'missing_required_parameter',
+    );
   }
-  if (!ROLES.some((each) => each === role)) throw wrongValue(`${name}.role`, role, ROLES);
+  if (!ROLES.some((allowedRole) => allowedRole === role)) throw invalidValueError(`${name}.role`, role, ROLES);
   if (role === 'tool' && typeof message.tool_call_id !== 'string') {
     const param = `${name}.tool_call_id`;
-    throw refusal(400, `Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
+    throw invalidRequestError(400, `Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
   }
   if (typeof content === 'string' || (role === 'assistant' && (content ?? null) === null)) return;
   if (!Array.isArray(content))
-    throw wrongType(`${name}.content`, 'one of a string or array of objects', content ?? null);
+    throw invalidTypeError(`${name}.content`, 'one of a string or array of objects', content ?? null);
   content.forEach((part: unknown, at) => {
     const param = `${name}.content[${at}]`;
-    if (!isObject(part)) throw wrongType(param, 'an object', part);
-    const known = role === 'tool' ? PARTS_OF_RESULTS : PARTS;
-    if (!known.some((each) => each === part.type)) throw wrongValue(`${param}.type`, part.type, known);
+    if (!isObject(part)) throw invalidTypeError(param, 'an object', part);
+    const allowedTypes = role === 'tool' ? PARTS_OF_RESULTS : PARTS;
+    if (!allowedTypes.some((allowedType) => allowedType === part.type))
+      throw invalidValueError(`${param}.type`, part.type, allowedTypes);
     if (part.type === 'text' && typeof part.text !== 'string')
-      throw wrongType(`${param}.text`, 'a string', part.text ?? null);
+      throw invalidTypeError(`${param}.text`, 'a string', part.text ?? null);
   });
 }
 
@@ -179,24 +199,24 @@ export function countPrompt(
     if (typeof name === 'string') tokens += countTokens(name);
     if (tool_calls) tokens += countTokens(JSON.stringify(tool_calls));
   }
-  for (const more of [tools, functions, response_format]) if (more) tokens += countTokens(JSON.stringify(more));
+  for (const field of [tools, functions, response_format]) if (field) tokens += countTokens(JSON.stringify(field));
   return tokens;
 }
 
-function countPart({ type, text, refusal: refused }: SandboxContentPart): number {
+function countPart({ type, text, refusal: refusalText }: SandboxContentPart): number {
   if (type === 'text') return countTokens(text as string);
-  if (type === 'refusal') return countTokens(String(refused));
+  if (type === 'refusal') return countTokens(String(refusalText));
   return TOKENS_PER_ATTACHMENT;
 }
 
-export function textOf(content: unknown): string {
+export function getText(content: unknown): string {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
   return content.flatMap(({ type, text }: SandboxContentPart) => (type === 'text' ? [text] : [])).join('\n');
 }
 
-function tooLong({ context }: OpenAiModel, tokens: number) {
+function contextLengthError({ context }: OpenAiModel, tokens: number) {
   const message =
     `This model's maximum context length is ${context} tokens. However, your messages resulted in ${tokens} tokens. ` +
     'Please reduce the length of the messages.';
-  return refusal(400, message, 'messages', 'context_length_exceeded');
+  return invalidRequestError(400, message, 'messages', 'context_length_exceeded');
 }

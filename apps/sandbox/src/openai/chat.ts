@@ -1,27 +1,27 @@
 /** `POST /openai/v1/chat/completions`, and the same of vendors that copy it: read, judge, compose, deliver, bill. */
 import type { SandboxBill } from '../bill.ts';
-import { serve } from '../provider/serve.ts';
+import { createHandler } from '../provider/serve.ts';
 import type { Call, Routes } from '../router.ts';
 import { readChatRequest } from './chat-request.ts';
-import { completion } from './completion.ts';
-import { assertKey, refusal, refusalAsTold } from './errors.ts';
-import { answerId, identityHeaders } from './identity.ts';
+import { createCompletion } from './completion.ts';
+import { assertKey, createFaultError, invalidRequestError } from './errors.ts';
+import { createIdentityHeaders, getCompletionId } from './identity.ts';
 import type { OpenAiProvider } from './models.ts';
-import { eventsOf } from './stream.ts';
+import { toEvents } from './stream.ts';
 
 export function chatRoutes(provider: OpenAiProvider, bill: SandboxBill): Routes {
-  const handle = serve(provider.name, bill, {
-    refusalAsTold,
-    misunderstood: (message) => refusal(400, message, 'messages', 'sandbox_directive'),
-    idOf: answerId,
-    headersOf: identityHeaders,
-    wholeOf: completion,
-    eventsOf,
+  const handle = createHandler(provider.name, bill, {
+    createFaultError,
+    createDirectiveError: (message) => invalidRequestError(400, message, 'messages', 'sandbox_directive'),
+    getId: getCompletionId,
+    getHeaders: createIdentityHeaders,
+    toResponseBody: createCompletion,
+    toEvents,
   });
   return {
     [`POST /${provider.name}/v1/chat/completions`]: async (call: Call) => {
       assertKey(call);
-      await handle(call, readChatRequest(await call.text(), provider));
+      await handle(call, readChatRequest(await call.readText(), provider));
     },
   };
 }

@@ -1,5 +1,5 @@
-import type { Refused } from '../provider/faults.ts';
-import { type Call, Refusal } from '../router.ts';
+import type { ErrorFault } from '../provider/faults.ts';
+import { type Call, HttpError } from '../router.ts';
 
 interface Details {
   readonly param?: string;
@@ -7,19 +7,19 @@ interface Details {
 }
 
 /** An error in OpenAI's shape: of the request. */
-export function refusal(
+export function invalidRequestError(
   status: number,
   message: string,
   param: string | null = null,
   code: string | null = null,
-): Refusal {
-  return new Refusal(status, { error: { message, type: 'invalid_request_error', param, code } });
+): HttpError {
+  return new HttpError(status, { error: { message, type: 'invalid_request_error', param, code } });
 }
 
 /** An error in OpenAI's shape, of another type. */
-export function refusalOf(type: string, status: number, message: string, details: Details = {}): Refusal {
+export function createError(type: string, status: number, message: string, details: Details = {}): HttpError {
   const headers: Record<string, string> = status === 429 ? { 'retry-after': '1' } : {};
-  return new Refusal(status, { error: { message, type, param: null, code: null, ...details } }, headers);
+  return new HttpError(status, { error: { message, type, param: null, code: null, ...details } }, headers);
 }
 
 /** Any key will do, but there must be one. */
@@ -28,25 +28,25 @@ export function assertKey({ request }: Call): void {
   const message =
     "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth " +
     '(i.e. Authorization: Bearer YOUR_KEY).';
-  throw refusal(401, message);
+  throw invalidRequestError(401, message);
 }
 
 /** What OpenAI answers when the sandbox is instructed to fail. */
-export function refusalAsTold(refused: Refused): Refusal {
-  switch (refused) {
+export function createFaultError(fault: ErrorFault): HttpError {
+  switch (fault) {
     case '400':
-      return refusal(400, 'Invalid request, as the sandbox was instructed.', 'messages', 'invalid_value');
+      return invalidRequestError(400, 'Invalid request, as the sandbox was instructed.', 'messages', 'invalid_value');
     case '429': {
       const message = 'Rate limit reached for requests, as the sandbox was instructed.';
-      return refusalOf('requests', 429, message, { code: 'rate_limit_exceeded' });
+      return createError('requests', 429, message, { code: 'rate_limit_exceeded' });
     }
     case '500': {
       const message = 'The server had an error while processing your request. Sorry about that!';
-      return refusalOf('server_error', 500, message);
+      return createError('server_error', 500, message);
     }
     case 'overloaded': {
       const message = 'The engine is currently overloaded, please try again later';
-      return refusalOf('service_unavailable_error', 503, message);
+      return createError('service_unavailable_error', 503, message);
     }
   }
 }

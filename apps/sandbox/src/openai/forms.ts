@@ -1,10 +1,10 @@
 import type { Call } from '../router.ts';
-import { refusal } from './errors.ts';
+import { invalidRequestError } from './errors.ts';
 
 /** A multipart body. @throws Refusal 400 */
-export async function formIn(call: Call): Promise<FormData> {
+export async function parseForm(call: Call): Promise<FormData> {
   const headers = { 'content-type': call.request.headers['content-type'] ?? '' };
-  const form = await new Response(new Uint8Array(await call.body()), { headers }).formData().catch(() => undefined);
+  const form = await new Response(new Uint8Array(await call.readBody()), { headers }).formData().catch(() => undefined);
   if (form) return form;
-  throw refusal(400, 'We could not parse the multipart body of your request.');
+  throw invalidRequestError(400, 'We could not parse the multipart body of your request.');
 }

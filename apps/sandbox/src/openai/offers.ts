@@ -19,13 +19,13 @@ export interface ModelOffer {
 export type Offers = Readonly<Record<string, ModelOffer>>;
 
 /** A model whose answers are called as it is itself: its limits in tokens, and USD for a million tokens of input, cached input and output. */
-function plain(
+function defineModel(
   snapshot: string,
   [context, maxOutput]: readonly [number, number],
   [input, cachedInput, output]: readonly [string, string, string],
-  more: Partial<Pick<ModelOffer, 'reasons' | 'responsesOnly' | 'textOnly'>> & { readonly request?: string } = {},
+  options: Partial<Pick<ModelOffer, 'reasons' | 'responsesOnly' | 'textOnly'>> & { readonly request?: string } = {},
 ): Offers {
-  const { reasons = false, responsesOnly = false, textOnly = false, request = '0' } = more;
+  const { reasons = false, responsesOnly = false, textOnly = false, request = '0' } = options;
   const usd = { input, cachedInput, output, request };
   return { [snapshot]: { snapshot, context, maxOutput, reasons, responsesOnly, textOnly, fingerprint: null, usd } };
 }
@@ -67,60 +67,60 @@ export const OPENAI: Offers = {
     fingerprint: 'fp_5a4db0c5d1',
     usd: { input: '0', cachedInput: '0', output: '0', request: '0.01' },
   },
-  ...plain('gpt-5.4', [1050000, 128000], ['2.5', '0.25', '15'], { reasons: true }),
-  ...plain('gpt-5.4-nano', [400000, 128000], ['0.2', '0.02', '1.25'], { reasons: true }),
-  ...plain('gpt-5.1', [400000, 128000], ['1.25', '0.125', '10'], { reasons: true }),
-  ...plain('gpt-5', [400000, 128000], ['1.25', '0.125', '10'], { reasons: true }),
-  ...plain('gpt-5-codex', [400000, 128000], ['1.25', '0.125', '10'], { reasons: true, responsesOnly: true }),
-  ...plain('gpt-5-nano', [400000, 128000], ['0.05', '0.005', '0.4'], { reasons: true }),
-  ...plain('gpt-4.1', [1047576, 32768], ['2', '0.5', '8']),
-  ...plain('gpt-4.1-mini', [1047576, 32768], ['0.4', '0.1', '1.6']),
-  ...plain('gpt-4o', [128000, 16384], ['2.5', '1.25', '10']),
-  ...plain('o3', [200000, 100000], ['2', '0.5', '8'], { reasons: true }),
+  ...defineModel('gpt-5.4', [1050000, 128000], ['2.5', '0.25', '15'], { reasons: true }),
+  ...defineModel('gpt-5.4-nano', [400000, 128000], ['0.2', '0.02', '1.25'], { reasons: true }),
+  ...defineModel('gpt-5.1', [400000, 128000], ['1.25', '0.125', '10'], { reasons: true }),
+  ...defineModel('gpt-5', [400000, 128000], ['1.25', '0.125', '10'], { reasons: true }),
+  ...defineModel('gpt-5-codex', [400000, 128000], ['1.25', '0.125', '10'], { reasons: true, responsesOnly: true }),
+  ...defineModel('gpt-5-nano', [400000, 128000], ['0.05', '0.005', '0.4'], { reasons: true }),
+  ...defineModel('gpt-4.1', [1047576, 32768], ['2', '0.5', '8']),
+  ...defineModel('gpt-4.1-mini', [1047576, 32768], ['0.4', '0.1', '1.6']),
+  ...defineModel('gpt-4o', [128000, 16384], ['2.5', '1.25', '10']),
+  ...defineModel('o3', [200000, 100000], ['2', '0.5', '8'], { reasons: true }),
 };
 
 export const OPENROUTER: Offers = {
-  ...plain('google/gemini-2.5-pro', [1048576, 65536], ['1.25', '0.125', '10']),
-  ...plain('google/gemini-2.5-flash', [1048576, 65536], ['0.3', '0.03', '2.5']),
-  ...plain('google/gemini-2.5-flash-lite', [1048576, 65536], ['0.1', '0.01', '0.4']),
-  ...plain('deepseek/deepseek-chat-v3.1', [131072, 32768], ['0.27', '0.07', '1.1'], TEXT),
-  ...plain('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19'], TEXT),
-  ...plain('mistralai/mistral-large-2512', [262144, 32768], ['0.5', '0.5', '1.5']),
-  ...plain('perplexity/sonar', [127072, 8192], ['1', '1', '1'], { request: '0.005' }),
-  ...plain('openai/gpt-oss-20b:free', [131072, 32768], FREE, TEXT),
-  ...plain('z-ai/glm-4.5-air:free', [131072, 32768], FREE, TEXT),
-  ...plain('meta-llama/llama-3.3-70b-instruct:free', [65536, 16384], FREE, TEXT),
-  ...plain('perplexity/sonar-pro', [200000, 8192], ['3', '3', '15'], { request: '0.006' }),
+  ...defineModel('google/gemini-2.5-pro', [1048576, 65536], ['1.25', '0.125', '10']),
+  ...defineModel('google/gemini-2.5-flash', [1048576, 65536], ['0.3', '0.03', '2.5']),
+  ...defineModel('google/gemini-2.5-flash-lite', [1048576, 65536], ['0.1', '0.01', '0.4']),
+  ...defineModel('deepseek/deepseek-chat-v3.1', [131072, 32768], ['0.27', '0.07', '1.1'], TEXT),
+  ...defineModel('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19'], TEXT),
+  ...defineModel('mistralai/mistral-large-2512', [262144, 32768], ['0.5', '0.5', '1.5']),
+  ...defineModel('perplexity/sonar', [127072, 8192], ['1', '1', '1'], { request: '0.005' }),
+  ...defineModel('openai/gpt-oss-20b:free', [131072, 32768], FREE, TEXT),
+  ...defineModel('z-ai/glm-4.5-air:free', [131072, 32768], FREE, TEXT),
+  ...defineModel('meta-llama/llama-3.3-70b-instruct:free', [65536, 16384], FREE, TEXT),
+  ...defineModel('perplexity/sonar-pro', [200000, 8192], ['3', '3', '15'], { request: '0.006' }),
 };
 
 export const GROQ: Offers = {
-  ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6'], TEXT),
-  ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3'], TEXT),
-  ...plain('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '1', '3'], TEXT),
+  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6'], TEXT),
+  ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3'], TEXT),
+  ...defineModel('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '1', '3'], TEXT),
 };
 
 export const DEEPINFRA: Offers = {
-  ...plain('meta-llama/Llama-3.3-70B-Instruct', [131072, 32768], ['0.23', '0.23', '0.4'], TEXT),
-  ...plain('meta-llama/Meta-Llama-3.1-8B-Instruct', [131072, 16384], ['0.02', '0.02', '0.03'], TEXT),
-  ...plain('meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8', [1048576, 8192], ['0.15', '0.15', '0.6']),
-  ...plain('meta-llama/Llama-4-Scout-17B-16E-Instruct', [131072, 8192], ['0.08', '0.08', '0.3']),
-  ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.09', '0.09', '0.45'], TEXT),
-  ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.04', '0.04', '0.16'], TEXT),
-  ...plain('moonshotai/Kimi-K2-Instruct-0905', [131072, 16384], ['0.5', '0.5', '2'], TEXT),
-  ...plain('Qwen/Qwen3-32B', [40960, 16384], ['0.1', '0.1', '0.3'], TEXT),
-  ...plain('Qwen/Qwen3-235B-A22B-Instruct-2507', [131072, 16384], ['0.09', '0.09', '0.57'], TEXT),
-  ...plain('Qwen/Qwen3-235B-A22B-Thinking-2507', [131072, 32768], ['0.3', '0.3', '2.9'], TEXT),
-  ...plain('Qwen/Qwen3-Coder-480B-A35B-Instruct', [262144, 65536], ['0.4', '0.4', '1.6'], TEXT),
-  ...plain('deepseek-ai/DeepSeek-V3.1', [131072, 32768], ['0.27', '0.27', '1'], TEXT),
-  ...plain('deepseek-ai/DeepSeek-R1-0528', [131072, 32768], ['0.5', '0.5', '2.15'], TEXT),
-  ...plain('mistralai/Mistral-Small-3.2-24B-Instruct-2506', [128000, 16384], ['0.075', '0.075', '0.2']),
-  ...plain('zai-org/GLM-4.6', [202752, 65536], ['0.45', '0.45', '1.9'], TEXT),
+  ...defineModel('meta-llama/Llama-3.3-70B-Instruct', [131072, 32768], ['0.23', '0.23', '0.4'], TEXT),
+  ...defineModel('meta-llama/Meta-Llama-3.1-8B-Instruct', [131072, 16384], ['0.02', '0.02', '0.03'], TEXT),
+  ...defineModel('meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8', [1048576, 8192], ['0.15', '0.15', '0.6']),
+  ...defineModel('meta-llama/Llama-4-Scout-17B-16E-Instruct', [131072, 8192], ['0.08', '0.08', '0.3']),
+  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.09', '0.09', '0.45'], TEXT),
+  ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.04', '0.04', '0.16'], TEXT),
+  ...defineModel('moonshotai/Kimi-K2-Instruct-0905', [131072, 16384], ['0.5', '0.5', '2'], TEXT),
+  ...defineModel('Qwen/Qwen3-32B', [40960, 16384], ['0.1', '0.1', '0.3'], TEXT),
+  ...defineModel('Qwen/Qwen3-235B-A22B-Instruct-2507', [131072, 16384], ['0.09', '0.09', '0.57'], TEXT),
+  ...defineModel('Qwen/Qwen3-235B-A22B-Thinking-2507', [131072, 32768], ['0.3', '0.3', '2.9'], TEXT),
+  ...defineModel('Qwen/Qwen3-Coder-480B-A35B-Instruct', [262144, 65536], ['0.4', '0.4', '1.6'], TEXT),
+  ...defineModel('deepseek-ai/DeepSeek-V3.1', [131072, 32768], ['0.27', '0.27', '1'], TEXT),
+  ...defineModel('deepseek-ai/DeepSeek-R1-0528', [131072, 32768], ['0.5', '0.5', '2.15'], TEXT),
+  ...defineModel('mistralai/Mistral-Small-3.2-24B-Instruct-2506', [128000, 16384], ['0.075', '0.075', '0.2']),
+  ...defineModel('zai-org/GLM-4.6', [202752, 65536], ['0.45', '0.45', '1.9'], TEXT),
 };
 
 /** Each in an enclave of its own. */
 export const TINFOIL: Offers = {
-  ...plain('gpt-oss-120b', [131072, 32768], ['0.75', '0.75', '1.25'], TEXT),
-  ...plain('llama3-3-70b', [131072, 16384], ['1.75', '1.75', '2.75'], TEXT),
-  ...plain('gemma4-31b', [262144, 32768], ['0.4', '0.4', '1'], TEXT),
-  ...plain('kimi-k3', [262144, 65536], ['4', '4', '20'], TEXT),
+  ...defineModel('gpt-oss-120b', [131072, 32768], ['0.75', '0.75', '1.25'], TEXT),
+  ...defineModel('llama3-3-70b', [131072, 16384], ['1.75', '1.75', '2.75'], TEXT),
+  ...defineModel('gemma4-31b', [262144, 32768], ['0.4', '0.4', '1'], TEXT),
+  ...defineModel('kimi-k3', [262144, 65536], ['4', '4', '20'], TEXT),
 };

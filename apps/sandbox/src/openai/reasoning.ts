@@ -1,11 +1,11 @@
 import type { SandboxModelOutput } from '../provider/model-output.ts';
-import { wordsOf } from '../provider/tokens.ts';
+import { generateProse } from '../provider/tokens.ts';
 import type { OpenAiProvider } from './models.ts';
 
 /** What the model reasoned, in the field of a message or of a piece of one; nothing where it is not returned. */
-export function thoughtsOf(
+export function toReasoningFields(
   { reasoning }: SandboxModelOutput,
-  field: OpenAiProvider['thoughts'],
+  field: OpenAiProvider['reasoningField'],
 ): Readonly<Record<string, string>> {
-  return field === undefined || reasoning === 0 ? {} : { [field]: wordsOf(reasoning) };
+  return field === undefined || reasoning === 0 ? {} : { [field]: generateProse(reasoning) };
 }

@@ -2,11 +2,13 @@ import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 
 /** Usage as OpenAI reports it: cached tokens are part of the prompt's, reasoning tokens of the completion's. */
-export function usageOf({ n, input, cached, reasoning, visible }: SandboxModelOutput, fault: Fault | undefined) {
-  return fault === 'zero' ? usage(0, 0, 0, 0) : usage(input, n * (reasoning + visible), cached, n * reasoning);
+export function toUsage({ n, input, cached, reasoning, visible }: SandboxModelOutput, fault: Fault | undefined) {
+  return fault === 'zero'
+    ? toUsageJson(0, 0, 0, 0)
+    : toUsageJson(input, n * (reasoning + visible), cached, n * reasoning);
 }
 
-function usage(prompt: number, completion: number, cached: number, reasoning: number) {
+function toUsageJson(prompt: number, completion: number, cached: number, reasoning: number) {
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,

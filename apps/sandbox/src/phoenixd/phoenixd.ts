@@ -6,14 +6,14 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
-import type { Report } from '../report.ts';
-import { type Call, type Handler, parseObject, Refusal, type Routes } from '../router.ts';
+import type { ReportMode } from '../report.ts';
+import { type Call, type Handler, HttpError, parseObject, type Routes } from '../router.ts';
 
 const DEFAULT_EXPIRY_SECONDS = 3_600;
 const MAX_DESCRIPTION = 128;
 const TIMEOUT_MS = 10_000;
 /** What is reported in the wrong order comes after what was paid later. */
-const REORDERED_AFTER_MS = 300;
+const REORDER_DELAY_MS = 300;
 const MSAT_PER_SAT = 1_000n;
 
 /** What stands in its configuration file. */
@@ -32,13 +32,14 @@ export class PhoenixdPeer {
   private configuration: Configuration = { webhookSecret: 'sandbox', liquidityFeeSat: 0n };
 
   constructor(private readonly node: LightningNode) {
-    node.onSettled((invoice) => void this.settled(invoice));
+    node.onSettled((invoice) => void this.handleSettled(invoice));
   }
 
   routes(): Routes {
     const routes: Record<string, Handler> = {
       'POST /phoenixd/createinvoice': async (call) => this.create(call),
-      'GET /phoenixd/payments/incoming/:hash': (call) => call.json(200, this.printed(this.find(call.parameter))),
+      'GET /phoenixd/payments/incoming/:hash': (call) =>
+        call.sendJson(200, this.toPaymentJson(this.find(call.parameter))),
     };
     const guarded = Object.entries(routes).map(([route, handler]) => [route, withPassword(handler)]);
     return { ...Object.fromEntries(guarded), 'PUT /phoenixd/conf': async (call) => this.configure(call) };
@@ -49,35 +50,36 @@ export class PhoenixdPeer {
   }
 
   private async configure(call: Call): Promise<void> {
-    const { webhook, webhook_secret = 'sandbox', liquidity_fee_sat = 0 } = parseObject(await call.text()) ?? {};
+    const { webhook, webhook_secret = 'sandbox', liquidity_fee_sat = 0 } = parseObject(await call.readText()) ?? {};
     const valid = (webhook === undefined || URL.canParse(String(webhook))) && Number.isSafeInteger(liquidity_fee_sat);
-    if (!valid) throw new Refusal(400, { error: 'a configuration has webhook, webhook_secret and liquidity_fee_sat' });
+    if (!valid)
+      throw new HttpError(400, { error: 'a configuration has webhook, webhook_secret and liquidity_fee_sat' });
     const fee = { liquidityFeeSat: BigInt(liquidity_fee_sat as number), webhookSecret: String(webhook_secret) };
     this.configuration = { ...fee, ...(webhook === undefined ? {} : { webhook: String(webhook) }) };
-    call.json(200, {});
+    call.sendJson(200, {});
   }
 
   private async create(call: Call): Promise<void> {
-    const form = new URLSearchParams(await call.text());
+    const form = new URLSearchParams(await call.readText());
     const description = form.get('description');
-    if (description === null) throw plain(400, 'Must provide either a description or descriptionHash');
-    if (description.length > MAX_DESCRIPTION) throw plain(400, 'Request parameter description is too long');
-    const amountSat = longIn(form, 'amountSat');
-    const expirySeconds = Number(longIn(form, 'expirySeconds') ?? DEFAULT_EXPIRY_SECONDS);
-    if (amountSat === undefined) throw plain(400, 'the sandbox makes no invoices of any amount');
+    if (description === null) throw createError(400, 'Must provide either a description or descriptionHash');
+    if (description.length > MAX_DESCRIPTION) throw createError(400, 'Request parameter description is too long');
+    const amountSat = parseLong(form, 'amountSat');
+    const expirySeconds = Number(parseLong(form, 'expirySeconds') ?? DEFAULT_EXPIRY_SECONDS);
+    if (amountSat === undefined) throw createError(400, 'the sandbox makes no invoices of any amount');
     const invoice = this.node.issue({ msat: amountSat * MSAT_PER_SAT, memo: description, expirySeconds });
     const paymentHash = invoice.hash.toString('hex');
     this.externalIds.set(paymentHash, form.get('externalId') ?? undefined);
-    call.json(200, { amountSat: Number(amountSat), paymentHash, serialized: invoice.paymentRequest });
+    call.sendJson(200, { amountSat: Number(amountSat), paymentHash, serialized: invoice.paymentRequest });
   }
 
   private find(hash: string): LightningInvoice {
     const invoice = this.externalIds.has(hash) ? this.node.find(hash) : undefined;
-    if (!invoice) throw plain(404, 'Not found');
+    if (!invoice) throw createError(404, 'Not found');
     return invoice;
   }
 
-  private printed(invoice: LightningInvoice): object {
+  private toPaymentJson(invoice: LightningInvoice): object {
     const { hash, preimage, memo, paymentRequest, msat, payment, created, expirySeconds } = invoice;
     const paymentHash = hash.toString('hex');
     const fee = this.fees.get(paymentHash) ?? 0n;
@@ -87,7 +89,7 @@ export class PhoenixdPeer {
       ...(externalId === undefined ? {} : { externalId }),
       ...{ description: memo, invoice: paymentRequest },
       isPaid: payment !== undefined,
-      isExpired: this.node.seconds() > created + expirySeconds,
+      isExpired: this.node.getUnixTime() > created + expirySeconds,
       requestedSat: Number(msat / MSAT_PER_SAT),
       receivedSat: payment ? Number(payment.msat / MSAT_PER_SAT - fee) : 0,
       fees: Number(fee * MSAT_PER_SAT),
@@ -97,17 +99,17 @@ export class PhoenixdPeer {
     };
   }
 
-  private async settled(invoice: LightningInvoice): Promise<void> {
+  private async handleSettled(invoice: LightningInvoice): Promise<void> {
     const hash = invoice.hash.toString('hex');
     if (!this.externalIds.has(hash) || !invoice.payment) return;
     this.fees.set(hash, this.configuration.liquidityFeeSat);
     const { report } = invoice.payment;
     if (report === 'never') return;
-    if (report === 'reordered') await pause(REORDERED_AFTER_MS, undefined, { ref: false });
-    for (let times = report === 'twice' ? 2 : 1; times > 0; times--) await this.tell(invoice, report);
+    if (report === 'reordered') await pause(REORDER_DELAY_MS, undefined, { ref: false });
+    for (let times = report === 'twice' ? 2 : 1; times > 0; times--) await this.sendWebhook(invoice, report);
   }
 
-  private async tell({ hash, payment }: LightningInvoice, report: Report): Promise<void> {
+  private async sendWebhook({ hash, payment }: LightningInvoice, report: ReportMode): Promise<void> {
     const { webhook, webhookSecret } = this.configuration;
     if (webhook === undefined) return;
     const paymentHash = hash.toString('hex');
@@ -131,19 +133,19 @@ function withPassword(handler: Handler): Handler {
     const [scheme = '', value = ''] = (call.request.headers.authorization ?? '').split(' ');
     const password = scheme.toLowerCase() === 'basic' ? Buffer.from(value, 'base64').toString().split(':')[1] : '';
     if (!password)
-      throw plain(401, 'Invalid authentication (use basic auth with the http password set in phoenix.conf)');
+      throw createError(401, 'Invalid authentication (use basic auth with the http password set in phoenix.conf)');
     return handler(call);
   };
 }
 
-function longIn(form: URLSearchParams, name: string): bigint | undefined {
+function parseLong(form: URLSearchParams, name: string): bigint | undefined {
   const value = form.get(name);
   if (value === null) return undefined;
-  if (!/^\d{1,15}$/.test(value)) throw plain(400, `Parameter ${name} is of the wrong type (expected: integer)`);
+  if (!/^\d{1,15}$/.test(value)) throw createError(400, `Parameter ${name} is of the wrong type (expected: integer)`);
   return BigInt(value);
 }
 
 /** Errors are a sentence. */
-function plain(status: number, sentence: string): Refusal {
-  return new Refusal(status, sentence);
+function createError(status: number, sentence: string): HttpError {
+  return new HttpError(status, sentence);
 }

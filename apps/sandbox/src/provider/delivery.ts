@@ -11,12 +11,12 @@ export interface Frame {
   readonly tokens: number;
 }
 
-export interface Events {
+export interface StreamParts {
   readonly opening: string;
   readonly content: readonly Frame[];
   readonly closing: string;
   /** A data line that is not JSON. */
-  readonly broken: string;
+  readonly malformed: string;
   /** An error in the midst of the stream. */
   readonly error: string;
 }
@@ -25,7 +25,7 @@ export interface ResponseDelivery {
   readonly headers: Headers;
   readonly fault: Fault | undefined;
   /** It stops generating, and billing, when the client has gone. */
-  readonly stops: boolean;
+  readonly stopsOnDisconnect: boolean;
   /** Puts so many visible tokens on the bill. */
   charge(visible: number): void;
   /** What so many visible tokens are reported as. */
@@ -38,25 +38,30 @@ export interface SandboxUsage {
 }
 
 /** Hands answers over: as they are, or encrypted. */
-export interface Outlet {
-  whole(call: Call, json: string, visible: number, delivery: ResponseDelivery): void | Promise<void>;
-  stream(call: Call, events: Events, chunkDelay: number, delivery: ResponseDelivery): Promise<void>;
+export interface OutputWriter {
+  writeComplete(call: Call, json: string, visible: number, delivery: ResponseDelivery): void | Promise<void>;
+  writeStream(call: Call, events: StreamParts, chunkDelay: number, delivery: ResponseDelivery): Promise<void>;
 }
 
-export const PLAIN: Outlet = { whole: deliverWhole, stream: deliverStream };
+export const PLAINTEXT_WRITER: OutputWriter = { writeComplete: deliverComplete, writeStream: deliverStream };
 
 /** Sends an answer in one piece. */
-function deliverWhole(call: Call, json: string, visible: number, { headers, fault, charge }: ResponseDelivery): void {
+function deliverComplete(
+  call: Call,
+  json: string,
+  visible: number,
+  { headers, fault, charge }: ResponseDelivery,
+): void {
   if (fault === 'malformed') {
-    call.send(200, firstHalf(json), headers);
+    call.sendJsonText(200, getFirstHalf(json), headers);
   } else if (fault === 'cut') {
     charge(Math.floor(visible / 2));
     const length = Buffer.byteLength(json);
     call.response.writeHead(200, { ...headers, 'content-type': 'application/json', 'content-length': length });
-    call.response.write(firstHalf(json), () => call.request.socket.destroy());
+    call.response.write(getFirstHalf(json), () => call.request.socket.destroy());
   } else {
     charge(visible);
-    call.send(200, json, headers);
+    call.sendJsonText(200, json, headers);
   }
 }
 
@@ -66,22 +71,22 @@ function deliverWhole(call: Call, json: string, visible: number, { headers, faul
  */
 async function deliverStream(
   { request, response }: Call,
-  { opening, content, closing, broken, error }: Events,
+  { opening, content, closing, malformed, error }: StreamParts,
   chunkDelay: number,
-  { headers, fault, stops, charge }: ResponseDelivery,
+  { headers, fault, stopsOnDisconnect, charge }: ResponseDelivery,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...headers });
-  if (fault === 'malformed') return void response.end(opening + broken);
+  if (fault === 'malformed') return void response.end(opening + malformed);
 
-  const breaksOff = fault === 'cut' || fault === 'error';
-  let frames = breaksOff ? content.slice(0, content.length / 2) : content;
+  const isInterrupted = fault === 'cut' || fault === 'error';
+  let frames = isInterrupted ? content.slice(0, content.length / 2) : content;
   let pending = opening;
   for (const [index, { event }] of frames.entries()) {
     if (chunkDelay > 0 && index > 0) {
       if (!response.destroyed) response.write(pending);
       pending = '';
       await delay(chunkDelay, undefined, { ref: false });
-      if (stops && response.destroyed) {
+      if (stopsOnDisconnect && response.destroyed) {
         frames = frames.slice(0, index);
         break;
       }
@@ -95,6 +100,6 @@ async function deliverStream(
   else response.end(pending + (fault === 'error' ? error : closing));
 }
 
-export function firstHalf(json: string): string {
+export function getFirstHalf(json: string): string {
   return json.slice(0, json.length / 2);
 }

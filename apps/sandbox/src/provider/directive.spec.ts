@@ -1,17 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
-import { MisunderstoodDirective, readDirective, visibleTokens } from './directive.ts';
+import { countVisibleTokens, InvalidDirectiveError, parseDirective } from './directive.ts';
 
 describe('a directive', () => {
   test('is not needed: there are defaults', () => {
-    expect(readDirective('Hello')).toMatchObject({ latency: 0, reasoning: 0, tools: 1, fault: undefined });
-    expect(visibleTokens(readDirective('Hello'))).toBe(16);
-    expect(readDirective('Hello [[sandbox]]')).toEqual(readDirective('Hello'));
+    expect(parseDirective('Hello')).toMatchObject({ latency: 0, reasoning: 0, tools: 1, fault: undefined });
+    expect(countVisibleTokens(parseDirective('Hello'))).toBe(16);
+    expect(parseDirective('Hello [[sandbox]]')).toEqual(parseDirective('Hello'));
   });
 
   test('says what is to happen, anywhere in the message', () => {
     const text =
       'Hi [[sandbox latency=200 tokens=64 chunk_delay=5 chunks=16 reasoning=10 fault=cut fault_times=2 id=a-1]] there';
-    expect(readDirective(text)).toEqual({
+    expect(parseDirective(text)).toEqual({
       latency: 200,
       chunkDelay: 5,
       tokens: 64,
@@ -32,17 +32,17 @@ describe('a directive', () => {
   });
 
   test('may quote a text as in JSON', () => {
-    expect(readDirective('[[sandbox text="a ]] \\"b\\"\\n"]]').text).toBe('a ]] "b"\n');
-    expect(readDirective('[[sandbox text=yes]]').text).toBe('yes');
+    expect(parseDirective('[[sandbox text="a ]] \\"b\\"\\n"]]').text).toBe('a ]] "b"\n');
+    expect(parseDirective('[[sandbox text=yes]]').text).toBe('yes');
   });
 
   test('that asks for reasoning only has the default answer besides', () => {
-    expect(visibleTokens(readDirective('[[sandbox reasoning=100]]'))).toBe(16);
+    expect(countVisibleTokens(parseDirective('[[sandbox reasoning=100]]'))).toBe(16);
   });
 
   test('that asks for several calls asks for a tool', () => {
-    expect(readDirective('[[sandbox tools=2]]')).toMatchObject({ tool: 'any', tools: 2 });
-    expect(readDirective('[[sandbox tool=f tools=2]]')).toMatchObject({ tool: 'f', tools: 2 });
+    expect(parseDirective('[[sandbox tools=2]]')).toMatchObject({ tool: 'any', tools: 2 });
+    expect(parseDirective('[[sandbox tool=f tools=2]]')).toMatchObject({ tool: 'f', tools: 2 });
   });
 
   test.each([
@@ -71,6 +71,6 @@ describe('a directive', () => {
     ['[[sandbox tool_times=2]]', 'has tool_times without a tool'],
     ['[[sandbox]] [[sandbox]]', 'stands there twice'],
   ])('is refused: %s %s', (text) => {
-    expect(() => readDirective(text)).toThrow(MisunderstoodDirective);
+    expect(() => parseDirective(text)).toThrow(InvalidDirectiveError);
   });
 });

@@ -20,7 +20,7 @@ const FILE_FAULTS = [
 ] as const;
 
 /** How vendors of data refuse, beside what all do. */
-export const DATA_REFUSALS = ['401', '402', '403', '404', '422', '503'] as const;
+export const DATA_ERROR_FAULTS = ['401', '402', '403', '404', '422', '503'] as const;
 
 /** What may be wrong with an encrypted answer. */
 const ENCLAVE_FAULTS = [
@@ -39,7 +39,7 @@ export const FAULTS = [
   '400',
   '429',
   '500',
-  ...DATA_REFUSALS,
+  ...DATA_ERROR_FAULTS,
   'timeout',
   'refuse',
   'malformed',
@@ -97,11 +97,11 @@ export interface Directive {
 }
 
 /** Each provider reports it in its own shape, with status 400. */
-export class MisunderstoodDirective extends Error {
-  override readonly name = 'MisunderstoodDirective';
+export class InvalidDirectiveError extends Error {
+  override readonly name = 'InvalidDirectiveError';
 
-  constructor(why: string) {
-    super(`The sandbox directive is not understood: ${why}.`);
+  constructor(reason: string) {
+    super(`The sandbox directive is not understood: ${reason}.`);
   }
 }
 
@@ -120,7 +120,7 @@ const MAX_BYTES = 2 ** 31;
 
 type Options = Readonly<Partial<Record<string, string>>>;
 
-const NAMES: ReadonlySet<string> = new Set([
+const OPTION_NAMES: ReadonlySet<string> = new Set([
   'latency',
   'tokens',
   'chunk_delay',
@@ -139,7 +139,7 @@ const NAMES: ReadonlySet<string> = new Set([
   'bytes',
 ]);
 
-const PLAIN: Directive = {
+const DEFAULT_DIRECTIVE: Directive = {
   latency: 0,
   chunkDelay: 0,
   tokens: undefined,
@@ -160,104 +160,106 @@ const PLAIN: Directive = {
 
 /**
  * Reads the directive in a message; without one everything is at its default.
- * @throws MisunderstoodDirective
+ * @throws InvalidDirectiveError
  */
-export function readDirective(message: string): Directive {
+export function parseDirective(message: string): Directive {
   const start = message.indexOf(MARK);
-  if (start < 0) return PLAIN;
-  const options = readOptions(message, start + MARK.length);
-  const reasoning = integer(options, 'reasoning', 0, MAX_TOKENS) ?? 0;
+  if (start < 0) return DEFAULT_DIRECTIVE;
+  const options = parseOptions(message, start + MARK.length);
+  const reasoning = parseInteger(options, 'reasoning', 0, MAX_TOKENS) ?? 0;
   const directive: Directive = {
-    latency: integer(options, 'latency', 0, MAX_LATENCY_MS) ?? 0,
-    chunkDelay: integer(options, 'chunk_delay', 0, MAX_CHUNK_DELAY_MS) ?? 0,
-    tokens: integer(options, 'tokens', 0, MAX_TOKENS),
+    latency: parseInteger(options, 'latency', 0, MAX_LATENCY_MS) ?? 0,
+    chunkDelay: parseInteger(options, 'chunk_delay', 0, MAX_CHUNK_DELAY_MS) ?? 0,
+    tokens: parseInteger(options, 'tokens', 0, MAX_TOKENS),
     reasoning,
-    chunks: integer(options, 'chunks', 1, MAX_TOKENS),
+    chunks: parseInteger(options, 'chunks', 1, MAX_TOKENS),
     text: options.text,
     // Whoever wants several calls wants one.
     tool: options.tool ?? (options.tools === undefined ? undefined : 'any'),
-    tools: integer(options, 'tools', 1, MAX_PARALLEL) ?? 1,
-    toolTimes: integer(options, 'tool_times', 1, MAX_ROUNDS) ?? 1,
-    fault: faultIn(options),
-    faultTimes: integer(options, 'fault_times', 1, MAX_FAULT_TIMES),
-    faultRound: integer(options, 'fault_round', 1, MAX_ROUNDS),
+    tools: parseInteger(options, 'tools', 1, MAX_PARALLEL) ?? 1,
+    toolTimes: parseInteger(options, 'tool_times', 1, MAX_ROUNDS) ?? 1,
+    fault: parseFault(options),
+    faultTimes: parseInteger(options, 'fault_times', 1, MAX_FAULT_TIMES),
+    faultRound: parseInteger(options, 'fault_round', 1, MAX_ROUNDS),
     id: options.id,
     at: options.at,
-    results: integer(options, 'results', 0, MAX_RESULTS),
-    bytes: integer(options, 'bytes', 0, MAX_BYTES),
+    results: parseInteger(options, 'results', 0, MAX_RESULTS),
+    bytes: parseInteger(options, 'bytes', 0, MAX_BYTES),
   };
-  assertSense(directive, options);
+  assertConsistent(directive, options);
   return directive;
 }
 
-function readOptions(message: string, start: number): Options {
+function parseOptions(message: string, start: number): Options {
   const options: Partial<Record<string, string>> = {};
   let at = start;
   for (;;) {
     OPTION.lastIndex = at;
     const match = OPTION.exec(message);
     if (!match) break;
-    const [whole, name = '', value = ''] = match;
-    if (!NAMES.has(name)) throw misunderstood(`there is no option "${name}"; there are ${[...NAMES].join(', ')}`);
-    if (name in options) throw misunderstood(`"${name}" stands there twice`);
-    options[name] = value.startsWith('"') ? unquoted(value) : value;
-    at += whole.length;
+    const [fullMatch, name = '', value = ''] = match;
+    if (!OPTION_NAMES.has(name))
+      throw invalidDirectiveError(`there is no option "${name}"; there are ${[...OPTION_NAMES].join(', ')}`);
+    if (name in options) throw invalidDirectiveError(`"${name}" stands there twice`);
+    options[name] = value.startsWith('"') ? parseQuoted(value) : value;
+    at += fullMatch.length;
   }
   END.lastIndex = at;
   if (!END.test(message))
-    throw misunderstood(`it must be name=value pairs and end with "]]", see "${message.slice(at, at + 20)}"`);
-  if (message.includes(MARK, at)) throw misunderstood('there is more than one');
+    throw invalidDirectiveError(`it must be name=value pairs and end with "]]", see "${message.slice(at, at + 20)}"`);
+  if (message.includes(MARK, at)) throw invalidDirectiveError('there is more than one');
   return options;
 }
 
-function unquoted(value: string): string {
+function parseQuoted(value: string): string {
   try {
     return JSON.parse(value);
   } catch {
-    throw misunderstood(`${value} is not a string as in JSON`);
+    throw invalidDirectiveError(`${value} is not a string as in JSON`);
   }
 }
 
-function integer(options: Options, name: string, least: number, most: number): number | undefined {
+function parseInteger(options: Options, name: string, min: number, max: number): number | undefined {
   const text = options[name];
   if (text === undefined) return undefined;
   const value = Number(text);
-  if (!/^\d+$/.test(text) || value < least || value > most) {
-    throw misunderstood(`${name} must be a whole number from ${least} to ${most}, not "${text}"`);
+  if (!/^\d+$/.test(text) || value < min || value > max) {
+    throw invalidDirectiveError(`${name} must be a whole number from ${min} to ${max}, not "${text}"`);
   }
   return value;
 }
 
-function faultIn({ fault }: Options): Fault | undefined {
-  const known = FAULTS.find((each) => each === fault);
-  if (fault !== undefined && !known)
-    throw misunderstood(`there is no fault "${fault}"; there are ${FAULTS.join(', ')}`);
-  return known;
+function parseFault({ fault }: Options): Fault | undefined {
+  const knownFault = FAULTS.find((candidate) => candidate === fault);
+  if (fault !== undefined && !knownFault)
+    throw invalidDirectiveError(`there is no fault "${fault}"; there are ${FAULTS.join(', ')}`);
+  return knownFault;
 }
 
-function assertSense(directive: Directive, options: Options): void {
+function assertConsistent(directive: Directive, options: Options): void {
   const { tokens, chunks, text, tool, fault, faultTimes, faultRound, id } = directive;
-  if (text !== undefined && tokens !== undefined) throw misunderstood('a text has its own number of tokens');
-  const visible = visibleTokens(directive);
-  if (visible < 0) throw misunderstood('reasoning tokens are part of tokens and cannot be more');
-  if (tool !== undefined && tokens !== undefined) throw misunderstood('a tool call has its own number of tokens');
+  if (text !== undefined && tokens !== undefined) throw invalidDirectiveError('a text has its own number of tokens');
+  const visible = countVisibleTokens(directive);
+  if (visible < 0) throw invalidDirectiveError('reasoning tokens are part of tokens and cannot be more');
+  if (tool !== undefined && tokens !== undefined)
+    throw invalidDirectiveError('a tool call has its own number of tokens');
   if (text === undefined && tool === undefined && chunks !== undefined && chunks > visible) {
-    throw misunderstood('there cannot be more chunks than visible tokens');
+    throw invalidDirectiveError('there cannot be more chunks than visible tokens');
   }
   if (faultTimes !== undefined && (fault === undefined || id === undefined)) {
-    throw misunderstood('fault_times needs a fault and an id');
+    throw invalidDirectiveError('fault_times needs a fault and an id');
   }
-  if (faultRound !== undefined && fault === undefined) throw misunderstood('fault_round needs a fault');
-  if (options.tool_times !== undefined && tool === undefined) throw misunderstood('tool_times needs a tool');
+  if (faultRound !== undefined && fault === undefined) throw invalidDirectiveError('fault_round needs a fault');
+  if (options.tool_times !== undefined && tool === undefined) throw invalidDirectiveError('tool_times needs a tool');
 }
 
 const DEFAULT_TOKENS = 16;
 
 /** Of generated words. */
-export function visibleTokens({ tokens, reasoning }: Directive): number {
+export function countVisibleTokens({ tokens, reasoning }: Directive): number {
   return tokens === undefined ? DEFAULT_TOKENS : tokens - reasoning;
 }
 
-export function misunderstood(why: string): MisunderstoodDirective {
-  return new MisunderstoodDirective(why);
+export function invalidDirectiveError(reason: string): InvalidDirectiveError {
+  return new InvalidDirectiveError(reason);
 }

@@ -18,11 +18,11 @@ export interface SandboxModel {
 const TOKENS_PER_PRICE = 1_000_000n;
 
 /** The models of a provider by their ids. */
-export function offered<Offer>(
+export function createModels<Offer>(
   offers: Readonly<Record<string, Offer & { readonly usd: PriceInUsd }>>,
 ): ReadonlyMap<string, Omit<Offer, 'usd'> & { readonly id: string; readonly price: SandboxPrice }> {
   return new Map(
-    Object.entries(offers).map(([id, { usd, ...offer }]) => [id, { ...offer, id, price: priceFrom(usd) }]),
+    Object.entries(offers).map(([id, { usd, ...properties }]) => [id, { ...properties, id, price: priceFrom(usd) }]),
   );
 }
 

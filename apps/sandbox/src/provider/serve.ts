@@ -1,69 +1,75 @@
 /** One request to a simulated provider, whatever it speaks. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SandboxBill } from '../bill.ts';
-import type { Call, Refusal } from '../router.ts';
-import { charge } from './charge.ts';
-import { type Events, type Outlet, PLAIN, type ResponseDelivery, type SandboxUsage } from './delivery.ts';
-import { type Fault, MisunderstoodDirective, readDirective } from './directive.ts';
-import { applyFault, FaultCounter, type Refused } from './faults.ts';
+import type { Call, HttpError } from '../router.ts';
+import { chargeOutput } from './charge.ts';
+import {
+  type OutputWriter,
+  PLAINTEXT_WRITER,
+  type ResponseDelivery,
+  type SandboxUsage,
+  type StreamParts,
+} from './delivery.ts';
+import { type Fault, InvalidDirectiveError, parseDirective } from './directive.ts';
+import { applyFault, type ErrorFault, FaultCounter } from './faults.ts';
 import type { SandboxModel } from './model.ts';
-import { compose, type SandboxModelOutput, type SandboxModelRequest } from './model-output.ts';
+import { composeOutput, type SandboxModelOutput, type SandboxModelRequest } from './model-output.ts';
 
-export interface Question<M extends SandboxModel> extends SandboxModelRequest<M> {
+export interface ProtocolRequest<M extends SandboxModel> extends SandboxModelRequest<M> {
   readonly stream: boolean;
   /** Text of the last user message. */
   readonly lastUserText: string;
 }
 
 /** What differs between providers. */
-export interface Protocol<M extends SandboxModel, Q extends Question<M>> {
-  refusalAsTold(refused: Refused): Refusal;
-  misunderstood(message: string): Refusal;
-  idOf(answer: SandboxModelOutput<M>): string;
-  headersOf(answer: SandboxModelOutput<M>): Readonly<Record<string, string>>;
+export interface Protocol<M extends SandboxModel, Q extends ProtocolRequest<M>> {
+  createFaultError(fault: ErrorFault): HttpError;
+  createDirectiveError(message: string): HttpError;
+  getId(output: SandboxModelOutput<M>): string;
+  getHeaders(output: SandboxModelOutput<M>): Readonly<Record<string, string>>;
   /** The answer in one piece. */
-  wholeOf(answer: SandboxModelOutput<M>, question: Q, fault: Fault | undefined): unknown;
-  eventsOf(answer: SandboxModelOutput<M>, question: Q, fault: Fault | undefined): Events;
+  toResponseBody(output: SandboxModelOutput<M>, request: Q, fault: Fault | undefined): unknown;
+  toEvents(output: SandboxModelOutput<M>, request: Q, fault: Fault | undefined): StreamParts;
 }
 
 /** Providers that generate, and bill, to the end whoever reads it. */
-const GO_ON: ReadonlySet<string> = new Set(['openrouter', 'groq']);
+const BILLS_AFTER_DISCONNECT: ReadonlySet<string> = new Set(['openrouter', 'groq']);
 
 /** Reads the directive, waits, fails as directed, composes, delivers, bills. */
-export function serve<M extends SandboxModel, Q extends Question<M>>(
+export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<M>>(
   provider: string,
   bill: SandboxBill,
   protocol: Protocol<M, Q>,
 ) {
   const faults = new FaultCounter();
-  return async (call: Call, question: Q, outlet: Outlet = PLAIN): Promise<void> => {
+  return async (call: Call, request: Q, writer: OutputWriter = PLAINTEXT_WRITER): Promise<void> => {
     try {
-      const directive = readDirective(question.lastUserText);
-      const fault = faults.next(directive, provider, question.toolbox.rounds + 1);
+      const directive = parseDirective(request.lastUserText);
+      const fault = faults.selectFault(directive, provider, request.toolbox.rounds + 1);
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
       // A whole answer has no middle for an error.
-      const outright = fault === 'error' && !question.stream ? '500' : fault;
-      if (applyFault(outright, call, protocol.refusalAsTold)) return;
-      const answer = compose(question, directive, fault);
+      const effectiveFault = fault === 'error' && !request.stream ? '500' : fault;
+      if (applyFault(effectiveFault, call, protocol.createFaultError)) return;
+      const output = composeOutput(request, directive, fault);
       const delivery: ResponseDelivery = {
-        headers: protocol.headersOf(answer),
+        headers: protocol.getHeaders(output),
         fault,
-        stops: !GO_ON.has(provider),
-        charge: (visible) => charge(bill, provider, { id: protocol.idOf(answer), answer, visible, fault }),
-        usage: (visible) => usageOf(answer, visible, fault),
+        stopsOnDisconnect: !BILLS_AFTER_DISCONNECT.has(provider),
+        charge: (visible) => chargeOutput(bill, provider, { id: protocol.getId(output), output, visible, fault }),
+        usage: (visible) => toUsage(output, visible, fault),
       };
-      if (question.stream) {
-        await outlet.stream(call, protocol.eventsOf(answer, question, fault), directive.chunkDelay, delivery);
+      if (request.stream) {
+        await writer.writeStream(call, protocol.toEvents(output, request, fault), directive.chunkDelay, delivery);
       } else {
-        const json = JSON.stringify(protocol.wholeOf(answer, question, fault));
-        await outlet.whole(call, json, answer.n * answer.visible, delivery);
+        const json = JSON.stringify(protocol.toResponseBody(output, request, fault));
+        await writer.writeComplete(call, json, output.n * output.visible, delivery);
       }
     } catch (error) {
-      throw error instanceof MisunderstoodDirective ? protocol.misunderstood(error.message) : error;
+      throw error instanceof InvalidDirectiveError ? protocol.createDirectiveError(error.message) : error;
     }
   };
 }
 
-function usageOf({ n, input, reasoning }: SandboxModelOutput, visible: number, fault: Fault | undefined): SandboxUsage {
+function toUsage({ n, input, reasoning }: SandboxModelOutput, visible: number, fault: Fault | undefined): SandboxUsage {
   return fault === 'zero' ? { prompt: 0, completion: 0 } : { prompt: input, completion: n * reasoning + visible };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { countTokens, tokenStarts, wordsOf } from './tokens.ts';
+import { countTokens, findTokenStarts, generateProse } from './tokens.ts';
 
 describe("the sandbox's tokens", () => {
   test.each([
@@ -15,16 +15,16 @@ describe("the sandbox's tokens", () => {
     ['😀', 1],
   ])('%j has so many', (text, tokens) => {
     expect(countTokens(text)).toBe(tokens);
-    expect(tokenStarts(text)).toHaveLength(tokens);
+    expect(findTokenStarts(text)).toHaveLength(tokens);
   });
 
   test('a generated text has exactly as many as were asked for', () => {
-    for (const tokens of [0, 1, 16, 64, 1_000]) expect(countTokens(wordsOf(tokens))).toBe(tokens);
+    for (const tokens of [0, 1, 16, 64, 1_000]) expect(countTokens(generateProse(tokens))).toBe(tokens);
   });
 
   test('the text between two starts is one token', () => {
     const text = 'An answer, in 2 halves: 日本!';
-    const starts = tokenStarts(text);
+    const starts = findTokenStarts(text);
     const tokens = starts.map((start, index) => text.slice(start, starts[index + 1]));
     expect(tokens.map(countTokens)).toEqual(tokens.map(() => 1));
     expect(tokens.join('')).toBe(text);

@@ -11,30 +11,30 @@ export function countTokens(text: string): number {
   let run = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    if (isWord(code)) {
+    if (isWordCharacter(code)) {
       if (run++ % CHARACTERS_PER_TOKEN === 0) tokens++;
     } else {
       run = 0;
-      if (isMark(code)) tokens++;
+      if (isSymbol(code)) tokens++;
     }
   }
   return tokens;
 }
 
 /** Where each token of a text begins. */
-export function tokenStarts(text: string): number[] {
+export function findTokenStarts(text: string): number[] {
   const starts: number[] = [];
   let run = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    const begins = isWord(code) ? run++ % CHARACTERS_PER_TOKEN === 0 : isMark(code);
-    if (!isWord(code)) run = 0;
+    const begins = isWordCharacter(code) ? run++ % CHARACTERS_PER_TOKEN === 0 : isSymbol(code);
+    if (!isWordCharacter(code)) run = 0;
     if (begins) starts.push(at);
   }
   return starts;
 }
 
-function isWord(code: number): boolean {
+function isWordCharacter(code: number): boolean {
   return (
     (code >= 97 && code <= 122) ||
     (code >= 48 && code <= 57) ||
@@ -45,18 +45,18 @@ function isWord(code: number): boolean {
 }
 
 /** Not white space, and not the second half of a character outside the basic plane. */
-function isMark(code: number): boolean {
+function isSymbol(code: number): boolean {
   return code > 32 && code !== 0xa0 && code !== 0x3000 && (code < 0xdc00 || code > 0xdfff);
 }
 
-const WORDS = (
+const VOCABULARY = (
   'every coin that comes in is counted twice and every coin that goes out is written down before it leaves so the book ' +
   'is never wrong for long and whoever doubts a line may read the whole page again from its very first entry'
 ).split(' ');
 
 /** A text of exactly so many tokens: words in a fixed order. */
-export function wordsOf(tokens: number): string {
+export function generateProse(tokens: number): string {
   let text = '';
-  for (let at = 0; at < tokens; at++) text += at === 0 ? WORDS[0] : ` ${WORDS[at % WORDS.length]}`;
+  for (let at = 0; at < tokens; at++) text += at === 0 ? VOCABULARY[0] : ` ${VOCABULARY[at % VOCABULARY.length]}`;
   return text;
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { MisunderstoodDirective } from './directive.ts';
-import { argumentsFor, chosenTool, type Toolbox } from './tools.ts';
+import { InvalidDirectiveError } from './directive.ts';
+import { createArguments, selectTool, type Toolbox } from './tools.ts';
 
-const argumentsOf = (schema: unknown) => JSON.parse(argumentsFor({ name: 'f', schema }));
+const argumentsOf = (schema: unknown) => JSON.parse(createArguments({ name: 'f', schema }));
 
 describe('arguments', () => {
   test.each<[string, object]>([
@@ -51,7 +51,7 @@ describe('the tool', () => {
   const box = (choice: Toolbox['choice'], rounds = 0): Toolbox => ({
     tools: [f, g].filter((tool) => tool !== undefined),
     choice,
-    parallel: true,
+    allowsParallelCalls: true,
     rounds,
   });
 
@@ -67,16 +67,16 @@ describe('the tool', () => {
     ['the one the directive names when the request requires one', box('required'), 'g', 'g'],
     ['the one the request names', box({ name: 'g' }), 'f', 'g'],
   ])('that is called is %s', (_, toolbox, wanted, name) => {
-    expect(chosenTool(toolbox, wanted)?.name).toBe(name);
+    expect(selectTool(toolbox, wanted)?.name).toBe(name);
   });
 
   test('is called in as many rounds as the directive says', () => {
-    const called = [0, 1, 2].map((rounds) => chosenTool(box('auto', rounds), 'g', 2)?.name);
+    const called = [0, 1, 2].map((rounds) => selectTool(box('auto', rounds), 'g', 2)?.name);
     expect(called).toEqual(['g', 'g', undefined]);
   });
 
   test('must have been offered', () => {
-    expect(() => chosenTool(box('auto'), 'h')).toThrow(MisunderstoodDirective);
-    expect(() => chosenTool({ ...box('required'), tools: [] }, 'any')).toThrow(MisunderstoodDirective);
+    expect(() => selectTool(box('auto'), 'h')).toThrow(InvalidDirectiveError);
+    expect(() => selectTool({ ...box('required'), tools: [] }, 'any')).toThrow(InvalidDirectiveError);
   });
 });

@@ -5,8 +5,16 @@
  * and 15 dollars for a dispute.
  */
 import { randomBytes } from 'node:crypto';
-import { Refusal } from '../router.ts';
-import { countIn, invalid, listIn, missing, type Params, partIn, textIn } from './form.ts';
+import { HttpError } from '../router.ts';
+import {
+  findParams,
+  findText,
+  invalidRequestError,
+  missingResourceError,
+  type Params,
+  parseCount,
+  toList,
+} from './form.ts';
 
 const MIN_EXPIRY_SECONDS = 30 * 60;
 const MAX_EXPIRY_SECONDS = 24 * 3600;
@@ -18,7 +26,7 @@ const EXCHANGE_RATE = 0.9;
 export type StripeObject = { id: string; object: string; created: number; [field: string]: any };
 
 /** How an act differs from the usual. */
-export interface Options {
+export interface ActionOptions {
   /** Cents. */
   readonly amount?: number;
   /** Another total than what was asked for, as after a discount or a tax. */
@@ -30,7 +38,7 @@ export interface Options {
   readonly feeLater?: boolean;
 }
 
-type Act = (session: StripeObject, options: Options) => readonly StripeObject[];
+type SessionAction = (session: StripeObject, options: ActionOptions) => readonly StripeObject[];
 
 export class FakeStripeAccount {
   private readonly objects = new Map<string, StripeObject>();
@@ -41,85 +49,87 @@ export class FakeStripeAccount {
     return this.objects.get(id);
   }
 
-  session(id: string): StripeObject {
-    const found = this.objects.get(id);
-    if (found?.object !== 'checkout.session') throw missing('checkout.session', id);
-    return found;
+  getSession(id: string): StripeObject {
+    const session = this.objects.get(id);
+    if (session?.object !== 'checkout.session') throw missingResourceError('checkout.session', id);
+    return session;
   }
 
   /** Newest first, as every list. */
-  all(object: string): readonly StripeObject[] {
-    return [...this.objects.values()].filter((each) => each.object === object).reverse();
+  listObjects(object: string): readonly StripeObject[] {
+    return [...this.objects.values()].filter((item) => item.object === object).reverse();
   }
 
   /** @param pages where the hosted pages are */
   createSession(params: Params, pages: string): StripeObject {
-    const { amount, currency } = priceIn(params);
-    const created = this.seconds();
-    const expires_at = params.expires_at === undefined ? created + MAX_EXPIRY_SECONDS : countIn(params, 'expires_at');
+    const { amount, currency } = parsePrice(params);
+    const created = this.getUnixTime();
+    const expires_at =
+      params.expires_at === undefined ? created + MAX_EXPIRY_SECONDS : parseCount(params, 'expires_at');
     if (expires_at < created + MIN_EXPIRY_SECONDS || expires_at > created + MAX_EXPIRY_SECONDS)
-      throw invalid('The `expires_at` timestamp must be 30 minutes to 24 hours from now.', 'expires_at');
-    if (textIn(params, 'mode') !== 'payment') throw invalid('the sandbox takes payments only', 'mode');
+      throw invalidRequestError('The `expires_at` timestamp must be 30 minutes to 24 hours from now.', 'expires_at');
+    if (findText(params, 'mode') !== 'payment') throw invalidRequestError('the sandbox takes payments only', 'mode');
     for (const name of ['success_url', 'cancel_url'])
-      if (!URL.canParse(textIn(params, name) ?? '')) throw invalid('Not a valid URL', name);
+      if (!URL.canParse(findText(params, name) ?? '')) throw invalidRequestError('Not a valid URL', name);
     const id = newId('cs_test');
-    return this.keep({
+    return this.store({
       ...{ id, object: 'checkout.session', created, livemode: false, mode: 'payment' },
       ...{ status: 'open', payment_status: 'unpaid', payment_intent: null, url: `${pages}/${id}`, expires_at },
       ...{ amount_subtotal: amount, amount_total: amount, currency, currency_conversion: null },
       total_details: { amount_discount: 0, amount_shipping: 0, amount_tax: 0 },
-      adaptive_pricing: { enabled: textIn(partIn(params, 'adaptive_pricing'), 'enabled') === 'true' },
-      allow_promotion_codes: textIn(params, 'allow_promotion_codes') === 'true',
-      client_reference_id: textIn(params, 'client_reference_id') ?? null,
-      metadata: { ...partIn(params, 'metadata') },
-      intent_metadata: { ...partIn(partIn(params, 'payment_intent_data'), 'metadata') },
-      allowed_payment_method_types: listIn(params.allowed_payment_method_types),
-      success_url: textIn(params, 'success_url'),
-      cancel_url: textIn(params, 'cancel_url'),
+      adaptive_pricing: { enabled: findText(findParams(params, 'adaptive_pricing'), 'enabled') === 'true' },
+      allow_promotion_codes: findText(params, 'allow_promotion_codes') === 'true',
+      client_reference_id: findText(params, 'client_reference_id') ?? null,
+      metadata: { ...findParams(params, 'metadata') },
+      intent_metadata: { ...findParams(findParams(params, 'payment_intent_data'), 'metadata') },
+      allowed_payment_method_types: toList(params.allowed_payment_method_types),
+      success_url: findText(params, 'success_url'),
+      cancel_url: findText(params, 'cancel_url'),
     });
   }
 
   /** Does something to a session or its payment. @returns the events that report it */
-  act(sessionId: string, name: string, options: Options): readonly StripeObject[] {
-    const act = Object.hasOwn(this.acts, name) ? this.acts[name] : undefined;
-    if (!act) throw failure(`"do" must be one of ${Object.keys(this.acts).join(', ')}`);
-    return act(this.session(sessionId), options);
+  performAction(sessionId: string, name: string, options: ActionOptions): readonly StripeObject[] {
+    const action = Object.hasOwn(this.actions, name) ? this.actions[name] : undefined;
+    if (!action) throw badRequestError(`"do" must be one of ${Object.keys(this.actions).join(', ')}`);
+    return action(this.getSession(sessionId), options);
   }
 
-  private readonly acts: Readonly<Record<string, Act>> = {
+  private readonly actions: Readonly<Record<string, SessionAction>> = {
     pay: (session, options) => {
       this.confirm(session, options);
       this.collect(session, options);
-      return [this.event('charge.succeeded', this.chargeOf(session)), this.completed(session)];
+      return [this.addEvent('charge.succeeded', this.getCharge(session)), this.createCompletedEvent(session)];
     },
     pay_later: (session, options) => {
       this.confirm(session, options);
-      return [this.completed(session)];
+      return [this.createCompletedEvent(session)];
     },
     succeed: (session, options) => {
       this.collect(session, options);
-      return [this.event('checkout.session.async_payment_succeeded', session)];
+      return [this.addEvent('checkout.session.async_payment_succeeded', session)];
     },
     fail: (session) => {
-      Object.assign(this.intentOf(session), { status: 'requires_payment_method' });
-      return [this.event('checkout.session.async_payment_failed', session)];
+      Object.assign(this.getIntent(session), { status: 'requires_payment_method' });
+      return [this.addEvent('checkout.session.async_payment_failed', session)];
     },
     expire: (session) => {
-      if (session.status !== 'open') throw failure('that session is not open');
+      if (session.status !== 'open') throw badRequestError('that session is not open');
       Object.assign(session, { status: 'expired', url: null });
-      return [this.event('checkout.session.expired', session)];
+      return [this.addEvent('checkout.session.expired', session)];
     },
-    book: (session) => [this.event('charge.updated', this.book(this.chargeOf(session)))],
-    refund: (session, { amount }) => this.refund(session, amount),
+    book: (session) => [this.addEvent('charge.updated', this.bookCharge(this.getCharge(session)))],
+    refund: (session, { amount }) => this.createRefund(session, amount),
     fail_refund: (session, { refund = '' }) => this.failRefund(session, refund),
-    dispute: (session, { amount }) => this.dispute(session, amount),
-    win: (session) => this.close(session, 'won'),
-    lose: (session) => this.close(session, 'lost'),
+    dispute: (session, { amount }) => this.openDispute(session, amount),
+    win: (session) => this.closeDispute(session, 'won'),
+    lose: (session) => this.closeDispute(session, 'lost'),
   };
 
-  private confirm(session: StripeObject, { total = session.amount_subtotal }: Options): void {
-    if (session.status !== 'open' || session.expires_at <= this.seconds()) throw failure('that session is not open');
-    const intent = this.add('pi', 'payment_intent', {
+  private confirm(session: StripeObject, { total = session.amount_subtotal }: ActionOptions): void {
+    if (session.status !== 'open' || session.expires_at <= this.getUnixTime())
+      throw badRequestError('that session is not open');
+    const intent = this.addObject('pi', 'payment_intent', {
       ...{ amount: total, amount_received: 0, currency: session.currency, status: 'processing', latest_charge: null },
       metadata: session.intent_metadata,
     });
@@ -128,44 +138,51 @@ export class FakeStripeAccount {
     session.total_details.amount_tax = Math.max(0, total - session.amount_subtotal);
   }
 
-  private collect(session: StripeObject, { settledIn = 'usd', feeLater = false }: Options): void {
-    const intent = this.intentOf(session);
-    if (session.payment_status === 'paid') throw failure('that session is paid');
+  private collect(session: StripeObject, { settledIn = 'usd', feeLater = false }: ActionOptions): void {
+    const intent = this.getIntent(session);
+    if (session.payment_status === 'paid') throw badRequestError('that session is paid');
     const { amount, currency } = intent;
-    const charge = this.add('ch', 'charge', {
+    const charge = this.addObject('ch', 'charge', {
       ...{ amount, amount_captured: amount, amount_refunded: 0, currency, captured: true, paid: true },
       ...{ status: 'succeeded', disputed: false, refunded: false, balance_transaction: null, settled_in: settledIn },
       ...{ payment_intent: intent.id, metadata: intent.metadata },
     });
-    if (!feeLater) this.book(charge);
+    if (!feeLater) this.bookCharge(charge);
     Object.assign(intent, { status: 'succeeded', amount_received: amount, latest_charge: charge.id });
     session.payment_status = 'paid';
   }
 
-  private book(charge: StripeObject): StripeObject {
-    charge.balance_transaction ??= this.booked(charge, charge.amount, Math.round(charge.amount * 0.029) + 30).id;
+  private bookCharge(charge: StripeObject): StripeObject {
+    charge.balance_transaction ??= this.createBalanceTransaction(
+      charge,
+      charge.amount,
+      Math.round(charge.amount * 0.029) + 30,
+    ).id;
     return charge;
   }
 
-  private refund(session: StripeObject, part?: number): readonly StripeObject[] {
-    const charge = this.chargeOf(session);
-    const left = charge.amount - charge.amount_refunded;
-    const amount = part ?? left;
-    if (amount > left || amount <= 0) throw failure(`a refund can be of at most ${left}`);
-    const refund = this.add('re', 'refund', {
+  private createRefund(session: StripeObject, part?: number): readonly StripeObject[] {
+    const charge = this.getCharge(session);
+    const refundable = charge.amount - charge.amount_refunded;
+    const amount = part ?? refundable;
+    if (amount > refundable || amount <= 0) throw badRequestError(`a refund can be of at most ${refundable}`);
+    const refund = this.addObject('re', 'refund', {
       ...{ amount, currency: charge.currency, status: 'succeeded', reason: null, charge: charge.id },
-      ...{ payment_intent: charge.payment_intent, balance_transaction: this.booked(charge, -amount, 0).id },
+      ...{
+        payment_intent: charge.payment_intent,
+        balance_transaction: this.createBalanceTransaction(charge, -amount, 0).id,
+      },
     });
     charge.amount_refunded += amount;
     charge.refunded = charge.amount_refunded === charge.amount;
-    return [this.event('refund.created', refund), this.event('charge.refunded', charge)];
+    return [this.addEvent('refund.created', refund), this.addEvent('charge.refunded', charge)];
   }
 
   private failRefund(session: StripeObject, id: string): readonly StripeObject[] {
-    const charge = this.chargeOf(session);
+    const charge = this.getCharge(session);
     const refund = this.objects.get(id);
-    if (refund?.charge !== charge.id || refund.status !== 'succeeded') throw failure('there is no such refund');
-    const failure_balance_transaction = this.booked(charge, refund.amount, 0).id;
+    if (refund?.charge !== charge.id || refund.status !== 'succeeded') throw badRequestError('there is no such refund');
+    const failure_balance_transaction = this.createBalanceTransaction(charge, refund.amount, 0).id;
     Object.assign(refund, {
       status: 'failed',
       failure_reason: 'expired_or_canceled_card',
@@ -173,92 +190,103 @@ export class FakeStripeAccount {
     });
     charge.amount_refunded -= refund.amount;
     charge.refunded = false;
-    return [this.event('charge.refund.updated', refund), this.event('refund.failed', refund)];
+    return [this.addEvent('charge.refund.updated', refund), this.addEvent('refund.failed', refund)];
   }
 
-  private dispute(session: StripeObject, part?: number): readonly StripeObject[] {
-    const charge = this.chargeOf(session);
+  private openDispute(session: StripeObject, part?: number): readonly StripeObject[] {
+    const charge = this.getCharge(session);
     const amount = part ?? charge.amount;
-    const dispute = this.add('du', 'dispute', {
+    const dispute = this.addObject('du', 'dispute', {
       ...{ amount, currency: charge.currency, status: 'needs_response', reason: 'fraudulent', charge: charge.id },
-      ...{ payment_intent: charge.payment_intent, balance_transactions: [this.booked(charge, -amount, DISPUTE_FEE)] },
+      ...{
+        payment_intent: charge.payment_intent,
+        balance_transactions: [this.createBalanceTransaction(charge, -amount, DISPUTE_FEE)],
+      },
     });
     charge.disputed = true;
-    return ['charge.dispute.created', 'charge.dispute.funds_withdrawn'].map((type) => this.event(type, dispute));
+    return ['charge.dispute.created', 'charge.dispute.funds_withdrawn'].map((type) => this.addEvent(type, dispute));
   }
 
-  private close(session: StripeObject, status: 'won' | 'lost'): readonly StripeObject[] {
-    const charge = this.chargeOf(session);
-    const dispute = this.all('dispute').find((each) => each.charge === charge.id && each.status === 'needs_response');
-    if (!dispute) throw failure('there is no open dispute');
+  private closeDispute(session: StripeObject, status: 'won' | 'lost'): readonly StripeObject[] {
+    const charge = this.getCharge(session);
+    const dispute = this.listObjects('dispute').find(
+      (candidate) => candidate.charge === charge.id && candidate.status === 'needs_response',
+    );
+    if (!dispute) throw badRequestError('there is no open dispute');
     dispute.status = status;
     const types = ['charge.dispute.closed'];
     if (status === 'won') {
-      dispute.balance_transactions.push(this.booked(charge, dispute.amount, 0));
+      dispute.balance_transactions.push(this.createBalanceTransaction(charge, dispute.amount, 0));
       types.unshift('charge.dispute.funds_reinstated');
     }
-    return types.map((type) => this.event(type, dispute));
+    return types.map((type) => this.addEvent(type, dispute));
   }
 
   /** What a movement is in the account's own balance. */
-  private booked({ id: source, settled_in }: StripeObject, cents: number, fee: number): StripeObject {
+  private createBalanceTransaction({ id: source, settled_in }: StripeObject, cents: number, fee: number): StripeObject {
     const rate = settled_in === 'usd' ? null : EXCHANGE_RATE;
     const amount = Math.round(cents * (rate ?? 1));
-    const kept = Math.round(fee * (rate ?? 1));
-    const more = { net: amount - kept, exchange_rate: rate, source, status: 'pending' };
-    return this.add('txn', 'balance_transaction', { amount, fee: kept, currency: settled_in, ...more });
+    const convertedFee = Math.round(fee * (rate ?? 1));
+    const details = { net: amount - convertedFee, exchange_rate: rate, source, status: 'pending' };
+    return this.addObject('txn', 'balance_transaction', {
+      amount,
+      fee: convertedFee,
+      currency: settled_in,
+      ...details,
+    });
   }
 
-  private completed(session: StripeObject): StripeObject {
-    return this.event('checkout.session.completed', session);
+  private createCompletedEvent(session: StripeObject): StripeObject {
+    return this.addEvent('checkout.session.completed', session);
   }
 
   /** With what the object is now. */
-  private event(type: string, about: StripeObject): StripeObject {
-    const data = { object: structuredClone(about) };
-    return this.add('evt', 'event', { type, data, livemode: false, pending_webhooks: 1, api_version: null });
+  private addEvent(type: string, subject: StripeObject): StripeObject {
+    const data = { object: structuredClone(subject) };
+    return this.addObject('evt', 'event', { type, data, livemode: false, pending_webhooks: 1, api_version: null });
   }
 
-  private intentOf({ payment_intent }: StripeObject): StripeObject {
+  private getIntent({ payment_intent }: StripeObject): StripeObject {
     return this.objects.get(payment_intent) ?? fail('that session has no payment');
   }
 
-  private chargeOf(session: StripeObject): StripeObject {
-    return this.objects.get(this.intentOf(session).latest_charge) ?? fail('that session is not paid');
+  private getCharge(session: StripeObject): StripeObject {
+    return this.objects.get(this.getIntent(session).latest_charge) ?? fail('that session is not paid');
   }
 
-  private add(prefix: string, object: string, fields: object): StripeObject {
-    return this.keep({ id: newId(prefix), object, created: this.seconds(), livemode: false, ...fields });
+  private addObject(prefix: string, object: string, fields: object): StripeObject {
+    return this.store({ id: newId(prefix), object, created: this.getUnixTime(), livemode: false, ...fields });
   }
 
-  private keep(made: StripeObject): StripeObject {
-    this.objects.set(made.id, made);
-    return made;
+  private store(stripeObject: StripeObject): StripeObject {
+    this.objects.set(stripeObject.id, stripeObject);
+    return stripeObject;
   }
 
-  private seconds(): number {
+  private getUnixTime(): number {
     return Math.floor(this.now() / 1000);
   }
 }
 
-function priceIn(params: Params): { readonly amount: number; readonly currency: string } {
-  const [item, ...others] = listIn(params.line_items);
-  if (typeof item !== 'object' || others.length > 0) throw invalid('the sandbox takes one item', 'line_items');
-  const price = partIn(item, 'price_data');
-  const currency = textIn(price, 'currency') ?? '';
+function parsePrice(params: Params): { readonly amount: number; readonly currency: string } {
+  const [item, ...otherItems] = toList(params.line_items);
+  if (typeof item !== 'object' || otherItems.length > 0)
+    throw invalidRequestError('the sandbox takes one item', 'line_items');
+  const price = findParams(item, 'price_data');
+  const currency = findText(price, 'currency') ?? '';
   if (!/^[a-z]{3}$/.test(currency))
-    throw invalid(`Invalid currency: ${currency}`, 'line_items[0][price_data][currency]');
-  return { amount: countIn(price, 'unit_amount') * countIn(item, 'quantity'), currency };
+    throw invalidRequestError(`Invalid currency: ${currency}`, 'line_items[0][price_data][currency]');
+  return { amount: parseCount(price, 'unit_amount') * parseCount(item, 'quantity'), currency };
 }
 
 function newId(prefix: string): string {
   return `${prefix}_${randomBytes(12).toString('hex')}`;
 }
 
-function failure(error: string): Refusal {
-  return new Refusal(400, { error });
+function badRequestError(error: string): HttpError {
+  return new HttpError(400, { error });
 }
 
 function fail(error: string): never {
-  throw failure(error);
+  throw badRequestError(error);
 }

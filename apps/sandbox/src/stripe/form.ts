@@ -1,10 +1,10 @@
 /** How Stripe's API is asked, and how it refuses. Facts: its API reference, and what its own library sends. */
-import { Refusal } from '../router.ts';
+import { HttpError } from '../router.ts';
 
 export type Params = { readonly [name: string]: string | Params | undefined };
 
 /** Reads `line_items[0][price_data][currency]=usd` as what it stands for; lists are objects with numbers as names. */
-export function paramsIn(encoded: string): Params {
+export function parseParams(encoded: string): Params {
   const params: Record<string, unknown> = Object.create(null);
   for (const [name, value] of new URLSearchParams(encoded)) {
     const path = name.replaceAll(']', '').split('[');
@@ -13,7 +13,7 @@ export function paramsIn(encoded: string): Params {
     for (const step of path) {
       at[step] ??= Object.create(null);
       at = at[step] as Record<string, unknown>;
-      if (typeof at !== 'object') throw invalid(`Invalid ${name}`, name);
+      if (typeof at !== 'object') throw invalidRequestError(`Invalid ${name}`, name);
     }
     at[last] = value;
   }
@@ -21,34 +21,35 @@ export function paramsIn(encoded: string): Params {
 }
 
 /** The members of a list, in order. */
-export function listIn(value: Params[string]): readonly (string | Params)[] {
-  return typeof value === 'object' ? Object.values(value).filter((each) => each !== undefined) : [];
+export function toList(value: Params[string]): readonly (string | Params)[] {
+  return typeof value === 'object' ? Object.values(value).filter((item) => item !== undefined) : [];
 }
 
-export function textIn(params: Params | undefined, name: string): string | undefined {
+export function findText(params: Params | undefined, name: string): string | undefined {
   const value = params?.[name];
   return typeof value === 'string' ? value : undefined;
 }
 
-export function partIn(params: Params | undefined, name: string): Params | undefined {
+export function findParams(params: Params | undefined, name: string): Params | undefined {
   const value = params?.[name];
   return typeof value === 'object' ? value : undefined;
 }
 
 /** A whole number above 0. */
-export function countIn(params: Params | undefined, name: string): number {
-  const value = Number(textIn(params, name));
-  if (!Number.isSafeInteger(value) || value <= 0) throw invalid(`Invalid integer: ${textIn(params, name)}`, name);
+export function parseCount(params: Params | undefined, name: string): number {
+  const value = Number(findText(params, name));
+  if (!Number.isSafeInteger(value) || value <= 0)
+    throw invalidRequestError(`Invalid integer: ${findText(params, name)}`, name);
   return value;
 }
 
-export function invalid(message: string, param?: string): Refusal {
-  return refusal(400, { type: 'invalid_request_error', message, ...(param === undefined ? {} : { param }) });
+export function invalidRequestError(message: string, param?: string): HttpError {
+  return createError(400, { type: 'invalid_request_error', message, ...(param === undefined ? {} : { param }) });
 }
 
-export function missing(what: string, id: string): Refusal {
+export function missingResourceError(what: string, id: string): HttpError {
   const message = `No such ${what}: '${id}'`;
-  return refusal(404, { type: 'invalid_request_error', code: 'resource_missing', message, param: 'id' });
+  return createError(404, { type: 'invalid_request_error', code: 'resource_missing', message, param: 'id' });
 }
 
 interface StripeError {
@@ -58,6 +59,6 @@ interface StripeError {
   readonly param?: string;
 }
 
-export function refusal(status: number, error: StripeError): Refusal {
-  return new Refusal(status, { error });
+export function createError(status: number, error: StripeError): HttpError {
+  return new HttpError(status, { error });
 }

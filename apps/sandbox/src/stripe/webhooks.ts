@@ -1,58 +1,62 @@
 /** The web hooks of a simulated Stripe, signed by its own library. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Report } from '../report.ts';
+import type { ReportMode } from '../report.ts';
 import type { StripeObject } from './account.ts';
 
 /** When a delivery is repeated that was not answered with 2xx. */
-const REPEATED_AFTER_MS = [5_000, 60_000, 600_000];
+const RETRY_DELAYS_MS = [5_000, 60_000, 600_000];
 const TIMEOUT_MS = 10_000;
-const AT_ONCE = 4;
+const PARALLEL_DELIVERIES = 4;
 
 /** Also by several processes of Stripe at the same time. */
-export type HookReport = Report | 'at once';
+export type WebhookReportMode = ReportMode | 'at once';
 
-interface Endpoint {
+interface WebhookEndpoint {
   readonly url: string;
   readonly secret: string;
 }
 
 export class StripeWebhooks {
-  private readonly endpoints: Endpoint[] = [];
+  private readonly endpoints: WebhookEndpoint[] = [];
   /** What comes in the wrong order waits for what happens next. */
-  private held: readonly StripeObject[] = [];
+  private delayedEvents: readonly StripeObject[] = [];
   private readonly closing = new AbortController();
 
-  add(endpoint: Endpoint): void {
+  add(endpoint: WebhookEndpoint): void {
     this.endpoints.push(endpoint);
   }
 
   /** Sends what happened, after the answer to what made it happen. */
-  report(events: readonly StripeObject[], report: HookReport): void {
+  report(events: readonly StripeObject[], report: WebhookReportMode): void {
     if (report === 'never') return;
     if (report === 'reordered') {
-      this.held = [...this.held, ...events];
+      this.delayedEvents = [...this.delayedEvents, ...events];
       return;
     }
-    const late = this.held.toReversed();
-    this.held = [];
-    for (const endpoint of this.endpoints) void this.send(endpoint, [...events, ...late], report);
+    const delayed = this.delayedEvents.toReversed();
+    this.delayedEvents = [];
+    for (const endpoint of this.endpoints) void this.send(endpoint, [...events, ...delayed], report);
   }
 
   close(): void {
     this.closing.abort();
   }
 
-  private async send({ url, secret }: Endpoint, events: readonly StripeObject[], report: HookReport): Promise<void> {
+  private async send(
+    { url, secret }: WebhookEndpoint,
+    events: readonly StripeObject[],
+    report: WebhookReportMode,
+  ): Promise<void> {
     const to = { url, secret: report === 'forged' ? `not ${secret}` : secret };
     for (const event of events) {
-      const times = report === 'at once' ? AT_ONCE : 1;
+      const times = report === 'at once' ? PARALLEL_DELIVERIES : 1;
       await Promise.all(Array.from({ length: times }, () => this.deliver(to, event, report !== 'forged')));
       if (report === 'twice') await this.deliver(to, event, true);
     }
   }
 
-  private async deliver(to: Endpoint, event: StripeObject, repeat: boolean): Promise<void> {
-    for (const wait of [0, ...(repeat ? REPEATED_AFTER_MS : [])]) {
+  private async deliver(to: WebhookEndpoint, event: StripeObject, allowsRetry: boolean): Promise<void> {
+    for (const wait of [0, ...(allowsRetry ? RETRY_DELAYS_MS : [])]) {
       try {
         if (wait > 0) await delay(wait, undefined, { ref: false, signal: this.closing.signal });
         if (await this.post(to, JSON.stringify(event, undefined, 2))) return;
@@ -62,7 +66,7 @@ export class StripeWebhooks {
     }
   }
 
-  private async post({ url, secret }: Endpoint, payload: string): Promise<boolean> {
+  private async post({ url, secret }: WebhookEndpoint, payload: string): Promise<boolean> {
     const { Stripe } = await import('stripe'); // takes a while, and most that run the sandbox take no card
     const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret });
     const headers = { 'content-type': 'application/json; charset=utf-8', 'stripe-signature': signature };

@@ -11,10 +11,10 @@ import {
   UnknownOutcomeError,
 } from '#kernel';
 import { FakeClock } from '../../../testing/src/fake-clock.ts';
-import { replacePauses } from '../../../testing/src/replace-delays.ts';
+import { replaceDelays } from '../../../testing/src/replace-delays.ts';
 
 const time = new FakeClock('2026-11-22T12:00:00.000Z');
-afterAll(replacePauses(time.delay));
+afterAll(replaceDelays(time.delay));
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const request = {
@@ -72,7 +72,7 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
     keyId: null,
   });
   await expect(payer.hold({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailableError);
-  await time.pass(900_000);
+  await time.advance(900_000);
   return askedAt;
 }
 
@@ -115,8 +115,8 @@ async function settling(error: Error, times: number) {
     () => 'settled',
     (failure) => failure,
   );
-  await time.pass(59_000);
-  await time.pass(10_000);
+  await time.advance(59_000);
+  await time.advance(10_000);
   return { became: await settled, asked };
 }
 

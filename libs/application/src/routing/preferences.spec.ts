@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type ModelFile, type TokenPricedModel } from '#catalogue';
-import { testModel } from '../../../testing/src/world/test-catalogue.ts';
+import { createTestModel } from '../../../testing/src/world/test-catalogue.ts';
 import { toUpstreamBody } from '../inference/chat/chat-body.ts';
 import { enforceRouting, type ResolvedModel, resolveModel } from './preferences.ts';
 
@@ -15,7 +15,7 @@ const endpoint = (provider: string, more: object = {}): ModelFile['endpoints'][n
 });
 
 const file = (id: string, endpoints: ModelFile['endpoints'], more: object = {}) =>
-  testModel(id, endpoints, { context: 1000, maxOutput: 100, ...more }) as ModelFile;
+  createTestModel(id, endpoints, { context: 1000, maxOutput: 100, ...more }) as ModelFile;
 
 const catalogue = Catalogue.fromFiles([
   file('v/through', [endpoint('Google Vertex')]),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Endpoint, type ModelFile, type TokenPricedModel } from '#catalogue';
-import { testModel } from '../../../testing/src/world/test-catalogue.ts';
+import { createTestModel } from '../../../testing/src/world/test-catalogue.ts';
 import { InvalidRequestError } from '../errors.ts';
 import { NO_PREFERENCES, parseRoutingPreferences, resolveModel } from './preferences.ts';
 import { type EndpointPerformance, selectRoute } from './route.ts';
@@ -31,7 +31,7 @@ const ENDPOINTS = [
 ];
 
 const file = (id: string, more: object = {}) =>
-  testModel(id, ENDPOINTS, { context: 1000, maxOutput: 100, ...more }) as ModelFile;
+  createTestModel(id, ENDPOINTS, { context: 1000, maxOutput: 100, ...more }) as ModelFile;
 
 const catalogue = Catalogue.fromFiles([
   file('v/m', { aliases: ['m'], variants: { thinking: 'v/m-thinking' } }),

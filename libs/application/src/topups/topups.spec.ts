@@ -21,7 +21,7 @@ import { readPayments } from '#catalogue';
 import { type PaymentAdjustment, type TopupEvent, topupDecider } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, Rejection, START_POSITION } from '#kernel';
-import { issuedInvoice, TEST_CAUSE } from '#testing';
+import { createIssuedInvoice, TEST_CAUSE } from '#testing';
 import { encodeInvoice, type InvoiceTerms } from '../../../../apps/sandbox/src/lightning/bolt11.ts';
 
 const NOW = '2026-11-20T12:00:00.000Z';
@@ -210,7 +210,7 @@ describe('whatever a back end says of a payment, and whatever rate is believed, 
     await fc.assert(
       fc.asyncProperty(payments, rate, async (payment, value) => {
         const rates = { fetchUsdRate: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
-        const invoice = issuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
+        const invoice = createIssuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
         const wanted = { ...invoice, kind: invoice.destination.kind, pending: ['p'], received: [] };
         const recorded = new TopupPayments(rates, offered, new StandingClock()).createCommands(wanted, [payment]);
         const refused = (error: unknown) => {

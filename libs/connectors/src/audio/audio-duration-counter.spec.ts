@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { SOUND_FORMATS, soundFile } from '#testing';
+import { AUDIO_FORMATS, createAudioFile } from '#testing';
 import { WorkerAudioDurationCounter } from './audio-duration-counter.ts';
 
 /** Decoders add the end of a frame. */
@@ -33,18 +33,18 @@ function expectAbout(milliseconds: number | undefined, seconds: number): void {
   expect(milliseconds).toBeLessThanOrEqual(seconds * 1_000 + FRAME_MS);
 }
 
-describe.each(SOUND_FORMATS)('a recording as %s', (format) => {
+describe.each(AUDIO_FORMATS)('a recording as %s', (format) => {
   test('has its true length', async () => {
-    expectAbout((await counted(soundFile(format, { seconds: 12 })))?.milliseconds, 12);
+    expectAbout((await counted(createAudioFile(format, { seconds: 12 })))?.milliseconds, 12);
   });
 
   test('has its true length also where it claims a tenth, or ten times as much', async () => {
     for (const claims of [0.1, 10])
-      expectAbout((await counted(soundFile(format, { seconds: 12, claims })))?.milliseconds, 12);
+      expectAbout((await counted(createAudioFile(format, { seconds: 12, claims })))?.milliseconds, 12);
   });
 
   test('that was cut off has what is there', async () => {
-    const whole = soundFile(format, { seconds: 12 });
+    const whole = createAudioFile(format, { seconds: 12 });
     const recording = await counted(whole.subarray(0, Math.floor(whole.length * 0.6)));
     // The tables of an MP4 stand behind its samples, or name what is not there: that is nothing, or more than there is.
     if (recording) expect(recording.milliseconds).toBeGreaterThanOrEqual(12_000 * 0.55);
@@ -52,7 +52,7 @@ describe.each(SOUND_FORMATS)('a recording as %s', (format) => {
 });
 
 describe('frames of MPEG audio', () => {
-  const mp3 = soundFile('mp3', { seconds: 12 });
+  const mp3 = createAudioFile('mp3', { seconds: 12 });
   /** 44.1 kHz, 128 kbit/s. */
   const FRAME = 417;
   const all = Array.from({ length: Math.floor(mp3.length / FRAME) }, (_, i) =>
@@ -89,10 +89,10 @@ describe('frames of MPEG audio', () => {
   });
 
   test.each<[string, Buffer]>([
-    ['Ogg', soundFile('ogg', { seconds: 12 })],
-    ['MP4', soundFile('m4a', { seconds: 12 })],
-    ['WAV', soundFile('wav', { seconds: 12 })],
-    ['WebM', soundFile('webm', { seconds: 12 })],
+    ['Ogg', createAudioFile('ogg', { seconds: 12 })],
+    ['MP4', createAudioFile('m4a', { seconds: 12 })],
+    ['WAV', createAudioFile('wav', { seconds: 12 })],
+    ['WebM', createAudioFile('webm', { seconds: 12 })],
     ['AAC', Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')],
     ['one of them and AAC', Buffer.concat([mp3.subarray(0, FRAME), Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')])],
   ])('are not what stands behind a tag where that is %s', async (_, other) => {
@@ -129,7 +129,7 @@ describe('frames of MPEG audio', () => {
 });
 
 describe('a WAV file', () => {
-  const wave = soundFile('wav', { seconds: 12 });
+  const wave = createAudioFile('wav', { seconds: 12 });
 
   test('is as long as its slowest format says', async () => {
     const slow = Buffer.from(wave.subarray(12, 36));
@@ -152,7 +152,7 @@ describe('a WAV file', () => {
   ])('in %s is as long as that comes to', async (_, tag, seconds) => {
     const other = Buffer.from(wave);
     other.writeUInt16LE(tag, 20);
-    const file = tag === 0x55 ? Buffer.concat([other.subarray(0, 44), soundFile('mp3', { seconds })]) : other;
+    const file = tag === 0x55 ? Buffer.concat([other.subarray(0, 44), createAudioFile('mp3', { seconds })]) : other;
     expectAbout((await counted(file))?.milliseconds, seconds);
   });
 
@@ -175,12 +175,12 @@ describe('an MP4 file', () => {
 
   test('whose samples all lie in one chunk is counted in no time', async () => {
     const started = performance.now();
-    expectAbout((await counted(soundFile('m4a', { seconds: 2_000 })))?.milliseconds, 2_000);
+    expectAbout((await counted(createAudioFile('m4a', { seconds: 2_000 })))?.milliseconds, 2_000);
     expect(performance.now() - started).toBeLessThan(2_000);
   });
 
   test('in fragments has the samples of all of them, and more where these are too large for one', async () => {
-    const file = soundFile('m4a', { seconds: 10 });
+    const file = createAudioFile('m4a', { seconds: 10 });
     const table = file.indexOf('stsz');
     const samples = file.readUInt32BE(table + 12);
     file.writeUInt32BE(0, table + 12);
@@ -195,13 +195,13 @@ describe('an MP4 file', () => {
   });
 
   test('in a codec that is not known has packets as long as there are any', async () => {
-    const file = soundFile('m4a', { seconds: 10 });
+    const file = createAudioFile('m4a', { seconds: 10 });
     file.write('what', file.indexOf('mp4a', file.indexOf('stsd')), 'latin1');
     expect((await counted(file))?.milliseconds).toBeGreaterThan(400 * 8_000);
   });
 
   test('whose one sample is as large as many has them all', async () => {
-    const file = soundFile('m4a', { seconds: 60 });
+    const file = createAudioFile('m4a', { seconds: 60 });
     const at = file.indexOf('stsz');
     const bytes = 400 * 1_000;
     file.writeUInt32BE(bytes, at + 8);
@@ -275,17 +275,17 @@ test.each([
   ['a byte', Buffer.from([1])],
   ['zeros', Buffer.alloc(10_000)],
   ['words', Buffer.from('These are words and no sound. '.repeat(100))],
-  ['the head of a WAV', soundFile('wav', { seconds: 1 }).subarray(0, 30)],
-  ['the head of a WebM', soundFile('webm', { seconds: 1 }).subarray(0, 60)],
-  ['the head of an MP4', soundFile('m4a', { seconds: 1 }).subarray(0, 40)],
-  ['Ogg, which is none of the seven', soundFile('ogg', { seconds: 1 })],
+  ['the head of a WAV', createAudioFile('wav', { seconds: 1 }).subarray(0, 30)],
+  ['the head of a WebM', createAudioFile('webm', { seconds: 1 }).subarray(0, 60)],
+  ['the head of an MP4', createAudioFile('m4a', { seconds: 1 }).subarray(0, 40)],
+  ['Ogg, which is none of the seven', createAudioFile('ogg', { seconds: 1 })],
 ])('%s is no recording', async (_, bytes) => {
   expect(await counted(bytes)).toBeUndefined();
 });
 
 test('when many recordings wait, further ones are refused for a while', async () => {
   const file = path.join(directory, 'waiting');
-  await writeFile(file, soundFile('mp3', { seconds: 1 }));
+  await writeFile(file, createAudioFile('mp3', { seconds: 1 }));
   const answers = await Promise.allSettled(Array.from({ length: 101 }, () => lengths.measure(file)));
   expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
   expect(answers.at(-1)).toMatchObject({ reason: { code: 'not_served', retryAfterSeconds: 5 } });
@@ -293,11 +293,11 @@ test('when many recordings wait, further ones are refused for a while', async ()
 });
 
 test('whatever a file holds, the count goes on with the next one', async () => {
-  const whole = new Map(SOUND_FORMATS.map((format) => [format, soundFile(format, { seconds: 2 })]));
+  const whole = new Map(AUDIO_FORMATS.map((format) => [format, createAudioFile(format, { seconds: 2 })]));
   const spoilt = fc.array(fc.tuple(fc.nat(900), fc.nat(255)), { minLength: 1, maxLength: 12 });
   const cut = fc.double({ min: 0, max: 1, noNaN: true });
   await fc.assert(
-    fc.asyncProperty(fc.constantFrom(...SOUND_FORMATS), spoilt, cut, async (format, changes, share) => {
+    fc.asyncProperty(fc.constantFrom(...AUDIO_FORMATS), spoilt, cut, async (format, changes, share) => {
       const bytes = Buffer.from(whole.get(format) as Buffer);
       for (const [at, value] of changes) if (at < bytes.length) bytes[at] = value;
       const { milliseconds = 1 } = (await counted(bytes.subarray(0, Math.ceil(bytes.length * share)))) ?? {};

@@ -2,7 +2,7 @@
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { FileStoreUnavailableError, generateFileId } from '#application';
-import { fileStoreContract, openS3, type S3Server } from '#testing';
+import { fileStoreContract, openS3Server, type S3Server } from '#testing';
 import { S3Files, type S3Options } from './s3-files.ts';
 
 const BUCKETS = 40;
@@ -13,7 +13,7 @@ let server: S3Server;
 let client: S3Client;
 const stores: S3Files[] = [];
 beforeAll(async () => {
-  server = await openS3(Array.from({ length: BUCKETS }, (_, i) => `bucket-${i}`));
+  server = await openS3Server(Array.from({ length: BUCKETS }, (_, i) => `bucket-${i}`));
   const { endpoint, credentials } = server;
   client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
 });

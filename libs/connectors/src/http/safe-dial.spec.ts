@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { selfSigned } from '../../../testing/src/servers/self-signed.ts';
+import { createSelfSignedCertificate } from '../../../testing/src/servers/self-signed.ts';
 import { createPinnedAgent } from './safe-dial.ts';
 
 const NAME = 'pictures.example.com';
@@ -25,7 +25,7 @@ test('over TLS the name is that of the address, and who has no certificate for i
     asked.resolve(name);
     done(null);
   };
-  const server = createTlsServer({ ...selfSigned(), SNICallback }).listen(0, '127.0.0.1');
+  const server = createTlsServer({ ...createSelfSignedCertificate(), SNICallback }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const agent = createPinnedAgent(['127.0.0.1'], 1_000);

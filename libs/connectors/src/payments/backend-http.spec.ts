@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PaymentBackend } from '#application';
 import { ClnBackend, LndBackend, MoneroBackend, PhoenixdBackend } from '#connectors';
-import { json, type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { BackendHttp } from './backend-http.ts';
 
 const HASH = 'fb'.repeat(32);
@@ -17,7 +17,7 @@ afterEach(() => opened.disposeAsync());
 async function start(answer: StubHandler): Promise<string> {
   const server = new StubServer();
   opened.defer(() => server.close());
-  server.answer = answer;
+  server.handler = answer;
   return server.listen();
 }
 
@@ -102,14 +102,18 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
       'refuses',
       'upstream_error',
       (response, { headers }, body) =>
-        json({ code: -1, message: `${JSON.stringify(headers)} ${body}` }, 500)(response, undefined as never, ''),
+        respondWithJson({ code: -1, message: `${JSON.stringify(headers)} ${body}` }, 500)(
+          response,
+          undefined as never,
+          '',
+        ),
     ],
-    ['does not let us in', 'upstream_error', json({ code: 1502, message: SECRET }, 401)],
-    ['is broken', 'upstream_error', json({ message: SECRET }, 503)],
-    ['sends a page', 'upstream_error', json(`<html>${SECRET}</html>`)],
-    ['sends nothing', 'upstream_error', json('')],
-    ['sends null', 'upstream_error', json('null')],
-    ['sends half', 'upstream_error', json('{"result":{"addresses":[')],
+    ['does not let us in', 'upstream_error', respondWithJson({ code: 1502, message: SECRET }, 401)],
+    ['is broken', 'upstream_error', respondWithJson({ message: SECRET }, 503)],
+    ['sends a page', 'upstream_error', respondWithJson(`<html>${SECRET}</html>`)],
+    ['sends nothing', 'upstream_error', respondWithJson('')],
+    ['sends null', 'upstream_error', respondWithJson('null')],
+    ['sends half', 'upstream_error', respondWithJson('{"result":{"addresses":[')],
     [
       'breaks off',
       'upstream_error',

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { SpeechCall, TranscriptionCall } from '#application';
-import { json, StubServer } from '../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../http/provider-http.ts';
 import { createDeepgramProvider } from './deepgram/index.ts';
 import { createElevenLabsProvider } from './elevenlabs/index.ts';
@@ -26,7 +26,7 @@ afterAll(async () => {
   await server.close();
   await rm(directory, { recursive: true });
 });
-beforeEach(() => void server.asked.splice(0));
+beforeEach(() => void server.requests.splice(0));
 
 const at = () => ({ http, credential: 'secret' });
 const vendors = {
@@ -42,14 +42,14 @@ const listen = (vendor: 'deepgram' | 'openai', more: Partial<TranscriptionCall> 
   vendors[vendor]().transcription({ model: 'm', file, parameters: {}, signal, ...more });
 
 const sound = (headers: Readonly<Record<string, string>> = {}, ...pieces: readonly string[]) => {
-  server.answer = (response) => {
+  server.handler = (response) => {
     response.writeHead(200, { 'content-type': 'audio/mpeg', ...headers });
     for (const piece of pieces) response.write(piece);
     response.end();
   };
 };
 const asked = () => {
-  const { line = '', body = '', headers = {} } = server.asked[0] ?? {};
+  const { line = '', body = '', headers = {} } = server.requests[0] ?? {};
   const url = new URL(line.split(' ')[1] ?? '/', 'http://vendor');
   return { path: url.pathname, query: Object.fromEntries(url.searchParams), body, headers };
 };
@@ -78,7 +78,7 @@ describe('Deepgram', () => {
   };
 
   test('is sent the file as it is, and all that the price depends on', async () => {
-    server.answer = json(HEARD);
+    server.handler = respondWithJson(HEARD);
     await listen('deepgram', { model: 'nova-3', parameters: { language: 'multi' } });
     const { path, query, body, headers } = asked();
     expect([path, body]).toEqual(['/v1/listen', 'all of it! ']);
@@ -99,12 +99,12 @@ describe('Deepgram', () => {
 
   test('has no id that a fact has no room for', async () => {
     const { request_id: _, ...metadata } = HEARD.metadata;
-    server.answer = json({ ...HEARD, metadata: { ...metadata, request_id: 'x'.repeat(2_000_000) } });
+    server.handler = respondWithJson({ ...HEARD, metadata: { ...metadata, request_id: 'x'.repeat(2_000_000) } });
     expect(await listen('deepgram')).toMatchObject({ vendorId: undefined });
   });
 
   test('says what it heard, and what it bills, rounded up to a millisecond', async () => {
-    server.answer = json(HEARD);
+    server.handler = respondWithJson(HEARD);
     expect(await listen('deepgram')).toEqual({
       text: 'Ja, nein.',
       language: 'de',
@@ -126,13 +126,13 @@ describe('Deepgram', () => {
     ['a list', []],
     ['what is no JSON', '<html>'],
   ])('that answers with %s may send an invoice for it, and is not asked again', async (_, answer) => {
-    server.answer = json(answer);
+    server.handler = respondWithJson(answer);
     await expect(listen('deepgram')).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });
-    expect(server.asked).toHaveLength(1);
+    expect(server.requests).toHaveLength(1);
   });
 
   test.each([-1, Number.NaN, '3', null, 1e300])('is not believed a length of %s', async (duration) => {
-    server.answer = json({ ...HEARD, metadata: { duration } });
+    server.handler = respondWithJson({ ...HEARD, metadata: { duration } });
     expect((await listen('deepgram')).milliseconds).toBeUndefined();
   });
 
@@ -165,7 +165,7 @@ describe('Deepgram', () => {
   ])(
     'that refuses with %j (%i) has its words passed on where they are about the request',
     async (body, status, code, message) => {
-      server.answer = (response) => {
+      server.handler = (response) => {
         response.writeHead(status, { 'dg-request-id': 'dg-2', 'retry-after': '7' });
         response.end(typeof body === 'string' ? body : JSON.stringify(body));
       };
@@ -246,7 +246,7 @@ describe('ElevenLabs', () => {
   ])(
     'that refuses with %j (%i) has its words passed on where they are about the request',
     async (body, status, code, message) => {
-      server.answer = json(body, status);
+      server.handler = respondWithJson(body, status);
       await expect(speak('elevenlabs')).rejects.toMatchObject({ code, status, publicMessage: message });
     },
   );
@@ -256,7 +256,14 @@ describe('OpenAI', () => {
   test('is sent a form whose file is called what it is', async () => {
     const words = [{ word: 'One', start: 0, end: 1 }];
     const segments = [{ text: ' One', start: 0, end: 1 }];
-    server.answer = json({ text: 'One', language: 'english', duration: 1.5, usage: { seconds: 2 }, words, segments });
+    server.handler = respondWithJson({
+      text: 'One',
+      language: 'english',
+      duration: 1.5,
+      usage: { seconds: 2 },
+      words,
+      segments,
+    });
     const heard = await listen('openai', { model: 'whisper-1', parameters: { language: 'multi', prompt: 'Coins' } });
     expect(heard).toMatchObject({ text: 'One', seconds: 1.5, milliseconds: 2_000, words, segments: [{ text: 'One' }] });
     const { path, body } = asked();
@@ -268,9 +275,9 @@ describe('OpenAI', () => {
   });
 
   test('bills whole seconds, where it does not say how many', async () => {
-    server.answer = json({ text: 'One', duration: 1.2 });
+    server.handler = respondWithJson({ text: 'One', duration: 1.2 });
     expect(await listen('openai')).toMatchObject({ milliseconds: 2_000, words: [], segments: [] });
-    server.answer = json({ text: 'One' });
+    server.handler = respondWithJson({ text: 'One' });
     expect((await listen('openai')).milliseconds).toBeUndefined();
   });
 
@@ -290,7 +297,7 @@ describe('OpenAI', () => {
 test.each(['deepgram', 'elevenlabs', 'openai'] as const)(
   'what %s sends as sound and is none is not asked for again',
   async (vendor) => {
-    server.answer = json({ oops: true });
+    server.handler = respondWithJson({ oops: true });
     await expect(speak(vendor)).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });
   },
 );

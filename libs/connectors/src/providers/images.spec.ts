@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { GeneratedImages, ImageCall, UpstreamError } from '#application';
 import { PIXEL } from '#testing';
-import { json, type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../http/provider-http.ts';
 import { createFalProvider } from './fal/index.ts';
 import { createGoogleProvider } from './google/index.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
   await server.close();
 });
 beforeEach(() => {
-  server.asked.length = 0;
+  server.requests.length = 0;
 });
 
 const picture = new Blob([PIXEL], { type: 'image/png' });
@@ -40,7 +40,7 @@ const call = (more: Partial<ImageCall> = {}): ImageCall => ({
 });
 
 async function failureOf(vendor: keyof typeof makers, answer: StubHandler): Promise<UpstreamError> {
-  server.answer = answer;
+  server.handler = answer;
   return makers[vendor](call()).then(
     () => {
       throw new Error('it was made');
@@ -76,7 +76,7 @@ describe('what a vendor refuses means the same, however it is said', () => {
     ['google', 429, googleError('RESOURCE_EXHAUSTED'), 'rate_limited'],
     ['google', 503, googleError('UNAVAILABLE'), 'upstream_unavailable'],
   ])('%s: %d %j is %s', async (vendor, status, body, code) => {
-    const failure = await failureOf(vendor, json(body, status));
+    const failure = await failureOf(vendor, respondWithJson(body, status));
     expect(failure).toMatchObject({ code, status, deliveredText: undefined, usage: undefined });
     expect(failure.publicMessage).not.toMatch(/balance|key/i);
   });
@@ -84,18 +84,24 @@ describe('what a vendor refuses means the same, however it is said', () => {
   test.each(['openai', 'fal', 'google'] as const)('%s: an answer that is lost may be invoiced', async (vendor) => {
     const lost: StubHandler = (_, request) => void request.socket.destroy();
     expect(await failureOf(vendor, lost)).toMatchObject({ code: 'upstream_unavailable', deliveredText: '' });
-    expect(await failureOf(vendor, json('{"broken'))).toMatchObject({ code: 'upstream_error', deliveredText: '' });
+    expect(await failureOf(vendor, respondWithJson('{"broken'))).toMatchObject({
+      code: 'upstream_error',
+      deliveredText: '',
+    });
   });
 
   test.each(['openai', 'google'] as const)('%s: an answer without an image too', async (vendor) => {
-    expect(await failureOf(vendor, json({ created: 1 }))).toMatchObject({ code: 'upstream_error', deliveredText: '' });
-    expect(await failureOf(vendor, json(null))).toMatchObject({ code: 'upstream_error', deliveredText: '' });
+    expect(await failureOf(vendor, respondWithJson({ created: 1 }))).toMatchObject({
+      code: 'upstream_error',
+      deliveredText: '',
+    });
+    expect(await failureOf(vendor, respondWithJson(null))).toMatchObject({ code: 'upstream_error', deliveredText: '' });
   });
 });
 
 test('all vendors are told who asks', async () => {
-  for (const vendor of ['openai', 'fal', 'google'] as const) await failureOf(vendor, json({}, 400));
-  expect(server.asked.map(({ headers }) => headers['user-agent'])).toEqual(Array(3).fill('Countinghouse/1'));
+  for (const vendor of ['openai', 'fal', 'google'] as const) await failureOf(vendor, respondWithJson({}, 400));
+  expect(server.requests.map(({ headers }) => headers['user-agent'])).toEqual(Array(3).fill('Countinghouse/1'));
 });
 
 describe("OpenAI's images", () => {
@@ -103,7 +109,7 @@ describe("OpenAI's images", () => {
     const input_tokens_details = { text_tokens: 4, image_tokens: 300 };
     const output_tokens_details = { text_tokens: 6, image_tokens: 1_000 };
     const usage = { input_tokens: 304, output_tokens: 1_006, input_tokens_details, output_tokens_details };
-    server.answer = json({ data: [{ b64_json: BASE64 }, { url: 'https://x.example/a.png' }, null], usage });
+    server.handler = respondWithJson({ data: [{ b64_json: BASE64 }, { url: 'https://x.example/a.png' }, null], usage });
     expect(await makers.openai(call({ count: 3 }))).toEqual({
       files: [
         { kind: 'bytes', bytes: PIXEL },
@@ -113,12 +119,12 @@ describe("OpenAI's images", () => {
       vendorId: undefined,
     });
     const absurd = { input_tokens: 5, output_tokens: -1 };
-    server.answer = json({ data: [{ b64_json: BASE64 }], usage: absurd });
+    server.handler = respondWithJson({ data: [{ b64_json: BASE64 }], usage: absurd });
     expect((await makers.openai(call())).usage).toBeUndefined();
   });
 
   test('from a picture are a form, with what is always told then', async () => {
-    server.answer = json({ data: [{ b64_json: BASE64 }] });
+    server.handler = respondWithJson({ data: [{ b64_json: BASE64 }] });
     const wire = {
       words: { size: { '3:2': '1536x1024' } },
       withImage: { always: { input_fidelity: 'low' } },
@@ -126,7 +132,7 @@ describe("OpenAI's images", () => {
     await makers.openai(
       call({ images: [picture], mask: picture, parameters: { size: '3:2', quality: 'low' }, wireMapping: wire }),
     );
-    const [{ line, headers, body }] = server.asked as [(typeof server.asked)[number]];
+    const [{ line, headers, body }] = server.requests as [(typeof server.requests)[number]];
     expect([line, headers['content-type']]).toEqual([
       'POST /images/edits',
       expect.stringMatching(/^multipart\/form-data; boundary=/),
@@ -142,14 +148,14 @@ describe("fal's images", () => {
     (response, request, body) => {
       const at = `${url}/maker/model/requests/r1`;
       const told = { request_id: 'r1', status_url: `${at}/status`, response_url: at, cancel_url: `${at}/cancel` };
-      if (request.method === 'POST') json(told)(response, request, body);
-      else if (request.url?.endsWith('/status')) json({ status: 'COMPLETED' })(response, request, body);
+      if (request.method === 'POST') respondWithJson(told)(response, request, body);
+      else if (request.url?.endsWith('/status')) respondWithJson({ status: 'COMPLETED' })(response, request, body);
       else result(response, request, body);
     };
   const image = (name: string) => ({ url: `https://files.example/${name}.png` });
 
   test('are asked for in its words, and fetched where it says', async () => {
-    server.answer = queue(json({ images: [image('a'), image('b')] }));
+    server.handler = queue(respondWithJson({ images: [image('a'), image('b')] }));
     const wire = { names: { size: 'image_size' }, words: { size: { '1:1': 'square_hd' } }, always: { max_images: 1 } };
     const parameters = { size: '1:1', seed: 7 };
     expect(await makers.fal(call({ count: 2, parameters, wireMapping: wire }))).toEqual({
@@ -158,8 +164,8 @@ describe("fal's images", () => {
       vendorId: 'r1',
     });
     const sent = { prompt: 'A coin', num_images: 2, image_size: 'square_hd', seed: 7, max_images: 1 };
-    expect(JSON.parse(server.asked[0]?.body ?? '')).toEqual(sent);
-    expect(server.asked.map(({ line }) => line)).toEqual([
+    expect(JSON.parse(server.requests[0]?.body ?? '')).toEqual(sent);
+    expect(server.requests.map(({ line }) => line)).toEqual([
       'POST /maker/model',
       'GET /maker/model/requests/r1/status',
       'GET /maker/model/requests/r1',
@@ -167,9 +173,9 @@ describe("fal's images", () => {
   });
 
   test('from a picture go where edits go', async () => {
-    server.answer = queue(json({ image: image('a') }));
+    server.handler = queue(respondWithJson({ image: image('a') }));
     await makers.fal(call({ images: [picture], wireMapping: { withImage: { model: 'maker/model/edit' } } }));
-    const [{ line, body }] = server.asked as [(typeof server.asked)[number]];
+    const [{ line, body }] = server.requests as [(typeof server.requests)[number]];
     expect([line, JSON.parse(body).image_urls]).toEqual([
       'POST /maker/model/edit',
       [`data:image/png;base64,${BASE64}`],
@@ -177,9 +183,9 @@ describe("fal's images", () => {
   });
 
   test('that it finds indecent are not delivered, and billed', async () => {
-    server.answer = queue(json({ images: [image('a'), image('b')], has_nsfw_concepts: [true, false] }));
+    server.handler = queue(respondWithJson({ images: [image('a'), image('b')], has_nsfw_concepts: [true, false] }));
     expect(await makers.fal(call())).toMatchObject({ files: [image('b')], usage: { image: 2 } });
-    const all = await failureOf('fal', queue(json({ images: [image('a')], has_nsfw_concepts: [true] })));
+    const all = await failureOf('fal', queue(respondWithJson({ images: [image('a')], has_nsfw_concepts: [true] })));
     expect(all).toMatchObject({ code: 'content_policy_violation', usage: { image: 1 }, vendorId: 'r1' });
   });
 
@@ -187,7 +193,7 @@ describe("fal's images", () => {
     const elsewhere = 'http://169.254.169.254/latest';
     const told = { request_id: 'r1', status_url: elsewhere, response_url: elsewhere, cancel_url: elsewhere };
     const signal = AbortSignal.timeout(300);
-    server.answer = json(told);
+    server.handler = respondWithJson(told);
     await expect(makers.fal(call({ signal }))).rejects.toMatchObject({ vendorId: 'r1' });
   });
 });
@@ -205,13 +211,13 @@ describe("Google's images", () => {
   test('are the last of its drafts, and counted with its thoughts', async () => {
     const drawn = { inlineData: { mimeType: 'image/png', data: BASE64 } };
     const parts = [{ text: 'Here' }, { thought: true, inlineData: { data: 'aaaa' } }, drawn, null];
-    server.answer = json({ candidates: [{ content: { parts } }], usageMetadata, responseId: 'g1' });
+    server.handler = respondWithJson({ candidates: [{ content: { parts } }], usageMetadata, responseId: 'g1' });
     expect(await makers.google(call({ parameters: { size: '16:9', resolution: '2K' }, images: [picture] }))).toEqual({
       files: [{ kind: 'bytes', bytes: PIXEL }],
       usage: { input: 4, imageInput: 1_120, output: 74, imageOutput: 1_120 },
       vendorId: 'g1',
     });
-    const { contents, generationConfig } = JSON.parse(server.asked[0]?.body ?? '');
+    const { contents, generationConfig } = JSON.parse(server.requests[0]?.body ?? '');
     expect(contents[0].parts).toEqual([{ text: 'A coin' }, { inlineData: { mimeType: 'image/png', data: BASE64 } }]);
     expect(generationConfig).toEqual({
       responseModalities: ['IMAGE'],
@@ -223,7 +229,7 @@ describe("Google's images", () => {
     [{ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }],
     [{ candidates: [{ finishReason: 'IMAGE_SAFETY' }] }],
   ])('that are against its rules are refused with what they cost: %j', async (body) => {
-    const failure = await failureOf('google', json({ ...body, usageMetadata }));
+    const failure = await failureOf('google', respondWithJson({ ...body, usageMetadata }));
     expect(failure).toMatchObject({ code: 'content_policy_violation', deliveredText: undefined });
     expect(failure.usage).toEqual({ input: 4, imageInput: 1_120, output: 74, imageOutput: 1_120 });
   });

@@ -32,7 +32,7 @@ const json =
 
 /** Asks a source that answers so. Prices are as they stand in JSON: with quotes, or as numbers. */
 async function price(source: RateSource, answers: StubHandler, timeoutMs = 3_000): Promise<readonly [string, string]> {
-  server.answer = answers;
+  server.handler = answers;
   const { price: each, at } = await source.fetchPrice(NAMES, { now: NOON, timeoutMs, dispatcher });
   return [formatUsd(each), new Date(at).toISOString()];
 }
@@ -61,7 +61,7 @@ test.each([
   ],
 ])('%s is asked where it has a price', async (_, source, answers, path) => {
   await price(source(), answers);
-  expect(server.asked.at(-1)?.line).toBe(`GET ${path}`);
+  expect(server.requests.at(-1)?.line).toBe(`GET ${path}`);
 });
 
 describe.each(SOURCES)('%s', (_, source, saying) => {
@@ -175,9 +175,9 @@ describe('coingecko', () => {
 
   test('has its key in a header, by the plan that the address is of', async () => {
     await price(createCoinGeckoSource(url, 'CG-1'), simple('1'));
-    expect(server.asked.at(-1)?.headers).toMatchObject({ 'x-cg-demo-api-key': 'CG-1' });
+    expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-cg-demo-api-key': 'CG-1' });
     await price(createCoinGeckoSource(url.replace('127.0.0.1', 'pro-api.coingecko.invalid'), 'CG-2'), simple('1'));
-    expect(server.asked.at(-1)?.headers).toMatchObject({ 'x-cg-pro-api-key': 'CG-2' });
+    expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-cg-pro-api-key': 'CG-2' });
   });
 });
 

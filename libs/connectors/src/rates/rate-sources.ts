@@ -63,7 +63,7 @@ interface Protocol<Name> {
  * Kraken: `GET /0/public/Ticker?pair=XBTUSD`; in `result.XXBTZUSD` are `a` ask, `b` bid and `c` last trade, each a list that
  * begins with the price. What is wrong stands in `error`, with status 200. It does not say of when its prices are.
  */
-const krakenProtocol: Protocol<readonly [asked: string, answered: string]> = {
+const krakenProtocol: Protocol<readonly [requestName: string, responseName: string]> = {
   ...{ name: 'kraken', cacheMs: 30_000, freshMs: 60_000 },
   findName: ({ kraken }) => kraken,
   formatPath: ([requestName]) => `/0/public/Ticker?pair=${encodeURIComponent(requestName)}`,

@@ -9,7 +9,7 @@ import {
   toPostings,
 } from '#domain';
 import { fold, money, type PicoUsd, Rejection, ZERO_USD } from '#kernel';
-import { someCharge } from '#testing';
+import { createCharge } from '#testing';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const START = Date.parse('2026-11-20T23:00:00.000Z');
@@ -68,7 +68,7 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
     type: 'SettleHold' as const,
     data: {
       holdId,
-      charge: someCharge({ price: price.toString(), cost: cost.toString() }),
+      charge: createCharge({ price: price.toString(), cost: cost.toString() }),
       at: instant(hour),
     },
   })),

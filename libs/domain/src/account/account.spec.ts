@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { type AccountCommand, type AccountEvent, accountCodec, accountDecider, type HoldLimits } from '#domain';
 import { formatUsd, type PicoUsd, parseUsd, toPicoUsd, ZERO_USD } from '#kernel';
-import { decisions, someCharge } from '#testing';
+import { createCharge, createDeciderTest } from '#testing';
 
-const given = decisions(accountDecider);
+const given = createDeciderTest(accountDecider);
 
 const at = '2026-11-20T12:00:00.000Z';
 const later = '2026-11-20T12:20:00.000Z';
@@ -30,7 +30,7 @@ const held = (holdId: string, dollars: string, when = at, expiresAt = '2026-11-2
   type: 'FundsHeld',
   data: { holdId, keyId: 'k1', amount: pico(dollars), expiresAt, query, at: when },
 });
-const charge = (dollars: string) => someCharge({ price: pico(dollars), cost: pico('0.01') });
+const charge = (dollars: string) => createCharge({ price: pico(dollars), cost: pico('0.01') });
 const resolved = (holdId: string, dollars: string) => ({
   holdId,
   keyId: 'k1',
@@ -152,7 +152,7 @@ describe('what the house bears', () => {
   const limit = { lossLimit: parseUsd('1') };
   const absorbed = (holdId: string, dollars: string): AccountEvent => ({
     type: 'ChargeAbsorbed',
-    data: { holdId, charge: someCharge({ price: '0', cost: pico(dollars) }), at: later },
+    data: { holdId, charge: createCharge({ price: '0', cost: pico(dollars) }), at: later },
   });
   const lost = (holdId: string, dollars: string): readonly AccountEvent[] => {
     const why = { errorCode: 'upstream_error', reason: 'it failed', attempts: [] };

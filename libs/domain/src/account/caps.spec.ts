@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type AccountCommand, type AccountState, accountDecider, type ResetPeriod } from '#domain';
 import { fold, type PicoUsd, parseUsd, Rejection } from '#kernel';
-import { someCharge } from '#testing';
+import { createCharge } from '#testing';
 
 const START = Date.parse('2026-11-27T22:00:00.000Z'); // a Friday near the end of its day and of its month
 const HOUR_MS = 3_600_000;
@@ -10,7 +10,7 @@ const LIMIT = parseUsd('1');
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const secret = { key: '', box: '' };
-const charge = (price: bigint) => someCharge({ price: price.toString() });
+const charge = (price: bigint) => createCharge({ price: price.toString() });
 
 /** An account with one capped key; time stands until it is moved. */
 class Story {

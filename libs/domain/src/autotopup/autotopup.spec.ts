@@ -7,7 +7,7 @@ import {
   autoTopupWorkflow,
 } from '#domain';
 import { type EffectOutcome, fold, parseUsd, type StoredEvent } from '#kernel';
-import { decisions, nextSteps } from '#testing';
+import { createDeciderTest, createWorkflowTest } from '#testing';
 
 const START = Date.parse('2026-11-20T12:00:00.000Z');
 const later = (seconds: number) => new Date(START + seconds * 1000).toISOString();
@@ -18,8 +18,8 @@ const [ONE, OTHER] = ['aa'.repeat(32), 'bb'.repeat(32)];
 const TOPUP = '8vy58fo1Z8DYdFkUxp9yJd';
 const limits = { attempts: 2, amount: parseUsd('25') };
 
-const given = decisions(autoTopupDecider);
-const next = nextSteps(autoTopupWorkflow);
+const given = createDeciderTest(autoTopupDecider);
+const next = createWorkflowTest(autoTopupWorkflow);
 
 const connected = (pubkey = ONE, when = at): AutoTopupEvent => {
   const wallet = { pubkey, relays: ['wss://relay.example'], encryption: 'nip44_v2' } as const;

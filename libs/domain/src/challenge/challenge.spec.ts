@@ -10,9 +10,9 @@ import {
   toPostings,
 } from '#domain';
 import { fold, money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
-import { decisions, someCharge } from '#testing';
+import { createCharge, createDeciderTest } from '#testing';
 
-const given = decisions(challengeDecider);
+const given = createDeciderTest(challengeDecider);
 
 const at = '2026-11-22T12:00:00.000Z';
 const expiresAt = '2026-11-22T12:05:00.000Z';
@@ -44,7 +44,7 @@ const claim = (holdId: string, more: Partial<ChallengeProofClaim & { at: string 
 });
 const settle = (holdId: string, due = price): ChallengeCommand => ({
   type: 'SettleHold',
-  data: { holdId, charge: someCharge({ price: due.toString(), cost: '1' }), at },
+  data: { holdId, charge: createCharge({ price: due.toString(), cost: '1' }), at },
 });
 const release = (holdId: string, errorCode = 'upstream_error'): ChallengeCommand => ({
   type: 'ReleaseHold',
@@ -132,7 +132,7 @@ describe('a challenge', () => {
       type: 'ReleaseHold',
       data: {
         ...{ holdId, errorCode: 'upstream_error', reason: '', attempts: [], at },
-        absorbed: someCharge({ price: '0', cost: cost.toString() }),
+        absorbed: createCharge({ price: '0', cost: cost.toString() }),
       },
     });
     const tries = [claim('h1'), lost('h1', parseUsd('0.01')), claim('h2'), lost('h2', parseUsd('0.01'))];

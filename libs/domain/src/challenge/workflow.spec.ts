@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ChallengeEvent, type ChallengeStep, challengeWorkflow } from '#domain';
 import { fold } from '#kernel';
-import { issuedChallenge, nextSteps } from '#testing';
+import { createIssuedChallenge, createWorkflowTest } from '#testing';
 
-const given = nextSteps(challengeWorkflow);
-const data = issuedChallenge({ expiresAt: '2026-11-22T12:05:00.000Z' });
+const given = createWorkflowTest(challengeWorkflow);
+const data = createIssuedChallenge({ expiresAt: '2026-11-22T12:05:00.000Z' });
 const issued: ChallengeEvent = { type: 'ChallengeIssued', data };
 const paid = (by: 'backend' | 'preimage'): ChallengeEvent => {
   const { method, coin, backend, units, worth: amount, price } = data;

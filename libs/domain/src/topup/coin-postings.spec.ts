@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { CHALLENGE, type CoinPosting, type DomainEvent, type TopupState, toCoinPostings } from '#domain';
 import type { StoredEvent } from '#kernel';
-import { histories } from '../../../testing/src/scenarios/histories.ts';
+import { createHistoryArbitrary } from '../../../testing/src/scenarios/histories.ts';
 
 const sum = (all: Iterable<bigint>) => [...all].reduce((total, each) => total + each, 0n);
 const unitsOf = (lines: readonly CoinPosting[]) => sum(lines.map(({ units }) => units));
@@ -22,7 +22,7 @@ function feesOfChallenges(facts: readonly StoredEvent<DomainEvent>[]): bigint {
 test('whatever happens, coins are booked twice, and the wallet holds what is left of payments', () => {
   let booked = 0;
   fc.assert(
-    fc.property(histories(60), ({ facts, topups, challenges }) => {
+    fc.property(createHistoryArbitrary(60), ({ events: facts, topups, challenges }) => {
       const lines = facts.flatMap((fact) => {
         const ofFact = toCoinPostings(fact, () => undefined);
         for (const coin of new Set(ofFact.map((line) => line.coin)))

@@ -37,7 +37,7 @@ export interface PaymentLink {
 /** The names of a coin's price in USD. A source that is missing does not quote it. */
 export interface RateNames {
   /** As it is asked for, and as it is answered. */
-  readonly kraken?: readonly [asked: string, answered: string];
+  readonly kraken?: readonly [requestName: string, responseName: string];
   readonly coinbase?: string;
   readonly coingecko?: string;
 }

@@ -1,8 +1,8 @@
 import { test } from '@jest/globals';
 import { type InvoiceAllowed, openInvoicesDecider } from '#domain';
-import { decisions } from '#testing';
+import { createDeciderTest } from '#testing';
 
-const given = decisions(openInvoicesDecider);
+const given = createDeciderTest(openInvoicesDecider);
 const NOON = '2026-11-20T12:00:00.000Z';
 const allowed = (topupId: string, expiresAt: string, at = NOON): InvoiceAllowed => ({
   type: 'InvoiceAllowed',

@@ -8,12 +8,12 @@ import {
   topupDecider,
 } from '#domain';
 import { parseUsd } from '#kernel';
-import { decisions, issuedInvoice, paymentOf } from '#testing';
+import { createDeciderTest, createFullPayment, createIssuedInvoice } from '#testing';
 
-const given = decisions(topupDecider);
+const given = createDeciderTest(topupDecider);
 const at = '2026-11-20T12:00:00.000Z';
 
-const invoice = issuedInvoice();
+const invoice = createIssuedInvoice();
 const payment = { backend: 'lnd', id: 'ab' };
 const issued: TopupEvent = { type: 'InvoiceIssued', data: invoice };
 const received = (more: Partial<PaymentReceived['data']> = {}): TopupEvent => ({
@@ -29,9 +29,9 @@ const market = {
   rate: { value: '50000', source: 'coinbase', at: '2026-11-20T18:00:00.000Z' },
   amount: parseUsd('0.5'),
 };
-const record = (more: Parameters<typeof paymentOf>[1] = {}) => ({
+const record = (more: Parameters<typeof createFullPayment>[1] = {}) => ({
   type: 'RecordPayment' as const,
-  data: paymentOf(invoice, more),
+  data: createFullPayment(invoice, more),
 });
 
 describe('a payment', () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { type PaymentReceived, type PaymentReversed, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
 import { fold, parseUsd } from '#kernel';
-import { issuedInvoice, nextSteps } from '#testing';
+import { createIssuedInvoice, createWorkflowTest } from '#testing';
 
 const MINUTE = 60_000;
-const given = nextSteps(topupWorkflow);
-const invoice = issuedInvoice({ accountId: 'a', reference: 'ab', expiresAt: '2026-11-20T12:15:00.000Z' });
+const given = createWorkflowTest(topupWorkflow);
+const invoice = createIssuedInvoice({ accountId: 'a', reference: 'ab', expiresAt: '2026-11-20T12:15:00.000Z' });
 const issued: TopupEvent = { type: 'InvoiceIssued', data: invoice };
 const issuedAddress: TopupEvent = {
   type: 'InvoiceIssued',

@@ -9,15 +9,15 @@ import {
   videoWorkflow,
 } from '#domain';
 import { fold, parseUsd } from '#kernel';
-import { decisions, nextSteps } from '#testing';
+import { createDeciderTest, createWorkflowTest } from '#testing';
 
 const START = Date.parse('2026-11-20T12:00:00.000Z');
 const later = (seconds: number) => new Date(START + seconds * 1000).toISOString();
 const at = later(0);
 const DEADLINE = 1_800;
 
-const given = decisions(videoDecider);
-const next = nextSteps(videoWorkflow);
+const given = createDeciderTest(videoDecider);
+const next = createWorkflowTest(videoWorkflow);
 
 const fal: VideoEndpoint = {
   ...{ of: 'google/veo-3', provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } },

@@ -3,15 +3,15 @@ import { binaryEvent, EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventsto
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EventStoreDbEventStore } from '#eventstore';
 import { START_POSITION, type StoredEvent } from '#kernel';
-import { EventStoreDbDouble } from '#testing';
+import { FakeEventStoreDb } from '#testing';
 
 describe('an entry of the log', () => {
-  let double: EventStoreDbDouble;
+  let double: FakeEventStoreDb;
   let client: EventStoreDBClient;
   let store: EventStoreDbEventStore;
 
   beforeEach(async () => {
-    double = await EventStoreDbDouble.start();
+    double = await FakeEventStoreDb.start();
     const { connectionString } = double;
     client = Object.assign(EventStoreDBClient.connectionString(connectionString), { supports: async () => false });
     store = new EventStoreDbEventStore({ connectionString, streamPrefixes: ['account-', 'kontó-'] });

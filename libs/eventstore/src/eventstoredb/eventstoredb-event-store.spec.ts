@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EventStoreDbEventStore } from '#eventstore';
-import { EventStoreDbDouble, eventStoreContract, type OpenedStore } from '#testing';
+import { eventStoreContract, FakeEventStoreDb, type OpenedStore } from '#testing';
 
 function open(connectionString: string, stop: () => void): OpenedStore {
   const prefix = `account-${randomUUID()}-`;
@@ -14,7 +14,7 @@ function open(connectionString: string, stop: () => void): OpenedStore {
 }
 
 eventStoreContract('the EventStoreDB event store', async () => {
-  const double = await EventStoreDbDouble.start();
+  const double = await FakeEventStoreDb.start();
   return open(double.connectionString, () => double.stop());
 });
 

@@ -11,10 +11,10 @@ import {
   StoreUnavailableError,
   type StreamHead,
 } from '#kernel';
-import { EventStoreDbDouble } from '#testing';
+import { FakeEventStoreDb } from '#testing';
 
 describe('the EventStoreDB event store', () => {
-  let double: EventStoreDbDouble;
+  let double: FakeEventStoreDb;
   let store: EventStoreDbEventStore;
   /** Writes the streams of another program on the same server. */
   let others: EventStoreDbEventStore;
@@ -25,7 +25,7 @@ describe('the EventStoreDB event store', () => {
 
   beforeEach(async () => {
     problems = [];
-    double = await EventStoreDbDouble.start();
+    double = await FakeEventStoreDb.start();
     store = openStore();
     others = openStore(undefined, ['other-', 'accounting-']);
   });
@@ -85,13 +85,13 @@ describe('the EventStoreDB event store', () => {
       undefined,
       START_POSITION,
     ]);
-    double.refuse(true);
+    double.setNotReady(true);
     await expect(store.check()).rejects.toThrow(StoreUnavailableError);
   });
 
   test('an append whose answer is lost is one append when it is sent again', async () => {
     const events = facts(3);
-    double.loseNextAnswer();
+    double.loseNextResponse();
     await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     expect(await appendSurely('account-1', NO_STREAM, events)).toMatchObject({ revision: 2 });
     expect(await store.readHead('account-1')).toMatchObject({ revision: 2 });
@@ -100,7 +100,7 @@ describe('the EventStoreDB event store', () => {
   test('an append that is not answered in time has an unknown outcome', async () => {
     const impatient = openStore(`${double.connectionString}&defaultDeadline=50`);
     const events = facts(1);
-    const release = double.holdAnswers();
+    const release = double.holdResponses();
     await expect(impatient.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     release();
     expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
@@ -108,31 +108,34 @@ describe('the EventStoreDB event store', () => {
   });
 
   test('a broken connection fails the appends on it, and none on another', async () => {
-    const otherDouble = await EventStoreDbDouble.start();
+    const otherDouble = await FakeEventStoreDb.start();
     const other = openStore(otherDouble.connectionString);
-    const releases = [double.holdAnswers(), otherDouble.holdAnswers()];
+    const releases = [double.holdResponses(), otherDouble.holdResponses()];
     const answers = Promise.allSettled([
       store.append('account-1', NO_STREAM, facts(1)),
       other.append('account-1', NO_STREAM, facts(1)),
     ]);
-    await Promise.all([double.until(({ append }) => append > 0), otherDouble.until(({ append }) => append > 0)]);
+    await Promise.all([
+      double.waitUntil(({ append }) => append > 0),
+      otherDouble.waitUntil(({ append }) => append > 0),
+    ]);
     double.stop();
     for (const release of releases) release();
     expect(await answers).toMatchObject([
       { status: 'rejected', reason: { name: 'StoreUnavailableError' } },
       { status: 'fulfilled', value: { revision: 0 } },
     ]);
-    expect([double.seen.batchAppend, otherDouble.seen.batchAppend]).toEqual([0, 0]);
+    expect([double.stats.batchAppend, otherDouble.stats.batchAppend]).toEqual([0, 0]);
     await other.close();
     otherDouble.stop();
   });
 
   test('a server that is not ready is unavailable, and is found again when it is', async () => {
-    double.refuse(true);
+    double.setNotReady(true);
     await expect(store.append('account-1', NO_STREAM, facts(1))).rejects.toThrow(StoreUnavailableError);
     await expect(store.readHead('account-1')).rejects.toThrow(StoreUnavailableError);
     await expect(follow(START_POSITION, () => true)).rejects.toThrow(StoreUnavailableError);
-    double.refuse(false);
+    double.setNotReady(false);
     expect(await store.append('account-1', NO_STREAM, facts(1))).toMatchObject({ revision: 0 });
   });
 
@@ -142,8 +145,8 @@ describe('the EventStoreDB event store', () => {
     const following = (async () => {
       for await (const _ of found.subscribe(START_POSITION, new AbortController().signal));
     })();
-    await double.until(({ read }) => read > 0);
-    double.refuse(true);
+    await double.waitUntil(({ read }) => read > 0);
+    double.setNotReady(true);
     await expect(found.append('account-1', 0, facts(1))).rejects.toThrow(StoreUnavailableError);
     // The client begins to look for another node, and the old connection breaks while it does.
     const lost = Promise.allSettled([found.append('account-1', 0, facts(1)), following]);
@@ -160,7 +163,7 @@ describe('the EventStoreDB event store', () => {
   });
 
   test('an append that is larger than a server is configured to take is refused as such', async () => {
-    double.takeAtMost(1_000);
+    double.setMaxAppendBytes(1_000);
     const append = store.append('account-1', NO_STREAM, [fact({ text: 'x'.repeat(1_000) })]);
     await expect(append).rejects.toMatchObject({
       name: 'AppendTooLargeError',
@@ -176,27 +179,27 @@ describe('the EventStoreDB event store', () => {
   });
 
   test('appends and reads go to the leader of the cluster', async () => {
-    const leader = await EventStoreDbDouble.start();
-    double.obey(leader);
+    const leader = await FakeEventStoreDb.start();
+    double.setLeader(leader);
     const events = facts(1);
     await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
     expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
     const reader = openStore();
     expect(await reader.readHead('account-1')).toMatchObject({ revision: 0 });
-    expect([double.seen.append, leader.seen.append]).toEqual([0, 1]);
+    expect([double.stats.append, leader.stats.append]).toEqual([0, 1]);
     await reader.close();
     leader.stop();
   });
 
   test('a server never has more calls at a time than it takes', async () => {
-    const release = double.holdAnswers();
+    const release = double.holdResponses();
     const appended = Promise.all(
       Array.from({ length: 300 }, (_, i) => store.append(`account-${i}`, NO_STREAM, facts(1))),
     );
-    await double.until(({ append }) => append >= 64);
+    await double.waitUntil(({ append }) => append >= 64);
     const other = openStore();
     for (let i = 0; i < 5; i++) await other.readHead('account-1');
-    expect(double.seen.append).toBe(64);
+    expect(double.stats.append).toBe(64);
     release();
     expect((await appended).every((head) => head !== 'stale' && head.revision === 0)).toBe(true);
     await other.close();
@@ -229,12 +232,12 @@ describe('the EventStoreDB event store', () => {
   test('all followers of a process read the log once, in pages', async () => {
     const events = facts(600);
     for (let n = 0; n < 600; n += 200) await store.append('account-1', n - 1, events.slice(n, n + 200));
-    const { entries: before } = double.seen;
+    const { entries: before } = double.stats;
     const last = (batch: EventBatch) => batch.events.at(-1)?.id === events.at(-1)?.id;
     const all = await Promise.all(Array.from({ length: 6 }, () => follow(START_POSITION, last)));
     for (const batches of all) expect(batches.flatMap((batch) => batch.events)).toHaveLength(600);
-    expect(double.seen.entries - before).toBe(601); // one is the server's own
-    expect(double.seen.subscribe).toBe(0);
+    expect(double.stats.entries - before).toBe(601); // one is the server's own
+    expect(double.stats.subscribe).toBe(0);
   });
 
   test('a server that restarts again and again costs no fact and repeats none', async () => {
@@ -263,7 +266,7 @@ describe('the EventStoreDB event store', () => {
           const event = fact();
           sent.push(event.id);
           if (i === 0 && n % 8 === 0) await double.restart();
-          if (i === 1 && n % 8 === 0) double.loseNextAnswer();
+          if (i === 1 && n % 8 === 0) double.loseNextResponse();
           expect(await appendSurely(`account-${i}`, n - 1, [event])).toMatchObject({ revision: n });
         }
       }),
@@ -275,9 +278,9 @@ describe('the EventStoreDB event store', () => {
 
   test('closing the store ends its followers', async () => {
     const following = follow(START_POSITION, () => false);
-    await double.until(({ read }) => read > 0);
+    await double.waitUntil(({ read }) => read > 0);
     await store.close();
     await following;
-    await double.until(({ open }) => open === 0);
+    await double.waitUntil(({ open }) => open === 0);
   });
 });

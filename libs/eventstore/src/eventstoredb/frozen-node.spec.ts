@@ -2,21 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EventStoreDbEventStore } from '#eventstore';
 import { type NewEvent, NO_STREAM } from '#kernel';
-import { Cable, EventStoreDbDouble } from '#testing';
+import { FakeEventStoreDb, NetworkLink } from '#testing';
 import { applyConnectionDefaults } from './connection.ts';
 
 describe('a node that is stopped, or cut off', () => {
-  let double: EventStoreDbDouble;
-  let cable: Cable;
+  let double: FakeEventStoreDb;
+  let cable: NetworkLink;
   const stores: EventStoreDbEventStore[] = [];
 
   beforeEach(async () => {
-    double = await EventStoreDbDouble.start();
-    cable = await Cable.to(double.port);
+    double = await FakeEventStoreDb.start();
+    cable = await NetworkLink.open(double.port);
   });
 
   afterEach(async () => {
-    cable.mend();
+    cable.restore();
     await Promise.all(stores.splice(0).map((store) => store.close()));
     await cable.close();
     double.stop();
@@ -34,19 +34,19 @@ describe('a node that is stopped, or cut off', () => {
     const store = open(`esdb://${cable.address}?tls=false&keepAliveInterval=50&keepAliveTimeout=50`);
     const events = [fact()];
     await store.append('account-1', NO_STREAM, events);
-    cable.cut();
+    cable.interrupt();
     await expect(store.append('account-1', 0, [fact()])).rejects.toMatchObject({
       name: 'StoreUnavailableError',
       cause: { message: expect.stringContaining('UNAVAILABLE') },
     });
-    cable.mend();
+    cable.restore();
     expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
   });
 
   test('has not said that there is nothing, where its reader was closed meanwhile', async () => {
     const store = open(`esdb://${cable.address}?tls=false`);
     await store.append('account-1', NO_STREAM, [fact()]);
-    cable.cut();
+    cable.interrupt();
     const head = store.readHead('account-1');
     const [outcome] = await Promise.allSettled([head, store.close()]);
     expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailableError' } });
@@ -54,28 +54,28 @@ describe('a node that is stopped, or cut off', () => {
 
   test('is waited for as long as the connection string says', async () => {
     const store = open(`esdb://${cable.address}?tls=false&defaultDeadline=50`);
-    cable.cut();
+    cable.interrupt();
     const append = store.append('account-1', NO_STREAM, [fact()]);
     await expect(append).rejects.toMatchObject({ cause: { message: expect.stringContaining('DEADLINE_EXCEEDED') } });
   });
 
   test('is left for the node that leads now, even where it was asked while the others still named it', async () => {
-    const others = await EventStoreDbDouble.start();
-    for (const node of [others, double]) node.name(cable.address);
+    const others = await FakeEventStoreDb.start();
+    for (const node of [others, double]) node.setAdvertisedLeader(cable.address);
     const store = open(
       `esdb://${others.address},${cable.address}?tls=false&gossipTimeout=1&keepAliveInterval=50&keepAliveTimeout=50`,
     );
     expect(await store.readHead('account-1')).toBeUndefined();
-    expect(double.seen.read).toBe(1);
-    cable.cut();
+    expect(double.stats.read).toBe(1);
+    cable.interrupt();
     await expect(store.append('account-1', NO_STREAM, [fact()])).rejects.toThrow('did not confirm an append');
-    const { gossip: before } = others.seen;
+    const { gossip: before } = others.stats;
     const asked = store.append('account-1', NO_STREAM, [fact()]);
-    await others.until(({ gossip }) => gossip > before); // now it waits for a connection to the same node
-    others.name(undefined);
+    await others.waitUntil(({ gossip }) => gossip > before); // now it waits for a connection to the same node
+    others.setAdvertisedLeader(undefined);
     await expect(asked).rejects.toThrow('did not confirm an append');
     expect(await store.append('account-1', NO_STREAM, [fact()])).toMatchObject({ revision: 0 });
-    expect(others.seen.append).toBe(1);
+    expect(others.stats.append).toBe(1);
     others.stop();
   });
 

@@ -4,13 +4,13 @@ import path from 'node:path';
 import { EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EventStoreDbEventStore, grantEventStoreDbAccess } from '#eventstore';
-import { EventStoreDbDouble, selfSigned } from '#testing';
+import { createSelfSignedCertificate, FakeEventStoreDb } from '#testing';
 
 const ADMIN = { username: 'admin', password: 'changeit' };
 
 describe('a server with TLS and users', () => {
   let directory: string;
-  let double: EventStoreDbDouble;
+  let double: FakeEventStoreDb;
   let client: EventStoreDBClient;
 
   const addressFor = (user: string) => {
@@ -21,9 +21,9 @@ describe('a server with TLS and users', () => {
 
   beforeEach(async () => {
     directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-grant-'));
-    const certificate = selfSigned();
+    const certificate = createSelfSignedCertificate();
     await writeFile(path.join(directory, 'ca.crt'), certificate.cert);
-    double = await EventStoreDbDouble.start({ certificate });
+    double = await FakeEventStoreDb.start({ certificate });
     client = Object.assign(EventStoreDBClient.connectionString(addressFor('admin:changeit')), {
       supports: async () => false,
     });

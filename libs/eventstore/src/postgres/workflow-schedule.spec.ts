@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { eventStoreMigrations, PostgresCheckpoints, PostgresEventStore, PostgresWorkflowSchedule } from '#eventstore';
 import { migrate } from '#foundation';
-import { dueTableContract } from '../../../testing/src/contracts/workflow-schedule.ts';
-import { MemoryDueTable } from '../../../testing/src/scenarios/memory-workflow-schedule.ts';
-import { Died, ParcelWorld } from '../../../testing/src/scenarios/parcel-world.ts';
+import { workflowScheduleContract } from '../../../testing/src/contracts/workflow-schedule.ts';
+import { MemoryWorkflowSchedule } from '../../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { ParcelWorld, ProcessKilledError } from '../../../testing/src/scenarios/parcel-world.ts';
 import { createTestDatabase, type TestDatabase } from '../../../testing/src/world/test-database.ts';
 
 let database: TestDatabase;
@@ -20,8 +20,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-dueTableContract('in memory', async () => new MemoryDueTable());
-dueTableContract('in PostgreSQL', async () => {
+workflowScheduleContract('in memory', async () => new MemoryWorkflowSchedule());
+workflowScheduleContract('in PostgreSQL', async () => {
   await pool.query('truncate es.due');
   return new PostgresWorkflowSchedule(pool);
 });
@@ -37,18 +37,18 @@ describe('a workflow over PostgreSQL', () => {
     });
     for (let n = 2; n <= 23; n += 3) {
       const id = `p${n}`;
-      const last = async () => (await world.typesOf(id)).at(-1) ?? '';
+      const last = async () => (await world.listEventTypes(id)).at(-1) ?? '';
       const isShipped = () => world.shipped.includes(id);
       const atEnd = async () =>
         (await last()) === 'ParcelAnnounced' || ((await last()) === 'ShippingUnknown' && !isShipped());
-      await world.order(id);
+      await world.orderParcel(id);
       let actions = 0;
-      await world.process(atEnd, async (_, work) => {
+      await world.runProcess(atEnd, async (_, work) => {
         if (++actions < n) return work();
         if (n % 2 === 0) await work();
-        throw new Died();
+        throw new ProcessKilledError();
       });
-      await world.process(atEnd);
+      await world.runProcess(atEnd);
       expect({ n, shipped: world.shipped.filter((each) => each === id).length }).toEqual({
         n,
         shipped: Number(isShipped()),

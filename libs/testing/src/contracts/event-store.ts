@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe } from '@jest/globals';
-import { appending } from './event-store/appending.ts';
-import { following } from './event-store/following.ts';
-import { reading } from './event-store/reading.ts';
+import { testAppends } from './event-store/appending.ts';
+import { testSubscriptions } from './event-store/following.ts';
+import { testReads } from './event-store/reading.ts';
 import type { OpenedStore } from './event-store/subject.ts';
 
 export type { OpenedStore };
@@ -9,14 +9,14 @@ export type { OpenedStore };
 /** What every adapter of the `EventStore` port keeps to. `open` returns a store whose streams have no other writer. */
 export function eventStoreContract(name: string, open: () => Promise<OpenedStore>): void {
   describe(`${name} keeps the contract of an event store:`, () => {
-    let opened: OpenedStore;
+    let openedStore: OpenedStore;
     beforeAll(async () => {
-      opened = await open();
+      openedStore = await open();
     });
-    afterAll(() => opened.close());
+    afterAll(() => openedStore.close());
 
-    appending(() => opened);
-    reading(() => opened);
-    following(() => opened);
+    testAppends(() => openedStore);
+    testReads(() => openedStore);
+    testSubscriptions(() => openedStore);
   });
 }

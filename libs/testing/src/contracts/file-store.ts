@@ -5,13 +5,13 @@ const HOUR = 3_600_000;
 const NOW = Date.parse('2026-11-22T13:10:00Z');
 const BYTES = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 7) % 251));
 
-async function read(file: StoredFile | undefined, range?: { start: number; end: number }): Promise<Buffer> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of file?.read(range) ?? []) pieces.push(piece);
-  return Buffer.concat(pieces);
+async function readBytes(file: StoredFile | undefined, range?: { start: number; end: number }): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of file?.read(range) ?? []) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
-async function* inPieces(bytes: Buffer, size: number): AsyncIterable<Uint8Array> {
+async function* splitIntoChunks(bytes: Buffer, size: number): AsyncIterable<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
@@ -31,23 +31,25 @@ export function fileStoreContract(
 
     test('is found as it was kept, with its type and its size', async () => {
       expect(await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES })).toBe(BYTES.length);
-      const found = await store.find({ id, n: 0 });
-      expect(found).toMatchObject({ mediaType: 'image/png', size: BYTES.length });
-      expect(await read(found)).toEqual(BYTES);
+      const file = await store.find({ id, n: 0 });
+      expect(file).toMatchObject({ mediaType: 'image/png', size: BYTES.length });
+      expect(await readBytes(file)).toEqual(BYTES);
     });
 
     test.each([1, 1_000, 150_000])('is kept as it comes, in pieces of %d bytes', async (size) => {
       const bytes = BYTES.subarray(0, size * 1_500);
-      const kept = { id, n: 3, mediaType: 'video/mp4', bytes: inPieces(bytes, size) };
-      expect(await store.save(kept)).toBe(bytes.length);
-      expect(await read(await store.find({ id, n: 3 }))).toEqual(bytes);
+      const file = { id, n: 3, mediaType: 'video/mp4', bytes: splitIntoChunks(bytes, size) };
+      expect(await store.save(file)).toBe(bytes.length);
+      expect(await readBytes(await store.find({ id, n: 3 }))).toEqual(bytes);
     });
 
     test('may be empty', async () => {
-      expect(await store.save({ id, n: 0, mediaType: 'audio/mpeg', bytes: inPieces(Buffer.alloc(0), 1) })).toBe(0);
-      const found = await store.find({ id, n: 0 });
-      expect(found).toMatchObject({ mediaType: 'audio/mpeg', size: 0 });
-      expect(await read(found)).toHaveLength(0);
+      expect(await store.save({ id, n: 0, mediaType: 'audio/mpeg', bytes: splitIntoChunks(Buffer.alloc(0), 1) })).toBe(
+        0,
+      );
+      const file = await store.find({ id, n: 0 });
+      expect(file).toMatchObject({ mediaType: 'audio/mpeg', size: 0 });
+      expect(await readBytes(file)).toHaveLength(0);
     });
 
     test('is read in part, to the byte', async () => {
@@ -59,14 +61,14 @@ export function fileStoreContract(
         [BYTES.length - 1, BYTES.length - 1],
         [1, BYTES.length - 1],
       ] as const) {
-        expect(await read(await store.find({ id, n: 0 }), { start, end })).toEqual(BYTES.subarray(start, end + 1));
+        expect(await readBytes(await store.find({ id, n: 0 }), { start, end })).toEqual(BYTES.subarray(start, end + 1));
       }
     });
 
     test('need not be read to its end', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
-      for await (const piece of (await store.find({ id, n: 0 }))?.read() ?? []) {
-        expect(piece.length).toBeGreaterThan(0);
+      for await (const chunk of (await store.find({ id, n: 0 }))?.read() ?? []) {
+        expect(chunk.length).toBeGreaterThan(0);
         break;
       }
     });
@@ -75,14 +77,14 @@ export function fileStoreContract(
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       await store.save({ id, n: 0, mediaType: 'image/jpeg', bytes: Buffer.from('abc') });
       expect(await store.find({ id, n: 0 })).toMatchObject({ mediaType: 'image/jpeg', size: 3 });
-      expect(String(await read(await store.find({ id, n: 0 })))).toBe('abc');
+      expect(String(await readBytes(await store.find({ id, n: 0 })))).toBe('abc');
     });
 
     test.each([0, 100_000, 6_000_000])(
       'that breaks off after %d bytes is not there, and nothing stays of it',
       async (size) => {
         const bytes = (async function* () {
-          for (let left = size; left > 0; left -= 50_000) yield Buffer.alloc(50_000);
+          for (let remaining = size; remaining > 0; remaining -= 50_000) yield Buffer.alloc(50_000);
           throw new Error('it broke off');
         })();
         await expect(store.save({ id, n: 0, mediaType: 'image/png', bytes })).rejects.toThrow('it broke off');
@@ -99,16 +101,18 @@ export function fileStoreContract(
       })();
       await expect(store.save({ id, n: 0, mediaType: 'image/jpeg', bytes })).rejects.toThrow('it broke off');
       expect(await store.find({ id, n: 0 })).toMatchObject({ mediaType: 'image/png' });
-      expect(String(await read(await store.find({ id, n: 0 })))).toBe('abc');
+      expect(String(await readBytes(await store.find({ id, n: 0 })))).toBe('abc');
     });
 
     test('is one of two that are kept under its name at once', async () => {
-      const kept = [Buffer.alloc(100_000, 'a'), Buffer.alloc(100_000, 'b')];
+      const contents = [Buffer.alloc(100_000, 'a'), Buffer.alloc(100_000, 'b')];
       await Promise.all(
-        kept.map((bytes) => store.save({ id, n: 0, mediaType: 'image/png', bytes: inPieces(bytes, 10_000) })),
+        contents.map((bytes) =>
+          store.save({ id, n: 0, mediaType: 'image/png', bytes: splitIntoChunks(bytes, 10_000) }),
+        ),
       );
-      const found = await read(await store.find({ id, n: 0 }));
-      expect(kept.some((bytes) => bytes.equals(found))).toBe(true);
+      const stored = await readBytes(await store.find({ id, n: 0 }));
+      expect(contents.some((bytes) => bytes.equals(stored))).toBe(true);
     });
 
     test('that was never kept is not found, by whatever name', async () => {
@@ -142,19 +146,20 @@ export function fileStoreContract(
     test('is deleted when its time is over, and no sooner', async () => {
       const ids = [1, 2, 24].map((hours) => generateFileId('gen', NOW + hours * HOUR));
       const sealed = generateFileId('req', NOW + HOUR);
-      for (const each of [...ids, sealed]) {
-        for (const n of [0, 1]) await store.save({ id: each, n, mediaType: 'image/png', bytes: BYTES.subarray(0, 9) });
+      for (const fileId of [...ids, sealed]) {
+        for (const n of [0, 1])
+          await store.save({ id: fileId, n, mediaType: 'image/png', bytes: BYTES.subarray(0, 9) });
       }
-      const there = async () => {
-        const found = await Promise.all([...ids, sealed].map((each) => store.find({ id: each, n: 1 })));
-        return found.map((each) => each !== undefined);
+      const checkExistence = async () => {
+        const files = await Promise.all([...ids, sealed].map((fileId) => store.find({ id: fileId, n: 1 })));
+        return files.map((file) => file !== undefined);
       };
       expect(await store.removeExpired(NOW + HOUR)).toBe(0);
-      expect(await there()).toEqual([true, true, true, true]);
+      expect(await checkExistence()).toEqual([true, true, true, true]);
       expect(await store.removeExpired(NOW + 2 * HOUR)).toBe(2);
-      expect(await there()).toEqual([false, true, true, false]);
+      expect(await checkExistence()).toEqual([false, true, true, false]);
       expect(await store.removeExpired(NOW + 100 * HOUR)).toBe(2);
-      expect(await there()).toEqual([false, false, false, false]);
+      expect(await checkExistence()).toEqual([false, false, false, false]);
       expect(await store.removeExpired(NOW + 100 * HOUR)).toBe(0);
       expect(await leftovers()).toEqual([]);
     });

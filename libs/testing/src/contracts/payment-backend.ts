@@ -1,35 +1,35 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { BackendPayment, CreatedPayment, PaymentBackend } from '#application';
 import type { CoinTerms, Destination } from '#domain';
-import type { HowToPay } from '../world/sandbox-wallet.ts';
+import type { PayOptions } from '../world/sandbox-wallet.ts';
 
 const EXPIRY_SECONDS = 900;
 const CONFIRMATIONS = 2;
 const FOUND_WITHIN_MS = 5_000;
-const LOOK_AGAIN_MS = 20;
+const POLL_INTERVAL_MS = 20;
 
 /**
  * What can happen with a payment of a back end. A Lightning node takes neither less than was asked for nor a second
  * payment, and what is paid over it is final at once.
  */
-export type Payable = 'more' | 'less' | 'late' | 'twice' | 'waiting' | 'replaced' | 'undone' | 'hinted';
+export type PaymentCapability = 'more' | 'less' | 'late' | 'twice' | 'waiting' | 'replaced' | 'undone' | 'hinted';
 
 /** The customer's side of a back end. */
 export interface Wallet {
   /** @returns what the network knows the payment by */
-  pay(to: Destination, units: bigint, coin: CoinTerms, how?: HowToPay): Promise<string>;
+  pay(to: Destination, units: bigint, coin: CoinTerms, options?: PayOptions): Promise<string>;
   /** Makes final what waits. */
   mine(coin: CoinTerms): Promise<void>;
   undo?(coin: CoinTerms, payment: string): Promise<void>;
 }
 
 /** What a back end is to be tried with. */
-export interface Taken {
+export interface PaymentCase {
   readonly coin: CoinTerms;
   readonly kind: Destination['kind'];
   /** An amount to ask for, of the coin's smallest unit; it is paid with up to twice as much. */
   readonly units: bigint;
-  readonly capabilities: readonly Payable[];
+  readonly capabilities: readonly PaymentCapability[];
 }
 
 export interface OpenBackend {
@@ -46,209 +46,230 @@ export interface OpenBackend {
  */
 export function paymentBackendContract(
   name: string,
-  taken: readonly Taken[],
+  cases: readonly PaymentCase[],
   open: () => Promise<OpenBackend>,
   wallet: 'with a wallet' | 'without' = 'with a wallet',
 ): void {
   describe(`${name} as a payment back end`, () => {
-    let opened: OpenBackend;
+    let openedBackend: OpenBackend;
     beforeAll(async () => {
-      opened = await open();
+      openedBackend = await open();
     });
-    afterAll(() => opened.close());
+    afterAll(() => openedBackend.close());
 
-    describe.each(taken.map((each) => ({ ...each, code: each.coin.code })))('in $code to a $kind', (each) => {
-      requests(each, () => opened.backend);
-      if (wallet === 'with a wallet') payments(each, () => opened);
-    });
+    describe.each(cases.map((paymentCase) => ({ ...paymentCase, code: paymentCase.coin.code })))(
+      'in $code to a $kind',
+      (paymentCase) => {
+        testRequests(paymentCase, () => openedBackend.backend);
+        if (wallet === 'with a wallet') testPayments(paymentCase, () => openedBackend);
+      },
+    );
   });
 }
 
 let requested = 0;
 
 /** Asks for a payment as a top-up does. */
-function ask(backend: PaymentBackend, { coin, kind, units }: Taken, more = 0n): Promise<CreatedPayment> {
+function requestPayment(
+  backend: PaymentBackend,
+  { coin, kind, units }: PaymentCase,
+  extraUnits = 0n,
+): Promise<CreatedPayment> {
   const topupId = `contract${Date.now()}x${requested++}`;
   const returnUrl = `https://gateway.example/topup/checkout/${topupId}`;
   const terms = { topupId, coin, kind, memo: 'Päivää ☕', expirySeconds: EXPIRY_SECONDS, confirmations: CONFIRMATIONS };
-  return backend.createPayment({ ...terms, returnUrl, units: units + more });
+  return backend.createPayment({ ...terms, returnUrl, units: units + extraUnits });
 }
 
-function requests(taken: Taken, backend: () => PaymentBackend): void {
+function testRequests(paymentCase: PaymentCase, backend: () => PaymentBackend): void {
   test('each request has a reference and a destination of its own', async () => {
-    const made = [await ask(backend(), taken), await ask(backend(), taken)];
-    expect(new Set(made.map(({ reference }) => reference)).size).toBe(2);
-    expect(new Set(made.map(({ destination }) => destination.value)).size).toBe(2);
-    expect(made.map(({ destination }) => destination.kind)).toEqual([taken.kind, taken.kind]);
+    const createdPayments = [
+      await requestPayment(backend(), paymentCase),
+      await requestPayment(backend(), paymentCase),
+    ];
+    expect(new Set(createdPayments.map(({ reference }) => reference)).size).toBe(2);
+    expect(new Set(createdPayments.map(({ destination }) => destination.value)).size).toBe(2);
+    expect(createdPayments.map(({ destination }) => destination.kind)).toEqual([paymentCase.kind, paymentCase.kind]);
   });
 
   test('nothing has come before it was paid, whoever is asked after', async () => {
-    const made = await Promise.all(
-      Array.from({ length: Math.min(backend().maxBatchSize, 5) }, () => ask(backend(), taken)),
+    const createdPayments = await Promise.all(
+      Array.from({ length: Math.min(backend().maxBatchSize, 5) }, () => requestPayment(backend(), paymentCase)),
     );
-    expect(await backend().fetchPayments(made.map(({ reference }) => reference))).toEqual([]);
+    expect(await backend().fetchPayments(createdPayments.map(({ reference }) => reference))).toEqual([]);
   });
 }
 
 /** The rules of a payment, in words that a test begins with. */
-type Rule = (story: {
-  readonly made: CreatedPayment;
-  readonly pay: (units: bigint, how?: HowToPay) => Promise<string>;
+type CheckRule = (scenario: {
+  readonly createdPayment: CreatedPayment;
+  readonly pay: (units: bigint, options?: PayOptions) => Promise<string>;
   /** What is found once it is as it should be. */
-  readonly found: (is: (payments: readonly BackendPayment[]) => boolean) => Promise<readonly BackendPayment[]>;
+  readonly waitForPayments: (
+    arePaymentsExpected: (payments: readonly BackendPayment[]) => boolean,
+  ) => Promise<readonly BackendPayment[]>;
   readonly mine: () => Promise<void>;
-  readonly opened: OpenBackend;
+  readonly openedBackend: OpenBackend;
 }) => Promise<void>;
 
-function payments(taken: Taken, opened: () => OpenBackend): void {
-  const { coin, units } = taken;
-  const rule = (title: string, tell: Rule, needs?: Payable) => {
-    if (needs !== undefined && !taken.capabilities.includes(needs)) return;
+function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): void {
+  const { coin, units } = paymentCase;
+  const testRule = (title: string, check: CheckRule, needs?: PaymentCapability) => {
+    if (needs !== undefined && !paymentCase.capabilities.includes(needs)) return;
     test(title, async () => {
-      const { backend, wallet } = opened();
+      const { backend, wallet } = getBackend();
       if (!wallet) throw new Error('this back end is said to have a wallet');
-      const made = await ask(backend, taken);
-      await tell({
-        made,
-        pay: (amount, how) => wallet.pay(made.destination, amount, coin, how),
-        found: (is) => until(() => backend.fetchPayments([made.reference]), is),
+      const createdPayment = await requestPayment(backend, paymentCase);
+      await check({
+        createdPayment,
+        pay: (amount, options) => wallet.pay(createdPayment.destination, amount, coin, options),
+        waitForPayments: (is) => pollUntil(() => backend.fetchPayments([createdPayment.reference]), is),
         mine: () => wallet.mine(coin),
-        opened: opened(),
+        openedBackend: getBackend(),
       });
     });
   };
 
-  rule(
+  testRule(
     'what was asked for is found when it was paid, with the time, and as often as it is looked for',
-    async (story) => {
+    async (scenario) => {
       const before = Date.now() - 2_000; // whole seconds, and clocks that differ a little
-      await story.pay(units);
-      await story.mine();
-      const [payment, ...more] = await story.found(isFinal);
-      expect([payment?.reference, payment?.units, more]).toEqual([story.made.reference, units, []]);
+      await scenario.pay(units);
+      await scenario.mine();
+      const [payment, ...otherPayments] = await scenario.waitForPayments(isFinal);
+      expect([payment?.reference, payment?.units, otherPayments]).toEqual([
+        scenario.createdPayment.reference,
+        units,
+        [],
+      ]);
       expect(Date.parse(payment?.receivedAt ?? '')).toBeGreaterThan(before);
       expect(new Date(payment?.receivedAt ?? '').toISOString()).toBe(payment?.receivedAt);
-      expect(await story.opened.backend.fetchPayments([story.made.reference])).toEqual([payment]);
+      expect(await scenario.openedBackend.backend.fetchPayments([scenario.createdPayment.reference])).toEqual([
+        payment,
+      ]);
     },
   );
 
-  rule('a payment is found for what it was made for, and for nothing else', async (story) => {
-    const { backend } = story.opened;
-    const other = await ask(backend, taken);
-    await story.pay(units);
-    await story.mine();
-    const [{ id: first } = { id: '' }] = await story.found(isFinal);
+  testRule('a payment is found for what it was made for, and for nothing else', async (scenario) => {
+    const { backend } = scenario.openedBackend;
+    const other = await requestPayment(backend, paymentCase);
+    await scenario.pay(units);
+    await scenario.mine();
+    const [{ id: first } = { id: '' }] = await scenario.waitForPayments(isFinal);
     expect(await backend.fetchPayments([other.reference])).toEqual([]);
-    await story.opened.wallet?.pay(other.destination, units, coin);
-    await story.mine();
-    const [second] = await until(() => backend.fetchPayments([other.reference]), isFinal);
+    await scenario.openedBackend.wallet?.pay(other.destination, units, coin);
+    await scenario.mine();
+    const [second] = await pollUntil(() => backend.fetchPayments([other.reference]), isFinal);
     expect(second).toMatchObject({ reference: other.reference, units });
     expect(second?.id).not.toBe(first);
     if (backend.maxBatchSize < 2) return;
-    const both = await backend.fetchPayments([other.reference, story.made.reference]);
+    const both = await backend.fetchPayments([other.reference, scenario.createdPayment.reference]);
     expect(both.map(({ reference }) => reference).toSorted()).toEqual(
-      [other.reference, story.made.reference].toSorted(),
+      [other.reference, scenario.createdPayment.reference].toSorted(),
     );
   });
 
-  rule(
+  testRule(
     'more than was asked for is found as it was paid',
-    async (story) => {
-      await story.pay(units * 2n);
-      await story.mine();
-      expect(await story.found(isFinal)).toMatchObject([{ units: units * 2n }]);
+    async (scenario) => {
+      await scenario.pay(units * 2n);
+      await scenario.mine();
+      expect(await scenario.waitForPayments(isFinal)).toMatchObject([{ units: units * 2n }]);
     },
     'more',
   );
 
-  rule(
+  testRule(
     'less than was asked for is found as it was paid',
-    async (story) => {
-      await story.pay(units / 4n);
-      await story.mine();
-      expect(await story.found(isFinal)).toMatchObject([{ units: units / 4n }]);
+    async (scenario) => {
+      await scenario.pay(units / 4n);
+      await scenario.mine();
+      expect(await scenario.waitForPayments(isFinal)).toMatchObject([{ units: units / 4n }]);
     },
     'less',
   );
 
-  rule(
+  testRule(
     'what comes after the expiry is found with its time',
-    async (story) => {
+    async (scenario) => {
       const receivedAt = Math.floor(Date.now() / 1000) + EXPIRY_SECONDS + 3_600;
-      await story.pay(units, { receivedAt });
-      await story.mine();
+      await scenario.pay(units, { receivedAt });
+      await scenario.mine();
       const iso = new Date(receivedAt * 1000).toISOString();
-      expect(await story.found(isFinal)).toMatchObject([{ units, receivedAt: iso }]);
+      expect(await scenario.waitForPayments(isFinal)).toMatchObject([{ units, receivedAt: iso }]);
     },
     'late',
   );
 
-  rule(
+  testRule(
     'two payments are two, each under an id of its own that stays',
-    async (story) => {
-      await story.pay(units / 4n);
-      const [first] = await story.found((all) => all.length === 1);
-      await story.pay(units);
-      await story.mine();
-      const both = await story.found((all) => all.length === 2 && isFinal(all));
-      expect(both.map((each) => each.units).toSorted()).toEqual([units, units / 4n].toSorted());
+    async (scenario) => {
+      await scenario.pay(units / 4n);
+      const [first] = await scenario.waitForPayments((all) => all.length === 1);
+      await scenario.pay(units);
+      await scenario.mine();
+      const both = await scenario.waitForPayments((all) => all.length === 2 && isFinal(all));
+      expect(both.map((payment) => payment.units).toSorted()).toEqual([units, units / 4n].toSorted());
       expect(new Set(both.map(({ id }) => id)).size).toBe(2);
-      expect(both.find((each) => each.units === units / 4n)?.id).toBe(first?.id);
+      expect(both.find((payment) => payment.units === units / 4n)?.id).toBe(first?.id);
     },
     'twice',
   );
 
-  rule(
+  testRule(
     'what waits is found, and is not enough to count',
-    async (story) => {
-      await story.pay(units, { lowFee: true });
-      const [payment] = await story.found((all) => all.length === 1);
-      await story.mine();
-      expect(await story.opened.backend.fetchPayments([story.made.reference])).toEqual([payment]);
-      expect([payment?.units, isEnough(payment)]).toEqual([units, false]);
+    async (scenario) => {
+      await scenario.pay(units, { lowFee: true });
+      const [payment] = await scenario.waitForPayments((all) => all.length === 1);
+      await scenario.mine();
+      expect(await scenario.openedBackend.backend.fetchPayments([scenario.createdPayment.reference])).toEqual([
+        payment,
+      ]);
+      expect([payment?.units, isConfirmed(payment)]).toEqual([units, false]);
     },
     'waiting',
   );
 
-  rule(
+  testRule(
     'what is replaced while it waits does not count, and what replaces it does',
-    async (story) => {
-      const first = await story.pay(units, { lowFee: true });
-      const [waiting] = await story.found((all) => all.length === 1);
-      await story.pay(units / 4n, { replaces: first });
-      await story.mine();
-      const all = await story.found((found) => found.some(isEnough));
-      expect(all.filter(isEnough)).toMatchObject([{ units: units / 4n }]);
-      expect(all.filter(isEnough).map(({ id }) => id)).not.toContain(waiting?.id);
+    async (scenario) => {
+      const first = await scenario.pay(units, { lowFee: true });
+      const [waiting] = await scenario.waitForPayments((all) => all.length === 1);
+      await scenario.pay(units / 4n, { replaces: first });
+      await scenario.mine();
+      const all = await scenario.waitForPayments((payments) => payments.some(isConfirmed));
+      expect(all.filter(isConfirmed)).toMatchObject([{ units: units / 4n }]);
+      expect(all.filter(isConfirmed).map(({ id }) => id)).not.toContain(waiting?.id);
     },
     'replaced',
   );
 
-  rule(
+  testRule(
     'what is undone after it counted is lost, under the same id',
-    async (story) => {
-      const payment = await story.pay(units / 4n);
-      await story.mine();
-      const [counted] = await story.found(isFinal);
-      await story.opened.wallet?.undo?.(coin, payment);
-      const look = () => story.opened.backend.fetchPayments([story.made.reference], [counted?.id ?? '']);
-      const [lost] = await until(look, (all) => all.some(({ confirmations }) => confirmations === 'lost'));
-      expect(lost).toEqual({ ...counted, confirmations: 'lost' });
+    async (scenario) => {
+      const payment = await scenario.pay(units / 4n);
+      await scenario.mine();
+      const [confirmedPayment] = await scenario.waitForPayments(isFinal);
+      await scenario.openedBackend.wallet?.undo?.(coin, payment);
+      const poll = () =>
+        scenario.openedBackend.backend.fetchPayments([scenario.createdPayment.reference], [confirmedPayment?.id ?? '']);
+      const [lost] = await pollUntil(poll, (all) => all.some(({ confirmations }) => confirmations === 'lost'));
+      expect(lost).toEqual({ ...confirmedPayment, confirmations: 'lost' });
     },
     'undone',
   );
 
-  rule(
+  testRule(
     'is hinted at',
-    async ({ opened: { backend, wallet } }) => {
+    async ({ openedBackend: { backend, wallet } }) => {
       const stop = new AbortController();
       const hints = backend.subscribe(stop.signal)[Symbol.asyncIterator]();
       const hinted = hints.next();
       const references: string[] = [];
       const hint = await payUntil(hinted, async () => {
-        const made = await ask(backend, taken);
-        references.push(made.reference);
-        await wallet?.pay(made.destination, units, coin);
+        const createdPayment = await requestPayment(backend, paymentCase);
+        references.push(createdPayment.reference);
+        await wallet?.pay(createdPayment.destination, units, coin);
         await wallet?.mine(coin);
       });
       expect(references).toContain(hint.value);
@@ -267,37 +288,37 @@ function payments(taken: Taken, opened: () => OpenBackend): void {
 
 /** Pays one request after the other until the back end hints at one: nobody knows when it has begun to. */
 async function payUntil<T>(hinted: Promise<T>, pay: () => Promise<void>): Promise<T> {
-  let known: { readonly hint: T } | undefined;
+  let received: { readonly hint: T } | undefined;
   const waiting = hinted.then((hint) => {
-    known = { hint };
+    received = { hint };
   });
   const deadline = performance.now() + FOUND_WITHIN_MS;
-  while (!known && performance.now() < deadline) {
+  while (!received && performance.now() < deadline) {
     await pay();
-    await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS))]);
+    await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))]);
   }
-  if (!known) throw new Error('the back end does not hint at what was paid');
-  return known.hint;
+  if (!received) throw new Error('the back end does not hint at what was paid');
+  return received.hint;
 }
 
-function isEnough(payment: BackendPayment | undefined): boolean {
+function isConfirmed(payment: BackendPayment | undefined): boolean {
   const confirmations = payment?.confirmations;
   return confirmations === 'final' || (typeof confirmations === 'number' && confirmations >= CONFIRMATIONS);
 }
 
 function isFinal(all: readonly BackendPayment[]): boolean {
-  return all.length > 0 && all.every(isEnough);
+  return all.length > 0 && all.every(isConfirmed);
 }
 
-async function until(
-  look: () => Promise<readonly BackendPayment[]>,
+async function pollUntil(
+  poll: () => Promise<readonly BackendPayment[]>,
   is: (payments: readonly BackendPayment[]) => boolean,
 ): Promise<readonly BackendPayment[]> {
   const deadline = performance.now() + FOUND_WITHIN_MS;
   for (;;) {
-    const found = await look();
-    if (is(found)) return found;
-    if (performance.now() > deadline) throw new Error(`what was waited for did not come: ${found.length} payments`);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    const payments = await poll();
+    if (is(payments)) return payments;
+    if (performance.now() > deadline) throw new Error(`what was waited for did not come: ${payments.length} payments`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }

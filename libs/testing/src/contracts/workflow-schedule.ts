@@ -7,29 +7,29 @@ const TWO = '2026-11-20T14:00:00.000Z';
 const TOKEN = 5;
 
 /** What every adapter of the `WorkflowSchedule` port keeps to. `open` gives an empty one. */
-export function dueTableContract(name: string, open: () => Promise<WorkflowSchedule>): void {
+export function workflowScheduleContract(name: string, open: () => Promise<WorkflowSchedule>): void {
   describe(`${name}: a stream`, () => {
     let table: WorkflowSchedule;
     beforeEach(async () => {
       table = await open();
     });
 
-    const found = async (now: string, workflow = 'w') => (await table.findDue(workflow, now, 10)).map(({ id }) => id);
-    const only = async (now: string): Promise<DueStream> => (await table.findDue('w', now, 1))[0] as DueStream;
+    const findIds = async (now: string, workflow = 'w') => (await table.findDue(workflow, now, 10)).map(({ id }) => id);
+    const findFirst = async (now: string): Promise<DueStream> => (await table.findDue('w', now, 1))[0] as DueStream;
     const putOff = (rows: readonly RescheduledStream[], token = TOKEN) => table.reschedule('w', token, rows);
 
     test('is due from the time on that it was woken at, for its workflow', async () => {
       await table.wake('w', ['a', 'a', 'b'], ONE);
-      expect(await found(NOON)).toEqual([]);
-      expect((await found(ONE)).toSorted()).toEqual(['a', 'b']);
-      expect(await found(TWO, 'other')).toEqual([]);
+      expect(await findIds(NOON)).toEqual([]);
+      expect((await findIds(ONE)).toSorted()).toEqual(['a', 'b']);
+      expect(await findIds(TWO, 'other')).toEqual([]);
     });
 
     test('that has waited longest comes first, and no more than wanted', async () => {
       await table.wake('w', ['late'], TWO);
       await table.wake('w', ['early'], NOON);
       await table.wake('w', ['middle'], ONE);
-      expect(await found(TWO)).toEqual(['early', 'middle', 'late']);
+      expect(await findIds(TWO)).toEqual(['early', 'middle', 'late']);
       expect((await table.findDue('w', TWO, 2)).map(({ id }) => id)).toEqual(['early', 'middle']);
     });
 
@@ -37,15 +37,19 @@ export function dueTableContract(name: string, open: () => Promise<WorkflowSched
       await table.wake('w', ['again', 'failed', 'woken'], NOON);
       const rows = await table.findDue('w', NOON, 10);
       expect(rows.map(({ ahead }) => ahead)).toEqual([true, true, true]);
-      const put = (id: string, at: string, failures: number) => ({
+      const createRow = (id: string, at: string, failures: number) => ({
         ...rows.find((row) => row.id === id),
         at,
         failures,
       });
-      await putOff([put('again', NOON, 0), put('failed', ONE, 1), put('woken', ONE, 0)] as RescheduledStream[]);
+      await putOff([
+        createRow('again', NOON, 0),
+        createRow('failed', ONE, 1),
+        createRow('woken', ONE, 0),
+      ] as RescheduledStream[]);
       await table.wake('w', ['woken'], TWO);
-      expect(await found(NOON)).toEqual(['again']);
-      expect(await found(TWO)).toEqual(['failed', 'woken', 'again']);
+      expect(await findIds(NOON)).toEqual(['again']);
+      expect(await findIds(TWO)).toEqual(['failed', 'woken', 'again']);
       expect((await table.findDue('w', TWO, 10)).map(({ ahead }) => ahead)).toEqual([true, true, false]);
     });
 
@@ -54,51 +58,51 @@ export function dueTableContract(name: string, open: () => Promise<WorkflowSched
       await table.wake('w', ['ahead', 'both'], ONE);
       await table.wake('w', ['both'], ONE, false);
       expect((await table.findDue('w', TWO, 10)).map(({ id, ahead }) => [id, ahead])).toEqual([
-        ...(await found(TWO)).slice(0, 2).map((id) => [id, true]),
+        ...(await findIds(TWO)).slice(0, 2).map((id) => [id, true]),
         ['early', false],
       ]);
-      expect((await found(TWO)).slice(0, 2).toSorted()).toEqual(['ahead', 'both']);
+      expect((await findIds(TWO)).slice(0, 2).toSorted()).toEqual(['ahead', 'both']);
     });
 
     test('that fails again and again is ahead no longer', async () => {
       await table.wake('w', ['a'], NOON);
       for (const failures of [3, 4]) {
-        await putOff([{ ...(await only(NOON)), at: NOON, failures }]);
-        expect((await only(NOON)).ahead).toBe(failures === 3);
+        await putOff([{ ...(await findFirst(NOON)), at: NOON, failures }]);
+        expect((await findFirst(NOON)).ahead).toBe(failures === 3);
       }
     });
 
     test('that is woken is due earlier, never later', async () => {
       await table.wake('w', ['a'], ONE);
       await table.wake('w', ['a'], TWO);
-      expect(await found(ONE)).toEqual(['a']);
+      expect(await findIds(ONE)).toEqual(['a']);
       await table.wake('w', ['a'], NOON);
-      expect(await found(NOON)).toEqual(['a']);
+      expect(await findIds(NOON)).toEqual(['a']);
     });
 
     test('can be put off, and put away', async () => {
       await table.wake('w', ['a', 'b'], NOON);
       const rows = await table.findDue('w', NOON, 10);
       await putOff(rows.map((row) => ({ ...row, at: row.id === 'a' ? TWO : null })));
-      expect(await found(ONE)).toEqual([]);
-      expect(await found(TWO)).toEqual(['a']);
+      expect(await findIds(ONE)).toEqual([]);
+      expect(await findIds(TWO)).toEqual(['a']);
     });
 
     test('that was woken meanwhile is not put off', async () => {
       await table.wake('w', ['a'], NOON);
-      const row = await only(NOON);
+      const row = await findFirst(NOON);
       await table.wake('w', ['a'], ONE);
       await putOff([{ ...row, at: TWO }]);
       await putOff([{ ...row, at: null }]);
-      expect(await found(NOON)).toEqual(['a']);
+      expect(await findIds(NOON)).toEqual(['a']);
     });
 
     test('is not put off by a process whose turn is over', async () => {
       await table.wake('w', ['a'], NOON);
-      const row = await only(NOON);
+      const row = await findFirst(NOON);
       await putOff([{ ...row, at: ONE }], TOKEN);
       await putOff([{ ...row, at: TWO }], TOKEN - 1);
-      expect(await found(ONE)).toEqual(['a']);
+      expect(await findIds(ONE)).toEqual(['a']);
     });
 
     test('waits from when it is first woken until it is put away', async () => {
@@ -110,10 +114,10 @@ export function dueTableContract(name: string, open: () => Promise<WorkflowSched
 
     test('remembers how often it has failed, until it is woken', async () => {
       await table.wake('w', ['a'], NOON);
-      await putOff([{ ...(await only(NOON)), at: ONE, failures: 3 }]);
-      expect((await only(ONE)).failures).toBe(3);
+      await putOff([{ ...(await findFirst(NOON)), at: ONE, failures: 3 }]);
+      expect((await findFirst(ONE)).failures).toBe(3);
       await table.wake('w', ['a'], ONE);
-      expect((await only(ONE)).failures).toBe(0);
+      expect((await findFirst(ONE)).failures).toBe(0);
     });
   });
 }

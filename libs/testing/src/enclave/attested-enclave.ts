@@ -1,15 +1,15 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { context, sequence } from './der.ts';
-import { extension, issue, pem, spkiOf } from './issue.ts';
-import { type ChipWish, type ReportWish, TestProcessor } from './test-processor.ts';
-import { type SignerWish, TestSigstore } from './test-sigstore.ts';
+import { createExtension, exportSpki, issueCertificate, toPem } from './issue.ts';
+import { type ChipOverrides, type ReportParams, TestProcessor } from './test-processor.ts';
+import { type SignerIdentity, TestSigstore } from './test-sigstore.ts';
 
 /** What of an enclave's bundle differs from one that proves everything. */
-export interface EnclaveWish {
-  readonly report?: Partial<ReportWish>;
-  readonly chip?: ChipWish;
-  readonly signer?: Partial<SignerWish>;
+export interface EnclaveOverrides {
+  readonly report?: Partial<ReportParams>;
+  readonly chip?: ChipOverrides;
+  readonly signer?: Partial<SignerIdentity>;
   readonly statement?: Readonly<Record<string, unknown>>;
   readonly payloadType?: string;
   /** What `.hpke.` and `.hatt.` names of its certificate encode; none where it is null. */
@@ -41,15 +41,18 @@ export class AttestedEnclave {
   ) {}
 
   /** The bundle, in Tinfoil's shape. */
-  bundle(wish: EnclaveWish = {}): Json {
-    const tlsDigest = createHash('sha256').update(spkiOf(this.tls.publicKey)).digest();
+  createBundle(overrides: EnclaveOverrides = {}): Json {
+    const tlsDigest = createHash('sha256').update(exportSpki(this.tls.publicKey)).digest();
     const reportData = Buffer.concat([tlsDigest, this.publicKey]);
-    const report = this.processor.report({ reportData, measurement: this.measurement, ...wish.report });
-    return this.around(report, wish);
+    const report = this.processor.createReport({ reportData, measurement: this.measurement, ...overrides.report });
+    return this.createBundleWithReport(report, overrides);
   }
 
   /** The bundle around a report that a test has made. */
-  around(report: Buffer, { chip, signer, statement, payloadType, names, certificateUntil }: EnclaveWish = {}): Json {
+  createBundleWithReport(
+    report: Buffer,
+    { chip, signer, statement, payloadType, names, certificateUntil }: EnclaveOverrides = {},
+  ): Json {
     const body = gzipSync(report).toString('base64');
     const hatt = createHash('sha256')
       .update(FORMAT + body)
@@ -58,17 +61,17 @@ export class AttestedEnclave {
       domain: DOMAIN,
       enclaveAttestationReport: { format: FORMAT, body },
       digest: this.digest,
-      sigstoreBundle: this.sigstore.signed(
-        { ...this.statement(), ...statement },
-        { ...this.signer(), ...signer },
+      sigstoreBundle: this.sigstore.signStatement(
+        { ...this.createStatement(), ...statement },
+        { ...this.createSigner(), ...signer },
         payloadType,
       ),
-      vcek: this.processor.certificate(chip).toString('base64'),
-      enclaveCert: this.certificate({ hpke: this.publicKey, hatt, ...names }, certificateUntil),
+      vcek: this.processor.createCertificate(chip).toString('base64'),
+      enclaveCert: this.createCertificate({ hpke: this.publicKey, hatt, ...names }, certificateUntil),
     };
   }
 
-  statement(): Json {
+  createStatement(): Json {
     return {
       _type: 'https://in-toto.io/Statement/v1',
       subject: [{ name: 'tinfoil-deployment.json', digest: { sha256: this.digest } }],
@@ -77,7 +80,7 @@ export class AttestedEnclave {
     };
   }
 
-  private signer(): SignerWish {
+  private createSigner(): SignerIdentity {
     const ref = 'refs/tags/v1.2.3';
     return {
       issuer: 'https://token.actions.githubusercontent.com',
@@ -87,34 +90,32 @@ export class AttestedEnclave {
     };
   }
 
-  private certificate(
-    { hpke, hatt }: NonNullable<EnclaveWish['names']>,
+  private createCertificate(
+    { hpke, hatt }: NonNullable<EnclaveOverrides['names']>,
     until = new Date('2026-04-01T00:00:00Z'),
   ): string {
     const names = [
       DOMAIN,
-      ...(hpke ? encoded(hpke, 'hpke') : []),
-      ...(hatt ? encoded(Buffer.from(hatt), 'hatt') : []),
+      ...(hpke ? encodeNames(hpke, 'hpke') : []),
+      ...(hatt ? encodeNames(Buffer.from(hatt), 'hatt') : []),
     ].map((name) => context(2, Buffer.from(name), false));
-    const der = issue({
+    const der = issueCertificate({
       subject: DOMAIN,
       publicKey: this.tls.publicKey,
       issuer: { name: 'a public authority', key: this.publicCa.privateKey },
       from: new Date('2026-01-01T00:00:00Z'),
       until,
-      extensions: [extension('2.5.29.17', sequence(...names))],
+      extensions: [createExtension('2.5.29.17', sequence(...names))],
     });
-    return pem(der);
+    return toPem(der);
   }
 }
 
 /** Bytes as names of a certificate: `00<base32>.label.enclave.test`, `01<base32>.…`. */
-function encoded(bytes: Buffer, label: string): readonly string[] {
+function encodeNames(bytes: Buffer, label: string): readonly string[] {
   const binary = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
   const letters = (binary.match(/.{1,5}/g) ?? [])
     .map((five) => BASE32[Number.parseInt(five.padEnd(5, '0'), 2)])
     .join('');
-  return (letters.match(/.{1,45}/g) ?? []).map(
-    (piece, i) => `${String(i).padStart(2, '0')}${piece}.${label}.${DOMAIN}`,
-  );
+  return (letters.match(/.{1,45}/g) ?? []).map((part, i) => `${String(i).padStart(2, '0')}${part}.${label}.${DOMAIN}`);
 }

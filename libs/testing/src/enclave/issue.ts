@@ -1,15 +1,15 @@
 import { constants, type KeyObject, sign } from 'node:crypto';
-import { bits, context, integer, octets, oid, sequence, tagged, time, truth, utf8 } from './der.ts';
+import { bits, context, element, encodeTrue, integer, octets, oid, sequence, time, utf8 } from './der.ts';
 
 /** What a certificate for tests says. */
-export interface CertificateWish {
+export interface CertificateParams {
   readonly subject: string;
   readonly publicKey: KeyObject;
   readonly issuer: { readonly name: string; readonly key: KeyObject };
   readonly from: Date;
   readonly until: Date;
   readonly isCa?: boolean;
-  /** Each made by `extension`. */
+  /** Each made by `createExtension`. */
   readonly extensions?: readonly Buffer[];
 }
 
@@ -19,7 +19,7 @@ interface Algorithm {
   sign(key: KeyObject, bytes: Buffer): Buffer;
 }
 
-const SHA384 = sequence(oid('2.16.840.1.101.3.4.2.2'), tagged(0x05));
+const SHA384 = sequence(oid('2.16.840.1.101.3.4.2.2'), element(0x05));
 /** As AMD signs, with 48 bytes of salt. */
 const PSS_SHA384: Algorithm = {
   identifier: sequence(
@@ -39,14 +39,14 @@ const ECDSA_SHA256: Algorithm = {
 };
 
 /** A certificate in DER, signed as the issuer's key can: RSA by PSS with SHA-384, others by ECDSA with SHA-256. */
-export function issue(wish: CertificateWish): Buffer {
-  const algorithm = algorithmOf(wish.issuer.key);
-  const tbs = toBeSigned(wish);
-  return sequence(tbs, algorithm.identifier, bits(algorithm.sign(wish.issuer.key, tbs)));
+export function issueCertificate(params: CertificateParams): Buffer {
+  const algorithm = selectAlgorithm(params.issuer.key);
+  const tbs = encodeTbsCertificate(params);
+  return sequence(tbs, algorithm.identifier, bits(algorithm.sign(params.issuer.key, tbs)));
 }
 
 /** The part of a certificate that is signed. */
-export function toBeSigned({
+export function encodeTbsCertificate({
   subject,
   publicKey,
   issuer,
@@ -54,36 +54,36 @@ export function toBeSigned({
   until,
   isCa = false,
   extensions = [],
-}: CertificateWish): Buffer {
-  const all = isCa ? [extension('2.5.29.19', sequence(truth()), true), ...extensions] : extensions;
+}: CertificateParams): Buffer {
+  const all = isCa ? [createExtension('2.5.29.19', sequence(encodeTrue()), true), ...extensions] : extensions;
   return sequence(
     context(0, integer(2)),
     integer(1),
-    algorithmOf(issuer.key).identifier,
-    nameOf(issuer.name),
+    selectAlgorithm(issuer.key).identifier,
+    encodeName(issuer.name),
     sequence(time(from), time(until)),
-    nameOf(subject),
-    spkiOf(publicKey),
+    encodeName(subject),
+    exportSpki(publicKey),
     context(3, sequence(...all)),
   );
 }
 
-export function extension(id: string, value: Buffer, critical = false): Buffer {
-  return sequence(oid(id), ...(critical ? [truth()] : []), octets(value));
+export function createExtension(id: string, value: Buffer, critical = false): Buffer {
+  return sequence(oid(id), ...(critical ? [encodeTrue()] : []), octets(value));
 }
 
-export function pem(der: Buffer): string {
+export function toPem(der: Buffer): string {
   return `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replaceAll(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
 }
 
-export function spkiOf(publicKey: KeyObject): Buffer {
+export function exportSpki(publicKey: KeyObject): Buffer {
   return publicKey.export({ type: 'spki', format: 'der' });
 }
 
-function algorithmOf(key: KeyObject): Algorithm {
+function selectAlgorithm(key: KeyObject): Algorithm {
   return key.asymmetricKeyType === 'rsa' ? PSS_SHA384 : ECDSA_SHA256;
 }
 
-function nameOf(name: string): Buffer {
-  return sequence(tagged(0x31, sequence(oid('2.5.4.3'), utf8(name))));
+function encodeName(name: string): Buffer {
+  return sequence(element(0x31, sequence(oid('2.5.4.3'), utf8(name))));
 }

@@ -11,43 +11,49 @@ import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { type handleBidiStreamingCall, type handleClientStreamingCall, type Metadata, status } from '@grpc/grpc-js';
 import any from 'google-protobuf/google/protobuf/any_pb.js';
 import empty from 'google-protobuf/google/protobuf/empty_pb.js';
-import { type Appended, NO_STREAM, type Proposed } from './log.ts';
-import { failure, identifierOf, nameOf, proposedIn, unsupported } from './wire.ts';
+import { type AppendResult, NO_STREAM, type ProposedEvent } from './log.ts';
+import {
+  createServiceError,
+  decodeStreamName,
+  toProposedEvent,
+  toStreamIdentifier,
+  unsupportedMethodError,
+} from './wire.ts';
 
 /** Stores, and resolves when the answer may go out. Rejects instead of answering. */
-export type Store = (
+export type AppendEvents = (
   call: { readonly metadata: Metadata },
   stream: string,
   expected: number,
-  events: readonly Proposed[],
-) => Promise<Appended>;
+  events: readonly ProposedEvent[],
+) => Promise<AppendResult>;
 
 /** `Append`: one call per append. */
-export function append(store: Store): handleClientStreamingCall<AppendReq, AppendResp> {
-  return (call, answer) => {
+export function createAppendHandler(store: AppendEvents): handleClientStreamingCall<AppendReq, AppendResp> {
+  return (call, callback) => {
     let options: AppendReq.Options | undefined;
-    const events: Proposed[] = [];
+    const events: ProposedEvent[] = [];
     call.on('data', (request: AppendReq) => {
       options ??= request.getOptions();
       const message = request.getProposedMessage();
-      if (message) events.push(proposedIn(message));
+      if (message) events.push(toProposedEvent(message));
     });
     call.on('error', () => {}); // a client that has gone
     call.on('end', () => {
-      if (!options?.hasRevision() && !options?.hasNoStream()) return answer(unsupported());
+      if (!options?.hasRevision() && !options?.hasNoStream()) return callback(unsupportedMethodError());
       const expected = options.hasNoStream() ? NO_STREAM : Number(options.getRevision());
-      store(call, nameOf(options.getStreamIdentifier()), expected, events).then(
+      store(call, decodeStreamName(options.getStreamIdentifier()), expected, events).then(
         (appended) => {
-          if (appended.kind === 'too-big') answer(tooBig(appended.limit));
-          else answer(null, answerTo(appended, expected));
+          if (appended.kind === 'too-big') callback(appendTooLargeError(appended.limit));
+          else callback(null, toAppendResponse(appended, expected));
         },
-        (error) => answer(error),
+        (error) => callback(error),
       );
     });
   };
 }
 
-function answerTo(appended: Exclude<Appended, { kind: 'too-big' }>, expected: number): AppendResp {
+function toAppendResponse(appended: Exclude<AppendResult, { kind: 'too-big' }>, expected: number): AppendResp {
   const response = new streams.AppendResp();
   if (appended.kind === 'stored') {
     const position = appended.position.toString();
@@ -57,16 +63,16 @@ function answerTo(appended: Exclude<Appended, { kind: 'too-big' }>, expected: nu
         .setPosition(new streams.AppendResp.Position().setCommitPosition(position).setPreparePosition(position)),
     );
   }
-  const wrong = new streams.AppendResp.WrongExpectedVersion();
-  if (appended.current === NO_STREAM) wrong.setCurrentNoStream(new shared.Empty());
-  else wrong.setCurrentRevision(appended.current.toString());
-  if (expected === NO_STREAM) wrong.setExpectedNoStream(new shared.Empty());
-  else wrong.setExpectedRevision(expected.toString());
-  return response.setWrongExpectedVersion(wrong);
+  const conflict = new streams.AppendResp.WrongExpectedVersion();
+  if (appended.current === NO_STREAM) conflict.setCurrentNoStream(new shared.Empty());
+  else conflict.setCurrentRevision(appended.current.toString());
+  if (expected === NO_STREAM) conflict.setExpectedNoStream(new shared.Empty());
+  else conflict.setExpectedRevision(expected.toString());
+  return response.setWrongExpectedVersion(conflict);
 }
 
-function tooBig(limit: number) {
-  return failure(status.INVALID_ARGUMENT, `Maximum Append Size of ${limit} Exceeded.`, {
+function appendTooLargeError(limit: number) {
+  return createServiceError(status.INVALID_ARGUMENT, `Maximum Append Size of ${limit} Exceeded.`, {
     exception: 'maximum-append-size-exceeded',
     'maximum-append-size': String(limit),
   });
@@ -75,11 +81,13 @@ function tooBig(limit: number) {
 interface Batch {
   readonly stream: string;
   readonly expected: number;
-  readonly events: Proposed[];
+  readonly events: ProposedEvent[];
 }
 
 /** `BatchAppend`: all appends of a client in one call. Our adapter stays away from it; this is here to show that. */
-export function batchAppend(store: Store): handleBidiStreamingCall<BatchAppendReq, BatchAppendResp> {
+export function createBatchAppendHandler(
+  store: AppendEvents,
+): handleBidiStreamingCall<BatchAppendReq, BatchAppendResp> {
   return (call) => {
     const open = new Map<string, Batch>();
     call.on('data', (request: BatchAppendReq) => {
@@ -87,15 +95,15 @@ export function batchAppend(store: Store): handleBidiStreamingCall<BatchAppendRe
       const options = request.getOptions();
       if (options) {
         const expected = options.hasStreamPosition() ? Number(options.getStreamPosition()) : NO_STREAM;
-        open.set(id, { stream: nameOf(options.getStreamIdentifier()), expected, events: [] });
+        open.set(id, { stream: decodeStreamName(options.getStreamIdentifier()), expected, events: [] });
       }
       const batch = open.get(id);
       if (!batch) return;
-      batch.events.push(...request.getProposedMessagesList().map(proposedIn));
+      batch.events.push(...request.getProposedMessagesList().map(toProposedEvent));
       if (!request.getIsFinal()) return;
       open.delete(id);
       store(call, batch.stream, batch.expected, batch.events).then(
-        (appended) => call.write(batchAnswerTo(request, batch.stream, appended)),
+        (appended) => call.write(toBatchAppendResponse(request, batch.stream, appended)),
         (error) => call.emit('error', error),
       );
     });
@@ -104,11 +112,11 @@ export function batchAppend(store: Store): handleBidiStreamingCall<BatchAppendRe
   };
 }
 
-function batchAnswerTo(request: BatchAppendReq, stream: string, appended: Appended): BatchAppendResp {
+function toBatchAppendResponse(request: BatchAppendReq, stream: string, appended: AppendResult): BatchAppendResp {
   const response = new streams.BatchAppendResp()
     .setCorrelationId(request.getCorrelationId())
-    .setStreamIdentifier(identifierOf(stream));
-  if (appended.kind !== 'stored') return response.setError(statusOf(appended));
+    .setStreamIdentifier(toStreamIdentifier(stream));
+  if (appended.kind !== 'stored') return response.setError(toStatus(appended));
   const position = appended.position.toString();
   return response.setSuccess(
     new streams.BatchAppendResp.Success()
@@ -117,7 +125,7 @@ function batchAnswerTo(request: BatchAppendReq, stream: string, appended: Append
   );
 }
 
-function statusOf(appended: Exclude<Appended, { kind: 'stored' }>): Status {
+function toStatus(appended: Exclude<AppendResult, { kind: 'stored' }>): Status {
   const details = new any.Any();
   if (appended.kind === 'too-big') {
     const message = new shared.MaximumAppendSizeExceeded().setMaxappendsize(appended.limit);

@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { EventStoreDBClient, jsonEvent, NO_STREAM, streamNameFilter } from '@eventstore/db-client';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { EventStoreDbDouble } from '#testing';
+import { FakeEventStoreDb } from '#testing';
 
 /** What EventStoreDB 23.10.6 was seen to do, asked by the bare client. */
 describe('the double of EventStoreDB', () => {
-  let double: EventStoreDbDouble;
+  let double: FakeEventStoreDb;
   let client: EventStoreDBClient;
 
   beforeEach(async () => {
-    double = await EventStoreDbDouble.start();
+    double = await FakeEventStoreDb.start();
     // As our adapter: one call for each append.
     client = Object.assign(EventStoreDBClient.connectionString(double.connectionString), {
       supports: async () => false,
@@ -29,9 +29,9 @@ describe('the double of EventStoreDB', () => {
     const subscription = client.subscribeToAll({ filter: streamNameFilter({ prefixes: ['account-'] }) });
     subscription.on('data', () => {});
     const failed = once(subscription, 'error');
-    await double.until(({ caughtUp }) => caughtUp > 0);
+    await double.waitUntil(({ caughtUp }) => caughtUp > 0);
     await client.appendToStream('account-1', facts(31), { expectedRevision: NO_STREAM });
-    expect(double.seen.dropped).toBe(0);
+    expect(double.stats.dropped).toBe(0);
     await client.appendToStream('account-2', facts(33), { expectedRevision: NO_STREAM });
     const [error] = await failed;
     expect(error).toMatchObject({
@@ -40,7 +40,7 @@ describe('the double of EventStoreDB', () => {
         'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.',
       ),
     });
-    expect(double.seen.dropped).toBe(1);
+    expect(double.stats.dropped).toBe(1);
   });
 
   test('drops an append that is repeated while the first is in flight, and says so later', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import gossipServices from '@eventstore/db-client/generated/gossip_grpc_pb.js';
 import gossip from '@eventstore/db-client/generated/gossip_pb.js';
 import featureServices from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
@@ -8,12 +8,20 @@ import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streamServices from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import userServices from '@eventstore/db-client/generated/users_grpc_pb.js';
 import { type Metadata, Server, ServerCredentials, type sendUnaryData } from '@grpc/grpc-js';
-import { append, batchAppend, type Store } from './appends.ts';
+import { type AppendEvents, createAppendHandler, createBatchAppendHandler } from './appends.ts';
 import { Journal } from './journal.ts';
-import { type Appended, EventLog, type Proposed } from './log.ts';
-import { read, type Tell } from './reads.ts';
+import { type AppendResult, EventLog, type ProposedEvent } from './log.ts';
+import { type OnReadEvent, read } from './reads.ts';
 import { Users } from './users.ts';
-import { commitTimeout, denied, nameOf, notLeader, notReady, unknownUser, unsupported } from './wire.ts';
+import {
+  accessDeniedError,
+  commitTimeoutError,
+  decodeStreamName,
+  notLeaderError,
+  notReadyError,
+  unknownUserError,
+  unsupportedMethodError,
+} from './wire.ts';
 
 const HOST = '127.0.0.1';
 const MAX_APPEND_BYTES = 1024 * 1024;
@@ -28,7 +36,7 @@ interface Certificate {
   readonly key: string;
 }
 
-export interface DoubleOptions {
+export interface FakeEventStoreDbOptions {
   /** Of a server with TLS. */
   readonly certificate?: Certificate;
   /** A free one where this is left out. */
@@ -41,12 +49,12 @@ export interface DoubleOptions {
  * An EventStoreDB node for tests: it serves the real client over real gRPC what our adapter uses, keeps everything in
  * memory, and fails on demand. What a real server does beyond that (deletion, links, most metadata) it does not know.
  */
-export class EventStoreDbDouble {
+export class FakeEventStoreDb {
   /**
    * What the server has seen: calls by name, pages of the whole log that were read forwards and the entries in them,
    * subscriptions that had all there was or were dropped, and reads that are open now.
    */
-  readonly seen = {
+  readonly stats = {
     ...{ read: 0, pages: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
     ...{ caughtUp: 0, dropped: 0, open: 0 },
   };
@@ -56,29 +64,29 @@ export class EventStoreDbDouble {
   readonly users: Users;
   private server: Server | undefined;
   private restarted: Promise<void> = Promise.resolve();
-  private refusing = false;
-  private leader: EventStoreDbDouble | undefined;
-  private named: string | undefined;
-  private denied: Parameters<EventStoreDbDouble['deny']>[0];
-  private losing = false;
-  private held: Promise<void> | undefined;
+  private isNotReady = false;
+  private leader: FakeEventStoreDb | undefined;
+  private advertisedLeader: string | undefined;
+  private denied: Parameters<FakeEventStoreDb['deny']>[0];
+  private losesNextResponse = false;
+  private heldResponses: Promise<void> | undefined;
   /** Appends that are not committed so far, by the ids of their first events. */
   private readonly committing = new Set<string>();
   private readonly waiting = new Set<() => void>();
 
   private readonly certificate: Certificate | undefined;
 
-  private constructor({ certificate, port = 0, journal }: DoubleOptions) {
+  private constructor({ certificate, port = 0, journal }: FakeEventStoreDbOptions) {
     this.certificate = certificate;
     this.port = port;
     this.log = new EventLog(MAX_APPEND_BYTES, journal === undefined ? undefined : new Journal(journal));
     this.users = new Users(this.log);
   }
 
-  static async start(options: DoubleOptions = {}): Promise<EventStoreDbDouble> {
-    const double = new EventStoreDbDouble(options);
-    await double.start();
-    return double;
+  static async start(options: FakeEventStoreDbOptions = {}): Promise<FakeEventStoreDb> {
+    const fakeServer = new FakeEventStoreDb(options);
+    await fakeServer.start();
+    return fakeServer;
   }
 
   get address(): string {
@@ -105,8 +113,8 @@ export class EventStoreDbDouble {
   }
 
   /** Answers every call with "not ready", as a node does that is starting. */
-  refuse(refusing: boolean): void {
-    this.refusing = refusing;
+  setNotReady(refusing: boolean): void {
+    this.isNotReady = refusing;
   }
 
   /** Refuses the credentials of all callers, or denies them a right. */
@@ -115,37 +123,37 @@ export class EventStoreDbDouble {
   }
 
   /** Redirects clients that require the cluster's leader to another node. */
-  obey(leader: EventStoreDbDouble): void {
+  setLeader(leader: FakeEventStoreDb): void {
     this.leader = leader;
   }
 
   /** Names another node as the leader to whom asks, such as one that has just stopped; itself again where it is undefined. */
-  name(address: string | undefined): void {
-    this.named = address;
+  setAdvertisedLeader(address: string | undefined): void {
+    this.advertisedLeader = address;
   }
 
   /** Refuses appends of more bytes (`MaxAppendSize`). */
-  takeAtMost(bytes: number): void {
+  setMaxAppendBytes(bytes: number): void {
     this.log.maxAppendSize = bytes;
   }
 
   /** The next append is stored, but the connection breaks before the answer. */
-  loseNextAnswer(): void {
-    this.losing = true;
+  loseNextResponse(): void {
+    this.losesNextResponse = true;
   }
 
   /** Appends are stored, and their answers wait until the returned function is called. */
-  holdAnswers(): () => void {
+  holdResponses(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.held = promise;
+    this.heldResponses = promise;
     return () => {
-      this.held = undefined;
+      this.heldResponses = undefined;
       resolve();
     };
   }
 
-  async until(isMet: (seen: EventStoreDbDouble['seen']) => boolean): Promise<void> {
-    while (!isMet(this.seen)) await new Promise<void>((resolve) => this.waiting.add(resolve));
+  async waitUntil(isMet: (stats: FakeEventStoreDb['stats']) => boolean): Promise<void> {
+    while (!isMet(this.stats)) await new Promise<void>((resolve) => this.waiting.add(resolve));
   }
 
   private async start(): Promise<void> {
@@ -153,102 +161,102 @@ export class EventStoreDbDouble {
       'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
       'grpc.keepalive_permit_without_calls': 1,
     });
-    server.addService(streamServices.StreamsService, this.streams());
-    server.addService(userServices.UsersService, this.users.service());
+    server.addService(streamServices.StreamsService, this.createStreamService());
+    server.addService(userServices.UsersService, this.users.createService());
     server.addService(featureServices.ServerFeaturesService, {
-      getSupportedMethods: (_: unknown, answer: sendUnaryData<unknown>) => answer(null, supportedMethods()),
+      getSupportedMethods: (_: unknown, callback: sendUnaryData<unknown>) => callback(null, createSupportedMethods()),
     });
     server.addService(gossipServices.GossipService, {
-      read: (_: unknown, answer: sendUnaryData<unknown>) => {
-        answer(null, clusterOf(this.named ?? this.address));
+      read: (_: unknown, callback: sendUnaryData<unknown>) => {
+        callback(null, toClusterInfo(this.advertisedLeader ?? this.address));
         this.count('gossip');
       },
     });
     this.port = await new Promise((resolve, reject) => {
-      server.bindAsync(this.address, credentialsOf(this.certificate), (error, port) =>
+      server.bindAsync(this.address, createCredentials(this.certificate), (error, port) =>
         error ? reject(error) : resolve(port),
       );
     });
     this.server = server;
   }
 
-  private streams() {
+  private createStreamService() {
     return {
       read: (call: Parameters<typeof read>[1]) => this.read(call),
-      append: append((...sent) => this.answered('append', ...sent)),
-      batchAppend: batchAppend((...sent) => this.answered('batchAppend', ...sent)),
-      delete: (_: unknown, answer: sendUnaryData<unknown>) => answer(unsupported()),
-      tombstone: (_: unknown, answer: sendUnaryData<unknown>) => answer(unsupported()),
+      append: createAppendHandler((...sent) => this.handleAppend('append', ...sent)),
+      batchAppend: createBatchAppendHandler((...sent) => this.handleAppend('batchAppend', ...sent)),
+      delete: (_: unknown, callback: sendUnaryData<unknown>) => callback(unsupportedMethodError()),
+      tombstone: (_: unknown, callback: sendUnaryData<unknown>) => callback(unsupportedMethodError()),
     };
   }
 
   private read(call: Parameters<typeof read>[1]): void {
     this.count(call.request.getOptions()?.hasSubscription() ? 'subscribe' : 'read');
     const options = call.request.getOptions();
-    const stream = options?.hasAll() ? '$all' : nameOf(options?.getStream()?.getStreamIdentifier());
-    const refusal = this.refusalOf(call, 'read', stream);
-    if (refusal) {
-      call.emit('error', refusal);
+    const stream = options?.hasAll() ? '$all' : decodeStreamName(options?.getStream()?.getStreamIdentifier());
+    const error = this.findError(call, 'read', stream);
+    if (error) {
+      call.emit('error', error);
       return;
     }
     this.count('open');
-    const onEvent: Tell = (what) => this.count(what);
+    const onEvent: OnReadEvent = (what) => this.count(what);
     void read(this.log, call, onEvent).finally(() => this.count('open', -1));
   }
 
-  private async answered(
+  private async handleAppend(
     name: 'append' | 'batchAppend',
-    ...[call, stream, expected, events]: Parameters<Store>
-  ): Promise<Appended> {
-    const refusal = this.refusalOf(call, 'append', stream);
-    if (refusal) throw refusal;
-    const appended = await this.committed(stream, expected, events);
+    ...[call, stream, expected, events]: Parameters<AppendEvents>
+  ): Promise<AppendResult> {
+    const error = this.findError(call, 'append', stream);
+    if (error) throw error;
+    const appended = await this.commit(stream, expected, events);
     this.count(name);
-    if (this.losing) {
-      this.losing = false;
+    if (this.losesNextResponse) {
+      this.losesNextResponse = false;
       await this.restart();
     }
-    await this.held;
+    await this.heldResponses;
     return appended;
   }
 
   /** A repeated append whose first one is not committed so far is dropped: the server expects it to be sent again. */
-  private async committed(stream: string, expected: number, events: readonly Proposed[]): Promise<Appended> {
+  private async commit(stream: string, expected: number, events: readonly ProposedEvent[]): Promise<AppendResult> {
     const [id = ''] = events.map((event) => event.id);
     if (this.committing.has(id)) {
       await delay(COMMIT_TIMEOUT_MS);
-      throw commitTimeout();
+      throw commitTimeoutError();
     }
     this.committing.add(id);
-    await turn();
+    await immediate();
     this.committing.delete(id);
     return this.log.append(stream, expected, events);
   }
 
-  private refusalOf({ metadata }: { readonly metadata: Metadata }, action: 'read' | 'append', stream: string) {
-    if (this.refusing) return notReady();
-    if (this.denied === 'credentials') return unknownUser();
-    if (this.denied === (action === 'append' ? 'appending' : `reading ${stream}`)) return denied();
-    const refusal = this.certificate && this.users.refusalOf(metadata, action, stream);
-    if (refusal) return refusal;
-    const insists = metadata.get('requires-leader')[0] === 'true';
-    return this.leader && insists ? notLeader(HOST, this.leader.port) : undefined;
+  private findError({ metadata }: { readonly metadata: Metadata }, action: 'read' | 'append', stream: string) {
+    if (this.isNotReady) return notReadyError();
+    if (this.denied === 'credentials') return unknownUserError();
+    if (this.denied === (action === 'append' ? 'appending' : `reading ${stream}`)) return accessDeniedError();
+    const error = this.certificate && this.users.findAccessError(metadata, action, stream);
+    if (error) return error;
+    const requiresLeader = metadata.get('requires-leader')[0] === 'true';
+    return this.leader && requiresLeader ? notLeaderError(HOST, this.leader.port) : undefined;
   }
 
-  private count(what: keyof EventStoreDbDouble['seen'], by = 1): void {
-    this.seen[what] += by;
+  private count(what: keyof FakeEventStoreDb['stats'], by = 1): void {
+    this.stats[what] += by;
     for (const resolve of this.waiting) resolve();
     this.waiting.clear();
   }
 }
 
-function credentialsOf(certificate: Certificate | undefined): ServerCredentials {
+function createCredentials(certificate: Certificate | undefined): ServerCredentials {
   if (!certificate) return ServerCredentials.createInsecure();
   const pair = { cert_chain: Buffer.from(certificate.cert), private_key: Buffer.from(certificate.key) };
   return ServerCredentials.createSsl(null, [pair]);
 }
 
-function supportedMethods() {
+function createSupportedMethods() {
   const methods = METHODS.map((name) =>
     new features.SupportedMethod().setServiceName('event_store.client.streams.streams').setMethodName(name),
   );
@@ -256,7 +264,7 @@ function supportedMethods() {
 }
 
 /** A cluster of this one node, which leads it. */
-function clusterOf(leader: string) {
+function toClusterInfo(leader: string) {
   const [host = '', port] = leader.split(':');
   const node = new gossip.MemberInfo()
     .setInstanceId(new shared.UUID().setString(randomUUID()))

@@ -37,7 +37,7 @@ describe('the journal of the double', () => {
     log.append('account-2', NO_STREAM, facts(1));
     const again = open();
     expect(again.entries).toEqual(log.entries);
-    expect(again.stream('account-1')).toEqual(log.stream('account-1'));
+    expect(again.getStream('account-1')).toEqual(log.getStream('account-1'));
     expect(again.end).toBe(log.end);
     expect(again.append('account-1', 1, [repeated as never])).toMatchObject({ kind: 'stored', revision: 2 });
     expect(again.append('account-1', 1, facts(1))).toEqual({ kind: 'wrong-version', current: 2 });

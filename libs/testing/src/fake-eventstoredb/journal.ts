@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs';
-import type { LogStorage, Proposed, Stored } from './log.ts';
+import type { LogStorage, ProposedEvent, StoredAppend } from './log.ts';
 
 const END_OF_LINE = 10;
 
@@ -7,7 +7,7 @@ const END_OF_LINE = 10;
 interface Line {
   readonly stream: string;
   readonly created: string;
-  readonly events: readonly (Omit<Proposed, 'data' | 'metadata'> & {
+  readonly events: readonly (Omit<ProposedEvent, 'data' | 'metadata'> & {
     readonly data: string;
     readonly metadata: string;
   })[];
@@ -18,7 +18,7 @@ export class Journal implements LogStorage {
   constructor(private readonly file: string) {}
 
   /** Returns when the system has it, so that whatever is answered later is kept. */
-  add({ stream, created, events }: Stored): void {
+  add({ stream, created, events }: StoredAppend): void {
     const line: Line = {
       stream,
       created: created.toString(),
@@ -28,7 +28,7 @@ export class Journal implements LogStorage {
   }
 
   /** What was added, in that order. A last line that is not complete was never answered: it is removed. */
-  *read(): Generator<Stored> {
+  *read(): Generator<StoredAppend> {
     if (!existsSync(this.file)) return;
     const text = readFileSync(this.file);
     let begin = 0;

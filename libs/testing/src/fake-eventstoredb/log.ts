@@ -7,7 +7,7 @@ const ENVELOPE_BYTES = 100;
 /** `created` counts ticks of 100 nanoseconds. */
 const TICKS_PER_MS = 10_000n;
 
-export interface Proposed {
+export interface ProposedEvent {
   readonly id: string;
   readonly type: string;
   readonly contentType: string;
@@ -15,7 +15,7 @@ export interface Proposed {
   readonly metadata: Uint8Array;
 }
 
-export interface StoredLogEntry extends Proposed {
+export interface StoredLogEntry extends ProposedEvent {
   readonly stream: string;
   readonly revision: number;
   /** Where the entry begins. It is its own commit, so this is its commit and its prepare position. */
@@ -24,18 +24,18 @@ export interface StoredLogEntry extends Proposed {
 }
 
 /** What one append has stored. */
-export interface Stored {
+export interface StoredAppend {
   readonly stream: string;
   /** In ticks of 100 nanoseconds. */
   readonly created: bigint;
-  readonly events: readonly Proposed[];
+  readonly events: readonly ProposedEvent[];
 }
 
 /** Where a log is kept for the next process. */
 export interface LogStorage {
   /** What was added, in that order. */
-  read(): Iterable<Stored>;
-  add(stored: Stored): void;
+  read(): Iterable<StoredAppend>;
+  add(stored: StoredAppend): void;
 }
 
 /** A place between entries: behind every entry whose position is at or before it. */
@@ -46,7 +46,7 @@ export interface LogPosition {
 
 export const BEFORE_ALL: LogPosition = { commit: -1n, prepare: -1n };
 
-export type Appended =
+export type AppendResult =
   | { readonly kind: 'stored'; readonly revision: number; readonly position: bigint }
   | { readonly kind: 'wrong-version'; readonly current: number }
   | { readonly kind: 'too-big'; readonly limit: number };
@@ -65,7 +65,7 @@ export class EventLog {
     private readonly storage?: LogStorage,
   ) {
     this.maxAppendSize = maxAppendSize;
-    for (const stored of storage?.read() ?? []) this.enter(stored);
+    for (const stored of storage?.read() ?? []) this.addEntries(stored);
     if (this.entries.length > 0) return;
     const user = { id: randomUUID(), type: '$UserCreated', contentType: 'application/json' };
     this.write('$user-admin', [{ ...user, data: Buffer.from('{}'), metadata: new Uint8Array() }]);
@@ -76,24 +76,24 @@ export class EventLog {
     return this.nextPosition;
   }
 
-  stream(name: string): readonly StoredLogEntry[] {
+  getStream(name: string): readonly StoredLogEntry[] {
     return this.streams.get(name) ?? [];
   }
 
   /** The last entry of an append that was stored already with the same ids answers for it. */
-  append(stream: string, expected: number, events: readonly Proposed[]): Appended {
+  append(stream: string, expected: number, events: readonly ProposedEvent[]): AppendResult {
     const size = events.reduce(
       (sum, { type, data, metadata }) => sum + 2 * type.length + data.length + metadata.length,
       0,
     );
     if (size > this.maxAppendSize) return { kind: 'too-big', limit: this.maxAppendSize };
-    const known = this.stream(stream);
-    const current = known.length - 1;
+    const streamEntries = this.getStream(stream);
+    const current = streamEntries.length - 1;
     if (expected > current) return { kind: 'wrong-version', current };
     if (expected < current) {
-      const again = events.every(({ id }, i) => known[expected + 1 + i]?.id === id);
-      const last = known[expected + events.length];
-      if (!again || !last) return { kind: 'wrong-version', current };
+      const isRepeat = events.every(({ id }, i) => streamEntries[expected + 1 + i]?.id === id);
+      const last = streamEntries[expected + events.length];
+      if (!isRepeat || !last) return { kind: 'wrong-version', current };
       return { kind: 'stored', revision: last.revision, position: last.position };
     }
     const last = this.write(stream, events);
@@ -101,7 +101,7 @@ export class EventLog {
   }
 
   /** The index of the first entry behind a place. */
-  indexBehind({ commit, prepare }: LogPosition): number {
+  findIndexAfter({ commit, prepare }: LogPosition): number {
     let [low, high] = [0, this.entries.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -114,11 +114,13 @@ export class EventLog {
 
   /** A real server cannot read from the middle of an entry. */
   isBoundary({ commit }: LogPosition): boolean {
-    return commit === this.end || this.entries[this.indexBehind({ commit, prepare: commit }) - 1]?.position === commit;
+    return (
+      commit === this.end || this.entries[this.findIndexAfter({ commit, prepare: commit }) - 1]?.position === commit
+    );
   }
 
   /** Resolves when there is an entry at `index`, or when `signal` aborts. */
-  async reaches(index: number, signal: AbortSignal): Promise<void> {
+  async waitForIndex(index: number, signal: AbortSignal): Promise<void> {
     while (this.entries.length <= index && !signal.aborted) {
       await new Promise<void>((resolve) => {
         const done = () => {
@@ -132,22 +134,22 @@ export class EventLog {
     }
   }
 
-  private write(stream: string, events: readonly Proposed[]): StoredLogEntry {
+  private write(stream: string, events: readonly ProposedEvent[]): StoredLogEntry {
     const stored = { stream, created: BigInt(Date.now()) * TICKS_PER_MS, events };
     this.storage?.add(stored);
-    return this.enter(stored);
+    return this.addEntries(stored);
   }
 
-  private enter({ stream, created, events }: Stored): StoredLogEntry {
-    const known = this.streams.get(stream) ?? [];
-    this.streams.set(stream, known);
+  private addEntries({ stream, created, events }: StoredAppend): StoredLogEntry {
+    const streamEntries = this.streams.get(stream) ?? [];
+    this.streams.set(stream, streamEntries);
     for (const event of events) {
-      const entry = { ...event, stream, revision: known.length, position: this.nextPosition, created };
+      const entry = { ...event, stream, revision: streamEntries.length, position: this.nextPosition, created };
       this.nextPosition += BigInt(ENVELOPE_BYTES + event.data.length + event.metadata.length);
-      known.push(entry);
+      streamEntries.push(entry);
       this.entries.push(entry);
     }
     for (const done of this.waiting) done();
-    return known.at(-1) as StoredLogEntry;
+    return streamEntries.at(-1) as StoredLogEntry;
   }
 }

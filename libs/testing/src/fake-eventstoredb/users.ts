@@ -2,11 +2,11 @@ import type { CreateReq, ResetPasswordReq } from '@eventstore/db-client/generate
 import users from '@eventstore/db-client/generated/users_pb.js';
 import { type Metadata, type sendUnaryData, status } from '@grpc/grpc-js';
 import type { EventLog } from './log.ts';
-import { denied, failure, unknownUser } from './wire.ts';
+import { accessDeniedError, createServiceError, unknownUserError } from './wire.ts';
 
 const ADMIN = 'admin';
 const ALL = '$all';
-const METADATA_OF = '$$';
+const METADATA_PREFIX = '$$';
 
 interface Call<Request> {
   readonly request: Request;
@@ -25,50 +25,53 @@ export class Users {
   constructor(private readonly log: EventLog) {}
 
   /** Why a call is refused that reads a stream or appends to it; undefined where it may. */
-  refusalOf(metadata: Metadata, action: 'read' | 'append', stream: string) {
-    const login = this.loginOf(metadata);
-    if (login === undefined) return unknownUser();
+  findAccessError(metadata: Metadata, action: 'read' | 'append', stream: string) {
+    const login = this.findLogin(metadata);
+    if (login === undefined) return unknownUserError();
     if (login === ADMIN) return undefined;
-    if (stream.startsWith(METADATA_OF)) return denied();
-    const roles = this.rolesFor(action, stream);
-    return roles.includes(login) || roles.includes(ALL) ? undefined : denied();
+    if (stream.startsWith(METADATA_PREFIX)) return accessDeniedError();
+    const roles = this.getRoles(action, stream);
+    return roles.includes(login) || roles.includes(ALL) ? undefined : accessDeniedError();
   }
 
-  service() {
+  createService() {
     return {
-      create: ({ request, metadata }: Call<CreateReq>, answer: sendUnaryData<unknown>) => {
+      create: ({ request, metadata }: Call<CreateReq>, callback: sendUnaryData<unknown>) => {
         const options = request.getOptions();
         const [login, password] = [options?.getLoginName() ?? '', options?.getPassword() ?? ''];
-        const refusal = this.refusalOf(metadata, 'append', `$user-${login}`);
-        if (refusal) return answer(refusal);
-        if ((this.passwords.get(login) ?? password) !== password) return answer(taken(login));
+        const error = this.findAccessError(metadata, 'append', `$user-${login}`);
+        if (error) return callback(error);
+        if ((this.passwords.get(login) ?? password) !== password) return callback(userConflictError(login));
         this.passwords.set(login, password);
-        answer(null, new users.CreateResp());
+        callback(null, new users.CreateResp());
       },
-      resetPassword: ({ request, metadata }: Call<ResetPasswordReq>, answer: sendUnaryData<unknown>) => {
+      resetPassword: ({ request, metadata }: Call<ResetPasswordReq>, callback: sendUnaryData<unknown>) => {
         const options = request.getOptions();
         const login = options?.getLoginName() ?? '';
-        const refusal = this.refusalOf(metadata, 'append', `$user-${login}`);
-        if (refusal) return answer(refusal);
+        const error = this.findAccessError(metadata, 'append', `$user-${login}`);
+        if (error) return callback(error);
         this.passwords.set(login, options?.getNewPassword() ?? '');
-        answer(null, new users.ResetPasswordResp());
+        callback(null, new users.ResetPasswordResp());
       },
     };
   }
 
-  private loginOf(metadata: Metadata): string | undefined {
+  private findLogin(metadata: Metadata): string | undefined {
     const [, encoded = ''] = String(metadata.get('authorization')[0] ?? '').split('Basic ');
     const [login = '', password] = Buffer.from(encoded, 'base64').toString('utf8').split(':', 2);
     return password !== undefined && this.passwords.get(login) === password ? login : undefined;
   }
 
-  private rolesFor(action: 'read' | 'append', stream: string): readonly string[] {
-    const last = this.log.stream(`${METADATA_OF}${stream}`).at(-1);
+  private getRoles(action: 'read' | 'append', stream: string): readonly string[] {
+    const last = this.log.getStream(`${METADATA_PREFIX}${stream}`).at(-1);
     const { $acl } = last ? JSON.parse(Buffer.from(last.data).toString('utf8')) : {};
     return $acl?.[action === 'read' ? '$r' : '$w'] ?? (stream.startsWith('$') ? ['$admins'] : [ALL]);
   }
 }
 
-function taken(login: string) {
-  return failure(status.FAILED_PRECONDITION, 'Conflict.', { exception: 'user-conflict', 'login-name': login });
+function userConflictError(login: string) {
+  return createServiceError(status.FAILED_PRECONDITION, 'Conflict.', {
+    exception: 'user-conflict',
+    'login-name': login,
+  });
 }

@@ -5,22 +5,22 @@ import shared from '@eventstore/db-client/generated/shared_pb.js';
 import type { AppendReq, BatchAppendReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { Metadata, type ServerErrorResponse, status } from '@grpc/grpc-js';
-import type { LogPosition, Proposed, StoredLogEntry } from './log.ts';
+import type { LogPosition, ProposedEvent, StoredLogEntry } from './log.ts';
 
-export function nameOf(identifier: StreamIdentifier | undefined): string {
+export function decodeStreamName(identifier: StreamIdentifier | undefined): string {
   return Buffer.from(identifier?.getStreamName_asU8() ?? []).toString('utf8');
 }
 
-export function identifierOf(name: string): StreamIdentifier {
+export function toStreamIdentifier(name: string): StreamIdentifier {
   return new shared.StreamIdentifier().setStreamName(Buffer.from(name, 'utf8'));
 }
 
-function uuid(text: string): UUID {
+function createUuid(text: string): UUID {
   return new shared.UUID().setString(text);
 }
 
 /** What a client wants to append: the events of both append calls look the same. */
-export function proposedIn(message: AppendReq.ProposedMessage | BatchAppendReq.ProposedMessage): Proposed {
+export function toProposedEvent(message: AppendReq.ProposedMessage | BatchAppendReq.ProposedMessage): ProposedEvent {
   const properties = message.getMetadataMap();
   return {
     id: message.getId()?.getString().toLowerCase() ?? '',
@@ -31,11 +31,11 @@ export function proposedIn(message: AppendReq.ProposedMessage | BatchAppendReq.P
   };
 }
 
-export function eventResponse(entry: StoredLogEntry): ReadResp {
+export function createEventResponse(entry: StoredLogEntry): ReadResp {
   const position = entry.position.toString();
   const event = new streams.ReadResp.ReadEvent.RecordedEvent()
-    .setId(uuid(entry.id))
-    .setStreamIdentifier(identifierOf(entry.stream))
+    .setId(createUuid(entry.id))
+    .setStreamIdentifier(toStreamIdentifier(entry.stream))
     .setStreamRevision(entry.revision.toString())
     .setCommitPosition(position)
     .setPreparePosition(position)
@@ -49,49 +49,54 @@ export function eventResponse(entry: StoredLogEntry): ReadResp {
   return new streams.ReadResp().setEvent(new streams.ReadResp.ReadEvent().setEvent(event).setCommitPosition(position));
 }
 
-export function notFoundResponse(stream: string): ReadResp {
-  const notFound = new streams.ReadResp.StreamNotFound().setStreamIdentifier(identifierOf(stream));
+export function createNotFoundResponse(stream: string): ReadResp {
+  const notFound = new streams.ReadResp.StreamNotFound().setStreamIdentifier(toStreamIdentifier(stream));
   return new streams.ReadResp().setStreamNotFound(notFound);
 }
 
-export function confirmationResponse(id: string): ReadResp {
+export function createConfirmationResponse(id: string): ReadResp {
   return new streams.ReadResp().setConfirmation(new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(id));
 }
 
-export function checkpointResponse({ commit, prepare }: LogPosition): ReadResp {
+export function createCheckpointResponse({ commit, prepare }: LogPosition): ReadResp {
   const checkpoint = new streams.ReadResp.Checkpoint()
     .setCommitPosition(commit.toString())
     .setPreparePosition(prepare.toString());
   return new streams.ReadResp().setCheckpoint(checkpoint);
 }
 
-export function caughtUpResponse(): ReadResp {
+export function createCaughtUpResponse(): ReadResp {
   return new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp());
 }
 
 /** A status, and the trailers by which the client distinguishes errors. */
-export function failure(code: status, details: string, trailers: Record<string, string> = {}): ServerErrorResponse {
+export function createServiceError(
+  code: status,
+  details: string,
+  trailers: Record<string, string> = {},
+): ServerErrorResponse {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(trailers)) metadata.set(name, value);
   return Object.assign(new Error(details), { code, details, metadata });
 }
 
-export const notLeader = (host: string, port: number) =>
-  failure(status.NOT_FOUND, 'Leader info available', {
+export const notLeaderError = (host: string, port: number) =>
+  createServiceError(status.NOT_FOUND, 'Leader info available', {
     exception: 'not-leader',
     'leader-endpoint-host': host,
     'leader-endpoint-port': String(port),
   });
-export const notReady = () => failure(status.UNAVAILABLE, 'Server Is Not Ready');
+export const notReadyError = () => createServiceError(status.UNAVAILABLE, 'Server Is Not Ready');
 // These two were heard from EventStoreDB 23.10.6.
-export const commitTimeout = () => failure(status.ABORTED, 'Operation timed out: Commit phase timeout');
-export const tooSlow = () =>
-  failure(
+export const commitTimeoutError = () => createServiceError(status.ABORTED, 'Operation timed out: Commit phase timeout');
+export const slowConsumerError = () =>
+  createServiceError(
     status.ABORTED,
     'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.',
   );
 // These two are as its source has them: github.com/EventStore/EventStore at oss-v23.10.6, in src/EventStore.Core/Services/Transport
 // Http/AuthenticationMiddleware.cs and Grpc/RpcExceptions.cs.
-export const unknownUser = () => failure(status.UNAUTHENTICATED, 'Unauthenticated');
-export const denied = () => failure(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
-export const unsupported = () => failure(status.UNIMPLEMENTED, 'the double does not serve this');
+export const unknownUserError = () => createServiceError(status.UNAUTHENTICATED, 'Unauthenticated');
+export const accessDeniedError = () =>
+  createServiceError(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
+export const unsupportedMethodError = () => createServiceError(status.UNIMPLEMENTED, 'the double does not serve this');

@@ -1,5 +1,5 @@
 /** Bodies with files in them. */
-import { soundFile } from './media-files.ts';
+import { createAudioFile } from './media-files.ts';
 
 /** A PNG of one pixel. */
 export const PIXEL = Buffer.from(
@@ -9,13 +9,13 @@ export const PIXEL = Buffer.from(
 
 /** What examples call the files that they send: `@image`. */
 const FILES: ReadonlyMap<string, () => File> = new Map([
-  ['@file', () => new File([new Uint8Array(soundFile('mp3', { seconds: 1 }))], 'recording.mp3')],
+  ['@file', () => new File([new Uint8Array(createAudioFile('mp3', { seconds: 1 }))], 'recording.mp3')],
   ['@image', () => new File([PIXEL], 'pixel.png')],
   ['@mask', () => new File([PIXEL], 'mask.png')],
 ]);
 
 /** A form with these fields. A value as `@image` is a file. */
-export function formOf(fields: Readonly<Record<string, string | File>>): FormData {
+export function createForm(fields: Readonly<Record<string, string | File>>): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) {
     const file = typeof value === 'string' ? FILES.get(value)?.() : value;

@@ -7,36 +7,36 @@ export interface Malformed {
 }
 
 const MISSING = Symbol('missing');
-const INSTEAD: readonly unknown[] = [MISSING, null, true, -1, '', [], [null], {}];
+const REPLACEMENTS: readonly unknown[] = [MISSING, null, true, -1, '', [], [null], {}];
 
 /** Every copy of a body in which one member is malformed, the outermost first. */
-export function* malformed(body: unknown): Generator<Malformed> {
-  for (const path of pathsIn(body)) {
-    for (const instead of INSTEAD) {
-      const what = instead === MISSING ? 'missing' : JSON.stringify(instead);
-      yield { change: `${path.join('.')} = ${what}`, body: changed(body, path, instead) };
+export function* generateMalformed(body: unknown): Generator<Malformed> {
+  for (const path of listPaths(body)) {
+    for (const replacement of REPLACEMENTS) {
+      const what = replacement === MISSING ? 'missing' : JSON.stringify(replacement);
+      yield { change: `${path.join('.')} = ${what}`, body: replaceAt(body, path, replacement) };
     }
   }
 }
 
 type Path = readonly (string | number)[];
 
-function* pathsIn(value: unknown, path: Path = []): Generator<Path> {
+function* listPaths(value: unknown, path: Path = []): Generator<Path> {
   if (typeof value !== 'object' || value === null) return;
-  const inside = Object.entries(value).map(([name, each]) => {
-    return [[...path, Array.isArray(value) ? Number(name) : name], each] as const;
+  const inside = Object.entries(value).map(([name, member]) => {
+    return [[...path, Array.isArray(value) ? Number(name) : name], member] as const;
   });
   for (const [at] of inside) yield at;
-  for (const [at, each] of inside) yield* pathsIn(each, at);
+  for (const [at, member] of inside) yield* listPaths(member, at);
 }
 
-function changed(value: unknown, [name, ...rest]: Path, instead: unknown): unknown {
-  if (name === undefined) return instead;
+function replaceAt(value: unknown, [name, ...rest]: Path, replacement: unknown): unknown {
+  if (name === undefined) return replacement;
   const copy: Record<string | number, unknown> = Array.isArray(value)
     ? ([...value] as never)
     : { ...(value as object) };
-  const each = changed(copy[name], rest, instead);
-  if (each !== MISSING) copy[name] = each;
+  const member = replaceAt(copy[name], rest, replacement);
+  if (member !== MISSING) copy[name] = member;
   else if (Array.isArray(copy)) copy.splice(Number(name), 1);
   else delete copy[name];
   return copy;

@@ -1,30 +1,30 @@
 /** What an OpenAPI 3.1 document is, as far as ours goes: a JSON Schema that allows nothing else. */
 
-const closed = (required: readonly string[], properties: object) => ({
+const strictObject = (required: readonly string[], properties: object) => ({
   type: 'object',
   required,
   properties,
   additionalProperties: false,
   patternProperties: { '^x-': {} },
 });
-const mapOf = (additionalProperties: object) => ({ type: 'object', additionalProperties });
-const REFERENCE = closed(['$ref'], { $ref: { type: 'string', pattern: '^#/' } });
-const HEADER = closed(['schema'], { description: { type: 'string' }, schema: { type: 'object' } });
-const MEDIA = mapOf(closed(['schema'], { schema: { type: 'object' }, example: {} }));
-const RESPONSE = closed(['description'], {
+const mapSchema = (additionalProperties: object) => ({ type: 'object', additionalProperties });
+const REFERENCE = strictObject(['$ref'], { $ref: { type: 'string', pattern: '^#/' } });
+const HEADER = strictObject(['schema'], { description: { type: 'string' }, schema: { type: 'object' } });
+const MEDIA = mapSchema(strictObject(['schema'], { schema: { type: 'object' }, example: {} }));
+const RESPONSE = strictObject(['description'], {
   description: { type: 'string', minLength: 1 },
-  headers: mapOf({ anyOf: [HEADER, REFERENCE] }),
+  headers: mapSchema({ anyOf: [HEADER, REFERENCE] }),
   content: MEDIA,
 });
-const OPERATION = closed(['operationId', 'responses', 'summary', 'tags', 'security'], {
+const OPERATION = strictObject(['operationId', 'responses', 'summary', 'tags', 'security'], {
   operationId: { type: 'string' },
   summary: { type: 'string', minLength: 1 },
   description: { type: 'string' },
   tags: { type: 'array', items: { type: 'string' }, minItems: 1 },
-  security: { type: 'array', items: mapOf({ type: 'array', items: { type: 'string' } }) },
+  security: { type: 'array', items: mapSchema({ type: 'array', items: { type: 'string' } }) },
   parameters: {
     type: 'array',
-    items: closed(['name', 'in', 'schema'], {
+    items: strictObject(['name', 'in', 'schema'], {
       name: { type: 'string' },
       in: { enum: ['path', 'query', 'header', 'cookie'] },
       required: { type: 'boolean' },
@@ -33,7 +33,7 @@ const OPERATION = closed(['operationId', 'responses', 'summary', 'tags', 'securi
       example: {},
     }),
   },
-  requestBody: closed(['content'], { required: { type: 'boolean' }, content: MEDIA }),
+  requestBody: strictObject(['content'], { required: { type: 'boolean' }, content: MEDIA }),
   responses: {
     type: 'object',
     minProperties: 1,
@@ -41,36 +41,36 @@ const OPERATION = closed(['operationId', 'responses', 'summary', 'tags', 'securi
     additionalProperties: false,
   },
 });
-export const OPENAPI_STRUCTURE = closed(['openapi', 'info', 'paths'], {
+export const OPENAPI_STRUCTURE = strictObject(['openapi', 'info', 'paths'], {
   openapi: { type: 'string', pattern: '^3\\.1\\.\\d+$' },
-  info: closed(['title', 'version'], {
+  info: strictObject(['title', 'version'], {
     title: { type: 'string' },
     version: { type: 'string' },
     description: { type: 'string' },
   }),
-  servers: { type: 'array', items: closed(['url'], { url: { type: 'string', pattern: '^https?://' } }) },
+  servers: { type: 'array', items: strictObject(['url'], { url: { type: 'string', pattern: '^https?://' } }) },
   tags: {
     type: 'array',
-    items: closed(['name'], { name: { type: 'string' }, description: { type: 'string' } }),
+    items: strictObject(['name'], { name: { type: 'string' }, description: { type: 'string' } }),
   },
   paths: {
     type: 'object',
     patternProperties: {
-      '^/': closed(
+      '^/': strictObject(
         [],
         Object.fromEntries(['get', 'put', 'post', 'patch', 'delete'].map((method) => [method, OPERATION])),
       ),
     },
     additionalProperties: false,
   },
-  components: closed([], {
+  components: strictObject([], {
     schemas: { type: 'object', propertyNames: { pattern: '^[\\w.-]+$' } },
-    responses: mapOf(RESPONSE),
-    headers: mapOf(HEADER),
-    securitySchemes: mapOf({
+    responses: mapSchema(RESPONSE),
+    headers: mapSchema(HEADER),
+    securitySchemes: mapSchema({
       oneOf: [
-        closed(['type', 'scheme'], { type: { const: 'http' }, scheme: {}, description: {} }),
-        closed(['type', 'in', 'name'], { type: { const: 'apiKey' }, in: {}, name: {}, description: {} }),
+        strictObject(['type', 'scheme'], { type: { const: 'http' }, scheme: {}, description: {} }),
+        strictObject(['type', 'in', 'name'], { type: { const: 'apiKey' }, in: {}, name: {}, description: {} }),
       ],
     }),
   }),

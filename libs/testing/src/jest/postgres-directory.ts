@@ -21,17 +21,17 @@ export function release(): void {
   const directory = process.env[POSTGRES_DIRECTORY];
   if (directory === undefined) return;
   delete process.env[POSTGRES_DIRECTORY];
-  const server = serverIn(directory);
+  const server = findServerPid(directory);
   if (server !== undefined) {
     process.kill(server, 'SIGQUIT'); // without a goodbye to connections that a failed suite left open
     // Its file goes with it. A process that has ended seems to live while its parent waits here.
-    for (let waited = 0; serverIn(directory) && waited < STOP_TIMEOUT_MS; waited += POLL_MS) pause(POLL_MS);
+    for (let waited = 0; findServerPid(directory) && waited < STOP_TIMEOUT_MS; waited += POLL_MS) pause(POLL_MS);
   }
   rmSync(directory, { recursive: true, force: true });
 }
 
 /** The process id in the server's own pid file, if that process lives. */
-function serverIn(directory: string): number | undefined {
+function findServerPid(directory: string): number | undefined {
   try {
     const pid = Number(readFileSync(path.join(directory, 'postgres/postmaster.pid'), 'utf8').split('\n')[0]);
     return pid > 1 && isAlive(pid) ? pid : undefined;

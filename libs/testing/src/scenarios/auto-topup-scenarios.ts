@@ -11,7 +11,7 @@ export interface AutoTopupAttempt {
   readonly steps: number;
 }
 
-export const attempts: fc.Arbitrary<AutoTopupAttempt> = fc.record({
+export const autoTopupAttempts: fc.Arbitrary<AutoTopupAttempt> = fc.record({
   outcome: fc.constantFrom('sent', 'lost'),
   code: fc.constantFrom('PAID', 'PAYMENT_FAILED', 'QUOTA_EXCEEDED'),
   end: fc.constantFrom('paid', 'expired', 'failed', 'dropped'),
@@ -19,36 +19,46 @@ export const attempts: fc.Arbitrary<AutoTopupAttempt> = fc.record({
 });
 
 /** The commands of an attempt, which may be one that is open already. */
-export function lifeOf(
-  nr: number,
-  { attempts: so = 0, attempt: open }: Partial<AutoTopupState> = {},
+export function createAttemptCommands(
+  walletNumber: number,
+  { attempts: attemptCount = 0, attempt: openAttempt }: Partial<AutoTopupState> = {},
   { outcome, code, end, steps }: AutoTopupAttempt,
   { at, expiresAt }: { readonly at: string; readonly expiresAt: string },
 ): readonly AutoTopupCommand[] {
   const limits = { attempts: 9, amount: parseUsd('80') };
-  const begun = { attempt: so + 1, topupId: `auto ${nr} ${so}`, balance: parseUsd('9'), limits, at };
-  const attempt = open?.number ?? so + 1;
-  const request = (open?.requests ?? 0) + 1;
-  const asked = { attempt, request, at };
-  const made =
+  const attemptStart = {
+    attempt: attemptCount + 1,
+    topupId: `auto ${walletNumber} ${attemptCount}`,
+    balance: parseUsd('9'),
+    limits,
+    at,
+  };
+  const attempt = openAttempt?.number ?? attemptCount + 1;
+  const request = (openAttempt?.requests ?? 0) + 1;
+  const requestRef = { attempt, request, at };
+  const requestOutcome =
     outcome === 'sent'
       ? ({ isKnown: true, result: { sent: true } } as const)
       : ({ isKnown: false, reason: 'it ended' } as const);
-  const life: readonly AutoTopupCommand[] = [
-    { type: 'ConnectWallet', data: { ...connection(nr), at } },
-    { type: 'BeginAutoTopup', data: begun },
+  const commands: readonly AutoTopupCommand[] = [
+    { type: 'ConnectWallet', data: { ...createConnection(walletNumber), at } },
+    { type: 'BeginAutoTopup', data: attemptStart },
     { type: 'RecordInvoice', data: { attempt, invoice: 'lnbcrt1', expiresAt, at } },
-    { type: 'BeginRequest', data: { ...asked, token: request } },
-    { type: 'EndRequest', data: { ...asked, outcome: made } },
-    { type: 'RecordAnswer', data: { ...asked, code, why: 'as the wallet says' } },
+    { type: 'BeginRequest', data: { ...requestRef, token: request } },
+    { type: 'EndRequest', data: { ...requestRef, outcome: requestOutcome } },
+    { type: 'RecordAnswer', data: { ...requestRef, code, why: 'as the wallet says' } },
     { type: 'EndAutoTopup', data: { attempt, outcome: end, at } },
     { type: 'DisconnectWallet', data: { at } },
   ];
-  return life.slice(0, steps);
+  return commands.slice(0, steps);
 }
 
-function connection(nr: number) {
-  const wallet = { pubkey: String(nr).repeat(64), relays: ['wss://relay.example'], encryption: 'nip44_v2' } as const;
+function createConnection(walletNumber: number) {
+  const wallet = {
+    pubkey: String(walletNumber).repeat(64),
+    relays: ['wss://relay.example'],
+    encryption: 'nip44_v2',
+  } as const;
   const amounts = { threshold: parseUsd('10').toString(), amount: parseUsd('12').toString() };
-  return { wallet, secret: { key: '1', box: `box of ${nr}` }, ...amounts };
+  return { wallet, secret: { key: '1', box: `box of ${walletNumber}` }, ...amounts };
 }

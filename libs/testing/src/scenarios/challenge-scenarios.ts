@@ -2,49 +2,49 @@
 import fc from 'fast-check';
 import type { ChallengeCommand, ChallengeIssued, ChallengeState, Charge } from '#domain';
 import { type PicoUsd, parseUsd } from '#kernel';
-import { chargeIn } from './history-charges.ts';
-import { issuedChallenge } from './issued-challenge.ts';
+import { createTestCharge } from './history-charges.ts';
+import { createIssuedChallenge } from './issued-challenge.ts';
 
 const MINUTE_MS = 60_000;
 const EXPIRY_MS = 5 * MINUTE_MS;
 const USABLE_MS = 24 * 60 * MINUTE_MS;
 
-type Act =
-  | { readonly act: 'pay'; readonly beyond: bigint }
-  | { readonly act: 'claim'; readonly again: boolean }
-  | { readonly act: 'settle'; readonly price: PicoUsd; readonly output: number }
-  | { readonly act: 'release'; readonly refused: boolean; readonly absorbed: boolean }
-  | { readonly act: 'wait'; readonly minutes: number }
-  | { readonly act: 'keep' | 'expire' | 'abandon' | 'forfeit' };
+type ChallengeAction =
+  | { readonly type: 'pay'; readonly excess: bigint }
+  | { readonly type: 'claim'; readonly isRetry: boolean }
+  | { readonly type: 'settle'; readonly price: PicoUsd; readonly output: number }
+  | { readonly type: 'release'; readonly isRejected: boolean; readonly absorbed: boolean }
+  | { readonly type: 'wait'; readonly minutes: number }
+  | { readonly type: 'keep' | 'expire' | 'abandon' | 'forfeit' };
 
-export interface ChallengeLife {
+export interface ChallengeScenario {
   readonly price: PicoUsd;
-  readonly acts: readonly Act[];
+  readonly actions: readonly ChallengeAction[];
 }
 
-const amount = fc.bigInt({ min: 1n, max: parseUsd('0.6') }).map((each) => each as PicoUsd);
+const amount = fc.bigInt({ min: 1n, max: parseUsd('0.6') }).map((value) => value as PicoUsd);
 
-const acts: fc.Arbitrary<Act> = fc.oneof(
+const actions: fc.Arbitrary<ChallengeAction> = fc.oneof(
   {
     weight: 2,
-    arbitrary: fc.record({ act: fc.constant('pay' as const), beyond: fc.constantFrom(0n, 0n, 1n, 7_777n) }),
+    arbitrary: fc.record({ type: fc.constant('pay' as const), excess: fc.constantFrom(0n, 0n, 1n, 7_777n) }),
   },
-  { weight: 5, arbitrary: fc.record({ act: fc.constant('claim' as const), again: fc.boolean() }) },
-  { weight: 4, arbitrary: fc.record({ act: fc.constant('settle' as const), price: amount, output: fc.nat(9) }) },
+  { weight: 5, arbitrary: fc.record({ type: fc.constant('claim' as const), isRetry: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('settle' as const), price: amount, output: fc.nat(9) }) },
   {
     weight: 3,
-    arbitrary: fc.record({ act: fc.constant('release' as const), refused: fc.boolean(), absorbed: fc.boolean() }),
+    arbitrary: fc.record({ type: fc.constant('release' as const), isRejected: fc.boolean(), absorbed: fc.boolean() }),
   },
-  { weight: 1, arbitrary: fc.record({ act: fc.constant('wait' as const), minutes: fc.constantFrom(2, 20, 1_500) }) },
-  { weight: 4, arbitrary: fc.record({ act: fc.constantFrom('keep', 'expire', 'abandon', 'forfeit') }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('wait' as const), minutes: fc.constantFrom(2, 20, 1_500) }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constantFrom('keep', 'expire', 'abandon', 'forfeit') }) },
 );
 
-export const challengeLives: fc.Arbitrary<ChallengeLife> = fc.record({
+export const challengeScenarios: fc.Arbitrary<ChallengeScenario> = fc.record({
   price: amount,
-  acts: fc.array(acts, { maxLength: 14 }),
+  actions: fc.array(actions, { maxLength: 14 }),
 });
 
-interface Story {
+interface ChallengeHistory {
   readonly challenges: ReadonlyMap<string, ChallengeState>;
   getInstant(inMs?: number): string;
   advance(minutes: number): void;
@@ -52,57 +52,64 @@ interface Story {
 }
 
 /** Each has an id of its own; `charge` is what a use of some price and output comes to. */
-export function liveChallenge(story: Story, { price, acts }: ChallengeLife, charge: typeof chargeOf = chargeOf): void {
-  const id = `10000000-0000-4000-8000-${String(story.challenges.size).padStart(12, '0')}`;
-  const expires = { expiresAt: story.getInstant(EXPIRY_MS), usableUntil: story.getInstant(EXPIRY_MS + USABLE_MS) };
-  const issued = issuedChallenge(
-    { id: `id of ${id}`, reference: `hash of ${id}`, ...expires, at: story.getInstant() },
+export function runChallengeScenario(
+  history: ChallengeHistory,
+  { price, actions }: ChallengeScenario,
+  charge: typeof createSearchCharge = createSearchCharge,
+): void {
+  const id = `10000000-0000-4000-8000-${String(history.challenges.size).padStart(12, '0')}`;
+  const expires = { expiresAt: history.getInstant(EXPIRY_MS), usableUntil: history.getInstant(EXPIRY_MS + USABLE_MS) };
+  const issued = createIssuedChallenge(
+    { id: `id of ${id}`, reference: `hash of ${id}`, ...expires, at: history.getInstant() },
     price,
   );
-  story.runChallengeCommand(id, { type: 'IssueChallenge', data: issued });
+  history.runChallengeCommand(id, { type: 'IssueChallenge', data: issued });
   let claims = 0;
-  for (const each of acts) {
-    if (each.act === 'wait') story.advance(each.minutes);
+  for (const action of actions) {
+    if (action.type === 'wait') history.advance(action.minutes);
     else {
-      if (each.act === 'claim') claims++;
-      story.runChallengeCommand(
+      if (action.type === 'claim') claims++;
+      history.runChallengeCommand(
         id,
-        commandOf(each, { issued, holdId: `${id} ${claims}`, at: story.getInstant(), story, charge }),
+        toCommand(action, { issued, holdId: `${id} ${claims}`, at: history.getInstant(), history, charge }),
       );
     }
   }
 }
 
-function chargeOf(price: PicoUsd, output: number): Charge {
-  return chargeIn('web/search', price, output);
+function createSearchCharge(price: PicoUsd, output: number): Charge {
+  return createTestCharge('web/search', price, output);
 }
 
 interface Scene {
   readonly issued: ChallengeIssued['data'];
   readonly holdId: string;
   readonly at: string;
-  readonly story: Story;
-  readonly charge: typeof chargeOf;
+  readonly history: ChallengeHistory;
+  readonly charge: typeof createSearchCharge;
 }
 
-function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, story, charge }: Scene): ChallengeCommand {
+function toCommand(
+  action: Exclude<ChallengeAction, { type: 'wait' }>,
+  { issued, holdId, at, history, charge }: Scene,
+): ChallengeCommand {
   const { query, request, price } = issued;
-  switch (act.act) {
+  switch (action.type) {
     case 'pay':
       return {
         type: 'RecordChallengePayment',
-        data: { units: BigInt(issued.units) + act.beyond, fees: [{ id: 'f', units: act.beyond, why: 'f' }], at },
+        data: { units: BigInt(issued.units) + action.excess, fees: [{ id: 'f', units: action.excess, why: 'f' }], at },
       };
     case 'claim': {
-      const atMost = BigInt(price) as PicoUsd;
-      const terms = { holdId, request, maxAmount: atMost, owner: 'gateway-1', query, isRetry: act.again };
-      return { type: 'ClaimChallenge', data: { ...terms, expiresAt: story.getInstant(EXPIRY_MS), at } };
+      const maxAmount = BigInt(price) as PicoUsd;
+      const terms = { holdId, request, maxAmount, owner: 'gateway-1', query, isRetry: action.isRetry };
+      return { type: 'ClaimChallenge', data: { ...terms, expiresAt: history.getInstant(EXPIRY_MS), at } };
     }
     case 'settle':
-      return { type: 'SettleHold', data: { holdId, charge: charge(act.price, act.output), at } };
+      return { type: 'SettleHold', data: { holdId, charge: charge(action.price, action.output), at } };
     case 'release': {
-      const errorCode = act.refused ? 'content_policy_violation' : 'upstream_error';
-      const absorbed = act.absorbed ? { absorbed: charge(parseUsd('0.1'), 1) } : {};
+      const errorCode = action.isRejected ? 'content_policy_violation' : 'upstream_error';
+      const absorbed = action.absorbed ? { absorbed: charge(parseUsd('0.1'), 1) } : {};
       return { type: 'ReleaseHold', data: { holdId, errorCode, reason: 'it failed', attempts: [], ...absorbed, at } };
     }
     case 'keep':
@@ -114,6 +121,6 @@ function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, sto
     case 'forfeit':
       return { type: 'ForfeitChallenge', data: { usableBefore: at, at } };
     default:
-      return act satisfies never;
+      return action satisfies never;
   }
 }

@@ -34,16 +34,16 @@ import {
   Rejection,
   type StoredEvent,
 } from '#kernel';
-import { type AutoTopupAttempt, attempts, lifeOf } from './auto-topup-scenarios.ts';
-import { challengeLives, liveChallenge } from './challenge-scenarios.ts';
-import { chargeIn } from './history-charges.ts';
-import { liveTopup } from './topup-scenarios.ts';
-import { liveVideo, videoLives } from './video-scenarios.ts';
+import { type AutoTopupAttempt, autoTopupAttempts, createAttemptCommands } from './auto-topup-scenarios.ts';
+import { challengeScenarios, runChallengeScenario } from './challenge-scenarios.ts';
+import { createTestCharge } from './history-charges.ts';
+import { runTopupScenario } from './topup-scenarios.ts';
+import { runVideoScenario, videoScenarios } from './video-scenarios.ts';
 
 export type HistoryEvent = StoredEvent<DomainEvent>;
 
 export interface History {
-  readonly facts: readonly HistoryEvent[];
+  readonly events: readonly HistoryEvent[];
   /** What the deciders made of the facts, by id. */
   readonly accounts: ReadonlyMap<string, AccountState>;
   readonly topups: ReadonlyMap<string, TopupState>;
@@ -52,7 +52,7 @@ export interface History {
   readonly end: string;
 }
 
-const BEGIN = Date.parse('2026-11-26T22:00:00.000Z'); // soon a day ends, and then a week and a month
+const START_MS = Date.parse('2026-11-26T22:00:00.000Z'); // soon a day ends, and then a week and a month
 const MINUTE_MS = 60_000;
 const EXPIRY_MS = 15 * MINUTE_MS;
 const MSAT_PER_USD = 1_000_000n;
@@ -67,23 +67,23 @@ interface Streams<Command extends Message, State, Event extends Message> {
 }
 
 /** The facts so far. A command that is rejected leaves none. */
-class Story {
-  readonly facts: HistoryEvent[] = [];
+class HistoryBuilder {
+  readonly events: HistoryEvent[] = [];
   readonly accounts = new Map<string, AccountState>();
   readonly topups = new Map<string, TopupState>();
   readonly autoTopups = new Map<string, AutoTopupState>();
   readonly videos = new Map<string, VideoState>();
   readonly challenges = new Map<string, ChallengeState>();
   /** Also those that came to nothing. */
-  videosAsked = 0;
+  videosRequested = 0;
   /** Which account asked for each hold, `h0` and on. */
   readonly holds: number[] = [];
-  private now = BEGIN;
+  private now = START_MS;
   private readonly lists = new Map<string, PriceListPublished['data'] | null>();
   private readonly lengths = new Map<string, number>();
 
   /** Nothing happens at the same time as something else. */
-  take(step: Step): void {
+  apply(step: Step): void {
     this.now++;
     step(this);
   }
@@ -96,19 +96,27 @@ class Story {
     return new Date(this.now + inMs).toISOString();
   }
 
-  account(nr: number, command: AccountCommand): void {
-    this.run({ category: 'account', decider: accountDecider, states: this.accounts }, accountId(nr), command);
+  runAccountCommand(accountNumber: number, command: AccountCommand): void {
+    this.run(
+      { category: 'account', decider: accountDecider, states: this.accounts },
+      toAccountId(accountNumber),
+      command,
+    );
   }
 
-  topup(id: string, command: TopupCommand): void {
+  runTopupCommand(id: string, command: TopupCommand): void {
     this.run({ category: 'topup', decider: topupDecider, states: this.topups }, id, command);
   }
 
-  autoTopup(nr: number, command: AutoTopupCommand): void {
-    this.run({ category: 'autotopup', decider: autoTopupDecider, states: this.autoTopups }, accountId(nr), command);
+  runAutoTopupCommand(accountNumber: number, command: AutoTopupCommand): void {
+    this.run(
+      { category: 'autotopup', decider: autoTopupDecider, states: this.autoTopups },
+      toAccountId(accountNumber),
+      command,
+    );
   }
 
-  video(id: string, command: VideoCommand): void {
+  runVideoCommand(id: string, command: VideoCommand): void {
     this.run({ category: 'video', decider: videoDecider, states: this.videos }, id, command);
   }
 
@@ -139,176 +147,220 @@ class Story {
 
   /** As a store would: positions grow, with gaps. */
   private record(stream: string, event: DomainEvent): void {
-    const nr = this.facts.length;
+    const index = this.events.length;
     const revision = this.lengths.get(stream) ?? 0;
     this.lengths.set(stream, revision + 1);
-    const place = { id: `fact-${nr}`, stream, revision, position: BigInt(nr * 3 + (nr % 2)) };
-    this.facts.push({ ...event, ...place, recordedAt: this.getInstant(7), metadata: {} } as HistoryEvent);
+    const envelope = { id: `fact-${index}`, stream, revision, position: BigInt(index * 3 + (index % 2)) };
+    this.events.push({ ...event, ...envelope, recordedAt: this.getInstant(7), metadata: {} } as HistoryEvent);
   }
 }
 
-type Step = (story: Story) => void;
+type Step = (history: HistoryBuilder) => void;
 
-function accountId(nr: number): string {
-  return `00000000-0000-4000-8000-${String(nr).padStart(12, '0')}`;
+function toAccountId(accountNumber: number): string {
+  return `00000000-0000-4000-8000-${String(accountNumber).padStart(12, '0')}`;
 }
 
-function key(keyId: string, limit: string | null, resetPeriod: ResetPeriod | null) {
+function createKey(keyId: string, limit: string | null, resetPeriod: ResetPeriod | null) {
   const secret = { key: '1', box: `box of ${keyId} "ä"\\` };
   return { keyId, name: keyId, hash: `hash of ${keyId}`, secret, limit, resetPeriod, expireAt: null };
 }
 
-function open(nr: number, limit: string | null, resetPeriod: ResetPeriod | null): Step {
-  return (story) =>
-    story.account(nr, {
+function openAccount(accountNumber: number, limit: string | null, resetPeriod: ResetPeriod | null): Step {
+  return (history) =>
+    history.runAccountCommand(accountNumber, {
       type: 'OpenAccount',
-      data: { key: key(`k${nr}`, limit, resetPeriod), at: story.getInstant() },
+      data: { key: createKey(`k${accountNumber}`, limit, resetPeriod), at: history.getInstant() },
     });
 }
 
-interface Ending {
+interface HoldOutcome {
   /** How many holds ago. It may have ended long since. */
   readonly back: number;
-  readonly how: 'settle' | 'release' | 'absorb';
+  readonly resolution: 'settle' | 'release' | 'absorb';
   readonly price: PicoUsd;
   readonly output: number;
 }
 
-function endHold(story: Story, { back, how, price, output }: Ending): void {
-  const nr = story.holds.at(-back);
-  if (nr === undefined) return;
-  const hold = { holdId: `h${story.holds.length - back}`, at: story.getInstant() };
-  const made = chargeIn(query.model, price, output);
+function endHold(history: HistoryBuilder, { back, resolution, price, output }: HoldOutcome): void {
+  const accountNumber = history.holds.at(-back);
+  if (accountNumber === undefined) return;
+  const hold = { holdId: `h${history.holds.length - back}`, at: history.getInstant() };
+  const charge = createTestCharge(query.model, price, output);
   const failed = { ...hold, errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
-  if (how === 'settle') story.account(nr, { type: 'SettleHold', data: { ...hold, charge: made } });
-  if (how === 'release') story.account(nr, { type: 'ReleaseHold', data: failed });
-  if (how === 'absorb') story.account(nr, { type: 'ReleaseHold', data: { ...failed, absorbed: made } });
+  if (resolution === 'settle')
+    history.runAccountCommand(accountNumber, { type: 'SettleHold', data: { ...hold, charge: charge } });
+  if (resolution === 'release') history.runAccountCommand(accountNumber, { type: 'ReleaseHold', data: failed });
+  if (resolution === 'absorb')
+    history.runAccountCommand(accountNumber, { type: 'ReleaseHold', data: { ...failed, absorbed: charge } });
 }
 
 /** An automatic top-up up to some point, perhaps of an attempt that is open already. */
-function autoTopUp(story: Story, nr: number, attempt: AutoTopupAttempt): void {
-  const state = story.autoTopups.get(accountId(nr));
-  for (const command of lifeOf(nr, state, attempt, { at: story.getInstant(), expiresAt: story.getInstant(EXPIRY_MS) }))
-    story.autoTopup(nr, command);
+function runAutoTopup(history: HistoryBuilder, accountNumber: number, attempt: AutoTopupAttempt): void {
+  const state = history.autoTopups.get(toAccountId(accountNumber));
+  for (const command of createAttemptCommands(accountNumber, state, attempt, {
+    at: history.getInstant(),
+    expiresAt: history.getInstant(EXPIRY_MS),
+  }))
+    history.runAutoTopupCommand(accountNumber, command);
 }
 
-const who = fc.nat(2);
+const accountNumbers = fc.nat(2);
 /** Each account's first key, its second one, or none. */
-const suffix = fc.constantFrom('', 'b');
-const period = fc.constantFrom('daily', 'weekly', 'monthly', null);
-const amount = fc.bigInt({ min: 0n, max: parseUsd('0.6') }).map((each) => each as PicoUsd);
+const keySuffixes = fc.constantFrom('', 'b');
+const resetPeriods = fc.constantFrom('daily', 'weekly', 'monthly', null);
+const amount = fc.bigInt({ min: 0n, max: parseUsd('0.6') }).map((value) => value as PicoUsd);
 
-const step = <T>(weight: number, about: fc.Arbitrary<T>, act: (story: Story, about: T) => void) => ({
+const createStep = <T>(weight: number, input: fc.Arbitrary<T>, apply: (history: HistoryBuilder, input: T) => void) => ({
   weight,
-  arbitrary: about.map(
-    (each): Step =>
-      (story) =>
-        act(story, each),
+  arbitrary: input.map(
+    (value): Step =>
+      (history) =>
+        apply(history, value),
   ),
 });
 
 const steps = fc.oneof(
-  step(3, fc.nat(20), (story, minutes) => story.advance(minutes)),
-  step(1, fc.nat(4_000), (story, minutes) => story.advance(minutes)),
-  step(9, fc.tuple(who, fc.option(suffix), amount, amount), (story, [nr, of, atLeast, more]) => {
-    const part = { minAmount: atLeast, divisor: 4n };
-    const amounts = {
-      minAmount: atLeast,
-      maxAmount: (atLeast + more) as PicoUsd,
-      partialHold: part,
-      expiresAt: story.getInstant(EXPIRY_MS),
-    };
-    const nth = story.holds.push(nr) - 1;
-    const owned = nth % 4 === 0 ? {} : { owner: `gateway-${nth % 4}` };
-    const hold = { holdId: `h${nth}`, keyId: of === null ? null : `k${nr}${of}`, ...owned, ...amounts };
-    story.account(nr, { type: 'HoldFunds', data: { ...hold, query, at: story.getInstant() } });
-  }),
-  step(
+  createStep(3, fc.nat(20), (history, minutes) => history.advance(minutes)),
+  createStep(1, fc.nat(4_000), (history, minutes) => history.advance(minutes)),
+  createStep(
+    9,
+    fc.tuple(accountNumbers, fc.option(keySuffixes), amount, amount),
+    (history, [accountNumber, keySuffix, minAmount, extra]) => {
+      const part = { minAmount: minAmount, divisor: 4n };
+      const amounts = {
+        minAmount,
+        maxAmount: (minAmount + extra) as PicoUsd,
+        partialHold: part,
+        expiresAt: history.getInstant(EXPIRY_MS),
+      };
+      const nth = history.holds.push(accountNumber) - 1;
+      const owned = nth % 4 === 0 ? {} : { owner: `gateway-${nth % 4}` };
+      const hold = {
+        holdId: `h${nth}`,
+        keyId: keySuffix === null ? null : `k${accountNumber}${keySuffix}`,
+        ...owned,
+        ...amounts,
+      };
+      history.runAccountCommand(accountNumber, {
+        type: 'HoldFunds',
+        data: { ...hold, query, at: history.getInstant() },
+      });
+    },
+  ),
+  createStep(
     9,
     fc.record({
       back: fc.integer({ min: 1, max: 4 }),
-      how: fc.constantFrom('settle', 'settle', 'release', 'absorb'),
+      resolution: fc.constantFrom('settle', 'settle', 'release', 'absorb'),
       price: amount,
       output: fc.nat(9),
     }),
     endHold,
   ),
-  step(3, fc.tuple(fc.integer({ min: 1, max: 4 }), amount, amount), (story, [back, atLeast, more]) => {
-    const nr = story.holds.at(-back);
-    if (nr === undefined) return;
+  createStep(3, fc.tuple(fc.integer({ min: 1, max: 4 }), amount, amount), (history, [back, minAmount, extra]) => {
+    const accountNumber = history.holds.at(-back);
+    if (accountNumber === undefined) return;
     const data = {
-      holdId: `h${story.holds.length - back}`,
-      minAmount: atLeast,
-      targetAmount: (atLeast + more) as PicoUsd,
-      at: story.getInstant(),
+      holdId: `h${history.holds.length - back}`,
+      minAmount,
+      targetAmount: (minAmount + extra) as PicoUsd,
+      at: history.getInstant(),
     };
-    story.account(nr, { type: 'ExtendHold', data });
+    history.runAccountCommand(accountNumber, { type: 'ExtendHold', data });
   }),
-  step(1, who, (story, nr) =>
-    story.account(nr, { type: 'ExpireHolds', data: { before: story.getInstant(), at: story.getInstant() } }),
+  createStep(1, accountNumbers, (history, accountNumber) =>
+    history.runAccountCommand(accountNumber, {
+      type: 'ExpireHolds',
+      data: { before: history.getInstant(), at: history.getInstant() },
+    }),
   ),
-  step(1, fc.tuple(who, fc.constantFrom('gateway-1', 'gateway-2')), (story, [nr, owner]) =>
-    story.account(nr, { type: 'AbandonHolds', data: { owner, at: story.getInstant() } }),
+  createStep(
+    1,
+    fc.tuple(accountNumbers, fc.constantFrom('gateway-1', 'gateway-2')),
+    (history, [accountNumber, owner]) =>
+      history.runAccountCommand(accountNumber, { type: 'AbandonHolds', data: { owner, at: history.getInstant() } }),
   ),
-  step(
+  createStep(
     2,
     fc.tuple(
-      who,
+      accountNumbers,
       fc.record({
         msat: fc.option(fc.bigInt({ min: 1n, max: 2n * MSAT_PER_USD })),
-        lateRate: fc.option(fc.constant('50000.00')),
+        marketRate: fc.option(fc.constant('50000.00')),
         credited: fc.boolean(),
         reversed: fc.boolean(),
       }),
     ),
-    (story, [nr, paid]) => liveTopup(story, { nr, accountId: accountId(nr) }, paid),
+    (history, [accountNumber, paid]) =>
+      runTopupScenario(history, { accountNumber, accountId: toAccountId(accountNumber) }, paid),
   ),
-  step(1, fc.tuple(who, period), (story, [nr, resetPeriod]) => {
-    const wanted = key(`k${nr}b`, parseUsd('2').toString(), resetPeriod);
-    story.account(nr, { type: 'CreateKey', data: { key: wanted, at: story.getInstant() } });
+  createStep(1, fc.tuple(accountNumbers, resetPeriods), (history, [accountNumber, resetPeriod]) => {
+    const newKey = createKey(`k${accountNumber}b`, parseUsd('2').toString(), resetPeriod);
+    history.runAccountCommand(accountNumber, { type: 'CreateKey', data: { key: newKey, at: history.getInstant() } });
   }),
-  step(2, fc.tuple(who, suffix, period, fc.option(amount)), (story, [nr, of, resetPeriod, limit]) => {
-    const changes = limit === null ? { resetPeriod } : { limit: limit.toString() };
-    story.account(nr, { type: 'UpdateKey', data: { keyId: `k${nr}${of}`, changes, at: story.getInstant() } });
-  }),
-  step(1, who, (story, nr) =>
-    story.account(nr, { type: 'RevokeKey', data: { keyId: `k${nr}b`, at: story.getInstant() } }),
+  createStep(
+    2,
+    fc.tuple(accountNumbers, keySuffixes, resetPeriods, fc.option(amount)),
+    (history, [accountNumber, of, resetPeriod, limit]) => {
+      const changes = limit === null ? { resetPeriod } : { limit: limit.toString() };
+      history.runAccountCommand(accountNumber, {
+        type: 'UpdateKey',
+        data: { keyId: `k${accountNumber}${of}`, changes, at: history.getInstant() },
+      });
+    },
   ),
-  step(2, fc.tuple(who, attempts), (story, [nr, attempt]) => autoTopUp(story, nr, attempt)),
-  step(2, fc.tuple(who, videoLives), (story, [nr, life]) =>
-    liveVideo(story, { nr, accountId: accountId(nr), deadline: story.getInstant(EXPIRY_MS) }, life),
+  createStep(1, accountNumbers, (history, accountNumber) =>
+    history.runAccountCommand(accountNumber, {
+      type: 'RevokeKey',
+      data: { keyId: `k${accountNumber}b`, at: history.getInstant() },
+    }),
   ),
-  step(2, challengeLives, liveChallenge),
-  step(1, fc.constantFrom('v1', 'v2'), (story, version) => story.publish(version)),
+  createStep(2, fc.tuple(accountNumbers, autoTopupAttempts), (history, [accountNumber, attempt]) =>
+    runAutoTopup(history, accountNumber, attempt),
+  ),
+  createStep(2, fc.tuple(accountNumbers, videoScenarios), (history, [accountNumber, scenario]) =>
+    runVideoScenario(
+      history,
+      { accountNumber, accountId: toAccountId(accountNumber), deadline: history.getInstant(EXPIRY_MS) },
+      scenario,
+    ),
+  ),
+  createStep(2, challengeScenarios, runChallengeScenario),
+  createStep(1, fc.constantFrom('v1', 'v2'), (history, version) => history.publish(version)),
 );
 
-const beginning: readonly Step[] = [
-  (story) => story.publish('v1'),
-  open(0, null, null),
-  open(1, parseUsd('3').toString(), 'weekly'),
-  open(2, parseUsd('5').toString(), 'daily'),
+const initialSteps: readonly Step[] = [
+  (history) => history.publish('v1'),
+  openAccount(0, null, null),
+  openAccount(1, parseUsd('3').toString(), 'weekly'),
+  openAccount(2, parseUsd('5').toString(), 'daily'),
   ...[0, 1, 2, 2].map(
-    (nr): Step =>
-      (story) =>
-        liveTopup(story, { nr, accountId: accountId(nr) }, { msat: 2n * MSAT_PER_USD, credited: true }),
+    (accountNumber): Step =>
+      (history) =>
+        runTopupScenario(
+          history,
+          { accountNumber, accountId: toAccountId(accountNumber) },
+          { msat: 2n * MSAT_PER_USD, credited: true },
+        ),
   ),
 ];
 
 /** Three accounts that begin with some money, and then up to so many steps of all kinds. */
-export function histories(maxSteps: number): fc.Arbitrary<History> {
+export function createHistoryArbitrary(maxSteps: number): fc.Arbitrary<History> {
   return fc.array(steps, { minLength: maxSteps / 2, maxLength: maxSteps }).map((then) => {
-    const story = new Story();
-    for (const each of [...beginning, ...then]) story.take(each);
-    const { facts, accounts, topups, challenges } = story;
-    return { facts, accounts, topups, challenges, end: story.getInstant() };
+    const history = new HistoryBuilder();
+    for (const nextStep of [...initialSteps, ...then]) history.apply(nextStep);
+    const { events, accounts, topups, challenges } = history;
+    return { events, accounts, topups, challenges, end: history.getInstant() };
   });
 }
 
 /** The same long history each time, for specs that need just one. */
-export function someHistory(): History {
-  return fc.sample(histories(300), { numRuns: 1, seed: 20_261_127 })[0] as History;
+export function createSampleHistory(): History {
+  return fc.sample(createHistoryArbitrary(300), { numRuns: 1, seed: 20_261_127 })[0] as History;
 }
 
-export function asNew({ id, type, data, metadata }: HistoryEvent): NewEvent {
+export function toNewEvent({ id, type, data, metadata }: HistoryEvent): NewEvent {
   return { id, type, data, metadata };
 }

@@ -2,12 +2,12 @@
 import { type Charge, toCharge } from '#domain';
 
 /** A charge of some price, with what a charge can have. */
-export function chargeIn(model: string, price: bigint, output: number): Charge {
+export function createTestCharge(model: string, price: bigint, output: number): Charge {
   const amounts = { price: price.toString(), cost: ((price * 9n) / 10n).toString() };
   const sold = { of: model, provider: 'openai', creditor: 'router', vendorId: `gen-${output}` };
   const usage = { input: 3, cacheRead: 2, cacheWrite: 1, output, reasoning: 1, request: 1 };
-  const broken = output % 3 === 0 ? { errorCode: 'timeout' } : {};
+  const failure = output % 3 === 0 ? { errorCode: 'timeout' } : {};
   return toCharge([{ ...sold, usage, estimated: output % 2 === 0, ...amounts }], {
-    ...{ priceList: 'v1', attempts: [], ...broken },
+    ...{ priceList: 'v1', attempts: [], ...failure },
   });
 }

@@ -7,8 +7,8 @@ const BTC = { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1_000, currencie
 const RATE = '85000.00';
 
 /** A challenge for a search at this price, when bitcoin was at 85,000. */
-export function issuedChallenge(
-  more: Partial<ChallengeIssued['data']> = {},
+export function createIssuedChallenge(
+  overrides: Partial<ChallengeIssued['data']> = {},
   price: PicoUsd = parseUsd('0.0115'),
 ): ChallengeIssued['data'] {
   const units = convertToUnits(price, BTC, RATE);
@@ -17,6 +17,6 @@ export function issuedChallenge(
     query: { model: 'web/search', type: 'data_enrichment', source: 'api', online: false, free: false },
     ...{ coin: BTC.code, units: units.toString(), worth: convertToUsd(units, BTC, RATE).toString() },
     ...{ rate: { value: RATE, source: 'kraken', at: AT }, backend: 'lnd', reference: 'ab', paymentHash: 'ab' },
-    ...{ expiresAt: '2026-11-22T12:05:00.000Z', usableUntil: '2026-11-23T12:05:00.000Z', at: AT, ...more },
+    ...{ expiresAt: '2026-11-22T12:05:00.000Z', usableUntil: '2026-11-23T12:05:00.000Z', at: AT, ...overrides },
   };
 }

@@ -9,7 +9,7 @@ interface Row {
 }
 
 /** Timers of workflows in memory. */
-export class MemoryDueTable implements WorkflowSchedule {
+export class MemoryWorkflowSchedule implements WorkflowSchedule {
   readonly rows = new Map<string, Row>();
 
   async findDue(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
@@ -26,16 +26,16 @@ export class MemoryDueTable implements WorkflowSchedule {
     return [...this.rows.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   }
 
-  async wake(workflow: string, ids: readonly string[], at: string, ahead = true): Promise<void> {
+  async wake(workflow: string, ids: readonly string[], at: string, isUrgent = true): Promise<void> {
     for (const id of new Set(ids)) {
-      const known = this.rows.get(`${workflow} ${id}`);
-      const earlier = known && known.at < at ? known.at : at;
+      const existing = this.rows.get(`${workflow} ${id}`);
+      const earlier = existing && existing.at < at ? existing.at : at;
       const row = {
         at: earlier,
-        woken: (known?.woken ?? -1) + 1,
+        woken: (existing?.woken ?? -1) + 1,
         failures: 0,
-        token: known?.token ?? 0,
-        ahead: ahead || known?.ahead === true,
+        token: existing?.token ?? 0,
+        ahead: isUrgent || existing?.ahead === true,
       };
       this.rows.set(`${workflow} ${id}`, row);
     }
@@ -43,8 +43,8 @@ export class MemoryDueTable implements WorkflowSchedule {
 
   async reschedule(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void> {
     for (const { id, at, woken, failures } of rows) {
-      const known = this.rows.get(`${workflow} ${id}`);
-      if (known?.woken !== woken || known.token > token) continue;
+      const existing = this.rows.get(`${workflow} ${id}`);
+      if (existing?.woken !== woken || existing.token > token) continue;
       if (at === null) this.rows.delete(`${workflow} ${id}`);
       else this.rows.set(`${workflow} ${id}`, { at, woken, failures, token, ahead: failures > 0 && failures <= 3 });
     }

@@ -16,14 +16,14 @@ import { TEST_CAUSE } from '../test-cause.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
 
 /** Thrown by whatever a process does after it has died. */
-export class Died extends Error {}
+export class ProcessKilledError extends Error {}
 
-interface Surroundings {
+interface ParcelWorldOptions {
   readonly checkpoints: CheckpointStore;
   readonly sleep: Runtime['sleep'];
 }
 
-function memoryCheckpoints(): CheckpointStore {
+function createMemoryCheckpoints(): CheckpointStore {
   const positions = new Map<string, bigint>();
   return {
     load: async (reader) => positions.get(reader) ?? START_POSITION,
@@ -36,13 +36,13 @@ export class ParcelWorld {
   /** Milliseconds since 1970; sleeping lets it pass. */
   time = Date.parse('2026-11-20T12:00:00.000Z');
   /** From then on there is stock. */
-  stockFrom = 0;
+  stockAvailableAtMs = 0;
   readonly shipped: string[] = [];
   /** Ids whose customers were notified: twice is as good as once. */
   readonly announced = new Set<string>();
   announcements = 0;
-  readonly askedAt: number[] = [];
-  readonly alarms: string[] = [];
+  readonly queryTimes: number[] = [];
+  readonly reportedErrors: string[] = [];
   private readonly checkpoints: CheckpointStore;
   private readonly sleep: Runtime['sleep'];
   private token = 0;
@@ -51,7 +51,7 @@ export class ParcelWorld {
   constructor(
     readonly store: EventStore,
     readonly due: WorkflowSchedule,
-    { checkpoints = memoryCheckpoints(), sleep = () => setImmediate() }: Partial<Surroundings> = {},
+    { checkpoints = createMemoryCheckpoints(), sleep = () => setImmediate() }: Partial<ParcelWorldOptions> = {},
   ) {
     this.checkpoints = checkpoints;
     this.sleep = sleep;
@@ -63,15 +63,15 @@ export class ParcelWorld {
   readonly now = () => new Date(this.time).toISOString();
 
   /** A lease of its own, with a higher token than all before. */
-  lease(stop: AbortController): Lease {
+  createLease(stop: AbortController): Lease {
     return { token: ++this.token, signal: stop.signal, isHeld: () => !stop.signal.aborted };
   }
 
-  async order(id: string): Promise<void> {
-    await this.path(this.store).run(id, { type: 'OrderParcel', data: { at: this.now() } }, TEST_CAUSE);
+  async orderParcel(id: string): Promise<void> {
+    await this.createRunner(this.store).run(id, { type: 'OrderParcel', data: { at: this.now() } }, TEST_CAUSE);
   }
 
-  async typesOf(id: string): Promise<readonly string[]> {
+  async listEventTypes(id: string): Promise<readonly string[]> {
     const types: string[] = [];
     for await (const batch of this.store.read(`parcel-${id}`, -1)) types.push(...batch.map(({ type }) => type));
     return types;
@@ -79,28 +79,32 @@ export class ParcelWorld {
 
   /**
    * A process that runs the workflow until `until`, or until it dies.
-   * @param act called before and after each thing that the process does to what outlives it; throws once it is dead
+   * @param intercept called before and after each thing that the process does to what outlives it; throws once it is dead
    */
-  async process(
+  async runProcess(
     until: () => boolean | Promise<boolean>,
-    act: <T>(what: string, work: () => Promise<T>) => Promise<T> = (_, work) => work(),
+    intercept: <T>(what: string, work: () => Promise<T>) => Promise<T> = (_, work) => work(),
     lease?: (stop: AbortController) => Lease,
   ): Promise<void> {
     const stop = new AbortController();
     let dead = false;
-    const doing = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
-      if (dead) throw new Died();
+    const runUnlessDead = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+      if (dead) throw new ProcessKilledError();
       try {
-        return await act(what, work);
+        return await intercept(what, work);
       } catch (error) {
-        if (error instanceof Died) {
+        if (error instanceof ProcessKilledError) {
           dead = true;
           stop.abort();
         }
         throw error;
       }
     };
-    const running = startWorkflow(this.workflow, this.ports(doing), (lease ?? ((s) => this.lease(s)))(stop));
+    const running = startWorkflow(
+      this.workflow,
+      this.createDependencies(runUnlessDead),
+      (lease ?? ((s) => this.createLease(s)))(stop),
+    );
     let failure: unknown;
     const parts = running.tasks.map((part) =>
       part.catch((error) => {
@@ -114,23 +118,25 @@ export class ParcelWorld {
     if (failure && !dead) throw failure;
   }
 
-  private path(store: EventStore) {
+  private createRunner(store: EventStore) {
     const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
     return createCommandRunner({ category: parcels.category, decider: parcels.decider, store, runtime });
   }
 
-  private ports(
-    act: <T>(what: string, work: () => Promise<T>) => Promise<T>,
+  private createDependencies(
+    intercept: <T>(what: string, work: () => Promise<T>) => Promise<T>,
   ): WorkflowDependencies<ParcelCommand, ParcelEvent, ParcelStep> {
     const { store, due } = this;
     const appending: EventStore = Object.create(store, {
-      append: { value: (...args: Parameters<EventStore['append']>) => act('append', () => store.append(...args)) },
+      append: {
+        value: (...args: Parameters<EventStore['append']>) => intercept('append', () => store.append(...args)),
+      },
     });
-    const own = this.path(appending);
+    const runner = this.createRunner(appending);
     const at = () => ({ at: this.now() });
-    const ask = async (id: string, question: 'stock' | 'shipping'): Promise<readonly ParcelCommand[]> => {
-      this.askedAt.push(this.time);
-      if (question === 'stock') return this.time >= this.stockFrom ? [{ type: 'NoteStock', data: at() }] : [];
+    const runQuery = async (id: string, query: 'stock' | 'shipping'): Promise<readonly ParcelCommand[]> => {
+      this.queryTimes.push(this.time);
+      if (query === 'stock') return this.time >= this.stockAvailableAtMs ? [{ type: 'NoteStock', data: at() }] : [];
       return this.shipped.includes(id) ? [{ type: 'EndShipping', data: { shipped: true, ...at() } }] : [];
     };
     return {
@@ -138,27 +144,27 @@ export class ParcelWorld {
         read: (stream, after) => store.read(stream, after),
         subscribe: (after, signal): AsyncIterable<EventBatch> => store.subscribe(after, signal),
       },
-      runner: own,
+      runner,
       send: ({ command }, id) =>
-        act(`send ${command}`, async () => {
-          if (command === 'note announced') await own.run(id, { type: 'NoteAnnounced', data: at() }, TEST_CAUSE);
+        intercept(`send ${command}`, async () => {
+          if (command === 'note announced') await runner.run(id, { type: 'NoteAnnounced', data: at() }, TEST_CAUSE);
           else this.announce(id);
         }),
-      query: (questions) => questions.map(({ id, query: question }) => act('ask', () => ask(id, question))),
-      perform: (_, id) => act('ship', async () => void this.shipped.push(id)),
+      query: (queries) => queries.map(({ id, query }) => intercept('ask', () => runQuery(id, query))),
+      perform: (_, id) => intercept('ship', async () => void this.shipped.push(id)),
       schedule: {
-        findDue: (...args) => act('due', () => due.findDue(...args)),
-        listWaiting: (...args) => act('waiting', () => due.listWaiting(...args)),
-        wake: (...args) => act('wake', () => due.wake(...args)),
-        reschedule: (...args) => act('put off', () => due.reschedule(...args)),
+        findDue: (...args) => intercept('due', () => due.findDue(...args)),
+        listWaiting: (...args) => intercept('waiting', () => due.listWaiting(...args)),
+        wake: (...args) => intercept('wake', () => due.wake(...args)),
+        reschedule: (...args) => intercept('put off', () => due.reschedule(...args)),
       },
       checkpoints: {
-        load: (reader) => act('load', () => this.checkpoints.load(reader)),
-        save: (reader, position) => act('save', () => this.checkpoints.save(reader, position)),
+        load: (reader) => intercept('load', () => this.checkpoints.load(reader)),
+        save: (reader, position) => intercept('save', () => this.checkpoints.save(reader, position)),
       },
       now: this.now,
       runtime: {
-        reportError: (problem) => void this.alarms.push(problem),
+        reportError: (problem) => void this.reportedErrors.push(problem),
         sleep: async (milliseconds, signal) => {
           await this.sleep(milliseconds, signal);
           if (!signal?.aborted) this.time += milliseconds;

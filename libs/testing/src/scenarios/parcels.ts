@@ -2,21 +2,21 @@
 import type { Decider, EffectStep, Message, QueryStep, SendStep, Workflow } from '#kernel';
 import { assertFencingToken } from '#kernel';
 
-type At = { readonly at: string };
+type Timestamped = { readonly at: string };
 export type ParcelEvent =
-  | Message<'ParcelOrdered', At>
-  | Message<'StockFound', At>
-  | Message<'ShippingBegun', { readonly key: string; readonly token: number } & At>
-  | Message<'ParcelShipped', At>
-  | Message<'ShippingUnknown', At>
-  | Message<'ParcelAnnounced', At>;
+  | Message<'ParcelOrdered', Timestamped>
+  | Message<'StockFound', Timestamped>
+  | Message<'ShippingBegun', { readonly key: string; readonly token: number } & Timestamped>
+  | Message<'ParcelShipped', Timestamped>
+  | Message<'ShippingUnknown', Timestamped>
+  | Message<'ParcelAnnounced', Timestamped>;
 
 export type ParcelCommand =
-  | Message<'OrderParcel', At>
-  | Message<'NoteStock', At>
-  | Message<'BeginShipping', { readonly key: string; readonly token: number } & At>
-  | Message<'EndShipping', { readonly shipped: boolean | 'unknown' } & At>
-  | Message<'NoteAnnounced', At>;
+  | Message<'OrderParcel', Timestamped>
+  | Message<'NoteStock', Timestamped>
+  | Message<'BeginShipping', { readonly key: string; readonly token: number } & Timestamped>
+  | Message<'EndShipping', { readonly shipped: boolean | 'unknown' } & Timestamped>
+  | Message<'NoteAnnounced', Timestamped>;
 
 export interface Parcel {
   readonly orderedAt: string | undefined;
@@ -28,7 +28,7 @@ export interface Parcel {
 
 export type ParcelStep = SendStep<'announce' | 'note announced'> | QueryStep<'stock' | 'shipping'> | EffectStep<'ship'>;
 
-export const STOCK_IS_LOOKED_FOR_MS = 2_000;
+export const STOCK_POLL_INTERVAL_MS = 2_000;
 const GIVEN_UP_AFTER_MS = 60_000;
 
 const decider: Decider<ParcelCommand, Parcel, ParcelEvent> = {
@@ -81,15 +81,15 @@ export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> =
   decider,
   plan(parcel, now) {
     if (!parcel.orderedAt || parcel.announced) return { steps: [] };
-    const in2s = new Date(Date.parse(now) + STOCK_IS_LOOKED_FOR_MS).toISOString();
+    const nextPollAt = new Date(Date.parse(now) + STOCK_POLL_INTERVAL_MS).toISOString();
     const givenUpAt = new Date(Date.parse(parcel.orderedAt) + GIVEN_UP_AFTER_MS).toISOString();
     if (!parcel.inStock) {
       if (now >= givenUpAt) return { steps: [] };
-      return { steps: [{ step: 'ask', query: 'stock' }], dueAt: in2s };
+      return { steps: [{ step: 'ask', query: 'stock' }], dueAt: nextPollAt };
     }
     if (parcel.shipping === 'not started') return { steps: [{ step: 'do', key: 'ship', effect: 'ship' }] };
     if (parcel.shipping === 'unknown') {
-      return { steps: [{ step: 'ask', query: 'shipping' }], dueAt: in2s };
+      return { steps: [{ step: 'ask', query: 'shipping' }], dueAt: nextPollAt };
     }
     if (parcel.shipping !== 'done') return { steps: [] };
     return {

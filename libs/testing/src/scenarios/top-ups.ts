@@ -4,7 +4,7 @@ import { parseUsd } from '#kernel';
 const AT = '2026-11-20T12:00:00.000Z';
 
 /** An invoice of a dollar over Lightning, when bitcoin was at 100,000: a thousand satoshis. */
-export function issuedInvoice(more: Partial<InvoiceIssued['data']> = {}): InvoiceIssued['data'] {
+export function createIssuedInvoice(overrides: Partial<InvoiceIssued['data']> = {}): InvoiceIssued['data'] {
   return {
     accountId: 'a',
     method: 'btc-lightning',
@@ -20,14 +20,14 @@ export function issuedInvoice(more: Partial<InvoiceIssued['data']> = {}): Invoic
     confirmations: 0,
     expiresAt: '2026-11-20T12:15:00.000Z',
     at: AT,
-    ...more,
+    ...overrides,
   };
 }
 
 /** What was asked for is paid. */
-export function paymentOf(
+export function createFullPayment(
   { backend, reference, units, at }: InvoiceIssued['data'],
-  more: Partial<ReportedPayment> = {},
+  overrides: Partial<ReportedPayment> = {},
 ): ReportedPayment {
   return {
     payment: { backend, id: reference },
@@ -35,13 +35,13 @@ export function paymentOf(
     confirmations: 'final',
     receivedAt: at,
     at,
-    ...more,
+    ...overrides,
   };
 }
 
 /** A coin of the data files. @throws Error when it is not there */
-export function coinOf({ coins }: Pick<PaymentTerms, 'coins'>, code: string): CoinTerms {
-  const coin = coins.find((each) => each.code === code);
+export function getCoin({ coins }: Pick<PaymentTerms, 'coins'>, code: string): CoinTerms {
+  const coin = coins.find((candidate) => candidate.code === code);
   if (!coin) throw new Error(`there is no coin ${code}`);
   return coin;
 }

@@ -3,22 +3,22 @@ import fc from 'fast-check';
 import type { AccountCommand, SubmissionResult, VideoCommand, VideoRequested, VideoState } from '#domain';
 import { parseUsd } from '#kernel';
 
-export interface VideoLife {
-  readonly submission: 'taken' | 'busy' | 'unknown';
-  readonly end: 'made' | 'refused' | 'invoiced' | 'perhaps invoiced' | 'lost' | 'late';
+export interface VideoScenario {
+  readonly submission: 'accepted' | 'busy' | 'unknown';
+  readonly end: 'generated' | 'rejected' | 'invoiced' | 'perhaps invoiced' | 'lost' | 'timed_out';
   readonly closed: boolean;
   /** How much of it happens. */
   readonly steps: number;
 }
 
-export const videoLives: fc.Arbitrary<VideoLife> = fc.record({
-  submission: fc.constantFrom('taken', 'taken', 'busy', 'unknown'),
-  end: fc.constantFrom('made', 'made', 'refused', 'invoiced', 'perhaps invoiced', 'lost', 'late'),
+export const videoScenarios: fc.Arbitrary<VideoScenario> = fc.record({
+  submission: fc.constantFrom('accepted', 'accepted', 'busy', 'unknown'),
+  end: fc.constantFrom('generated', 'generated', 'rejected', 'invoiced', 'perhaps invoiced', 'lost', 'timed_out'),
   closed: fc.boolean(),
   steps: fc.integer({ min: 1, max: 20 }),
 });
 
-type Told = { readonly account: AccountCommand } | { readonly video: VideoCommand };
+type ScenarioCommand = { readonly account: AccountCommand } | { readonly video: VideoCommand };
 
 const amount = parseUsd('0.3');
 const prices = [
@@ -27,7 +27,7 @@ const prices = [
 const sold = { of: 'v', usage: { clip: 1 }, prices, model: 'theirs' };
 const query = { model: 'v', type: 'video_generation', source: 'api', online: false, free: false } as const;
 
-interface Asked {
+interface VideoScenarioParams {
   readonly holdId: string;
   readonly jobId: string;
   readonly accountId: string;
@@ -36,7 +36,10 @@ interface Asked {
 }
 
 /** What happens one after the other; what the account is told at the end follows from the video as it is then. */
-function videoLife({ holdId, jobId, accountId, at, deadline }: Asked, life: VideoLife): readonly Told[] {
+function listCommands(
+  { holdId, jobId, accountId, at, deadline }: VideoScenarioParams,
+  scenario: VideoScenario,
+): readonly ScenarioCommand[] {
   const hold = { holdId, payer: `account-${accountId}`, amount: amount.toString() };
   const request: VideoRequested['data'] = {
     ...{ accountId, keyId: null, query, hold, terms: {}, priceList: 'v1', deadline, at },
@@ -44,24 +47,27 @@ function videoLife({ holdId, jobId, accountId, at, deadline }: Asked, life: Vide
     ...{ request: { file: 'req', sha256: 'ab' }, result: 'gen' },
   };
   const terms = { holdId, keyId: null, minAmount: amount, maxAmount: amount, owner: 'gateway-1', query };
-  const steps: readonly Told[] = [
+  const steps: readonly ScenarioCommand[] = [
     { account: { type: 'HoldFunds', data: { ...terms, expiresAt: deadline, at } } },
     { video: { type: 'RequestVideo', data: request } },
     { account: { type: 'KeepHold', data: { holdId, owner: `video-${jobId}`, at } } },
     { video: { type: 'RecordHeld', data: { at } } },
-    ...submissions(life, at).map((video) => ({ video })),
-    ...endings(life, at, deadline).map((video) => ({ video })),
+    ...listSubmissionCommands(scenario, at).map((video) => ({ video })),
+    ...listEndCommands(scenario, at, deadline).map((video) => ({ video })),
   ];
-  return steps.slice(0, life.steps);
+  return steps.slice(0, scenario.steps);
 }
 
-function submissions({ submission }: VideoLife, at: string): readonly VideoCommand[] {
-  const begin = (nr: number): VideoCommand => ({ type: 'BeginSubmission', data: { submission: nr, token: nr, at } });
-  const end = (nr: number, answer: SubmissionResult): VideoCommand => ({
-    type: 'EndSubmission',
-    data: { submission: nr, outcome: { isKnown: true, result: answer }, at },
+function listSubmissionCommands({ submission }: VideoScenario, at: string): readonly VideoCommand[] {
+  const begin = (submissionNumber: number): VideoCommand => ({
+    type: 'BeginSubmission',
+    data: { submission: submissionNumber, token: submissionNumber, at },
   });
-  const taken = { isAccepted: true, reference: 'r', vendorId: 'i', hooked: false } as const;
+  const end = (submissionNumber: number, result: SubmissionResult): VideoCommand => ({
+    type: 'EndSubmission',
+    data: { submission: submissionNumber, outcome: { isKnown: true, result }, at },
+  });
+  const accepted = { isAccepted: true, reference: 'r', vendorId: 'i', hooked: false } as const;
   const busy = {
     isAccepted: false,
     isRejected: false,
@@ -70,13 +76,13 @@ function submissions({ submission }: VideoLife, at: string): readonly VideoComma
     reason: 'busy',
     status: 429,
   } as const;
-  if (submission === 'taken') return [begin(1), end(1, taken)];
-  if (submission === 'busy') return [begin(1), end(1, busy), begin(2), end(2, taken)];
+  if (submission === 'accepted') return [begin(1), end(1, accepted)];
+  if (submission === 'busy') return [begin(1), end(1, busy), begin(2), end(2, accepted)];
   const outcome = { isKnown: false, reason: 'it broke off' } as const;
   return [begin(1), { type: 'EndSubmission', data: { submission: 1, outcome, at } }];
 }
 
-function endings({ end, closed }: VideoLife, at: string, deadline: string): readonly VideoCommand[] {
+function listEndCommands({ end, closed }: VideoScenario, at: string, deadline: string): readonly VideoCommand[] {
   const fail = (invoiced: 'no' | 'yes' | 'perhaps'): VideoCommand => ({
     type: 'FailVideo',
     data: { phase: 'submitted', errorCode: 'upstream_error', message: 'It failed', invoiced, at },
@@ -87,21 +93,24 @@ function endings({ end, closed }: VideoLife, at: string, deadline: string): read
       data: { fetch, final: true, why: 'It is gone', at },
     }),
   );
-  const made: VideoCommand = { type: 'RecordMade', data: { at } };
-  const ways: Readonly<Record<VideoLife['end'], readonly VideoCommand[]>> = {
-    made: [made, { type: 'RecordStored', data: { mediaType: 'video/mp4', size: 9, at } }],
-    refused: [fail('no')],
+  const generated: VideoCommand = { type: 'RecordMade', data: { at } };
+  const endCommands: Readonly<Record<VideoScenario['end'], readonly VideoCommand[]>> = {
+    generated: [generated, { type: 'RecordStored', data: { mediaType: 'video/mp4', size: 9, at } }],
+    rejected: [fail('no')],
     invoiced: [fail('yes')],
     'perhaps invoiced': [fail('perhaps')],
-    lost: [made, ...lost],
-    late: [{ type: 'TimeOutVideo', data: { at: deadline } }],
+    lost: [generated, ...lost],
+    timed_out: [{ type: 'TimeOutVideo', data: { at: deadline } }],
   };
   const close: VideoCommand = { type: 'CloseVideoCost', data: { cost: parseUsd('0.2'), at: deadline } };
-  return [...ways[end], ...(closed ? [close] : [])];
+  return [...endCommands[end], ...(closed ? [close] : [])];
 }
 
 /** How a video that has ended ends its hold, and then says so. */
-function endOfHold({ phase, request, stored, failure, attempts }: VideoState, at: string): readonly Told[] {
+function listHoldCommands(
+  { phase, request, stored, failure, attempts }: VideoState,
+  at: string,
+): readonly ScenarioCommand[] {
   const { holdId = '' } = request?.hold ?? {};
   if (phase === 'stored' && stored)
     return [
@@ -110,31 +119,39 @@ function endOfHold({ phase, request, stored, failure, attempts }: VideoState, at
     ];
   if (phase !== 'failed' || !failure) return [];
   const { errorCode, message: reason, absorbed } = failure;
-  const why = { errorCode, reason, attempts, ...(absorbed ? { absorbed } : {}) };
+  const failureFields = { errorCode, reason, attempts, ...(absorbed ? { absorbed } : {}) };
   return [
-    { account: { type: 'ReleaseHold', data: { holdId, ...why, at } } },
+    { account: { type: 'ReleaseHold', data: { holdId, ...failureFields, at } } },
     { video: { type: 'RecordReleased', data: { at } } },
   ];
 }
 
-interface Story {
+interface VideoHistory {
   readonly videos: ReadonlyMap<string, VideoState>;
-  videosAsked: number;
+  videosRequested: number;
   getInstant(): string;
-  video(id: string, command: VideoCommand): void;
-  account(nr: number, command: AccountCommand): void;
+  runVideoCommand(id: string, command: VideoCommand): void;
+  runAccountCommand(accountNumber: number, command: AccountCommand): void;
 }
 
 /** A video that an account asks for, up to some point. */
-export function liveVideo(
-  story: Story,
-  { nr, accountId, deadline }: { readonly nr: number; readonly accountId: string; readonly deadline: string },
-  life: VideoLife,
+export function runVideoScenario(
+  history: VideoHistory,
+  {
+    accountNumber,
+    accountId,
+    deadline,
+  }: { readonly accountNumber: number; readonly accountId: string; readonly deadline: string },
+  scenario: VideoScenario,
 ): void {
-  const jobId = `v${story.videosAsked++}`;
-  const tell = (told: Told) => ('video' in told ? story.video(jobId, told.video) : story.account(nr, told.account));
-  const asked = { holdId: `hold of ${jobId}`, jobId, accountId, at: story.getInstant(), deadline };
-  for (const told of videoLife(asked, life)) tell(told);
-  const video = story.videos.get(jobId);
-  if (video && life.steps % 4 > 0) for (const told of endOfHold(video, story.getInstant())) tell(told);
+  const jobId = `v${history.videosRequested++}`;
+  const execute = (command: ScenarioCommand) =>
+    'video' in command
+      ? history.runVideoCommand(jobId, command.video)
+      : history.runAccountCommand(accountNumber, command.account);
+  const params = { holdId: `hold of ${jobId}`, jobId, accountId, at: history.getInstant(), deadline };
+  for (const command of listCommands(params, scenario)) execute(command);
+  const video = history.videos.get(jobId);
+  if (video && scenario.steps % 4 > 0)
+    for (const command of listHoldCommands(video, history.getInstant())) execute(command);
 }

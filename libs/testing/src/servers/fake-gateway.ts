@@ -7,36 +7,36 @@ import { type EnclaveKeys, generateKeys, type OpenedRequest, openRequest, RESPON
 /** A request that arrived: as it came, and as the enclave read it. */
 export interface SealedCall {
   readonly headers: IncomingMessage['headers'];
-  readonly wire: Buffer;
+  readonly ciphertext: Buffer;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
   readonly chat: any;
 }
 
 export type SealedReply = (
-  reply: { readonly response: ServerResponse; readonly opened: OpenedRequest },
+  reply: { readonly response: ServerResponse; readonly request: OpenedRequest },
   call: SealedCall,
 ) => void | Promise<void>;
 
-export class PlayedGateway {
+export class FakeGateway {
   /** What came to the chat, encrypted to the key that the enclave has. */
   readonly calls: SealedCall[] = [];
   /** All requests, as `GET /path`. */
-  readonly lines: string[] = [];
+  readonly requestLines: string[] = [];
   models: readonly string[] = ['private/one'];
   /** What the enclave has, and what it shows: they differ where a test says so. */
   keys!: EnclaveKeys;
-  shown!: EnclaveKeys;
-  bundle: () => object = () => simulatedBundle(this.shown.publicKey);
+  presentedKeys!: EnclaveKeys;
+  bundle: () => object = () => createSimulatedBundle(this.presentedKeys.publicKey);
   /** How a chat is answered that could be decrypted. */
-  answer: SealedReply = encrypted(chatEvents('Hello'));
+  reply: SealedReply = createEncryptedReply(createChatEvents('Hello'));
   /** Answers a chat before it is read, where there is one. */
-  refuse: ((response: ServerResponse) => void) | undefined;
+  reject: ((response: ServerResponse) => void) | undefined;
   private readonly server = createServer((request, response) => void this.serve(request, response));
 
-  static async listen(): Promise<PlayedGateway> {
-    const gateway = new PlayedGateway();
+  static async listen(): Promise<FakeGateway> {
+    const gateway = new FakeGateway();
     gateway.keys = await generateKeys();
-    gateway.shown = gateway.keys;
+    gateway.presentedKeys = gateway.keys;
     gateway.server.listen(0, '127.0.0.1');
     await once(gateway.server, 'listening');
     return gateway;
@@ -53,34 +53,34 @@ export class PlayedGateway {
 
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url = '' } = request;
-    this.lines.push(`${method} ${url}`);
+    this.requestLines.push(`${method} ${url}`);
     if (method === 'GET' && url.startsWith('/v1/models')) {
       const data = ['openai/gpt-5-mini', ...this.models].map((id) => ({ id, object: 'model', created: 7, name: id }));
-      return plain(200, { object: 'list', data })(response);
+      return createPlaintextReply(200, { object: 'list', data })(response);
     }
-    if (method === 'GET') return plain(200, this.bundle())(response);
-    if (this.refuse) return this.refuse(response);
-    const pieces: Buffer[] = [];
-    for await (const piece of request) pieces.push(piece);
-    await this.chat(request.headers, Buffer.concat(pieces), response);
+    if (method === 'GET') return createPlaintextReply(200, this.bundle())(response);
+    if (this.reject) return this.reject(response);
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    await this.chat(request.headers, Buffer.concat(chunks), response);
   }
 
-  private async chat(headers: IncomingMessage['headers'], wire: Buffer, response: ServerResponse): Promise<void> {
-    const opened = await openRequest(this.keys, String(headers['ehbp-encapsulated-key']));
+  private async chat(headers: IncomingMessage['headers'], ciphertext: Buffer, response: ServerResponse): Promise<void> {
+    const openedRequest = await openRequest(this.keys, String(headers['ehbp-encapsulated-key']));
     let text = '';
     try {
-      for await (const piece of opened.open(only(wire))) text += Buffer.from(piece).toString();
+      for await (const chunk of openedRequest.open(toAsyncIterable(ciphertext))) text += Buffer.from(chunk).toString();
     } catch {
-      return keyProblem(response);
+      return sendKeyProblem(response);
     }
-    const call = { headers, wire, chat: JSON.parse(text) };
+    const call = { headers, ciphertext, chat: JSON.parse(text) };
     this.calls.push(call);
-    await this.answer({ response, opened }, call);
+    await this.reply({ response, request: openedRequest }, call);
   }
 }
 
 /** An answer in the clear. */
-export function plain(status: number, body: object | string, headers: Record<string, string> = {}) {
+export function createPlaintextReply(status: number, body: object | string, headers: Record<string, string> = {}) {
   return (response: ServerResponse) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
@@ -88,42 +88,42 @@ export function plain(status: number, body: object | string, headers: Record<str
 }
 
 /** The events of a streamed chat that says one thing. */
-export function chatEvents(content: string): readonly string[] {
+export function createChatEvents(content: string): readonly string[] {
   const chunks = [
     { choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }], usage: null },
     { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage: null },
     { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 } },
   ];
   const data = chunks.map((chunk) => JSON.stringify({ id: 'chat-1', object: 'chat.completion.chunk', ...chunk }));
-  return [...data, '[DONE]'].map((each) => `data: ${each}\n\n`);
+  return [...data, '[DONE]'].map((payload) => `data: ${payload}\n\n`);
 }
 
 /** An encrypted answer; each text is a frame of its own. */
-export function encrypted(
+export function createEncryptedReply(
   texts: readonly string[],
   status = 200,
   end: (response: ServerResponse) => unknown = (response) => response.end(),
 ) {
-  return async ({ response, opened }: Parameters<SealedReply>[0]) => {
-    const sealer = await opened.sealResponse();
+  return async ({ response, request }: Parameters<SealedReply>[0]) => {
+    const sealer = await request.sealResponse();
     response.writeHead(status, { [RESPONSE_NONCE_HEADER]: sealer.nonce });
     for (const text of texts) response.write(sealer.seal(Buffer.from(text)));
     end(response);
   };
 }
 
-export const keyProblem = plain(
+export const sendKeyProblem = createPlaintextReply(
   422,
   { type: 'urn:ietf:params:ehbp:error:key-config', title: 'another key' },
   { 'content-type': 'application/problem+json' },
 );
 
-export function simulatedBundle(publicKey: Uint8Array): object {
+export function createSimulatedBundle(publicKey: Uint8Array): object {
   const body = JSON.stringify({ hpke_public_key: Buffer.from(publicKey).toString('hex'), model: 'one' });
   const enclaveAttestationReport = { format: 'simulated', body: Buffer.from(body).toString('base64') };
   return { domain: 'enclave.test', enclaveAttestationReport };
 }
 
-async function* only(wire: Buffer): AsyncGenerator<Uint8Array> {
-  yield wire;
+async function* toAsyncIterable(ciphertext: Buffer): AsyncGenerator<Uint8Array> {
+  yield ciphertext;
 }

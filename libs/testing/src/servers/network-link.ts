@@ -4,9 +4,9 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 const HOST = '127.0.0.1';
 
-export class Cable {
+export class NetworkLink {
   private readonly sockets = new Set<Socket>();
-  private isCut = false;
+  private isInterrupted = false;
 
   private constructor(
     private readonly server: Server,
@@ -14,13 +14,13 @@ export class Cable {
   ) {}
 
   /** @param port of a server on this machine */
-  static async to(port: number): Promise<Cable> {
+  static async open(port: number): Promise<NetworkLink> {
     const server = createServer();
-    const cable = new Cable(server, port);
-    server.on('connection', (near) => cable.lay(near));
+    const link = new NetworkLink(server, port);
+    server.on('connection', (near) => link.forward(near));
     server.listen(0, HOST);
     await once(server, 'listening');
-    return cable;
+    return link;
   }
 
   get address(): string {
@@ -28,13 +28,13 @@ export class Cable {
   }
 
   /** Connections stay, and new ones are accepted; nothing is passed on until it is mended. */
-  cut(): void {
-    this.isCut = true;
+  interrupt(): void {
+    this.isInterrupted = true;
     for (const socket of this.sockets) socket.pause();
   }
 
-  mend(): void {
-    this.isCut = false;
+  restore(): void {
+    this.isInterrupted = false;
     for (const socket of this.sockets) socket.resume();
   }
 
@@ -44,7 +44,7 @@ export class Cable {
     await once(this.server, 'close');
   }
 
-  private lay(near: Socket): void {
+  private forward(near: Socket): void {
     const far = connect(this.port, HOST);
     for (const [from, to] of [
       [near, far],
@@ -58,7 +58,7 @@ export class Cable {
         this.sockets.delete(from);
         to.destroy();
       });
-      if (this.isCut) from.pause();
+      if (this.isInterrupted) from.pause();
     }
   }
 }

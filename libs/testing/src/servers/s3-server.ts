@@ -12,29 +12,29 @@ interface S3rver {
 }
 type S3rverClass = new (options: object) => S3rver;
 
-interface Reach {
+interface S3Connection {
   readonly endpoint: string;
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
 }
 
-export interface S3Server extends Reach {
+export interface S3Server extends S3Connection {
   close(): Promise<void>;
 }
 
 /** @param buckets the names of those that it has */
-export async function openS3(buckets: readonly string[]): Promise<S3Server> {
-  const { S3_TEST_SERVER: other } = process.env;
-  return other === undefined ? ownServer(buckets) : withBuckets(JSON.parse(other), buckets);
+export async function openS3Server(buckets: readonly string[]): Promise<S3Server> {
+  const { S3_TEST_SERVER: externalServer } = process.env;
+  return externalServer === undefined ? startOwnServer(buckets) : createBuckets(JSON.parse(externalServer), buckets);
 }
 
-async function withBuckets(reach: Reach, buckets: readonly string[]): Promise<S3Server> {
-  const client = new S3Client({ ...reach, region: 'us-east-1', forcePathStyle: true });
+async function createBuckets(connection: S3Connection, buckets: readonly string[]): Promise<S3Server> {
+  const client = new S3Client({ ...connection, region: 'us-east-1', forcePathStyle: true });
   for (const Bucket of buckets) await client.send(new CreateBucketCommand({ Bucket }));
   client.destroy();
-  return { ...reach, close: async () => {} };
+  return { ...connection, close: async () => {} };
 }
 
-async function ownServer(buckets: readonly string[]): Promise<S3Server> {
+async function startOwnServer(buckets: readonly string[]): Promise<S3Server> {
   const S3rver: S3rverClass = createRequire(import.meta.url)('s3rver');
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-s3-'));
   const configureBuckets = buckets.map((name) => ({ name }));

@@ -26,39 +26,46 @@ const X509_V3 = Buffer.from([2]);
 const SERIAL = Buffer.from([1]);
 
 /** @returns certificate and private key in PEM */
-export function selfSigned(): { readonly cert: string; readonly key: string } {
+export function createSelfSignedCertificate(): { readonly cert: string; readonly key: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const name = der(
+  const name = encodeDer(
     SEQUENCE,
-    der(SET, der(SEQUENCE, der(OBJECT_ID, COMMON_NAME), der(UTF8_STRING, Buffer.from('lnd')))),
+    encodeDer(SET, encodeDer(SEQUENCE, encodeDer(OBJECT_ID, COMMON_NAME), encodeDer(UTF8_STRING, Buffer.from('lnd')))),
   );
-  const names = der(SEQUENCE, der(DNS_NAME, Buffer.from('localhost')), der(IP_ADDRESS, Buffer.from([127, 0, 0, 1])));
-  const algorithm = der(SEQUENCE, der(OBJECT_ID, ECDSA_WITH_SHA256));
-  const content = der(
+  const names = encodeDer(
     SEQUENCE,
-    der(VERSION, der(INTEGER, X509_V3)),
-    der(INTEGER, SERIAL),
+    encodeDer(DNS_NAME, Buffer.from('localhost')),
+    encodeDer(IP_ADDRESS, Buffer.from([127, 0, 0, 1])),
+  );
+  const algorithm = encodeDer(SEQUENCE, encodeDer(OBJECT_ID, ECDSA_WITH_SHA256));
+  const content = encodeDer(
+    SEQUENCE,
+    encodeDer(VERSION, encodeDer(INTEGER, X509_V3)),
+    encodeDer(INTEGER, SERIAL),
     algorithm,
     name,
-    der(SEQUENCE, time(-DAY_MS), time(DAY_MS)),
+    encodeDer(SEQUENCE, encodeTime(-DAY_MS), encodeTime(DAY_MS)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
-    der(EXTENSIONS, der(SEQUENCE, der(SEQUENCE, der(OBJECT_ID, SUBJECT_ALT_NAME), der(OCTET_STRING, names)))),
+    encodeDer(
+      EXTENSIONS,
+      encodeDer(SEQUENCE, encodeDer(SEQUENCE, encodeDer(OBJECT_ID, SUBJECT_ALT_NAME), encodeDer(OCTET_STRING, names))),
+    ),
   );
   const signature = Buffer.concat([Buffer.from([0]), sign('sha256', content, privateKey)]);
-  const certificate = der(SEQUENCE, content, algorithm, der(BIT_STRING, signature));
+  const certificate = encodeDer(SEQUENCE, content, algorithm, encodeDer(BIT_STRING, signature));
   const cert = `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64')}\n-----END CERTIFICATE-----\n`;
   return { cert, key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) };
 }
 
-function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+function encodeDer(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;
   const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
   return Buffer.concat([Buffer.from([tag, ...size]), content]);
 }
 
-function time(fromNow: number): Buffer {
+function encodeTime(fromNow: number): Buffer {
   const digits = new Date(Date.now() + fromNow).toISOString().slice(0, 19).replace(/\D/g, '');
-  return der(GENERALIZED_TIME, Buffer.from(`${digits}Z`));
+  return encodeDer(GENERALIZED_TIME, Buffer.from(`${digits}Z`));
 }

@@ -13,12 +13,12 @@ export interface StubRequest {
 }
 
 export class StubServer {
-  readonly asked: StubRequest[] = [];
-  answer: StubHandler = (response) => void response.writeHead(404).end();
+  readonly requests: StubRequest[] = [];
+  handler: StubHandler = (response) => void response.writeHead(404).end();
   private readonly server = createServer(((request, response) => {
     void text(request).then((body) => {
-      this.asked.push({ line: `${request.method} ${request.url}`, headers: request.headers, body });
-      this.answer(response, request, body);
+      this.requests.push({ line: `${request.method} ${request.url}`, headers: request.headers, body });
+      this.handler(response, request, body);
     });
   }) as RequestListener);
 
@@ -34,7 +34,7 @@ export class StubServer {
 }
 
 /** An answer in JSON, or of a text that is meant to be. */
-export function json(body: unknown, status = 200): StubHandler {
-  const printed = typeof body === 'string' ? body : JSON.stringify(body);
-  return (response) => void response.writeHead(status, { 'content-type': 'application/json' }).end(printed);
+export function respondWithJson(body: unknown, status = 200): StubHandler {
+  const content = typeof body === 'string' ? body : JSON.stringify(body);
+  return (response) => void response.writeHead(status, { 'content-type': 'application/json' }).end(content);
 }

@@ -22,13 +22,13 @@ export interface DecryptedRequest {
   readonly response: ServerResponse;
 }
 
-export type AnsweringInSecret = (opened: DecryptedRequest) => Promise<void> | void;
+export type EnclaveHandler = (request: DecryptedRequest) => Promise<void> | void;
 
 export class TestEnclave {
   readonly received: { readonly url: string; readonly headers: IncomingHttpHeaders }[] = [];
   /** Answers whose client went before their end. */
-  abandoned = 0;
-  answer: AnsweringInSecret = () => {};
+  abandonedCount = 0;
+  handler: EnclaveHandler = () => {};
   private readonly server = createServer((incoming, response) => {
     void this.serve(incoming, response).catch(() => response.destroy());
   });
@@ -52,33 +52,33 @@ export class TestEnclave {
   private async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     this.received.push({ url: incoming.url ?? '', headers: incoming.headers });
     response.on('close', () => {
-      if (!response.writableEnded) this.abandoned++;
+      if (!response.writableEnded) this.abandonedCount++;
     });
-    const opened = await openRequest(this.keys, String(incoming.headers['ehbp-encapsulated-key']));
-    const body = await textOf(opened, incoming).catch(() => undefined);
+    const openedRequest = await openRequest(this.keys, String(incoming.headers['ehbp-encapsulated-key']));
+    const body = await decryptText(openedRequest, incoming).catch(() => undefined);
     if (body === undefined) {
       response.writeHead(422, { 'content-type': 'application/problem+json' });
       response.end(JSON.stringify({ type: KEY_CONFIG_PROBLEM }));
       return;
     }
-    await this.answer({ body, sealer: await opened.sealResponse(), response });
+    await this.handler({ body, sealer: await openedRequest.sealResponse(), response });
   }
 }
 
-async function textOf(opened: OpenedRequest, incoming: IncomingMessage): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of opened.open(incoming)) pieces.push(piece);
-  return Buffer.concat(pieces).toString();
+async function decryptText(openedRequest: OpenedRequest, incoming: IncomingMessage): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of openedRequest.open(incoming)) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
 }
 
 /** An event of a chat's stream, as long as usual. */
-export function chatEvent(content: string): string {
+export function createChatEvent(content: string): string {
   const head = { id: 'chatcmpl-0123456789abcdef', object: 'chat.completion.chunk', created: 1_790_000_000 };
   return `data: ${JSON.stringify({ ...head, model: 'm', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
 }
 
 /** Answers with these events, each a frame, and a report behind them. */
-export function inEvents(events: readonly string[], report?: string): AnsweringInSecret {
+export function respondWithEvents(events: readonly string[], report?: string): EnclaveHandler {
   return ({ sealer, response }) => {
     response.writeHead(200, {
       'content-type': 'text/event-stream',
@@ -92,17 +92,17 @@ export function inEvents(events: readonly string[], report?: string): AnsweringI
 }
 
 /** What came back of a private chat. */
-export interface PrivateAnswer {
+export interface PrivateResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly trailers: Readonly<Record<string, string>>;
   /** The plaintext as far as it came; that of an answer that is not encrypted, as it is. */
   readonly text: string;
   /** The answer ended as it should. */
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 }
 
-export interface PrivateAsking {
+export interface PrivateRequest {
   readonly url: string;
   readonly publicKey: Uint8Array;
   readonly headers: Readonly<Record<string, string>>;
@@ -111,24 +111,30 @@ export interface PrivateAsking {
 }
 
 /** Asks as the local proxy does, and opens what comes back. */
-export async function askInPrivate({ url, publicKey, headers, body, signal }: PrivateAsking): Promise<PrivateAnswer> {
+export async function sendPrivateRequest({
+  url,
+  publicKey,
+  headers,
+  body,
+  signal,
+}: PrivateRequest): Promise<PrivateResponse> {
   const sealed = await sealRequest(publicKey, Buffer.from(JSON.stringify(body)));
-  const answer = await request(url, {
+  const response = await request(url, {
     method: 'POST',
     headers: { accept: 'text/event-stream', 'ehbp-encapsulated-key': sealed.encapsulatedKey, ...headers },
     body: Readable.from(sealed.frames),
     ...(signal ? { signal } : {}),
   });
-  const nonce = answer.headers['ehbp-response-nonce'];
-  const pieces: Uint8Array[] = [];
-  const plain = typeof nonce === 'string' ? sealed.openResponse(nonce).open(answer.body) : answer.body;
-  let isWhole = true;
+  const nonce = response.headers['ehbp-response-nonce'];
+  const chunks: Uint8Array[] = [];
+  const plaintext = typeof nonce === 'string' ? sealed.openResponse(nonce).open(response.body) : response.body;
+  let isComplete = true;
   try {
-    for await (const piece of plain) pieces.push(piece);
+    for await (const chunk of plaintext) chunks.push(chunk);
   } catch {
-    isWhole = false;
+    isComplete = false;
   }
-  const { statusCode: status } = answer;
-  const trailers = answer.trailers as Record<string, string>;
-  return { status, headers: answer.headers, trailers, text: Buffer.concat(pieces).toString(), isWhole };
+  const { statusCode: status } = response;
+  const trailers = response.trailers as Record<string, string>;
+  return { status, headers: response.headers, trailers, text: Buffer.concat(chunks).toString(), isComplete };
 }

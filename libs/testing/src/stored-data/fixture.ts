@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
 /** Has clients.json, tables.json, tables/, files/ and backup/. */
-export const STORED_DATA = path.resolve(import.meta.dirname, '../fixtures/stored-data');
+export const STORED_DATA_DIR = path.resolve(import.meta.dirname, '../fixtures/stored-data');
 
 /** A request and its response. Bodies are bytes, each written as one character. */
 export interface Exchange {
@@ -49,11 +49,11 @@ export interface ClientData {
 }
 
 export function readClientData(): ClientData {
-  return JSON.parse(readFileSync(path.join(STORED_DATA, 'clients.json'), 'utf8'));
+  return JSON.parse(readFileSync(path.join(STORED_DATA_DIR, 'clients.json'), 'utf8'));
 }
 
 /** Sends the request of an exchange again. */
-export async function sendAgain(
+export async function resendRequest(
   { name, method, path: route, headers, body }: Exchange,
   api: string,
   changedBody = body,
@@ -61,12 +61,14 @@ export async function sendAgain(
   const bytes = changedBody === undefined ? {} : { body: Buffer.from(changedBody, 'latin1') };
   const response = await fetch(`${api}${route}`, { method, headers, ...bytes });
   const responseBody = Buffer.from(await response.arrayBuffer()).toString('latin1');
-  const responseHeaders = Object.fromEntries([...response.headers].filter(([each]) => !VARYING.has(each)));
+  const responseHeaders = Object.fromEntries(
+    [...response.headers].filter(([headerName]) => !VOLATILE_HEADERS.has(headerName)),
+  );
   const request = { name, method, path: route, headers, ...(body === undefined ? {} : { body }) };
   return { ...request, status: response.status, responseHeaders, responseBody };
 }
 
-const VARYING: ReadonlySet<string> = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
+const VOLATILE_HEADERS: ReadonlySet<string> = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
 
 /** Whether a provider receives a video job for the first time: its address for a web hook says so. */
 export function isFirstSubmission({ path: route }: { readonly path: string }): boolean {

@@ -2,7 +2,7 @@
 import { PIXEL } from '../inputs/forms.ts';
 import type { Exchange } from './fixture.ts';
 
-export type Request = Pick<Exchange, 'name' | 'method' | 'path' | 'headers' | 'body'>;
+export type RequestSpec = Pick<Exchange, 'name' | 'method' | 'path' | 'headers' | 'body'>;
 
 /** A video model whose provider has names, words and fields of its own for all that is sent. */
 export const VIDEO_MODEL = {
@@ -35,79 +35,103 @@ export const PENDING_VIDEOS = [
   },
 ];
 
-export const VIDEO = '{"model":"kling/kling-2.5-turbo","prompt":"A harbour at dusk","duration":5}';
+export const VIDEO_BODY = '{"model":"kling/kling-2.5-turbo","prompt":"A harbour at dusk","duration":5}';
 export const CLAUDE = 'anthropic/claude-haiku-4.5';
 export const TOOL = { type: 'function', name: 'weather', parameters: { type: 'object', properties: {} } };
 /** Of a model that reasons before it calls its tool. */
-export const REASONING = { tools: [TOOL], reasoning: { effort: 'medium' }, max_output_tokens: 4_000 };
-export const QUESTION = { role: 'user', content: '[[sandbox tool=weather reasoning=4]]' };
+export const REASONING_PARAMS = { tools: [TOOL], reasoning: { effort: 'medium' }, max_output_tokens: 4_000 };
+export const TOOL_CALL_PROMPT = { role: 'user', content: '[[sandbox tool=weather reasoning=4]]' };
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const BOUNDARY = 'a-boundary';
 const HELLO = '[{"role":"user","content":"[[sandbox tokens=8]]"}]';
 
-export function withKey(apiKey: string): Readonly<Record<string, string>> {
+export function createAuthHeaders(apiKey: string): Readonly<Record<string, string>> {
   return { authorization: `Bearer ${apiKey}` };
 }
 
-export function post(name: string, path: string, headers: Exchange['headers'], body?: string): Request {
+export function createPostRequest(
+  name: string,
+  path: string,
+  headers: Exchange['headers'],
+  body?: string,
+): RequestSpec {
   return body === undefined
     ? { name, method: 'POST', path, headers }
     : { name, method: 'POST', path, headers: { ...JSON_TYPE, ...headers }, body };
 }
 
-export function get(name: string, path: string, headers: Exchange['headers']): Request {
+export function createGetRequest(name: string, path: string, headers: Exchange['headers']): RequestSpec {
   return { name, method: 'GET', path, headers };
 }
 
 /** Each under an Idempotency-Key of its own. */
-export function keyedRequests(apiKey: string, creditId: string): readonly Request[] {
-  const keyed = (name: string) => ({ ...withKey(apiKey), 'idempotency-key': `key of ${name}` });
-  const sent = (name: string, path: string, body: string) => post(name, path, keyed(name), body);
+export function createKeyedRequests(apiKey: string, creditId: string): readonly RequestSpec[] {
+  const createHeaders = (name: string) => ({ ...createAuthHeaders(apiKey), 'idempotency-key': `key of ${name}` });
+  const createRequest = (name: string, path: string, body: string) =>
+    createPostRequest(name, path, createHeaders(name), body);
   return [
-    sent('chat', '/v1/chat/completions', `{"model":"openai/gpt-5-mini","messages":${HELLO}}`),
-    sent('streamed chat', '/v1/chat/completions', `{"model":"openai/gpt-5-mini","messages":${HELLO},"stream":true}`),
-    sent('response', '/v1/responses', '{"model":"openai/gpt-5-mini","input":"Hello","store":true}'),
-    sent('message', '/v1/messages', `{"model":"${CLAUDE}","max_tokens":64,"messages":${HELLO}}`),
-    sent('embedding', '/v1/embeddings', '{"model":"openai/text-embedding-3-small","input":"Hello","dimensions":4}'),
-    sent('image', '/v1/images/generations', imageBody('A coin', 'url')),
+    createRequest('chat', '/v1/chat/completions', `{"model":"openai/gpt-5-mini","messages":${HELLO}}`),
+    createRequest(
+      'streamed chat',
+      '/v1/chat/completions',
+      `{"model":"openai/gpt-5-mini","messages":${HELLO},"stream":true}`,
+    ),
+    createRequest('response', '/v1/responses', '{"model":"openai/gpt-5-mini","input":"Hello","store":true}'),
+    createRequest('message', '/v1/messages', `{"model":"${CLAUDE}","max_tokens":64,"messages":${HELLO}}`),
+    createRequest(
+      'embedding',
+      '/v1/embeddings',
+      '{"model":"openai/text-embedding-3-small","input":"Hello","dimensions":4}',
+    ),
+    createRequest('image', '/v1/images/generations', formatImageBody('A coin', 'url')),
     {
-      ...post('image of a form', '/v1/images/edits', keyed('image of a form')),
-      headers: { ...keyed('image of a form'), 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
-      body: imageForm(),
+      ...createPostRequest('image of a form', '/v1/images/edits', createHeaders('image of a form')),
+      headers: { ...createHeaders('image of a form'), 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
+      body: formatImageForm(),
     },
-    sent('video', '/v1/videos', VIDEO),
-    post('new key', '/keys', { 'x-credit-id': creditId, 'idempotency-key': 'key of new key' }, '{"name":"site"}'),
-    sent('invoice', '/topup/create/btc-lightning', '{"amount":1,"currency":"USD"}'),
+    createRequest('video', '/v1/videos', VIDEO_BODY),
+    createPostRequest(
+      'new key',
+      '/keys',
+      { 'x-credit-id': creditId, 'idempotency-key': 'key of new key' },
+      '{"name":"site"}',
+    ),
+    createRequest('invoice', '/topup/create/btc-lightning', '{"amount":1,"currency":"USD"}'),
   ];
 }
 
 /** Of an image that is sold without an account. */
-export function imageBody(prompt: string, form = 'b64_json'): string {
+export function formatImageBody(prompt: string, form = 'b64_json'): string {
   return `{"model":"google/nano-banana-2","prompt":"${prompt}","response_format":"${form}","provider":{"only":["fal"]}}`;
 }
 
-function imageForm(): string {
+function formatImageForm(): string {
   const pixel = PIXEL.toString('latin1');
-  const field = (disposition: string, value: string, more = '') =>
-    `--${BOUNDARY}\r\nContent-Disposition: form-data; ${disposition}\r\n${more}\r\n${value}\r\n`;
+  const formatField = (disposition: string, value: string, extraHeaders = '') =>
+    `--${BOUNDARY}\r\nContent-Disposition: form-data; ${disposition}\r\n${extraHeaders}\r\n${value}\r\n`;
   return [
-    field('name="model"', 'google/nano-banana-2'),
-    field('name="prompt"', 'At night'),
-    field('name="image"; filename="pixel.png"', pixel, 'Content-Type: image/png\r\n'),
+    formatField('name="model"', 'google/nano-banana-2'),
+    formatField('name="prompt"', 'At night'),
+    formatField('name="image"; filename="pixel.png"', pixel, 'Content-Type: image/png\r\n'),
     `--${BOUNDARY}--\r\n`,
   ].join('');
 }
 
 /** One for each kind of counter, and some count for several. */
-export function countedRequests(apiKey: string, creditId: string): readonly Request[] {
+export function createRateLimitedRequests(apiKey: string, creditId: string): readonly RequestSpec[] {
   const free = `{"model":"openai/gpt-oss-20b:free","messages":${HELLO}}`;
   return [
-    post('new account', '/accounts/create', {}),
-    post('invoice of a key', '/topup/create/btc-lightning', withKey(apiKey), '{"amount":2,"currency":"USD"}'),
-    post('change of a key', '/keys', { 'x-credit-id': creditId }, '{"name":"counted"}'),
-    post('wrong credential', '/credits/balance', withKey('sk-wrong')),
-    post('challenge', '/v1/images/generations', {}, imageBody('A tree')),
-    post('free request', '/v1/chat/completions', withKey(apiKey), free),
+    createPostRequest('new account', '/accounts/create', {}),
+    createPostRequest(
+      'invoice of a key',
+      '/topup/create/btc-lightning',
+      createAuthHeaders(apiKey),
+      '{"amount":2,"currency":"USD"}',
+    ),
+    createPostRequest('change of a key', '/keys', { 'x-credit-id': creditId }, '{"name":"counted"}'),
+    createPostRequest('wrong credential', '/credits/balance', createAuthHeaders('sk-wrong')),
+    createPostRequest('challenge', '/v1/images/generations', {}, formatImageBody('A tree')),
+    createPostRequest('free request', '/v1/chat/completions', createAuthHeaders(apiKey), free),
   ];
 }

@@ -9,7 +9,7 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { migrate } from '#foundation';
 import { listDatabases } from '../../../../apps/maintenance/src/databases.ts';
 import type { TestDatabase } from '../world/test-database.ts';
-import { STORED_DATA } from './fixture.ts';
+import { STORED_DATA_DIR } from './fixture.ts';
 
 const MIGRATIONS = 'public.migrations';
 
@@ -43,29 +43,29 @@ export function readTable(client: pg.Client, table: string, columns: readonly st
 
 /** Writes the rows of one moment. */
 export async function writeTables(databaseUrl: string): Promise<void> {
-  await mkdir(path.join(STORED_DATA, 'tables'), { recursive: true });
+  await mkdir(path.join(STORED_DATA_DIR, 'tables'), { recursive: true });
   await withClient(databaseUrl, async (client) => {
     await client.query('begin isolation level repeatable read read only');
     const tables = await readColumns(client);
     for (const [table, columns] of Object.entries(tables)) {
-      await writeFile(fileOf(table), await readTable(client, table, columns));
+      await writeFile(getTablePath(table), await readTable(client, table, columns));
     }
-    await writeFile(path.join(STORED_DATA, 'tables.json'), `${JSON.stringify(tables, null, 2)}\n`);
+    await writeFile(path.join(STORED_DATA_DIR, 'tables.json'), `${JSON.stringify(tables, null, 2)}\n`);
   });
 }
 
 /** Columns of the tables in the fixture. */
 export async function readStoredColumns(): Promise<Columns> {
-  return JSON.parse(await readFile(path.join(STORED_DATA, 'tables.json'), 'utf8'));
+  return JSON.parse(await readFile(path.join(STORED_DATA_DIR, 'tables.json'), 'utf8'));
 }
 
 /** Rows of a table in the fixture, in the text format of COPY. */
 export function readStoredRows(table: string): Promise<string> {
-  return readFile(fileOf(table), 'utf8');
+  return readFile(getTablePath(table), 'utf8');
 }
 
-function fileOf(table: string): string {
-  return path.join(STORED_DATA, 'tables', `${table}.copy`);
+function getTablePath(table: string): string {
+  return path.join(STORED_DATA_DIR, 'tables', `${table}.copy`);
 }
 
 /**

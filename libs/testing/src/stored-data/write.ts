@@ -21,8 +21,8 @@ import {
   type Continuation,
   type Exchange,
   isFirstSubmission,
-  STORED_DATA,
-  sendAgain,
+  resendRequest,
+  STORED_DATA_DIR,
 } from './fixture.ts';
 import * as requests from './requests.ts';
 import { writeTables } from './tables.ts';
@@ -32,9 +32,9 @@ const PORT = 18_091;
 const MASTER_KEY = '8d1f3b0c5e7a92644f6e2d1c0b9a887766554433221100ffeeddccbbaa998877';
 
 export async function writeStoredData(): Promise<void> {
-  for (const each of ['tables', 'files', 'backup'])
-    await rm(path.join(STORED_DATA, each), { recursive: true, force: true });
-  await mkdir(STORED_DATA, { recursive: true });
+  for (const folder of ['tables', 'files', 'backup'])
+    await rm(path.join(STORED_DATA_DIR, folder), { recursive: true, force: true });
+  await mkdir(STORED_DATA_DIR, { recursive: true });
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-stored-data-'));
   const [database, tap] = await Promise.all([createTestDatabase(), Wiretap.open()]);
   const publicBaseUrl = `http://127.0.0.1:${PORT}`;
@@ -52,7 +52,7 @@ export async function writeStoredData(): Promise<void> {
   tap.target = world.sandbox;
   const pool = new pg.Pool({ connectionString: database.url, max: 2 });
   try {
-    await new Writer(world, pool, tap, directory).write(publicBaseUrl);
+    await new FixtureWriter(world, pool, tap, directory).write(publicBaseUrl);
   } finally {
     await pool.end();
     await world.close();
@@ -60,7 +60,7 @@ export async function writeStoredData(): Promise<void> {
   }
 }
 
-class Writer {
+class FixtureWriter {
   private account: TestAccount = { creditId: '', apiKey: '' };
 
   constructor(
@@ -72,64 +72,69 @@ class Writer {
 
   async write(publicBaseUrl: string): Promise<void> {
     const { world } = this;
-    this.account = await world.account(42);
+    this.account = await world.createAccount(42);
     const { creditId, apiKey } = this.account;
-    await (await world.gateway()).close(); // notes which events the database belongs to
-    await world.chat(await world.account()); // is rejected for lack of money
+    await (await world.startGateway()).close(); // notes which events the database belongs to
+    await world.sendChat(await world.createAccount()); // is rejected for lack of money
     await this.changeKeys();
-    const wallet = await world.nwcWallet();
-    assert((await world.connect(this.account, wallet)).status, 200, 'wallet');
-    const counted = await this.sendAll(requests.countedRequests(apiKey, creditId));
-    await this.makeVideos();
+    const wallet = await world.createNwcWallet();
+    assertEqual((await world.connectWallet(this.account, wallet)).status, 200, 'wallet');
+    const rateLimitedExchanges = await this.sendAll(requests.createRateLimitedRequests(apiKey, creditId));
+    await this.requestFailingMedia();
     const replays: Exchange[] = [];
-    for (const each of [...requests.keyedRequests(apiKey, creditId), ...(await this.paidRequests('A coin'))])
-      replays.push(await this.replay(each));
-    const wanted = await this.wantedContinuations();
-    const proofs = (await this.paidRequests('A leaf')).map(unsent);
-    const { abandon, openHold } = await this.leaveChat();
+    for (const request of [
+      ...requests.createKeyedRequests(apiKey, creditId),
+      ...(await this.preparePaidRequests('A coin')),
+    ])
+      replays.push(await this.replay(request));
+    const continuationRequests = await this.prepareContinuations();
+    const proofs = (await this.preparePaidRequests('A leaf')).map(toUnsentExchange);
+    const { abandon, openHold } = await this.startOpenChat();
     await this.requestPendingVideos();
     await this.saveSnapshot();
-    await this.send(requests.post('chat', '/v1/chat/completions', requests.withKey(apiKey), CHAT));
-    const time = await this.save();
-    const reads = await this.sendAll(await this.readRequests(replays));
+    await this.send(
+      requests.createPostRequest('chat', '/v1/chat/completions', requests.createAuthHeaders(apiKey), CHAT),
+    );
+    const time = await this.saveFixture();
+    const reads = await this.sendAll(await this.createReadRequests(replays));
     const continuations: Continuation[] = [];
-    for (const each of wanted) continuations.push(await this.continue(each));
-    this.tap.since();
+    for (const request of continuationRequests) continuations.push(await this.sendContinuation(request));
+    this.tap.takeReceived();
     await this.releaseVideos();
     const submitted: CapturedRequest[] = [];
-    await world.until(async () => {
-      submitted.push(...this.tap.since().filter(isFirstSubmission));
+    await world.waitUntil(async () => {
+      submitted.push(...this.tap.takeReceived().filter(isFirstSubmission));
       return submitted.length >= requests.PENDING_VIDEOS.length;
     });
-    const shown = await world.send('GET', '/keys?show_key=true', { headers: { 'x-credit-id': creditId } });
+    const keyList = await world.send('GET', '/keys?show_key=true', { headers: { 'x-credit-id': creditId } });
     const clients: ClientData = {
       ...{ time, masterKey: MASTER_KEY, publicBaseUrl },
       account: { creditId, apiKey, stream: this.stream },
-      apiKeys: shown.body.data.map(({ api_key }: { api_key: string }) => api_key),
+      apiKeys: keyList.body.data.map(({ api_key }: { api_key: string }) => api_key),
       walletUrl: wallet.nwc_url,
-      ...{ replays, reads, counted, proofs, continuations, openHold },
-      pendingVideos: submitted.sort(byPath),
+      ...{ replays, reads, counted: rateLimitedExchanges, proofs, continuations, openHold },
+      pendingVideos: submitted.sort(compareByPath),
     };
-    await writeFile(path.join(STORED_DATA, 'clients.json'), `${JSON.stringify(clients, null, 2)}\n`);
+    await writeFile(path.join(STORED_DATA_DIR, 'clients.json'), `${JSON.stringify(clients, null, 2)}\n`);
     abandon();
   }
 
   private get stream(): string {
-    return `account-${this.world.idOf(this.account)}`;
+    return `account-${this.world.getAccountId(this.account)}`;
   }
 
-  private send(request: requests.Request): Promise<Exchange> {
-    return sendAgain(unsent(request), this.world.api);
+  private send(request: requests.RequestSpec): Promise<Exchange> {
+    return resendRequest(toUnsentExchange(request), this.world.api);
   }
 
-  private async sendAll(all: readonly requests.Request[]): Promise<readonly Exchange[]> {
+  private async sendAll(requestSpecs: readonly requests.RequestSpec[]): Promise<readonly Exchange[]> {
     const exchanges: Exchange[] = [];
-    for (const each of all) exchanges.push(await this.send(each));
+    for (const request of requestSpecs) exchanges.push(await this.send(request));
     return exchanges;
   }
 
   /** Sends a request three times. Keeps the response to the repetition, and the headers that each repetition has. */
-  private async replay(request: requests.Request): Promise<Exchange> {
+  private async replay(request: requests.RequestSpec): Promise<Exchange> {
     const first = await this.send(request);
     const [second, third] = [await this.send(request), await this.send(request)];
     if (first.status >= 300 || second.responseHeaders['idempotent-replayed'] !== 'true')
@@ -156,16 +161,17 @@ class Writer {
    * A video that is not made and whose cost is noted, one of which a web hook says that its provider has it, and an image that
    * its provider invoices and does not deliver.
    */
-  private async makeVideos(): Promise<void> {
+  private async requestFailingMedia(): Promise<void> {
     const { world, account } = this;
     const ids: string[] = [];
     for (const fault of ['policy', 'lost latency=20']) {
-      const body = { ...JSON.parse(requests.VIDEO), prompt: `[[sandbox fault=${fault}]]` };
+      const body = { ...JSON.parse(requests.VIDEO_BODY), prompt: `[[sandbox fault=${fault}]]` };
       ids.push((await world.post('/v1/videos', body, account)).body.id);
     }
-    for (const id of ids) await world.until(async () => (await world.get(`/v1/videos/${id}`, account)).status === 200);
+    for (const id of ids)
+      await world.waitUntil(async () => (await world.get(`/v1/videos/${id}`, account)).status === 200);
     const image = { model: 'google/nano-banana-2', prompt: '[[sandbox fault=policy_billed]]' };
-    assert(
+    assertEqual(
       (await world.post('/v1/images/generations', { ...image, provider: { only: ['google'] } }, account)).status,
       400,
       'image',
@@ -174,102 +180,119 @@ class Writer {
   }
 
   /** Pays two challenges. @returns the requests that they pay for, one for each scheme */
-  private async paidRequests(prompt: string): Promise<readonly requests.Request[]> {
-    const body = requests.imageBody(prompt);
+  private async preparePaidRequests(prompt: string): Promise<readonly requests.RequestSpec[]> {
+    const body = requests.formatImageBody(prompt);
     const pay = async () => {
-      const response = await this.send(requests.post('challenge', '/v1/images/generations', {}, body));
+      const response = await this.send(requests.createPostRequest('challenge', '/v1/images/generations', {}, body));
       const { invoice } = JSON.parse(response.responseBody);
-      const { preimage } = (await this.world.pay(invoice)).body;
+      const { preimage } = (await this.world.payInvoice(invoice)).body;
       return { header: response.responseHeaders['www-authenticate'] ?? '', preimage };
     };
     const [l402, payment] = [await pay(), await pay()];
     const token = /\btoken="([^"]+)"/.exec(l402.header)?.[1];
-    const own = payment.header.slice(payment.header.indexOf('Payment '), payment.header.indexOf(', L402 '));
+    const paymentHeader = payment.header.slice(payment.header.indexOf('Payment '), payment.header.indexOf(', L402 '));
     const { invoice: _, ...challenge } = Object.fromEntries(
-      [...own.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
+      [...paymentHeader.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
     );
-    const shown = JSON.stringify({ challenge, payload: { preimage: payment.preimage } });
-    const paid = (name: string, authorization: string) =>
-      requests.post(`${name} for ${prompt}`, '/v1/images/generations', { authorization }, body);
+    const credential = JSON.stringify({ challenge, payload: { preimage: payment.preimage } });
+    const createPaidRequest = (name: string, authorization: string) =>
+      requests.createPostRequest(`${name} for ${prompt}`, '/v1/images/generations', { authorization }, body);
     return [
-      paid('L402', `L402 ${token}:${l402.preimage}`),
-      paid('Payment', `Payment ${Buffer.from(shown).toString('base64url')}`),
+      createPaidRequest('L402', `L402 ${token}:${l402.preimage}`),
+      createPaidRequest('Payment', `Payment ${Buffer.from(credential).toString('base64url')}`),
     ];
   }
 
   /** Requests that continue what was said before: by the id of a response, an item, encrypted reasoning and a compaction. */
-  private async wantedContinuations(): Promise<readonly requests.Request[]> {
-    const headers = requests.withKey(this.account.apiKey);
-    const post = (name: string, body: object) => requests.post(name, '/v1/responses', headers, JSON.stringify(body));
-    const ask = async (body: object, route = '/v1/responses') => {
-      const exchange = await this.send(requests.post('ask', route, headers, JSON.stringify(body)));
-      assert(exchange.status, 200, exchange.responseBody);
+  private async prepareContinuations(): Promise<readonly requests.RequestSpec[]> {
+    const headers = requests.createAuthHeaders(this.account.apiKey);
+    const createResponsesRequest = (name: string, body: object) =>
+      requests.createPostRequest(name, '/v1/responses', headers, JSON.stringify(body));
+    const sendJson = async (body: object, route = '/v1/responses') => {
+      const exchange = await this.send(requests.createPostRequest('ask', route, headers, JSON.stringify(body)));
+      assertEqual(exchange.status, 200, exchange.responseBody);
       return JSON.parse(exchange.responseBody);
     };
     const model = 'openai/gpt-5-mini';
-    const first = await ask({ model, input: 'My name is Ada', store: true });
-    const second = await ask({ model, input: 'I live in Paris', previous_response_id: first.id, store: true });
-    const claude = { model: requests.CLAUDE, ...requests.REASONING };
-    const question = { ...claude, input: [requests.QUESTION] };
-    const thought = await ask({ ...question, include: ['reasoning.encrypted_content'], store: false });
-    const stored = await ask({ ...question, store: true });
-    const compacted = await ask({ model: requests.CLAUDE, input: [requests.QUESTION] }, '/v1/responses/compact');
-    const output = (call_id: string) => ({ type: 'function_call_output', call_id, output: 'Sun' });
-    this.responseIds = [first.id, second.id, stored.id];
+    const first = await sendJson({ model, input: 'My name is Ada', store: true });
+    const second = await sendJson({ model, input: 'I live in Paris', previous_response_id: first.id, store: true });
+    const claude = { model: requests.CLAUDE, ...requests.REASONING_PARAMS };
+    const toolRequest = { ...claude, input: [requests.TOOL_CALL_PROMPT] };
+    const encryptedResponse = await sendJson({
+      ...toolRequest,
+      include: ['reasoning.encrypted_content'],
+      store: false,
+    });
+    const storedResponse = await sendJson({ ...toolRequest, store: true });
+    const compacted = await sendJson(
+      { model: requests.CLAUDE, input: [requests.TOOL_CALL_PROMPT] },
+      '/v1/responses/compact',
+    );
+    const createToolOutput = (call_id: string) => ({ type: 'function_call_output', call_id, output: 'Sun' });
+    this.responseIds = [first.id, second.id, storedResponse.id];
     return [
-      post('chain of responses', { model, input: 'Who am I?', previous_response_id: second.id }),
-      post('stored item', { model, input: [{ type: 'item_reference', id: first.output.at(-1).id }] }),
-      post('encrypted reasoning', {
+      createResponsesRequest('chain of responses', { model, input: 'Who am I?', previous_response_id: second.id }),
+      createResponsesRequest('stored item', { model, input: [{ type: 'item_reference', id: first.output.at(-1).id }] }),
+      createResponsesRequest('encrypted reasoning', {
         ...claude,
-        input: [requests.QUESTION, ...thought.output, output(thought.output.at(-1).call_id)],
+        input: [
+          requests.TOOL_CALL_PROMPT,
+          ...encryptedResponse.output,
+          createToolOutput(encryptedResponse.output.at(-1).call_id),
+        ],
       }),
-      post('stored reasoning', {
+      createResponsesRequest('stored reasoning', {
         ...claude,
-        input: [output(stored.output.at(-1).call_id)],
-        previous_response_id: stored.id,
+        input: [createToolOutput(storedResponse.output.at(-1).call_id)],
+        previous_response_id: storedResponse.id,
       }),
-      post('compaction', { model: requests.CLAUDE, input: [...compacted.output, { role: 'user', content: 'Go on' }] }),
+      createResponsesRequest('compaction', {
+        model: requests.CLAUDE,
+        input: [...compacted.output, { role: 'user', content: 'Go on' }],
+      }),
     ];
   }
 
   private responseIds: readonly string[] = [];
 
-  private async readRequests(replays: readonly Exchange[]): Promise<readonly requests.Request[]> {
+  private async createReadRequests(replays: readonly Exchange[]): Promise<readonly requests.RequestSpec[]> {
     const { creditId, apiKey } = this.account;
-    const [byKey, byId] = [requests.withKey(apiKey), { 'x-credit-id': creditId }];
-    const bodyOf = (name: string) => JSON.parse(replays.find((each) => each.name === name)?.responseBody ?? '{}');
-    const pathIn = (url: string) => url.slice(new URL(url).origin.length);
-    const video = bodyOf('video');
+    const [byKey, byId] = [requests.createAuthHeaders(apiKey), { 'x-credit-id': creditId }];
+    const parseReplayBody = (name: string) =>
+      JSON.parse(replays.find((exchange) => exchange.name === name)?.responseBody ?? '{}');
+    const getRoute = (url: string) => url.slice(new URL(url).origin.length);
+    const video = parseReplayBody('video');
     const { data } = (await this.world.get(`/v1/videos/${video.id}`, this.account)).body;
     return [
       ...this.responseIds.flatMap((id) => [
-        requests.get('response', `/v1/responses/${id}`, byKey),
-        requests.get('items', `/v1/responses/${id}/input_items`, byKey),
+        requests.createGetRequest('response', `/v1/responses/${id}`, byKey),
+        requests.createGetRequest('items', `/v1/responses/${id}/input_items`, byKey),
       ]),
-      requests.get('status link', pathIn(video.status_url), {}),
-      requests.get('video', `/v1/videos/${video.id}`, byKey),
-      requests.get('video file', pathIn(data.url), {}),
-      requests.get('image file', pathIn(bodyOf('image').data[0].url), {}),
-      requests.get('keys', '/keys?show_key=true&include_disabled=true', byId),
-      requests.post('balance', '/credits/balance', byKey),
-      requests.get('history', '/queries/history?page_count=100', byKey),
-      requests.get('invoice', `/topup/status/${bodyOf('invoice').invoice_id}`, {}),
-      requests.get('wallet', '/nwc-auto-topup', byId),
+      requests.createGetRequest('status link', getRoute(video.status_url), {}),
+      requests.createGetRequest('video', `/v1/videos/${video.id}`, byKey),
+      requests.createGetRequest('video file', getRoute(data.url), {}),
+      requests.createGetRequest('image file', getRoute(parseReplayBody('image').data[0].url), {}),
+      requests.createGetRequest('keys', '/keys?show_key=true&include_disabled=true', byId),
+      requests.createPostRequest('balance', '/credits/balance', byKey),
+      requests.createGetRequest('history', '/queries/history?page_count=100', byKey),
+      requests.createGetRequest('invoice', `/topup/status/${parseReplayBody('invoice').invoice_id}`, {}),
+      requests.createGetRequest('wallet', '/nwc-auto-topup', byId),
     ];
   }
 
   /** A chat whose provider is silent: its hold stays open. */
-  private async leaveChat(): Promise<{ abandon(): void; openHold: string }> {
-    const held = async () => (await this.world.facts(this.account)).filter(({ type }) => type === 'FundsHeld');
-    const before = (await held()).length;
+  private async startOpenChat(): Promise<{ abandon(): void; openHold: string }> {
+    const listHeldEvents = async () =>
+      (await this.world.listEvents(this.account)).filter(({ type }) => type === 'FundsHeld');
+    const before = (await listHeldEvents()).length;
     const end = new AbortController();
     const body = CHAT.replace('Hello', '[[sandbox latency=600000]]');
-    const headers = { ...requests.withKey(this.account.apiKey), 'content-type': 'application/json' };
+    const headers = { ...requests.createAuthHeaders(this.account.apiKey), 'content-type': 'application/json' };
     fetch(`${this.world.api}/v1/chat/completions`, { method: 'POST', headers, body, signal: end.signal }).catch(
       () => {},
     );
-    await this.world.until(async () => (await held()).length > before);
-    const { data } = (await held()).at(-1) as unknown as { data: { holdId: string } };
+    await this.world.waitUntil(async () => (await listHeldEvents()).length > before);
+    const { data } = (await listHeldEvents()).at(-1) as unknown as { data: { holdId: string } };
     return { abandon: () => end.abort(), openHold: data.holdId };
   }
 
@@ -279,7 +302,7 @@ class Writer {
     if (rows.length === 0) throw new Error('there is no lease of videos');
     await new Promise((resolve) => setTimeout(resolve, 3_000)); // until its holder notices
     for (const body of requests.PENDING_VIDEOS)
-      assert((await this.world.post('/v1/videos', body, this.account)).status, 202, body.model);
+      assertEqual((await this.world.post('/v1/videos', body, this.account)).status, 202, body.model);
   }
 
   private async releaseVideos(): Promise<void> {
@@ -288,10 +311,10 @@ class Writer {
 
   /** The program does this after a thousand events. */
   private async saveSnapshot(): Promise<void> {
-    const events = await this.world.facts(this.account);
+    const events = await this.world.listEvents(this.account);
     const last = events.at(-1);
     if (!last) throw new Error('the account has no events');
-    const secrets = this.world.part(Secrets);
+    const secrets = this.world.getService(Secrets);
     const snapshots = new PostgresSnapshots(this.pool, secrets.derivePurposeKeys('countinghouse snapshots'));
     const state = accountCodec.encode(
       fold(accountDecider, accountDecider.getInitialState(), events as readonly AccountEvent[]),
@@ -301,35 +324,35 @@ class Writer {
   }
 
   /** Saves the tables and a backup of one moment, and the files. @returns the time */
-  private async save(): Promise<number> {
+  private async saveFixture(): Promise<number> {
     const { databaseUrl: url } = this.world;
     for (;;) {
-      await this.world.until(() => this.isRead());
-      const before = await this.lastPosition();
-      const time = this.world.part(Clock).nowMs();
+      await this.world.waitUntil(() => this.areReadModelsCurrent());
+      const before = await this.readLastPosition();
+      const time = this.world.getService(Clock).nowMs();
       await writeTables(url);
-      const backup = path.join(STORED_DATA, 'backup');
+      const backup = path.join(STORED_DATA_DIR, 'backup');
       await rm(backup, { recursive: true, force: true });
       await createBackup(listDatabases(url, undefined), backup, 'PostgreSQL');
-      await cp(path.join(this.directory, 'files'), path.join(STORED_DATA, 'files'), { recursive: true });
-      if ((await this.lastPosition()) === before) return time;
+      await cp(path.join(this.directory, 'files'), path.join(STORED_DATA_DIR, 'files'), { recursive: true });
+      if ((await this.readLastPosition()) === before) return time;
     }
   }
 
   /** Whether the read models have every event. */
-  private async isRead(): Promise<boolean> {
+  private async areReadModelsCurrent(): Promise<boolean> {
     const sql = `select min(position) >= (select max(position) from es.events) as read from books.checkpoints`;
     return (await this.pool.query(sql)).rows[0].read;
   }
 
-  private async lastPosition(): Promise<string> {
+  private async readLastPosition(): Promise<string> {
     return (await this.pool.query('select max(position) as last from es.events')).rows[0].last;
   }
 
-  private async continue(request: requests.Request): Promise<Continuation> {
-    this.tap.since();
+  private async sendContinuation(request: requests.RequestSpec): Promise<Continuation> {
+    this.tap.takeReceived();
     const exchange = await this.send(request);
-    return { exchange, upstream: this.tap.since() };
+    return { exchange, upstream: this.tap.takeReceived() };
   }
 }
 
@@ -337,14 +360,14 @@ const TAKE_LEASE = `update public.leases set ends_at = 'infinity', held = drawn 
                      where name = 'videos' returning name`;
 const CHAT = '{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"Hello"}]}';
 
-function unsent(request: requests.Request): Exchange {
+function toUnsentExchange(request: requests.RequestSpec): Exchange {
   return { ...request, status: 0, responseHeaders: {}, responseBody: '' };
 }
 
-function byPath(one: CapturedRequest, other: CapturedRequest): number {
+function compareByPath(one: CapturedRequest, other: CapturedRequest): number {
   return one.path < other.path ? -1 : 1;
 }
 
-function assert(actual: number, expected: number, what: string): void {
-  if (actual !== expected) throw new Error(`${actual} instead of ${expected}: ${what}`);
+function assertEqual(actual: number, expected: number, context: string): void {
+  if (actual !== expected) throw new Error(`${actual} instead of ${expected}: ${context}`);
 }

@@ -2,7 +2,7 @@
 import pg from 'pg';
 
 /** All rows of all tables of a database, as text. */
-export async function everythingStored(databaseUrl: string): Promise<string> {
+export async function dumpDatabase(databaseUrl: string): Promise<string> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
@@ -36,7 +36,7 @@ export class LogTap {
     }) as typeof process.stdout.write;
   }
 
-  end(): void {
+  restore(): void {
     process.stdout.write = this.write;
   }
 }

@@ -4,7 +4,7 @@ import { type TestAccount, type TestResponse, TestWorld } from './world.ts';
 
 const CHAT = '/v1/chat/completions';
 
-interface Ask {
+interface KeyedRequestOptions {
   readonly extra?: object;
   readonly headers?: Readonly<Record<string, string>>;
   readonly route?: string;
@@ -27,7 +27,7 @@ export class KeyedRequests {
     const world = await TestWorld.open(environment);
     const database = new pg.Client({ connectionString: world.databaseUrl });
     await database.connect();
-    return new KeyedRequests(world, [world.api, await world.anotherGateway()], database);
+    return new KeyedRequests(world, [world.api, await world.addGateway()], database);
   }
 
   async close(): Promise<void> {
@@ -36,95 +36,98 @@ export class KeyedRequests {
   }
 
   /** Another account, another key, and a provider's bill without lines. */
-  async begin(): Promise<void> {
-    this.account = await this.world.account(1.05);
+  async reset(): Promise<void> {
+    this.account = await this.world.createAccount(1.05);
     this.key = `retry-${randomUUID()}`;
     await this.world.bill.clear();
   }
 
   /** A chat for which the sandbox follows a directive, unless there is another `body`. */
-  ask(
+  send(
     directive = 'tokens=3',
-    { extra: more, headers, route = CHAT, api = this.world.api, body }: Ask = {},
+    { extra, headers, route = CHAT, api = this.world.api, body }: KeyedRequestOptions = {},
   ): Promise<TestResponse> {
-    const sent = { ...this.headers(), ...headers };
-    return this.world.send('POST', route, { body: body ?? chatOf(directive, more), headers: sent, api });
+    const sent = { ...this.createHeaders(), ...headers };
+    return this.world.send('POST', route, { body: body ?? createChat(directive, extra), headers: sent, api });
   }
 
-  /** Asks for a stream, and hangs up once `enough` of it has come; at once, when that is empty. */
-  async leave(
+  /** Asks for a stream, and hangs up once `marker` of it has come; at once, when that is empty. */
+  async sendAndDisconnect(
     directive: string,
-    enough: string,
-    { api = this.world.api, route = CHAT, body }: Ask = {},
+    marker: string,
+    { api = this.world.api, route = CHAT, body }: KeyedRequestOptions = {},
   ): Promise<void> {
-    const hangUp = new AbortController();
+    const abortController = new AbortController();
     const response = fetch(`${api}${route}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...this.headers() },
-      body: JSON.stringify(body ?? chatOf(directive, { stream: true })),
-      signal: hangUp.signal,
+      headers: { 'content-type': 'application/json', ...this.createHeaders() },
+      body: JSON.stringify(body ?? createChat(directive, { stream: true })),
+      signal: abortController.signal,
     });
-    if (enough === '') await this.held();
-    else await readUpTo(enough, await response);
-    hangUp.abort();
+    if (marker === '') await this.waitForHold();
+    else await readUpTo(marker, await response);
+    abortController.abort();
     await response.catch(() => {});
   }
 
   /** Until money is held for a request. */
-  held(): Promise<void> {
-    return this.world.until(async () => (await this.facts()).at(-1) === 'FundsHeld');
+  waitForHold(): Promise<void> {
+    return this.world.waitUntil(async () => (await this.getEventTypes()).at(-1) === 'FundsHeld');
   }
 
   /** What became of the account's money since it came. */
-  async facts(): Promise<readonly string[]> {
-    return (await this.world.facts(this.account)).slice(3).map(({ type }) => type);
+  async getEventTypes(): Promise<readonly string[]> {
+    return (await this.world.listEvents(this.account)).slice(3).map(({ type }) => type);
   }
 
   /** How many calls the provider bills. */
-  async billed(): Promise<number> {
-    return (await this.world.bill.total()).lines;
+  async countBilledCalls(): Promise<number> {
+    return (await this.world.bill.fetchTotal()).lines;
   }
 
   /** The claims and answers that are kept for the account. */
-  async kept() {
+  async listClaims() {
     return (
-      await this.database.query('select * from gateway.answers where payer_id = $1', [this.world.idOf(this.account)])
+      await this.database.query('select * from gateway.answers where payer_id = $1', [
+        this.world.getAccountId(this.account),
+      ])
     ).rows;
   }
 
-  change(set: string, values: readonly unknown[] = [], database: pg.Client | pg.Pool = this.database) {
-    return database.query(`update gateway.answers set ${set} where payer_id = '${this.world.idOf(this.account)}'`, [
-      ...values,
-    ]);
+  updateClaims(set: string, values: readonly unknown[] = [], database: pg.Client | pg.Pool = this.database) {
+    return database.query(
+      `update gateway.answers set ${set} where payer_id = '${this.world.getAccountId(this.account)}'`,
+      [...values],
+    );
   }
 
-  /** While `asked` runs, no answer's `column` can be written. */
-  async withFullDisk(column: 'answer' | 'held', asked: () => Promise<void>): Promise<void> {
+  /** While `work` runs, no answer's `column` can be written. */
+  async withFullDisk(column: 'answer' | 'held', work: () => Promise<void>): Promise<void> {
     await this.database.query(`create function gateway.full() returns trigger language plpgsql as $$ begin
         raise exception 'the disk is full'; end $$;
       create trigger full_disk before update of ${column} on gateway.answers
         for each row execute function gateway.full()`);
     try {
-      await asked();
+      await work();
     } finally {
       await this.database.query('drop function gateway.full cascade');
     }
   }
 
-  private headers() {
+  private createHeaders() {
     return { authorization: `Bearer ${this.account.apiKey}`, 'idempotency-key': this.key };
   }
 }
 
-function chatOf(directive: string, more: object = {}): object {
-  return { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }], ...more };
+function createChat(directive: string, extra: object = {}): object {
+  return { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }], ...extra };
 }
 
-async function readUpTo(enough: string, { body }: Response): Promise<void> {
+async function readUpTo(marker: string, { body }: Response): Promise<void> {
   const decoder = new TextDecoder();
   let text = '';
-  for await (const piece of body ?? []) {
-    text += decoder.decode(piece);
-    if (text.includes(enough)) return;
+  for await (const chunk of body ?? []) {
+    text += decoder.decode(chunk);
+    if (text.includes(marker)) return;
   }
 }

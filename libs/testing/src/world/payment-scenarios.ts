@@ -1,15 +1,15 @@
 /** What can happen between a customer's wallet and a top-up, played in the sandbox. */
 import type { CoinTerms, Destination, DomainEvent } from '#domain';
 import { START_POSITION, type StoredEvent } from '#kernel';
-import { type HowToPay, SandboxWallet } from './sandbox-wallet.ts';
+import { type PayOptions, SandboxWallet } from './sandbox-wallet.ts';
 import type { TestAccount, TestWorld } from './world.ts';
 
 /** The last blocks of a transaction that is replaced never come, so it is never mined meanwhile by another story. */
 const REPLACEABLE = { lowFee: true };
-const LATE_SECONDS = 3_600;
+const SECONDS_AFTER_EXPIRY = 3_600;
 
 /** A top-up that waits to be paid. */
-export interface AskedFor {
+export interface RequestedTopup {
   readonly topupId: string;
   readonly account: TestAccount;
   readonly coin: CoinTerms;
@@ -21,95 +21,95 @@ export interface AskedFor {
 
 /** What a story pays with, and what it waits for. */
 interface Stage {
-  readonly asked: AskedFor;
-  pay(units: bigint, how?: HowToPay): Promise<string>;
+  readonly topup: RequestedTopup;
+  pay(units: bigint, options?: PayOptions): Promise<string>;
   /** Everything that waits and is not to wait becomes final. */
   mine(): Promise<void>;
   /** Undoes or replaces a transaction by one that pays somebody else. */
   undo(txid: string): Promise<void>;
-  until(fact: string): Promise<void>;
+  waitForEvent(eventType: string): Promise<void>;
 }
 
 /** @returns the units that came to stay, as the wallet has paid them */
-type Story = (stage: Stage) => Promise<bigint>;
+type PaymentScenario = (stage: Stage) => Promise<bigint>;
 
-const full: Story = async ({ asked: { units }, pay, mine }) => {
+const payInFull: PaymentScenario = async ({ topup: { units }, pay, mine }) => {
   await pay(units);
   await mine();
   return units;
 };
 
-export const STORIES = {
-  exact: full,
-  async partial({ asked: { units }, pay, mine }) {
+export const SCENARIOS = {
+  exact: payInFull,
+  async partial({ topup: { units }, pay, mine }) {
     await pay(units / 4n);
     await mine();
     return units / 4n;
   },
-  async over({ asked: { units }, pay, mine }) {
+  async overpayment({ topup: { units }, pay, mine }) {
     await pay(units * 2n);
     await mine();
     return units * 2n;
   },
-  async late({ asked: { units, expiresAt }, pay, mine }) {
-    await pay(units, { receivedAt: expiresAt + LATE_SECONDS });
+  async afterExpiry({ topup: { units, expiresAt }, pay, mine }) {
+    await pay(units, { receivedAt: expiresAt + SECONDS_AFTER_EXPIRY });
     await mine();
     return units;
   },
-  async twice({ asked: { units }, pay, mine }) {
+  async twice({ topup: { units }, pay, mine }) {
     await pay(units / 4n);
     await pay(units);
     await mine();
     return units + units / 4n;
   },
-  async waiting({ asked: { units }, pay, mine, until }) {
+  async lowFee({ topup: { units }, pay, mine, waitForEvent }) {
     await pay(units, REPLACEABLE);
-    await until('PaymentSeen');
+    await waitForEvent('PaymentSeen');
     await mine();
     return 0n;
   },
-  async replaced({ asked: { units }, pay, mine, until }) {
+  async replacement({ topup: { units }, pay, mine, waitForEvent }) {
     const first = await pay(units, REPLACEABLE);
-    await until('PaymentSeen');
+    await waitForEvent('PaymentSeen');
     await pay(units / 4n, { replaces: first });
     await mine();
-    await until('PaymentLost');
+    await waitForEvent('PaymentLost');
     return units / 4n;
   },
-  async elsewhere({ asked: { units }, pay, undo, until }) {
+  async doubleSpend({ topup: { units }, pay, undo, waitForEvent }) {
     const first = await pay(units, REPLACEABLE);
-    await until('PaymentSeen');
+    await waitForEvent('PaymentSeen');
     await undo(first);
-    await until('PaymentLost');
+    await waitForEvent('PaymentLost');
     return 0n;
   },
   /** Part of what was asked for, because that is what a back end goes on watching. */
-  async undone({ asked: { units }, pay, mine, undo, until }) {
+  async reversal({ topup: { units }, pay, mine, undo, waitForEvent }) {
     const first = await pay(units / 4n);
     await mine();
-    await until('TopupCredited');
+    await waitForEvent('TopupCredited');
     await undo(first);
-    await until('PaymentReversed');
+    await waitForEvent('PaymentReversed');
     return 0n;
   },
-} satisfies Readonly<Record<string, Story>>;
+} satisfies Readonly<Record<string, PaymentScenario>>;
 
-export type StoryName = keyof typeof STORIES;
+export type ScenarioName = keyof typeof SCENARIOS;
 
 /** What a story has come to, in the books. */
 export interface ScenarioOutcome {
-  readonly topup: AskedFor;
+  readonly topup: RequestedTopup;
   /** What the wallet has paid to stay, and what was recorded to stay, of the coin's smallest unit. */
   readonly paid: bigint;
   readonly recorded: bigint;
 }
 
-const TOLD_WITHIN_MS = 30_000;
+const EVENT_TIMEOUT_MS = 30_000;
 
 /** Tells stories in a world, many at the same time. */
-export class StoryTeller {
+export class ScenarioRunner {
   private readonly wallet: SandboxWallet;
-  private readonly facts = new Map<string, StoredEvent<DomainEvent>[]>();
+  private readonly events = new Map<string, StoredEvent<DomainEvent>[]>();
   private readonly waiting = new Set<() => void>();
   private readonly closing = new AbortController();
   private readonly following: Promise<void>;
@@ -120,14 +120,14 @@ export class StoryTeller {
   }
 
   /** @param api of the gateway that is asked */
-  async ask(coin: CoinTerms, method: string, usd: number, api: string): Promise<AskedFor> {
-    const account = await this.world.account();
-    const wanted = { amount: usd, currency: 'USD' };
-    const { status, text, body } = await this.world.post(`/topup/create/${method}`, wanted, account, api);
+  async requestTopup(coin: CoinTerms, method: string, usd: number, api: string): Promise<RequestedTopup> {
+    const account = await this.world.createAccount();
+    const payload = { amount: usd, currency: 'USD' };
+    const { status, text, body } = await this.world.post(`/topup/create/${method}`, payload, account, api);
     if (status !== 201) throw new Error(`no invoice: ${status} ${text}`);
     const { invoice_id: topupId, expires_at: expiresAt } = body;
-    await this.until(topupId, ({ length }) => length > 0);
-    const [issued] = this.of(topupId);
+    await this.waitUntil(topupId, ({ length }) => length > 0);
+    const [issued] = this.getEvents(topupId);
     if (issued?.type !== 'InvoiceIssued') throw new Error('a top-up begins with its invoice');
     await this.world.get(`/topup/status/${topupId}`); // from here on it is known by its reference, so hints are heard
     const { destination, units } = issued.data;
@@ -138,22 +138,26 @@ export class StoryTeller {
    * Plays a story to its end.
    * @param report how what takes the payment reports it
    */
-  async play(name: StoryName, asked: AskedFor, report: NonNullable<HowToPay['report']>): Promise<ScenarioOutcome> {
-    const { coin, destination, topupId } = asked;
-    const paid = await STORIES[name]({
-      asked,
-      pay: (units, how) => this.wallet.pay(destination, units, coin, { report, ...how }),
+  async run(
+    name: ScenarioName,
+    topup: RequestedTopup,
+    report: NonNullable<PayOptions['report']>,
+  ): Promise<ScenarioOutcome> {
+    const { coin, destination, topupId } = topup;
+    const paid = await SCENARIOS[name]({
+      topup,
+      pay: (units, options) => this.wallet.pay(destination, units, coin, { report, ...options }),
       mine: () => (destination.kind === 'bolt11' ? Promise.resolve() : this.wallet.mine(coin)),
       undo: (txid) => this.wallet.undo(coin, txid),
-      until: (fact) => this.until(topupId, (facts) => facts.some(({ type }) => type === fact)),
+      waitForEvent: (eventType) => this.waitUntil(topupId, (events) => events.some(({ type }) => type === eventType)),
     });
-    await this.until(topupId, (facts) => recordedIn(facts) === paid);
-    return { topup: asked, paid, recorded: recordedIn(this.of(topupId)) };
+    await this.waitUntil(topupId, (events) => sumRecorded(events) === paid);
+    return { topup, paid, recorded: sumRecorded(this.getEvents(topupId)) };
   }
 
   /** What has been stated of a top-up so far. */
-  of(topupId: string): readonly StoredEvent<DomainEvent>[] {
-    return this.facts.get(`topup-${topupId}`) ?? [];
+  getEvents(topupId: string): readonly StoredEvent<DomainEvent>[] {
+    return this.events.get(`topup-${topupId}`) ?? [];
   }
 
   async close(): Promise<void> {
@@ -163,33 +167,39 @@ export class StoryTeller {
 
   private async follow(): Promise<void> {
     for await (const { events } of this.world.foundation.store.subscribe(START_POSITION, this.closing.signal)) {
-      for (const fact of events as readonly StoredEvent<DomainEvent>[]) {
-        const known = this.facts.get(fact.stream);
-        if (known) known.push(fact);
-        else this.facts.set(fact.stream, [fact]);
+      for (const event of events as readonly StoredEvent<DomainEvent>[]) {
+        const streamEvents = this.events.get(event.stream);
+        if (streamEvents) streamEvents.push(event);
+        else this.events.set(event.stream, [event]);
       }
-      for (const look of this.waiting) look();
+      for (const check of this.waiting) check();
     }
   }
 
-  private async until(topupId: string, is: (facts: readonly StoredEvent<DomainEvent>[]) => boolean): Promise<void> {
+  private async waitUntil(
+    topupId: string,
+    isMet: (events: readonly StoredEvent<DomainEvent>[]) => boolean,
+  ): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const look = () => {
-      if (is(this.of(topupId))) resolve();
+    const check = () => {
+      if (isMet(this.getEvents(topupId))) resolve();
     };
-    const facts = () => this.of(topupId).map(({ type }) => type);
-    const timer = setTimeout(() => reject(new Error(`what was waited for did not happen: ${facts()}`)), TOLD_WITHIN_MS);
-    this.waiting.add(look);
-    look();
+    const getEventTypes = () => this.getEvents(topupId).map(({ type }) => type);
+    const timer = setTimeout(
+      () => reject(new Error(`what was waited for did not happen: ${getEventTypes()}`)),
+      EVENT_TIMEOUT_MS,
+    );
+    this.waiting.add(check);
+    check();
     await promise.finally(() => {
-      this.waiting.delete(look);
+      this.waiting.delete(check);
       clearTimeout(timer);
     });
   }
 }
 
-function recordedIn(facts: readonly DomainEvent[]): bigint {
-  return facts.reduce((units, { type, data }) => {
+function sumRecorded(events: readonly DomainEvent[]): bigint {
+  return events.reduce((units, { type, data }) => {
     return type === 'PaymentReceived' || type === 'PaymentReversed' ? units + BigInt(data.units) : units;
   }, 0n);
 }

@@ -15,32 +15,32 @@ import type { HistoryEvent } from '../scenarios/histories.ts';
 import { createTestDatabase } from './test-database.ts';
 
 /** Rows as text, sorted, so that those that were computed and those that were read are equal when they say the same. */
-export type Printed = readonly string[];
-export type Tables = Readonly<Record<string, Printed>>;
+export type FormattedRows = readonly string[];
+export type Tables = Readonly<Record<string, FormattedRows>>;
 
-export class Books {
+export class ReadModelTables {
   private constructor(
     readonly url: string,
     readonly pool: pg.Pool,
-    private readonly opened: AsyncDisposableStack,
+    private readonly resources: AsyncDisposableStack,
   ) {}
 
-  static async open(): Promise<Books> {
-    const opened = new AsyncDisposableStack();
+  static async open(): Promise<ReadModelTables> {
+    const resources = new AsyncDisposableStack();
     const database = await createTestDatabase();
-    opened.defer(() => database.drop());
+    resources.defer(() => database.drop());
     await migrate(database.url, [...eventStoreMigrations, ...projectionMigrations]);
     const pool = new pg.Pool({
       connectionString: database.url,
       options: READ_MODEL_CONNECTION_OPTIONS,
       max: projections.length,
     });
-    opened.defer(() => pool.end());
-    return new Books(database.url, pool, opened);
+    resources.defer(() => pool.end());
+    return new ReadModelTables(database.url, pool, resources);
   }
 
   close(): Promise<void> {
-    return this.opened.disposeAsync();
+    return this.resources.disposeAsync();
   }
 
   /** As before the first fact. */
@@ -49,58 +49,60 @@ export class Books {
     await this.pool.query(tables.map((table) => `delete from ${table}`).join(';'));
   }
 
-  async table(projection: Projection): Promise<Printed> {
+  async readTable(projection: Projection): Promise<FormattedRows> {
     const { name, columns } = projection;
     const { rows } = await this.pool.query({
       text: `select ${columns.join(', ')} from ${name}`,
       types: TEXT_TYPE_PARSERS,
     });
-    return rows.map((row) => printed(projection, row)).toSorted();
+    return rows.map((row) => formatRow(projection, row)).toSorted();
   }
 
-  async tables(): Promise<Tables> {
-    const read = projections.map(async (each) => [each.name, await this.table(each)] as const);
+  async readTables(): Promise<Tables> {
+    const read = projections.map(async (projection) => [projection.name, await this.readTable(projection)] as const);
     return Object.fromEntries(await Promise.all(read));
   }
 
   /** How far a projection has come, by the table; undefined when it was never asked. */
-  async checkpoint({ name }: Projection): Promise<bigint | undefined> {
+  async readCheckpoint({ name }: Projection): Promise<bigint | undefined> {
     const { rows } = await this.pool.query('select position from checkpoints where projection = $1', [name]);
     return rows[0] && BigInt(rows[0].position);
   }
 }
 
 /** What a table must have in it, by the projection's own function and without a database. */
-export function tableOf(projection: Projection, facts: readonly HistoryEvent[]): Printed {
+export function computeTable(projection: Projection, events: readonly HistoryEvent[]): FormattedRows {
   if (projection.kind === 'log') {
-    return facts.flatMap((fact) => projection.toRows(fact).map((row) => printed(projection, row))).toSorted();
+    return events.flatMap((event) => projection.toRows(event).map((row) => formatRow(projection, row))).toSorted();
   }
   const rows = new Map<string, ReadModelRow>();
-  for (const fact of facts) {
-    const key = projection.getKey(fact);
+  for (const event of events) {
+    const key = projection.getKey(event);
     if (key === undefined) continue;
-    const after = projection.evolve(rows.get(key), fact);
+    const after = projection.evolve(rows.get(key), event);
     if (after === null) rows.delete(key);
     else rows.set(key, after);
   }
-  return [...rows.values()].map((row) => printed(projection, row)).toSorted();
+  return [...rows.values()].map((row) => formatRow(projection, row)).toSorted();
 }
 
-export function tablesOf(facts: readonly HistoryEvent[]): Tables {
-  return Object.fromEntries(projections.map((each) => [each.name, tableOf(each, facts)]));
+export function computeTables(events: readonly HistoryEvent[]): Tables {
+  return Object.fromEntries(projections.map((projection) => [projection.name, computeTable(projection, events)]));
 }
 
 /** Cuts facts into batches behind the facts with these numbers. */
-export function batchesOf(facts: readonly HistoryEvent[], cuts: readonly number[] = []): EventBatch[] {
-  const ends = [...new Set([...cuts.map((cut) => cut % facts.length), facts.length])].toSorted((a, b) => a - b);
-  const parts = ends.map((end, i) => facts.slice(ends[i - 1] ?? 0, end)).filter(({ length }) => length > 0);
+export function splitIntoBatches(events: readonly HistoryEvent[], boundaries: readonly number[] = []): EventBatch[] {
+  const ends = [...new Set([...boundaries.map((boundary) => boundary % events.length), events.length])].toSorted(
+    (a, b) => a - b,
+  );
+  const parts = ends.map((end, i) => events.slice(ends[i - 1] ?? 0, end)).filter(({ length }) => length > 0);
   return parts.map((events) => ({ events, position: (events.at(-1) as HistoryEvent).position }));
 }
 
-function printed({ columns }: Projection, row: ReadModelRow): string {
-  return columns.map((column) => `${column}=${textOf(row[column])}`).join(' ');
+function formatRow({ columns }: Projection, row: ReadModelRow): string {
+  return columns.map((column) => `${column}=${formatValue(row[column])}`).join(' ');
 }
 
-function textOf(value: unknown): string {
+function formatValue(value: unknown): string {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? null);
 }

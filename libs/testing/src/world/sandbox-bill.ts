@@ -11,12 +11,12 @@ export interface BillLine {
 export class SandboxBillReader {
   constructor(private readonly sandbox: string) {}
 
-  async total(): Promise<{ readonly total_usd: string; readonly lines: number }> {
+  async fetchTotal(): Promise<{ readonly total_usd: string; readonly lines: number }> {
     return (await (await fetch(`${this.sandbox}/bill`)).json()) as never;
   }
 
   /** One for each call that is billed. */
-  async lines(): Promise<readonly BillLine[]> {
+  async fetchLines(): Promise<readonly BillLine[]> {
     return (await (await fetch(`${this.sandbox}/bill/lines`)).json()) as never;
   }
 

@@ -14,14 +14,14 @@ export async function copyCatalogue(directory: string, models: readonly object[]
 }
 
 /** Adds coins and ways to pay to a copy of the catalogue. */
-export async function addPayments(directory: string, { coins, methods }: PaymentTerms): Promise<void> {
+export async function addPaymentMethods(directory: string, { coins, methods }: PaymentTerms): Promise<void> {
   const shipped = readPayments(directory);
   const all = { coins: [...shipped.coins, ...coins], methods: [...shipped.methods, ...methods] };
   await writeFile(path.join(directory, 'payments.json'), JSON.stringify(all));
 }
 
-/** A model of a catalogue file. @param endpoints as `testOffer` makes them */
-export function testModel(id: string, endpoints: readonly object[], more: object = {}) {
+/** A model of a catalogue file. @param endpoints as `createTestEndpoint` makes them */
+export function createTestModel(id: string, endpoints: readonly object[], overrides: object = {}) {
   return {
     id,
     type: 'chat',
@@ -35,12 +35,12 @@ export function testModel(id: string, endpoints: readonly object[], more: object
     context: 128_000,
     maxOutput: 16_384,
     endpoints,
-    ...more,
+    ...overrides,
   };
 }
 
 /** An endpoint of a model that the sandbox has. @param upstream the vendor's slug */
-export function testOffer(provider: string, upstream: string, more: object = {}) {
+export function createTestEndpoint(provider: string, upstream: string, overrides: object = {}) {
   return {
     provider,
     upstream,
@@ -48,6 +48,6 @@ export function testOffer(provider: string, upstream: string, more: object = {})
     usdPerMillionTokens: { input: '0.15', cacheRead: '0.075', output: '0.6' },
     margin: '1.055',
     parameters: 'openai-sampling',
-    ...more,
+    ...overrides,
   };
 }

@@ -5,7 +5,7 @@ import { startEmbeddedPostgres } from '#foundation';
 import { POSTGRES_DIRECTORY } from '../jest/postgres-directory.ts';
 
 /** What is tested is not what survives a power cut, so nothing waits for the disk. Everything else is as in service. */
-const FOR_TESTS = ['fsync=off', 'full_page_writes=off', 'shared_buffers=64MB', 'log_min_messages=fatal'];
+const POSTGRES_OPTIONS = ['fsync=off', 'full_page_writes=off', 'shared_buffers=64MB', 'log_min_messages=fatal'];
 
 export interface TestDatabase {
   /** For the role that the service has: the owner of the database, and nothing more. */
@@ -20,21 +20,22 @@ export interface TestDatabase {
 export async function createTestDatabase(): Promise<TestDatabase> {
   const directory = process.env[POSTGRES_DIRECTORY];
   if (!directory || !existsSync(directory)) throw new Error('outside of a test run, or after its end');
-  const embedded = await startEmbeddedPostgres(directory, FOR_TESTS);
+  const embedded = await startEmbeddedPostgres(directory, POSTGRES_OPTIONS);
   await embedded.abandon(); // the end of the test run stops it
   const server = new URL(embedded.url);
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  const address = (user: string, database: string) =>
+  const createUrl = (user: string, database: string) =>
     Object.assign(new URL(server), { username: user, pathname: `/${database}` }).href;
 
-  const administer = (sql: string) => execute(address('postgres', 'postgres'), sql);
-  await administer(`create database ${name} owner ${server.username}`);
+  const executeAsSuperuser = (sql: string) => execute(createUrl('postgres', 'postgres'), sql);
+  await executeAsSuperuser(`create database ${name} owner ${server.username}`);
   return {
-    url: address(server.username, name),
-    superuserUrl: address('postgres', name),
+    url: createUrl(server.username, name),
+    superuserUrl: createUrl('postgres', name),
     // A pool that has ended may still be closing its connections. PostgreSQL waits for them, up to five seconds; ended by
     // force, they would report it to a test that is already over.
-    drop: () => administer(`drop database ${name}`).catch(() => administer(`drop database ${name} with (force)`)),
+    drop: () =>
+      executeAsSuperuser(`drop database ${name}`).catch(() => executeAsSuperuser(`drop database ${name} with (force)`)),
   };
 }
 

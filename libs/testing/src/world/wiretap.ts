@@ -13,7 +13,14 @@ export interface CapturedRequest {
 }
 
 /** Vendors that make something of what they are sent. */
-const MAKERS: ReadonlySet<string> = new Set(['openai', 'anthropic', 'fal', 'google', 'deepgram', 'elevenlabs']);
+const GENERATIVE_PROTOCOLS: ReadonlySet<string> = new Set([
+  'openai',
+  'anthropic',
+  'fal',
+  'google',
+  'deepgram',
+  'elevenlabs',
+]);
 
 export class Wiretap {
   readonly received: CapturedRequest[] = [];
@@ -26,14 +33,14 @@ export class Wiretap {
     const server = createServer();
     const tap = new Wiretap(server);
     server.on('request', async (incoming, outgoing) => {
-      const pieces: Buffer[] = [];
-      for await (const piece of incoming) pieces.push(piece);
-      const bytes = Buffer.concat(pieces);
+      const chunks: Buffer[] = [];
+      for await (const chunk of incoming) chunks.push(chunk);
+      const bytes = Buffer.concat(chunks);
       const { url: path = '/', method, headers } = incoming;
-      tap.received.push({ path, body: readable(bytes.toString('latin1')) });
-      const onward = request(`${tap.target}${path}`, { method, headers }, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
+      tap.received.push({ path, body: parseBody(bytes.toString('latin1')) });
+      const onward = request(`${tap.target}${path}`, { method, headers }, (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(outgoing);
       });
       onward.on('error', () => outgoing.destroy()).end(bytes);
     });
@@ -45,12 +52,12 @@ export class Wiretap {
   /** Settings with which a product's calls of models go through here. */
   get settings(): Readonly<Record<string, string>> {
     const url = `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
-    const makers = readProviders().filter(({ protocol }) => MAKERS.has(protocol));
-    return Object.fromEntries(makers.map(({ env, sandboxPath }) => [`${env}_BASE_URL`, `${url}${sandboxPath}`]));
+    const providers = readProviders().filter(({ protocol }) => GENERATIVE_PROTOCOLS.has(protocol));
+    return Object.fromEntries(providers.map(({ env, sandboxPath }) => [`${env}_BASE_URL`, `${url}${sandboxPath}`]));
   }
 
   /** Returns what was received since the last call. */
-  since(): readonly CapturedRequest[] {
+  takeReceived(): readonly CapturedRequest[] {
     return this.received.splice(0);
   }
 
@@ -62,7 +69,7 @@ export class Wiretap {
   }
 }
 
-function readable(text: string): unknown {
+function parseBody(text: string): unknown {
   try {
     return JSON.parse(Buffer.from(text, 'latin1').toString());
   } catch {
@@ -77,7 +84,7 @@ export interface TappedWorld {
 }
 
 /** A world whose calls of models are listened in on. */
-export async function openTapped(): Promise<TappedWorld> {
+export async function openTappedWorld(): Promise<TappedWorld> {
   const tap = await Wiretap.open();
   const world = await TestWorld.open(tap.settings);
   tap.target = world.sandbox;

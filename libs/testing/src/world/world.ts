@@ -30,7 +30,7 @@ import { copyCatalogue } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
 
 /** Stands for the address of the sandbox at the beginning of a setting. */
-const IN_SANDBOX = /^sandbox:(?=\/)/;
+const SANDBOX_PREFIX = /^sandbox:(?=\/)/;
 /** Also where a test names a back end: what is real otherwise is not valued at the sandbox's rates. */
 const RATES = {
   KRAKEN_URL: 'sandbox:/kraken',
@@ -44,7 +44,7 @@ const UNLIMITED = {
   WRONG_CREDENTIALS_PER_MINUTE: '1000000',
 };
 const SETTLED_WITHIN_MS = 10_000;
-const LOOK_AGAIN_MS = 10;
+const POLL_INTERVAL_MS = 10;
 
 export interface TestAccount {
   readonly creditId: string;
@@ -63,7 +63,7 @@ export class TestWorld {
     readonly api: string,
     readonly sandbox: string,
     private readonly app: INestApplicationContext,
-    private readonly opened: AsyncDisposableStack,
+    private readonly resources: AsyncDisposableStack,
   ) {}
 
   /**
@@ -74,31 +74,32 @@ export class TestWorld {
     environment: Environment | ((sandbox: string) => Promise<Environment>) = {},
     models: readonly object[] = [],
   ): Promise<TestWorld> {
-    const opened = new AsyncDisposableStack();
+    const resources = new AsyncDisposableStack();
     try {
-      return await TestWorld.build(environment, models, opened);
+      return await TestWorld.build(environment, models, resources);
     } catch (error) {
-      await opened.disposeAsync();
+      await resources.disposeAsync();
       throw error;
     }
   }
 
   private static async build(
-    environmentIn: Environment | ((sandbox: string) => Promise<Environment>),
+    environmentOrFactory: Environment | ((sandbox: string) => Promise<Environment>),
     models: readonly object[],
-    opened: AsyncDisposableStack,
+    resources: AsyncDisposableStack,
   ): Promise<TestWorld> {
-    const keep = <T extends { close(): Promise<void> }>(running: T): T => {
-      opened.defer(() => running.close());
+    const closeOnExit = <T extends { close(): Promise<void> }>(running: T): T => {
+      resources.defer(() => running.close());
       return running;
     };
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-world-'));
-    opened.defer(() => rm(directory, { recursive: true }));
+    resources.defer(() => rm(directory, { recursive: true }));
     const catalogue = path.join(directory, 'catalogue');
     if (models.length > 0) await copyCatalogue(catalogue, models);
-    const sandbox = keep(await startSandbox({ port: 0 }));
-    const environment = typeof environmentIn === 'function' ? await environmentIn(sandbox.url) : environmentIn;
-    const databaseUrl = environment.DATABASE_URL ?? (await emptyDatabase(opened));
+    const sandbox = closeOnExit(await startSandbox({ port: 0 }));
+    const environment =
+      typeof environmentOrFactory === 'function' ? await environmentOrFactory(sandbox.url) : environmentOrFactory;
+    const databaseUrl = environment.DATABASE_URL ?? (await createEmptyDatabase(resources));
     const variables = {
       DATABASE_URL: databaseUrl,
       DATA_DIR: directory,
@@ -110,15 +111,15 @@ export class TestWorld {
       ...UNLIMITED,
       PRIVATE_SOURCES: sandbox.url,
       ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
-      ...inSandbox({ ...RATES, ...environment }, sandbox.url),
+      ...resolveSandboxUrls({ ...RATES, ...environment }, sandbox.url),
     };
     const settings = readSettings(variables, readProviders);
-    const { app, api } = keep(
+    const { app, api } = closeOnExit(
       await openRole('world', settings, createLog(settings.logLevel), (role) =>
         openGateway(role, ProjectorModule, SagasModule),
       ),
     );
-    return new TestWorld(api, sandbox.url, app, opened);
+    return new TestWorld(api, sandbox.url, app, resources);
   }
 
   get foundation(): Foundation {
@@ -135,7 +136,7 @@ export class TestWorld {
   }
 
   close(): Promise<void> {
-    return this.opened.disposeAsync();
+    return this.resources.disposeAsync();
   }
 
   /**
@@ -150,23 +151,23 @@ export class TestWorld {
   }
 
   /** One more gateway on the same stores, perhaps with settings of its own. Closes with the world. */
-  async anotherGateway(settings: Partial<Settings> = {}): Promise<string> {
-    const gateway = await this.gateway(settings);
-    this.opened.defer(() => gateway.close());
+  async addGateway(settings: Partial<Settings> = {}): Promise<string> {
+    const gateway = await this.startGateway(settings);
+    this.resources.defer(() => gateway.close());
     return gateway.api;
   }
 
   /** One more gateway on the same stores, perhaps with settings of its own. */
-  async gateway(
+  async startGateway(
     settings: Partial<Settings> = {},
   ): Promise<{ readonly api: string; readonly audioApi: string; close(): Promise<void> }> {
     const { databaseUrl, log } = this.foundation;
-    const own = { ...this.foundation.settings, databaseUrl, port: 0, ...settings };
-    return openRole('gateway', own, log, (role) => openGateway(role));
+    const gatewaySettings = { ...this.foundation.settings, databaseUrl, port: 0, ...settings };
+    return openRole('gateway', gatewaySettings, log, (role) => openGateway(role));
   }
 
   /** Opens an account and funds it over Lightning with exactly `usd` in all, the bonus included. */
-  async account(usd = 0): Promise<TestAccount> {
+  async createAccount(usd = 0): Promise<TestAccount> {
     const { credit_id, api_key } = (await this.post('/accounts/create', undefined)).body;
     const account = { creditId: credit_id as string, apiKey: api_key as string };
     if (usd > 0) await this.fund(account, usd / 1.05);
@@ -174,7 +175,7 @@ export class TestWorld {
   }
 
   /** What the books know an account by. */
-  idOf({ creditId }: TestAccount): string {
+  getAccountId({ creditId }: TestAccount): string {
     return toAccountIds(creditId, this.app.get(Secrets))[0];
   }
 
@@ -184,58 +185,62 @@ export class TestWorld {
     const created = await this.post('/topup/create/btc-lightning', { amount, currency: 'USD' }, account);
     if (created.status !== 201) throw new Error(`no invoice: ${created.status} ${created.text}`);
     const invoice = created.body;
-    await this.pay(invoice.lightning_invoice as string);
-    await this.until(async () => (await this.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
+    await this.payInvoice(invoice.lightning_invoice as string);
+    await this.waitUntil(async () => (await this.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
   }
 
-  async pay(invoice: string, options: object = {}): Promise<TestResponse> {
-    return answered(await fetch(`${this.sandbox}/wallet/pay`, asJson({ invoice, ...options })));
+  async payInvoice(invoice: string, options: object = {}): Promise<TestResponse> {
+    return readResponse(await fetch(`${this.sandbox}/wallet/pay`, toRequestInit({ invoice, ...options })));
   }
 
   /** A customer's wallet behind Nostr Wallet Connect: `{ mode: 'fails, then pays' }`. */
-  async nwcWallet(options: object = {}): Promise<TestWallet> {
-    return (await answered(await fetch(`${this.sandbox}/nwc/wallets`, asJson(options)))).body;
+  async createNwcWallet(options: object = {}): Promise<TestWallet> {
+    return (await readResponse(await fetch(`${this.sandbox}/nwc/wallets`, toRequestInit(options)))).body;
   }
 
   /** What a wallet was asked for, and has paid. */
-  async usesOf({
+  async getWalletUsage({
     id,
   }: TestWallet): Promise<{ requests: number; invoices: number; payments: readonly { preimage: string }[] }> {
-    return (await answered(await fetch(`${this.sandbox}/nwc/wallets/${id}`))).body;
+    return (await readResponse(await fetch(`${this.sandbox}/nwc/wallets/${id}`))).body;
   }
 
-  async connect(account: TestAccount, { nwc_url }: TestWallet, settings: object = {}): Promise<TestResponse> {
+  async connectWallet(account: TestAccount, { nwc_url }: TestWallet, settings: object = {}): Promise<TestResponse> {
     return this.post('/nwc-auto-topup/connect', { nwc_url, ...settings }, account);
   }
 
-  async balance(account: TestAccount): Promise<string> {
-    const answer = await this.post('/credits/balance', undefined, account);
-    return JSON.stringify(answer.body.balance);
+  async fetchBalance(account: TestAccount): Promise<string> {
+    const response = await this.post('/credits/balance', undefined, account);
+    return JSON.stringify(response.body.balance);
   }
 
   /** A chat completion; `directive` steers the sandbox: `tokens=8 fault=cut`. */
-  chat(account: TestAccount, directive = '', more: object = {}, api = this.api): Promise<TestResponse> {
+  sendChat(account: TestAccount, directive = '', extra: object = {}, api = this.api): Promise<TestResponse> {
     const content = directive === '' ? 'Hello' : `[[sandbox ${directive}]]`;
-    const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], ...more };
+    const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], ...extra };
     return this.post('/v1/chat/completions', body, account, api);
   }
 
   post(route: string, body: unknown, account?: TestAccount, api = this.api): Promise<TestResponse> {
-    return this.send('POST', route, { body, headers: bearer(account), api });
+    return this.send('POST', route, { body, headers: createAuthHeaders(account), api });
   }
 
   get(route: string, account?: TestAccount): Promise<TestResponse> {
-    return this.send('GET', route, { headers: bearer(account) });
+    return this.send('GET', route, { headers: createAuthHeaders(account) });
   }
 
   /** Any request. A body goes as JSON, or as it is when it is text, bytes or a form. */
-  async send(method: string, route: string, { body, headers, api = this.api }: Sent = {}): Promise<TestResponse> {
-    const json = asJson(body);
-    return answered(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
+  async send(
+    method: string,
+    route: string,
+    { body, headers, api = this.api }: SendOptions = {},
+  ): Promise<TestResponse> {
+    const json = toRequestInit(body);
+    return readResponse(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
   }
 
   /** Keeps a file for a day. @returns the path and query of its signed address */
-  async keepFile(bytes: Uint8Array, mediaType: string): Promise<string> {
+  async storeFile(bytes: Uint8Array, mediaType: string): Promise<string> {
     const until = this.app.get(Clock).nowMs() + MAX_LINK_LIFETIME_MS;
     const id = generateFileId('gen', until);
     await this.app.get(FileStore).save({ id, n: 0, mediaType, bytes });
@@ -243,42 +248,44 @@ export class TestWorld {
   }
 
   /** A part of the product, by its port. */
-  part<T>(port: { readonly prototype: T }): T {
+  getService<T>(port: { readonly prototype: T }): T {
     return this.app.get(port as never);
   }
 
   /** Everything that has been stated so far, of one account's stream or of all. */
-  async facts(account?: TestAccount): Promise<readonly StoredEvent<DomainEvent>[]> {
-    const facts: StoredEvent<DomainEvent>[] = [];
+  async listEvents(account?: TestAccount): Promise<readonly StoredEvent<DomainEvent>[]> {
+    const allEvents: StoredEvent<DomainEvent>[] = [];
     for await (const { events } of this.foundation.store.readAll(START_POSITION))
-      facts.push(...(events as typeof facts));
-    if (!account) return facts;
+      allEvents.push(...(events as typeof allEvents));
+    if (!account) return allEvents;
     const streams = toAccountIds(account.creditId, this.app.get(Secrets)).map((id) => `account-${id}`);
-    return facts.filter(({ stream }) => streams.includes(stream));
+    return allEvents.filter(({ stream }) => streams.includes(stream));
   }
 
   /** Waits for something that follows from what was done. */
-  async until(happened: () => Promise<boolean>): Promise<void> {
+  async waitUntil(condition: () => Promise<boolean>): Promise<void> {
     const deadline = performance.now() + SETTLED_WITHIN_MS;
-    while (!(await happened())) {
+    while (!(await condition())) {
       if (performance.now() > deadline) throw new Error('what was waited for did not happen');
-      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     }
   }
 }
 
 /** Addresses in the sandbox, whose own is known only now. */
-function inSandbox(environment: Readonly<Record<string, string>>, url: string): Record<string, string> {
-  return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, value.replace(IN_SANDBOX, url)]));
+function resolveSandboxUrls(environment: Readonly<Record<string, string>>, url: string): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(environment).map(([name, value]) => [name, value.replace(SANDBOX_PREFIX, url)]),
+  );
 }
 
-async function emptyDatabase(opened: AsyncDisposableStack): Promise<string> {
+async function createEmptyDatabase(resources: AsyncDisposableStack): Promise<string> {
   const database = await createTestDatabase();
-  opened.defer(() => database.drop());
+  resources.defer(() => database.drop());
   return database.url;
 }
 
-interface Sent {
+interface SendOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly api?: string;
@@ -296,29 +303,29 @@ export interface TestResponse {
   readonly events: readonly any[];
 }
 
-async function answered(response: Response): Promise<TestResponse> {
+async function readResponse(response: Response): Promise<TestResponse> {
   const { status, headers } = response;
   const text = await response.text();
   // What is encrypted has the type of what is in it.
   const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
   const body = type.includes('json') ? JSON.parse(text) : undefined;
-  return { status, headers, text, body, events: type.startsWith('text/event-stream') ? eventsIn(text) : [] };
+  return { status, headers, text, body, events: type.startsWith('text/event-stream') ? parseEvents(text) : [] };
 }
 
-function eventsIn(text: string): readonly unknown[] {
+function parseEvents(text: string): readonly unknown[] {
   const data = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'));
   return data.map((event) =>
     event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.replace(/^(event: .*\n)?data: /, '')),
   );
 }
 
-function asJson(body: unknown) {
+function toRequestInit(body: unknown) {
   if (body instanceof FormData) return { method: 'POST', headers: {}, body };
   const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
   const text = typeof body === 'string' || body instanceof Uint8Array ? (body as string) : JSON.stringify(body);
   return { method: 'POST', headers, ...(body === undefined ? {} : { body: text }) };
 }
 
-function bearer(account: TestAccount | undefined): Record<string, string> {
+function createAuthHeaders(account: TestAccount | undefined): Record<string, string> {
   return account ? { authorization: `Bearer ${account.apiKey}` } : {};
 }

@@ -20,24 +20,24 @@ const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRe
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-const weather = tool({
+const forecastTool = tool({
   name: 'weather',
   description: 'Returns the weather of a city',
   parameters: z.object({ city: z.enum(['Ur']) }),
   execute: async () => TOOL_SAYS,
 });
-const picture = tool({
+const imageTool = tool({
   name: 'picture',
   description: 'Returns a picture of a city',
   parameters: z.object({ city: z.enum(['Ur']) }),
   execute: async () => ({ type: 'image', image: PIXEL }),
 });
 
-const [inNamespace] = toolNamespace({ name: 'sky', description: 'What is above', tools: [weather] });
+const [inNamespace] = toolNamespace({ name: 'sky', description: 'What is above', tools: [forecastTool] });
 const server = new MCPServerStdio({ name: 'proof', command: NODE, args: [MCP_SERVER] });
 await server.connect();
 
-async function ask(model, { tools = [], mcpServers = [] }, input, stream) {
+async function runAgent(model, { tools = [], mcpServers = [] }, input, stream) {
   const agent = new Agent({ name: 'Proof', instructions: 'Be brief.', model, tools, mcpServers });
   const result = await new Runner({ tracingDisabled: true }).run(agent, input, { stream });
   if (stream) {
@@ -51,11 +51,11 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   const responses = new OpenAIResponsesModel(client, name);
   const chats = new OpenAIChatCompletionsModel(client, name);
   for (const stream of [false, true]) {
-    await ask(responses, { tools: [weather] }, 'Weather? [[sandbox tool=weather]]', stream);
-    await ask(responses, { tools: [inNamespace] }, 'Weather? [[sandbox tool=sky__weather]]', stream);
-    await ask(responses, { mcpServers: [server] }, 'Weather? [[sandbox tool=weather]]', stream);
-    await ask(responses, { tools: [picture] }, 'Picture? [[sandbox tool=picture]]', stream);
-    await ask(chats, { tools: [weather] }, 'Weather? [[sandbox tool=weather]]', stream);
+    await runAgent(responses, { tools: [forecastTool] }, 'Weather? [[sandbox tool=weather]]', stream);
+    await runAgent(responses, { tools: [inNamespace] }, 'Weather? [[sandbox tool=sky__weather]]', stream);
+    await runAgent(responses, { mcpServers: [server] }, 'Weather? [[sandbox tool=weather]]', stream);
+    await runAgent(responses, { tools: [imageTool] }, 'Picture? [[sandbox tool=picture]]', stream);
+    await runAgent(chats, { tools: [forecastTool] }, 'Weather? [[sandbox tool=weather]]', stream);
   }
 }
 await server.close();

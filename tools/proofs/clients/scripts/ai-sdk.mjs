@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
 const openai = createOpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY });
-const weather = tool({
+const forecastTool = tool({
   description: 'Returns the weather of a city',
   inputSchema: z.object({ city: z.enum(['Ur']) }),
   execute: async () => TOOL_SAYS,
@@ -17,13 +17,19 @@ const maxRetries = 0;
 
 for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   for (const model of [openai.responses(name), openai.chat(name)]) {
-    const whole = await generateText({ model, prompt: 'Hello [[sandbox tokens=3]]', maxRetries });
-    assert.equal(whole.text, 'every coin that');
-    assert.equal(whole.usage.outputTokens, 3);
+    const generated = await generateText({ model, prompt: 'Hello [[sandbox tokens=3]]', maxRetries });
+    assert.equal(generated.text, 'every coin that');
+    assert.equal(generated.usage.outputTokens, 3);
 
-    const asked = { model, prompt: 'Weather? [[sandbox tool=weather]]', tools: { weather }, stopWhen, maxRetries };
-    assert.match((await generateText(asked)).text, /^every coin/);
-    const stream = streamText(asked);
+    const request = {
+      model,
+      prompt: 'Weather? [[sandbox tool=weather]]',
+      tools: { weather: forecastTool },
+      stopWhen,
+      maxRetries,
+    };
+    assert.match((await generateText(request)).text, /^every coin/);
+    const stream = streamText(request);
     assert.match(await stream.text, /^every coin/);
     assert.equal((await stream.steps).length, 2);
 
@@ -31,8 +37,8 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
     assert.equal((await generateObject({ model, schema, prompt: 'Where?', maxRetries })).object.city, 'Ur');
   }
   const model = openai.responses(name);
-  const asked = { model, prompt: 'Run! [[sandbox tool=any]]', tools: { line: custom }, stopWhen, maxRetries };
-  for (const { steps, text } of [await generateText(asked), streamText(asked)]) {
+  const request = { model, prompt: 'Run! [[sandbox tool=any]]', tools: { line: custom }, stopWhen, maxRetries };
+  for (const { steps, text } of [await generateText(request), streamText(request)]) {
     assert.equal((await steps)[0].toolCalls[0].toolName, 'line');
     assert.match(await text, /^every coin/);
   }

@@ -4,7 +4,7 @@ import Anthropic from '@anthropic-ai/sdk';
 
 const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
 const client = new Anthropic({ baseURL: GATEWAY_URL, apiKey: API_KEY, maxRetries: 0 });
-const weather = {
+const forecastTool = {
   name: 'weather',
   description: 'Returns the weather of a city',
   input_schema: { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] },
@@ -12,22 +12,22 @@ const weather = {
 const user = (content) => ({ role: 'user', content });
 
 for (const model of ['anthropic/claude-haiku-4.5', 'claude-haiku-4-5', 'openai/gpt-5-mini']) {
-  const asked = { model, max_tokens: 2_000, messages: [user('Hello [[sandbox tokens=3]]')] };
-  const whole = await client.messages.create(asked);
-  assert.equal(whole.content[0].text, 'every coin that');
-  assert.equal(whole.usage.output_tokens, 3);
-  const streamed = await client.messages.stream(asked).finalMessage();
+  const request = { model, max_tokens: 2_000, messages: [user('Hello [[sandbox tokens=3]]')] };
+  const message = await client.messages.create(request);
+  assert.equal(message.content[0].text, 'every coin that');
+  assert.equal(message.usage.output_tokens, 3);
+  const streamed = await client.messages.stream(request).finalMessage();
   assert.equal(streamed.content[0].text, 'every coin that');
   assert.equal(streamed.usage.output_tokens, 3);
-  assert.ok((await client.messages.countTokens({ model, messages: asked.messages })).input_tokens > 0);
+  assert.ok((await client.messages.countTokens({ model, messages: request.messages })).input_tokens > 0);
 
   for (const stream of [false, true]) {
     const messages = [user('Weather? [[sandbox tools=2]]')];
-    const ask = () => {
-      const body = { model, max_tokens: 2_000, messages, tools: [weather] };
+    const sendMessages = () => {
+      const body = { model, max_tokens: 2_000, messages, tools: [forecastTool] };
       return stream ? client.messages.stream(body).finalMessage() : client.messages.create(body);
     };
-    const called = await ask();
+    const called = await sendMessages();
     assert.equal(called.stop_reason, 'tool_use');
     const calls = called.content.filter(({ type }) => type === 'tool_use');
     assert.deepEqual(
@@ -36,7 +36,7 @@ for (const model of ['anthropic/claude-haiku-4.5', 'claude-haiku-4-5', 'openai/g
     );
     const results = calls.map(({ id }) => ({ type: 'tool_result', tool_use_id: id, content: TOOL_SAYS }));
     messages.push({ role: 'assistant', content: called.content }, user(results));
-    const answered = await ask();
-    assert.match(answered.content.at(-1).text, /^every coin/);
+    const reply = await sendMessages();
+    assert.match(reply.content.at(-1).text, /^every coin/);
   }
 }

@@ -6,7 +6,7 @@ import { ChatOpenRouter } from '@langchain/openrouter';
 import { z } from 'zod';
 
 const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
-const weather = tool(async () => TOOL_SAYS, {
+const forecastTool = tool(async () => TOOL_SAYS, {
   name: 'weather',
   description: 'Returns the weather of a city',
   schema: z.object({ city: z.enum(['Ur']) }),
@@ -14,8 +14,8 @@ const weather = tool(async () => TOOL_SAYS, {
 
 for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   const chat = new ChatOpenRouter({ model, apiKey: API_KEY, baseURL: `${GATEWAY_URL}/v1`, maxRetries: 0 });
-  const whole = await chat.invoke('Hello [[sandbox tokens=3]]');
-  assert.equal(whole.text, 'every coin that');
+  const message = await chat.invoke('Hello [[sandbox tokens=3]]');
+  assert.equal(message.text, 'every coin that');
 
   let streamed;
   for await (const chunk of await chat.stream('Hello [[sandbox tokens=3]]'))
@@ -23,10 +23,10 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   assert.equal(streamed.text, 'every coin that');
   assert.equal(streamed.usage_metadata.output_tokens, 3);
 
-  const question = new HumanMessage('Weather? [[sandbox tool=any]]');
-  const tooled = chat.bindTools([weather]);
-  const called = await tooled.invoke([question]);
-  const results = await Promise.all(called.tool_calls.map((call) => weather.invoke(call)));
-  const answered = await tooled.invoke([question, called, ...results]);
-  assert.match(answered.text, /^every coin/);
+  const humanMessage = new HumanMessage('Weather? [[sandbox tool=any]]');
+  const tooled = chat.bindTools([forecastTool]);
+  const called = await tooled.invoke([humanMessage]);
+  const results = await Promise.all(called.tool_calls.map((call) => forecastTool.invoke(call)));
+  const reply = await tooled.invoke([humanMessage, called, ...results]);
+  assert.match(reply.text, /^every coin/);
 }

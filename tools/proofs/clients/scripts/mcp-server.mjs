@@ -18,12 +18,12 @@ const METHODS = {
   'tools/call': () => ({ content: [{ type: 'text', text: process.env.TOOL_SAYS ?? 'proof-42' }] }),
 };
 
-const answer = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+const respond = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params = {} } = JSON.parse(line);
   if (id === undefined) continue;
   const run = METHODS[method];
-  if (run) answer({ id, result: run(params) });
-  else answer({ id, error: { code: -32601, message: `there is no ${method}` } });
+  if (run) respond({ id, result: run(params) });
+  else respond({ id, error: { code: -32601, message: `there is no ${method}` } });
 }

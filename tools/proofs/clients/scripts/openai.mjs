@@ -5,8 +5,8 @@ import OpenAI from 'openai';
 const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
 const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-oss-120b'];
-const WORDS = '[[sandbox tokens=3]]';
-const SAID = 'every coin that';
+const PROMPT = '[[sandbox tokens=3]]';
+const EXPECTED_TEXT = 'every coin that';
 
 const parameters = {
   type: 'object',
@@ -17,46 +17,46 @@ const parameters = {
 const user = (content) => [{ role: 'user', content }];
 
 for (const model of MODELS) {
-  const chat = await client.chat.completions.create({ model, messages: user(WORDS) });
-  assert.equal(chat.choices[0].message.content, SAID);
+  const chat = await client.chat.completions.create({ model, messages: user(PROMPT) });
+  assert.equal(chat.choices[0].message.content, EXPECTED_TEXT);
 
   let text = '';
   // Without include_usage every chunk has a choice with a delta.
-  for await (const chunk of await client.chat.completions.create({ model, messages: user(WORDS), stream: true }))
+  for await (const chunk of await client.chat.completions.create({ model, messages: user(PROMPT), stream: true }))
     text += chunk.choices[0].delta.content ?? '';
-  assert.equal(text, SAID);
+  assert.equal(text, EXPECTED_TEXT);
 
   const options = { stream: true, stream_options: { include_usage: true } };
   const chunks = [];
-  for await (const chunk of await client.chat.completions.create({ model, messages: user(WORDS), ...options }))
+  for await (const chunk of await client.chat.completions.create({ model, messages: user(PROMPT), ...options }))
     chunks.push(chunk);
   assert.equal(chunks.at(-1).usage.completion_tokens, 3);
 
-  const weather = {
+  const forecastTool = {
     name: 'weather',
     description: 'The weather',
     parameters,
     parse: JSON.parse,
     function: () => TOOL_SAYS,
   };
-  const tools = [{ type: 'function', function: weather }];
+  const tools = [{ type: 'function', function: forecastTool }];
   const chats = client.chat.completions.runTools ? client.chat.completions : client.beta.chat.completions;
   for (const stream of [false, true]) {
     const runner = chats.runTools({ model, messages: user('Weather? [[sandbox tools=2]]'), tools, stream });
     assert.match(await runner.finalContent(), /^every coin/);
   }
 
-  const response = await client.responses.create({ model, input: WORDS });
-  assert.equal(response.output_text, SAID);
+  const response = await client.responses.create({ model, input: PROMPT });
+  assert.equal(response.output_text, EXPECTED_TEXT);
   // Models that keep nothing keep a response only where that is asked for.
-  const asked = { model, store: true, tools: [{ type: 'function', name: 'weather', parameters, strict: true }] };
-  const stream = client.responses.stream({ ...asked, input: 'Weather? [[sandbox tool=any]]' });
+  const request = { model, store: true, tools: [{ type: 'function', name: 'weather', parameters, strict: true }] };
+  const stream = client.responses.stream({ ...request, input: 'Weather? [[sandbox tool=any]]' });
   const { id, output } = await stream.finalResponse();
   const call = output.find(({ type }) => type === 'function_call');
   assert.deepEqual(JSON.parse(call.arguments), { city: 'Ur' });
   const input = [{ type: 'function_call_output', call_id: call.call_id, output: TOOL_SAYS }];
-  const answered = await client.responses.create({ ...asked, previous_response_id: id, input });
-  assert.match(answered.output_text, /^every coin/);
+  const followUp = await client.responses.create({ ...request, previous_response_id: id, input });
+  assert.match(followUp.output_text, /^every coin/);
 }
 
 const { data } = await client.embeddings.create({ model: 'openai/text-embedding-3-small', input: ['one', 'two'] });

@@ -21,10 +21,10 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/
     for (const { id } of message.toolCalls) messages.push({ role: 'tool', toolCallId: id, content: TOOL_SAYS });
   }
 
-  const asked = { model, messages: [{ role: 'user', content: '[[sandbox tokens=3]]' }], stream: true };
+  const request = { model, messages: [{ role: 'user', content: '[[sandbox tokens=3]]' }], stream: true };
   let text = '';
   let usage;
-  for await (const chunk of await client.chat.send({ chatRequest: asked })) {
+  for await (const chunk of await client.chat.send({ chatRequest: request })) {
     // As its README reads them: every chunk has a choice.
     text += chunk.choices[0].delta.content ?? '';
     usage = chunk.usage ?? usage;

@@ -9,7 +9,7 @@ let account: TestAccount;
 let keyId: string;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(1);
+  account = await world.createAccount(1);
   const headers = { 'x-credit-id': account.creditId };
   keyId = (await world.send('GET', '/keys', { headers })).body.data[0]._id;
 });
@@ -23,15 +23,15 @@ const causeOf = ({ metadata }: StoredEvent<DomainEvent>) => {
 const by = (actor: string, id: unknown) => ({ actor, $correlationId: id });
 
 test('an account is opened by anybody, with a request', async () => {
-  const [opened, key] = (await world.facts(account)).map(causeOf);
+  const [opened, key] = (await world.listEvents(account)).map(causeOf);
   expect(opened).toEqual(by('anybody', expect.stringMatching(/^[0-9a-f-]{36}$/)));
   expect(key).toEqual(opened);
 });
 
 test('what a key pays for belongs to the request', async () => {
-  const { headers } = await world.chat(account);
+  const { headers } = await world.sendChat(account);
   const request = by(`key:${keyId}`, headers.get('x-request-id'));
-  expect((await world.facts(account)).slice(-2).map(causeOf)).toEqual([request, request]);
+  expect((await world.listEvents(account)).slice(-2).map(causeOf)).toEqual([request, request]);
 });
 
 test('an account changes its keys by itself', async () => {
@@ -40,17 +40,17 @@ test('an account changes its keys by itself', async () => {
   const changed = await world.send('PATCH', `/keys/${made.body.data._id}`, { headers: own, body: { name: 'l' } });
   const revoked = await world.send('DELETE', `/keys/${made.body.data._id}`, { headers: own });
   const requests = [made, changed, revoked].map(({ headers }) => headers.get('x-request-id'));
-  expect((await world.facts(account)).slice(-3).map(causeOf)).toEqual(
-    requests.map((id) => by(`account:${world.idOf(account)}`, id)),
+  expect((await world.listEvents(account)).slice(-3).map(causeOf)).toEqual(
+    requests.map((id) => by(`account:${world.getAccountId(account)}`, id)),
   );
 });
 
 test('a top-up is one story, from its request to its credit', async () => {
   const asked = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
   const id = asked.body.invoice_id;
-  await world.pay(asked.body.lightning_invoice);
-  await world.until(async () => (await world.get(`/topup/status/${id}`)).body.status === 'Settled');
-  const story = (await world.facts()).filter(({ metadata }) => metadata.$correlationId === id);
+  await world.payInvoice(asked.body.lightning_invoice);
+  await world.waitUntil(async () => (await world.get(`/topup/status/${id}`)).body.status === 'Settled');
+  const story = (await world.listEvents()).filter(({ metadata }) => metadata.$correlationId === id);
   const [issued, received, credited, marked] = story;
   expect(story.map(({ type }) => type)).toEqual(['InvoiceIssued', 'PaymentReceived', 'CreditAdded', 'TopupCredited']);
   expect(issued?.metadata).toMatchObject({

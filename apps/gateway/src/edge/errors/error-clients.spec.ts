@@ -14,8 +14,8 @@ let rich: TestAccount;
 let poor: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  rich = await world.account(1.05);
-  poor = await world.account();
+  rich = await world.createAccount(1.05);
+  poor = await world.createAccount();
 });
 afterAll(() => world.close());
 
@@ -59,7 +59,7 @@ describe("OpenAI's client", () => {
   });
 
   test('reads what is wrong in an upstream’s own words, and the field', async () => {
-    const { error } = (await world.chat(rich, 'fault=400')).body;
+    const { error } = (await world.sendChat(rich, 'fault=400')).body;
     expect(error).toMatchObject({ code: 'invalid_value', param: 'messages', type: 'invalid_request_error' });
   });
 
@@ -67,7 +67,7 @@ describe("OpenAI's client", () => {
     ['openai/gpt-5-mini', { model: GPT }],
     ['anthropic/claude-haiku-4.5', { model: CLAUDE }],
   ])('reads that a conversation is too long for %s', async (_, more) => {
-    const account = await world.account(105);
+    const account = await world.createAccount(105);
     const messages = user('word '.repeat(450_000));
     const { status, body } = await world.post('/v1/chat/completions', { ...more, messages }, account);
     expect([status, body.error.code]).toEqual([400, 'context_length_exceeded']);
@@ -84,7 +84,7 @@ describe("OpenAI's client", () => {
   });
 
   test('reads the word within a stream', async () => {
-    const { events } = await world.chat(rich, 'tokens=8 fault=cut', { stream: true });
+    const { events } = await world.sendChat(rich, 'tokens=8 fault=cut', { stream: true });
     expect(events.at(-3).error).toMatchObject({ code: 'upstream_error', type: 'upstream_error', param: null });
   });
 });

@@ -16,8 +16,8 @@ let rich: TestAccount;
 let poor: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '4000', UPSTREAM_IDLE_TIMEOUT_MS: '4000' });
-  rich = await world.account(105);
-  poor = await world.account();
+  rich = await world.createAccount(105);
+  poor = await world.createAccount();
 });
 afterAll(() => world.close());
 
@@ -78,7 +78,7 @@ const CALLERS = {
   'expired key': onlyOnce(async () => {
     const expire_at = new Date(Date.now() + 1_000).toISOString();
     const { key } = await newKey({ expire_at });
-    await world.until(async () => new Date().toISOString() > expire_at);
+    await world.waitUntil(async () => new Date().toISOString() > expire_at);
     return { 'x-api-key': key };
   }),
   'limited key': onlyOnce(async () => ({ 'x-api-key': (await newKey({ usage_limit_usd: 0.01 })).key })),
@@ -182,7 +182,7 @@ describe.each(SURFACES)('$route refuses, before anything is held,', (surface) =>
   const good = (more: object = {}) => ({ ...surface.body(HELLO), ...more });
   /** All but what the history says of refusals for lack of money. */
   const books = async () => {
-    const facts = (await world.facts()).filter(({ type }) => type !== 'RequestRefused');
+    const facts = (await world.listEvents()).filter(({ type }) => type !== 'RequestRefused');
     const { data } = (await world.get('/queries/history?page_count=100', rich)).body;
     return [facts, data.filter(({ price_in_usd }: { price_in_usd: number }) => price_in_usd > 0).length];
   };
@@ -216,11 +216,11 @@ describe.each(SURFACES)('$route refuses, before anything is held,', (surface) =>
   test('an Idempotency-Key of another request: 409, and serves the first one only', async () => {
     const headers = { ...ofKey(rich), 'idempotency-key': crypto.randomUUID() };
     expect((await world.send('POST', route, { headers, body: good() })).status).toBe(200);
-    const before = await world.facts();
+    const before = await world.listEvents();
     const answer = await world.send('POST', route, { headers, body: good({ user: 'another' }) });
     expectError(answer, [409, 'idempotency_key_reused'], 'Idempotency-Key');
     expect(answer.headers.get('x-should-retry')).toBe('false');
-    expect(await world.facts()).toEqual(before);
+    expect(await world.listEvents()).toEqual(before);
   });
 });
 
@@ -245,11 +245,11 @@ test('an Idempotency-Key of a request that runs is 409 on every surface, with th
   }));
   const ask = () => Promise.all(sent.map(({ route, ...each }) => world.send('POST', route, each)));
   const open = async () => {
-    const types = (await world.facts(rich)).map(({ type }) => type);
+    const types = (await world.listEvents(rich)).map(({ type }) => type);
     return types.filter((type) => type === 'FundsHeld').length - types.filter((type) => /^Hold/.test(type)).length;
   };
   const first = ask();
-  await world.until(async () => (await open()) === SURFACES.length);
+  await world.waitUntil(async () => (await open()) === SURFACES.length);
   for (const answer of await ask()) {
     expectError(answer, [409, 'idempotency_in_progress'], 'Idempotency-Key');
     expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
@@ -268,11 +268,11 @@ describe('a failure of the upstream', () => {
     ['malformed', [502, 'upstream_error'], 'upstream_error'],
     ['cut', [502, 'upstream_error'], 'upstream_error'],
   ] as const)('by %s is %j on every surface, costs nothing, and is in the history', async (fault, kind, code) => {
-    const balance = await world.balance(rich);
+    const balance = await world.fetchBalance(rich);
     const answers = await Promise.all(
       SURFACES.map(({ route, body }) => world.post(route, body(`[[sandbox tokens=2 fault=${fault}]]`), rich)),
     );
-    expect(await world.balance(rich)).toBe(balance);
+    expect(await world.fetchBalance(rich)).toBe(balance);
     expect((await world.post('/credits/balance', undefined, rich)).body.held_usd).toBe(0);
     const { data } = (await world.get('/queries/history', rich)).body;
     for (const answer of answers) {
@@ -395,9 +395,9 @@ describe('whatever is not paid for refuses', () => {
     ],
     ['the balance', 'by another method', OTHER_METHOD, null, 'GET /credits/balance', 'rich'],
   ])('%s %s: %j', async (_, __, kind, param, ...sent) => {
-    const before = await world.facts();
+    const before = await world.listEvents();
     expectError(await send(...sent), kind, param);
-    expect(await world.facts()).toEqual(before);
+    expect(await world.listEvents()).toEqual(before);
   });
 
   test('keys to another account than their own: 404, as if they did not exist', async () => {

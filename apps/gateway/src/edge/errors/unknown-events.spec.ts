@@ -11,10 +11,10 @@ let stopped: TestAccount;
 let other: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open({ READY_MAX_LAG_MS: '300' });
-  [stopped, other] = [await world.account(1), await world.account(1)];
-  expect((await world.chat(stopped)).status).toBe(200); // its state is warm now
+  [stopped, other] = [await world.createAccount(1), await world.createAccount(1)];
+  expect((await world.sendChat(stopped)).status).toBe(200); // its state is warm now
   const store = new PostgresEventStore({ connectionString: world.databaseUrl });
-  const stream = `account-${world.idOf(stopped)}`;
+  const stream = `account-${world.getAccountId(stopped)}`;
   const { revision } = (await store.readHead(stream)) ?? { revision: -1 };
   await store.append(stream, revision, [
     { id: crypto.randomUUID(), type: 'HoldSettled', data: { holdId: 'x' }, metadata: { version: 1_000 } },
@@ -24,8 +24,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 test.each<[string, () => Promise<TestResponse>]>([
-  ['a chat', () => world.chat(stopped)],
-  ['a chat again', () => world.chat(stopped)],
+  ['a chat', () => world.sendChat(stopped)],
+  ['a chat again', () => world.sendChat(stopped)],
   [
     'a new key',
     () => world.send('POST', '/keys', { headers: { 'x-credit-id': stopped.creditId }, body: { name: 'k' } }),
@@ -35,7 +35,7 @@ test.each<[string, () => Promise<TestResponse>]>([
 });
 
 test('other accounts are served', async () => {
-  expect((await world.chat(other)).status).toBe(200);
+  expect((await world.sendChat(other)).status).toBe(200);
 });
 
 test.each(['/keys', '/queries/history'])(
@@ -52,19 +52,19 @@ test.each(['/keys', '/queries/history'])(
 
 test('a key that nothing here can read is not wrong, and neither is any that it might be', async () => {
   const [id, store] = [crypto.randomUUID(), new PostgresEventStore({ connectionString: world.databaseUrl })];
-  const unknown = () => world.chat({ ...other, apiKey: 'sk-unknown' });
+  const unknown = () => world.sendChat({ ...other, apiKey: 'sk-unknown' });
   expect((await unknown()).status).toBe(401);
   const made = { id: crypto.randomUUID(), type: 'KeyCreated', data: {}, metadata: { version: 1_000 } };
   await store.append(`account-${id}`, -1, [made]);
   expect(await unknown()).toMatchObject(STOPPED);
-  expect((await world.chat(other)).status).toBe(200);
-  const pool = world.part(pg.Pool);
+  expect((await world.sendChat(other)).status).toBe(200);
+  const pool = world.getService(pg.Pool);
   await pool.query('delete from es.skipped where stream = $1', [`account-${id}`]);
   await store.close();
 });
 
 test('the read models go on behind it, for all others, and verify names it', async () => {
-  await world.chat(other);
+  await world.sendChat(other);
   const held = async ({ creditId }: TestAccount) =>
     world.send('POST', '/credits/balance', { body: { credit_id: creditId } });
   expect(await held(stopped)).toMatchObject(STOPPED);

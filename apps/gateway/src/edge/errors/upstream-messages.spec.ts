@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readProviders } from '#catalogue';
-import { everythingStored, formOf, LogTap, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { createForm, dumpDatabase, LogTap, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 
 const ADVICE = 'Advice: temperature must be at most two';
@@ -42,10 +42,10 @@ beforeAll(async () => {
     LOG_LEVEL: 'trace',
     REFUSED_PROMPTS_PER_HOUR: '10000',
   });
-  account = await world.account(1_050);
+  account = await world.createAccount(1_050);
 });
 afterAll(async () => {
-  log.end();
+  log.restore();
   await world.close();
   await vendor.close();
 });
@@ -92,13 +92,13 @@ const REQUESTS: readonly Request[] = [
   ['an embedding', '/v1/embeddings', () => ({ model: 'openai/text-embedding-3-small', input: PROMPT })],
   ['an image of fal', '/v1/images/generations', () => ({ model: 'black-forest-labs/flux-1-schnell', prompt: PROMPT })],
   ['an image of OpenAI', '/v1/images/generations', () => ({ model: 'openai/gpt-image-1.5', prompt: PROMPT })],
-  ['an edit', '/v1/images/edits', () => formOf({ model: 'openai/gpt-image-1.5', prompt: PROMPT, image: '@image' })],
+  ['an edit', '/v1/images/edits', () => createForm({ model: 'openai/gpt-image-1.5', prompt: PROMPT, image: '@image' })],
   [
     'speech of Deepgram',
     '/v1/audio/speech',
     () => ({ model: 'deepgram_aura_2', input: PROMPT, voice: 'aura-2-thalia-en' }),
   ],
-  ['a transcription', '/v1/audio/transcriptions', () => formOf({ model: 'nova-3', file: '@file', prompt: PROMPT })],
+  ['a transcription', '/v1/audio/transcriptions', () => createForm({ model: 'nova-3', file: '@file', prompt: PROMPT })],
   ['a lookup', '/v1/data/api/serp/news', () => ({ q: PROMPT })],
 ];
 
@@ -117,13 +117,13 @@ async function failedVideo(): Promise<string> {
     account,
   );
   const look = () => world.get(`/v1/videos/${body.id}`, account);
-  await world.until(async () => (await look()).body.status === 'failed');
+  await world.waitUntil(async () => (await look()).body.status === 'failed');
   return (await look()).text;
 }
 
 test("what vendors say of us and of our customers' prompts stays where it was said", async () => {
   const told: string[] = [];
-  vendor.answer = (response, request, body) =>
+  vendor.handler = (response, request, body) =>
     void response
       .writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'r', 'request-id': PROMPT })
       .end(complaint(request.headers, request.url ?? '', body.replace(/[^ -~]/g, '')));
@@ -138,12 +138,12 @@ test("what vendors say of us and of our customers' prompts stays where it was sa
   }
   status = 400;
   told.push(await failedVideo());
-  vendor.answer = (response) =>
+  vendor.handler = (response) =>
     void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(broken(`${ADVICE} ${OURS.join(' ')}`));
   for (const [, { text }] of await answersWith(200)) told.push(text);
   const answers = told.join('\n');
   expect([...OURS, ...keys].filter((each) => answers.includes(each))).toEqual([]);
-  const left = { facts: await world.facts(), stored: await everythingStored(world.databaseUrl), log: log.text };
+  const left = { facts: await world.listEvents(), stored: await dumpDatabase(world.databaseUrl), log: log.text };
   const facts = JSON.stringify(left.facts, (_, value) => (typeof value === 'bigint' ? '' : value));
   const sizes = left.facts
     .filter(({ type }) => type !== 'PriceListPublished')

@@ -11,10 +11,10 @@ let requests: KeyedRequests;
 beforeAll(async () => {
   requests = await KeyedRequests.open();
 });
-beforeEach(() => requests.begin());
+beforeEach(() => requests.reset());
 afterAll(() => requests.close());
 
-const ask: KeyedRequests['ask'] = (...asked) => requests.ask(...asked);
+const ask: KeyedRequests['send'] = (...asked) => requests.send(...asked);
 const replayed = ({ headers }: TestResponse) => headers.get('idempotent-replayed');
 const refused = ({ status, body }: TestResponse) => [status, body.error.type];
 const IN_PROGRESS = [409, 'idempotency_in_progress'];
@@ -27,7 +27,7 @@ const DEAD = 'gateway-dead';
 function anotherWriter() {
   const { store, runtime } = requests.world.foundation;
   const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
-  return (command: AccountCommand) => accounts.run(requests.world.idOf(requests.account), command, TEST_CAUSE);
+  return (command: AccountCommand) => accounts.run(requests.world.getAccountId(requests.account), command, TEST_CAUSE);
 }
 
 function hold(holdId: string, expiresInMs: number): AccountCommand {
@@ -44,11 +44,11 @@ function hold(holdId: string, expiresInMs: number): AccountCommand {
   return { type: 'HoldFunds', data: { holdId, keyId: null, query, ...amount, owner: DEAD, expiresAt, at } };
 }
 
-const lapse = () => requests.change('leased_until = now()');
+const lapse = () => requests.updateClaims('leased_until = now()');
 
 /** Dies before it held anything: its claim is copied from another account's for the same request. */
 async function dieClaiming(): Promise<string> {
-  const other = await requests.world.account(1.05);
+  const other = await requests.world.createAccount(1.05);
   await ask('tokens=3', { headers: { authorization: `Bearer ${other.apiKey}` } });
   await requests.world.bill.clear();
   await requests.database.query(
@@ -56,15 +56,15 @@ async function dieClaiming(): Promise<string> {
        (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
      select $1, key, request, gen_random_uuid(), 2, gen_random_uuid(), now() + interval '10 s', expires_at, false
        from gateway.answers where payer_id = $2`,
-    [requests.world.idOf(requests.account), requests.world.idOf(other)],
+    [requests.world.getAccountId(requests.account), requests.world.getAccountId(other)],
   );
-  return (await requests.kept())[0].request_id;
+  return (await requests.listClaims())[0].request_id;
 }
 
 async function dieBeforeKeeping(): Promise<string> {
   await ask();
-  await requests.change('answer = null');
-  return (await requests.kept())[0].request_id;
+  await requests.updateClaims('answer = null');
+  return (await requests.listClaims())[0].request_id;
 }
 
 async function dieUnconfirmed(): Promise<string> {
@@ -77,7 +77,7 @@ const dieHolding = (expiresInMs: number) => async () => {
   const holdId = randomUUID();
   await dieClaiming();
   await anotherWriter()(hold(holdId, expiresInMs));
-  await requests.change('held = true, request_id = $1', [holdId]);
+  await requests.updateClaims('held = true, request_id = $1', [holdId]);
   return holdId;
 };
 
@@ -104,11 +104,11 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
 
   if (outcome !== LOST && !facts.includes('HoldExpired')) {
     test('keeps its key for the time of its lease', async () => {
-      const before = await requests.facts();
+      const before = await requests.getEventTypes();
       const { headers, ...answer } = await ask();
       expect(refused({ headers, ...answer })).toEqual(IN_PROGRESS);
       expect(headers.get('retry-after')).toBe('2');
-      expect(await requests.facts()).toEqual(before);
+      expect(await requests.getEventTypes()).toEqual(before);
     });
   }
 
@@ -126,8 +126,8 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
       expect(retry.headers.get('retry-after')).toBe(outcome === LOST ? null : '2');
       if (outcome === LOST) expect(retry.body.message).toContain('was charged, but its answer was lost');
     }
-    expect(await requests.facts()).toEqual(facts);
-    expect(await requests.billed()).toBe(billed);
+    expect(await requests.getEventTypes()).toEqual(facts);
+    expect(await requests.countBilledCalls()).toBe(billed);
   });
 });
 
@@ -139,8 +139,8 @@ describe('a gateway that died', () => {
     const asked = Array.from({ length: 6 }, (_, i) => ask('tokens=3', { api: requests.apis[i % 2] ?? '' }));
     const served = (await Promise.all(asked)).filter(({ status }) => status === 200);
     expect(served.filter((each) => replayed(each) === null)).toHaveLength(1);
-    expect(await requests.facts()).toEqual(['FundsHeld', 'HoldExpired', ...ONCE]);
-    expect(await requests.billed()).toBe(1);
+    expect(await requests.getEventTypes()).toEqual(['FundsHeld', 'HoldExpired', ...ONCE]);
+    expect(await requests.countBilledCalls()).toBe(1);
   });
 
   test('with a hold that was not confirmed is still charged once when that has expired', async () => {
@@ -150,7 +150,7 @@ describe('a gateway that died', () => {
     const at = new Date(Date.now() + 2 * NEVER_MS).toISOString();
     await anotherWriter()({ type: 'ExpireHolds', data: { before: at, at } });
     expect((await ask()).text).toBe(served.text);
-    expect((await requests.facts()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
+    expect((await requests.getEventTypes()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
   });
 
   test('is remembered by the facts, also behind more holds than an account has in mind', async () => {
@@ -164,7 +164,7 @@ describe('a gateway that died', () => {
     ]);
     await Promise.all(others);
     expect(refused(await ask())).toEqual(LOST);
-    expect((await requests.facts()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
+    expect((await requests.getEventTypes()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
   });
 
   test('lets one of many that come again have its turn', async () => {
@@ -173,7 +173,7 @@ describe('a gateway that died', () => {
     const asked = Array.from({ length: 10 }, (_, i) => ask('tokens=3', { api: requests.apis[i % 2] ?? '' }));
     const served = (await Promise.all(asked)).filter(({ status }) => status === 200);
     expect(served.filter((each) => replayed(each) === null)).toHaveLength(1);
-    expect([await requests.facts(), await requests.billed()]).toEqual([ONCE, 1]);
+    expect([await requests.getEventTypes(), await requests.countBilledCalls()]).toEqual([ONCE, 1]);
   });
 });
 
@@ -195,11 +195,11 @@ describe('a gateway that was only taken for dead', () => {
     }
   };
   const waiting = (claims: number) =>
-    requests.world.until(async () => {
+    requests.world.waitUntil(async () => {
       const sql = `select count(*)::int as waiting from pg_locks where relation = 'es.events'::regclass and not granted`;
       return (await pool.query(sql)).rows[0].waiting >= claims;
     });
-  const lapsed = () => requests.change('leased_until = now()', [], pool);
+  const lapsed = () => requests.updateClaims('leased_until = now()', [], pool);
 
   test('while its money was being held releases it, calls no upstream, and leaves the answer to the other', async () => {
     let first: Promise<TestResponse> | undefined;
@@ -215,9 +215,9 @@ describe('a gateway that was only taken for dead', () => {
     expect([heir.status, replayed(heir)]).toEqual([200, null]);
     expect(refused(late)).toEqual(IN_PROGRESS);
     expect(late.headers.get('retry-after')).toBe('2');
-    const ends = (await requests.facts()).filter((type) => type !== 'FundsHeld').toSorted();
+    const ends = (await requests.getEventTypes()).filter((type) => type !== 'FundsHeld').toSorted();
     expect(ends).toEqual(['HoldReleased', 'HoldSettled']);
-    expect(await requests.billed()).toBe(1);
+    expect(await requests.countBilledCalls()).toBe(1);
     expect((await ask()).text).toBe(heir.text);
     const { data } = (await requests.world.get('/queries/history', requests.account)).body;
     expect(data.map((each: { error_code: string | null }) => each.error_code).toSorted()).toEqual(['not_served', null]);
@@ -233,12 +233,15 @@ describe('a gateway that was only taken for dead', () => {
     const answer = await (first as Promise<TestResponse>);
     expect(answer.status).toBe(200);
     expect((await ask()).text).toBe(answer.text);
-    expect([await requests.facts(), await requests.billed()]).toEqual([ONCE, 1]);
+    expect([await requests.getEventTypes(), await requests.countBilledCalls()]).toEqual([ONCE, 1]);
   });
 
   test('and whose claim cannot be confirmed serves nothing, costs nothing, and its request may be made again', async () => {
     await requests.withFullDisk('held', async () => expect(refused(await ask())).toEqual([503, 'unavailable']));
-    expect([await requests.facts(), await requests.billed()]).toEqual([['FundsHeld', 'HoldReleased'], 0]);
+    expect([await requests.getEventTypes(), await requests.countBilledCalls()]).toEqual([
+      ['FundsHeld', 'HoldReleased'],
+      0,
+    ]);
     expect((await ask()).status).toBe(200);
   });
 });

@@ -13,10 +13,10 @@ let requests: KeyedRequests;
 beforeAll(async () => {
   requests = await KeyedRequests.open({ DISCONNECT_DRAIN_MS: String(DRAIN_MS) });
 });
-beforeEach(() => requests.begin());
+beforeEach(() => requests.reset());
 afterAll(() => requests.close());
 
-const ask: KeyedRequests['ask'] = (...asked) => requests.ask(...asked);
+const ask: KeyedRequests['send'] = (...asked) => requests.send(...asked);
 const same = ({ status, text, headers }: TestResponse) => ({
   status,
   text,
@@ -30,8 +30,8 @@ const IN_PROGRESS = [409, 'idempotency_in_progress'];
 const LOST = [409, 'idempotency_answer_lost'];
 
 async function chargedOnce(): Promise<void> {
-  expect(await requests.facts()).toEqual(['FundsHeld', 'HoldSettled']);
-  expect(await requests.billed()).toBe(1);
+  expect(await requests.getEventTypes()).toEqual(['FundsHeld', 'HoldSettled']);
+  expect(await requests.countBilledCalls()).toBe(1);
 }
 
 /** A key of the account beside its first. */
@@ -71,13 +71,13 @@ describe.each([
     const first = await send('tokens=3');
     const { headers } = await otherKey();
     expect(same(await send('tokens=3', { headers, api: requests.apis[1], route: path }))).toEqual(same(first));
-    expect(await requests.billed()).toBe(1);
+    expect(await requests.countBilledCalls()).toBe(1);
   });
 
   test('is refused while it is in progress, on any gateway, with the time to wait', async () => {
     const slow = 'tokens=3 latency=800';
     const first = send(slow);
-    await requests.held();
+    await requests.waitForHold();
     for (const api of requests.apis) {
       const second = await send(slow, { api });
       expect(refused(second)).toEqual(IN_PROGRESS);
@@ -102,10 +102,10 @@ describe.each([
   test('is served again where it cost nothing, because nothing was delivered', async () => {
     const directive = `id=${requests.key} fault=refuse fault_times=3 tokens=3`;
     expect((await send(directive)).status).toBe(503);
-    expect(await requests.kept()).toEqual([]);
+    expect(await requests.listClaims()).toEqual([]);
     const retry = await send(directive);
     expect([retry.status, replayed(retry)]).toEqual([200, null]);
-    expect(await requests.facts()).toEqual(['FundsHeld', 'HoldReleased', 'FundsHeld', 'HoldSettled']);
+    expect(await requests.getEventTypes()).toEqual(['FundsHeld', 'HoldReleased', 'FundsHeld', 'HoldSettled']);
   });
 });
 
@@ -133,21 +133,21 @@ describe('a stream', () => {
     ['at once is replayed in full', 'tokens=8 latency=150', '', {}],
     ['and that takes too long to drain is replayed as far as it came', 'tokens=64 chunk_delay=30', '"coin ', GONE],
   ])('whose client left %s', async (_, directive, enough, third) => {
-    await requests.leave(directive, enough);
-    await requests.world.until(async () => (await ask(directive, stream)).status === 200);
+    await requests.sendAndDisconnect(directive, enough);
+    await requests.world.waitUntil(async () => (await ask(directive, stream)).status === 200);
     const { events, text } = await ask(directive, stream);
     expect(text).toContain('"coin ');
     expect(events.at(-3)).toMatchObject(third);
     if (third !== GONE) expect(events.at(-2).usage).toMatchObject({ completion_tokens: 8 });
     expect(events.at(-1)).toBe('[DONE]');
-    await requests.world.until(async () => (await requests.billed()) === 1); // a provider finishes what is not read
+    await requests.world.waitUntil(async () => (await requests.countBilledCalls()) === 1); // a provider finishes what is not read
     await chargedOnce();
   });
 
   test('of a response whose client left is replayed in full, and can be continued', async () => {
     const sent = { route: '/v1/responses', body: response('tokens=8 chunk_delay=40', { stream: true }) };
-    await requests.leave('', 'coin ', sent);
-    await requests.world.until(async () => (await ask('', sent)).status === 200);
+    await requests.sendAndDisconnect('', 'coin ', sent);
+    await requests.world.waitUntil(async () => (await ask('', sent)).status === 200);
     const { text } = await ask('', sent);
     expect(text).toMatch(/event: response\.completed\n.*\n\ndata: \[DONE\]\n\n$/);
     await chargedOnce();
@@ -156,8 +156,8 @@ describe('a stream', () => {
   });
 
   test('whose client left is kept by a gateway that ends in order', async () => {
-    const gateway = await requests.world.gateway();
-    await requests.leave('tokens=8 chunk_delay=40', '"coin ', { api: gateway.api });
+    const gateway = await requests.world.startGateway();
+    await requests.sendAndDisconnect('tokens=8 chunk_delay=40', '"coin ', { api: gateway.api });
     await gateway.close();
     const retry = await ask('tokens=8 chunk_delay=40', stream);
     expect([retry.status, replayed(retry)]).toEqual([200, 'true']);
@@ -181,11 +181,11 @@ describe('a key', () => {
 
   test('is an account\u2019s own', async () => {
     const first = await ask();
-    const other = await requests.world.account(1.05);
+    const other = await requests.world.createAccount(1.05);
     const second = await ask('tokens=3', { headers: { authorization: `Bearer ${other.apiKey}` } });
     expect([second.status, replayed(second)]).toEqual([200, null]);
     expect(second.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
-    expect(await requests.billed()).toBe(2);
+    expect(await requests.countBilledCalls()).toBe(2);
   });
 
   test.each([
@@ -200,11 +200,11 @@ describe('a key', () => {
     const [first, second] = [await ask('tokens=3', { headers }), await ask('tokens=3', { headers })];
     expect(first.status).toBe(status);
     if (status === 200) expect(same(second)).toEqual(same(first));
-    else expect([first.body.error.param, await requests.facts()]).toEqual(['Idempotency-Key', []]);
+    else expect([first.body.error.param, await requests.getEventTypes()]).toEqual(['Idempotency-Key', []]);
   });
 
   test('of a request that is refused is free again', async () => {
-    const poor = await requests.world.account();
+    const poor = await requests.world.createAccount();
     const headers = { authorization: `Bearer ${poor.apiKey}` };
     expect((await ask('tokens=3', { headers })).status).toBe(402);
     expect((await ask('tokens=3', { extra: { model: 'nope' } })).status).toBe(404);
@@ -216,7 +216,7 @@ describe('a key', () => {
 
   test('of an account that does not exist is not remembered', async () => {
     const nobody = randomUUID();
-    const byCreditId = await requests.world.gateway({ creditIdInference: true });
+    const byCreditId = await requests.world.startGateway({ creditIdInference: true });
     const headers = { 'idempotency-key': requests.key, 'x-credit-id': nobody };
     const sent = { body: chat('tokens=3', {}), headers, api: byCreditId.api };
     expect((await requests.world.send('POST', '/v1/chat/completions', sent)).status).toBe(401);
@@ -240,14 +240,14 @@ describe('a key', () => {
     const own = { 'x-credit-id': requests.account.creditId, 'idempotency-key': requests.key };
     const create = (more: object = {}) =>
       requests.world.send('POST', route, { headers: own, body: { ...body, ...more } });
-    const count = async () => (await requests.world.facts()).filter((fact) => fact.type === type).length;
+    const count = async () => (await requests.world.listEvents()).filter((fact) => fact.type === type).length;
     const before = await count();
     const [first, again] = [await create(), await create()];
     expect([first.status, replayed(first), again.status, replayed(again)]).toEqual([201, null, 201, 'true']);
     expect(again.body).toEqual(first.body);
     expect(await count()).toBe(before + 1);
     expect((await create({ more: 1 })).body.error.type).toBe('idempotency_key_reused');
-    const [row] = await requests.kept();
+    const [row] = await requests.listClaims();
     expect(row.answer.toString('latin1')).not.toMatch(/sk-|lnbc|once/);
   });
 
@@ -259,28 +259,28 @@ describe('a key', () => {
   });
 
   test('that was not sent leaves nothing behind', async () => {
-    expect((await requests.world.chat(requests.account)).status).toBe(200);
-    expect(await requests.kept()).toEqual([]);
+    expect((await requests.world.sendChat(requests.account)).status).toBe(200);
+    expect(await requests.listClaims()).toEqual([]);
   });
 });
 
 describe('an answer', () => {
   test('is kept for a day, and then the key is as good as new', async () => {
     const first = await ask();
-    const [{ expires_at }] = await requests.kept();
+    const [{ expires_at }] = await requests.listClaims();
     expect(expires_at.getTime() - Date.now()).toBeGreaterThan(23.9 * HOUR_MS);
     expect(expires_at.getTime() - Date.now()).toBeLessThanOrEqual(24 * HOUR_MS);
-    await requests.change('expires_at = now()');
+    await requests.updateClaims('expires_at = now()');
     const second = await ask('tokens=4');
     expect([second.status, replayed(second)]).toEqual([200, null]);
     expect(second.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
     expect(same(await ask('tokens=4'))).toEqual(same(second));
-    expect(await requests.billed()).toBe(2);
+    expect(await requests.countBilledCalls()).toBe(2);
   });
 
   test('is not legible in the database, and neither is its key', async () => {
     await ask('text="a private matter"');
-    const [row] = await requests.kept();
+    const [row] = await requests.listClaims();
     const text = JSON.stringify(row) + row.answer.toString('latin1');
     for (const secret of ['private matter', 'choices', requests.key]) expect(text).not.toContain(secret);
   });
@@ -299,7 +299,7 @@ describe('an answer', () => {
   test('that cannot be kept is delivered all the same', async () => {
     await requests.withFullDisk('answer', async () => expect((await ask()).status).toBe(200));
     expect(refused(await ask())).toEqual(IN_PROGRESS);
-    await requests.change('leased_until = now()');
+    await requests.updateClaims('leased_until = now()');
     expect(refused(await ask())).toEqual(LOST);
     await chargedOnce();
   });

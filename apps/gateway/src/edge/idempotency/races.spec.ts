@@ -9,7 +9,7 @@ let world: TestWorld;
 let apis: readonly [string, string];
 beforeAll(async () => {
   world = await TestWorld.open();
-  apis = [world.api, await world.anotherGateway()];
+  apis = [world.api, await world.addGateway()];
 });
 afterAll(() => world.close());
 
@@ -18,15 +18,15 @@ const times = <T>(count: number, ask: (i: number) => Promise<T>) =>
 const having = (answers: readonly TestResponse[], wanted: number) =>
   answers.filter(({ status }) => status === wanted).length;
 const charges = async (account: TestAccount) =>
-  (await world.facts(account)).filter(({ type }) => type === 'HoldSettled');
+  (await world.listEvents(account)).filter(({ type }) => type === 'HoldSettled');
 
 describe('of a hundred requests at once over two gateways', () => {
   test.each([
     ['', 42, {}],
     [' as a stream', 21, { stream: true }],
   ])('as many are served%s as the balance affords, and not one more', async (_, afforded, more) => {
-    const account = await world.account(afforded / 100);
-    const answers = await times(REQUESTS, (i) => world.chat(account, '', { ...FLAT, ...more }, apis[i % 2]));
+    const account = await world.createAccount(afforded / 100);
+    const answers = await times(REQUESTS, (i) => world.sendChat(account, '', { ...FLAT, ...more }, apis[i % 2]));
     expect([having(answers, 200), having(answers, 402)]).toEqual([afforded, REQUESTS - afforded]);
     expect(await charges(account)).toHaveLength(afforded);
     expect((await world.post('/credits/balance', undefined, account)).body).toMatchObject({ balance: 0, held_usd: 0 });
@@ -35,11 +35,11 @@ describe('of a hundred requests at once over two gateways', () => {
 
 describe('a key that is revoked on one gateway', () => {
   test('is refused at once on the other, also in the middle of a rush, and pays for nothing more', async () => {
-    const account = await world.account(2.1);
+    const account = await world.createAccount(2.1);
     const headers = { 'x-credit-id': account.creditId };
     const { body } = await world.send('POST', '/keys', { headers, body: { name: 'leaked' } });
     const key = { ...account, apiKey: body.data.api_key as string };
-    const ask = () => world.chat(key, '', FLAT, apis[1]);
+    const ask = () => world.sendChat(key, '', FLAT, apis[1]);
 
     expect((await ask()).status).toBe(200);
     const before = times(REQUESTS, ask);

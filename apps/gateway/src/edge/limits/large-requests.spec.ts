@@ -11,7 +11,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(1.05);
+  account = await world.createAccount(1.05);
 });
 afterAll(() => world.close());
 

@@ -9,7 +9,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => world.close());
 
@@ -83,14 +83,14 @@ describe('a limit', () => {
   });
 
   test.each(casesOf(4))('of %s refuses %s with 400, and nothing comes of it', async (_, __, send, field) => {
-    const before = await world.facts();
+    const before = await world.listEvents();
     const { status, body } = await send();
     expect([status, body.error.type, body.error.param]).toEqual([
       400,
       'invalid_request_error',
       expect.stringContaining(field),
     ]);
-    expect(await world.facts()).toEqual(before);
+    expect(await world.listEvents()).toEqual(before);
   });
 
   test.each([

@@ -15,8 +15,8 @@ let apis: readonly string[];
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  apis = [await world.anotherGateway(LIMITS), await world.anotherGateway(LIMITS)];
-  account = await world.account(1.05);
+  apis = [await world.addGateway(LIMITS), await world.addGateway(LIMITS)];
+  account = await world.createAccount(1.05);
 });
 afterAll(() => world.close());
 
@@ -50,16 +50,16 @@ const chat = (from: string, apiKey: string, model = 'openai/gpt-5-mini') => {
 test('accounts are limited by address, before anything is kept, and the answer says when there are more', async () => {
   const create = (from: string) => send('POST', '/accounts/create', from);
   expect(await statuses(3, () => create('192.0.2.1'))).toEqual([201, 201, 201]);
-  const facts = (await world.facts()).length;
+  const facts = (await world.listEvents()).length;
   const { status, headers, body } = await create('192.0.2.1');
   expect([status, body.error.type, headers.get('access-control-allow-origin')]).toEqual([429, 'rate_limit_error', '*']);
   expect(Number(headers.get('retry-after'))).toBeGreaterThan(3_500);
-  expect(await world.facts()).toHaveLength(facts);
+  expect(await world.listEvents()).toHaveLength(facts);
   expect((await create('192.0.2.2')).status).toBe(201);
 });
 
 test('invoices are limited by key, by account and by address, and none takes from the others', async () => {
-  const [one, another, third] = [await world.account(), await world.account(), await world.account()];
+  const [one, another, third] = [await world.createAccount(), await world.createAccount(), await world.createAccount()];
   const byKey = () => topUp('192.0.2.3', bearer(one.apiKey));
   const byAccount = () => topUp('192.0.2.3', { 'x-credit-id': one.creditId });
   expect(await statuses(4, byKey)).toEqual([201, 201, 429, 429]);
@@ -77,14 +77,14 @@ test('changes of keys are limited by account, and reading them is not', async ()
 
 test('wallets are limited by address as well: each has us wait for its relays, and make an invoice', async () => {
   const connect = async () => {
-    const { creditId } = await world.account();
+    const { creditId } = await world.createAccount();
     return send('POST', '/nwc-auto-topup/connect', '192.0.2.11', { 'x-credit-id': creditId }, { nwc_url: 'none' });
   };
   expect(await statuses(5, connect)).toEqual([400, 400, 400, 400, 429]);
 });
 
 test('free models are limited by address as well', async () => {
-  const [one, other] = [await world.account(), await world.account()];
+  const [one, other] = [await world.createAccount(), await world.createAccount()];
   const answers = [await chat('192.0.2.6', one.apiKey, FREE), await chat('192.0.2.6', other.apiKey, FREE)];
   answers.push(await chat('192.0.2.6', other.apiKey, FREE), await chat('192.0.2.7', other.apiKey, FREE));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 200]);
@@ -97,7 +97,7 @@ test('wrong credentials are limited by address: a good one is served all the sam
   const found: number[] = [];
   for (const ask of answers) found.push((await ask()).status);
   expect(found).toEqual([401, 401, 401, 429, 429, 429]);
-  const unknownHere = await world.account(0.105);
+  const unknownHere = await world.createAccount(0.105);
   expect(await statuses(3, () => chat('192.0.2.8', unknownHere.apiKey))).toEqual([200, 200, 200]);
   expect((await balance({ 'x-credit-id': unknownHere.creditId })).status).toBe(200);
 });
@@ -113,7 +113,7 @@ test('proofs of payment are credentials: wrong ones are limited by address', asy
 });
 
 test('nothing limits what is paid for, and where nothing can be counted nothing else is served', async () => {
-  const pool = world.part(pg.Pool);
+  const pool = world.getService(pg.Pool);
   await pool.query('alter table limits.counted rename to gone');
   try {
     const [from, key] = ['192.0.2.9', { 'x-credit-id': account.creditId }];

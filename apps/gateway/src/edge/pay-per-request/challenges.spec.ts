@@ -6,7 +6,7 @@ import canonicalize from 'canonicalize';
 import pg from 'pg';
 import { CatalogueService, Clock, Streams } from '#application';
 import type { ChallengeIssued } from '#domain';
-import { chargesIn, PIXEL, TEST_CAUSE, type TestResponse, TestWorld } from '#testing';
+import { listCharges, PIXEL, TEST_CAUSE, type TestResponse, TestWorld } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
 
 const BANANA = 'google/nano-banana-2';
@@ -53,7 +53,7 @@ async function paid(body: unknown = coin(), path = PATH) {
   const answer = await world.send('POST', path, { body });
   expect(answer.status).toBe(402);
   const { invoice, ...challenge } = parametersOf('Payment', answer) as unknown as Asked & { readonly invoice: string };
-  const { preimage } = (await world.pay(invoice)).body as { readonly preimage: string };
+  const { preimage } = (await world.payInvoice(invoice)).body as { readonly preimage: string };
   return { challenge: challenge as Asked, preimage, token: parametersOf('L402', answer).token ?? '' };
 }
 
@@ -65,16 +65,16 @@ const payment = (challenge: object, preimage: string) =>
 async function factsOf(id: string) {
   const uuid = Buffer.from(id, 'base64url').toString('hex', 0, 16);
   const stream = `challenge-${uuid.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}`;
-  return (await world.facts()).filter((fact) => fact.stream === stream);
+  return (await world.listEvents()).filter((fact) => fact.stream === stream);
 }
 const typesOf = async (id: string) => (await factsOf(id)).map(({ type }) => type);
 
 /** The wallet of the clients below: the sandbox pays. */
-const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.pay(invoice)).body };
+const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.payInvoice(invoice)).body };
 
 describe('who shows no credential', () => {
   test('is asked for a payment in the words of both schemes, and nothing else happens', async () => {
-    const before = (await world.facts()).length;
+    const before = (await world.listEvents()).length;
     await world.bill.clear();
     const lines = await new Promise<readonly string[]>((resolve, reject) => {
       const sent = httpRequest(`${world.api}${PATH}`, {
@@ -111,10 +111,10 @@ describe('who shows no credential', () => {
       ...{ challengeId: id, invoice, payment_hash: decoded.methodDetails.paymentHash, amount_sats: 92 },
       expires_at: expires,
     });
-    const facts = (await world.facts()).slice(before);
+    const facts = (await world.listEvents()).slice(before);
     expect(facts.map(({ type }) => type)).toEqual(['ChallengeIssued', 'ChallengeIssued']);
     expect(JSON.stringify(facts.map(({ data }) => data))).not.toContain('A coin');
-    expect((await world.bill.total()).lines).toBe(0);
+    expect((await world.bill.fetchTotal()).lines).toBe(0);
   });
 
   test.each<[string, number, unknown]>([
@@ -142,7 +142,7 @@ describe('who shows no credential', () => {
   });
 
   test('but the key of an account without money, gets 402 without a payment to make', async () => {
-    const answer = await world.post(PATH, coin(), await world.account());
+    const answer = await world.post(PATH, coin(), await world.createAccount());
     expect([answer.status, answer.headers.has('www-authenticate')]).toEqual([402, false]);
     expect(answer.body.error.code).toBe('insufficient_quota');
   });
@@ -240,7 +240,7 @@ describe('a proof', () => {
       ]);
     }
     expect(await typesOf(challenge.id)).toEqual(['ChallengeIssued', 'ChallengePaid', 'FundsHeld', 'HoldSettled']);
-    expect((await world.bill.total()).lines).toBe(1);
+    expect((await world.bill.fetchTotal()).lines).toBe(1);
   });
 
   test('that many show at once is served once; the others get the same answer, or are told to wait', async () => {
@@ -253,7 +253,7 @@ describe('a proof', () => {
     expect(new Set(waiting.map(({ status, headers }) => `${status} ${headers.get('retry-after')}`))).toEqual(
       new Set(['409 2']),
     );
-    expect((await world.bill.total()).lines).toBe(1);
+    expect((await world.bill.fetchTotal()).lines).toBe(1);
     expect((await typesOf(challenge.id)).filter((type) => type === 'HoldSettled')).toHaveLength(1);
   });
 
@@ -265,7 +265,7 @@ describe('a proof', () => {
     expect((await ask(body, payment(challenge, preimage))).status).toBe(200);
     const ends = ['HoldReleased', 'FundsHeld', 'HoldSettled'];
     expect((await typesOf(challenge.id)).slice(3)).toEqual(ends);
-    expect(chargesIn(await factsOf(challenge.id)).map(({ price }) => price)).toEqual(['92000000000']);
+    expect(listCharges(await factsOf(challenge.id)).map(({ price }) => price)).toEqual(['92000000000']);
   });
 });
 
@@ -273,13 +273,13 @@ describe('a proof whose gateway died', () => {
   /** What is kept of the answer is changed: what an SQL update does is what a death leaves behind. */
   const leave = (id: string, set: string) =>
     world
-      .part(pg.Pool)
+      .getService(pg.Pool)
       .query(`update gateway.answers set answer = null, ${set} where payer_id = $1`, [
         Buffer.from(id, 'base64url').toString('hex', 0, 16),
       ]);
   const later = (milliseconds: number) => {
     const value = () => Date.now() + milliseconds;
-    Object.defineProperty(world.part(Clock), 'nowMs', { value, configurable: true });
+    Object.defineProperty(world.getService(Clock), 'nowMs', { value, configurable: true });
   };
 
   test('between the charge and the answer is served again a moment later, and the house pays', async () => {
@@ -291,12 +291,12 @@ describe('a proof whose gateway died', () => {
     expect((await show()).status).toBe(409);
     later(15_000);
     const second = await show();
-    Reflect.deleteProperty(world.part(Clock), 'nowMs');
+    Reflect.deleteProperty(world.getService(Clock), 'nowMs');
     expect([second.status, second.headers.has('payment-receipt'), second.body.cost]).toEqual([200, true, 0]);
     expect(second.text).not.toBe(first.text);
     expect((await show()).text).toBe(second.text);
-    expect(chargesIn(await factsOf(challenge.id)).map(({ price }) => price)).toEqual(['92000000000', '92000000000']);
-    expect((await world.bill.total()).lines).toBe(2);
+    expect(listCharges(await factsOf(challenge.id)).map(({ price }) => price)).toEqual(['92000000000', '92000000000']);
+    expect((await world.bill.fetchTotal()).lines).toBe(2);
   });
 
   test('is told from one whose answer was too large to be kept: that was delivered', async () => {
@@ -400,7 +400,7 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     const { challenge, preimage } = await paid();
     const old = await expired(challenge.id);
     expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
-    await world.part(pg.Pool).query('delete from gateway.answers');
+    await world.getService(pg.Pool).query('delete from gateway.answers');
     const again = await ask(coin(), payment(challenge, preimage));
     expect([again.status, again.body.type]).toEqual([402, `${PROBLEMS}invalid-challenge`]);
     const late = await ask(coin(), withProof(`L402 ${old}:${preimage}`));
@@ -414,7 +414,7 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     const older = { id: bytes.toString('base64url'), expiresAt: past, usableUntil: past, at: past };
     const data = { ...(issued?.data as ChallengeIssued['data']), ...older };
     const stream = bytes.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-    await world.part(Streams).challenges.run(stream, { type: 'IssueChallenge', data }, TEST_CAUSE);
+    await world.getService(Streams).challenges.run(stream, { type: 'IssueChallenge', data }, TEST_CAUSE);
     return older.id;
   }
 });
@@ -426,7 +426,7 @@ describe('who has paid', () => {
     const made = await world.send('POST', '/v1/videos', { body: VIDEO, headers });
     expect([made.status, made.headers.has('payment-receipt')]).toEqual([202, true]);
     const { id, status_url } = made.body;
-    await world.until(async () => (await fetch(status_url)).status === 200);
+    await world.waitUntil(async () => (await fetch(status_url)).status === 200);
     const seen = await world.send('GET', `/v1/videos/${id}`, { headers });
     expect([seen.status, seen.body.status]).toEqual([200, 'completed']);
     for (const shown of [payment(other.challenge, other.preimage), payment(challenge, other.preimage), {}])
@@ -445,7 +445,9 @@ describe('who has paid', () => {
       const made = await world.send('POST', '/v1/videos', { body, headers });
       expect([made.status, made.headers.has('idempotent-replayed')]).toEqual([202, false]);
       tried.add(made.body.id);
-      await world.until(async () => (await typesOf(challenge.id)).filter((type) => type === 'HoldReleased').length > i);
+      await world.waitUntil(
+        async () => (await typesOf(challenge.id)).filter((type) => type === 'HoldReleased').length > i,
+      );
     }
     expect(tried.size).toBe(3);
     const { status, body: refused, headers: sent } = await world.send('POST', '/v1/videos', { body, headers });
@@ -481,7 +483,7 @@ describe('who has paid', () => {
 
   test('pays what he was told, whatever the price is by then', async () => {
     const { challenge, preimage } = await paid();
-    const catalogues = world.part(CatalogueService);
+    const catalogues = world.getService(CatalogueService);
     const { current } = catalogues;
     const dearer = current.priceList.lines.map((line) => ({
       ...line,
@@ -492,7 +494,7 @@ describe('who has paid', () => {
     const answer = await ask(coin(), payment(challenge, preimage));
     await catalogues.replace(current);
     expect([fresh.body.amount_sats, answer.status, answer.body.cost]).toEqual([184, 200, 0.092]);
-    expect(chargesIn(await factsOf(challenge.id))).toMatchObject([
+    expect(listCharges(await factsOf(challenge.id))).toMatchObject([
       { price: '92000000000', priceList: current.priceList.version },
     ]);
   });
@@ -524,7 +526,7 @@ describe('a gateway', () => {
   };
 
   test('counts by the address that its proxies saw, whatever else is claimed, and IPv6 by its network', async () => {
-    const api = await world.anotherGateway({ challengesPerMinute: 2, trustedProxies: ['127.0.0.0/8', '192.0.2.7'] });
+    const api = await world.addGateway({ challengesPerMinute: 2, trustedProxies: ['127.0.0.0/8', '192.0.2.7'] });
     const inTurn = async (...all: string[]) => {
       const statuses: number[] = [];
       for (const forwarded of all) statuses.push(await from(api, forwarded));
@@ -544,7 +546,7 @@ describe('a gateway', () => {
   });
 
   test('believes nobody about an address who is not its proxy, and limits no proof', async () => {
-    const api = await world.anotherGateway({ challengesPerMinute: 2 });
+    const api = await world.addGateway({ challengesPerMinute: 2 });
     const asked = ['203.0.113.5', '203.0.113.6', '203.0.113.7'].map((each) => from(api, each));
     expect((await Promise.all(asked)).filter((status) => status === 429)).not.toHaveLength(0);
     const { status, headers, body } = await ask(coin(), {}, api);
@@ -556,14 +558,14 @@ describe('a gateway', () => {
   });
 
   test('issues so many at most for everybody together', async () => {
-    const api = await world.anotherGateway({ challengesPerMinuteInAll: 1, trustedProxies: ['127.0.0.1'] });
+    const api = await world.addGateway({ challengesPerMinuteInAll: 1, trustedProxies: ['127.0.0.1'] });
     const { status, headers } = await ask(coin(), { 'x-forwarded-for': '203.0.113.8' }, api);
     expect([status, headers.has('retry-after')]).toEqual([429, true]);
   });
 
   test('that cannot count asks for no payment', async () => {
     const rename = (from: string, to: string) =>
-      world.part(pg.Pool).query(`alter table limits.${from} rename to ${to}`);
+      world.getService(pg.Pool).query(`alter table limits.${from} rename to ${to}`);
     await rename('counted', 'gone');
     const { status, headers } = await ask();
     await rename('gone', 'counted');
@@ -571,7 +573,7 @@ describe('a gateway', () => {
   });
 
   test('where Lightning is not offered asks for a key, and takes proofs all the same', async () => {
-    const api = await world.anotherGateway({ lndUrl: undefined, btcpayUrl: undefined } as never);
+    const api = await world.addGateway({ lndUrl: undefined, btcpayUrl: undefined } as never);
     const { status, headers } = await ask(coin(), {}, api);
     expect([status, headers.has('www-authenticate')]).toEqual([401, false]);
     const { challenge, preimage } = await paid();
@@ -579,7 +581,7 @@ describe('a gateway', () => {
   });
 
   test('whose node is away says so, and when to come back', async () => {
-    const api = await world.anotherGateway({ lndUrl: 'http://127.0.0.1:9' });
+    const api = await world.addGateway({ lndUrl: 'http://127.0.0.1:9' });
     const { status, headers, body } = await ask(coin(), {}, api);
     expect([status, headers.get('retry-after'), body.message]).toEqual([
       503,
@@ -589,7 +591,7 @@ describe('a gateway', () => {
   });
 
   test('keeps little of what strangers send, and nothing once they are answered', async () => {
-    const api = await world.anotherGateway({ uploadsMaxBytes: 1024 * 1024 });
+    const api = await world.addGateway({ uploadsMaxBytes: 1024 * 1024 });
     const edit = (bytes: Uint8Array) => {
       const body = new FormData();
       body.set('model', BANANA);

@@ -1,7 +1,7 @@
 /** What a body may be on its way in: compressed, with odd names in it, of another type. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { openTapped, type TappedWorld, type TestAccount } from '#testing';
+import { openTappedWorld, type TappedWorld, type TestAccount } from '#testing';
 
 const MIB = 1024 * 1024;
 const CHAT = '/v1/chat/completions';
@@ -10,8 +10,8 @@ const HELLO = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 
 let opened: TappedWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  opened = await openTapped();
-  account = await opened.world.account(10.5);
+  opened = await openTappedWorld();
+  account = await opened.world.createAccount(10.5);
 });
 afterAll(() => opened.close());
 
@@ -117,9 +117,9 @@ describe('a property that is called __proto__', () => {
   test('reaches the model where it is in a schema', async () => {
     const schema = '{"type":"object","properties":{"__proto__":{"type":"string"},"at":{"type":"string"}}}';
     const tools = `[{"type":"function","function":{"name":"look","parameters":${schema}}}]`;
-    opened.tap.since();
+    opened.tap.takeReceived();
     expect((await send(`{"tools":${tools},${JSON.stringify(HELLO).slice(1)}`)).status).toBe(200);
-    expect(JSON.stringify(opened.tap.since())).toContain(schema);
+    expect(JSON.stringify(opened.tap.takeReceived())).toContain(schema);
   });
 
   test('of a body changes nothing of what is read of it', async () => {

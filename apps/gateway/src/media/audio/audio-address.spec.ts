@@ -1,16 +1,16 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { formOf, type TestAccount, TestWorld } from '#testing';
+import { createForm, type TestAccount, TestWorld } from '#testing';
 
-type Gateway = Awaited<ReturnType<TestWorld['gateway']>>;
+type Gateway = Awaited<ReturnType<TestWorld['startGateway']>>;
 
 let world: TestWorld;
 let account: TestAccount;
 let gateway: Gateway;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(1.05);
-  gateway = await world.gateway({ audioPort: 0 });
+  account = await world.createAccount(1.05);
+  gateway = await world.startGateway({ audioPort: 0 });
 });
 afterAll(async () => {
   await gateway.close();
@@ -24,7 +24,7 @@ test('sound has an address of its own, with everything about sound and nothing e
   const { api, headers } = at('/audio');
   expect((await world.send('GET', '/audio/models', { api })).body.data.length).toBeGreaterThan(5);
   expect((await world.send('GET', '/audio/voices', { api })).status).toBe(200);
-  const body = formOf({ file: '@file', response_format: 'text' });
+  const body = createForm({ file: '@file', response_format: 'text' });
   expect((await world.send('POST', '/audio/transcriptions', { api, headers, body })).status).toBe(200);
   expect((await world.send('POST', '/audio/speech', { api, headers, body: { input: 'Hello' } })).status).toBe(200);
   const { origin } = new URL(gateway.audioApi);
@@ -51,7 +51,7 @@ test('a stranger who sends request after request, and waits for no answer, is sh
 
 test('a port that is taken stops the start with a sentence', async () => {
   const audioPort = Number(new URL(gateway.audioApi).port);
-  await expect(world.gateway({ audioPort })).rejects.toThrow(
+  await expect(world.startGateway({ audioPort })).rejects.toThrow(
     `Port ${audioPort} is already in use; stop what listens there or set AUDIO_PORT.`,
   );
 });

@@ -3,7 +3,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { experimental_generateSpeech as generateSpeech, experimental_transcribe as transcribe } from 'ai';
 import OpenAI, { toFile } from 'openai';
-import { soundFile, TestWorld } from '#testing';
+import { createAudioFile, TestWorld } from '#testing';
 
 let world: TestWorld;
 let client: OpenAI;
@@ -11,14 +11,14 @@ let atSound: OpenAI;
 let ai: ReturnType<typeof createOpenAI>;
 beforeAll(async () => {
   world = await TestWorld.open();
-  const { apiKey } = await world.account(10.5);
+  const { apiKey } = await world.createAccount(10.5);
   client = new OpenAI({ apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
   atSound = new OpenAI({ apiKey, baseURL: `${world.api}/api/v1`, maxRetries: 0 });
   ai = createOpenAI({ apiKey, baseURL: `${world.api}/v1` });
 });
 afterAll(() => world.close());
 
-const sound = soundFile('webm', { seconds: 3, directive: '[[sandbox text="One, two. Three?"]]' });
+const sound = createAudioFile('webm', { seconds: 3, directive: '[[sandbox text="One, two. Three?"]]' });
 const file = () => toFile(sound, 'recording.webm');
 
 describe("OpenAI's client", () => {

@@ -1,15 +1,15 @@
 /** What a vendor says of the length of a recording is on its invoice, as far as it can be true. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { HoldSettled } from '#domain';
-import { formOf, type TestAccount, TestWorld } from '#testing';
-import { json, StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
+import { createForm, type TestAccount, TestWorld } from '#testing';
+import { respondWithJson, StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 
 const vendor = new StubServer();
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open({ DEEPGRAM_BASE_URL: await vendor.listen() });
-  account = await world.account(10.5);
+  account = await world.createAccount(10.5);
 });
 afterAll(async () => {
   await world.close();
@@ -19,11 +19,11 @@ afterAll(async () => {
 /** A second of sound. @returns what was settled */
 async function settledAt(duration: unknown) {
   const results = { channels: [{ alternatives: [{ transcript: 'x', words: [] }] }] };
-  vendor.answer = json({ metadata: { duration }, results });
+  vendor.handler = respondWithJson({ metadata: { duration }, results });
   const headers = { authorization: `Bearer ${account.apiKey}` };
-  const body = formOf({ file: '@file' });
+  const body = createForm({ file: '@file' });
   expect((await world.send('POST', '/v1/audio/transcriptions', { body, headers })).status).toBe(200);
-  return ((await world.facts(account)).at(-1) as unknown as HoldSettled).data;
+  return ((await world.listEvents(account)).at(-1) as unknown as HoldSettled).data;
 }
 
 test('a longer one is owed to it, and no more than is held is taken from the customer', async () => {

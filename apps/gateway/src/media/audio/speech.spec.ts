@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import { formatUsd, toPicoUsd } from '#kernel';
-import { chargesIn, type TestAccount, TestWorld } from '#testing';
+import { listCharges, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(10.5);
+  account = await world.createAccount(10.5);
 });
 afterAll(() => world.close());
 beforeEach(() => world.bill.clear());
@@ -46,10 +46,11 @@ async function speak(input: unknown, more: object = {}, by = account, headers = 
   return { status: response.status, headers: response.headers, bytes, pieces: taken.length, broken, body };
 }
 
-const factCount = async () => (await world.facts(account)).length;
-const since = async (before: number): Promise<readonly DomainEvent[]> => (await world.facts(account)).slice(before);
+const factCount = async () => (await world.listEvents(account)).length;
+const since = async (before: number): Promise<readonly DomainEvent[]> =>
+  (await world.listEvents(account)).slice(before);
 const typesSince = async (before: number) => (await since(before)).map(({ type }) => type);
-const ended = (before: number) => world.until(async () => (await factCount()) > before + 1);
+const ended = (before: number) => world.waitUntil(async () => (await factCount()) > before + 1);
 
 describe('speech', () => {
   test('comes as it is made, as MP3 in the voice of the model', async () => {
@@ -102,12 +103,12 @@ describe('speech', () => {
       ['es', 'aura-2-celeste-es'],
     ]) {
       await speak('Hello', { language });
-      expect((await world.bill.lines()).at(-1)?.model).toBe(voice);
+      expect((await world.bill.fetchLines()).at(-1)?.model).toBe(voice);
     }
   });
 
   test('stands in the history with its characters', async () => {
-    const by = await world.account(1.05);
+    const by = await world.createAccount(1.05);
     await speak('Grüezi 👋', {}, by);
     const [record] = (await world.get('/queries/history', by)).body.data;
     expect(record).toMatchObject({ model: DEEPGRAM, query_type: 'text_to_speech', input_count: 8, output_count: 0 });
@@ -153,9 +154,9 @@ describe('speech is refused, and nothing is held,', () => {
 
   test('without a key, and without money', async () => {
     expect((await world.post('/v1/audio/speech', { input: 'a' })).status).toBe(401);
-    const poor = await speak('a', {}, await world.account());
+    const poor = await speak('a', {}, await world.createAccount());
     expect([poor.status, poor.body.error.type]).toEqual([402, 'insufficient_balance']);
-    expect(await world.bill.total()).toMatchObject({ lines: 0 });
+    expect(await world.bill.fetchTotal()).toMatchObject({ lines: 0 });
   });
 });
 
@@ -166,10 +167,10 @@ describe('the money for speech', () => {
     const [held, settled] = await since(before);
     expect(held).toMatchObject({ type: 'FundsHeld', data: { amount: '31650000000' } });
     expect(settled).toMatchObject({ type: 'HoldSettled', data: { charged: '31650000000' } });
-    expect(chargesIn(await since(before))[0]?.items).toMatchObject([
+    expect(listCharges(await since(before))[0]?.items).toMatchObject([
       { usage: { character: 1_000 }, estimated: false, cost: '30000000000', vendorId: expect.any(String) },
     ]);
-    expect((await world.bill.total()).total_usd).toBe('0.03');
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.03');
   });
 
   test.each([
@@ -182,8 +183,8 @@ describe('the money for speech', () => {
   ])('by %s is what its vendor bills, and what is listed', async (model, cost, price) => {
     const before = await factCount();
     expect((await speak('a', { model })).status).toBe(200);
-    expect(chargesIn(await since(before))).toMatchObject([{ cost, price }]);
-    expect((await world.bill.total()).total_usd).toBe(formatUsd(toPicoUsd(BigInt(cost))));
+    expect(listCharges(await since(before))).toMatchObject([{ cost, price }]);
+    expect((await world.bill.fetchTotal()).total_usd).toBe(formatUsd(toPicoUsd(BigInt(cost))));
   });
 
   test.each<[string, number, readonly string[]]>([
@@ -209,8 +210,8 @@ describe('the money for speech', () => {
     await ended(before);
     const facts = await since(before);
     expect(facts.map(({ type }) => type)).toEqual(['FundsHeld', 'HoldReleased', 'ChargeAbsorbed']);
-    expect(chargesIn(facts)[0]).toMatchObject({ cost: '315000000', errorCode: 'upstream_error' });
-    expect((await world.bill.total()).total_usd).toBe('0.000315');
+    expect(listCharges(facts)[0]).toMatchObject({ cost: '315000000', errorCode: 'upstream_error' });
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.000315');
   });
 
   test('is charged whole when the client leaves, since the vendor bills all of it', async () => {
@@ -226,7 +227,7 @@ describe('the money for speech', () => {
     leaving.abort();
     await ended(before);
     expect(await typesSince(before)).toEqual(['FundsHeld', 'HoldSettled']);
-    const [charge] = chargesIn(await since(before));
+    const [charge] = listCharges(await since(before));
     expect(charge?.items[0]?.usage).toEqual({ character: 50 });
   });
 
@@ -240,7 +241,7 @@ describe('the money for speech', () => {
       body: JSON.stringify({ model: OPENAI, input }),
       signal: leaving.signal,
     });
-    await world.until(async () => (await factCount()) > before);
+    await world.waitUntil(async () => (await factCount()) > before);
     leaving.abort();
     await expect(asked).rejects.toThrow();
     await ended(before);

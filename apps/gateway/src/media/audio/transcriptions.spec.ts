@@ -1,18 +1,26 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
-import { billed, chargesIn, SOUND_FORMATS, type SoundFormat, soundFile, type TestAccount, TestWorld } from '#testing';
+import {
+  AUDIO_FORMATS,
+  type AudioFormat,
+  createAudioFile,
+  formatTotalCost,
+  listCharges,
+  type TestAccount,
+  TestWorld,
+} from '#testing';
 
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(10.5);
+  account = await world.createAccount(10.5);
 });
 afterAll(() => world.close());
 beforeEach(() => world.bill.clear());
 
 interface Sound {
-  readonly format?: SoundFormat;
+  readonly format?: AudioFormat;
   readonly seconds?: number;
   readonly claims?: number;
   readonly note?: string;
@@ -20,7 +28,10 @@ interface Sound {
 }
 
 function fileOf({ format = 'mp3', seconds = 2, claims = 1, note = '', bytes }: Sound): File {
-  return new File([new Uint8Array(bytes ?? soundFile(format, { seconds, claims, directive: note }))], 'anything.bin');
+  return new File(
+    [new Uint8Array(bytes ?? createAudioFile(format, { seconds, claims, directive: note }))],
+    'anything.bin',
+  );
 }
 
 function transcribe(sound: Sound, fields: Readonly<Record<string, string>> = {}, by = account, headers = {}) {
@@ -33,10 +44,10 @@ function transcribe(sound: Sound, fields: Readonly<Record<string, string>> = {},
 
 /** What was stated since, of the account. */
 async function since(before: number): Promise<readonly DomainEvent[]> {
-  return (await world.facts(account)).slice(before);
+  return (await world.listEvents(account)).slice(before);
 }
 
-const factCount = async () => (await world.facts(account)).length;
+const factCount = async () => (await world.listEvents(account)).length;
 
 describe('a transcription', () => {
   const note = '[[sandbox text="One, two. Three?"]]';
@@ -92,7 +103,7 @@ describe('a transcription', () => {
   });
 
   test('stands in the history with its seconds', async () => {
-    const by = await world.account(1.05);
+    const by = await world.createAccount(1.05);
     await transcribe({ seconds: 7.5 }, {}, by);
     const [record] = (await world.get('/queries/history', by)).body.data;
     expect(record).toMatchObject({ model: 'nova-3', query_type: 'speech_to_text', input_count: 8, output_count: 0 });
@@ -102,7 +113,7 @@ describe('a transcription', () => {
 describe('the money for a transcription', () => {
   const perSecond = (4_536_500_000n * 1_000n) / 60_000n;
 
-  test.each(SOUND_FORMATS)(
+  test.each(AUDIO_FORMATS)(
     'of %s that claims a tenth of its length is held for all of it, and is what the vendor bills',
     async (format) => {
       const before = await factCount();
@@ -118,16 +129,16 @@ describe('the money for a transcription', () => {
       expect(charge.items).toMatchObject([
         { of: 'nova-3', estimated: false, terms: { language: 'en' }, vendorId: expect.any(String) },
       ]);
-      expect(billed([charge]).slice(0, 10)).toBe((await world.bill.total()).total_usd.slice(0, 10));
+      expect(formatTotalCost([charge]).slice(0, 10)).toBe((await world.bill.fetchTotal()).total_usd.slice(0, 10));
     },
   );
 
   test('of a model that bills whole seconds covers these', async () => {
     const before = await factCount();
     await transcribe({ seconds: 19.5, claims: 0.1 }, { model: 'whisper-1' });
-    const [charge] = chargesIn(await since(before));
+    const [charge] = listCharges(await since(before));
     expect(charge).toMatchObject({ cost: '2000000000', items: [{ usage: { audioMillisecond: 20_000 } }] });
-    expect((await world.bill.total()).total_usd).toBe('0.002');
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.002');
   });
 
   test('in no language is in the first of the model', async () => {
@@ -137,9 +148,9 @@ describe('the money for a transcription', () => {
   test('in several languages at once is dearer, and said so', async () => {
     const before = await factCount();
     expect((await transcribe({ seconds: 60, format: 'wav' }, { language: 'multi' })).status).toBe(200);
-    const [charge] = chargesIn(await since(before));
+    const [charge] = listCharges(await since(before));
     expect(charge).toMatchObject({ cost: '5200000000', items: [{ terms: { language: 'multi' } }] });
-    expect((await world.bill.total()).total_usd).toBe('0.0052');
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.0052');
   });
 
   test('is of whole seconds where the vendor says no more than its length', async () => {
@@ -149,7 +160,7 @@ describe('the money for a transcription', () => {
       { model: 'whisper-1' },
     );
     expect(answer.status).toBe(200);
-    const [charge] = chargesIn(await since(before));
+    const [charge] = listCharges(await since(before));
     expect(charge?.items[0]).toMatchObject({ usage: { audioMillisecond: 13_000 }, estimated: false });
   });
 
@@ -175,10 +186,10 @@ describe('the money for a transcription', () => {
   );
 
   test('is missing: nothing is uploaded to a vendor', async () => {
-    const poor = await world.account();
+    const poor = await world.createAccount();
     const answer = await transcribe({ seconds: 30 }, {}, poor);
     expect([answer.status, answer.body.error.type]).toEqual([402, 'insufficient_balance']);
-    expect(await world.bill.total()).toMatchObject({ lines: 0 });
+    expect(await world.bill.fetchTotal()).toMatchObject({ lines: 0 });
   });
 
   test('is paid once for an Idempotency-Key, and the same key is no other file', async () => {
@@ -187,7 +198,7 @@ describe('the money for a transcription', () => {
     const [first, again] = [await transcribe({}, {}, account, key), await transcribe({}, {}, account, key)];
     expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([first.text, 'true']);
     expect((await transcribe({ seconds: 5 }, {}, account, key)).status).toBe(409);
-    expect(chargesIn(await since(before))).toHaveLength(1);
+    expect(listCharges(await since(before))).toHaveLength(1);
   });
 });
 

@@ -14,7 +14,7 @@ let account: TestAccount;
 let settings: { readonly apiKey: string; readonly baseURL: string };
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(10.5);
+  account = await world.createAccount(10.5);
   settings = { apiKey: account.apiKey, baseURL: `${world.api}/v1` };
 });
 afterAll(() => world.close());

@@ -1,7 +1,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { billed, chargesIn, isEstimated, TestWorld } from '#testing';
+import { formatTotalCost, isEstimated, listCharges, TestWorld } from '#testing';
 
 const BANANA = 'google/nano-banana-2';
 const GPT = 'openai/gpt-image-1-mini';
@@ -22,27 +22,27 @@ const NOTHING = '0.000000000000';
 
 /** One request of a new account: its answer, the facts behind the hold, its record, and what it cost whom. */
 async function exchange(directive: string, more: object = {}) {
-  const by = await world.account(1.05);
+  const by = await world.createAccount(1.05);
   await world.bill.clear();
   const body = { model: BANANA, prompt: `A coin [[sandbox ${directive}]]`, provider: { only: ['fal'] }, ...more };
   const answer = await world.post('/v1/images/generations', body, by);
   return { answer, ...(await outcomeFor(by)) };
 }
 
-async function outcomeFor(by: Awaited<ReturnType<TestWorld['account']>>) {
-  const facts = await world.facts(by);
+async function outcomeFor(by: Awaited<ReturnType<TestWorld['createAccount']>>) {
+  const facts = await world.listEvents(by);
   const held = facts.findIndex(({ type }) => type === 'FundsHeld');
   const [record] = (await world.get('/queries/history', by)).body.data;
   const { balance, held_usd } = (await world.post('/credits/balance', undefined, by)).body;
   expect(held_usd).toBe(0);
-  const charges = chargesIn(facts);
+  const charges = listCharges(facts);
   return {
     types: facts.slice(held + 1).map(({ type }) => type),
     charges,
     record,
     spent: (1.05 - balance).toFixed(12),
-    owed: billed(charges),
-    invoiced: (await world.bill.total()).total_usd,
+    owed: formatTotalCost(charges),
+    invoiced: (await world.bill.fetchTotal()).total_usd,
   };
 }
 
@@ -144,17 +144,17 @@ describe('an image that comes', () => {
 
 describe('a client that has gone', () => {
   async function leaves(directive: string) {
-    const by = await world.account(1.05);
+    const by = await world.createAccount(1.05);
     await world.bill.clear();
     const body = JSON.stringify({ model: BANANA, prompt: `[[sandbox ${directive}]]`, provider: { only: ['fal'] } });
     const headers = { authorization: `Bearer ${by.apiKey}`, 'content-type': 'application/json' };
     const leave = new AbortController();
     const asked = fetch(`${world.api}/v1/images/generations`, { method: 'POST', headers, body, signal: leave.signal });
-    await world.until(async () => (await world.facts(by)).some(({ type }) => type === 'FundsHeld'));
+    await world.waitUntil(async () => (await world.listEvents(by)).some(({ type }) => type === 'FundsHeld'));
     leave.abort();
     await expect(asked).rejects.toThrow();
     const ends = new Set(['HoldSettled', 'HoldReleased']);
-    await world.until(async () => (await world.facts(by)).some(({ type }) => ends.has(type)));
+    await world.waitUntil(async () => (await world.listEvents(by)).some(({ type }) => ends.has(type)));
     return by;
   }
 
@@ -170,21 +170,21 @@ describe('a client that has gone', () => {
 
   test('does not pay for what is being made either: the house does', async () => {
     const by = await leaves('latency=1000');
-    await world.until(async () => (await world.bill.total()).lines > 0);
+    await world.waitUntil(async () => (await world.bill.fetchTotal()).lines > 0);
     const { types, spent, owed, invoiced } = await outcomeFor(by);
     expect([types, spent, owed, invoiced]).toEqual([ABSORBED, NOTHING, '0.08', '0.08']);
   });
 });
 
 test('an account whose prompts are refused again and again is told to wait', async () => {
-  const by = await world.account(1.05);
+  const by = await world.createAccount(1.05);
   const ask = (prompt: string) =>
     world.post('/v1/images/generations', { model: BANANA, prompt, provider: { only: ['fal'] } }, by);
   for (let i = 0; i < 3; i++) expect((await ask('[[sandbox fault=policy]]')).status).toBe(400);
   const { status, headers, body } = await ask('A coin');
   expect([status, body.error.type]).toEqual([429, 'rate_limit_error']);
   expect(Number(headers.get('retry-after'))).toBeGreaterThan(3_500);
-  const other = await world.account(1.05);
+  const other = await world.createAccount(1.05);
   expect((await world.post('/v1/images/generations', { model: BANANA, prompt: 'A coin' }, other)).status).toBe(200);
 });
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isMediaModel, type MediaChoices, type MediaModel, readCatalogue } from '#catalogue';
-import { billed, chargesIn, isExplained, PIXEL, type TestAccount, TestWorld } from '#testing';
+import { formatTotalCost, isExplained, listCharges, PIXEL, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => world.close());
 
@@ -40,7 +40,7 @@ describe('the listed price of an image is what is charged, and the vendor bills 
   test.each(offers)('%s of %s', async (id, slug, model) => {
     const { body: list } = await world.get('/v1/models?type=image');
     const listed = list.data.find((each: Listed) => each.id === id) as Listed;
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     await world.bill.clear();
     const images = Math.min(model.maxImages ?? 1, 2);
     const chosen = combinations(model);
@@ -52,9 +52,9 @@ describe('the listed price of an image is what is charged, and the vendor bills 
       expect([choices, body.cost]).toEqual([choices, Number((listedPrice(listed, choices) * images).toFixed(12))]);
       expect(body.data).toHaveLength(images);
     }
-    const charges = chargesIn((await world.facts(account)).slice(before));
+    const charges = listCharges((await world.listEvents(account)).slice(before));
     expect(charges).toHaveLength(chosen.length);
     for (const charge of charges) expect(isExplained(charge, readCatalogue().priceList.lines)).toBe(true);
-    expect((await world.bill.total()).total_usd).toBe(billed(charges));
+    expect((await world.bill.fetchTotal()).total_usd).toBe(formatTotalCost(charges));
   });
 });

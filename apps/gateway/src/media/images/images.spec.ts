@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { formOf, PIXEL, type TestAccount, TestWorld } from '#testing';
+import { createForm, PIXEL, type TestAccount, TestWorld } from '#testing';
 
 const BANANA = 'google/nano-banana-2';
 const FLUX = 'black-forest-labs/flux-1.1-pro';
@@ -16,7 +16,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open(async (sandbox) => ({ PRIVATE_SOURCES: sandbox }));
-  account = await world.account(105);
+  account = await world.createAccount(105);
 });
 afterAll(() => world.close());
 
@@ -25,7 +25,7 @@ const generate = (body: object, by = account, path = '/v1/images/generations') =
 
 async function edit(fields: Readonly<Record<string, string | File>>, path = '/v1/images/edits') {
   const headers = { authorization: `Bearer ${account.apiKey}` };
-  const answer = await fetch(`${world.api}${path}`, { method: 'POST', headers, body: formOf(fields) });
+  const answer = await fetch(`${world.api}${path}`, { method: 'POST', headers, body: createForm(fields) });
   // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
   return { status: answer.status, body: (await answer.json()) as any };
 }
@@ -76,10 +76,10 @@ describe('images', () => {
   });
 
   test('are as many as are wanted, by either name, also where a model makes one at a time', async () => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const { body } = await generate({ model: ONE_AT_A_TIME, num_images: 3 });
     expect([body.data.length, body.cost]).toEqual([3, 0.138]);
-    const facts = (await world.facts(account)).slice(before);
+    const facts = (await world.listEvents(account)).slice(before);
     expect(facts.map(({ type }) => type)).toEqual(['FundsHeld', 'HoldSettled']);
     const [, settled] = facts;
     if (settled?.type !== 'HoldSettled') throw new Error('not settled');
@@ -131,10 +131,10 @@ describe('images', () => {
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'an image' };
     const body = { model: FLUX, prompt: 'A coin' };
     const first = await world.send('POST', '/v1/images/generations', { body, headers });
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const again = await world.send('POST', '/v1/images/generations', { body, headers });
     expect([again.status, again.text]).toEqual([200, first.text]);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 
   test.each<[string, RegExp, object]>([
@@ -157,25 +157,25 @@ describe('images', () => {
     ['a model that chats', /of type chat/, { model: 'openai/gpt-5-mini', provider: null }],
     ['malformed preferences', /provider/, { provider: 5 }],
   ])('are refused for %s, and nothing is held', async (_, message, body) => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const answer = await generate(body);
     expect([answer.status, answer.body.error.type]).toEqual([400, 'invalid_request_error']);
     expect(answer.body.message).toMatch(message);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 
   test('are not there for unknown models, with a wrong key or without money', async () => {
-    const poor = await world.account();
+    const poor = await world.createAccount();
     expect((await generate({ model: 'nope' })).status).toBe(404);
     expect((await generate({}, { ...poor, apiKey: 'sk-wrong' })).status).toBe(401);
     expect((await generate({}, poor)).status).toBe(402);
   });
 
   test('are refused at an address that must not be fetched, at no cost', async () => {
-    const by = await world.account(1.05);
+    const by = await world.createAccount(1.05);
     const { status, body } = await generate({ image_url: 'http://127.0.0.1:9/a.png' }, by);
     expect([status, body.error.param]).toEqual([400, 'image_url']);
-    expect(await world.balance(by)).toBe('1.05');
+    expect(await world.fetchBalance(by)).toBe('1.05');
   });
 
   test('are had from another vendor where one fails before it has made any', async () => {
@@ -223,9 +223,9 @@ describe('edits', () => {
     ['no model', 400, /model/, { prompt: 'A coin', image: '@image' }],
     ['an odd number', 400, /n must be/, { model: GPT, prompt: 'A coin', image: '@image', n: 'two' }],
   ])('are refused for %s, and nothing is held', async (_, status, message, fields) => {
-    const before = (await world.facts(account)).length;
+    const before = (await world.listEvents(account)).length;
     const answer = await edit(fields);
     expect([answer.status, answer.body.message]).toEqual([status, expect.stringMatching(message)]);
-    expect(await world.facts(account)).toHaveLength(before);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 });

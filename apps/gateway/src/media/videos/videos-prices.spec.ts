@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isMediaModel, type MediaChoices, type MediaModel, readCatalogue } from '#catalogue';
-import { billed, chargesIn, isExplained, PIXEL, type TestAccount, TestWorld } from '#testing';
+import { formatTotalCost, isExplained, listCharges, PIXEL, type TestAccount, TestWorld } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
 
 const PRICED = ['duration', 'quality'] as const;
@@ -9,7 +9,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open({ VIDEO_LOOKS_PER_SECOND: '1000' });
-  account = await world.account(315);
+  account = await world.createAccount(315);
 });
 afterAll(() => world.close());
 
@@ -75,7 +75,7 @@ test('the listed price of a video is what is held and charged, and the vendor bi
   const answers = await Promise.all(
     asked.map(async ({ body: { id } }) => {
       let answer = await world.get(`/v1/videos/${id}`, account);
-      await world.until(async () => {
+      await world.waitUntil(async () => {
         answer = await world.get(`/v1/videos/${id}`, account);
         return answer.status === 200;
       });
@@ -85,10 +85,10 @@ test('the listed price of a video is what is held and charged, and the vendor bi
   expect(answers.map(({ status, cost, error }) => [status, cost, error])).toEqual(
     prices.map((price) => ['completed', price, undefined]),
   );
-  const charges = chargesIn(await world.facts(account));
+  const charges = listCharges(await world.listEvents(account));
   expect(charges).toHaveLength(orders.length);
   for (const charge of charges) expect(isExplained(charge, readCatalogue().priceList.lines)).toBe(true);
-  expect((await world.bill.total()).total_usd).toBe(billed(charges));
+  expect((await world.bill.fetchTotal()).total_usd).toBe(formatTotalCost(charges));
   const vendors = new Set(orders.map(({ vendor }) => vendor));
   expect(vendors).toEqual(new Set(['fal', 'google']));
 

@@ -5,15 +5,15 @@ import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 import { closeJobCost, printJobs } from '../../../../ledger/src/jobs.ts';
 import { verify } from '../../../../ledger/src/verify.ts';
-import { picture } from '../../../../sandbox/src/media/files/images.ts';
+import { createImage } from '../../../../sandbox/src/media/files/images.ts';
 
 const KLING = 'kling/kling-2.5-turbo';
-const PICTURE = picture({ seed: 'a', width: 16, height: 16 });
+const PICTURE = createImage({ seed: 'a', width: 16, height: 16 });
 const IMAGE = `data:image/png;base64,${PICTURE.toString('base64')}`;
 
 /** A customer's own server, which has a picture. */
 const pictures = new StubServer();
-pictures.answer = (response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(PICTURE);
+pictures.handler = (response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(PICTURE);
 let at: string;
 let world: TestWorld;
 let account: TestAccount;
@@ -25,7 +25,7 @@ beforeAll(async () => {
     at = await pictures.listen();
     return { PORT: String(port), PUBLIC_BASE_URL: `http://127.0.0.1:${port}`, PRIVATE_SOURCES: at };
   });
-  account = await world.account(42);
+  account = await world.createAccount(42);
   const spoilt = (fault: string) => made(told(`fault=${fault}`));
   bad = { policy: spoilt('policy'), html: spoilt('html'), expired: spoilt('expired'), error: spoilt('error') };
 });
@@ -50,7 +50,7 @@ const told = (directive: string) => ({ prompt: `[[sandbox ${directive}]]` });
 
 async function ended(id: string, by = account): Promise<TestResponse> {
   let answer = await world.get(`/v1/videos/${id}`, by);
-  await world.until(async () => {
+  await world.waitUntil(async () => {
     answer = await world.get(`/v1/videos/${id}`, by);
     return answer.status !== 202;
   });
@@ -61,7 +61,7 @@ const made = async (body: object, by = account) => ended((await ask(body, by)).b
 
 /** What its account says of the end of a video. */
 async function endOf(id: string): Promise<readonly string[]> {
-  const facts = await world.facts();
+  const facts = await world.listEvents();
   const asked = facts.find(({ type, stream }) => type === 'VideoRequested' && stream === `video-${id}`);
   if (asked?.type !== 'VideoRequested') throw new Error('it was never asked for');
   const { holdId } = asked.data.hold;
@@ -70,7 +70,7 @@ async function endOf(id: string): Promise<readonly string[]> {
 
 describe('a video', () => {
   test('is asked for, looked at until it is there, and fetched', async () => {
-    const own = await world.account(1.05);
+    const own = await world.createAccount(1.05);
     const asked = await ask({ duration: 5 }, own);
     expect(asked.status).toBe(202);
     expect(asked.headers.get('retry-after')).toBe('5');
@@ -92,14 +92,14 @@ describe('a video', () => {
     const file = await fetch(body.data.url);
     expect([file.status, file.headers.get('content-type')]).toEqual([200, 'video/mp4']);
     expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 8)).toBe('ftyp');
-    expect(await world.balance(own)).toBe('0.6475');
+    expect(await world.fetchBalance(own)).toBe('0.6475');
     expect((await world.get(`/videos/${id}`, own)).status).toBe(200);
   });
 
   test('is seen by its account and by its signed address, and by nobody else', async () => {
     const { id, status_url } = (await ask({})).body;
     const path = `/v1/videos/${id}`;
-    expect((await world.get(path, await world.account())).status).toBe(404);
+    expect((await world.get(path, await world.createAccount())).status).toBe(404);
     expect((await world.get(path)).status).toBe(401);
     expect((await world.get(`/v1/videos/gen_${'0'.repeat(32)}`, account)).status).toBe(404);
     expect((await world.get('/v1/videos/gen_1', account)).status).toBe(404);
@@ -136,7 +136,7 @@ describe('a video', () => {
     const all = await Promise.all(['duplicate latency=20', 'lost'].map((fault) => made(told(`fault=${fault}`))));
     expect(all.map(({ body }) => body.status)).toEqual(['completed', 'completed']);
     for (const { body } of all) expect(await endOf(body.id)).toEqual(['HoldSettled']);
-    const billed = (await world.bill.lines()).filter(({ fault = '' }) => ['duplicate', 'lost'].includes(fault));
+    const billed = (await world.bill.fetchLines()).filter(({ fault = '' }) => ['duplicate', 'lost'].includes(fault));
     expect(billed.length).toBe(2);
   });
 
@@ -145,10 +145,10 @@ describe('a video', () => {
     expect(asked.body.estimated_cost).toBe(0.805);
     expect((await ended(asked.body.id)).body.status).toBe('completed');
     expect((await made({ model: `${KLING}-i2v`, image_url: `${at}/a.png` })).body.status).toBe('completed');
-    expect(pictures.asked.map(({ line }) => line)).toEqual(['GET /a.png']);
+    expect(pictures.requests.map(({ line }) => line)).toEqual(['GET /a.png']);
     const unfit = await ask({ model: `${KLING}-i2v`, image_url: 'http://127.0.0.1/a.png' });
     expect([unfit.status, unfit.body.error.param]).toEqual([400, 'image_url']);
-    expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
+    expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
   });
 });
 
@@ -164,10 +164,10 @@ describe('a request', () => {
     ['a picture that is none', { model: `${KLING}-i2v`, image_url: 'data:image/png;base64,AAAA' }, /image_url/],
     ['a prompt of another type', { prompt: 5 }, /prompt must be a string/],
   ])('with %s is refused, and nothing is recorded', async (_, body, message) => {
-    const before = (await world.facts()).length;
+    const before = (await world.listEvents()).length;
     const { status, body: answer } = await ask(body);
     expect([status, answer.message]).toEqual([400, expect.stringMatching(message)]);
-    expect((await world.facts()).length).toBe(before);
+    expect((await world.listEvents()).length).toBe(before);
   });
 
   test('may say the same in several ways, and what the model lacks is left aside', async () => {
@@ -179,16 +179,16 @@ describe('a request', () => {
   });
 
   test('of an account whose prompts vendors have refused often is not taken for a while', async () => {
-    const api = await world.anotherGateway({ refusedPerHour: 1 });
+    const api = await world.addGateway({ refusedPerHour: 1 });
     const body = { model: KLING, prompt: 'A harbour' };
     await bad.policy;
-    await world.until(async () => (await world.post('/v1/videos', body, account, api)).status === 429);
-    const other = await world.account(1.05);
+    await world.waitUntil(async () => (await world.post('/v1/videos', body, account, api)).status === 429);
+    const other = await world.createAccount(1.05);
     expect((await world.post('/v1/videos', body, other, api)).status).toBe(202);
   });
 
   test('without money is refused, and of a model that is not there', async () => {
-    const poor = await world.account();
+    const poor = await world.createAccount();
     expect((await ask({}, poor)).status).toBe(402);
     expect((await ask({ model: 'kling/none' })).status).toBe(404);
     expect((await ask({}, { ...poor, apiKey: 'sk-wrong' })).status).toBe(401);
@@ -206,7 +206,7 @@ describe('a request', () => {
     expect(other.status).toBe(409);
     await ended(first.body.id);
     expect((await world.send('POST', '/v1/videos', { headers, body })).body).toEqual(first.body);
-    const asked = (await world.facts()).filter(({ type }) => type === 'VideoRequested');
+    const asked = (await world.listEvents()).filter(({ type }) => type === 'VideoRequested');
     expect(new Set(asked.map(({ stream }) => stream)).size).toBe(asked.length);
   });
 });
@@ -222,7 +222,7 @@ test('what a vendor may invoice for a video that it has refused is listed, until
   const lines: string[] = [];
   const print = (line: string) => void lines.push(line);
   const { id } = (await bad.policy).body;
-  await world.until(async () => {
+  await world.waitUntil(async () => {
     lines.length = 0;
     await printJobs(world.foundation, print);
     return lines.some((line) => line.includes(id));

@@ -1,6 +1,6 @@
 import { DeepgramClient, DeepgramError } from '@deepgram/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { SOUND_FORMATS, soundFile } from '#testing';
+import { AUDIO_FORMATS, createAudioFile } from '#testing';
 import { startSandbox } from '../../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -15,7 +15,7 @@ afterAll(() => sandbox.close());
 beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
 
 const bill = async () => (await (await fetch(`${sandbox.url}/bill`)).json()) as { total_usd: string; lines: number };
-const spoken = soundFile('wav', { seconds: 3, directive: '[[sandbox text="Grüezi, you. Three?"]]' });
+const spoken = createAudioFile('wav', { seconds: 3, directive: '[[sandbox text="Grüezi, you. Three?"]]' });
 
 interface Heard {
   readonly metadata: { readonly duration: number; readonly channels: number };
@@ -69,14 +69,14 @@ describe("Deepgram's ears, by its own client", () => {
   });
 
   test('listen to each channel on its own where they are told to, and bill each', async () => {
-    const stereo = soundFile('wav', { seconds: 3, channels: 2 });
+    const stereo = createAudioFile('wav', { seconds: 3, channels: 2 });
     expect((await listen(stereo)).results.channels).toHaveLength(1);
     expect((await listen(stereo, { multichannel: true })).results.channels).toHaveLength(2);
     expect(await bill()).toEqual({ total_usd: '0.000645', lines: 2 });
   });
 
-  test.each([...SOUND_FORMATS, 'ogg'] as const)('bill %s by its true length, whatever it says', async (format) => {
-    const { metadata } = await listen(soundFile(format, { seconds: 20, claims: 0.1 }));
+  test.each([...AUDIO_FORMATS, 'ogg'] as const)('bill %s by its true length, whatever it says', async (format) => {
+    const { metadata } = await listen(createAudioFile(format, { seconds: 20, claims: 0.1 }));
     expect(Math.abs(metadata.duration - 20)).toBeLessThan(0.03);
   });
 
@@ -90,8 +90,13 @@ describe("Deepgram's ears, by its own client", () => {
     ['what is no sound', Buffer.from('text'), {}, 400],
     ['a model that is none', spoken, { model: 'nova-9' }, 400],
     ['a language that it does not know', spoken, { language: 'tlh' }, 400],
-    ['a fault', soundFile('mp3', { seconds: 1, directive: '[[sandbox fault=429]]' }), {}, 429],
-    ['a fault in plain text', soundFile('mp3', { seconds: 1, directive: '[[sandbox fault=overloaded]]' }), {}, 503],
+    ['a fault', createAudioFile('mp3', { seconds: 1, directive: '[[sandbox fault=429]]' }), {}, 429],
+    [
+      'a fault in plain text',
+      createAudioFile('mp3', { seconds: 1, directive: '[[sandbox fault=overloaded]]' }),
+      {},
+      503,
+    ],
   ])('refuse %s, which costs nothing', async (_, file, options, statusCode) => {
     const error = await listen(file, options).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(DeepgramError);

@@ -5,14 +5,14 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { type Call, parseObject, type Routes } from '../../router.ts';
-import { soundIn } from '../duration/recording.ts';
-import { Instructions, isForbidden, wordsAmong } from '../instructions.ts';
-import { isBilled, sendAnswer } from '../sandbox-file.ts';
-import { transcriptOf } from '../transcript.ts';
-import { assertKey, refusalAsTold, refused } from './errors.ts';
-import { type ListenOptions, resultsOf } from './results.ts';
+import { measureAudio } from '../duration/recording.ts';
+import { DirectiveRunner, findDirectiveText, isForbidden } from '../instructions.ts';
+import { isBilled, sendResponse } from '../sandbox-file.ts';
+import { createTranscript } from '../transcript.ts';
+import { assertKey, createError, createFaultError } from './errors.ts';
+import { type ListenOptions, toResults } from './results.ts';
 
-interface Offer {
+interface ListenModel {
   /** USD for a minute. */
   readonly usd: string;
   readonly multilingual: string;
@@ -24,7 +24,7 @@ const MORE = [
   ...['bg', 'ca', 'zh', 'cs', 'da', 'et', 'fi', 'el', 'hu', 'id', 'ko', 'lv', 'lt', 'ms', 'no', 'pl', 'ro', 'sk'],
   ...['sv', 'th', 'tr', 'uk', 'vi'],
 ];
-const MODELS: Readonly<Record<string, Offer>> = {
+const MODELS: Readonly<Record<string, ListenModel>> = {
   'nova-3': { usd: '0.0043', multilingual: '0.0052', languages: [...LANGUAGES, ...MORE] },
   'nova-2': { usd: '0.0043', multilingual: '0.0043', languages: [...LANGUAGES, ...MORE] },
 };
@@ -33,41 +33,41 @@ const OPTED_OUT = 2;
 const FETCHED_WITHIN_MS = 10_000;
 
 export function listenRoutes(bill: SandboxBill): Routes {
-  const instructions = new Instructions('deepgram', refusalAsTold);
+  const directiveRunner = new DirectiveRunner('deepgram', createFaultError);
   return {
     'POST /deepgram/v1/listen': async (call) => {
       assertKey(call);
-      const { model, price, options } = asked(call.query);
-      const recording = await recordingIn(call);
-      const sound = soundIn(recording);
-      if (!sound)
-        throw refused(400, 'Bad Request', 'Bad Request: failed to process audio: corrupt or unsupported data');
-      const told = await instructions.follow(call, wordsAmong(recording));
-      if (!told) return;
+      const { model, price, options } = parseQuery(call.query);
+      const recording = await loadRecording(call);
+      const audio = measureAudio(recording);
+      if (!audio)
+        throw createError(400, 'Bad Request', 'Bad Request: failed to process audio: corrupt or unsupported data');
+      const applied = await directiveRunner.runDirective(call, findDirectiveText(recording));
+      if (!applied) return;
       const id = randomUUID();
-      const channels = options.multichannel ? sound.channels : 1;
+      const channels = options.multichannel ? audio.channels : 1;
       const times = channels * (options.mip_opt_out ? OPTED_OUT : 1);
-      const units = { unit: 'minute', quantity: Math.round(sound.seconds * 1_000) * times, per: 60_000, price };
-      if (isBilled(told.fault)) bill.chargeUnits(id, model, units, told.fault);
-      if (isForbidden(told)) throw refused(400, 'Bad Request', 'The content is against the rules.');
-      const duration = Math.round(sound.seconds * 1_000) / 1_000;
-      const metadata = metadataOf(id, model, recording, { duration, channels });
-      const results = resultsOf(transcriptOf(told.directive.text, duration), channels, options);
-      sendAnswer(call, { metadata, results }, told.fault, { 'dg-request-id': id });
+      const units = { unit: 'minute', quantity: Math.round(audio.seconds * 1_000) * times, per: 60_000, price };
+      if (isBilled(applied.fault)) bill.chargeUnits(id, model, units, applied.fault);
+      if (isForbidden(applied)) throw createError(400, 'Bad Request', 'The content is against the rules.');
+      const duration = Math.round(audio.seconds * 1_000) / 1_000;
+      const metadata = createMetadata(id, model, recording, { duration, channels });
+      const results = toResults(createTranscript(applied.directive.text, duration), channels, options);
+      sendResponse(call, { metadata, results }, applied.fault, { 'dg-request-id': id });
     },
   };
 }
 
-function asked(query: URLSearchParams) {
+function parseQuery(query: URLSearchParams) {
   const { model = 'base', language = 'en' } = Object.fromEntries(query);
-  const offer = MODELS[model];
+  const listenModel = MODELS[model];
   const [spoken = ''] = language.split('-');
-  if (!offer?.languages.includes(spoken))
-    throw refused(400, 'INVALID_QUERY_PARAMETER', 'Bad Request: No such model/language/tier combination found.');
+  if (!listenModel?.languages.includes(spoken))
+    throw createError(400, 'INVALID_QUERY_PARAMETER', 'Bad Request: No such model/language/tier combination found.');
   const isOn = (name: string) => {
     const value = query.get(name) ?? 'false';
     if (value === 'true' || value === 'false') return value === 'true';
-    throw refused(
+    throw createError(
       400,
       'INVALID_QUERY_PARAMETER',
       `Failed to deserialize query parameters: ${name}: provided string was not \`true\` or \`false\``,
@@ -84,36 +84,36 @@ function asked(query: URLSearchParams) {
     detect_language: isOn('detect_language'),
     mip_opt_out: isOn('mip_opt_out'),
   };
-  return { model, price: language === 'multi' ? offer.multilingual : offer.usd, options };
+  return { model, price: language === 'multi' ? listenModel.multilingual : listenModel.usd, options };
 }
 
 /** The body, or what lies at the address in it. */
-async function recordingIn(call: Call): Promise<Buffer> {
-  const body = await call.body();
+async function loadRecording(call: Call): Promise<Buffer> {
+  const body = await call.readBody();
   if (!call.request.headers['content-type']?.startsWith('application/json')) return body;
   const { url } = parseObject(body.toString()) ?? {};
   if (typeof url !== 'string')
-    throw refused(400, 'PAYLOAD_ERROR', 'Failed to deserialize JSON payload: missing field `url`');
+    throw createError(400, 'PAYLOAD_ERROR', 'Failed to deserialize JSON payload: missing field `url`');
   const unreachable = () =>
-    refused(400, 'REMOTE_CONTENT_ERROR', 'The remote server hosting the media returned a client error.');
-  const answer = await fetch(url, { signal: AbortSignal.timeout(FETCHED_WITHIN_MS) }).catch(() => undefined);
-  if (!answer?.ok) throw unreachable();
-  return Buffer.from(await answer.arrayBuffer());
+    createError(400, 'REMOTE_CONTENT_ERROR', 'The remote server hosting the media returned a client error.');
+  const response = await fetch(url, { signal: AbortSignal.timeout(FETCHED_WITHIN_MS) }).catch(() => undefined);
+  if (!response?.ok) throw unreachable();
+  return Buffer.from(await response.arrayBuffer());
 }
 
-interface Heard {
+interface RecordingDetails {
   readonly duration: number;
   readonly channels: number;
 }
 
-function metadataOf(id: string, model: string, recording: Buffer, heard: Heard) {
+function createMetadata(id: string, model: string, recording: Buffer, details: RecordingDetails) {
   const version = '00000000-0000-4000-8000-000000000000';
   return {
     transaction_key: 'deprecated',
     request_id: id,
     sha256: createHash('sha256').update(recording).digest('hex'),
     created: new Date().toISOString(),
-    ...heard,
+    ...details,
     models: [version],
     model_info: { [version]: { name: `general-${model}`, version: '2026-01-01.0', arch: model } },
   };

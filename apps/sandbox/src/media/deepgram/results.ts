@@ -1,5 +1,5 @@
 /** What Deepgram says of what it has heard, as far as it was asked for. */
-import { bare, type SandboxTranscript, type TimedWord } from '../transcript.ts';
+import { normalizeWord, type SandboxTranscript, type TimedWord } from '../transcript.ts';
 
 export interface ListenOptions {
   readonly language: string;
@@ -16,16 +16,16 @@ export interface ListenOptions {
 const CONFIDENCE = 0.99;
 
 /** Every channel says the same. */
-export function resultsOf(transcript: SandboxTranscript, channels: number, options: ListenOptions) {
-  const heard = channelOf(transcript, options);
+export function toResults(transcript: SandboxTranscript, channels: number, options: ListenOptions) {
+  const channel = toChannel(transcript, options);
   const { utterances } = options;
   return {
-    channels: Array.from({ length: channels }, () => heard),
-    ...(utterances ? { utterances: utterancesOf(transcript, channels, options) } : {}),
+    channels: Array.from({ length: channels }, () => channel),
+    ...(utterances ? { utterances: toUtterances(transcript, channels, options) } : {}),
   };
 }
 
-function channelOf({ text, words, sentences }: SandboxTranscript, options: ListenOptions) {
+function toChannel({ text, words, sentences }: SandboxTranscript, options: ListenOptions) {
   const writes = options.smart_format || options.punctuate;
   const detected = { detected_language: 'en', language_confidence: CONFIDENCE };
   const paragraph = {
@@ -37,28 +37,28 @@ function channelOf({ text, words, sentences }: SandboxTranscript, options: Liste
   };
   const paragraphs = { transcript: `\n${text}`, paragraphs: [paragraph] };
   const alternative = {
-    transcript: writes ? text : words.map(({ written }) => bare(written)).join(' '),
+    transcript: writes ? text : words.map(({ punctuated }) => normalizeWord(punctuated)).join(' '),
     confidence: words.length > 0 ? CONFIDENCE : 0,
-    words: words.map((word) => wordOf(word, options)),
+    words: words.map((word) => toWord(word, options)),
     ...(options.paragraphs || options.smart_format ? { paragraphs } : {}),
     ...(options.language === 'multi' ? { languages: ['en'] } : {}),
   };
   return { alternatives: [alternative], ...(options.detect_language ? detected : {}) };
 }
 
-function wordOf({ written, start, end }: TimedWord, options: ListenOptions) {
+function toWord({ punctuated, start, end }: TimedWord, options: ListenOptions) {
   return {
-    word: bare(written),
+    word: normalizeWord(punctuated),
     start,
     end,
     confidence: CONFIDENCE,
     ...(options.diarize ? { speaker: 0, speaker_confidence: CONFIDENCE } : {}),
-    ...(options.smart_format || options.punctuate ? { punctuated_word: written } : {}),
+    ...(options.smart_format || options.punctuate ? { punctuated_word: punctuated } : {}),
     ...(options.language === 'multi' ? { language: 'en' } : {}),
   };
 }
 
-function utterancesOf({ sentences }: SandboxTranscript, channels: number, options: ListenOptions) {
+function toUtterances({ sentences }: SandboxTranscript, channels: number, options: ListenOptions) {
   return Array.from({ length: channels }, (_, channel) =>
     sentences.map(({ text: transcript, words, start, end }, i) => ({
       start,
@@ -66,7 +66,7 @@ function utterancesOf({ sentences }: SandboxTranscript, channels: number, option
       confidence: CONFIDENCE,
       channel,
       transcript,
-      words: words.map((word) => wordOf(word, options)),
+      words: words.map((word) => toWord(word, options)),
       ...(options.diarize ? { speaker: 0 } : {}),
       id: `00000000-0000-4000-8000-${String(channel * 1_000 + i).padStart(12, '0')}`,
     })),

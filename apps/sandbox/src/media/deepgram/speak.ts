@@ -2,16 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { parseObject, type Routes } from '../../router.ts';
-import { secondsToSay } from '../files/audio.ts';
-import { Instructions, isForbidden } from '../instructions.ts';
+import { estimateSpeechSeconds } from '../files/audio.ts';
+import { DirectiveRunner, isForbidden } from '../instructions.ts';
 import { isBilled } from '../sandbox-file.ts';
-import { sendSpoken } from '../spoken.ts';
-import { spokenAs, type VoiceFormat } from '../voice-formats.ts';
-import { assertKey, categorized, refusalAsTold, refused } from './errors.ts';
+import { sendSpeech } from '../spoken.ts';
+import { createSpeech, type VoiceFormat } from '../voice-formats.ts';
+import { assertKey, createCategorizedError, createError, createFaultError } from './errors.ts';
 
 /** USD for 1,000 characters. */
 const PRICE = '0.030';
-const MOST_CHARACTERS = 2_000;
+const MAX_CHARACTERS = 2_000;
 const VOICE = /^aura-2-[a-z]+-(en|es|de|fr|nl|it|ja)$/;
 
 interface Encoding {
@@ -43,55 +43,61 @@ const ENCODINGS: Readonly<Record<string, Encoding>> = {
 };
 
 export function speakRoutes(bill: SandboxBill): Routes {
-  const instructions = new Instructions('deepgram', refusalAsTold);
+  const directiveRunner = new DirectiveRunner('deepgram', createFaultError);
   return {
     'POST /deepgram/v1/speak': async (call) => {
       assertKey(call);
-      const { voice, format, rate, type, speed } = soundAsked(call.query);
-      const text = textIn(await call.text());
-      const told = await instructions.follow(call, text);
-      if (!told) return;
+      const { voice, format, rate, type, speed } = parseVoiceOptions(call.query);
+      const text = parseText(await call.readText());
+      const applied = await directiveRunner.runDirective(call, text);
+      if (!applied) return;
       const id = randomUUID();
       const quantity = [...text].length;
       const units = { unit: '1k_characters', quantity, per: 1_000, price: PRICE };
-      if (isBilled(told.fault)) bill.chargeUnits(id, voice, units, told.fault);
-      if (isForbidden(told))
-        throw categorized(400, 'CONTENT_POLICY', 'The text is against the rules.', 'Say something else.');
-      const bytes = spokenAs(format, text, secondsToSay(quantity) / speed, rate);
+      if (isBilled(applied.fault)) bill.chargeUnits(id, voice, units, applied.fault);
+      if (isForbidden(applied))
+        throw createCategorizedError(400, 'CONTENT_POLICY', 'The text is against the rules.', 'Say something else.');
+      const bytes = createSpeech(format, text, estimateSpeechSeconds(quantity) / speed, rate);
       const headers = { 'dg-request-id': id, 'dg-model-name': voice, 'dg-char-count': quantity };
-      await sendSpoken(call, { type, bytes }, headers, told);
+      await sendSpeech(call, { type, bytes }, headers, applied);
     },
   };
 }
 
-function soundAsked(query: URLSearchParams) {
+function parseVoiceOptions(query: URLSearchParams) {
   const { model: voice = 'aura-asteria-en', encoding: name = 'mp3' } = Object.fromEntries(query);
-  if (!VOICE.test(voice)) throw refused(400, 'INVALID_QUERY_PARAMETER', `No such model: ${voice}`);
+  if (!VOICE.test(voice)) throw createError(400, 'INVALID_QUERY_PARAMETER', `No such model: ${voice}`);
   const encoding = ENCODINGS[name];
   if (!encoding)
-    throw refused(400, 'INVALID_QUERY_PARAMETER', `Failed to deserialize query parameters: unknown encoding ${name}`);
+    throw createError(
+      400,
+      'INVALID_QUERY_PARAMETER',
+      `Failed to deserialize query parameters: unknown encoding ${name}`,
+    );
   const container = query.get('container') ?? (encoding.containers[0] as string);
   const rate = Number(query.get('sample_rate') ?? encoding.rates[0]);
   const speed = Number(query.get('speed') ?? 1);
   if (!encoding.containers.includes(container) || !encoding.rates.includes(rate))
-    throw refused(400, 'UNSUPPORTED_AUDIO_FORMAT', `Unsupported audio format: ${name} in ${container} at ${rate}`);
-  if (!(speed >= 0.7 && speed <= 1.5)) throw refused(400, 'INVALID_QUERY_PARAMETER', 'speed should be from 0.7 to 1.5');
+    throw createError(400, 'UNSUPPORTED_AUDIO_FORMAT', `Unsupported audio format: ${name} in ${container} at ${rate}`);
+  if (!(speed >= 0.7 && speed <= 1.5))
+    throw createError(400, 'INVALID_QUERY_PARAMETER', 'speed should be from 0.7 to 1.5');
   const format = container === 'wav' ? 'wav' : encoding.format;
   return { voice, format, rate, type: encoding.type(container, rate), speed } as const;
 }
 
-function textIn(json: string): string {
+function parseText(json: string): string {
   const body = parseObject(json);
-  if (!body) throw categorized(400, 'INVALID_JSON', 'Invalid JSON submitted.', 'expected value at line 1 column 1');
+  if (!body)
+    throw createCategorizedError(400, 'INVALID_JSON', 'Invalid JSON submitted.', 'expected value at line 1 column 1');
   const { text } = body;
   if (typeof text !== 'string')
-    throw refused(
+    throw createError(
       400,
       'PAYLOAD_ERROR',
       'Failed to deserialize JSON payload. Please specify exactly one of `text` or `url` in the JSON body.',
     );
-  if (text.trim() === '') throw refused(400, 'EMPTY_TEXT', 'Input text contains no characters.');
-  if ([...text].length > MOST_CHARACTERS)
-    throw refused(413, 'Payload Too Large', `Input text exceeds maximum character limit of ${MOST_CHARACTERS}.`);
+  if (text.trim() === '') throw createError(400, 'EMPTY_TEXT', 'Input text contains no characters.');
+  if ([...text].length > MAX_CHARACTERS)
+    throw createError(413, 'Payload Too Large', `Input text exceeds maximum character limit of ${MAX_CHARACTERS}.`);
   return text;
 }

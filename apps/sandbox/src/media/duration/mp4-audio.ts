@@ -1,5 +1,5 @@
 /** The sound in an MP4: as many samples as there are, each as long as its codec makes them. Facts: ISO/IEC 14496-12, -14, -3. */
-import type { CountedSound } from './mpeg-frames.ts';
+import type { MeasuredAudio } from './mpeg-frames.ts';
 
 interface Box {
   readonly type: string;
@@ -16,20 +16,20 @@ const MP3_SAMPLES = 1_152;
 const MP3_TYPES = [0x69, 0x6b];
 
 /** @returns undefined when no track has sound */
-export function mp4Sound(bytes: Buffer): CountedSound | undefined {
-  const sounds: CountedSound[] = [];
-  const fragments = [...boxesIn(bytes)]
+export function measureMp4(bytes: Buffer): MeasuredAudio | undefined {
+  const audioTracks: MeasuredAudio[] = [];
+  const fragments = [...parseBoxes(bytes)]
     .filter(({ type }) => type === 'moof')
-    .flatMap(({ content }) => fragmentsIn(content));
-  for (const { content: movie } of [...boxesIn(bytes)].filter(({ type }) => type === 'moov'))
-    for (const { content: track } of [...boxesIn(movie)].filter(({ type }) => type === 'trak')) {
-      const sound = soundOf(track, fragments);
-      if (sound) sounds.push(sound);
+    .flatMap(({ content }) => parseFragments(content));
+  for (const { content: movie } of [...parseBoxes(bytes)].filter(({ type }) => type === 'moov'))
+    for (const { content: track } of [...parseBoxes(movie)].filter(({ type }) => type === 'trak')) {
+      const audio = measureTrack(track, fragments);
+      if (audio) audioTracks.push(audio);
     }
-  return sounds.toSorted((one, other) => other.seconds - one.seconds)[0];
+  return audioTracks.toSorted((one, other) => other.seconds - one.seconds)[0];
 }
 
-function* boxesIn(bytes: Buffer): Generator<Box> {
+function* parseBoxes(bytes: Buffer): Generator<Box> {
   for (let at = 0; at + 8 <= bytes.length; ) {
     const short = bytes.readUInt32BE(at);
     const type = bytes.toString('latin1', at + 4, at + 8);
@@ -42,11 +42,11 @@ function* boxesIn(bytes: Buffer): Generator<Box> {
 }
 
 /** The first box of a type, however deep in boxes that have nothing but boxes. */
-function find(bytes: Buffer, wanted: string): Buffer | undefined {
-  for (const { type, content } of boxesIn(bytes)) {
-    if (type === wanted) return content;
-    const within = CONTAINERS.has(type) ? find(content, wanted) : undefined;
-    if (within) return within;
+function findBox(bytes: Buffer, boxType: string): Buffer | undefined {
+  for (const { type, content } of parseBoxes(bytes)) {
+    if (type === boxType) return content;
+    const nested = CONTAINERS.has(type) ? findBox(content, boxType) : undefined;
+    if (nested) return nested;
   }
   return undefined;
 }
@@ -56,57 +56,57 @@ interface Fragment {
   readonly samples: number;
 }
 
-function fragmentsIn(moof: Buffer): readonly Fragment[] {
-  return [...boxesIn(moof)]
+function parseFragments(moof: Buffer): readonly Fragment[] {
+  return [...parseBoxes(moof)]
     .filter(({ type }) => type === 'traf')
     .map(({ content }) => ({
-      track: find(content, 'tfhd')?.readUInt32BE(4) ?? 0,
-      samples: [...boxesIn(content)].reduce(
+      track: findBox(content, 'tfhd')?.readUInt32BE(4) ?? 0,
+      samples: [...parseBoxes(content)].reduce(
         (sum, { type, content: run }) => sum + (type === 'trun' ? run.readUInt32BE(4) : 0),
         0,
       ),
     }));
 }
 
-function soundOf(track: Buffer, fragments: readonly Fragment[]): CountedSound | undefined {
-  const description = find(track, 'stsd');
-  const head = find(track, 'tkhd');
-  if (find(track, 'hdlr')?.toString('latin1', 8, 12) !== 'soun' || !description || !head) return undefined;
+function measureTrack(track: Buffer, fragments: readonly Fragment[]): MeasuredAudio | undefined {
+  const description = findBox(track, 'stsd');
+  const head = findBox(track, 'tkhd');
+  if (findBox(track, 'hdlr')?.toString('latin1', 8, 12) !== 'soun' || !description || !head) return undefined;
   const id = head.readUInt32BE(head[0] === 1 ? 20 : 12);
-  const inFragments = fragments.reduce((sum, each) => sum + (each.track === id ? each.samples : 0), 0);
-  const samples = (find(track, 'stsz')?.readUInt32BE(8) ?? 0) + inFragments;
-  const [entry] = [...boxesIn(description.subarray(8))];
+  const inFragments = fragments.reduce((sum, fragment) => sum + (fragment.track === id ? fragment.samples : 0), 0);
+  const samples = (findBox(track, 'stsz')?.readUInt32BE(8) ?? 0) + inFragments;
+  const [entry] = [...parseBoxes(description.subarray(8))];
   if (!entry) return undefined;
   const channels = entry.content.readUInt16BE(16);
-  const coded = entry.type === 'mp4a' ? codedIn(entry.content) : undefined;
+  const coded = entry.type === 'mp4a' ? parseCodec(entry.content) : undefined;
   if (coded) return { seconds: (samples * coded.samples) / coded.rate, channels };
-  return { seconds: timesOf(track), channels };
+  return { seconds: getDurationSeconds(track), channels };
 }
 
 /** Samples in each packet, and their rate. */
-function codedIn(entry: Buffer): { readonly samples: number; readonly rate: number } | undefined {
+function parseCodec(entry: Buffer): { readonly samples: number; readonly rate: number } | undefined {
   const at = entry.indexOf('esds', 0, 'latin1');
   const decoder = at < 0 ? -1 : entry.indexOf(0x04, at + 8);
   if (decoder < 0) return undefined;
-  const content = behindSize(entry, decoder + 1);
+  const content = skipSize(entry, decoder + 1);
   if (MP3_TYPES.includes(entry[content] ?? 0)) return { samples: MP3_SAMPLES, rate: entry.readUInt32BE(24) / 0x10000 };
   if (entry[content + 13] !== 0x05) return undefined;
-  const config = entry.readUInt16BE(behindSize(entry, content + 14));
+  const config = entry.readUInt16BE(skipSize(entry, content + 14));
   const rate = AAC_RATES[(config >> 7) & 15];
   return rate === undefined ? undefined : { samples: AAC_SAMPLES, rate };
 }
 
 /** Sizes of descriptors have up to four bytes. */
-function behindSize(bytes: Buffer, start: number): number {
+function skipSize(bytes: Buffer, start: number): number {
   let at = start;
   while (((bytes[at] ?? 0) & 0x80) !== 0 && at < start + 3) at += 1;
   return at + 1;
 }
 
 /** What the table of times says. */
-function timesOf(track: Buffer): number {
-  const mdhd = find(track, 'mdhd');
-  const stts = find(track, 'stts');
+function getDurationSeconds(track: Buffer): number {
+  const mdhd = findBox(track, 'mdhd');
+  const stts = findBox(track, 'stts');
   if (!mdhd || !stts) return 0;
   const timescale = mdhd.readUInt32BE(mdhd[0] === 1 ? 20 : 12);
   let units = 0;

@@ -1,6 +1,6 @@
 /** Frames of MPEG audio (MP3 and its elder layers), one by one. Facts: ISO/IEC 11172-3 and 13818-3, 2.4. */
 
-export interface CountedSound {
+export interface MeasuredAudio {
   readonly seconds: number;
   readonly channels: number;
 }
@@ -21,12 +21,12 @@ const DIVISORS: Readonly<Record<number, number>> = { 3: 1, 2: 2, 0: 4 };
 const TABLES = ['Xing', 'Info', 'VBRI'];
 
 /** @returns undefined when there is no frame in it */
-export function mpegFrames(bytes: Buffer): CountedSound | undefined {
+export function measureMpeg(bytes: Buffer): MeasuredAudio | undefined {
   let at = 0;
   let seconds = 0;
   let channels = 0;
   while (at + 4 <= bytes.length) {
-    const frame = frameAt(bytes, at);
+    const frame = parseFrame(bytes, at);
     if (!frame) {
       at += 1;
       continue;
@@ -40,12 +40,12 @@ export function mpegFrames(bytes: Buffer): CountedSound | undefined {
 }
 
 /** The size of an ID3 tag is four times seven bits. */
-export function behindTag(bytes: Buffer): number {
+export function skipTag(bytes: Buffer): number {
   if (bytes.toString('latin1', 0, 3) !== 'ID3' || bytes.length < 10) return 0;
   return 10 + bytes.subarray(6, 10).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
 }
 
-function frameAt(bytes: Buffer, at: number): (CountedSound & { readonly size: number }) | undefined {
+function parseFrame(bytes: Buffer, at: number): (MeasuredAudio & { readonly size: number }) | undefined {
   const head = bytes.readUInt32BE(at);
   const divisor = DIVISORS[(head >>> 19) & 3];
   const layer = 4 - ((head >>> 17) & 3);

@@ -1,8 +1,8 @@
-import type { CountedSound } from './mpeg-frames.ts';
-import { opusSeconds } from './opus.ts';
+import type { MeasuredAudio } from './mpeg-frames.ts';
+import { getOpusSeconds } from './opus.ts';
 
 /** The sound in an Ogg file: Opus by its packets, Vorbis by the time of its last page. */
-export function oggSound(bytes: Buffer): CountedSound | undefined {
+export function measureOgg(bytes: Buffer): MeasuredAudio | undefined {
   let seconds = 0;
   let packets = 0;
   let parts: Buffer[] = [];
@@ -20,7 +20,7 @@ export function oggSound(bytes: Buffer): CountedSound | undefined {
       const packet = Buffer.concat(parts);
       parts = [];
       head ??= packet;
-      if (packets >= 2) seconds += opusSeconds(packet);
+      if (packets >= 2) seconds += getOpusSeconds(packet);
       packets += 1;
     }
   }

@@ -5,7 +5,7 @@ const FRAMES = [
   ...Array.from({ length: 4 }, () => [2.5, 5, 10, 20]),
 ].flat();
 
-export function opusSeconds(packet: Buffer): number {
+export function getOpusSeconds(packet: Buffer): number {
   const head = packet[0] ?? 0;
   const code = head & 3;
   const frames = code === 0 ? 1 : code === 3 ? (packet[1] ?? 0) & 0x3f : 2;

@@ -1,8 +1,8 @@
 /** What an MPEG program stream has for the ear. Facts: ISO/IEC 11172-1 and 13818-1. */
 
 /** The sound of its first stream of sound, put together. */
-export function programStream(bytes: Buffer): Buffer {
-  const pieces: Buffer[] = [];
+export function extractAudioStream(bytes: Buffer): Buffer {
+  const chunks: Buffer[] = [];
   let stream: number | undefined;
   for (let at = 0; at + 6 <= bytes.length; ) {
     if (bytes.readUIntBE(at, 3) !== 1) {
@@ -17,14 +17,14 @@ export function programStream(bytes: Buffer): Buffer {
     const end = at + 6 + bytes.readUInt16BE(at + 4);
     if (id >= 0xc0 && id <= 0xdf) {
       stream ??= id;
-      if (id === stream) pieces.push(bytes.subarray(payloadFrom(bytes, at + 6), end));
+      if (id === stream) chunks.push(bytes.subarray(findPayloadStart(bytes, at + 6), end));
     }
     at = end;
   }
-  return Buffer.concat(pieces);
+  return Buffer.concat(chunks);
 }
 
-function payloadFrom(bytes: Buffer, start: number): number {
+function findPayloadStart(bytes: Buffer, start: number): number {
   if (((bytes[start] ?? 0) & 0xc0) === 0x80) return start + 3 + (bytes[start + 2] ?? 0); // MPEG-2
   let at = start;
   while (bytes[at] === 0xff) at += 1;

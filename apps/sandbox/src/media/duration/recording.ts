@@ -3,18 +3,18 @@
  * is believed only where nothing else tells it.
  */
 
-import { mp4Sound } from './mp4-audio.ts';
-import { behindTag, type CountedSound, mpegFrames } from './mpeg-frames.ts';
-import { oggSound } from './ogg-audio.ts';
-import { programStream } from './program-stream.ts';
-import { waveSound } from './wave-audio.ts';
-import { webmSound } from './webm-audio.ts';
+import { measureMp4 } from './mp4-audio.ts';
+import { type MeasuredAudio, measureMpeg, skipTag } from './mpeg-frames.ts';
+import { measureOgg } from './ogg-audio.ts';
+import { extractAudioStream } from './program-stream.ts';
+import { measureWave } from './wave-audio.ts';
+import { measureWebm } from './webm-audio.ts';
 
 /** @returns undefined when it is none that is known, or when there is no sound in it */
-export function soundIn(recording: Buffer): CountedSound | undefined {
+export function measureAudio(recording: Buffer): MeasuredAudio | undefined {
   try {
-    const sound = readerOf(recording)?.(recording);
-    return sound && sound.seconds > 0 ? sound : undefined;
+    const audio = selectReader(recording)?.(recording);
+    return audio && audio.seconds > 0 ? audio : undefined;
   } catch (error) {
     if (error instanceof RangeError) return undefined; // it broke off where there must be more
     throw error;
@@ -22,25 +22,25 @@ export function soundIn(recording: Buffer): CountedSound | undefined {
 }
 
 /** @returns undefined when it is none that is known */
-export function millisecondsOf(recording: Buffer): number | undefined {
-  const sound = soundIn(recording);
-  return sound && Math.round(sound.seconds * 1_000);
+export function measureDurationMs(recording: Buffer): number | undefined {
+  const audio = measureAudio(recording);
+  return audio && Math.round(audio.seconds * 1_000);
 }
 
 /** Behind a tag stands whatever stands there. */
-function taggedSound(recording: Buffer): CountedSound | undefined {
-  const content = recording.subarray(behindTag(recording));
-  return (readerOf(content) ?? mpegFrames)(content);
+function measureTagged(recording: Buffer): MeasuredAudio | undefined {
+  const content = recording.subarray(skipTag(recording));
+  return (selectReader(content) ?? measureMpeg)(content);
 }
 
-function readerOf(recording: Buffer): ((recording: Buffer) => CountedSound | undefined) | undefined {
+function selectReader(recording: Buffer): ((recording: Buffer) => MeasuredAudio | undefined) | undefined {
   const ascii = (from: number, to: number) => recording.toString('latin1', from, to);
-  if (/^(RIFF|RF64)$/.test(ascii(0, 4)) && ascii(8, 12) === 'WAVE') return waveSound;
-  if (ascii(4, 8) === 'ftyp' || ascii(4, 8) === 'moov') return mp4Sound;
-  if (ascii(0, 4) === 'OggS') return oggSound;
-  if (ascii(0, 4) === '\x1aE\xdf\xa3') return webmSound;
-  if (ascii(0, 4) === '\0\0\x01\xba') return (bytes) => mpegFrames(programStream(bytes));
-  if (ascii(0, 3) === 'ID3') return taggedSound;
+  if (/^(RIFF|RF64)$/.test(ascii(0, 4)) && ascii(8, 12) === 'WAVE') return measureWave;
+  if (ascii(4, 8) === 'ftyp' || ascii(4, 8) === 'moov') return measureMp4;
+  if (ascii(0, 4) === 'OggS') return measureOgg;
+  if (ascii(0, 4) === '\x1aE\xdf\xa3') return measureWebm;
+  if (ascii(0, 4) === '\0\0\x01\xba') return (bytes) => measureMpeg(extractAudioStream(bytes));
+  if (ascii(0, 3) === 'ID3') return measureTagged;
   const isMpeg = recording[0] === 0xff && ((recording[1] ?? 0) & 0xe0) === 0xe0;
-  return isMpeg ? mpegFrames : undefined;
+  return isMpeg ? measureMpeg : undefined;
 }

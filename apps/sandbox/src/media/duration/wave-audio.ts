@@ -1,38 +1,38 @@
-import type { CountedSound } from './mpeg-frames.ts';
+import type { MeasuredAudio } from './mpeg-frames.ts';
 
 /** Those whose samples are as long as the header says: integers, floating point, A-law, μ-law, and what says so behind it. */
-const PLAIN = new Set([1, 3, 6, 7, 0xfffe]);
+const UNCOMPRESSED_FORMATS = new Set([1, 3, 6, 7, 0xfffe]);
 
-const BLOCKS = new Set([0x02, 0x11]);
+const ADPCM_FORMATS = new Set([0x02, 0x11]);
 
 /** The samples of a WAV file: to its end where nothing that is known follows them, whatever their size is said to be. */
-export function waveSound(bytes: Buffer): CountedSound | undefined {
+export function measureWave(bytes: Buffer): MeasuredAudio | undefined {
   let format: { readonly channels: number; readonly bytesPerSecond: number } | undefined;
   for (let at = 12; at + 8 <= bytes.length; ) {
     const name = bytes.toString('latin1', at, at + 4);
     const size = bytes.readUInt32LE(at + 4);
-    if (name === 'fmt ' && at + 24 <= bytes.length) format = formatAt(bytes, at + 8);
+    if (name === 'fmt ' && at + 24 <= bytes.length) format = parseFormat(bytes, at + 8);
     if (name === 'data') {
       if (!format) return undefined;
-      const there = bytes.length - at - 8;
-      const isWhole = size <= there && isChunk(bytes, at + 8 + size + (size % 2));
-      return { seconds: (isWhole ? size : there) / format.bytesPerSecond, channels: format.channels };
+      const availableBytes = bytes.length - at - 8;
+      const isComplete = size <= availableBytes && isChunk(bytes, at + 8 + size + (size % 2));
+      return { seconds: (isComplete ? size : availableBytes) / format.bytesPerSecond, channels: format.channels };
     }
     at += 8 + size + (size % 2);
   }
   return undefined;
 }
 
-function formatAt(bytes: Buffer, at: number) {
+function parseFormat(bytes: Buffer, at: number) {
   const channels = bytes.readUInt16LE(at + 2);
   const rate = bytes.readUInt32LE(at + 4);
   // ADPCM has so many samples in each block.
-  if (BLOCKS.has(bytes.readUInt16LE(at)) && bytes.length >= at + 20) {
+  if (ADPCM_FORMATS.has(bytes.readUInt16LE(at)) && bytes.length >= at + 20) {
     const bytesPerSecond = (rate * bytes.readUInt16LE(at + 12)) / bytes.readUInt16LE(at + 18);
     return Number.isFinite(bytesPerSecond) ? { channels, bytesPerSecond } : undefined;
   }
-  const counted = (rate * channels * bytes.readUInt16LE(at + 14)) / 8;
-  const bytesPerSecond = PLAIN.has(bytes.readUInt16LE(at)) ? counted : bytes.readUInt32LE(at + 8);
+  const computed = (rate * channels * bytes.readUInt16LE(at + 14)) / 8;
+  const bytesPerSecond = UNCOMPRESSED_FORMATS.has(bytes.readUInt16LE(at)) ? computed : bytes.readUInt32LE(at + 8);
   return bytesPerSecond > 0 ? { channels, bytesPerSecond } : undefined;
 }
 

@@ -1,6 +1,6 @@
 /** The sound in a WebM or Matroska file: Opus by its packets, others by the time of their last block. Facts: RFC 8794, 9559. */
-import type { CountedSound } from './mpeg-frames.ts';
-import { opusSeconds } from './opus.ts';
+import type { MeasuredAudio } from './mpeg-frames.ts';
+import { getOpusSeconds } from './opus.ts';
 
 /** Elements that are looked into; all others are leaves. */
 const MASTERS = new Set([0x18538067, 0x1549a966, 0x1f43b675, 0x1654ae6b, 0xae, 0xe1, 0xa0]);
@@ -22,35 +22,38 @@ interface Track {
 }
 
 /** @returns undefined when no track has sound */
-export function webmSound(bytes: Buffer): CountedSound | undefined {
+export function measureWebm(bytes: Buffer): MeasuredAudio | undefined {
   const tracks: Track[] = [];
   let scale = NANOSECONDS;
   let clusterTime = 0;
-  for (const { id, content } of elementsIn(bytes)) {
+  for (const { id, content } of parseElements(bytes)) {
     const track = tracks.at(-1);
     if (id === TRACK) tracks.push({ number: 0, codec: '', channels: 1, packets: 0, last: 0 });
-    else if (id === SCALE) scale = numberIn(content);
-    else if (id === CLUSTER_TIME) clusterTime = numberIn(content);
-    else if (id === NUMBER && track) track.number = numberIn(content);
+    else if (id === SCALE) scale = parseNumber(content);
+    else if (id === CLUSTER_TIME) clusterTime = parseNumber(content);
+    else if (id === NUMBER && track) track.number = parseNumber(content);
     else if (id === CODEC && track) track.codec = content.toString('latin1').replace(/\0+$/, '');
-    else if (id === CHANNELS && track) track.channels = numberIn(content);
-    else if (BLOCKS.has(id) && content.length >= 4) count(tracks, content, (clusterTime * scale) / 1e9, scale / 1e9);
+    else if (id === CHANNELS && track) track.channels = parseNumber(content);
+    else if (BLOCKS.has(id) && content.length >= 4) addBlock(tracks, content, (clusterTime * scale) / 1e9, scale / 1e9);
   }
-  const sound = tracks.find(({ codec }) => codec.startsWith('A_'));
-  if (!sound) return undefined;
-  return { seconds: sound.codec === 'A_OPUS' ? sound.packets : sound.last, channels: sound.channels };
+  const audioTrack = tracks.find(({ codec }) => codec.startsWith('A_'));
+  if (!audioTrack) return undefined;
+  return {
+    seconds: audioTrack.codec === 'A_OPUS' ? audioTrack.packets : audioTrack.last,
+    channels: audioTrack.channels,
+  };
 }
 
 /** @param start of its cluster, and `unit` of its time within, in seconds */
-function count(tracks: readonly Track[], block: Buffer, start: number, unit: number): void {
+function addBlock(tracks: readonly Track[], block: Buffer, start: number, unit: number): void {
   const track = tracks.find(({ number }) => number === ((block[0] ?? 0) & 0x7f));
   if (!track) return;
   track.last = Math.max(track.last, start + block.readInt16BE(1) * unit);
-  track.packets += opusSeconds(block.subarray(4)); // one to a block, as everybody writes Opus
+  track.packets += getOpusSeconds(block.subarray(4)); // one to a block, as everybody writes Opus
 }
 
 /** All elements in their order; a master's size may be unknown, and does not matter. */
-function* elementsIn(bytes: Buffer): Generator<{ readonly id: number; readonly content: Buffer }> {
+function* parseElements(bytes: Buffer): Generator<{ readonly id: number; readonly content: Buffer }> {
   for (let at = 0; at < bytes.length; ) {
     const idLength = Math.clz32(bytes[at] ?? 0) - 23;
     if (idLength > 4 || at + idLength >= bytes.length) return;
@@ -66,6 +69,6 @@ function* elementsIn(bytes: Buffer): Generator<{ readonly id: number; readonly c
   }
 }
 
-function numberIn(content: Buffer): number {
+function parseNumber(content: Buffer): number {
   return content.reduce((value, byte) => value * 256 + byte, 0);
 }

@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { type Call, parseObject, type Routes } from '../../router.ts';
-import { secondsToSay } from '../files/audio.ts';
-import { Instructions, isForbidden } from '../instructions.ts';
+import { estimateSpeechSeconds } from '../files/audio.ts';
+import { DirectiveRunner, isForbidden } from '../instructions.ts';
 import { isBilled } from '../sandbox-file.ts';
-import { sendSpoken } from '../spoken.ts';
-import { spokenAs, type VoiceFormat } from '../voice-formats.ts';
-import { assertKey, invalid, refusalAsTold, refused } from './errors.ts';
+import { sendSpeech } from '../spoken.ts';
+import { createSpeech, type VoiceFormat } from '../voice-formats.ts';
+import { assertKey, createError, createFaultError, invalidFieldError } from './errors.ts';
 import { CREDIT_USD, type ElevenLabsModel, MODELS } from './voices.ts';
 
 const DEFAULT_MODEL = 'eleven_multilingual_v2';
@@ -27,13 +27,13 @@ const TYPES: Readonly<Record<string, string>> = {
 const CREDITS_PER_PRICE = 1_000;
 
 export function textToSpeechRoutes(bill: SandboxBill): Routes {
-  const instructions = new Instructions('elevenlabs', refusalAsTold);
+  const directiveRunner = new DirectiveRunner('elevenlabs', createFaultError);
   return {
     'POST /elevenlabs/v1/text-to-speech/*': async (call) => {
       assertKey(call);
-      const { text, id, model, format, rate, speed } = await asked(call);
-      const told = await instructions.follow(call, text);
-      if (!told) return;
+      const { text, id, model, format, rate, speed } = await parseRequest(call);
+      const applied = await directiveRunner.runDirective(call, text);
+      if (!applied) return;
       const request = randomUUID();
       const characters = [...text].length;
       // In tenths of a credit, since what is invoiced is not rounded.
@@ -43,13 +43,13 @@ export function textToSpeechRoutes(bill: SandboxBill): Routes {
         per: CREDITS_PER_PRICE * 10,
         price: CREDIT_USD,
       };
-      if (isBilled(told.fault)) bill.chargeUnits(request, id, units, told.fault);
-      if (isForbidden(told))
-        throw refused(400, 'content_policy_violation', 'The text is against our terms of service.');
-      const bytes = spokenAs(
+      if (isBilled(applied.fault)) bill.chargeUnits(request, id, units, applied.fault);
+      if (isForbidden(applied))
+        throw createError(400, 'content_policy_violation', 'The text is against our terms of service.');
+      const bytes = createSpeech(
         format === 'ulaw' ? 'mulaw' : (format as VoiceFormat),
         text,
-        secondsToSay(characters) / speed,
+        estimateSpeechSeconds(characters) / speed,
         rate,
       );
       const headers = {
@@ -58,33 +58,39 @@ export function textToSpeechRoutes(bill: SandboxBill): Routes {
         'x-character-count': characters,
         'history-item-id': randomUUID(),
       };
-      await sendSpoken(call, { type: TYPES[format] ?? 'audio/mpeg', bytes }, headers, told);
+      await sendSpeech(call, { type: TYPES[format] ?? 'audio/mpeg', bytes }, headers, applied);
     },
   };
 }
 
-async function asked(call: Call) {
+async function parseRequest(call: Call) {
   const [, voice = '', streams] = PATH.exec(call.parameter) ?? [];
-  if (!VOICE.test(voice)) throw refused(404, 'voice_not_found', `A voice with the voice_id ${voice} was not found.`);
+  if (!VOICE.test(voice))
+    throw createError(404, 'voice_not_found', `A voice with the voice_id ${voice} was not found.`);
   const output = call.query.get('output_format') ?? 'mp3_44100_128';
   if (!OUTPUT.test(output) || (streams && output.startsWith('wav')))
-    throw invalid(
+    throw invalidFieldError(
       ['query', 'output_format'],
       'enum',
       "Input should be 'mp3_44100_128', 'pcm_24000', 'opus_48000_128', ...",
     );
-  const body = parseObject(await call.text());
-  if (!body) throw invalid(['body'], 'json_invalid', 'JSON decode error');
+  const body = parseObject(await call.readText());
+  if (!body) throw invalidFieldError(['body'], 'json_invalid', 'JSON decode error');
   const { text, model_id: id = DEFAULT_MODEL, language_code: language, voice_settings: settings = {} } = body;
-  if (text === undefined) throw invalid(['body', 'text'], 'missing', 'Field required');
-  if (typeof text !== 'string') throw invalid(['body', 'text'], 'string_type', 'Input should be a valid string');
-  const model = modelOf(id, language);
-  if (text.trim() === '') throw refused(400, 'input_text_empty', 'The input text is empty.');
-  if ([...text].length > model.most)
-    throw refused(400, 'max_character_limit_exceeded', `This request exceeds the limit of ${model.most} characters.`);
+  if (text === undefined) throw invalidFieldError(['body', 'text'], 'missing', 'Field required');
+  if (typeof text !== 'string')
+    throw invalidFieldError(['body', 'text'], 'string_type', 'Input should be a valid string');
+  const model = getModel(id, language);
+  if (text.trim() === '') throw createError(400, 'input_text_empty', 'The input text is empty.');
+  if ([...text].length > model.maxCharacters)
+    throw createError(
+      400,
+      'max_character_limit_exceeded',
+      `This request exceeds the limit of ${model.maxCharacters} characters.`,
+    );
   const { speed = 1 } = (settings ?? {}) as { readonly speed?: unknown };
   if (typeof speed !== 'number' || speed < 0.7 || speed > 1.2)
-    throw refused(
+    throw createError(
       400,
       'invalid_voice_settings',
       'Invalid setting for speed received, expected to be greater or equal to 0.7 and less or equal to 1.2.',
@@ -93,10 +99,10 @@ async function asked(call: Call) {
   return { text, id: String(id), model, format, rate: Number(rate), speed };
 }
 
-function modelOf(id: unknown, language: unknown): ElevenLabsModel {
+function getModel(id: unknown, language: unknown): ElevenLabsModel {
   const model = MODELS[String(id)];
-  if (!model) throw refused(400, 'model_not_found', `A model with model ID ${id} does not exist`);
+  if (!model) throw createError(400, 'model_not_found', `A model with model ID ${id} does not exist`);
   if (language === undefined || language === null) return model;
-  if (model.takesLanguage && /^[a-z]{2,3}$/.test(String(language))) return model;
-  throw refused(400, 'unsupported_language', `Model '${id}' does not support the language_code ${language}.`);
+  if (model.supportsLanguage && /^[a-z]{2,3}$/.test(String(language))) return model;
+  throw createError(400, 'unsupported_language', `Model '${id}' does not support the language_code ${language}.`);
 }

@@ -6,18 +6,18 @@ export interface ElevenLabsModel {
   /** Credits for a character. */
   readonly credits: number;
   /** Characters of one text at most. */
-  readonly most: number;
+  readonly maxCharacters: number;
   /** Whether it can be told the language of a text. */
-  readonly takesLanguage: boolean;
+  readonly supportsLanguage: boolean;
 }
 
 /** USD for 1,000 credits. */
 export const CREDIT_USD = '0.10';
 
 export const MODELS: Readonly<Record<string, ElevenLabsModel>> = {
-  eleven_multilingual_v2: { credits: 1, most: 10_000, takesLanguage: false },
-  eleven_flash_v2_5: { credits: 0.5, most: 40_000, takesLanguage: true },
-  eleven_v3: { credits: 1, most: 5_000, takesLanguage: true },
+  eleven_multilingual_v2: { credits: 1, maxCharacters: 10_000, supportsLanguage: false },
+  eleven_flash_v2_5: { credits: 0.5, maxCharacters: 40_000, supportsLanguage: true },
+  eleven_v3: { credits: 1, maxCharacters: 5_000, supportsLanguage: true },
 };
 
 const VOICES = [
@@ -44,26 +44,26 @@ export function voicesRoutes(): Routes {
   return {
     'GET /elevenlabs/v1/voices': (call) => {
       assertKey(call);
-      call.json(200, { voices: all });
+      call.sendJson(200, { voices: all });
     },
-    'GET /elevenlabs/v2/voices': (call) => tellPage(call, all),
+    'GET /elevenlabs/v2/voices': (call) => sendVoicesPage(call, all),
     'GET /elevenlabs/v1/models': (call) => {
       assertKey(call);
-      call.json(200, Object.entries(MODELS).map(modelOf));
+      call.sendJson(200, Object.entries(MODELS).map(toModelJson));
     },
   };
 }
 
-function tellPage(call: Call, all: readonly object[]): void {
+function sendVoicesPage(call: Call, all: readonly object[]): void {
   assertKey(call);
   const size = Number(call.query.get('page_size') ?? PAGE);
   const from = Number(call.query.get('next_page_token') ?? 0);
   const has_more = from + size < all.length;
   const next_page_token = has_more ? String(from + size) : null;
-  call.json(200, { voices: all.slice(from, from + size), has_more, total_count: all.length, next_page_token });
+  call.sendJson(200, { voices: all.slice(from, from + size), has_more, total_count: all.length, next_page_token });
 }
 
-function modelOf([model_id, { credits, most }]: readonly [string, ElevenLabsModel]) {
+function toModelJson([model_id, { credits, maxCharacters }]: readonly [string, ElevenLabsModel]) {
   return {
     model_id,
     name: model_id,
@@ -76,9 +76,9 @@ function modelOf([model_id, { credits, most }]: readonly [string, ElevenLabsMode
     token_cost_factor: 1,
     description: 'Simulated.',
     requires_alpha_access: false,
-    max_characters_request_free_user: Math.min(most, 2_500),
-    max_characters_request_subscribed_user: most,
-    maximum_text_length_per_request: most,
+    max_characters_request_free_user: Math.min(maxCharacters, 2_500),
+    max_characters_request_subscribed_user: maxCharacters,
+    maximum_text_length_per_request: maxCharacters,
     languages: ['en', 'de', 'fr', 'es', 'it', 'pt'].map((language_id) => ({ language_id, name: language_id })),
     model_rates: { character_cost_multiplier: credits },
     concurrency_group: 'standard',

@@ -2,7 +2,7 @@ import { createFalClient, type FalClient } from '@fal-ai/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { startSandbox } from '../../sandbox.ts';
-import { picture } from '../files/images.ts';
+import { createImage } from '../files/images.ts';
 
 const KEY = { authorization: 'Key k' };
 const KLING = 'fal-ai/kling-video/v2.5-turbo/pro/text-to-video';
@@ -72,7 +72,9 @@ describe("fal's own client", () => {
   });
 
   test('uploads a picture that a request brings, and calls off what still waits', async () => {
-    const image_url = new Blob([new Uint8Array(picture({ seed: 'a', width: 4, height: 4 }))], { type: 'image/png' });
+    const image_url = new Blob([new Uint8Array(createImage({ seed: 'a', width: 4, height: 4 }))], {
+      type: 'image/png',
+    });
     const input = { prompt: 'A coin [[sandbox latency=600000]]', image_url };
     const model = 'fal-ai/kling-video/v2.5-turbo/pro/image-to-video';
     const { request_id: requestId, status } = await client.queue.submit(model, { input });
@@ -142,7 +144,7 @@ describe('a model', () => {
   });
 
   test('that works on a picture wants one, and may return it within the answer', async () => {
-    const bytes = picture({ seed: 'a', width: 4, height: 4 });
+    const bytes = createImage({ seed: 'a', width: 4, height: 4 });
     const image_url = `data:image/png;base64,${bytes.toString('base64')}`;
     const { image } = (await made('fal-ai/recraft/upscale/crisp', { image_url, sync_mode: true })) as unknown as {
       image: File;

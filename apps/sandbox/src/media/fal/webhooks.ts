@@ -3,7 +3,7 @@ import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } fro
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Ten times within two hours. */
-const REPEATED_AFTER_MS = [250, 5_000, 15_000, 60_000, 300_000, 600_000, 900_000, 1_200_000, 1_800_000, 1_800_000];
+const RETRY_DELAYS_MS = [250, 5_000, 15_000, 60_000, 300_000, 600_000, 900_000, 1_200_000, 1_800_000, 1_800_000];
 const TIMEOUT_MS = 15_000;
 const USER = 'sandbox-user';
 
@@ -20,16 +20,16 @@ export class FalWebhooks {
   private readonly closing = new AbortController();
 
   /** What anybody may check signatures with. */
-  jwks() {
+  getJwks() {
     const { kty, crv, x } = this.keys.publicKey.export({ format: 'jwk' });
     return { keys: [{ kty, crv, x, kid: 'sandbox', use: 'sig' }] };
   }
 
-  async send(happened: FalWebhookEvent): Promise<void> {
-    for (const wait of [0, ...REPEATED_AFTER_MS]) {
+  async send(event: FalWebhookEvent): Promise<void> {
+    for (const wait of [0, ...RETRY_DELAYS_MS]) {
       try {
         if (wait > 0) await delay(wait, undefined, { ref: false, signal: this.closing.signal });
-        if (await this.post(happened, this.keys.privateKey)) return;
+        if (await this.post(event, this.keys.privateKey)) return;
       } catch {
         if (this.closing.signal.aborted) return; // else nobody answered, and it is repeated
       }
@@ -37,8 +37,8 @@ export class FalWebhooks {
   }
 
   /** Somebody else says it, who has not the key. */
-  async forge(happened: FalWebhookEvent): Promise<void> {
-    await this.post(happened, generateKeyPairSync('ed25519').privateKey).catch(() => false);
+  async sendForged(event: FalWebhookEvent): Promise<void> {
+    await this.post(event, generateKeyPairSync('ed25519').privateKey).catch(() => false);
   }
 
   close(): void {
@@ -46,8 +46,14 @@ export class FalWebhooks {
   }
 
   private async post({ requestId, url, status, payload, error }: FalWebhookEvent, key: KeyObject): Promise<boolean> {
-    const told = { request_id: requestId, gateway_request_id: requestId, status, ...(error ? { error } : {}), payload };
-    const body = JSON.stringify(told);
+    const notification = {
+      request_id: requestId,
+      gateway_request_id: requestId,
+      status,
+      ...(error ? { error } : {}),
+      payload,
+    };
+    const body = JSON.stringify(notification);
     const time = String(Math.floor(Date.now() / 1_000));
     const digest = createHash('sha256').update(body).digest('hex');
     const headers = {
@@ -60,13 +66,13 @@ export class FalWebhooks {
     const signed = [headers['x-fal-webhook-request-id'], USER, time, digest].join('\n');
     const signature = sign(null, Buffer.from(signed), key).toString('hex');
     const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(TIMEOUT_MS)]);
-    const answer = await fetch(url, {
+    const response = await fetch(url, {
       method: 'POST',
       headers: { ...headers, 'x-fal-webhook-signature': signature },
       body,
       signal,
     });
-    await answer.arrayBuffer();
-    return answer.ok;
+    await response.arrayBuffer();
+    return response.ok;
   }
 }

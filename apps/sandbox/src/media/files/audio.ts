@@ -3,13 +3,13 @@
  * 14496-3 (AAC), RFC 7845 and 6716 (Opus in Ogg), RFC 9639 (FLAC).
  */
 import { createHash } from 'node:crypto';
-import { packed } from './bits.ts';
-import { box, type Track, words } from './mp4.ts';
+import { packBits } from './bits.ts';
+import { createBox, encodeUint32s, type Track } from './mp4.ts';
 
 export const CHARACTERS_PER_SECOND = 15;
 
 /** How long it takes to say so many characters: a minute at most. */
-export function secondsToSay(characters: number): number {
+export function estimateSpeechSeconds(characters: number): number {
   return Math.min(Math.max(characters / CHARACTERS_PER_SECOND, 0.1), 60);
 }
 
@@ -18,36 +18,36 @@ const MP3_HEADER = Buffer.from('fffb90c0', 'hex');
 export const MP3_FRAME = { bytes: 417, seconds: 1_152 / 44_100 };
 
 /** The first frame has room for a digest of the words, where a decoder looks for nothing. */
-export function mp3(of: string, seconds: number): Buffer {
+export function createMp3(seed: string, seconds: number): Buffer {
   const frames = Math.max(1, Math.round(seconds / MP3_FRAME.seconds));
   const bytes = Buffer.alloc(frames * MP3_FRAME.bytes);
   for (let i = 0; i < frames; i += 1) MP3_HEADER.copy(bytes, i * MP3_FRAME.bytes);
   createHash('sha256')
-    .update(of)
+    .update(seed)
     .digest()
     .copy(bytes, MP3_FRAME.bytes - 32);
   return bytes;
 }
 
-export interface Pcm {
+export interface PcmFormat {
   readonly rate: number;
   readonly channels?: number;
 }
 
 /** Samples of 16 bits; the first few are a digest of the words, softly. */
-export function pcm(of: string, seconds: number, { rate, channels = 1 }: Pcm): Buffer {
+export function createPcm(seed: string, seconds: number, { rate, channels = 1 }: PcmFormat): Buffer {
   const bytes = Buffer.alloc(Math.round(seconds * rate) * channels * 2);
-  const digest = createHash('sha256').update(of).digest();
+  const digest = createHash('sha256').update(seed).digest();
   for (let i = 0; i < digest.length && i * 2 + 1 < bytes.length; i += 1) bytes.writeInt16LE(digest[i] ?? 0, i * 2);
   return bytes;
 }
 
-export function wav(of: string, seconds: number, format: Pcm): Buffer {
-  return waveOf(pcm(of, seconds, format), format);
+export function createToneWave(seed: string, seconds: number, format: PcmFormat): Buffer {
+  return createWave(createPcm(seed, seconds, format), format);
 }
 
 /** @param claimed bytes that it says there are */
-export function waveOf(data: Buffer, { rate, channels = 1 }: Pcm, claimed = data.length): Buffer {
+export function createWave(data: Buffer, { rate, channels = 1 }: PcmFormat, claimed = data.length): Buffer {
   const head = Buffer.alloc(44);
   head.write('RIFF\0\0\0\0WAVEfmt ', 'latin1');
   head.writeUInt32LE(claimed + 36, 4);
@@ -69,38 +69,47 @@ const AAC_RATE_INDEX = 4;
 /** A channel without a band, and the end. */
 const SILENT_AAC = Buffer.from('00000007', 'hex');
 
-export function aacFrames(seconds: number): readonly Buffer[] {
+export function createAacFrames(seconds: number): readonly Buffer[] {
   const frames = Math.max(1, Math.round((seconds * AAC_RATE) / AAC_SAMPLES));
   return Array.from({ length: frames }, () => SILENT_AAC);
 }
 
 /** In a stream of frames that each say what they are (ADTS). */
-export function aac(seconds: number): Buffer {
+export function createAac(seconds: number): Buffer {
   const length = SILENT_AAC.length + 7;
   const bits = `111111111111000101${AAC_RATE_INDEX.toString(2).padStart(4, '0')}0001${'0000'}${length
     .toString(2)
     .padStart(13, '0')}${'1'.repeat(11)}00`;
-  return Buffer.concat(aacFrames(seconds).flatMap((frame) => [packed(bits), frame]));
+  return Buffer.concat(createAacFrames(seconds).flatMap((frame) => [packBits(bits), frame]));
 }
 
 /** AAC as a track of an MP4. */
-export function silentTrack(seconds: number): Track {
-  const config = packed(`00010${AAC_RATE_INDEX.toString(2).padStart(4, '0')}0001000`);
-  const decoder = Buffer.concat([Buffer.from([0x40, 0x15, 0, 0, 0]), words(128_000, 128_000), described(5, config)]);
-  const esds = described(3, Buffer.from([0, 1, 0]), described(4, decoder), described(6, Buffer.from([2])));
-  const sound = Buffer.concat([words(0, 1, 0, 0, 0x10010, 0), words(AAC_RATE * 0x10000)]);
+export function createSilentTrack(seconds: number): Track {
+  const config = packBits(`00010${AAC_RATE_INDEX.toString(2).padStart(4, '0')}0001000`);
+  const decoder = Buffer.concat([
+    Buffer.from([0x40, 0x15, 0, 0, 0]),
+    encodeUint32s(128_000, 128_000),
+    createDescriptor(5, config),
+  ]);
+  const esds = createDescriptor(
+    3,
+    Buffer.from([0, 1, 0]),
+    createDescriptor(4, decoder),
+    createDescriptor(6, Buffer.from([2])),
+  );
+  const sampleEntry = Buffer.concat([encodeUint32s(0, 1, 0, 0, 0x10010, 0), encodeUint32s(AAC_RATE * 0x10000)]);
   return {
     kind: 'audio',
     timescale: AAC_RATE,
     step: AAC_SAMPLES,
-    samples: aacFrames(seconds),
-    entry: box('mp4a', sound, box('esds', words(0), esds)),
+    samples: createAacFrames(seconds),
+    entry: createBox('mp4a', sampleEntry, createBox('esds', encodeUint32s(0), esds)),
   };
 }
 
-function described(tag: number, ...content: readonly Buffer[]): Buffer {
-  const whole = Buffer.concat(content);
-  return Buffer.concat([Buffer.from([tag, whole.length]), whole]);
+function createDescriptor(tag: number, ...content: readonly Buffer[]): Buffer {
+  const body = Buffer.concat(content);
+  return Buffer.concat([Buffer.from([tag, body.length]), body]);
 }
 
 /** 20 ms of silence at full bandwidth, in one channel. */
@@ -110,20 +119,20 @@ const OPUS_RATE = 48_000;
 const PACKETS_PER_PAGE = 50;
 
 /** @param times by which the times of pages are multiplied */
-export function oggOpus(of: string, seconds: number, times = 1): Buffer {
+export function createOggOpus(seed: string, seconds: number, times = 1): Buffer {
   const packets = Math.max(1, Math.round(seconds / OPUS_PACKET_SECONDS));
   const head = Buffer.alloc(19);
   head.write('OpusHead\x01\x01', 'latin1');
   head.writeUInt32LE(OPUS_RATE, 12);
-  const name = Buffer.from(createHash('sha256').update(of).digest('hex').slice(0, 16));
+  const name = Buffer.from(createHash('sha256').update(seed).digest('hex').slice(0, 16));
   const tags = Buffer.concat([Buffer.from('OpusTags\x10\0\0\0', 'latin1'), name, Buffer.alloc(4)]);
-  const pages = [page([head], 0, 0, 2), page([tags], 1, 0, 0)];
+  const pages = [createPage([head], 0, 0, 2), createPage([tags], 1, 0, 0)];
   for (let at = 0; at < packets; at += PACKETS_PER_PAGE) {
     const count = Math.min(PACKETS_PER_PAGE, packets - at);
     const time = Math.round((at + count) * OPUS_PACKET_SECONDS * OPUS_RATE * times);
     const flags = at + count === packets ? 4 : 0;
     pages.push(
-      page(
+      createPage(
         Array.from({ length: count }, () => SILENT_OPUS),
         pages.length,
         time,
@@ -135,7 +144,7 @@ export function oggOpus(of: string, seconds: number, times = 1): Buffer {
 }
 
 /** Packets of fewer than 255 bytes. */
-function page(packets: readonly Buffer[], number: number, time: number, flags: number): Buffer {
+function createPage(packets: readonly Buffer[], number: number, time: number, flags: number): Buffer {
   const head = Buffer.alloc(27);
   head.write('OggS', 'latin1');
   head[5] = flags;
@@ -143,16 +152,16 @@ function page(packets: readonly Buffer[], number: number, time: number, flags: n
   head.writeUInt32LE(1, 14);
   head.writeUInt32LE(number, 18);
   head[26] = packets.length;
-  const whole = Buffer.concat([head, Buffer.from(packets.map(({ length }) => length)), ...packets]);
-  whole.writeUInt32LE(remainder(whole, 32, 0x04c11db7), 22);
-  return whole;
+  const bytes = Buffer.concat([head, Buffer.from(packets.map(({ length }) => length)), ...packets]);
+  bytes.writeUInt32LE(computeCrc(bytes, 32, 0x04c11db7), 22);
+  return bytes;
 }
 
 const FLAC_RATE = 44_100;
 const FLAC_BLOCK = 4_096;
 
 /** Frames of one value each, which is zero. */
-export function flac(of: string, seconds: number): Buffer {
+export function createFlac(seed: string, seconds: number): Buffer {
   const samples = Math.max(1, Math.round(seconds * FLAC_RATE));
   const blocks = Math.ceil(samples / FLAC_BLOCK);
   const info = Buffer.alloc(34);
@@ -163,27 +172,27 @@ export function flac(of: string, seconds: number): Buffer {
     .update(Buffer.alloc(blocks * FLAC_BLOCK * 2))
     .digest()
     .copy(info, 18);
-  const note = createHash('sha256').update(of).digest();
+  const digest = createHash('sha256').update(seed).digest();
   const head = [
     Buffer.from('fLaC\0\0\0\x22', 'latin1'),
     info,
-    Buffer.from([0x81, 0, 0, 4 + note.length]),
+    Buffer.from([0x81, 0, 0, 4 + digest.length]),
     Buffer.from('sndb'),
-    note,
+    digest,
   ];
-  return Buffer.concat([...head, ...Array.from({ length: blocks }, (_, i) => flacFrame(i))]);
+  return Buffer.concat([...head, ...Array.from({ length: blocks }, (_, i) => createFlacFrame(i))]);
 }
 
-function flacFrame(number: number): Buffer {
+function createFlacFrame(number: number): Buffer {
   const digits = Buffer.from(String.fromCodePoint(number)); // FLAC counts frames as UTF-8 counts characters
   const head = Buffer.concat([Buffer.from([0xff, 0xf8, 0xc9, 0x08]), digits]);
-  const body = Buffer.concat([head, Buffer.from([remainder(head, 8, 0x07)]), Buffer.from([0, 0, 0])]);
-  const check = remainder(body, 16, 0x8005);
+  const body = Buffer.concat([head, Buffer.from([computeCrc(head, 8, 0x07)]), Buffer.from([0, 0, 0])]);
+  const check = computeCrc(body, 16, 0x8005);
   return Buffer.concat([body, Buffer.from([check >> 8, check & 0xff])]);
 }
 
 /** A cyclic redundancy check, from zero, the highest bit first. */
-function remainder(bytes: Buffer, width: number, polynomial: number): number {
+function computeCrc(bytes: Buffer, width: number, polynomial: number): number {
   const top = 2 ** (width - 1);
   const all = 2 ** width;
   let rest = 0;

@@ -4,31 +4,31 @@
  */
 import { createHash } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
-import { fixed, packed, packedFromLowest } from './bits.ts';
+import { packBits, packBitsLowestFirst, toBits } from './bits.ts';
 
-export type PictureFormat = 'png' | 'jpeg' | 'webp';
+export type ImageFormat = 'png' | 'jpeg' | 'webp';
 
-export interface Picture {
+export interface ImageSpec {
   /** The same words have the same colour. */
   readonly seed: string;
   readonly width: number;
   readonly height: number;
-  readonly format?: PictureFormat;
+  readonly format?: ImageFormat;
 }
 
 type Rgb = readonly [red: number, green: number, blue: number];
 
-export function picture({ seed: words, width, height, format = 'png' }: Picture): Buffer {
-  return { png, jpeg, webp }[format](colourOf(words), width, height);
+export function createImage({ seed, width, height, format = 'png' }: ImageSpec): Buffer {
+  return { png: createPng, jpeg: createJpeg, webp: createWebp }[format](toColour(seed), width, height);
 }
 
-export function colourOf(words: string): Rgb {
-  const [red = 0, green = 0, blue = 0] = createHash('sha256').update(words).digest();
+export function toColour(seed: string): Rgb {
+  const [red = 0, green = 0, blue = 0] = createHash('sha256').update(seed).digest();
   return [red, green, blue];
 }
 
 /** As television has it, in its usual range: luminance, and the differences of blue and red. */
-export function lumaOf([red, green, blue]: Rgb): readonly [number, number, number] {
+export function toYCbCr([red, green, blue]: Rgb): readonly [number, number, number] {
   const y = 16 + (65.738 * red + 129.057 * green + 25.064 * blue) / 256;
   const cb = 128 + (-37.945 * red - 74.494 * green + 112.439 * blue) / 256;
   const cr = 128 + (112.439 * red - 94.154 * green - 18.285 * blue) / 256;
@@ -38,56 +38,56 @@ export function lumaOf([red, green, blue]: Rgb): readonly [number, number, numbe
 const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 const PALETTE = 3;
 
-function png(colour: Rgb, width: number, height: number): Buffer {
+function createPng(colour: Rgb, width: number, height: number): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   header.set([1, PALETTE], 8);
   const rows = deflateSync(Buffer.alloc((1 + Math.ceil(width / 8)) * height), { level: 1 });
-  const parts = [chunk('IHDR', header), chunk('PLTE', Buffer.from(colour)), chunk('IDAT', rows)];
-  return Buffer.concat([PNG_SIGNATURE, ...parts, chunk('IEND', Buffer.alloc(0))]);
+  const parts = [createChunk('IHDR', header), createChunk('PLTE', Buffer.from(colour)), createChunk('IDAT', rows)];
+  return Buffer.concat([PNG_SIGNATURE, ...parts, createChunk('IEND', Buffer.alloc(0))]);
 }
 
-function chunk(type: string, data: Buffer): Buffer {
-  const named = Buffer.concat([Buffer.from(type, 'latin1'), data]);
-  const whole = Buffer.alloc(named.length + 8);
-  whole.writeUInt32BE(data.length, 0);
-  named.copy(whole, 4);
-  whole.writeUInt32BE(crc32(named), named.length + 4);
-  return whole;
+function createChunk(type: string, data: Buffer): Buffer {
+  const typedData = Buffer.concat([Buffer.from(type, 'latin1'), data]);
+  const bytes = Buffer.alloc(typedData.length + 8);
+  bytes.writeUInt32BE(data.length, 0);
+  typedData.copy(bytes, 4);
+  bytes.writeUInt32BE(crc32(typedData), typedData.length + 4);
+  return bytes;
 }
 
 /** Three components at full resolution; blocks have nothing but their mean, and all but the first that of their neighbour. */
-function jpeg([red, green, blue]: Rgb, width: number, height: number): Buffer {
-  const segment = (marker: number, ...content: number[]) =>
-    Buffer.from([0xff, marker, ...bytesOf(content.length + 2), ...content]);
+function createJpeg([red, green, blue]: Rgb, width: number, height: number): Buffer {
+  const createSegment = (marker: number, ...content: number[]) =>
+    Buffer.from([0xff, marker, ...toBytes(content.length + 2), ...content]);
   const y = 0.299 * red + 0.587 * green + 0.114 * blue;
   const means = [y, 128 + (blue - y) * 0.564, 128 + (red - y) * 0.713].map(Math.round);
   const head = [
     Buffer.from([0xff, 0xd8]),
-    segment(0xe0, ...Buffer.from('JFIF\0'), 1, 1, 0, ...bytesOf(1), ...bytesOf(1), 0, 0),
-    segment(0xdb, 0, ...Array.from({ length: 64 }, () => 8)), // by which a mean is counted in whole steps
-    segment(0xc0, 8, ...bytesOf(height), ...bytesOf(width), 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0),
-    segment(0xc4, 0x00, 1, 0, 0, 0, 11, ...Array.from({ length: 11 }, () => 0), ...MEANS.keys()),
-    segment(0xc4, 0x10, 1, ...Array.from({ length: 15 }, () => 0), 0),
-    segment(0xda, 3, 1, 0, 2, 0, 3, 0, 0, 63, 0),
+    createSegment(0xe0, ...Buffer.from('JFIF\0'), 1, 1, 0, ...toBytes(1), ...toBytes(1), 0, 0),
+    createSegment(0xdb, 0, ...Array.from({ length: 64 }, () => 8)), // by which a mean is counted in whole steps
+    createSegment(0xc0, 8, ...toBytes(height), ...toBytes(width), 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0),
+    createSegment(0xc4, 0x00, 1, 0, 0, 0, 11, ...Array.from({ length: 11 }, () => 0), ...MEAN_CODES.keys()),
+    createSegment(0xc4, 0x10, 1, ...Array.from({ length: 15 }, () => 0), 0),
+    createSegment(0xda, 3, 1, 0, 2, 0, 3, 0, 0, 63, 0),
   ];
-  const first = means.map((mean) => `${meanCode(mean - 128)}0`).join('');
+  const first = means.map((mean) => `${encodeMean(mean - 128)}0`).join('');
   const blocks = Math.ceil(width / 8) * Math.ceil(height / 8);
-  const scan = packed(first + '000000'.repeat(blocks - 1), '1');
-  return Buffer.concat([...head, stuffed(scan), Buffer.from([0xff, 0xd9])]);
+  const scan = packBits(first + '000000'.repeat(blocks - 1), '1');
+  return Buffer.concat([...head, stuffBytes(scan), Buffer.from([0xff, 0xd9])]);
 }
 
 /** Codes of how many bits a difference has: one bit for none, five for each other. */
-const MEANS = Array.from({ length: 12 }, (_, bits) => (bits === 0 ? '0' : fixed(15 + bits, 5)));
+const MEAN_CODES = Array.from({ length: 12 }, (_, bits) => (bits === 0 ? '0' : toBits(15 + bits, 5)));
 
-function meanCode(difference: number): string {
+function encodeMean(difference: number): string {
   const bits = difference === 0 ? 0 : Math.abs(difference).toString(2).length;
   const value = difference < 0 ? difference + 2 ** bits - 1 : difference;
-  return `${MEANS[bits]}${bits === 0 ? '' : fixed(value, bits)}`;
+  return `${MEAN_CODES[bits]}${bits === 0 ? '' : toBits(value, bits)}`;
 }
 
-function bytesOf(value: number): readonly [number, number] {
+function toBytes(value: number): readonly [number, number] {
   return [value >> 8, value & 0xff];
 }
 
@@ -95,7 +95,7 @@ function bytesOf(value: number): readonly [number, number] {
 const CODED_BYTES = 8;
 
 /** A byte of ones is not a marker. */
-function stuffed(scan: Buffer): Buffer {
+function stuffBytes(scan: Buffer): Buffer {
   const coded = [...scan.subarray(0, CODED_BYTES)].flatMap((byte) => (byte === 0xff ? [byte, 0] : [byte]));
   return Buffer.concat([Buffer.from(coded), scan.subarray(CODED_BYTES)]);
 }
@@ -104,8 +104,8 @@ const ALPHA_IS_OPAQUE = 255;
 const DISTANCES = 0;
 
 /** Each channel has a code of one word, so that pixels take no bits at all. */
-function webp([red, green, blue]: Rgb, width: number, height: number): Buffer {
-  const word = (value: number) =>
+function createWebp([red, green, blue]: Rgb, width: number, height: number): Buffer {
+  const encodeSingleSymbol = (value: number) =>
     [
       [1, 1],
       [0, 1],
@@ -118,13 +118,13 @@ function webp([red, green, blue]: Rgb, width: number, height: number): Buffer {
     [0, 1],
     [0, 3],
   ] as const;
-  const plain = [
+  const options = [
     [0, 1],
     [0, 1],
     [0, 1],
   ] as const; // no transforms, no cache of colours, one group of codes
-  const codes = [green, red, blue, ALPHA_IS_OPAQUE, DISTANCES].flatMap(word);
-  const bits = packedFromLowest([...size, ...plain, ...codes]);
+  const codes = [green, red, blue, ALPHA_IS_OPAQUE, DISTANCES].flatMap(encodeSingleSymbol);
+  const bits = packBitsLowestFirst([...size, ...options, ...codes]);
   const stream = Buffer.concat([Buffer.from([0x2f]), bits, Buffer.alloc((bits.length + 1) % 2)]);
   const head = Buffer.from('RIFF\0\0\0\0WEBPVP8L\0\0\0\0', 'latin1');
   head.writeUInt32LE(stream.length + 12, 4);
@@ -133,7 +133,7 @@ function webp([red, green, blue]: Rgb, width: number, height: number): Buffer {
 }
 
 /** PNG, JPEG or WebP. */
-export function isPicture(bytes: Buffer): boolean {
+export function isImage(bytes: Buffer): boolean {
   return (
     bytes.subarray(0, 8).equals(PNG_SIGNATURE) ||
     bytes.subarray(0, 3).equals(Buffer.from('ffd8ff', 'hex')) ||

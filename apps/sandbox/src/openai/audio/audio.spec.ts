@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
-import { SOUND_FORMATS, type SoundFormat, soundFile } from '#testing';
-import { soundIn } from '../../media/duration/recording.ts';
+import { AUDIO_FORMATS, type AudioFormat, createAudioFile } from '#testing';
+import { measureAudio } from '../../media/duration/recording.ts';
 import { startSandbox } from '../../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -24,7 +24,7 @@ describe("OpenAI's speech", () => {
     for await (const piece of answer.body ?? []) pieces.push(piece);
     expect(pieces.length).toBeGreaterThan(1);
     expect(answer.headers.get('content-type')).toBe('audio/mpeg');
-    expect(soundIn(Buffer.concat(pieces))?.seconds).toBeCloseTo(41 / 15, 1);
+    expect(measureAudio(Buffer.concat(pieces))?.seconds).toBeCloseTo(41 / 15, 1);
     expect(await bill()).toEqual({ total_usd: '0.000615', lines: 1 });
   });
 
@@ -64,8 +64,8 @@ describe("OpenAI's speech", () => {
 });
 
 describe("OpenAI's transcriptions", () => {
-  const file = (format: SoundFormat, seconds = 2, note = '[[sandbox text="One, two. Three?"]]', claims = 1) =>
-    toFile(soundFile(format, { seconds, directive: note, claims }), `a.${format}`);
+  const file = (format: AudioFormat, seconds = 2, note = '[[sandbox text="One, two. Three?"]]', claims = 1) =>
+    toFile(createAudioFile(format, { seconds, directive: note, claims }), `a.${format}`);
 
   test('come with words and segments, billed by whole seconds', async () => {
     const heard = await client.audio.transcriptions.create({
@@ -96,13 +96,13 @@ describe("OpenAI's transcriptions", () => {
     expect(String(await as('vtt')).startsWith('WEBVTT\n\n00:00:00.000 --> 00:00:02.00')).toBe(true);
   });
 
-  test.each(SOUND_FORMATS)('of %s are billed by what is there, whatever the file says', async (format) => {
+  test.each(AUDIO_FORMATS)('of %s are billed by what is there, whatever the file says', async (format) => {
     await client.audio.transcriptions.create({ model: 'whisper-1', file: await file(format, 19.5, '', 0.1) });
     expect(await bill()).toEqual({ total_usd: '0.002', lines: 1 });
   });
 
   test.each([
-    ['a file by its name', () => toFile(soundFile('mp3', { seconds: 1 }), 'a.txt'), {}],
+    ['a file by its name', () => toFile(createAudioFile('mp3', { seconds: 1 }), 'a.txt'), {}],
     ['what is no sound', () => toFile(Buffer.from('no sound'), 'a.mp3'), {}],
     ['what is too short', () => file('wav', 0.05, ''), {}],
     ['a language that is none', () => file('mp3'), { language: 'multi' }],

@@ -1,6 +1,6 @@
 /** The embedding models of the simulated providers, each with its own prices. */
 import { parseUsd } from '#kernel';
-import { refusal } from '../errors.ts';
+import { invalidRequestError } from '../errors.ts';
 import { findModel, type OpenAiProvider } from '../models.ts';
 
 export interface EmbeddingModel {
@@ -12,19 +12,20 @@ export interface EmbeddingModel {
   /** Tokens of one input at most. */
   readonly context: number;
   readonly dimensions: number;
-  readonly shortens: boolean;
+  readonly supportsDimensions: boolean;
   readonly price: Readonly<Record<'input' | 'cachedInput' | 'output' | 'request', bigint>>;
 }
 
 const TOKENS_PER_PRICE = 1_000_000n;
 
-type Traits = Pick<EmbeddingModel, 'context' | 'dimensions'> & Partial<Pick<EmbeddingModel, 'snapshot' | 'shortens'>>;
+type Traits = Pick<EmbeddingModel, 'context' | 'dimensions'> &
+  Partial<Pick<EmbeddingModel, 'snapshot' | 'supportsDimensions'>>;
 
-function offer(id: string, usdPerMillion: string, traits: Traits): EmbeddingModel {
+function defineModel(id: string, usdPerMillion: string, traits: Traits): EmbeddingModel {
   const input = parseUsd(usdPerMillion) / TOKENS_PER_PRICE;
   const price = { input, cachedInput: input, output: 0n, request: 0n };
   const weights = id.slice(id.lastIndexOf('/') + 1).toLowerCase();
-  return { id, snapshot: id, weights, shortens: true, ...traits, price };
+  return { id, snapshot: id, weights, supportsDimensions: true, ...traits, price };
 }
 
 const QWEN = { context: 32_768, dimensions: 4_096 };
@@ -32,23 +33,23 @@ const QWEN = { context: 32_768, dimensions: 4_096 };
 /** By provider. */
 export const EMBEDDING_MODELS: Readonly<Record<string, readonly EmbeddingModel[]>> = {
   openai: [
-    offer('text-embedding-3-small', '0.02', { context: 8_192, dimensions: 1_536 }),
-    offer('text-embedding-3-large', '0.13', { context: 8_192, dimensions: 3_072 }),
-    offer('text-embedding-ada-002', '0.1', {
+    defineModel('text-embedding-3-small', '0.02', { context: 8_192, dimensions: 1_536 }),
+    defineModel('text-embedding-3-large', '0.13', { context: 8_192, dimensions: 3_072 }),
+    defineModel('text-embedding-ada-002', '0.1', {
       snapshot: 'text-embedding-ada-002-v2',
       context: 8_192,
       dimensions: 1_536,
-      shortens: false,
+      supportsDimensions: false,
     }),
   ],
-  openrouter: [offer('qwen/qwen3-embedding-8b', '0.01', QWEN)],
-  deepinfra: [offer('Qwen/Qwen3-Embedding-8B', '0.01', QWEN)],
+  openrouter: [defineModel('qwen/qwen3-embedding-8b', '0.01', QWEN)],
+  deepinfra: [defineModel('Qwen/Qwen3-Embedding-8B', '0.01', QWEN)],
 };
 
 /** @throws Refusal 404, or 403 for a model that only chats */
 export function findEmbeddingModel(provider: OpenAiProvider, id: string): EmbeddingModel {
-  const model = EMBEDDING_MODELS[provider.name]?.find((each) => each.id === id);
+  const model = EMBEDDING_MODELS[provider.name]?.find((candidate) => candidate.id === id);
   if (model) return model;
   findModel(provider, id);
-  throw refusal(403, 'You are not allowed to generate embeddings from this model');
+  throw invalidRequestError(403, 'You are not allowed to generate embeddings from this model');
 }

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 const DIGITS = 8;
 
 /** The first `length` numbers of the whole vector, made to length 1 again. */
-export function vectorOf(input: string | readonly number[], model: string, length: number): readonly number[] {
+export function toVector(input: string | readonly number[], model: string, length: number): readonly number[] {
   let state = createHash('sha256')
     .update(JSON.stringify([model, input]))
     .digest()
@@ -15,13 +15,13 @@ export function vectorOf(input: string | readonly number[], model: string, lengt
     return state / 2 ** 31 - 1;
   });
   const norm = Math.hypot(...raw) || 1;
-  return raw.map((each) => Number((each / norm).toPrecision(DIGITS)));
+  return raw.map((component) => Number((component / norm).toPrecision(DIGITS)));
 }
 
-export function base64Of(vector: readonly number[]): string {
+export function toBase64(vector: readonly number[]): string {
   const bytes = Buffer.alloc(vector.length * 4);
-  vector.forEach((each, i) => {
-    bytes.writeFloatLE(each, i * 4);
+  vector.forEach((component, i) => {
+    bytes.writeFloatLE(component, i * 4);
   });
   return bytes.toString('base64');
 }

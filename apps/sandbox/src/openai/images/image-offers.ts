@@ -1,6 +1,6 @@
 /** The image models of the simulated providers that speak OpenAI's images API, each with its own prices. */
 import type { PricedUnits } from '../../bill.ts';
-import { refusalOf } from '../errors.ts';
+import { createError } from '../errors.ts';
 
 /** OpenAI's own, billed by tokens. */
 export interface GptImage {
@@ -11,7 +11,7 @@ export interface GptImage {
   readonly tokens: Readonly<Record<string, readonly [square: number, oblong: number]>>;
   readonly fidelities: readonly string[];
   /** Whether it draws in other sizes than the usual three. */
-  readonly drawsAnySize?: boolean;
+  readonly supportsAnySize?: boolean;
 }
 
 /** Billed by the picture. */
@@ -29,7 +29,7 @@ const NEWER = {
   usd: { input: '5.00', imageInput: '8.00', imageOutput: '30.00' },
   tokens: TOKENS,
   fidelities: [],
-  drawsAnySize: true,
+  supportsAnySize: true,
 };
 
 /** Those that have not been shut down. */
@@ -52,11 +52,11 @@ export const IMAGE_MODELS: Readonly<Record<string, readonly { readonly id: strin
 };
 
 /** @throws Refusal 400 */
-export function gptImage(id: unknown): GptImage {
-  const model = GPT_IMAGES.find((each) => each.id === id);
+export function getGptImage(id: unknown): GptImage {
+  const model = GPT_IMAGES.find((candidate) => candidate.id === id);
   if (model) return model;
   const message = `Invalid value: '${id}'. No such image model.`;
-  throw refusalOf('image_generation_user_error', 400, message, { param: 'model', code: 'invalid_value' });
+  throw createError('image_generation_user_error', 400, message, { param: 'model', code: 'invalid_value' });
 }
 
 const PER_PRICE = 1_000_000;
@@ -67,7 +67,7 @@ export interface ImageTokens {
   readonly imageOutput: number;
 }
 
-export function pricedBy({ usd }: GptImage, tokens: ImageTokens): readonly PricedUnits[] {
+export function toPricedUnits({ usd }: GptImage, tokens: ImageTokens): readonly PricedUnits[] {
   return (['input', 'imageInput', 'imageOutput'] as const).map((unit) => {
     return { unit, quantity: tokens[unit], per: PER_PRICE, price: usd[unit] };
   });

@@ -1,9 +1,9 @@
 /** A request for OpenAI's images, as JSON or as a form, judged as OpenAI judges it. */
-import { isPicture } from '../../media/files/images.ts';
+import { isImage } from '../../media/files/images.ts';
 import { type Call, parseObject } from '../../router.ts';
-import { refusal } from '../errors.ts';
-import { formIn } from '../forms.ts';
-import { type GptImage, gptImage } from './image-offers.ts';
+import { invalidRequestError } from '../errors.ts';
+import { parseForm } from '../forms.ts';
+import { type GptImage, getGptImage } from './image-offers.ts';
 
 export interface SandboxImageRequest {
   readonly model: GptImage;
@@ -27,104 +27,117 @@ const PARAMETERS = [
   'safety_identifier',
   ...['stream', 'partial_images'],
 ];
-const OF_GENERATIONS: ReadonlySet<string> = new Set([...PARAMETERS, 'moderation']);
-const OF_EDITS: ReadonlySet<string> = new Set([...PARAMETERS, 'input_fidelity', 'image', 'image[]', 'mask']);
+const GENERATION_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, 'moderation']);
+const EDIT_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, 'input_fidelity', 'image', 'image[]', 'mask']);
 const SIZES = ['1024x1024', '1536x1024', '1024x1536'];
 const FORMATS = ['png', 'jpeg', 'webp'];
-const MOST_IMAGES = 10;
-const MOST_SOURCES = 16;
+const MAX_IMAGES = 10;
+const MAX_SOURCES = 16;
 const EDGE_STEP = 16;
-const LONGEST_EDGE = 3_840;
-const MOST_PIXELS = 3_840 * 2_160;
-const LONGEST_PROMPT = 32_000;
+const MAX_EDGE = 3_840;
+const MAX_PIXELS = 3_840 * 2_160;
+const MAX_PROMPT_LENGTH = 32_000;
 
 /** @throws Refusal 400 */
-export async function generationIn(call: Call): Promise<SandboxImageRequest> {
-  const body = parseObject(await call.text());
-  if (!body) throw refusal(400, 'We could not parse the JSON body of your request.');
-  return requestIn(body, OF_GENERATIONS, 0);
+export async function parseGeneration(call: Call): Promise<SandboxImageRequest> {
+  const body = parseObject(await call.readText());
+  if (!body) throw invalidRequestError(400, 'We could not parse the JSON body of your request.');
+  return parseRequest(body, GENERATION_PARAMETERS, 0);
 }
 
 /** @throws Refusal 400 unless there is a picture in it */
-export async function editIn(call: Call): Promise<SandboxImageRequest> {
-  const form = await formIn(call);
+export async function parseEdit(call: Call): Promise<SandboxImageRequest> {
+  const form = await parseForm(call);
   const files = [...form.getAll('image'), ...form.getAll('image[]')];
   if (files.length === 0)
-    throw refusal(400, "Missing required parameter: 'image'.", 'image', 'missing_required_parameter');
-  if (files.length > MOST_SOURCES)
-    throw refusal(400, `Too many images: at most ${MOST_SOURCES}.`, 'image', 'array_above_max_length');
-  for (const [i, file] of files.entries()) await assertPicture(file, i);
+    throw invalidRequestError(400, "Missing required parameter: 'image'.", 'image', 'missing_required_parameter');
+  if (files.length > MAX_SOURCES)
+    throw invalidRequestError(400, `Too many images: at most ${MAX_SOURCES}.`, 'image', 'array_above_max_length');
+  for (const [i, file] of files.entries()) await assertImage(file, i);
   const mask = form.get('mask');
-  if (mask !== null) await assertPicture(mask, 0);
+  if (mask !== null) await assertImage(mask, 0);
   const fields = Object.fromEntries([...form].map(([name, value]) => [name, name === 'n' ? Number(value) : value]));
-  return requestIn(fields, OF_EDITS, files.length);
+  return parseRequest(fields, EDIT_PARAMETERS, files.length);
 }
 
-async function assertPicture(file: File | string, index: number): Promise<void> {
-  if (file instanceof File && isPicture(Buffer.from(await file.arrayBuffer()))) return;
+async function assertImage(file: File | string, index: number): Promise<void> {
+  if (file instanceof File && isImage(Buffer.from(await file.arrayBuffer()))) return;
   const message = `Invalid image file or mode for image ${index + 1}, please check your image file.`;
-  throw refusal(400, message, 'image', 'invalid_image_file');
+  throw invalidRequestError(400, message, 'image', 'invalid_image_file');
 }
 
-function requestIn(fields: Fields, parameters: ReadonlySet<string>, sources: number): SandboxImageRequest {
-  const model = gptImage(fields.model);
+function parseRequest(fields: Fields, parameters: ReadonlySet<string>, sources: number): SandboxImageRequest {
+  const model = getGptImage(fields.model);
   const unknown = Object.keys(fields).find((name) => !parameters.has(name));
-  if (unknown !== undefined) throw refusal(400, `Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter');
+  if (unknown !== undefined)
+    throw invalidRequestError(400, `Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter');
   const { prompt, n = 1 } = fields;
   if (typeof prompt !== 'string' || prompt === '')
-    throw refusal(400, "Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter');
-  if (prompt.length > LONGEST_PROMPT)
-    throw refusal(400, `Invalid 'prompt': string too long.`, 'prompt', 'string_above_max_length');
-  if (typeof n !== 'number' || !Number.isInteger(n) || n < 1 || n > MOST_IMAGES)
-    throw refusal(400, `Invalid 'n': expected a value from 1 to ${MOST_IMAGES}.`, 'n', 'integer_out_of_range');
+    throw invalidRequestError(400, "Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter');
+  if (prompt.length > MAX_PROMPT_LENGTH)
+    throw invalidRequestError(400, `Invalid 'prompt': string too long.`, 'prompt', 'string_above_max_length');
+  if (typeof n !== 'number' || !Number.isInteger(n) || n < 1 || n > MAX_IMAGES)
+    throw invalidRequestError(
+      400,
+      `Invalid 'n': expected a value from 1 to ${MAX_IMAGES}.`,
+      'n',
+      'integer_out_of_range',
+    );
   if (fields.stream !== undefined && String(fields.stream) !== 'false')
-    throw refusal(400, 'The sandbox does not stream images.', 'stream', 'unsupported_value');
-  const size = isDrawable(fields.size, model) ? fields.size : wordIn(fields, 'size', SIZES, SIZES[0] as string);
+    throw invalidRequestError(400, 'The sandbox does not stream images.', 'stream', 'unsupported_value');
+  const size = isSupportedSize(fields.size, model)
+    ? fields.size
+    : parseChoice(fields, 'size', SIZES, SIZES[0] as string);
   const [width = 0, height = 0] = size.split('x').map(Number);
-  const format = wordIn(fields, 'output_format', FORMATS, 'png') as SandboxImageRequest['format'];
-  const background = wordIn(fields, 'background', ['transparent', 'opaque'], 'opaque');
+  const format = parseChoice(fields, 'output_format', FORMATS, 'png') as SandboxImageRequest['format'];
+  const background = parseChoice(fields, 'background', ['transparent', 'opaque'], 'opaque');
   if (background === 'transparent' && format === 'jpeg')
-    throw refusal(
+    throw invalidRequestError(
       400,
       'Transparent background is not supported for JPEG output format.',
       'background',
       'invalid_value',
     );
   if (fields.input_fidelity !== undefined && model.fidelities.length === 0)
-    throw refusal(
+    throw invalidRequestError(
       400,
       `The model '${model.id}' does not support the 'input_fidelity' parameter.`,
       'input_fidelity',
       'invalid_input_fidelity_model',
     );
-  wordIn(fields, 'moderation', ['low'], 'low');
+  parseChoice(fields, 'moderation', ['low'], 'low');
   return {
     model,
     prompt,
     n,
-    quality: wordIn(fields, 'quality', Object.keys(model.tokens), 'high'),
+    quality: parseChoice(fields, 'quality', Object.keys(model.tokens), 'high'),
     size,
     width,
     height,
     format,
     background,
     sources,
-    fidelity: wordIn(fields, 'input_fidelity', model.fidelities, 'low'),
+    fidelity: parseChoice(fields, 'input_fidelity', model.fidelities, 'low'),
   };
 }
 
 /** Of newer models: in steps of 16 pixels, at most three times as long as wide, and not above 3840 × 2160. */
-function isDrawable(size: unknown, { drawsAnySize }: GptImage): size is string {
+function isSupportedSize(size: unknown, { supportsAnySize }: GptImage): size is string {
   const [width = 0, height = 0] = /^(\d+)x(\d+)$/.exec(String(size))?.slice(1).map(Number) ?? [];
   const [longer, shorter] = [Math.max(width, height), Math.min(width, height)];
-  const fits = shorter > 0 && longer <= 3 * shorter && longer <= LONGEST_EDGE && width * height <= MOST_PIXELS;
-  return drawsAnySize === true && fits && width % EDGE_STEP === 0 && height % EDGE_STEP === 0;
+  const fits = shorter > 0 && longer <= 3 * shorter && longer <= MAX_EDGE && width * height <= MAX_PIXELS;
+  return supportsAnySize === true && fits && width % EDGE_STEP === 0 && height % EDGE_STEP === 0;
 }
 
-function wordIn(fields: Fields, name: string, words: readonly string[], byDefault: string): string {
+function parseChoice(fields: Fields, name: string, choices: readonly string[], byDefault: string): string {
   const { [name]: word = 'auto' } = fields;
   if (word === 'auto') return byDefault;
-  if (typeof word === 'string' && words.includes(word)) return word;
-  const supported = [...words, 'auto'].map((each) => `'${each}'`).join(', ');
-  throw refusal(400, `Invalid value: '${word}'. Supported values are: ${supported}.`, name, 'invalid_value');
+  if (typeof word === 'string' && choices.includes(word)) return word;
+  const supported = [...choices, 'auto'].map((choice) => `'${choice}'`).join(', ');
+  throw invalidRequestError(
+    400,
+    `Invalid value: '${word}'. Supported values are: ${supported}.`,
+    name,
+    'invalid_value',
+  );
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
 import sharp from 'sharp';
-import { picture } from '../../media/files/images.ts';
+import { createImage } from '../../media/files/images.ts';
 import { startSandbox } from '../../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -50,7 +50,7 @@ describe("OpenAI's images", () => {
   });
 
   test('are edited, with a mask, from several pictures, whose tokens are billed', async () => {
-    const file = () => toFile(picture({ seed: 'a', width: 8, height: 8 }), 'a.png', { type: 'image/png' });
+    const file = () => toFile(createImage({ seed: 'a', width: 8, height: 8 }), 'a.png', { type: 'image/png' });
     const image = [await file(), await file()];
     const asked = { model, prompt: 'Two coins', quality: 'low' as const, mask: await file() };
     const edited = await client.images.edit({ ...asked, image });

@@ -1,13 +1,13 @@
 /** OpenAI's `POST /images/generations` and `/images/edits`, billed by tokens, as the usage says. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
-import { picture } from '../../media/files/images.ts';
-import { type AppliedDirective, Instructions, isForbidden } from '../../media/instructions.ts';
-import { isBilled, sendAnswer, spoilt } from '../../media/sandbox-file.ts';
+import { createImage } from '../../media/files/images.ts';
+import { type AppliedDirective, DirectiveRunner, isForbidden } from '../../media/instructions.ts';
+import { applyFileFault, isBilled, sendResponse } from '../../media/sandbox-file.ts';
 import type { Call, Routes } from '../../router.ts';
-import { assertKey, refusalAsTold, refusalOf } from '../errors.ts';
-import { type ImageTokens, pricedBy } from './image-offers.ts';
-import { editIn, generationIn, type SandboxImageRequest } from './image-request.ts';
+import { assertKey, createError, createFaultError } from '../errors.ts';
+import { type ImageTokens, toPricedUnits } from './image-offers.ts';
+import { parseEdit, parseGeneration, type SandboxImageRequest } from './image-request.ts';
 
 const SQUARE = 1_024 * 1_024;
 const OBLONG = 1_536 * 1_024;
@@ -17,57 +17,63 @@ const SOURCE_TOKENS = 194;
 const FIDELITY_TOKENS = 4_096;
 
 export function imageRoutes(bill: SandboxBill): Routes {
-  const instructions = new Instructions('openai', refusalAsTold);
-  const serve = async (call: Call, asked: SandboxImageRequest) => {
-    const told = await instructions.follow(call, asked.prompt);
-    if (!told) return;
+  const directiveRunner = new DirectiveRunner('openai', createFaultError);
+  const serve = async (call: Call, request: SandboxImageRequest) => {
+    const applied = await directiveRunner.runDirective(call, request.prompt);
+    if (!applied) return;
     const id = `req_${randomUUID().replaceAll('-', '')}`;
-    const made = Math.max(0, asked.n - (told.fault === 'fewer' ? 1 : 0));
-    const tokens = tokensOf(asked, made);
-    if (isBilled(told.fault)) bill.chargeParts(id, asked.model.id, pricedBy(asked.model, tokens), told.fault);
-    if (isForbidden(told)) throw blocked(id);
-    sendAnswer(call, answerTo(asked, made, tokens, told), told.fault, { 'x-request-id': id });
+    const imageCount = Math.max(0, request.n - (applied.fault === 'fewer' ? 1 : 0));
+    const tokens = countTokens(request, imageCount);
+    if (isBilled(applied.fault))
+      bill.chargeParts(id, request.model.id, toPricedUnits(request.model, tokens), applied.fault);
+    if (isForbidden(applied)) throw blockedError(id);
+    sendResponse(call, createResponse(request, imageCount, tokens, applied), applied.fault, { 'x-request-id': id });
   };
   return {
     'POST /openai/v1/images/generations': async (call) => {
       assertKey(call);
-      await serve(call, await generationIn(call));
+      await serve(call, await parseGeneration(call));
     },
     'POST /openai/v1/images/edits': async (call) => {
       assertKey(call);
-      await serve(call, await editIn(call));
+      await serve(call, await parseEdit(call));
     },
   };
 }
 
-function blocked(id: string) {
+function blockedError(id: string) {
   const message =
     'Your request was rejected by the safety system. If you believe this is an error, contact us at help.openai.com ' +
     `and include the request ID ${id}. safety_violations=[sexual].`;
-  return refusalOf('image_generation_user_error', 400, message, { code: 'moderation_blocked' });
+  return createError('image_generation_user_error', 400, message, { code: 'moderation_blocked' });
 }
 
 /** What is brought is counted once, however many pictures are made of it. */
-function tokensOf(
+function countTokens(
   { model, prompt, quality, width, height, sources, fidelity }: SandboxImageRequest,
-  made: number,
+  imageCount: number,
 ): ImageTokens {
   const [square = 0, oblong = 0] = model.tokens[quality] ?? [];
-  const isUsual = width * height === SQUARE || width * height === OBLONG;
+  const isStandardSize = width * height === SQUARE || width * height === OBLONG;
   const bySize = Math.ceil((square * width * height) / SQUARE);
-  const each = !isUsual ? bySize : width === height ? square : oblong;
+  const tokensPerImage = !isStandardSize ? bySize : width === height ? square : oblong;
   return {
     input: Math.ceil(prompt.length / CHARACTERS_PER_TOKEN),
     imageInput: sources * (SOURCE_TOKENS + (fidelity === 'high' ? FIDELITY_TOKENS : 0)),
-    imageOutput: made * each,
+    imageOutput: imageCount * tokensPerImage,
   };
 }
 
-function answerTo(asked: SandboxImageRequest, made: number, tokens: ImageTokens, { fault }: AppliedDirective) {
-  const { prompt, width, height, format, quality, size, background } = asked;
-  const data = Array.from({ length: made }, (_, i) => {
-    const bytes = picture({ seed: `${prompt} ${i}`, width, height, format });
-    return { b64_json: spoilt({ type: `image/${format}`, bytes }, fault).bytes.toString('base64') };
+function createResponse(
+  request: SandboxImageRequest,
+  imageCount: number,
+  tokens: ImageTokens,
+  { fault }: AppliedDirective,
+) {
+  const { prompt, width, height, format, quality, size, background } = request;
+  const data = Array.from({ length: imageCount }, (_, i) => {
+    const bytes = createImage({ seed: `${prompt} ${i}`, width, height, format });
+    return { b64_json: applyFileFault({ type: `image/${format}`, bytes }, fault).bytes.toString('base64') };
   });
   const { input: text_tokens, imageInput: image_tokens, imageOutput: output_tokens } = tokens;
   const input_tokens = text_tokens + image_tokens;
@@ -78,6 +84,6 @@ function answerTo(asked: SandboxImageRequest, made: number, tokens: ImageTokens,
     output_tokens_details: { text_tokens: 0, image_tokens: output_tokens },
     total_tokens: input_tokens + output_tokens,
   };
-  const told = { created: Math.floor(Date.now() / 1_000), background, data, output_format: format, quality, size };
-  return fault === 'no_usage' ? told : { ...told, usage };
+  const response = { created: Math.floor(Date.now() / 1_000), background, data, output_format: format, quality, size };
+  return fault === 'no_usage' ? response : { ...response, usage };
 }

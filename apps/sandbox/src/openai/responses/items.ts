@@ -1,9 +1,9 @@
 /** The input of a response as messages of a chat: a token is a token, whichever way a model is asked. */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
-import { refusal } from '../errors.ts';
-import { wrongType, wrongValue } from '../parameters.ts';
-import { missing } from './parameters.ts';
-import { reasoningIn } from './reasoning.ts';
+import { invalidRequestError } from '../errors.ts';
+import { invalidTypeError, invalidValueError } from '../parameters.ts';
+import { missingParameterError } from './parameters.ts';
+import { parseReasoningTokens } from './reasoning.ts';
 
 /** Items of the input, and what came of them. */
 export interface InputTurn {
@@ -32,41 +32,46 @@ const PARTS: Readonly<Record<string, string>> = {
 };
 
 /** @throws Refusal */
-export function turnOf(input: unknown): InputTurn {
+export function parseTurn(input: unknown): InputTurn {
   if (typeof input === 'string') return { messages: [{ role: 'user', content: input }], reasoning: 0 };
   const items = input as readonly unknown[];
   const messages: SandboxContentPart[] = [];
   let reasoning = 0;
   items.forEach((item, at) => {
     const name = `input[${at}]`;
-    if (!isObject(item)) throw wrongType(name, 'an object', item);
+    if (!isObject(item)) throw invalidTypeError(name, 'an object', item);
     const type = item.type ?? (item.role === undefined ? undefined : 'message');
-    if (type === undefined) throw missing(`${name}.type`);
-    if (type === 'message') messages.push(messageOf(item, name));
+    if (type === undefined) throw missingParameterError(`${name}.type`);
+    if (type === 'message') messages.push(toMessage(item, name));
     else if (type === 'function_call') addCall(messages, item, 'arguments', name);
     else if (type === 'custom_tool_call') addCall(messages, item, 'input', name);
-    else if (type === 'function_call_output' || type === 'custom_tool_call_output') messages.push(outputOf(item, name));
-    else if (type === 'reasoning') reasoning += reasoningIn(item, items[at + 1], name);
-    else if (type !== 'web_search_call') throw wrongValue(`${name}.type`, type, TYPES);
+    else if (type === 'function_call_output' || type === 'custom_tool_call_output')
+      messages.push(toToolMessage(item, name));
+    else if (type === 'reasoning') reasoning += parseReasoningTokens(item, items[at + 1], name);
+    else if (type !== 'web_search_call') throw invalidValueError(`${name}.type`, type, TYPES);
   });
-  assertAnswered(messages);
+  assertCallsHaveOutputs(messages);
   return { messages, reasoning };
 }
 
-function messageOf({ role, content }: SandboxContentPart, name: string): SandboxContentPart {
-  if (!ROLES.some((each) => each === role)) throw wrongValue(`${name}.role`, role, ROLES);
+function toMessage({ role, content }: SandboxContentPart, name: string): SandboxContentPart {
+  if (!ROLES.some((allowedRole) => allowedRole === role)) throw invalidValueError(`${name}.role`, role, ROLES);
   if (typeof content === 'string') return { role, content };
-  if (!Array.isArray(content)) throw wrongType(`${name}.content`, 'one of a string or array of objects', content);
-  return { role, content: content.map((part, at) => partOf(part, `${name}.content[${at}]`)) };
+  if (!Array.isArray(content))
+    throw invalidTypeError(`${name}.content`, 'one of a string or array of objects', content);
+  return { role, content: content.map((part, at) => toPart(part, `${name}.content[${at}]`)) };
 }
 
-function partOf(part: unknown, name: string): SandboxContentPart {
-  if (!isObject(part)) throw wrongType(name, 'an object', part);
+function toPart(part: unknown, name: string): SandboxContentPart {
+  if (!isObject(part)) throw invalidTypeError(name, 'an object', part);
   const type = PARTS[part.type as string];
-  if (type === undefined) throw wrongValue(`${name}.type`, part.type, Object.keys(PARTS));
-  if (type === 'text' && typeof part.text !== 'string') throw wrongType(`${name}.text`, 'a string', part.text ?? null);
-  if (part.type === 'input_image' && typeof part.image_url !== 'string') throw missing(`${name}.image_url`);
-  if (part.type === 'input_file' && typeof part.file_data !== 'string') throw missing(`${name}.file_data`);
+  if (type === undefined) throw invalidValueError(`${name}.type`, part.type, Object.keys(PARTS));
+  if (type === 'text' && typeof part.text !== 'string')
+    throw invalidTypeError(`${name}.text`, 'a string', part.text ?? null);
+  if (part.type === 'input_image' && typeof part.image_url !== 'string')
+    throw missingParameterError(`${name}.image_url`);
+  if (part.type === 'input_file' && typeof part.file_data !== 'string')
+    throw missingParameterError(`${name}.file_data`);
   return { ...part, type };
 }
 
@@ -78,37 +83,37 @@ function addCall(
   where: string,
 ): void {
   const { call_id, name, [field]: text } = item;
-  for (const [each, value] of Object.entries({ call_id, name, [field]: text })) {
-    if (value === undefined) throw missing(`${where}.${each}`);
-    if (typeof value !== 'string') throw wrongType(`${where}.${each}`, 'a string', value);
+  for (const [key, value] of Object.entries({ call_id, name, [field]: text })) {
+    if (value === undefined) throw missingParameterError(`${where}.${key}`);
+    if (typeof value !== 'string') throw invalidTypeError(`${where}.${key}`, 'a string', value);
   }
   const last = messages.at(-1)?.role === 'assistant' ? messages.pop() : { role: 'assistant', content: null };
   const type = field === 'input' ? 'custom' : 'function';
   const call = { id: call_id, type, [type]: { name, [field]: text } };
-  messages.push({ ...last, tool_calls: [...callsOf(last), call] });
+  messages.push({ ...last, tool_calls: [...listCallIds(last), call] });
 }
 
-function outputOf({ call_id, output }: SandboxContentPart, name: string): SandboxContentPart {
-  if (typeof call_id !== 'string') throw missing(`${name}.call_id`);
-  const content = typeof output === 'string' ? output : messageOf({ role: 'user', content: output }, name).content;
+function toToolMessage({ call_id, output }: SandboxContentPart, name: string): SandboxContentPart {
+  if (typeof call_id !== 'string') throw missingParameterError(`${name}.call_id`);
+  const content = typeof output === 'string' ? output : toMessage({ role: 'user', content: output }, name).content;
   return { role: 'tool', tool_call_id: call_id, content };
 }
 
 /** A call may have several outputs. @throws Refusal when a call has none, or an output no call */
-function assertAnswered(messages: readonly SandboxContentPart[]): void {
+function assertCallsHaveOutputs(messages: readonly SandboxContentPart[]): void {
   const open = new Set<unknown>();
-  const answered = new Set<unknown>();
+  const resolvedCallIds = new Set<unknown>();
   for (const message of messages) {
-    for (const { id } of callsOf(message)) open.add(id);
-    if (message.role !== 'tool' || answered.has(message.tool_call_id)) continue;
-    answered.add(message.tool_call_id);
+    for (const { id } of listCallIds(message)) open.add(id);
+    if (message.role !== 'tool' || resolvedCallIds.has(message.tool_call_id)) continue;
+    resolvedCallIds.add(message.tool_call_id);
     if (open.delete(message.tool_call_id)) continue;
-    const why = `No tool call found for function call output with call_id ${message.tool_call_id}.`;
-    throw refusal(400, why, 'input');
+    const reason = `No tool call found for function call output with call_id ${message.tool_call_id}.`;
+    throw invalidRequestError(400, reason, 'input');
   }
-  for (const id of open) throw refusal(400, `No tool output found for function call ${id}.`, 'input');
+  for (const id of open) throw invalidRequestError(400, `No tool output found for function call ${id}.`, 'input');
 }
 
-function callsOf(message: SandboxContentPart | undefined): readonly SandboxContentPart[] {
+function listCallIds(message: SandboxContentPart | undefined): readonly SandboxContentPart[] {
   return (message?.tool_calls ?? []) as readonly SandboxContentPart[];
 }

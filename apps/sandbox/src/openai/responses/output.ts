@@ -3,38 +3,38 @@
 import type { Fault } from '../../provider/directive.ts';
 import type { SandboxModelOutput } from '../../provider/model-output.ts';
 import type { SandboxContentPart } from '../chat-request.ts';
-import { callId } from '../identity.ts';
-import { logprobsOf } from '../logprobs.ts';
+import { getCallId } from '../identity.ts';
+import { toLogprobs } from '../logprobs.ts';
 import type { OpenAiModel } from '../models.ts';
-import { usageOf } from '../usage.ts';
-import { encrypted } from './reasoning.ts';
+import { toUsage } from '../usage.ts';
+import { encryptReasoning } from './reasoning.ts';
 import type { SandboxResponsesRequest } from './request.ts';
 
-export type OpenAiAnswer = SandboxModelOutput<OpenAiModel>;
+export type OpenAiOutput = SandboxModelOutput<OpenAiModel>;
 export type SandboxOutputItem = SandboxContentPart & { readonly type: string; readonly id: string };
 
 /** Shown in place of the model's actual reasoning. */
 export const SUMMARY = '**Thinking about it**\n\nThe user wants an answer, so there will be one.';
 
-export function responseId({ serial }: SandboxModelOutput): string {
+export function getResponseId({ serial }: SandboxModelOutput): string {
   return `resp_${serial}`;
 }
 
 /** In the order in which they are made. */
-export function outputOf(answer: OpenAiAnswer, request: SandboxResponsesRequest): readonly SandboxOutputItem[] {
-  const thought = reasoningItem(answer, request);
-  return [...(thought ? [thought] : []), ...searchItems(answer), ...saidOf(answer, request)];
+export function toOutputItems(output: OpenAiOutput, request: SandboxResponsesRequest): readonly SandboxOutputItem[] {
+  const reasoning = createReasoningItem(output, request);
+  return [...(reasoning ? [reasoning] : []), ...createSearchItems(output), ...toVisibleItems(output, request)];
 }
 
 /** The message, or the calls; nothing where the reasoning reached the limit. */
-export function saidOf(answer: OpenAiAnswer, request: SandboxResponsesRequest): readonly SandboxOutputItem[] {
-  const { tool, finish, visible, reasoning } = answer;
+export function toVisibleItems(output: OpenAiOutput, request: SandboxResponsesRequest): readonly SandboxOutputItem[] {
+  const { tool, finish, visible, reasoning } = output;
   if (finish === 'length' && visible === 0 && reasoning > 0) return [];
-  if (tool === undefined) return [messageItem(answer, request)];
-  return Array.from({ length: answer.calls }, (_, call) => callItem(answer, request, call));
+  if (tool === undefined) return [createMessageItem(output, request)];
+  return Array.from({ length: output.calls }, (_, call) => createCallItem(output, request, call));
 }
 
-export function searchItems({ serial, searches }: SandboxModelOutput): readonly SandboxOutputItem[] {
+export function createSearchItems({ serial, searches }: SandboxModelOutput): readonly SandboxOutputItem[] {
   return searches.map(({ query, failed }, at) => {
     const action = { type: 'search', query };
     return { id: `ws_${serial}${at}`, type: 'web_search_call', status: failed ? 'failed' : 'completed', action };
@@ -42,7 +42,7 @@ export function searchItems({ serial, searches }: SandboxModelOutput): readonly 
 }
 
 /** The first page that each search has found, as a source of all that is said. */
-export function citationsOf({ searches, text }: SandboxModelOutput): readonly SandboxContentPart[] {
+export function toCitations({ searches, text }: SandboxModelOutput): readonly SandboxContentPart[] {
   return searches.flatMap(({ failed }, at) => {
     const url = `https://site1.example/${at + 1}`;
     const source = { type: 'url_citation', url, title: 'Page 1', start_index: 0, end_index: text.length };
@@ -50,7 +50,7 @@ export function citationsOf({ searches, text }: SandboxModelOutput): readonly Sa
   });
 }
 
-export function reasoningItem(
+export function createReasoningItem(
   { serial, reasoning }: SandboxModelOutput,
   { extras }: SandboxResponsesRequest,
 ): SandboxOutputItem | undefined {
@@ -61,39 +61,43 @@ export function reasoningItem(
     id,
     type: 'reasoning',
     summary,
-    ...(extras.encrypted ? { encrypted_content: encrypted(id, reasoning) } : {}),
+    ...(extras.encrypted ? { encrypted_content: encryptReasoning(id, reasoning) } : {}),
   };
 }
 
-function messageItem(answer: OpenAiAnswer, { extras }: SandboxResponsesRequest): SandboxOutputItem {
-  const { serial, text } = answer;
-  const part = { ...textPart(text, extras.logprobs), annotations: citationsOf(answer) };
-  return { id: `msg_${serial}`, type: 'message', status: statusOf(answer), role: 'assistant', content: [part] };
+function createMessageItem(output: OpenAiOutput, { extras }: SandboxResponsesRequest): SandboxOutputItem {
+  const { serial, text } = output;
+  const part = { ...createTextPart(text, extras.logprobs), annotations: toCitations(output) };
+  return { id: `msg_${serial}`, type: 'message', status: getStatus(output), role: 'assistant', content: [part] };
 }
 
-function callItem(answer: OpenAiAnswer, { toolbox }: SandboxResponsesRequest, call: number): SandboxOutputItem {
-  const { serial, text, tool: name } = answer;
-  const called = { status: statusOf(answer), call_id: callId(answer, 0, call), name };
-  const takesText = toolbox.tools.some((tool) => tool.name === name && tool.schema === undefined);
-  if (takesText) return { id: `ctc_${serial}${call}`, type: 'custom_tool_call', ...called, input: text };
+function createCallItem(output: OpenAiOutput, { toolbox }: SandboxResponsesRequest, call: number): SandboxOutputItem {
+  const { serial, text, tool: name } = output;
+  const called = { status: getStatus(output), call_id: getCallId(output, 0, call), name };
+  const acceptsText = toolbox.tools.some((tool) => tool.name === name && tool.schema === undefined);
+  if (acceptsText) return { id: `ctc_${serial}${call}`, type: 'custom_tool_call', ...called, input: text };
   return { id: `fc_${serial}${call}`, type: 'function_call', ...called, arguments: text };
 }
 
-export function textPart(text: string, top: number | undefined) {
-  return { type: 'output_text', annotations: [], logprobs: logprobsOf(text, top), text };
+export function createTextPart(text: string, top: number | undefined) {
+  return { type: 'output_text', annotations: [], logprobs: toLogprobs(text, top), text };
 }
 
-function statusOf({ finish }: SandboxModelOutput): string {
+function getStatus({ finish }: SandboxModelOutput): string {
   return finish === 'length' ? 'incomplete' : 'completed';
 }
 
-export function responseObject(answer: OpenAiAnswer, { body }: SandboxResponsesRequest, state: SandboxContentPart) {
+export function createResponseObject(
+  output: OpenAiOutput,
+  { body }: SandboxResponsesRequest,
+  state: SandboxContentPart,
+) {
   const { effort = null, summary = null } = (body.reasoning ?? {}) as SandboxContentPart;
   const { format = { type: 'text' }, verbosity = 'medium' } = (body.text ?? {}) as SandboxContentPart;
   return {
-    id: responseId(answer),
+    id: getResponseId(output),
     object: 'response',
-    created_at: answer.created,
+    created_at: output.created,
     status: 'in_progress',
     background: false,
     error: null,
@@ -101,7 +105,7 @@ export function responseObject(answer: OpenAiAnswer, { body }: SandboxResponsesR
     instructions: body.instructions ?? null,
     max_output_tokens: body.max_output_tokens ?? null,
     max_tool_calls: null,
-    model: answer.model.snapshot,
+    model: output.model.snapshot,
     output: [],
     parallel_tool_calls: body.parallel_tool_calls ?? true,
     previous_response_id: null,
@@ -125,18 +129,22 @@ export function responseObject(answer: OpenAiAnswer, { body }: SandboxResponsesR
 }
 
 /** As it is in the end. */
-export function finished(answer: OpenAiAnswer, request: SandboxResponsesRequest, fault: Fault | undefined) {
-  const long = answer.finish === 'length';
-  return responseObject(answer, request, {
-    status: statusOf(answer),
+export function createFinishedResponse(
+  output: OpenAiOutput,
+  request: SandboxResponsesRequest,
+  fault: Fault | undefined,
+) {
+  const long = output.finish === 'length';
+  return createResponseObject(output, request, {
+    status: getStatus(output),
     ...(long ? { incomplete_details: { reason: 'max_output_tokens' } } : {}),
-    output: outputOf(answer, request),
-    usage: fault === 'no_usage' ? null : responsesUsage(answer, fault),
+    output: toOutputItems(output, request),
+    usage: fault === 'no_usage' ? null : toResponsesUsage(output, fault),
   });
 }
 
-function responsesUsage(answer: OpenAiAnswer, fault: Fault | undefined) {
-  const chat = usageOf(answer, fault);
+function toResponsesUsage(output: OpenAiOutput, fault: Fault | undefined) {
+  const chat = toUsage(output, fault);
   return {
     input_tokens: chat.prompt_tokens,
     input_tokens_details: { cached_tokens: chat.prompt_tokens_details.cached_tokens },

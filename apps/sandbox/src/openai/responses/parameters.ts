@@ -1,27 +1,27 @@
 /** What OpenAI accepts in a request for a response, apart from its input, and how it refuses everything else. */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
-import { refusal } from '../errors.ts';
+import { invalidRequestError } from '../errors.ts';
 import type { OpenAiModel } from '../models.ts';
 import {
-  array,
+  assertArray,
+  assertBoolean,
   assertEffort,
   assertNoSampling,
-  boolean,
-  decimal,
-  given,
-  integer,
-  object,
-  oneOf,
+  assertObject,
+  assertText,
+  assertTextOrObject,
+  createChoiceCheck,
+  createDecimalCheck,
+  createIntegerCheck,
+  invalidTypeError,
+  invalidValueError,
+  isPresent,
   type ParameterCheck,
   type SandboxBody,
-  text,
-  textOrObject,
-  wrongType,
-  wrongValue,
 } from '../parameters.ts';
 
 /** OpenAI makes no response that could be shorter. */
-const LEAST_OUTPUT = 16;
+const MIN_OUTPUT_TOKENS = 16;
 const ENCRYPTED = 'reasoning.encrypted_content';
 const LOGPROBS = 'message.output_text.logprobs';
 
@@ -37,38 +37,38 @@ const INCLUDABLE = [
 ];
 
 const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterCheck>([
-  ['model', text],
-  ['input', input],
-  ['instructions', text],
-  ['stream', boolean],
-  ['stream_options', object],
-  ['max_output_tokens', integer(LEAST_OUTPUT)],
-  ['max_tool_calls', integer(1)],
-  ['temperature', decimal(0, 2)],
-  ['top_p', decimal(0, 1)],
-  ['top_logprobs', integer(0, 20)],
-  ['text', object],
-  ['tools', array],
-  ['tool_choice', textOrObject],
-  ['parallel_tool_calls', boolean],
-  ['reasoning', object],
-  ['include', array],
-  ['truncation', oneOf('auto', 'disabled')],
-  ['metadata', object],
-  ['store', boolean],
-  ['background', boolean],
-  ['previous_response_id', text],
-  ['conversation', textOrObject],
-  ['prompt', object],
-  ['user', text],
-  ['safety_identifier', text],
-  ['service_tier', oneOf('auto', 'default', 'flex', 'scale', 'priority')],
-  ['prompt_cache_key', text],
-  ['prompt_cache_retention', oneOf('in_memory', '24h')],
+  ['model', assertText],
+  ['input', assertInput],
+  ['instructions', assertText],
+  ['stream', assertBoolean],
+  ['stream_options', assertObject],
+  ['max_output_tokens', createIntegerCheck(MIN_OUTPUT_TOKENS)],
+  ['max_tool_calls', createIntegerCheck(1)],
+  ['temperature', createDecimalCheck(0, 2)],
+  ['top_p', createDecimalCheck(0, 1)],
+  ['top_logprobs', createIntegerCheck(0, 20)],
+  ['text', assertObject],
+  ['tools', assertArray],
+  ['tool_choice', assertTextOrObject],
+  ['parallel_tool_calls', assertBoolean],
+  ['reasoning', assertObject],
+  ['include', assertArray],
+  ['truncation', createChoiceCheck('auto', 'disabled')],
+  ['metadata', assertObject],
+  ['store', assertBoolean],
+  ['background', assertBoolean],
+  ['previous_response_id', assertText],
+  ['conversation', assertTextOrObject],
+  ['prompt', assertObject],
+  ['user', assertText],
+  ['safety_identifier', assertText],
+  ['service_tier', createChoiceCheck('auto', 'default', 'flex', 'scale', 'priority')],
+  ['prompt_cache_key', assertText],
+  ['prompt_cache_retention', createChoiceCheck('in_memory', '24h')],
 ]);
 
-const SUMMARY = oneOf('auto', 'concise', 'detailed');
-const VERBOSITY = oneOf('low', 'medium', 'high');
+const SUMMARY = createChoiceCheck('auto', 'concise', 'detailed');
+const VERBOSITY = createChoiceCheck('low', 'medium', 'high');
 
 /** What a request wants to have beside the text. */
 export interface Extras {
@@ -82,68 +82,79 @@ export interface Extras {
 export function assertParameters(body: SandboxBody): void {
   for (const name in body) {
     const check = CHECKS.get(name);
-    if (!check) throw refusal(400, `Unknown parameter: '${name}'.`, name, 'unknown_parameter');
+    if (!check) throw invalidRequestError(400, `Unknown parameter: '${name}'.`, name, 'unknown_parameter');
     const value = body[name];
     if (value !== null) check(value, name);
   }
-  if (given(body.previous_response_id)) {
+  if (isPresent(body.previous_response_id)) {
     const message = `Previous response with id '${body.previous_response_id}' not found.`;
-    throw refusal(400, message, 'previous_response_id', 'previous_response_not_found');
+    throw invalidRequestError(400, message, 'previous_response_id', 'previous_response_not_found');
   }
   if (body.stream_options && !body.stream) {
-    throw refusal(400, "The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options');
+    throw invalidRequestError(
+      400,
+      "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+      'stream_options',
+    );
   }
   assertFormat(body.text as SandboxContentPart | null | undefined);
 }
 
 /** The most tokens that a response may have. @throws Refusal */
-export function outputLimit({ max_output_tokens }: SandboxBody, { id, maxOutput }: OpenAiModel): number {
+export function getOutputLimit({ max_output_tokens }: SandboxBody, { id, maxOutput }: OpenAiModel): number {
   const limit = (max_output_tokens ?? maxOutput) as number;
   if (limit <= maxOutput) return limit;
   const message = `max_output_tokens is too large: ${limit}. The model ${id} supports at most ${maxOutput} tokens.`;
-  throw refusal(400, message, 'max_output_tokens', 'invalid_value');
+  throw invalidRequestError(400, message, 'max_output_tokens', 'invalid_value');
 }
 
 /** @throws Refusal when the model does not have it */
-export function extrasOf(body: SandboxBody, model: OpenAiModel): Extras {
+export function parseExtras(body: SandboxBody, model: OpenAiModel): Extras {
   const { reasoning, include, top_logprobs } = body;
   const { reasons } = model;
   const { effort, summary } = (reasoning ?? {}) as SandboxContentPart;
-  if (given(reasoning) && !reasons && (given(effort) || given(summary))) {
-    const param = given(effort) ? 'reasoning.effort' : 'reasoning.summary';
+  if (isPresent(reasoning) && !reasons && (isPresent(effort) || isPresent(summary))) {
+    const param = isPresent(effort) ? 'reasoning.effort' : 'reasoning.summary';
     const message = `Unsupported parameter: '${param}' is not supported with this model.`;
-    throw refusal(400, message, param, 'unsupported_parameter');
+    throw invalidRequestError(400, message, param, 'unsupported_parameter');
   }
-  if (given(effort)) assertEffort(effort, model, 'reasoning.effort');
-  if (given(summary)) SUMMARY(summary, 'reasoning.summary');
+  if (isPresent(effort)) assertEffort(effort, model, 'reasoning.effort');
+  if (isPresent(summary)) SUMMARY(summary, 'reasoning.summary');
   const included = (include ?? []) as readonly unknown[];
-  for (const [at, each] of included.entries())
-    if (!INCLUDABLE.includes(each as string)) throw wrongValue(`include[${at}]`, each, INCLUDABLE);
+  for (const [at, value] of included.entries())
+    if (!INCLUDABLE.includes(value as string)) throw invalidValueError(`include[${at}]`, value, INCLUDABLE);
   const encrypted = included.includes(ENCRYPTED);
-  if (encrypted && !reasons) throw refusal(400, 'Encrypted content is not supported with this model.', 'include');
+  if (encrypted && !reasons)
+    throw invalidRequestError(400, 'Encrypted content is not supported with this model.', 'include');
   if (reasons) assertNoSampling(body);
-  const wantsLogprobs = included.includes(LOGPROBS);
-  if ((wantsLogprobs || given(top_logprobs)) && reasons)
-    throw refusal(400, 'logprobs are not supported with reasoning models.', 'include', 'unsupported_parameter');
-  return { summary: given(summary), encrypted, logprobs: wantsLogprobs ? Number(top_logprobs ?? 0) : undefined };
+  const includesLogprobs = included.includes(LOGPROBS);
+  if ((includesLogprobs || isPresent(top_logprobs)) && reasons)
+    throw invalidRequestError(
+      400,
+      'logprobs are not supported with reasoning models.',
+      'include',
+      'unsupported_parameter',
+    );
+  return { summary: isPresent(summary), encrypted, logprobs: includesLogprobs ? Number(top_logprobs ?? 0) : undefined };
 }
 
 function assertFormat(config: SandboxContentPart | null | undefined): void {
-  if (given(config?.verbosity)) VERBOSITY(config?.verbosity, 'text.verbosity');
+  if (isPresent(config?.verbosity)) VERBOSITY(config?.verbosity, 'text.verbosity');
   const format = config?.format;
-  if (!given(format)) return;
-  if (!isObject(format)) throw wrongType('text.format', 'an object', format);
+  if (!isPresent(format)) return;
+  if (!isObject(format)) throw invalidTypeError('text.format', 'an object', format);
   const types = ['text', 'json_object', 'json_schema'];
-  if (!types.includes(format.type as string)) throw wrongValue('text.format.type', format.type, types);
+  if (!types.includes(format.type as string)) throw invalidValueError('text.format.type', format.type, types);
   if (format.type !== 'json_schema') return;
-  for (const field of ['name', 'schema']) if (!given(format[field])) throw missing(`text.format.${field}`);
+  for (const field of ['name', 'schema'])
+    if (!isPresent(format[field])) throw missingParameterError(`text.format.${field}`);
 }
 
-export function missing(param: string) {
-  return refusal(400, `Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
+export function missingParameterError(param: string) {
+  return invalidRequestError(400, `Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
 }
 
-function input(value: unknown, name: string): void {
+function assertInput(value: unknown, name: string): void {
   if (typeof value !== 'string' && !Array.isArray(value))
-    throw wrongType(name, 'one of a string or array of input items', value);
+    throw invalidTypeError(name, 'one of a string or array of input items', value);
 }

@@ -1,16 +1,21 @@
 /** Reasoning that clients cannot read: it is sent encrypted, and comes back with the next request. */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
-import { refusal } from '../errors.ts';
+import { invalidRequestError } from '../errors.ts';
 
 /** As OpenAI's begin. */
 const MARK = 'gAAAA';
 /** About as many characters of base64 as OpenAI's encryption makes of a token. */
 const CHARACTERS_PER_TOKEN = 6;
 
-const LED_TO: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call', 'reasoning', 'web_search_call']);
+const REQUIRED_NEXT_TYPES: ReadonlySet<unknown> = new Set([
+  'function_call',
+  'custom_tool_call',
+  'reasoning',
+  'web_search_call',
+]);
 
 /** @param tokens how much was thought */
-export function encrypted(id: string, tokens: number): string {
+export function encryptReasoning(id: string, tokens: number): string {
   const sealed = JSON.stringify({ id, tokens });
   const padded = sealed.padEnd((tokens * CHARACTERS_PER_TOKEN * 3) / 4);
   return MARK + Buffer.from(padded).toString('base64');
@@ -21,30 +26,34 @@ export function encrypted(id: string, tokens: number): string {
  * @param next the item behind it
  * @throws Refusal when it is not one of ours, or has come off what it led to
  */
-export function reasoningIn({ id, encrypted_content }: SandboxContentPart, next: unknown, name: string): number {
+export function parseReasoningTokens(
+  { id, encrypted_content }: SandboxContentPart,
+  next: unknown,
+  name: string,
+): number {
   if (id !== undefined && (typeof id !== 'string' || !id.startsWith('rs'))) {
     const message = `Invalid '${name}.id': '${id}'. Expected an ID that begins with 'rs'.`;
-    throw refusal(400, message, `${name}.id`, 'invalid_value');
+    throw invalidRequestError(400, message, `${name}.id`, 'invalid_value');
   }
   if (typeof encrypted_content !== 'string') {
     const message =
       `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false. ` +
       'Try again with `store` set to true, or remove this item from your input.';
-    throw refusal(404, message, 'input');
+    throw invalidRequestError(404, message, 'input');
   }
-  const sealed = opened(encrypted_content);
+  const sealed = decryptContent(encrypted_content);
   if (sealed === undefined || (id !== undefined && sealed.id !== id)) {
     const message =
       'The encrypted content could not be verified. Reason: its item_id did not match the target item id.';
-    throw refusal(400, message, null, 'invalid_encrypted_content');
+    throw invalidRequestError(400, message, null, 'invalid_encrypted_content');
   }
-  const led = isObject(next) && (next.role === 'assistant' || LED_TO.has(next.type));
-  if (led) return sealed.tokens;
+  const hasRequiredNext = isObject(next) && (next.role === 'assistant' || REQUIRED_NEXT_TYPES.has(next.type));
+  if (hasRequiredNext) return sealed.tokens;
   const message = `Item '${id}' of type 'reasoning' was provided without its required following item.`;
-  throw refusal(400, message, 'input');
+  throw invalidRequestError(400, message, 'input');
 }
 
-function opened(content: string): { readonly id: string; readonly tokens: number } | undefined {
+function decryptContent(content: string): { readonly id: string; readonly tokens: number } | undefined {
   try {
     return JSON.parse(Buffer.from(content.slice(MARK.length), 'base64').toString());
   } catch {

@@ -1,27 +1,27 @@
 /** `POST /openai/v1/responses`. Nothing is stored: to continue, a client sends the whole conversation. */
 import type { SandboxBill } from '../../bill.ts';
-import { serve } from '../../provider/serve.ts';
+import { createHandler } from '../../provider/serve.ts';
 import type { Call, Routes } from '../../router.ts';
-import { assertKey, refusal, refusalAsTold } from '../errors.ts';
-import { identityHeaders } from '../identity.ts';
+import { assertKey, createFaultError, invalidRequestError } from '../errors.ts';
+import { createIdentityHeaders } from '../identity.ts';
 import type { OpenAiProvider } from '../models.ts';
-import { finished, responseId } from './output.ts';
+import { createFinishedResponse, getResponseId } from './output.ts';
 import { readResponsesRequest } from './request.ts';
-import { eventsOf } from './stream.ts';
+import { toEvents } from './stream.ts';
 
 export function responsesRoutes(provider: OpenAiProvider, bill: SandboxBill): Routes {
-  const handle = serve(provider.name, bill, {
-    refusalAsTold,
-    misunderstood: (message) => refusal(400, message, 'input', 'sandbox_directive'),
-    idOf: responseId,
-    headersOf: identityHeaders,
-    wholeOf: finished,
-    eventsOf,
+  const handle = createHandler(provider.name, bill, {
+    createFaultError,
+    createDirectiveError: (message) => invalidRequestError(400, message, 'input', 'sandbox_directive'),
+    getId: getResponseId,
+    getHeaders: createIdentityHeaders,
+    toResponseBody: createFinishedResponse,
+    toEvents,
   });
   return {
     [`POST /${provider.name}/v1/responses`]: async (call: Call) => {
       assertKey(call);
-      await handle(call, readResponsesRequest(await call.text(), provider));
+      await handle(call, readResponsesRequest(await call.readText(), provider));
     },
   };
 }

@@ -1,21 +1,21 @@
 /** OpenAI's response as server-sent events, numbered from 0. */
 
-import type { Events, Frame } from '../../provider/delivery.ts';
+import type { Frame, StreamParts } from '../../provider/delivery.ts';
 import type { Fault } from '../../provider/directive.ts';
-import type { Piece } from '../../provider/model-output.ts';
+import type { TextChunk } from '../../provider/model-output.ts';
 import type { SandboxContentPart } from '../chat-request.ts';
-import { logprobsOf } from '../logprobs.ts';
+import { toLogprobs } from '../logprobs.ts';
 import {
-  citationsOf,
-  finished,
-  type OpenAiAnswer,
-  reasoningItem,
-  responseObject,
+  createFinishedResponse,
+  createReasoningItem,
+  createResponseObject,
+  createSearchItems,
+  createTextPart,
+  type OpenAiOutput,
   type SandboxOutputItem,
   SUMMARY,
-  saidOf,
-  searchItems,
-  textPart,
+  toCitations,
+  toVisibleItems,
 } from './output.ts';
 import type { SandboxResponsesRequest } from './request.ts';
 
@@ -24,44 +24,48 @@ const PADDING = 'hG7uQ2vXk9TzLw4R';
 const ERROR = { code: 'server_error', message: 'The server had an error while processing your request.' };
 
 /** What is written of a call, by its type. */
-const WRITTEN: Readonly<Record<string, string>> = { function_call: 'arguments', custom_tool_call: 'input' };
+const CONTENT_FIELDS: Readonly<Record<string, string>> = { function_call: 'arguments', custom_tool_call: 'input' };
 
 type Event = SandboxContentPart & { readonly type: string };
 
-export function eventsOf(answer: OpenAiAnswer, request: SandboxResponsesRequest, fault: Fault | undefined): Events {
+export function toEvents(
+  output: OpenAiOutput,
+  request: SandboxResponsesRequest,
+  fault: Fault | undefined,
+): StreamParts {
   const number = { next: 0 };
-  const frames = (events: readonly Event[]) => events.map((event) => sse(event, number.next++)).join('');
-  const started = responseObject(answer, request, {});
-  const opening = frames([
+  const formatFrames = (events: readonly Event[]) => events.map((event) => formatSse(event, number.next++)).join('');
+  const started = createResponseObject(output, request, {});
+  const opening = formatFrames([
     ...['response.created', 'response.in_progress'].map((type) => ({ type, response: started })),
-    ...thought(answer, request),
-    ...searched(answer),
+    ...createReasoningEvents(output, request),
+    ...createSearchEvents(output),
   ]);
   const first = number.next;
-  const said = placesOf(answer, request);
-  const content = contentOf(answer, request, said, frames);
+  const positions = toItemPositions(output, request);
+  const content = createContentFrames(output, request, positions, formatFrames);
   const half = content.slice(0, content.length / 2).reduce((events, { count }) => events + count, first);
-  const response = finished(answer, request, fault);
+  const response = createFinishedResponse(output, request, fault);
   const unopened = content.length === 0;
-  const closing = frames([
-    ...(unopened ? said : said.slice(-1)).flatMap((place) => [
-      ...(unopened ? opened(place, request) : []),
-      ...closed(place, answer),
+  const closing = formatFrames([
+    ...(unopened ? positions : positions.slice(-1)).flatMap((position) => [
+      ...(unopened ? createOpeningEvents(position, request) : []),
+      ...createClosingEvents(position, output),
     ]),
     { type: `response.${response.status}`, response },
   ]);
-  const failed = responseObject(answer, request, { status: 'failed', error: ERROR });
-  const error = sse({ type: 'response.failed', response: failed }, half);
-  return { opening, content, closing, broken: 'event: response.output_text.delta\ndata: {"type":"respo\n\n', error };
+  const failed = createResponseObject(output, request, { status: 'failed', error: ERROR });
+  const error = formatSse({ type: 'response.failed', response: failed }, half);
+  return { opening, content, closing, malformed: 'event: response.output_text.delta\ndata: {"type":"respo\n\n', error };
 }
 
-function sse({ type, ...more }: Event, sequence_number: number): string {
-  return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number, ...more })}\n\n`;
+function formatSse({ type, ...data }: Event, sequence_number: number): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number, ...data })}\n\n`;
 }
 
 /** The reasoning is over before the first word. */
-function thought(answer: OpenAiAnswer, request: SandboxResponsesRequest): readonly Event[] {
-  const item = reasoningItem(answer, request);
+function createReasoningEvents(output: OpenAiOutput, request: SandboxResponsesRequest): readonly Event[] {
+  const item = createReasoningItem(output, request);
   if (!item) return [];
   const at = { item_id: item.id, output_index: 0, summary_index: 0 };
   const part = { type: 'summary_text', text: SUMMARY };
@@ -79,92 +83,102 @@ function thought(answer: OpenAiAnswer, request: SandboxResponsesRequest): readon
 }
 
 /** Searches are made before the first word as well. */
-function searched(answer: OpenAiAnswer): readonly Event[] {
-  const first = answer.reasoning > 0 ? 1 : 0;
-  return searchItems(answer).flatMap((item, at) => {
+function createSearchEvents(output: OpenAiOutput): readonly Event[] {
+  const first = output.reasoning > 0 ? 1 : 0;
+  return createSearchItems(output).flatMap((item, at) => {
     const output_index = first + at;
     const { action: _, ...started } = { ...item, status: 'in_progress' } as SandboxOutputItem & {
       readonly action?: unknown;
     };
-    const progress = (state: string) => ({ type: `response.web_search_call.${state}`, item_id: item.id, output_index });
+    const createProgressEvent = (state: string) => ({
+      type: `response.web_search_call.${state}`,
+      item_id: item.id,
+      output_index,
+    });
     return [
       { type: 'response.output_item.added', output_index, item: started },
-      ...['in_progress', 'searching', 'completed'].map(progress),
+      ...['in_progress', 'searching', 'completed'].map(createProgressEvent),
       { type: 'response.output_item.done', output_index, item },
     ];
   });
 }
 
 /** An item of what is said, and where it stands in the output. */
-interface Place {
+interface ItemPosition {
   readonly item: SandboxOutputItem;
   readonly output_index: number;
 }
 
-function placesOf(answer: OpenAiAnswer, request: SandboxResponsesRequest): readonly Place[] {
-  const before = (answer.reasoning > 0 ? 1 : 0) + answer.searches.length;
-  return saidOf(answer, request).map((item, at) => ({ item, output_index: before + at }));
+function toItemPositions(output: OpenAiOutput, request: SandboxResponsesRequest): readonly ItemPosition[] {
+  const before = (output.reasoning > 0 ? 1 : 0) + output.searches.length;
+  return toVisibleItems(output, request).map((item, at) => ({ item, output_index: before + at }));
 }
 
 /** The first piece of an item comes with its beginning, and with the end of the item before it. */
-function contentOf(
-  answer: OpenAiAnswer,
+function createContentFrames(
+  output: OpenAiOutput,
   request: SandboxResponsesRequest,
-  said: readonly Place[],
-  frames: (events: readonly Event[]) => string,
+  positions: readonly ItemPosition[],
+  formatFrames: (events: readonly Event[]) => string,
 ) {
-  return said.flatMap((place, at) => {
-    const before = said[at - 1];
-    const opening = [...(before ? closed(before, answer) : []), ...opened(place, request)];
-    return answer.pieces.map((piece, i): Frame & { readonly count: number } => {
-      const events = [...(i === 0 ? opening : []), deltaOf(place, request, piece)];
-      return { event: frames(events), tokens: piece.tokens, count: events.length };
+  return positions.flatMap((position, at) => {
+    const before = positions[at - 1];
+    const opening = [...(before ? createClosingEvents(before, output) : []), ...createOpeningEvents(position, request)];
+    return output.chunks.map((chunk, i): Frame & { readonly count: number } => {
+      const events = [...(i === 0 ? opening : []), createDeltaEvent(position, request, chunk)];
+      return { event: formatFrames(events), tokens: chunk.tokens, count: events.length };
     });
   });
 }
 
-function opened({ item, output_index }: Place, { extras }: SandboxResponsesRequest): readonly Event[] {
-  const empty = item.type === 'message' ? { content: [] } : { [WRITTEN[item.type] as string]: '' };
+function createOpeningEvents(
+  { item, output_index }: ItemPosition,
+  { extras }: SandboxResponsesRequest,
+): readonly Event[] {
+  const empty = item.type === 'message' ? { content: [] } : { [CONTENT_FIELDS[item.type] as string]: '' };
   const added = {
     type: 'response.output_item.added',
     output_index,
     item: { ...item, status: 'in_progress', ...empty },
   };
   if (item.type !== 'message') return [added];
-  const part = { ...textPart('', extras.logprobs) };
+  const part = { ...createTextPart('', extras.logprobs) };
   return [added, { type: 'response.content_part.added', item_id: item.id, output_index, content_index: 0, part }];
 }
 
-function deltaOf(
-  { item, output_index }: Place,
+function createDeltaEvent(
+  { item, output_index }: ItemPosition,
   { extras, obfuscate }: SandboxResponsesRequest,
-  { json }: Piece,
+  { json }: TextChunk,
 ): Event {
   const delta = JSON.parse(json) as string;
   const padding = obfuscate ? { obfuscation: PADDING.slice(json.length % PADDING.length) } : {};
-  const place = { item_id: item.id, output_index };
+  const position = { item_id: item.id, output_index };
   if (item.type !== 'message')
-    return { type: `response.${item.type}_${WRITTEN[item.type]}.delta`, ...place, delta, ...padding };
-  const logprobs = logprobsOf(delta, extras.logprobs);
-  return { type: 'response.output_text.delta', ...place, content_index: 0, delta, logprobs, ...padding };
+    return { type: `response.${item.type}_${CONTENT_FIELDS[item.type]}.delta`, ...position, delta, ...padding };
+  const logprobs = toLogprobs(delta, extras.logprobs);
+  return { type: 'response.output_text.delta', ...position, content_index: 0, delta, logprobs, ...padding };
 }
 
-function closed({ item, output_index }: Place, answer: OpenAiAnswer): readonly Event[] {
-  const place = { item_id: item.id, output_index };
+function createClosingEvents({ item, output_index }: ItemPosition, output: OpenAiOutput): readonly Event[] {
+  const position = { item_id: item.id, output_index };
   const done = { type: 'response.output_item.done', output_index, item };
   if (item.type !== 'message') {
-    const written = WRITTEN[item.type] as string;
+    const contentField = CONTENT_FIELDS[item.type] as string;
     const name = item.type === 'function_call' ? { name: item.name } : {};
-    return [{ type: `response.${item.type}_${written}.done`, ...place, ...name, [written]: answer.text }, done];
+    return [
+      { type: `response.${item.type}_${contentField}.done`, ...position, ...name, [contentField]: output.text },
+      done,
+    ];
   }
   const [part] = item.content as readonly SandboxContentPart[];
-  const at = { ...place, content_index: 0 };
-  const annotations = citationsOf(answer).map((annotation, annotation_index) => {
+  const at = { ...position, content_index: 0 };
+  const annotations = toCitations(output).map((annotation, annotation_index) => {
     return { type: 'response.output_text.annotation.added', ...at, annotation_index, annotation };
   });
   return [
     ...annotations,
-    { type: 'response.output_text.done', ...at, text: answer.text, logprobs: part?.logprobs },
+    { type: 'response.output_text.done', ...at, text: output.text, logprobs: part?.logprobs },
     { type: 'response.content_part.done', ...at, part },
     done,
   ];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { InvalidRequestError } from '#application';
 import { Catalogue, type ModelFile, type TokenPricedModel } from '#catalogue';
-import { testModel } from '../../../../testing/src/world/test-catalogue.ts';
+import { createTestModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { planSearch } from './search-plan.ts';
 import { quoteSearch } from './search-quote.ts';
@@ -21,7 +21,7 @@ const endpoint = (provider: string, more: object = {}) => ({
   ...more,
 });
 const file = (id: string, endpoints: readonly object[], more: object = {}) =>
-  testModel(id, endpoints, { context: 100_000, maxOutput: 1_000, ...more }) as ModelFile;
+  createTestModel(id, endpoints, { context: 100_000, maxOutput: 1_000, ...more }) as ModelFile;
 
 const free = { usdPerMillionTokens: { input: '0', output: '0' } };
 const catalogue = Catalogue.fromFiles(

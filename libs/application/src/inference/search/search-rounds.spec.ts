@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { Catalogue, type ModelFile } from '#catalogue';
 import { getQuantity } from '#domain';
 import { money, ZERO_USD } from '#kernel';
-import { testModel } from '../../../../testing/src/world/test-catalogue.ts';
+import { createTestModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { Purchase } from '../../billing/purchase.ts';
 import { Clock } from '../../clock.ts';
@@ -131,7 +131,7 @@ function modelWith({ input, output, request }: { input: string; output: string; 
     margin: '1.055',
     parameters: ['max_tokens', 'tools', 'tool_choice'],
   };
-  const file = testModel('v/m', [endpoint], { context: 60_000, maxOutput: 4_000 }) as ModelFile;
+  const file = createTestModel('v/m', [endpoint], { context: 60_000, maxOutput: 4_000 }) as ModelFile;
   const model = Catalogue.fromFiles([file]).findModel('v/m');
   if (model?.type !== 'chat') throw new Error('no model');
   return model;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
 import { BtcPayBackend } from '#connectors';
 import type { CoinTerms } from '#domain';
-import { coinOf } from '#testing';
+import { getCoin } from '#testing';
 
 const { coins } = readPayments();
 const KEY = 'planted-key-9f31';
@@ -62,7 +62,7 @@ const paid = (more: object = {}) => ({
 });
 const asking = (more: object = {}) => ({
   topupId: ORDER,
-  coin: coinOf({ coins }, 'BTC'),
+  coin: getCoin({ coins }, 'BTC'),
   kind: 'address' as const,
   units: 12_000_000n,
   memo: 'Countinghouse top-up',
@@ -142,7 +142,7 @@ describe('a request', () => {
     [6, 'LTC', 'LowSpeed'],
     [10, 'XMR', 'LowSpeed'], // its plug-in has a threshold of its own
   ])('with %d confirmations of %s is settled at %s', async (confirmations, code, policy) => {
-    const coin = coinOf({ coins }, code);
+    const coin = getCoin({ coins }, code);
     const backend = await start();
     await backend.createPayment(asking({ coin, confirmations })).catch(() => {});
     expect(asked[0]?.body.checkout.speedPolicy).toBe(policy);

@@ -1,18 +1,18 @@
 import { readPayments } from '#catalogue';
 import { BtcPayBackend } from '#connectors';
-import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
+import { getCoin, type PaymentCase, paymentBackendContract, SandboxWallet } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
 const terms = readPayments();
-const onChain: Taken['capabilities'] = ['more', 'less', 'late', 'twice', 'waiting', 'replaced', 'undone'];
-const chain = (code: string, units: bigint): Taken => ({
-  coin: coinOf(terms, code),
+const onChain: PaymentCase['capabilities'] = ['more', 'less', 'late', 'twice', 'waiting', 'replaced', 'undone'];
+const chain = (code: string, units: bigint): PaymentCase => ({
+  coin: getCoin(terms, code),
   kind: 'address',
   units,
   capabilities: onChain,
 });
-const ALL: readonly Taken[] = [
-  { coin: coinOf(terms, 'BTC'), kind: 'bolt11', units: 1_000_000n, capabilities: ['more', 'late'] },
+const ALL: readonly PaymentCase[] = [
+  { coin: getCoin(terms, 'BTC'), kind: 'bolt11', units: 1_000_000n, capabilities: ['more', 'late'] },
   chain('BTC', 20_000_000n),
   chain('LTC', 12_345_676n),
   chain('LBTC', 50_000n),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ClnBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 
 const HASH = 'fb'.repeat(32);
 const RUNE = 'hush-rune=';
@@ -102,14 +102,14 @@ describe('a node that answers something else', () => {
     const own = new StubServer();
     server = own;
     opened.defer(() => own.close());
-    server.answer = json(answer, status);
+    server.handler = respondWithJson(answer, status);
     return connect(await server.listen());
   }
 
   test('is asked in its own words, with the rune', async () => {
     const node = await start({ payment_hash: HASH, bolt11: 'lnbcrt1' });
     await request(node);
-    const [{ line, headers, body }] = server.asked as unknown as [
+    const [{ line, headers, body }] = server.requests as unknown as [
       { line: string; headers: { rune: string }; body: string },
     ];
     expect([line, headers.rune]).toEqual(['POST /v1/invoice', RUNE]);

@@ -1,11 +1,11 @@
 import { readPayments } from '#catalogue';
 import { LndBackend } from '#connectors';
-import { coinOf, paymentBackendContract, SandboxWallet, type Taken, type Wallet } from '#testing';
+import { getCoin, type PaymentCase, paymentBackendContract, SandboxWallet, type Wallet } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { BackendHttp } from '../backend-http.ts';
 
-const lightning = (can: Taken['capabilities']): Taken => ({
-  coin: coinOf(readPayments(), 'BTC'),
+const lightning = (can: PaymentCase['capabilities']): PaymentCase => ({
+  coin: getCoin(readPayments(), 'BTC'),
   kind: 'bolt11',
   units: 1_000_000n,
   capabilities: can,
@@ -35,7 +35,7 @@ if (lndUrl) {
     };
     return { backend, wallet: payingWith(payer), close };
   };
-  const can: Taken['capabilities'] = payerUrl === undefined ? [] : ['more', 'hinted'];
+  const can: PaymentCase['capabilities'] = payerUrl === undefined ? [] : ['more', 'hinted'];
   paymentBackendContract('a real LND', [lightning(can)], open, payerUrl === undefined ? 'without' : 'with a wallet');
 }
 

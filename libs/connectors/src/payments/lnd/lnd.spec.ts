@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
 import { LndBackend } from '#connectors';
 import type { CoinTerms } from '#domain';
-import { selfSigned } from '../../../../testing/src/servers/self-signed.ts';
+import { createSelfSignedCertificate } from '../../../../testing/src/servers/self-signed.ts';
 import { splitLines } from '../lines.ts';
 
 const tooLong = (): never => {
@@ -218,11 +218,11 @@ describe('a node that fails', () => {
 
 describe('the certificate of the node', () => {
   async function overTls(trusted: 'its own' | 'another' | undefined): Promise<LndBackend> {
-    const own = selfSigned();
+    const own = createSelfSignedCertificate();
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-lnd-'));
     opened.defer(() => rm(directory, { recursive: true }));
     const file = path.join(directory, 'tls.cert');
-    await writeFile(file, trusted === 'another' ? selfSigned().cert : own.cert);
+    await writeFile(file, trusted === 'another' ? createSelfSignedCertificate().cert : own.cert);
     answer = json(invoice());
     const port = await listen(createTlsServer(own, handle) as unknown as Server);
     return connect(`https://127.0.0.1:${port}`, trusted && file);

@@ -1,12 +1,12 @@
 import { readPayments } from '#catalogue';
 import { MoneroBackend } from '#connectors';
-import { coinOf, paymentBackendContract, SandboxWallet, type Taken, type Wallet } from '#testing';
+import { getCoin, type PaymentCase, paymentBackendContract, SandboxWallet, type Wallet } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { WalletRpc } from './wallet-rpc.ts';
 
 /** What is undone is not lost at once, and leaves no amount: that has tests of its own. */
-const monero: Taken = {
-  coin: coinOf(readPayments(), 'XMR'),
+const monero: PaymentCase = {
+  coin: getCoin(readPayments(), 'XMR'),
   kind: 'address',
   units: 123_456_789_012n,
   capabilities: ['more', 'less', 'late', 'twice', 'waiting', 'replaced'],
@@ -35,7 +35,7 @@ if (url) {
     };
     return payer ? { backend, wallet: payingWith(payer), close } : { backend, close };
   };
-  const taken: Taken = { ...monero, capabilities: ['more', 'less', 'twice'] };
+  const taken: PaymentCase = { ...monero, capabilities: ['more', 'less', 'twice'] };
   paymentBackendContract('a real monero-wallet-rpc', [taken], open, payerUrl ? 'with a wallet' : 'without');
 }
 

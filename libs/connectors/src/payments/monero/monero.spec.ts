@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MoneroBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 
 const TXID = 'ab'.repeat(32);
 const NOW = Date.parse('2026-11-22T12:00:00Z');
@@ -141,11 +141,11 @@ describe('a wallet that answers something else', () => {
       get_address: { addresses: [{ address: ADDRESS, address_index: 7, label: 'topup' }] },
       ...more,
     };
-    server.answer = (response, asked, body) => {
+    server.handler = (response, asked, body) => {
       const { method } = JSON.parse(body) as { method: string };
       const answer = results[method] ?? { error: { code: -32601 } };
       const whole = Object.hasOwn(answer as object, 'error') ? answer : { result: answer };
-      json({ id: '0', jsonrpc: '2.0', ...(whole as object) })(response, asked, body);
+      respondWithJson({ id: '0', jsonrpc: '2.0', ...(whole as object) })(response, asked, body);
     };
     return connect(await server.listen(), 'user:hush', () => NOW);
   }
@@ -156,7 +156,7 @@ describe('a wallet that answers something else', () => {
     await expect(request(wallet)).rejects.toThrow('it was started with --restricted-rpc');
     results.store = {};
     expect(await request(wallet)).toEqual({ reference: REFERENCE, destination: { kind: 'address', value: ADDRESS } });
-    expect(server.asked.map(({ body }) => JSON.parse(body).method)).toEqual([
+    expect(server.requests.map(({ body }) => JSON.parse(body).method)).toEqual([
       ...['create_address', 'store'],
       ...['create_address', 'store', 'get_height'],
     ]);
@@ -255,8 +255,8 @@ describe('a wallet that answers something else', () => {
 
   test('does not hide the payments of others behind thousands of one', async () => {
     const wallet = await start();
-    const { answer } = server;
-    server.answer = (response, asked, body) => {
+    const { handler: answer } = server;
+    server.handler = (response, asked, body) => {
       const { method, params } = JSON.parse(body) as { method: string; params: { subaddr_indices?: number[] } };
       if (method !== 'get_transfers') return answer(response, asked, body);
       const isFlooded = params.subaddr_indices?.includes(8);

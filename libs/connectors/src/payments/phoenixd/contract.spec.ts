@@ -1,10 +1,10 @@
 import { readPayments } from '#catalogue';
 import { PhoenixdBackend } from '#connectors';
-import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
+import { getCoin, type PaymentCase, paymentBackendContract, SandboxWallet } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
-const lightning: Taken = {
-  coin: coinOf(readPayments(), 'BTC'),
+const lightning: PaymentCase = {
+  coin: getCoin(readPayments(), 'BTC'),
   kind: 'bolt11',
   units: 1_000_000n,
   capabilities: ['more', 'late'],

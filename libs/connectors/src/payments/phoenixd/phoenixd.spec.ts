@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { PhoenixdBackend } from '#connectors';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 
 const HASH = 'fb'.repeat(32);
 
@@ -88,15 +88,15 @@ describe('a node that is there', () => {
     const hooks = new StubServer();
     opened.defer(() => hooks.close());
     const { promise: enough, resolve } = Promise.withResolvers<void>();
-    hooks.answer = (response) => {
+    hooks.handler = (response) => {
       response.end();
-      if (hooks.asked.length === count) resolve();
+      if (hooks.requests.length === count) resolve();
     };
     const { node, pay } = await start({ webhook: await hooks.listen() });
     const { reference, destination } = await request(node);
     await pay(destination.value, { report });
     await enough;
-    const named = hooks.asked.map(({ headers, body }) => node.parseWebhook({ headers, body: Buffer.from(body) }));
+    const named = hooks.requests.map(({ headers, body }) => node.parseWebhook({ headers, body: Buffer.from(body) }));
     expect(named).toEqual(Array.from({ length: count }, () => (isBelieved ? [reference] : undefined)));
   });
 });
@@ -152,13 +152,13 @@ describe('a node that answers something else', () => {
     const own = new StubServer();
     server = own;
     opened.defer(() => own.close());
-    server.answer = json(answer, status);
+    server.handler = respondWithJson(answer, status);
     return connect(await server.listen());
   }
 
   test('is asked with a form, and the password', async () => {
     await request(await start({ amountSat: 1500, paymentHash: HASH, serialized: 'lnbcrt1' }));
-    const asked = server.asked[0];
+    const asked = server.requests[0];
     expect([asked?.line, asked?.headers.authorization]).toEqual(['POST /createinvoice', 'Basic Omh1c2g=']);
     expect(Object.fromEntries(new URLSearchParams(asked?.body))).toEqual({
       amountSat: '1500',

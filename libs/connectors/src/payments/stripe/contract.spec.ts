@@ -1,10 +1,10 @@
 import { readPayments } from '#catalogue';
 import { StripeBackend } from '#connectors';
-import { coinOf, paymentBackendContract, type Taken } from '#testing';
+import { getCoin, type PaymentCase, paymentBackendContract } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
-const CARD: readonly Taken[] = [
-  { coin: coinOf(readPayments(), 'USD'), kind: 'page', units: 2_500n, capabilities: ['waiting'] },
+const CARD: readonly PaymentCase[] = [
+  { coin: getCoin(readPayments(), 'USD'), kind: 'page', units: 2_500n, capabilities: ['waiting'] },
 ];
 
 paymentBackendContract('Stripe', CARD, async () => {

@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Stripe } from 'stripe';
 import { readPayments } from '#catalogue';
 import { StripeBackend } from '#connectors';
-import { coinOf } from '#testing';
+import { getCoin } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { json, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { StripeHttpClient } from './limited-http.ts';
 
 const KEY = 'sk_test_planted77ab';
 const SECRET = 'whsec_planted';
-const USD = coinOf(readPayments(), 'USD');
+const USD = getCoin(readPayments(), 'USD');
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let backend: StripeBackend;
@@ -32,7 +32,7 @@ function connect(stripeUrl: string, stripeWebhookSecret: string | undefined = SE
 async function start(answer: StubHandler): Promise<string> {
   const server = new StubServer();
   opened.defer(() => server.close());
-  server.answer = answer;
+  server.handler = answer;
   return server.listen();
 }
 
@@ -88,7 +88,7 @@ describe('a request', () => {
       const answer = await fetch(`${sandbox.url}${url}`, { method, headers: headers as Record<string, string>, body });
       const session = (await answer.json()) as { id?: string };
       if (made.push(session.id) === 1) response.destroy();
-      else json(session, answer.status)(response, undefined as never, '');
+      else respondWithJson(session, answer.status)(response, undefined as never, '');
     });
     const { reference } = await connect(forgetful).createPayment(asking());
     expect(made).toEqual([reference, reference]);
@@ -269,7 +269,7 @@ describe('hints', () => {
 });
 
 /** A Stripe that answers everything with this. */
-const answering = async (status: number, body: string) => connect(await start(json(body, status)));
+const answering = async (status: number, body: string) => connect(await start(respondWithJson(body, status)));
 
 describe('a Stripe that is mistaken or lies', () => {
   const charge = { id: 'ch_1', amount_captured: 2_500, currency: 'usd', paid: true, created: 1, disputed: false };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type TokenCounts, tokensOf } from '#testing';
+import { type TokenCounts, toTokenUsage } from '#testing';
 import { mergeAnthropicUsage, parseAnthropicUsage } from './usage.ts';
 
 describe('usage is split into classes that have no token in common', () => {
@@ -44,11 +44,11 @@ describe('usage is split into classes that have no token in common', () => {
       [9, 0, 0, 2, 0],
     ],
   ])('%s', (_, reported, expected) => {
-    expect(parseAnthropicUsage(reported)).toEqual(tokensOf(expected));
+    expect(parseAnthropicUsage(reported)).toEqual(toTokenUsage(expected));
   });
 
   test('an explicit zero is a value', () => {
-    expect(parseAnthropicUsage({ input_tokens: 0, output_tokens: 0 })).toEqual(tokensOf([0, 0, 0, 0, 0]));
+    expect(parseAnthropicUsage({ input_tokens: 0, output_tokens: 0 })).toEqual(toTokenUsage([0, 0, 0, 0, 0]));
   });
 
   test.each([
@@ -86,6 +86,6 @@ describe('the usage of a stream', () => {
     ['the end says zero, and means it', start, { input_tokens: 0, output_tokens: 0 }, [0, 100, 5, 0, 0]],
     ['the start said nothing', undefined, { input_tokens: 3, output_tokens: 4 }, [3, 0, 0, 4, 0]],
   ])('%s', (_, atStart, atEnd, expected) => {
-    expect(parseAnthropicUsage(mergeAnthropicUsage(atStart, atEnd))).toEqual(tokensOf(expected));
+    expect(parseAnthropicUsage(mergeAnthropicUsage(atStart, atEnd))).toEqual(toTokenUsage(expected));
   });
 });

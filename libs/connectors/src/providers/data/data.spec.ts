@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DataCall, DataResponse, UpstreamError } from '#application';
-import { json, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { CredentialRedactor } from '../../http/redaction.ts';
 import { createExaProvider } from '../exa/index.ts';
@@ -22,7 +22,7 @@ afterAll(async () => {
   await server.close();
 });
 beforeEach(() => {
-  server.asked.length = 0;
+  server.requests.length = 0;
 });
 
 const vendor = (credential?: CredentialLocation) => ({ slug: 'v', protocol: 'data', baseUrl: url, credential });
@@ -43,7 +43,7 @@ const get: Partial<DataCall> = { method: 'GET', body: undefined };
 const file = { ...get, isFile: true };
 
 function ask(answer: StubHandler, more?: Partial<DataCall>, place?: CredentialLocation): Promise<DataResponse> {
-  server.answer = answer;
+  server.handler = answer;
   return createDataProvider({ http, credential: SECRET }, vendor(place)).data(call(more));
 }
 
@@ -77,8 +77,8 @@ const sends =
 
 describe('a vendor is sent', () => {
   test('the body, the headers of the entry and its credential, and nothing else', async () => {
-    await ask(json({}), { headers: { 'x-fields': 'name' } });
-    const [asked] = server.asked;
+    await ask(respondWithJson({}), { headers: { 'x-fields': 'name' } });
+    const [asked] = server.requests;
     expect([asked?.line, asked?.body]).toEqual(['POST /search', '{"q":"coin"}']);
     expect(asked?.headers).toEqual({
       ...{ accept: '*/*', 'user-agent': 'Countinghouse/1', 'x-fields': 'name', authorization: `Bearer ${SECRET}` },
@@ -96,23 +96,23 @@ describe('a vendor is sent', () => {
       ['a', 'ü #'],
       ...(place.in === 'query' ? ([['KEY', 'theirs']] as const) : []),
     ] as const;
-    await ask(json({}), { ...get, query }, place);
-    expect(server.asked[0]?.line).toBe(`GET /search?a=b%26c%3Dd&a=%C3%BC+%23${search}`);
-    expect(server.asked[0]?.headers).toMatchObject(headers);
-    expect(server.asked[0]?.body).toBe('');
+    await ask(respondWithJson({}), { ...get, query }, place);
+    expect(server.requests[0]?.line).toBe(`GET /search?a=b%26c%3Dd&a=%C3%BC+%23${search}`);
+    expect(server.requests[0]?.headers).toMatchObject(headers);
+    expect(server.requests[0]?.body).toBe('');
   });
 
   test('its own, where it does other things as well', async () => {
-    server.answer = json({ results: [] });
+    server.handler = respondWithJson({ results: [] });
     await createExaProvider({ http, credential: SECRET }).data(call());
-    expect(server.asked[0]?.headers['x-api-key']).toBe(SECRET);
+    expect(server.requests[0]?.headers['x-api-key']).toBe(SECRET);
   });
 });
 
 describe('an answer', () => {
   test('comes as it was written, with its id', async () => {
     const written = '{ "requestId": "e-1",\n "big": 12345678901234567890, "text": "ü\\n" }';
-    const answer = await ask(json(written));
+    const answer = await ask(respondWithJson(written));
     expect([answer.kind, answer.status, answer.vendorId]).toEqual(['data', 200, 'e-1']);
     expect((await bytesOf(answer)).toString()).toBe(written);
   });
@@ -147,7 +147,7 @@ describe('an answer', () => {
     ['no JSON', sends('text/html', '<html>'), {}],
     ['nothing', sends('application/json'), {}],
     ['more than is read', sends('application/json', `"${'x'.repeat(9 * 1024 * 1024)}"`), {}],
-    ['no file', json({ error: 'x' }), file],
+    ['no file', respondWithJson({ error: 'x' }), file],
     ['a page of ours', sends('image/svg+xml', '<svg onload="alert(1)"/>'), file],
     [
       'half of it',
@@ -186,7 +186,7 @@ describe('a refusal', () => {
     [504, {}, 'timeout', /too long/],
     [400, { errors: [{ details: 'x'.repeat(5_000) }] }, 'invalid_request', /^x{499}…$/],
   ])('%d %j is %s', async (status, body, code, message) => {
-    const failure = await failing(json(body as object, status));
+    const failure = await failing(respondWithJson(body as object, status));
     expect(failure).toMatchObject({ code, status, deliveredText: undefined });
     expect(failure.publicMessage).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
   });
@@ -196,7 +196,7 @@ describe('a refusal', () => {
     ['with its slashes escaped', `{"message": "What is ${SECRET.replaceAll('/', '\\/')}?"}`],
     ['with its signs escaped', '{"message": "What is sk-live\\u002F7F\\u002bq8Z\\u003dsecret?"}'],
   ])('does not repeat our credential %s', async (_, body) => {
-    const failure = await failing(json(body, 422));
+    const failure = await failing(respondWithJson(body, 422));
     expect(failure.publicMessage).toBe(`What is ${'*'.repeat(SECRET.length)}?`);
   });
 });
@@ -219,7 +219,7 @@ describe('our credential does not come back', () => {
     ['with its slashes escaped', SECRET.replaceAll('/', '\\/')],
     ['with its signs escaped', 'sk-live\\u002F7F\\u002bq8Z\\u003dsecret'],
   ])('in JSON, %s', async (_, echo) => {
-    const answer = await ask(json(`{"next": "https://v.example/?key=${echo}", "n": 1}`));
+    const answer = await ask(respondWithJson(`{"next": "https://v.example/?key=${echo}", "n": 1}`));
     const text = (await bytesOf(answer)).toString();
     expect(text).toContain('*****');
     expect(secretPart(text) || secretPart(JSON.stringify(JSON.parse(text)))).toBe(false);

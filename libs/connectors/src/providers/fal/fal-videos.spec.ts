@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ProviderWebhook, VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { json, StubServer } from '../../../../testing/src/servers/stub-server.ts';
+import { respondWithJson, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { createFalProvider } from './index.ts';
 import { FalWebhookVerifier } from './webhooks.ts';
@@ -71,7 +71,7 @@ test('places to look at it that no fact has room for are none', async () => {
   const liar = new StubServer();
   const lying = at(await liar.listen());
   const status_url = `http://127.0.0.1/${'x'.repeat(2_000_000)}`;
-  liar.answer = json({
+  liar.handler = respondWithJson({
     request_id: 'r',
     status_url,
     response_url: 'http://127.0.0.1/r',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { getQuantity, type Usage } from '#domain';
-import { type TokenCounts, tokensOf } from '#testing';
+import { type TokenCounts, toTokenUsage } from '#testing';
 import { parseOpenAiUsage } from './usage.ts';
 
 describe('usage is split into classes that have no token in common', () => {
@@ -98,16 +98,16 @@ describe('usage is split into classes that have no token in common', () => {
       [9, 0, 0, 2, 0],
     ],
   ])('%s', (_, reported, expected) => {
-    expect(parseOpenAiUsage(reported)).toEqual(tokensOf(expected));
+    expect(parseOpenAiUsage(reported)).toEqual(toTokenUsage(expected));
   });
 });
 
 describe('what an upstream reports', () => {
   test('as zero is a value, and not something that is missing', () => {
     expect(parseOpenAiUsage({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual(
-      tokensOf([0, 0, 0, 0, 0]),
+      toTokenUsage([0, 0, 0, 0, 0]),
     );
-    expect(parseOpenAiUsage({ prompt_tokens: 7, completion_tokens: 0 })).toEqual(tokensOf([7, 0, 0, 0, 0]));
+    expect(parseOpenAiUsage({ prompt_tokens: 7, completion_tokens: 0 })).toEqual(toTokenUsage([7, 0, 0, 0, 0]));
   });
 
   test.each<[string, unknown]>([
@@ -152,7 +152,7 @@ describe('what an upstream reports', () => {
       [10, 0, 0, 0, 5],
     ],
   ])('as %s is cut to what the sum allows', (_, details, expected) => {
-    expect(parseOpenAiUsage({ prompt_tokens: 10, completion_tokens: 5, ...details })).toEqual(tokensOf(expected));
+    expect(parseOpenAiUsage({ prompt_tokens: 10, completion_tokens: 5, ...details })).toEqual(toTokenUsage(expected));
   });
 
   test.each([-1, 2.5, '3', Number.NaN, 1e300, true, [3], {}])(
@@ -165,14 +165,14 @@ describe('what an upstream reports', () => {
         prompt_tokens_details: { cached_tokens: nonsense, cache_write_tokens: nonsense },
         completion_tokens_details: { reasoning_tokens: nonsense },
       };
-      expect(parseOpenAiUsage(reported)).toEqual(tokensOf([10, 0, 0, 5, 0]));
+      expect(parseOpenAiUsage(reported)).toEqual(toTokenUsage([10, 0, 0, 5, 0]));
     },
   );
 
   test.each(['cached', 7, true, [1, 2]])('as details that are %p is read without them', (details) => {
     const sums = { prompt_tokens: 10, completion_tokens: 5 };
     const reported = { ...sums, prompt_tokens_details: details, completion_tokens_details: details };
-    expect(parseOpenAiUsage(reported)).toEqual(tokensOf([10, 0, 0, 5, 0]));
+    expect(parseOpenAiUsage(reported)).toEqual(toTokenUsage([10, 0, 0, 5, 0]));
   });
 
   test('never makes a token more or less than its two sums, whatever the details are', () => {

@@ -1,16 +1,24 @@
 import { describe, expect, test } from '@jest/globals';
 import { AppendTooLargeError, NO_STREAM } from '#kernel';
-import { append, fact, facts, ids, newStream, type OpenedStore, readAll } from './subject.ts';
+import {
+  appendEvents,
+  createEvent,
+  createEvents,
+  createStreamName,
+  getIds,
+  type OpenedStore,
+  readAll,
+} from './subject.ts';
 
 const ROUNDS = 10;
 const CONTENDERS = 8;
 
-export function appending(subject: () => OpenedStore): void {
+export function testAppends(subject: () => OpenedStore): void {
   test('an append answers where its stream then ends', async () => {
     const { store } = subject();
-    const stream = newStream(subject());
-    const first = await append(store, stream, NO_STREAM, facts(3));
-    const second = await append(store, stream, 2, facts(2));
+    const stream = createStreamName(subject());
+    const first = await appendEvents(store, stream, NO_STREAM, createEvents(3));
+    const second = await appendEvents(store, stream, 2, createEvents(2));
     expect([first.revision, second.revision]).toEqual([2, 4]);
     expect(second.position).toBeGreaterThan(first.position);
     expect(await store.readHead(stream)).toEqual(second);
@@ -24,35 +32,37 @@ export function appending(subject: () => OpenedStore): void {
     ['that says a stream does not exist, when it does', 3, NO_STREAM],
   ])('an append at a revision %s is stale and stores nothing', async (_, stored, expected) => {
     const { store } = subject();
-    const stream = newStream(subject());
-    const events = facts(stored);
-    if (stored > 0) await append(store, stream, NO_STREAM, events);
-    expect(await store.append(stream, expected, facts(2))).toBe('stale');
-    expect(ids(await readAll(store, stream))).toEqual(ids(events));
+    const stream = createStreamName(subject());
+    const events = createEvents(stored);
+    if (stored > 0) await appendEvents(store, stream, NO_STREAM, events);
+    expect(await store.append(stream, expected, createEvents(2))).toBe('stale');
+    expect(getIds(await readAll(store, stream))).toEqual(getIds(events));
   });
 
   test('the same ids at the same revision are one append, also when the stream has moved on', async () => {
     const { store } = subject();
-    const stream = newStream(subject());
-    const [first, second] = [facts(3), facts(2)];
-    const head = await append(store, stream, NO_STREAM, first);
+    const stream = createStreamName(subject());
+    const [first, second] = [createEvents(3), createEvents(2)];
+    const head = await appendEvents(store, stream, NO_STREAM, first);
     expect(await store.append(stream, NO_STREAM, first)).toEqual(head);
-    const later = await append(store, stream, 2, second);
+    const later = await appendEvents(store, stream, 2, second);
     expect(await store.append(stream, NO_STREAM, first)).toEqual(head);
     expect(await store.append(stream, 2, second)).toEqual(later);
-    expect(ids(await readAll(store, stream))).toEqual(ids([...first, ...second]));
+    expect(getIds(await readAll(store, stream))).toEqual(getIds([...first, ...second]));
   });
 
   test('the same ids that are sent twice at once are one append', async () => {
-    const { store, openAnother: another } = subject();
-    const other = another();
-    const streams = Array.from({ length: ROUNDS }, () => newStream(subject()));
+    const { store, openAnother } = subject();
+    const other = openAnother();
+    const streams = Array.from({ length: ROUNDS }, () => createStreamName(subject()));
     await Promise.all(
       streams.map(async (stream) => {
-        const events = facts(2);
-        const answers = await Promise.all([store, other, store].map((each) => each.append(stream, NO_STREAM, events)));
-        expect(new Set(answers.map((answer) => answer !== 'stale' && answer.position)).size).toBe(1);
-        expect(ids(await readAll(store, stream))).toEqual(ids(events));
+        const events = createEvents(2);
+        const results = await Promise.all(
+          [store, other, store].map((target) => target.append(stream, NO_STREAM, events)),
+        );
+        expect(new Set(results.map((result) => result !== 'stale' && result.position)).size).toBe(1);
+        expect(getIds(await readAll(store, stream))).toEqual(getIds(events));
       }),
     );
     await other.close();
@@ -60,15 +70,15 @@ export function appending(subject: () => OpenedStore): void {
 
   test('the same ids at another revision are stale', async () => {
     const { store } = subject();
-    const stream = newStream(subject());
-    const events = facts(2);
-    await append(store, stream, NO_STREAM, events);
+    const stream = createStreamName(subject());
+    const events = createEvents(2);
+    await appendEvents(store, stream, NO_STREAM, events);
     expect(await store.append(stream, 0, events)).toBe('stale');
     expect(await readAll(store, stream)).toHaveLength(2);
   });
 
   describe('all events of an append are stored or none', () => {
-    const [a, b, c, x] = facts(4) as [ReturnType<typeof fact>, ...ReturnType<typeof fact>[]];
+    const [a, b, c, x] = createEvents(4) as [ReturnType<typeof createEvent>, ...ReturnType<typeof createEvent>[]];
     test.each([
       ['its beginning is stored already', NO_STREAM, [a, b, c]],
       ['its beginning is the end of the stream', 0, [b, c]],
@@ -77,39 +87,39 @@ export function appending(subject: () => OpenedStore): void {
       ['only its middle is stored', NO_STREAM, [x, b, c]],
     ])('when %s', async (_, expected, events) => {
       const { store } = subject();
-      const stream = newStream(subject());
-      await append(store, stream, NO_STREAM, [a, b] as never);
+      const stream = createStreamName(subject());
+      await appendEvents(store, stream, NO_STREAM, [a, b] as never);
       expect(await store.append(stream, expected, events as never)).toBe('stale');
-      expect(ids(await readAll(store, stream))).toEqual(ids([a, b] as never));
+      expect(getIds(await readAll(store, stream))).toEqual(getIds([a, b] as never));
     });
   });
 
   test('of concurrent appends at one revision exactly one wins', async () => {
-    const { store, openAnother: another } = subject();
-    const stores = [store, another()];
-    const stream = newStream(subject());
+    const { store, openAnother } = subject();
+    const stores = [store, openAnother()];
+    const stream = createStreamName(subject());
     const winners: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
-      const events = facts(CONTENDERS);
-      const answers = await Promise.all(
+      const events = createEvents(CONTENDERS);
+      const results = await Promise.all(
         events.map((event, i) => (stores[i % 2] as typeof store).append(stream, round - 1, [event])),
       );
-      expect(answers.filter((answer) => answer !== 'stale')).toHaveLength(1);
-      winners.push((events[answers.findIndex((answer) => answer !== 'stale')] as { id: string }).id);
+      expect(results.filter((result) => result !== 'stale')).toHaveLength(1);
+      winners.push((events[results.findIndex((result) => result !== 'stale')] as { id: string }).id);
     }
-    expect(ids(await readAll(store, stream))).toEqual(winners);
+    expect(getIds(await readAll(store, stream))).toEqual(winners);
     await stores[1]?.close();
   });
 
   test('a stale append harms no other that is sent with it', async () => {
     const { store } = subject();
-    const [stream, neighbour] = [newStream(subject()), newStream(subject())];
-    const answers = await Promise.all([
-      store.append(stream, 7, facts(1)),
-      store.append(stream, NO_STREAM, facts(1)),
-      store.append(neighbour, NO_STREAM, facts(1)),
+    const [stream, neighbour] = [createStreamName(subject()), createStreamName(subject())];
+    const results = await Promise.all([
+      store.append(stream, 7, createEvents(1)),
+      store.append(stream, NO_STREAM, createEvents(1)),
+      store.append(neighbour, NO_STREAM, createEvents(1)),
     ]);
-    expect(answers).toMatchObject(['stale', { revision: 0 }, { revision: 0 }]);
+    expect(results).toMatchObject(['stale', { revision: 0 }, { revision: 0 }]);
   });
 
   test.each([
@@ -117,30 +127,30 @@ export function appending(subject: () => OpenedStore): void {
     ['nothing', undefined],
   ])('an append with %s as data is refused, harms no other, and stores nothing', async (_, data) => {
     const { store } = subject();
-    const [stream, neighbour] = [newStream(subject()), newStream(subject())];
-    const [refused, accepted] = await Promise.allSettled([
-      store.append(stream, NO_STREAM, [fact(), { ...fact(), data }]),
-      store.append(neighbour, NO_STREAM, [fact()]),
+    const [stream, neighbour] = [createStreamName(subject()), createStreamName(subject())];
+    const [rejected, accepted] = await Promise.allSettled([
+      store.append(stream, NO_STREAM, [createEvent(), { ...createEvent(), data }]),
+      store.append(neighbour, NO_STREAM, [createEvent()]),
     ]);
-    expect(refused).toMatchObject({ status: 'rejected', reason: { name: 'TypeError' } });
+    expect(rejected).toMatchObject({ status: 'rejected', reason: { name: 'TypeError' } });
     expect(accepted).toMatchObject({ status: 'fulfilled', value: { revision: 0 } });
     expect(await store.readHead(stream)).toBeUndefined();
   });
 
   describe('an append that is larger than the store takes is refused as such, and stores nothing', () => {
     test.each([
-      ['by one fact', (bytes: number) => [fact('x'.repeat(bytes))]],
-      ['by its bytes, not its characters', (bytes: number) => [fact('€'.repeat(bytes / 3 + 1))]],
-      ['by all facts together', (bytes: number) => facts(20).map(() => fact('x'.repeat(bytes / 20)))],
-      ['by its metadata', (bytes: number) => [{ ...fact(), metadata: { actor: 'x'.repeat(bytes) } }]],
+      ['by one fact', (bytes: number) => [createEvent('x'.repeat(bytes))]],
+      ['by its bytes, not its characters', (bytes: number) => [createEvent('€'.repeat(bytes / 3 + 1))]],
+      ['by all facts together', (bytes: number) => createEvents(20).map(() => createEvent('x'.repeat(bytes / 20)))],
+      ['by its metadata', (bytes: number) => [{ ...createEvent(), metadata: { actor: 'x'.repeat(bytes) } }]],
     ])('%s', async (_, tooMuch) => {
       const { store } = subject();
-      const [stream, neighbour] = [newStream(subject()), newStream(subject())];
-      const [refused, accepted] = await Promise.allSettled([
+      const [stream, neighbour] = [createStreamName(subject()), createStreamName(subject())];
+      const [rejected, accepted] = await Promise.allSettled([
         store.append(stream, NO_STREAM, tooMuch(store.maxAppendBytes)),
-        store.append(neighbour, NO_STREAM, [fact()]),
+        store.append(neighbour, NO_STREAM, [createEvent()]),
       ]);
-      expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(AppendTooLargeError) });
+      expect(rejected).toMatchObject({ status: 'rejected', reason: expect.any(AppendTooLargeError) });
       expect(accepted).toMatchObject({ status: 'fulfilled', value: { revision: 0 } });
       expect(await store.readHead(stream)).toBeUndefined();
     });
@@ -148,20 +158,20 @@ export function appending(subject: () => OpenedStore): void {
 
   test('appends that are as large as the store takes are stored, also at the same time', async () => {
     const { store } = subject();
-    const large = [fact('x'.repeat(store.maxAppendBytes - 200))];
-    const streams = [newStream(subject()), newStream(subject()), newStream(subject())];
+    const large = [createEvent('x'.repeat(store.maxAppendBytes - 200))];
+    const streams = [createStreamName(subject()), createStreamName(subject()), createStreamName(subject())];
     const heads = await Promise.all(streams.map((stream) => store.append(stream, NO_STREAM, large)));
     expect(heads).toMatchObject(streams.map(() => ({ revision: 0 })));
   });
 
   test('an append of no event is refused', async () => {
-    await expect(subject().store.append(newStream(subject()), NO_STREAM, [])).rejects.toThrow(RangeError);
+    await expect(subject().store.append(createStreamName(subject()), NO_STREAM, [])).rejects.toThrow(RangeError);
   });
 
   test('an append to a stream that no follower would see is refused, and stores nothing', async () => {
     const { store } = subject();
-    const stream = `unlisted-${newStream(subject())}`;
-    await expect(store.append(stream, NO_STREAM, facts(1))).rejects.toThrow(RangeError);
+    const stream = `unlisted-${createStreamName(subject())}`;
+    await expect(store.append(stream, NO_STREAM, createEvents(1))).rejects.toThrow(RangeError);
     expect(await store.readHead(stream)).toBeUndefined();
   });
 }

@@ -1,17 +1,17 @@
 import { expect, test } from '@jest/globals';
 import { type EventStore, NO_STREAM, type StoredEvent } from '#kernel';
 import {
-  append,
+  appendEvents,
+  createEvent,
+  createEvents,
+  createStreamName,
   Follower,
-  fact,
-  facts,
-  here,
-  historyOf,
-  ids,
+  getIds,
   isAscending,
   isInStreamOrder,
-  newStream,
   type OpenedStore,
+  readEndPosition,
+  readHistory,
   SLOW_MACHINE_MS,
 } from './subject.ts';
 
@@ -21,39 +21,39 @@ const STREAMS_EACH = 4;
 /** Every so many appends one goes to a stream that all appenders share. */
 const SHARED_EVERY = 10;
 /** Facts after which a restless follower leaves and comes back. */
-const RESTLESS_AFTER = 50;
-const PROMPTLY_MS = 1_000;
+const RECONNECT_AFTER_EVENTS = 50;
+const MAX_ABORT_MS = 1_000;
 
-export function following(subject: () => OpenedStore): void {
+export function testSubscriptions(subject: () => OpenedStore): void {
   test('follow gives what is there and what is appended later', async () => {
     const { store } = subject();
-    const start = await here(subject());
-    const stream = newStream(subject());
-    const events = facts(6);
-    await append(store, stream, NO_STREAM, events.slice(0, 2));
+    const start = await readEndPosition(subject());
+    const stream = createStreamName(subject());
+    const events = createEvents(6);
+    await appendEvents(store, stream, NO_STREAM, events.slice(0, 2));
     const follower = new Follower(store, start);
     for (let i = 2; i < events.length; i++)
-      await follower.reached((await append(store, stream, i - 1, events.slice(i, i + 1))).position);
+      await follower.waitForPosition((await appendEvents(store, stream, i - 1, events.slice(i, i + 1))).position);
     await follower.stop();
-    expect(ids(follower.events)).toEqual(ids(events));
-    expect(follower.events).toEqual(await historyOf(store, start));
+    expect(getIds(follower.events)).toEqual(getIds(events));
+    expect(follower.events).toEqual(await readHistory(store, start));
   });
 
   test('follow goes on behind a position, not at it', async () => {
     const { store } = subject();
-    const start = await here(subject());
-    const stream = newStream(subject());
-    const { position } = await append(store, stream, NO_STREAM, facts(8));
-    const all = await historyOf(store, start);
+    const start = await readEndPosition(subject());
+    const stream = createStreamName(subject());
+    const { position } = await appendEvents(store, stream, NO_STREAM, createEvents(8));
+    const all = await readHistory(store, start);
     for (const [i, event] of all.slice(0, -1).entries()) {
       const follower = new Follower(store, event.position);
-      await follower.reached(position);
+      await follower.waitForPosition(position);
       await follower.stop();
-      expect(ids(follower.events)).toEqual(ids(all.slice(i + 1)));
+      expect(getIds(follower.events)).toEqual(getIds(all.slice(i + 1)));
     }
     const follower = new Follower(store, position);
-    const next = await append(store, stream, 7, facts(1));
-    await follower.reached(next.position);
+    const next = await appendEvents(store, stream, 7, createEvents(1));
+    await follower.waitForPosition(next.position);
     await follower.stop();
     expect(follower.events.map(({ revision }) => revision)).toEqual([8]);
   });
@@ -61,68 +61,74 @@ export function following(subject: () => OpenedStore): void {
   test(
     'follow neither skips nor repeats a fact while many append',
     async () => {
-      const { store, openAnother: another } = subject();
-      const stores = [store, another(), another()];
-      const start = await here(subject());
+      const { store, openAnother } = subject();
+      const stores = [store, openAnother(), openAnother()];
+      const start = await readEndPosition(subject());
       const follower = new Follower(stores[2] as EventStore, start);
-      const restless = new RestlessFollower(store, start);
-      const shared = newStream(subject());
+      const restless = new ReconnectingFollower(store, start);
+      const shared = createStreamName(subject());
       const appended = Promise.all(
-        Array.from({ length: APPENDERS }, (_, i) => keepAppending(stores[i % 2] as EventStore, subject(), shared)),
+        Array.from({ length: APPENDERS }, (_, i) => appendRepeatedly(stores[i % 2] as EventStore, subject(), shared)),
       );
-      await follower.until(() => follower.events.length >= APPENDERS * 10);
+      await follower.waitUntil(() => follower.events.length >= APPENDERS * 10);
       const middle = follower.events.at(-1) as StoredEvent;
-      const late = new Follower(stores[1] as EventStore, middle.position);
+      const secondFollower = new Follower(stores[1] as EventStore, middle.position);
 
       const results = (await appended).flat();
       const last = results.reduce((highest, { position }) => (position > highest ? position : highest), 0n);
-      await Promise.all([follower.reached(last), late.reached(last), restless.reached(last)]);
-      await Promise.all([follower.stop(), late.stop(), restless.stop()]);
+      await Promise.all([
+        follower.waitForPosition(last),
+        secondFollower.waitForPosition(last),
+        restless.waitForPosition(last),
+      ]);
+      await Promise.all([follower.stop(), secondFollower.stop(), restless.stop()]);
 
       const { events } = follower;
       expect(events).toHaveLength(results.length);
-      expect(ids(events).sort()).toEqual(results.map(({ id }) => id).sort());
+      expect(getIds(events).sort()).toEqual(results.map(({ id }) => id).sort());
       expect([isInStreamOrder(events), isAscending(events.map(({ position }) => position))]).toEqual([true, true]);
-      expect(ids(late.events)).toEqual(ids(events.slice(events.indexOf(middle) + 1)));
-      expect(ids(restless.events)).toEqual(ids(events));
-      expect(ids(await historyOf(store, start))).toEqual(ids(events));
-      await Promise.all(stores.slice(1).map((each) => each.close()));
+      expect(getIds(secondFollower.events)).toEqual(getIds(events.slice(events.indexOf(middle) + 1)));
+      expect(getIds(restless.events)).toEqual(getIds(events));
+      expect(getIds(await readHistory(store, start))).toEqual(getIds(events));
+      await Promise.all(stores.slice(1).map((otherStore) => otherStore.close()));
     },
     SLOW_MACHINE_MS,
   );
 
   test('followers do not take from each other', async () => {
     const { store } = subject();
-    const start = await here(subject());
+    const start = await readEndPosition(subject());
     const followers = Array.from({ length: 3 }, () => new Follower(store, start));
-    const { position } = await append(store, newStream(subject()), NO_STREAM, facts(5));
-    await Promise.all(followers.map((follower) => follower.reached(position)));
+    const { position } = await appendEvents(store, createStreamName(subject()), NO_STREAM, createEvents(5));
+    await Promise.all(followers.map((follower) => follower.waitForPosition(position)));
     await Promise.all(followers.map((follower) => follower.stop()));
     for (const { events } of followers) expect(events.map(({ revision }) => revision)).toEqual([0, 1, 2, 3, 4]);
   });
 
   test('an abort ends a follow promptly, also one that waits', async () => {
     const { store } = subject();
-    const start = await here(subject());
+    const start = await readEndPosition(subject());
     const follower = new Follower(store, start);
-    await follower.reached((await append(store, newStream(subject()), NO_STREAM, [fact()])).position);
+    await follower.waitForPosition(
+      (await appendEvents(store, createStreamName(subject()), NO_STREAM, [createEvent()])).position,
+    );
     const aborted = performance.now();
     await follower.stop();
-    expect(performance.now() - aborted).toBeLessThan(PROMPTLY_MS);
+    expect(performance.now() - aborted).toBeLessThan(MAX_ABORT_MS);
     expect(follower.events).toHaveLength(1);
   });
 
   test('a follow whose signal has already aborted gives nothing', async () => {
     const { store } = subject();
-    const start = await here(subject());
-    await append(store, newStream(subject()), NO_STREAM, [fact()]);
+    const start = await readEndPosition(subject());
+    await appendEvents(store, createStreamName(subject()), NO_STREAM, [createEvent()]);
     for await (const batch of store.subscribe(start, AbortSignal.abort()))
       throw new Error(`gave ${batch.events.length} facts`);
   });
 }
 
 /** Leaves every now and then, and comes back with the last position that it received. */
-class RestlessFollower {
+class ReconnectingFollower {
   readonly events: StoredEvent[] = [];
   private position: bigint;
   private target: bigint | undefined;
@@ -134,7 +140,7 @@ class RestlessFollower {
     this.done = this.run(store);
   }
 
-  reached(position: bigint): Promise<void> {
+  waitForPosition(position: bigint): Promise<void> {
     this.target = position;
     if (this.isDone()) this.controller.abort(); // it may be waiting for more
     return this.done;
@@ -147,7 +153,7 @@ class RestlessFollower {
 
   private async run(store: EventStore): Promise<void> {
     while (!this.controller.signal.aborted && !this.isDone()) {
-      const leaveAt = this.events.length + RESTLESS_AFTER;
+      const leaveAt = this.events.length + RECONNECT_AFTER_EVENTS;
       for await (const batch of store.subscribe(this.position, this.controller.signal)) {
         this.events.push(...batch.events);
         this.position = batch.position;
@@ -162,21 +168,21 @@ class RestlessFollower {
 }
 
 /** Appends to streams of its own, and now and then to one that it shares with others. Returns what was stored. */
-async function keepAppending(store: EventStore, opened: OpenedStore, shared: string) {
-  const streams = Array.from({ length: STREAMS_EACH }, () => newStream(opened));
+async function appendRepeatedly(store: EventStore, openedStore: OpenedStore, shared: string) {
+  const streams = Array.from({ length: STREAMS_EACH }, () => createStreamName(openedStore));
   const stored: { readonly id: string; readonly position: bigint }[] = [];
   for (let i = 0; i < APPENDS_EACH; i++) {
-    const event = fact({ i });
+    const event = createEvent({ i });
     const stream = streams[i % STREAMS_EACH] as string;
-    const head = await append(store, stream, Math.floor(i / STREAMS_EACH) - 1, [event]);
+    const head = await appendEvents(store, stream, Math.floor(i / STREAMS_EACH) - 1, [event]);
     stored.push({ id: event.id, position: head.position });
-    if (i % SHARED_EVERY === 0) stored.push(await appendAtTheEnd(store, shared));
+    if (i % SHARED_EVERY === 0) stored.push(await appendAtEnd(store, shared));
   }
   return stored;
 }
 
-async function appendAtTheEnd(store: EventStore, stream: string) {
-  const event = fact();
+async function appendAtEnd(store: EventStore, stream: string) {
+  const event = createEvent();
   for (;;) {
     const revision = (await store.readHead(stream))?.revision ?? NO_STREAM;
     const head = await store.append(stream, revision, [event]);

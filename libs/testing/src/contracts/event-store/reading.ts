@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { type NewEvent, NO_STREAM, START_POSITION } from '#kernel';
 import {
-  append,
-  facts,
-  here,
-  historyOf,
-  ids,
+  appendEvents,
+  createEvents,
+  createStreamName,
+  getIds,
   isAscending,
   isInStreamOrder,
-  newStream,
   type OpenedStore,
   readAll,
+  readEndPosition,
+  readHistory,
   SLOW_MACHINE_MS,
 } from './subject.ts';
 
@@ -29,10 +29,10 @@ const DELICATE = {
   nested: { list: [[], {}, [null]], 'a key': { 'with "quotes"': true } },
 };
 
-export function reading(subject: () => OpenedStore): void {
+export function testReads(subject: () => OpenedStore): void {
   test('events come back as they were', async () => {
     const { store } = subject();
-    const stream = newStream(subject());
+    const stream = createStreamName(subject());
     const events: NewEvent[] = [DELICATE, [], 'text', 0, null, { long: 'x'.repeat(100_000) }].map((data, i) => ({
       id: randomUUID(),
       type: `Type-${i} Grüße`,
@@ -40,7 +40,7 @@ export function reading(subject: () => OpenedStore): void {
       metadata: { request: `r${i}`, 'a "key"': 'ünï\ncode' },
     }));
     const before = Date.now();
-    const { position } = await append(store, stream, NO_STREAM, events);
+    const { position } = await appendEvents(store, stream, NO_STREAM, events);
     const recorded = await readAll(store, stream);
     expect(recorded).toMatchObject(events.map((event, revision) => ({ ...event, stream, revision })));
     expect(recorded.at(-1)?.position).toBe(position);
@@ -52,7 +52,7 @@ export function reading(subject: () => OpenedStore): void {
 
   test('a stream that does not exist has no events and no head', async () => {
     const { store } = subject();
-    const stream = newStream(subject());
+    const stream = createStreamName(subject());
     expect([await readAll(store, stream), await readAll(store, stream, 5), await store.readHead(stream)]).toEqual([
       [],
       [],
@@ -63,29 +63,29 @@ export function reading(subject: () => OpenedStore): void {
   test('the end is the position of the last fact, whichever stream it is in', async () => {
     const { store } = subject();
     for (let i = 0; i < 3; i++) {
-      const { position } = await append(store, newStream(subject()), NO_STREAM, facts(2));
+      const { position } = await appendEvents(store, createStreamName(subject()), NO_STREAM, createEvents(2));
       expect(await store.readLastPosition()).toBe(position);
     }
   });
 
   test('read gives what is behind a revision, across pages', async () => {
     const { store } = subject();
-    const stream = newStream(subject());
-    const events = facts(LONG_STREAM);
+    const stream = createStreamName(subject());
+    const events = createEvents(LONG_STREAM);
     let expected = NO_STREAM;
     for (let from = 0; from < LONG_STREAM; from += 200)
-      expected = (await append(store, stream, expected, events.slice(from, from + 200))).revision;
+      expected = (await appendEvents(store, stream, expected, events.slice(from, from + 200))).revision;
     const all = await readAll(store, stream);
-    expect(ids(all)).toEqual(ids(events));
+    expect(getIds(all)).toEqual(getIds(events));
     expect([isInStreamOrder(all), isAscending(all.map(({ position }) => position))]).toEqual([true, true]);
     for (const after of [0, 1_999, LONG_STREAM - 2, LONG_STREAM - 1, LONG_STREAM, 2 * LONG_STREAM])
-      expect(ids(await readAll(store, stream, after))).toEqual(ids(events.slice(after + 1)));
+      expect(getIds(await readAll(store, stream, after))).toEqual(getIds(events.slice(after + 1)));
   });
 
   test('a reader may stop early', async () => {
     const { store } = subject();
-    const stream = newStream(subject());
-    await append(store, stream, NO_STREAM, facts(10));
+    const stream = createStreamName(subject());
+    await appendEvents(store, stream, NO_STREAM, createEvents(10));
     for await (const batch of store.read(stream, NO_STREAM)) {
       expect(batch[0]?.revision).toBe(0);
       break;
@@ -97,17 +97,19 @@ export function reading(subject: () => OpenedStore): void {
     'of thousands of appends to many streams at once each is stored, in one order for all',
     async () => {
       const { store } = subject();
-      const start = await here(subject());
+      const start = await readEndPosition(subject());
       const positions: bigint[] = [];
       await Promise.all(
         Array.from({ length: STREAMS }, async () => {
-          const stream = newStream(subject());
+          const stream = createStreamName(subject());
           for (let i = 0; i < APPENDS_EACH; i++)
-            positions.push((await append(store, stream, i * EVENTS_EACH - 1, facts(EVENTS_EACH))).position);
+            positions.push(
+              (await appendEvents(store, stream, i * EVENTS_EACH - 1, createEvents(EVENTS_EACH))).position,
+            );
         }),
       );
-      const history = await historyOf(store, start);
-      expect(new Set(ids(history)).size).toBe(STREAMS * APPENDS_EACH * EVENTS_EACH);
+      const history = await readHistory(store, start);
+      expect(new Set(getIds(history)).size).toBe(STREAMS * APPENDS_EACH * EVENTS_EACH);
       expect(history).toHaveLength(STREAMS * APPENDS_EACH * EVENTS_EACH);
       expect([isInStreamOrder(history), isAscending(history.map(({ position }) => position))]).toEqual([true, true]);
       // An append answers with the position of its last event.
@@ -119,25 +121,25 @@ export function reading(subject: () => OpenedStore): void {
 
   test('history gives what is behind a position, and says how far it has seen', async () => {
     const { store } = subject();
-    const start = await here(subject());
-    const stream = newStream(subject());
-    for (let i = 0; i < 5; i++) await append(store, stream, 2 * i - 1, facts(2));
-    const all = await historyOf(store, start);
+    const start = await readEndPosition(subject());
+    const stream = createStreamName(subject());
+    for (let i = 0; i < 5; i++) await appendEvents(store, stream, 2 * i - 1, createEvents(2));
+    const all = await readHistory(store, start);
     expect(all.map(({ revision }) => revision)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     for (const [i, { position }] of all.entries())
-      expect(ids(await historyOf(store, position))).toEqual(ids(all.slice(i + 1)));
-    let seen = start;
+      expect(getIds(await readHistory(store, position))).toEqual(getIds(all.slice(i + 1)));
+    let lastPosition = start;
     for await (const { events, position } of store.readAll(start)) {
-      expect(position).toBeGreaterThanOrEqual(events.at(-1)?.position ?? seen);
-      seen = position;
+      expect(position).toBeGreaterThanOrEqual(events.at(-1)?.position ?? lastPosition);
+      lastPosition = position;
     }
-    expect(seen).toBeGreaterThanOrEqual(all.at(-1)?.position as bigint);
+    expect(lastPosition).toBeGreaterThanOrEqual(all.at(-1)?.position as bigint);
   });
 
   test('history from the start has every fact of each stream once', async () => {
     const { store, prefix } = subject();
-    const last = await here(subject());
-    const history = await historyOf(store, START_POSITION);
+    const last = await readEndPosition(subject());
+    const history = await readHistory(store, START_POSITION);
     expect(history.at(-1)?.position).toBe(last);
     expect(history.every(({ stream }) => stream.startsWith(prefix))).toBe(true);
     expect([isInStreamOrder(history), isAscending(history.map(({ position }) => position))]).toEqual([true, true]);

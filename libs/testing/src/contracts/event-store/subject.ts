@@ -18,20 +18,20 @@ export interface OpenedStore {
 }
 
 /** A name that no other test uses. */
-export function newStream({ prefix }: OpenedStore): string {
+export function createStreamName({ prefix }: OpenedStore): string {
   return `${prefix}${randomUUID()}`;
 }
 
-export function fact(data: unknown = {}): NewEvent {
+export function createEvent(data: unknown = {}): NewEvent {
   return { id: randomUUID(), type: 'Happened', data, metadata: {} };
 }
 
-export function facts(count: number): NewEvent[] {
-  return Array.from({ length: count }, (_, i) => fact({ i }));
+export function createEvents(count: number): NewEvent[] {
+  return Array.from({ length: count }, (_, i) => createEvent({ i }));
 }
 
 /** Appends what must not be stale. */
-export async function append(
+export async function appendEvents(
   store: EventStore,
   stream: string,
   expected: number,
@@ -43,8 +43,8 @@ export async function append(
 }
 
 /** Where the log ends now, so that what follows is only what a test appends. */
-export async function here(opened: OpenedStore): Promise<bigint> {
-  return (await append(opened.store, newStream(opened), NO_STREAM, [fact()])).position;
+export async function readEndPosition(openedStore: OpenedStore): Promise<bigint> {
+  return (await appendEvents(openedStore.store, createStreamName(openedStore), NO_STREAM, [createEvent()])).position;
 }
 
 export async function readAll(store: EventStore, stream: string, after = NO_STREAM): Promise<StoredEvent[]> {
@@ -53,13 +53,13 @@ export async function readAll(store: EventStore, stream: string, after = NO_STRE
   return events;
 }
 
-export async function historyOf(store: EventStore, after: bigint): Promise<StoredEvent[]> {
+export async function readHistory(store: EventStore, after: bigint): Promise<StoredEvent[]> {
   const events: StoredEvent[] = [];
   for await (const batch of store.readAll(after)) events.push(...batch.events);
   return events;
 }
 
-export function ids(events: readonly { readonly id: string }[]): string[] {
+export function getIds(events: readonly { readonly id: string }[]): string[] {
   return events.map(({ id }) => id);
 }
 
@@ -99,11 +99,11 @@ export class Follower {
   }
 
   /** Resolves once everything up to `position` has come. */
-  reached(position: bigint): Promise<void> {
-    return this.until(() => this.position >= position);
+  waitForPosition(position: bigint): Promise<void> {
+    return this.waitUntil(() => this.position >= position);
   }
 
-  until(isMet: () => boolean): Promise<void> {
+  waitUntil(isMet: () => boolean): Promise<void> {
     if (isMet()) return Promise.resolve();
     if (this.failure) return Promise.reject(this.failure);
     return new Promise((resolve, reject) => this.waiting.push({ isMet, resolve, reject }));
@@ -118,9 +118,9 @@ export class Follower {
     for await (const batch of store.subscribe(after, this.controller.signal)) {
       this.events.push(...batch.events);
       this.position = batch.position;
-      const met = this.waiting.filter(({ isMet }) => isMet());
-      this.waiting = this.waiting.filter((waiting) => !met.includes(waiting));
-      for (const { resolve } of met) resolve();
+      const satisfied = this.waiting.filter(({ isMet }) => isMet());
+      this.waiting = this.waiting.filter((waiting) => !satisfied.includes(waiting));
+      for (const { resolve } of satisfied) resolve();
     }
   }
 }
