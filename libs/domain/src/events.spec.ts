@@ -413,7 +413,7 @@ function stated(): DomainEvent[] {
   const lists = priceListDecider.decide({ type: 'PublishPriceList', data }, null);
   const refused = { accountId: 'me', keyId: key.keyId, requestId: 'h9', query, errorCode: 'insufficient_balance', at };
   const refusals = refusedRequestsDecider.decide(
-    { type: 'NoteRefusal', data: refused },
+    { type: 'RecordRefusedRequest', data: refused },
     refusedRequestsDecider.getInitialState(),
   );
   const allowed = openInvoicesDecider.decide(

@@ -10,7 +10,7 @@ import {
 const at = '2026-11-20T12:00:00.000Z';
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const note = (requestId: string): RecordRefusedRequest => ({
-  type: 'NoteRefusal',
+  type: 'RecordRefusedRequest',
   data: { accountId: 'a', keyId: 'k', requestId, query, errorCode: 'insufficient_balance', at },
 });
 

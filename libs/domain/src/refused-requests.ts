@@ -9,7 +9,7 @@ import type { RequestRefused } from './events.ts';
 export const MAX_REFUSED_REQUESTS_PER_DAY = 50;
 
 export interface RecordRefusedRequest {
-  readonly type: 'NoteRefusal';
+  readonly type: 'RecordRefusedRequest';
   readonly data: RequestRefused['data'];
 }
 

@@ -38,7 +38,7 @@ export interface PendingQuery<S extends WorkflowStep> {
   readonly id: string;
   /** Something has happened to it: it is not only looked at again. */
   readonly isUrgent: boolean;
-  readonly query: StepOfKind<S, 'ask'>['query'];
+  readonly query: StepOfKind<S, 'query'>['query'];
 }
 
 /** Where the steps of a workflow go. */
@@ -50,7 +50,7 @@ export interface WorkflowDependencies<Command extends Message, Event extends Mes
   /** Asks together. @returns for each, in order, the commands for its own stream that follow from the answer */
   query(queries: readonly PendingQuery<S>[]): readonly Promise<readonly Command[]>[];
   /** @returns the answer of the world, also where it is a refusal; throws when it is not known what came of it */
-  perform(step: StepOfKind<S, 'do'>, id: string, signal: AbortSignal): Promise<unknown>;
+  perform(step: StepOfKind<S, 'effect'>, id: string, signal: AbortSignal): Promise<unknown>;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   /** ISO 8601. */
@@ -231,7 +231,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
   /** All questions go out together; each stream waits for its own answers. */
   private queryAll(planned: readonly PlannedStream<S>[]): readonly (readonly Promise<readonly Command[]>[])[] {
     const queries = planned.map(({ due: { id, ahead: isUrgent }, plan: { steps } }) =>
-      steps.flatMap((step) => (step.step === 'ask' ? [{ id, isUrgent, query: step.query }] : [])),
+      steps.flatMap((step) => (step.step === 'query' ? [{ id, isUrgent, query: step.query }] : [])),
     );
     const all = queries.flat();
     const results = all.length > 0 ? [...this.dependencies.query(all)] : [];
@@ -270,14 +270,14 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     this.assertLeaseHeld();
     if (step.step === 'send')
       await this.dependencies.send(step as StepOfKind<S, 'send'>, id, this.stateCache.getCause(id));
-    if (step.step === 'do') await this.performEffect(step as StepOfKind<S, 'do'>, id);
+    if (step.step === 'effect') await this.performEffect(step as StepOfKind<S, 'effect'>, id);
   }
 
   /**
    * The fact that it is about to be done goes before, and is refused where a later turn has written to the stream. The
    * clock is looked at once more behind it: the append may have taken longer than the lease.
    */
-  private async performEffect(step: StepOfKind<S, 'do'>, id: string): Promise<void> {
+  private async performEffect(step: StepOfKind<S, 'effect'>, id: string): Promise<void> {
     const { lease, workflow, dependencies } = this;
     const { effects } = workflow;
     if (!effects) throw new Error(`${workflow.name} does not say how it records an effect`);

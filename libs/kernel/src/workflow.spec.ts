@@ -32,11 +32,11 @@ describe('what is next', () => {
     given().when(at).then([]);
     given(ordered)
       .when('2026-11-20T12:00:30.000Z')
-      .then([{ step: 'ask', query: 'stock' }], '2026-11-20T12:00:32.000Z');
+      .then([{ step: 'query', query: 'stock' }], '2026-11-20T12:00:32.000Z');
     given(ordered).when('2026-11-20T12:01:00.000Z').then([]);
     given(ordered, inStock)
       .when(at)
-      .then([{ step: 'do', key: 'ship', effect: 'ship' }]);
+      .then([{ step: 'effect', key: 'ship', effect: 'ship' }]);
     given(ordered, inStock, begunBy(1)).when(at).then([]);
   });
 });
@@ -53,7 +53,7 @@ describe('an effect', () => {
   });
 
   test('does not begin for a process that has lost its turn', () => {
-    given(ordered, inStock, begunBy(5)).when(begin(4)).thenRefused('turn_lost');
+    given(ordered, inStock, begunBy(5)).when(begin(4)).thenRefused('lease_lost');
   });
 });
 

@@ -15,7 +15,7 @@ export interface SendStep<Command> {
 
 /** A question that changes nothing in the world. What is learned comes back as commands for the own stream, or none. */
 export interface QueryStep<Query> {
-  readonly step: 'ask';
+  readonly step: 'query';
   readonly query: Query;
 }
 
@@ -25,7 +25,7 @@ export interface QueryStep<Query> {
  * it is never done again by itself.
  */
 export interface EffectStep<Effect> {
-  readonly step: 'do';
+  readonly step: 'effect';
   /** Names this effect in its stream. Where the world takes an idempotency key, it is derived from this one. */
   readonly key: string;
   readonly effect: Effect;
@@ -60,7 +60,7 @@ export interface Effects<Command extends Message, State, S extends WorkflowStep>
   /** The effect that was started and whose result is not known yet. */
   findStarted(state: State): StartedEffect | undefined;
   /** The command whose fact says that it is about to be done, by the process whose turn has this token. */
-  createStartCommand(step: Extract<S, { step: 'do' }>, token: number, at: string): Command;
+  createStartCommand(step: Extract<S, { step: 'effect' }>, token: number, at: string): Command;
   /** The command whose fact records the result. An answer may come after a fact that said "unknown". */
   createEndCommand(key: string, outcome: EffectOutcome, at: string): Command;
   /** So many that are being done occupy no place of other streams: where strangers say how long they take. */
@@ -94,7 +94,7 @@ export function assertFencingToken(highestToken: number, token: number): void {
   if (token < highestToken) throw new Rejection(LEASE_LOST, 'Another process has the turn');
 }
 
-export const LEASE_LOST = 'turn_lost';
+export const LEASE_LOST = 'lease_lost';
 
 /** When each stream of a workflow is looked at next. It can be rebuilt from the facts. */
 export interface WorkflowSchedule {

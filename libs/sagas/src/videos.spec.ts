@@ -105,7 +105,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   'fails, and sends its invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('yes')) },
   'fails, and says nothing of an invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('perhaps')) },
   'never ends, and sends its invoice': { look: () => ({ state: 'pending' }) },
-  'has lost the file': { file: () => new DownloadError('It is gone', 'gone') },
+  'has lost the file': { file: () => new DownloadError('It is gone', 'not_found') },
   'has made a text': { file: () => Buffer.from('Good evening') },
   'loses the connection': {
     file: (nth) => (nth < 4 ? new DownloadError('It broke off', 'failed') : FILM),

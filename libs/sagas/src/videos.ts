@@ -78,7 +78,7 @@ export function runVideoWorkflow(dependencies: VideoWorkflowDependencies, lease:
 }
 
 type Commands = readonly VideoCommand[];
-type PayerInstruction = Exclude<VideoSendCommand, { type: 'time out' }>;
+type PayerInstruction = Exclude<VideoSendCommand, { type: 'time_out' }>;
 
 class VideoSteps {
   private readonly rateLimiters = new Map<string, PollRateLimiter>();
@@ -104,7 +104,7 @@ class VideoSteps {
   private async send(instruction: VideoSendCommand, jobId: string, cause: Cause): Promise<void> {
     const runCommand = (command: VideoCommand) => this.dependencies.streams.videos.run(jobId, command, cause);
     const at = this.dependencies.clock.now();
-    if (instruction.type === 'time out') return void (await runCommand({ type: 'TimeOutVideo', data: { at } }));
+    if (instruction.type === 'time_out') return void (await runCommand({ type: 'TimeOutVideo', data: { at } }));
     const done = await this.instructPayer(instruction, jobId, cause);
     if (instruction.type === 'settle') await runCommand({ type: 'RecordSettled', data: { at } });
     else if (instruction.type === 'release') await runCommand({ type: 'RecordReleased', data: { at } });

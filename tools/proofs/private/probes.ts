@@ -52,7 +52,7 @@ export async function runProbe(
   const city = phrases.completions.createPhrase();
   const first = await send(url, probe, createBody(phrases, probe, JSON.stringify({ city: city }), 'called'), city);
   if (!first.complete) return [first];
-  return [first, await send(url, probe, createBody(phrases, probe, expectedText, 'answered'), expectedText)];
+  return [first, await send(url, probe, createBody(phrases, probe, expectedText, 'returned'), expectedText)];
 }
 
 async function send(url: string, probe: PrivateProbe, body: string, expectedText: string): Promise<PrivateProbeResult> {
@@ -90,7 +90,7 @@ function createBody(
   phrases: PrivateProbePhrases,
   probe: PrivateProbe,
   expectedText: string,
-  tool?: 'called' | 'answered',
+  tool?: 'called' | 'returned',
 ): string {
   const { prompts } = phrases;
   const { protocol, stream, options = '', length = 0 } = probe;
@@ -112,7 +112,7 @@ interface Parts {
   readonly phrases: PrivateProbePhrases;
   readonly content: string;
   readonly stream: boolean;
-  readonly tool: 'called' | 'answered' | undefined;
+  readonly tool: 'called' | 'returned' | undefined;
   readonly result: string;
 }
 
@@ -141,7 +141,7 @@ function createOpenAiBody({ phrases: { prompts }, content, stream, tool, result 
     messages: [
       { role: 'system', content: `You are ${prompts.createPhrase()}` },
       { role: 'user', content },
-      ...(tool === 'answered' ? round : []),
+      ...(tool === 'returned' ? round : []),
     ],
   };
 }
@@ -159,6 +159,6 @@ function createAnthropicBody({ phrases: { prompts }, content, stream, tool, resu
     ...{ model: MODEL, stream, max_tokens: MAX_TOKENS, metadata: { user_id: prompts.createPhrase() } },
     ...(tool ? { tools: [declared] } : {}),
     system: [{ type: 'text', text: `You are ${prompts.createPhrase()}` }],
-    messages: [{ role: 'user', content }, ...(tool === 'answered' ? round : [])],
+    messages: [{ role: 'user', content }, ...(tool === 'returned' ? round : [])],
   };
 }

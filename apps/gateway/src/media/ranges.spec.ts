@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { parseRange } from './ranges.ts';
 
 const part = (start: number, end: number) => ({ kind: 'part', range: { start, end } });
-const whole = { kind: 'whole' };
+const whole = { kind: 'complete' };
 const none = { kind: 'none' };
 
 test.each<[string | undefined, object]>([

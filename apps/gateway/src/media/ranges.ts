@@ -4,7 +4,7 @@ import type { ByteRange } from '#application';
 const ONE_RANGE = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i;
 
 export type RequestedRange =
-  | { readonly kind: 'whole' }
+  | { readonly kind: 'complete' }
   | { readonly kind: 'part'; readonly range: ByteRange }
   | { readonly kind: 'none' };
 
@@ -20,10 +20,10 @@ export function parseRange(
 ): RequestedRange {
   const [, first = '', last = ''] = ONE_RANGE.exec(range ?? '') ?? [];
   const isRange = first !== '' || last !== '';
-  if (!isRange || (ifRange !== undefined && ifRange !== etag)) return { kind: 'whole' };
+  if (!isRange || (ifRange !== undefined && ifRange !== etag)) return { kind: 'complete' };
   const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
   const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);
-  if (first !== '' && last !== '' && Number(last) < Number(first)) return { kind: 'whole' };
+  if (first !== '' && last !== '' && Number(last) < Number(first)) return { kind: 'complete' };
   const isSatisfiable = start < size && !(first === '' && Number(last) === 0);
   return isSatisfiable ? { kind: 'part', range: { start, end } } : { kind: 'none' };
 }

@@ -49,7 +49,7 @@ export class AccountPayer extends StreamPayer {
     return { holdId, payer: this.id, amount, availableAfter, maxSpendable, expiresAt };
   }
 
-  async extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'> {
+  async extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'> {
     const { holdId } = hold;
     const data = { holdId, ...extension, at: this.dependencies.clock.now() };
     const extend = () =>
@@ -60,8 +60,8 @@ export class AccountPayer extends StreamPayer {
       return { ...hold, amount: extended ? money.parseJsonAmount(extended.data.amount) : extension.targetAmount };
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
-      if (error.code === 'hold_resolved') return 'gone';
-      return (error.details.held ?? '0') === '0' ? 'no more' : 'not now';
+      if (error.code === 'hold_resolved') return 'expired';
+      return (error.details.held ?? '0') === '0' ? 'exhausted' : 'retry_later';
     }
   }
 }

@@ -54,7 +54,7 @@ export class ChallengePayer extends StreamPayer {
   }
 
   /** There is nothing beside what was paid. */
-  async extend(): Promise<'no more'> {
-    return 'no more';
+  async extend(): Promise<'exhausted'> {
+    return 'exhausted';
   }
 }

@@ -74,7 +74,7 @@ export interface Payer {
    * less, or the key may not spend any more; the hold stays as it is. `gone`: it has expired or ended, and nothing may be
    * served for it any more. While the store is away this waits.
    */
-  extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'>;
+  extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
   /** Charges a use, once. Returns what is paid of its price: at most what was held, nothing after the hold expired. */
   settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
   /** Releases a hold, because nothing was delivered. */
@@ -95,7 +95,7 @@ export abstract class PayerDecorator implements Payer {
 
   abstract hold(request: HoldRequest): Promise<Hold>;
 
-  extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'> {
+  extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'> {
     return this.payer.extend(hold, extension);
   }
 

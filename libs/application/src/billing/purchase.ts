@@ -147,15 +147,18 @@ export class Purchase {
    * Holds more, up to the most that the sale can cost, as far as there is more to be had.
    * @throws UpstreamError `hold_ended` when nothing is held any more
    */
-  async extendHold({ minAmount, targetAmount }: HoldExtensionRequest): Promise<'grown' | 'not now' | 'no more'> {
+  async extendHold({
+    minAmount,
+    targetAmount,
+  }: HoldExtensionRequest): Promise<'extended' | 'retry_later' | 'exhausted'> {
     const extended = await this.payer.extend(this.hold, {
       minAmount,
       targetAmount: money.min(targetAmount, this.order.maxPrice),
     });
-    if (extended === 'no more' || extended === 'not now') return extended;
-    if (extended === 'gone') throw new UpstreamError('hold_ended', 'The money for the answer is not held any more');
+    if (extended === 'exhausted' || extended === 'retry_later') return extended;
+    if (extended === 'expired') throw new UpstreamError('hold_ended', 'The money for the answer is not held any more');
     if (extended.amount > this.hold.amount) this.hold = extended; // of two answers the later may come first
-    return 'grown';
+    return 'extended';
   }
 
   /**

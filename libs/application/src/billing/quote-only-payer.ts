@@ -23,8 +23,8 @@ export class QuoteOnlyPayer implements Payer {
     throw new PaymentRequiredError(query, maxAmount, priceList);
   }
 
-  async extend(): Promise<'no more'> {
-    return 'no more';
+  async extend(): Promise<'exhausted'> {
+    return 'exhausted';
   }
 
   async settle(): Promise<PicoUsd> {

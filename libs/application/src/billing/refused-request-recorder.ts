@@ -48,7 +48,7 @@ export class RefusedRequestRecorder {
       const data = { ...caller, requestId, query, errorCode, at };
       const { events } = await this.refusedRequests.run(
         id,
-        { type: 'NoteRefusal', data },
+        { type: 'RecordRefusedRequest', data },
         createRootCause(toActor(caller), requestId),
       );
       if (events.length === 0) this.fullStreams.set(id, true);

@@ -56,7 +56,7 @@ export abstract class StreamPayer implements Payer {
 
   abstract hold(request: HoldRequest): Promise<Hold>;
 
-  abstract extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'not now' | 'no more' | 'gone'>;
+  abstract extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
 
   async settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
     const { holdCommands, clock } = this.dependencies;

@@ -30,7 +30,7 @@ export interface PresentedProof {
 }
 
 /** What is wrong with a proof. */
-export type InvalidProofReason = 'malformed' | 'unknown' | 'method' | 'expired' | 'unpaid' | 'other request' | 'used';
+export type InvalidProofReason = 'malformed' | 'unknown' | 'method' | 'expired' | 'unpaid' | 'other_request' | 'used';
 
 /** A challenge that is surely paid. What its payment can still be used for, its stream decides. */
 export interface VerifiedProof {

@@ -30,7 +30,7 @@ test.each([
   ],
   ...['http://data:image/png;base64,AA==', 'data:image;base64,AA==', `data:image/${'x'.repeat(300)};base64,AA==`],
 ])('%s is refused', (text) => {
-  expect(() => parseDataUri(text, 100)).toThrow(expect.objectContaining({ name: 'DownloadError', reason: 'refused' }));
+  expect(() => parseDataUri(text, 100)).toThrow(expect.objectContaining({ name: 'DownloadError', reason: 'rejected' }));
 });
 
 test('one that is too large is refused before it is read', () => {

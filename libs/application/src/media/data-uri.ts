@@ -20,11 +20,11 @@ export function isDataUri(text: string): boolean {
 export function parseDataUri(text: string, maxBytes: number): DataUri {
   const head = HEAD.exec(text.slice(0, MAX_HEAD_LENGTH));
   const base64 = head ? text.slice(head[0].length) : '';
-  if (!head || base64 === '') throw new DownloadError('A data URI must be one in base64, and not empty', 'refused');
+  if (!head || base64 === '') throw new DownloadError('A data URI must be one in base64, and not empty', 'rejected');
   if (base64.length > Math.ceil(maxBytes / 3) * 4)
     throw new DownloadError(`A data URI must have at most ${maxBytes} bytes`, 'too_large');
   if (base64.length % 4 !== 0 || !BASE64.test(base64))
-    throw new DownloadError('A data URI must be in base64 with its padding, and nothing else in it', 'refused');
+    throw new DownloadError('A data URI must be in base64 with its padding, and nothing else in it', 'rejected');
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.length > maxBytes) throw new DownloadError(`A data URI must have at most ${maxBytes} bytes`, 'too_large');
   return { declaredType: head.groups?.type?.toLowerCase(), bytes };

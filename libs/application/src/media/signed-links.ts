@@ -15,7 +15,7 @@ export interface SignatureParameters {
 
 export type LinkCheck =
   | { readonly ok: true /** Seconds that it is good for from now on. */; readonly seconds: number }
-  | { readonly ok: false; readonly reason: 'wrong' | 'expired' };
+  | { readonly ok: false; readonly reason: 'invalid' | 'expired' };
 
 const EXPIRY = /^[1-9]\d{0,11}$/;
 /** Said first in what is signed, so that another form of it can never be taken for this one. */
@@ -49,12 +49,13 @@ export class LinkSigner {
 
   /** @param path as it was signed, however it came */
   check(purpose: LinkPurpose, path: string, { exp, sig }: SignatureParameters): LinkCheck {
-    if (typeof exp !== 'string' || typeof sig !== 'string' || !EXPIRY.test(exp)) return { ok: false, reason: 'wrong' };
+    if (typeof exp !== 'string' || typeof sig !== 'string' || !EXPIRY.test(exp))
+      return { ok: false, reason: 'invalid' };
     // Compared as text: several texts of base64 stand for the same bytes.
     const providedSignature = Buffer.from(sig);
     const isMatch = (text: string) =>
       text.length === providedSignature.length && timingSafeEqual(Buffer.from(text), providedSignature);
-    if (!this.createSignatures(purpose, path, exp).some(isMatch)) return { ok: false, reason: 'wrong' };
+    if (!this.createSignatures(purpose, path, exp).some(isMatch)) return { ok: false, reason: 'invalid' };
     const seconds = Number(exp) - Math.floor(this.clock.nowMs() / 1000);
     return seconds > 0 ? { ok: true, seconds } : { ok: false, reason: 'expired' };
   }

@@ -90,7 +90,7 @@ export type AppliedSampling = Readonly<Partial<Record<'temperature' | 'top_p', n
  * `response` with the upstream's.
  */
 export interface Completion {
-  readonly kind: 'whole';
+  readonly kind: 'complete';
   readonly protocol: ChatProtocol;
   readonly body: Readonly<Record<string, unknown>>;
   readonly usage: Usage | undefined;

@@ -87,7 +87,7 @@ async function refusalOf(download: Promise<Download>): Promise<DownloadError> {
 const expectRefused = async (url: string, more: Partial<DownloadOptions> = {}) =>
   expect(await refusalOf(downloads(more).fetchCustomerUrl(url, limits()))).toMatchObject({
     message: MESSAGE,
-    reason: 'refused',
+    reason: 'rejected',
   });
 
 /** Addresses that are nobody's but ours, in all the ways that there are to write them. */
@@ -231,14 +231,14 @@ describe('of a customer, an address', () => {
     const failure = await refusalOf(
       downloads().fetchCustomerUrl('http://pictures.example.com/', limits({ timeoutMs: 60 })),
     );
-    expect(failure.reason).toBe('refused');
+    expect(failure.reason).toBe('rejected');
     expect(performance.now() - begun).toBeLessThan(1_000);
   });
 
   test('whose name does not resolve in time is given up', async () => {
     const never = downloads({ resolve: () => new Promise(() => {}) });
     const failure = await refusalOf(never.fetchCustomerUrl('http://slow.example.com/', limits({ timeoutMs: 20 })));
-    expect(failure.reason).toBe('refused');
+    expect(failure.reason).toBe('rejected');
   });
 
   test('is given up when who asked has gone, also while it comes', async () => {
@@ -316,16 +316,16 @@ describe('of a vendor, a file', () => {
   });
 
   test('may not be at another private address, also where the vendor leads there', async () => {
-    await expect(fetched('http://10.0.0.1/')).rejects.toMatchObject({ reason: 'refused' });
-    await expect(fetched(`http://127.0.0.1:${port + 1}/`)).rejects.toMatchObject({ reason: 'refused' });
-    await expect(fetched(`${home()}/`, 'another')).rejects.toMatchObject({ reason: 'refused' });
+    await expect(fetched('http://10.0.0.1/')).rejects.toMatchObject({ reason: 'rejected' });
+    await expect(fetched(`http://127.0.0.1:${port + 1}/`)).rejects.toMatchObject({ reason: 'rejected' });
+    await expect(fetched(`${home()}/`, 'another')).rejects.toMatchObject({ reason: 'rejected' });
     answer = (_, response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end();
-    await expect(fetched(`${home()}/`)).rejects.toMatchObject({ reason: 'refused' });
+    await expect(fetched(`${home()}/`)).rejects.toMatchObject({ reason: 'rejected' });
   });
 
   test.each<[string, Answering]>([
-    ['gone', (_, response) => response.writeHead(404).end()],
-    ['gone', (_, response) => response.writeHead(410).end()],
+    ['not_found', (_, response) => response.writeHead(404).end()],
+    ['not_found', (_, response) => response.writeHead(410).end()],
     ['failed', (_, response) => response.writeHead(503).end()],
     ['failed', ({ socket }) => void socket.destroy()],
     ['too_large', (_, response) => response.end('x'.repeat(100_001))],

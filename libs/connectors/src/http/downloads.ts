@@ -87,13 +87,13 @@ export class HttpDownloads extends Downloader {
 
   private async resolveHop(url: URL): Promise<Hop> {
     const isValid = (url.protocol === 'http:' || url.protocol === 'https:') && url.username + url.password === '';
-    if (!isValid) throw new DownloadError('The address must be an http(s) address without a password', 'refused');
+    if (!isValid) throw new DownloadError('The address must be an http(s) address without a password', 'rejected');
     if (this.allowedOrigins.has(url.origin)) return { url, addresses: undefined, headers: {} };
-    if (url.port !== '') throw new DownloadError('The address must have the port of its protocol', 'refused');
+    if (url.port !== '') throw new DownloadError('The address must have the port of its protocol', 'rejected');
     try {
       return { url, addresses: await resolvePublicAddresses(url.hostname, this.resolve), headers: {} };
     } catch (cause) {
-      throw new DownloadError('The address cannot be reached', 'refused', { cause });
+      throw new DownloadError('The address cannot be reached', 'rejected', { cause });
     }
   }
 
@@ -112,7 +112,7 @@ export class HttpDownloads extends Downloader {
         return connection.toDownload(response, maxBytes, downloadSignal);
       }
       connection.discard(response);
-      if (remaining === 0) throw new DownloadError('The address leads on and on', 'refused');
+      if (remaining === 0) throw new DownloadError('The address leads on and on', 'rejected');
       url = parseUrl(location, url);
     }
   }
@@ -203,10 +203,10 @@ function findResponseError(
   headers: HttpResponse['headers'],
   maxBytes: number,
 ): DownloadError | undefined {
-  if (NOT_FOUND_STATUSES.has(status)) return new DownloadError('The file is not there any more', 'gone');
+  if (NOT_FOUND_STATUSES.has(status)) return new DownloadError('The file is not there any more', 'not_found');
   if (status !== 200) return new DownloadError(`The file is answered with ${status}`, 'failed');
   const encoding = headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') return new DownloadError('The file is packed, which was not asked for', 'refused');
+  if (encoding !== 'identity') return new DownloadError('The file is packed, which was not asked for', 'rejected');
   const size = parseContentLength(headers['content-length']);
   return size !== undefined && size > maxBytes ? tooLargeError(maxBytes) : undefined;
 }
@@ -245,7 +245,7 @@ function toUniformError({ maxBytes, timeoutMs }: DownloadLimits, cause: unknown)
   const message =
     `The file cannot be fetched: it must be public, at an http(s) address, of at most ${maxBytes} bytes, ` +
     `and come within ${Math.round(timeoutMs / 1000)} seconds`;
-  return new DownloadError(message, 'refused', { cause });
+  return new DownloadError(message, 'rejected', { cause });
 }
 
 function tooLargeError(maxBytes: number): DownloadError {
@@ -258,7 +258,7 @@ function toDownloadError(cause: unknown): DownloadError {
 
 function parseUrl(url: string, base?: URL): URL {
   if (url.length > MAX_URL_LENGTH || !URL.canParse(url, base?.href))
-    throw new DownloadError('The address is none', 'refused');
+    throw new DownloadError('The address is none', 'rejected');
   return new URL(url, base);
 }
 

@@ -85,11 +85,11 @@ const types = (past: readonly AutoTopupEvent[], command: AutoTopupCommand) =>
     .map(({ type }) => type);
 
 const look: AutoTopupStep = {
-  step: 'ask',
+  step: 'query',
   query: { type: 'invoice', attempt: 1, topupId: TOPUP, hasExpired: false },
 };
 const pay = (request: number): AutoTopupStep => ({
-  step: 'do',
+  step: 'effect',
   key: `1/${request}`,
   effect: { attempt: 1, request, topupId: TOPUP, invoice: 'lnbcrt1' },
 });
@@ -187,7 +187,7 @@ describe('a wallet', () => {
   test('is not asked by a process that has lost its turn', () => {
     given(...open, asked(1, ONE, 7), sent)
       .when(ask(2, 6, later(60)))
-      .thenRefused('turn_lost');
+      .thenRefused('lease_lost');
   });
 
   test('is not asked once it is disconnected, nor for an attempt that is over, nor shortly before the expiry', () => {
@@ -265,7 +265,7 @@ describe('what is next', () => {
     const question = { type: 'balance', attempt: 1, threshold: parseUsd('10') } as const;
     next(connected())
       .when(at)
-      .then([{ step: 'ask', query: question }], hour);
+      .then([{ step: 'query', query: question }], hour);
   });
 
   test('waits for the end of a pause, or of the wait after a failure', () => {
@@ -347,7 +347,7 @@ test('however often a wallet fails, an attempt asks it about a dozen times', () 
   let requests = 0;
   for (let now = START; now < START + EXPIRY * 1000; now += 2_000) {
     const when = new Date(now).toISOString();
-    const step = autoTopupWorkflow.plan(state, when).steps.find((each) => each.step === 'do');
+    const step = autoTopupWorkflow.plan(state, when).steps.find((each) => each.step === 'effect');
     if (!step) continue;
     requests++;
     const facts = [

@@ -63,7 +63,7 @@ function plan(state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> 
   const until = getBlockedUntil(state, now);
   if (until) return { steps: [], dueAt: until };
   const query = { type: 'balance', attempt: attempts + 1, threshold: money.parseJsonAmount(wallet.threshold) } as const;
-  return { steps: [{ step: 'ask', query }], dueAt: addMilliseconds(now, IDLE_POLL_INTERVAL_MS) };
+  return { steps: [{ step: 'query', query }], dueAt: addMilliseconds(now, IDLE_POLL_INTERVAL_MS) };
 }
 
 function planAttempt(attempt: OpenAttempt, state: AutoTopupState, now: Instant): WorkflowPlan<AutoTopupStep> {
@@ -75,11 +75,11 @@ function planAttempt(attempt: OpenAttempt, state: AutoTopupState, now: Instant):
   if (!invoice)
     return { steps: [{ step: 'send', command: { type: 'topup', attempt: number, topupId, amount } }], dueAt };
   const hasExpired = now >= addMilliseconds(invoice.expiresAt, EXPIRY_MARGIN_MS);
-  const pollStep: AutoTopupStep = { step: 'ask', query: { type: 'invoice', attempt: number, topupId, hasExpired } };
+  const pollStep: AutoTopupStep = { step: 'query', query: { type: 'invoice', attempt: number, topupId, hasExpired } };
   if (!canRequestPayment(state, now)) return { steps: [pollStep], dueAt };
   const request = requests + 1;
   const effect = { attempt: number, request, topupId, invoice: invoice.bolt11 };
-  return { steps: [pollStep, { step: 'do', key: toEffectKey(effect), effect }], dueAt };
+  return { steps: [pollStep, { step: 'effect', key: toEffectKey(effect), effect }], dueAt };
 }
 
 function toEffectKey({ attempt, request }: Pick<WalletPaymentEffect, 'attempt' | 'request'>): string {

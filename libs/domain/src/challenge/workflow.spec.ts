@@ -12,7 +12,7 @@ const paid = (by: 'backend' | 'preimage'): ChallengeEvent => {
   return { type: 'ChallengePaid', data: { method, coin, backend, units, amount, price, by, at } };
 };
 const look = (isProven: boolean): ChallengeStep => {
-  return { step: 'ask', query: { backend: data.backend, reference: data.reference, isVerified: isProven } };
+  return { step: 'query', query: { backend: data.backend, reference: data.reference, isVerified: isProven } };
 };
 
 /** When it is looked for, from the first moment on. */

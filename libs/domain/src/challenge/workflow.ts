@@ -34,7 +34,7 @@ function plan({ issued, paid }: ChallengeState, now: Instant): WorkflowPlan<Chal
   const wait = [first, ...rest].find((delay) => delay > elapsedMs);
   const dueAt = wait === undefined ? undefined : new Date(from + wait).toISOString();
   if (elapsedMs < first) return { steps: [], dueAt };
-  return { steps: [{ step: 'ask', query: { backend, reference, isVerified: paid !== undefined } }], dueAt };
+  return { steps: [{ step: 'query', query: { backend, reference, isVerified: paid !== undefined } }], dueAt };
 }
 
 export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, ChallengeEvent, ChallengeStep> = {

@@ -32,9 +32,9 @@ const reversed: TopupEvent = { type: 'PaymentReversed', data: taken };
 
 const { coin, backend, reference, expiresAt } = invoice;
 const question = { coin, backend, reference, kind: 'bolt11', expiresAt, pending: [], received: [] } as const;
-const look: TopupStep = { step: 'ask', query: question };
+const look: TopupStep = { step: 'query', query: question };
 const [lookAddress, lookPage] = (['address', 'page'] as const).map(
-  (kind): TopupStep => ({ step: 'ask', query: { ...question, kind } }),
+  (kind): TopupStep => ({ step: 'query', query: { ...question, kind } }),
 ) as [TopupStep, TopupStep];
 const add = (now: string): TopupStep => {
   const credit = {
@@ -87,7 +87,7 @@ describe('the payments of a top-up', () => {
 
   test('are looked for no more once a Lightning invoice is paid, and further where an address is', () => {
     given(issued, received, credited).when(at).then([]);
-    const lookAgain: TopupStep = { step: 'ask', query: { ...question, kind: 'address', received: ['ab'] } };
+    const lookAgain: TopupStep = { step: 'query', query: { ...question, kind: 'address', received: ['ab'] } };
     given(issuedAddress, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
   });
 
@@ -98,7 +98,7 @@ describe('the payments of a top-up', () => {
   });
 
   test('on a page are looked for every minute once it is paid, since they can be taken back', () => {
-    const lookAgain: TopupStep = { step: 'ask', query: { ...question, kind: 'page', received: ['ab'] } };
+    const lookAgain: TopupStep = { step: 'query', query: { ...question, kind: 'page', received: ['ab'] } };
     given(issuedPage).when(at).then([lookPage], '2026-11-20T12:01:02.000Z');
     given(issuedPage, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
     given(issuedPage, received, credited)
@@ -112,7 +112,7 @@ describe('the payments of a top-up', () => {
       type: 'PaymentSeen',
       data: { payment, units: '1', confirmations: 0, seenAt: at, at },
     };
-    const missing: TopupStep = { step: 'ask', query: { ...question, kind: 'address', pending: ['ab'] } };
+    const missing: TopupStep = { step: 'query', query: { ...question, kind: 'address', pending: ['ab'] } };
     given(issuedAddress, seen).when(at).then([missing], '2026-11-20T12:01:02.000Z');
     given(issuedAddress, seen, { type: 'PaymentLost', data: { payment, at } })
       .when(at)

@@ -52,7 +52,7 @@ function plan(topup: TopupState, now: Instant): WorkflowPlan<TopupStep> {
   const pending = [...topup.pendingPayments.keys()].map((key) => key.slice(toPaymentKey({ backend, id: '' }).length));
   const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
   steps.push({
-    step: 'ask',
+    step: 'query',
     query: { coin, backend, reference, kind: destination.kind, expiresAt, pending, received },
   });
   const wait = getPollDelayMs(topup, invoice, now);

@@ -124,7 +124,7 @@ describe('a submission', () => {
   test('is not begun by a process that has lost its turn', () => {
     given(...open, begun(), notTaken('unavailable'))
       .when(begin(2, 4))
-      .thenRefused('turn_lost');
+      .thenRefused('lease_lost');
   });
 
   test('that was refused by a vendor ends the job, whoever else could be asked', () => {
@@ -299,13 +299,13 @@ describe('at its deadline', () => {
 describe('what is next', () => {
   const send = (command: object): VideoStep => ({ step: 'send', command }) as VideoStep;
   const handover = (submission: number, nth: number, endpoint: VideoEndpoint): VideoStep => ({
-    step: 'do',
+    step: 'effect',
     key: `submit-${submission}`,
     effect: { submission, endpointIndex: nth, endpoint, hold, request },
   });
   const place = { hold, upstream: 'fal', reference: 'ref' };
   const look = (isOver = false): VideoStep => ({
-    step: 'ask',
+    step: 'query',
     query: { type: 'state', ...place, isPastDeadline: isOver },
   });
 
@@ -329,13 +329,13 @@ describe('what is next', () => {
     const result = { type: 'result', ...place, fetch: 1, result: 'gen_1' } as const;
     next(...atVendor, made)
       .when(at)
-      .then([{ step: 'ask', query: result }], later(5));
+      .then([{ step: 'query', query: result }], later(5));
     next(...atVendor, made, fetchFailed(1))
       .when(at)
       .then([], later(1));
     next(...atVendor, made, fetchFailed(1))
       .when(later(1))
-      .then([{ step: 'ask', query: { ...result, fetch: 2 } }], later(6));
+      .then([{ step: 'query', query: { ...result, fetch: 2 } }], later(6));
     const [stored] = given(...atVendor, made)
       .when(store)
       .events() as [Extract<VideoEvent, { type: 'VideoStored' }>];
@@ -390,10 +390,10 @@ describe('what is next', () => {
     const over = later(DEADLINE + 15 * 60);
     next(...atVendor)
       .when(over)
-      .then([send({ type: 'time out' })], later(DEADLINE + 15 * 60 + 5));
+      .then([send({ type: 'time_out' })], later(DEADLINE + 15 * 60 + 5));
     for (const past of [[requested()], open, [...open, begun(), notTaken('unknown')]])
       next(...past)
         .when(later(DEADLINE))
-        .then([send({ type: 'time out' })], later(DEADLINE + 5));
+        .then([send({ type: 'time_out' })], later(DEADLINE + 5));
   });
 });

@@ -23,7 +23,7 @@ export type VideoSendCommand =
       readonly failure: VideoFailed['data'];
       readonly attempts: readonly Attempt[];
     }
-  | { readonly type: 'time out' };
+  | { readonly type: 'time_out' };
 
 interface ProviderJob {
   readonly hold: Hold;
@@ -57,13 +57,13 @@ function plan(video: VideoState, now: Instant): WorkflowPlan<VideoStep> {
   const isPastDeadline = now >= deadline;
   switch (phase) {
     case 'requested':
-      return planSend(isPastDeadline ? { type: 'time out' } : { type: 'keep', hold }, now);
+      return planSend(isPastDeadline ? { type: 'time_out' } : { type: 'keep', hold }, now);
     case 'held':
-      return isPastDeadline ? planSend({ type: 'time out' }, now) : planSubmission(video, request, now);
+      return isPastDeadline ? planSend({ type: 'time_out' }, now) : planSubmission(video, request, now);
     case 'submitting': // by this process, at this moment
       return { steps: [], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
     case 'unknown':
-      return isPastDeadline ? planSend({ type: 'time out' }, now) : { steps: [], dueAt: deadline };
+      return isPastDeadline ? planSend({ type: 'time_out' }, now) : { steps: [], dueAt: deadline };
     case 'submitted':
       return planPoll(video, request, now);
     case 'made':
@@ -95,7 +95,10 @@ function planSubmission(
   if (!canSubmit(video, now)) return { steps: [], dueAt: video.notBefore < deadline ? video.notBefore : deadline };
   const submission = getNextSubmissionNumber(video);
   const effect = { submission, endpointIndex: video.endpoint, endpoint: getSubmittedEndpoint(video), hold, request };
-  return { steps: [{ step: 'do', key: toEffectKey(submission), effect }], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
+  return {
+    steps: [{ step: 'effect', key: toEffectKey(submission), effect }],
+    dueAt: addMilliseconds(now, RETRY_DELAY_MS),
+  };
 }
 
 /** After its time is over it is looked at once more, for as long as its vendor cannot be asked, but not for ever. */
@@ -103,13 +106,13 @@ function planPoll(video: VideoState, request: VideoRequested['data'], now: Insta
   const { deadline, result } = request;
   const { accepted } = video.submission as Submission;
   if (!accepted) return { steps: [] };
-  if (now >= addMilliseconds(deadline, DEADLINE_GRACE_MS)) return planSend({ type: 'time out' }, now);
+  if (now >= addMilliseconds(deadline, DEADLINE_GRACE_MS)) return planSend({ type: 'time_out' }, now);
   const { at: due, isDue } = getNextPollAt(accepted, now, result);
   const isPastDeadline = now >= deadline;
   const dueAt = isPastDeadline ? addMilliseconds(now, RETRY_DELAY_MS) : due < deadline ? due : deadline;
   if (!isPastDeadline && !isDue) return { steps: [], dueAt };
   const query = { ...toProviderJob(video, request, accepted.reference), type: 'state', isPastDeadline } as const;
-  return { steps: [{ step: 'ask', query }], dueAt };
+  return { steps: [{ step: 'query', query }], dueAt };
 }
 
 function planFetch(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
@@ -124,7 +127,7 @@ function planFetch(video: VideoState, request: VideoRequested['data'], now: Inst
     fetch: video.fetches + 1,
     result,
   } as const;
-  return { steps: [{ step: 'ask', query }], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
+  return { steps: [{ step: 'query', query }], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
 }
 
 function toProviderJob(video: VideoState, { hold }: VideoRequested['data'], reference: string): ProviderJob {

@@ -12,7 +12,15 @@ const POLL_INTERVAL_MS = 20;
  * What can happen with a payment of a back end. A Lightning node takes neither less than was asked for nor a second
  * payment, and what is paid over it is final at once.
  */
-export type PaymentCapability = 'more' | 'less' | 'late' | 'twice' | 'waiting' | 'replaced' | 'undone' | 'hinted';
+export type PaymentCapability =
+  | 'overpaid'
+  | 'underpaid'
+  | 'after_expiry'
+  | 'twice'
+  | 'waiting'
+  | 'replaced'
+  | 'reversed'
+  | 'hinted';
 
 /** The customer's side of a back end. */
 export interface Wallet {
@@ -176,7 +184,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
       await scenario.mine();
       expect(await scenario.waitForPayments(isFinal)).toMatchObject([{ units: units * 2n }]);
     },
-    'more',
+    'overpaid',
   );
 
   testRule(
@@ -186,7 +194,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
       await scenario.mine();
       expect(await scenario.waitForPayments(isFinal)).toMatchObject([{ units: units / 4n }]);
     },
-    'less',
+    'underpaid',
   );
 
   testRule(
@@ -198,7 +206,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
       const iso = new Date(receivedAt * 1000).toISOString();
       expect(await scenario.waitForPayments(isFinal)).toMatchObject([{ units, receivedAt: iso }]);
     },
-    'late',
+    'after_expiry',
   );
 
   testRule(
@@ -256,7 +264,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
       const [lost] = await pollUntil(poll, (all) => all.some(({ confirmations }) => confirmations === 'lost'));
       expect(lost).toEqual({ ...confirmedPayment, confirmations: 'lost' });
     },
-    'undone',
+    'reversed',
   );
 
   testRule(

@@ -85,11 +85,11 @@ export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> =
     const givenUpAt = new Date(Date.parse(parcel.orderedAt) + GIVEN_UP_AFTER_MS).toISOString();
     if (!parcel.inStock) {
       if (now >= givenUpAt) return { steps: [] };
-      return { steps: [{ step: 'ask', query: 'stock' }], dueAt: nextPollAt };
+      return { steps: [{ step: 'query', query: 'stock' }], dueAt: nextPollAt };
     }
-    if (parcel.shipping === 'not started') return { steps: [{ step: 'do', key: 'ship', effect: 'ship' }] };
+    if (parcel.shipping === 'not started') return { steps: [{ step: 'effect', key: 'ship', effect: 'ship' }] };
     if (parcel.shipping === 'unknown') {
-      return { steps: [{ step: 'ask', query: 'shipping' }], dueAt: nextPollAt };
+      return { steps: [{ step: 'query', query: 'shipping' }], dueAt: nextPollAt };
     }
     if (parcel.shipping !== 'done') return { steps: [] };
     return {

@@ -101,7 +101,7 @@ export class PaidRequestHandler {
   ): Promise<InvalidProofReason | undefined> {
     const { request } = reply;
     const digest = this.dependencies.gate.digestRequest(request);
-    if (digest !== issued.request) return 'other request';
+    if (digest !== issued.request) return 'other_request';
     const paidChallenge = { challengeId, request: digest, priceList: issued.priceList };
     const payer = this.dependencies.payers.forChallenge(paidChallenge);
     const createRetryPayer = () => this.dependencies.payers.forChallenge(paidChallenge, true);

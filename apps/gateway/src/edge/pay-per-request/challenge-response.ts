@@ -6,12 +6,12 @@ import { selectErrorFormat } from '../errors/error-formats.ts';
 const PROBLEM_TYPE_BASE_URL = 'https://paymentauth.org/problems';
 
 /** Why a payment is asked for: there was none, or what was shown is not one for this request. */
-export type ChallengeReason = InvalidProofReason | 'no proof';
+export type ChallengeReason = InvalidProofReason | 'no_proof';
 
 /** Names of problems are those of the `Payment` scheme. */
 const PROBLEM_BY_REASON: Readonly<Record<ChallengeReason, readonly [problem: string, title: string, detail: string]>> =
   {
-    'no proof': [
+    no_proof: [
       'payment-required',
       'Payment required',
       'Pay the invoice and repeat the request with "Authorization: L402 <challengeId>:<preimage>", or send an API key',
@@ -21,7 +21,7 @@ const PROBLEM_BY_REASON: Readonly<Record<ChallengeReason, readonly [problem: str
     method: ['method-unsupported', 'Unsupported method', 'Payments are taken over Lightning only'],
     expired: ['payment-expired', 'Payment expired', 'What was paid can no longer be used'],
     unpaid: ['verification-failed', 'Verification failed', 'The preimage is not that of the payment'],
-    'other request': [
+    other_request: [
       'invalid-challenge',
       'Invalid challenge',
       'The payment was made for another request, which it can still be used for',

@@ -53,7 +53,7 @@ test('one that has another spelling than its own is none', () => {
 });
 
 test.each<[string, readonly string[], unknown]>([
-  ['no line', [], 'nothing'],
+  ['no line', [], 'none'],
   ['an account beside a proof', [payment(whole), 'Bearer sk-x'], 'account'],
   [
     'two proofs of which one can be read',

@@ -28,14 +28,14 @@ const CHALLENGE_FIELDS = [
 ] as const;
 
 /** A proof; an account's credential, good or not, beside which no proof counts; or neither, or none that can be read. */
-export type PresentedCredential = PresentedProof | 'account' | 'nothing' | 'malformed';
+export type PresentedCredential = PresentedProof | 'account' | 'none' | 'malformed';
 
 /** What a request shows. */
 export function parseCredential({ headers, raw }: FastifyRequest): PresentedCredential {
   if (ACCOUNT_HEADERS.some((name) => name in headers)) return 'account';
   // Some clients send the same under two names: Node keeps the first in `headers`.
   const lines = raw.headersDistinct.authorization?.flatMap((line) => line.split(CREDENTIAL_SEPARATOR)) ?? [];
-  if (lines.length === 0) return 'nothing';
+  if (lines.length === 0) return 'none';
   const parts = lines.map((line) => CREDENTIAL_PATTERN.exec(line.trim()));
   if (parts.some((part) => part === null)) return lines.every(isProofCredential) ? 'malformed' : 'account';
   const proofs = parts.map((part) => parseProof(part?.[1] ?? '', part?.[2] ?? ''));

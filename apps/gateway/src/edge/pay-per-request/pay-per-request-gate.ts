@@ -41,7 +41,7 @@ declare module 'fastify' {
 /** Of a proof that is right, and pays for nothing (any more). */
 const PROOF_ERRORS: Partial<Record<RejectionCode, InvalidProofReason>> = {
   challenge_expired: 'expired',
-  challenge_mismatch: 'other request',
+  challenge_mismatch: 'other_request',
   challenge_used: 'used',
 };
 const RETRY_AFTER_SECONDS = 5;
@@ -81,7 +81,7 @@ export class PayPerRequestGate {
     if (typeof checked === 'object') return { proof: checked };
     if (!canIssueChallenges(this.dependencies.paymentMethods)) return undefined;
     await this.count(request);
-    return { reason: checked === 'nothing' ? 'no proof' : checked };
+    return { reason: checked === 'none' ? 'no_proof' : checked };
   }
 
   /**
@@ -90,7 +90,7 @@ export class PayPerRequestGate {
    */
   async identifyByProof(request: FastifyRequest): Promise<AnonymousCaller | undefined> {
     const credential = parseCredential(request);
-    if (credential === 'account' || credential === 'nothing') return undefined;
+    if (credential === 'account' || credential === 'none') return undefined;
     const verified =
       credential === 'malformed'
         ? credential

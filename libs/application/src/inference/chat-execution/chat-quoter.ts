@@ -45,6 +45,6 @@ async function truncateConversation(order: ChatOrder, responses: NativeRequest):
   const isTruncatedUpstream = (endpoint: Endpoint) =>
     !usesGatewaySearch(plan) && usesNativeResponses(endpoint, responses, quote.requestedMaxTokens);
   if (quote.endpoints.every(isTruncatedUpstream)) return order;
-  const extraInputTokens = plan?.kind === 'before' ? countMaxPreSearchTokens(plan) : 0;
+  const extraInputTokens = plan?.kind === 'pre_search' ? countMaxPreSearchTokens(plan) : 0;
   return { ...order, body: await truncateToFit(body, resolved.model, extraInputTokens) };
 }

@@ -88,7 +88,7 @@ function createChatExecutor(
 ): ChatExecutor | Promise<ChatExecutor> {
   const { plan } = order;
   switch (plan?.kind) {
-    case 'before':
+    case 'pre_search':
       return createPreSearchedChat(plan, order, purchase, providers);
     case 'tool':
       return createSearchChat(plan, order, purchase, providers);
@@ -96,7 +96,7 @@ function createChatExecutor(
       const limited = limitSearchesToHold(order, plan, purchase.hold.amount);
       return new SingleCallChat({ ...order, ...limited, searchFee: plan.fee }, purchase, providers);
     }
-    case 'anyway':
+    case 'built_in':
     case undefined:
       return new SingleCallChat(order, purchase, providers);
     default:

@@ -163,7 +163,7 @@ export function withPartialHold(
 
 /** Whether the output is all that decides how much is used: searches are held for before they are made. */
 export function canExtendHold(plan: SearchPlan | undefined): boolean {
-  return plan === undefined || plan.kind === 'before';
+  return plan === undefined || plan.kind === 'pre_search';
 }
 
 /** An upstream that searches by itself may make as many searches as the money that is held affords. */
@@ -222,5 +222,5 @@ export function resolveChatModel(name: string, catalogue: Catalogue): ResolvedMo
 
 /** Whether our own search puts its results into the messages. */
 export function usesGatewaySearch(plan: SearchPlan | undefined): boolean {
-  return plan?.kind === 'before' || plan?.kind === 'tool';
+  return plan?.kind === 'pre_search' || plan?.kind === 'tool';
 }

@@ -193,7 +193,7 @@ export class UsageMeter {
     if (this.pendingExtension || used < this.rejectedAtTokens + (this.heldTokens - this.rejectedAtTokens) / 2) return;
     this.pendingExtension = this.extendHold(used)
       .then((outcome) => {
-        this.rejectedAtTokens = outcome === 'grown' ? -1 : used;
+        this.rejectedAtTokens = outcome === 'extended' ? -1 : used;
       })
       .catch((error) => this.stop(toUpstreamError(error)))
       .finally(() => {
@@ -207,8 +207,8 @@ export class UsageMeter {
     try {
       for (let waited = 0; this.usedTokens > this.heldTokens && !this.isFullyHeld; ) {
         const outcome = await this.extendHold(this.usedTokens);
-        if (outcome === 'grown') continue;
-        if (outcome === 'no more' || waited >= MAX_EXTENSION_WAIT_MS || this.params.purchase.signal.aborted)
+        if (outcome === 'extended') continue;
+        if (outcome === 'exhausted' || waited >= MAX_EXTENSION_WAIT_MS || this.params.purchase.signal.aborted)
           return false;
         await delay(EXTENSION_RETRY_MS);
         waited += EXTENSION_RETRY_MS;
@@ -221,7 +221,7 @@ export class UsageMeter {
   }
 
   /** Twice the output is held for, or what there is. */
-  private async extendHold(used: number): Promise<'grown' | 'not now' | 'no more'> {
+  private async extendHold(used: number): Promise<'extended' | 'retry_later' | 'exhausted'> {
     const { purchase } = this.params;
     const targetAmount = this.calculatePrice(Math.max(this.heldTokens * 2, used + MIN_EXTENSION_TOKENS));
     const minAmount = money.min(this.calculatePrice(this.heldTokens + 1), purchase.order.maxPrice);

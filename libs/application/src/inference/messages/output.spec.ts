@@ -8,7 +8,7 @@ const call = (index: number, name?: string, args?: string, id = name && `call_${
   tool_calls: [{ index, ...(id ? { id } : {}), function: { ...(name ? { name } : {}), arguments: args ?? '' } }],
 });
 
-function answered(deltas: readonly ChatDelta[], thoughts: ThinkingVisibility = 'shown') {
+function answered(deltas: readonly ChatDelta[], thoughts: ThinkingVisibility = 'visible') {
   const output = new MessageOutput('1', thoughts);
   const events = deltas.flatMap((delta) => output.accept(delta));
   return { events: [...events, ...output.end()], blocks: output.blocks };
@@ -121,7 +121,7 @@ describe('the blocks of an answer', () => {
   });
 
   test('have a search and its end between the texts', () => {
-    const output = new MessageOutput('1', 'shown');
+    const output = new MessageOutput('1', 'visible');
     const events = [
       ...output.accept({ content: 'a' }),
       ...output.recordSearch({ at: 0, query: 'q', state: 'searching' }),
@@ -146,7 +146,7 @@ describe('the blocks of an answer', () => {
   });
 
   test.each<[ThinkingVisibility, object[]]>([
-    ['shown', [{ type: 'thinking', thinking: 'Hm', signature: 's' }]],
+    ['visible', [{ type: 'thinking', thinking: 'Hm', signature: 's' }]],
     ['signed', [{ type: 'thinking', thinking: '', signature: 's' }]],
     ['hidden', []],
   ])('have thoughts as they are wanted: %s', (thoughts, expected) => {
@@ -163,7 +163,7 @@ describe('the blocks of an answer', () => {
   });
 
   test('come at once, as far as they are next', () => {
-    const output = new MessageOutput('1', 'shown');
+    const output = new MessageOutput('1', 'visible');
     const types = (delta: ChatDelta) => output.accept(delta).map(({ type }) => type);
     expect(types({ content: 'a' })).toEqual(['content_block_start', 'content_block_delta']);
     expect(types(call(0, 'f'))).toEqual(['content_block_stop', 'content_block_start']);
@@ -181,7 +181,7 @@ describe('the blocks of an answer', () => {
     );
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), (deltas) => {
-        const output = new MessageOutput('1', 'shown');
+        const output = new MessageOutput('1', 'visible');
         const events = [...deltas.flatMap((delta) => output.accept(delta)), ...output.end()];
         const started = events.filter(({ type }) => type === 'content_block_start').map(({ index }) => index);
         const stopped = events.filter(({ type }) => type === 'content_block_stop').map(({ index }) => index);

@@ -127,7 +127,7 @@ export class MessageOutput {
     const open = last?.block.signature === '' ? last : undefined;
     // Some give all of a thought again together with its signature.
     const isRepeated = signature !== undefined && open?.block.thinking === text;
-    const visibleText = this.thinkingVisibility === 'shown' && !isRepeated ? text : '';
+    const visibleText = this.thinkingVisibility === 'visible' && !isRepeated ? text : '';
     if (visibleText === '' && signature === undefined) return;
     const segment = open ?? (this.append({ type: 'thinking', thinking: '', signature: '' }) as Segment<ThinkingBlock>);
     if (visibleText !== '') this.applyDelta(segment, { type: 'thinking_delta', thinking: visibleText });

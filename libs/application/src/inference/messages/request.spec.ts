@@ -187,7 +187,7 @@ describe('a message as a chat', () => {
   test.each([
     [undefined, 'hidden'],
     [{ type: 'disabled' }, 'hidden'],
-    [{ type: 'adaptive' }, 'shown'],
+    [{ type: 'adaptive' }, 'visible'],
     [{ type: 'enabled', budget_tokens: 1_024, display: 'omitted' }, 'signed'],
   ])('shows of its thoughts what is asked for: %j', (thinking, thoughts) => {
     expect(read(thinking ? { thinking } : {}).thinkingVisibility).toBe(thoughts);

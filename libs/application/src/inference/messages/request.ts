@@ -7,7 +7,7 @@ import { toChatTools, toToolChoice } from './tools.ts';
 import { toChatMessages, toSystemMessages } from './turns.ts';
 
 /** What the client gets of the model's thoughts: all of it, only what it must send back with the results of tools, or nothing. */
-export type ThinkingVisibility = 'shown' | 'signed' | 'hidden';
+export type ThinkingVisibility = 'visible' | 'signed' | 'hidden';
 
 /** A request as it was understood. */
 export interface ParsedMessagesRequest {
@@ -71,7 +71,7 @@ function parseThinking({ thinking, output_config, max_tokens }: MessagesBody): {
   if (effort !== undefined && !EFFORTS.includes(effort)) {
     throw invalidRequest(`output_config.effort must be one of ${EFFORTS.join(', ')}`, 'output_config.effort');
   }
-  const thinkingVisibility = display === 'omitted' ? 'signed' : 'shown';
+  const thinkingVisibility = display === 'omitted' ? 'signed' : 'visible';
   switch (type) {
     case undefined:
     case 'disabled':

@@ -84,8 +84,8 @@ export class CiphertextMeter {
         minAmount: requiredAmount,
         targetAmount: money.add(requiredAmount, requiredAmount),
       });
-      if (outcome === 'grown') continue;
-      if (outcome === 'no more' || waited >= MAX_EXTENSION_WAIT_MS) throw createHoldUsedUpError();
+      if (outcome === 'extended') continue;
+      if (outcome === 'exhausted' || waited >= MAX_EXTENSION_WAIT_MS) throw createHoldUsedUpError();
       await delay(EXTENSION_RETRY_MS, undefined, { signal: purchase.signal }).catch(() => {
         throw toUpstreamError(purchase.signal.reason);
       });

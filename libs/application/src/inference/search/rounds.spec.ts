@@ -124,7 +124,7 @@ describe('the streams of several rounds', () => {
 
 describe('answers of several rounds in one piece', () => {
   const answer = (message: object, finish_reason = 'stop') => ({
-    kind: 'whole' as const,
+    kind: 'complete' as const,
     protocol: 'chat' as const,
     body: { ...identity, choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }] },
     usage: undefined,

@@ -56,25 +56,25 @@ function planned(id: string, more: object, online = false, zdr = false) {
 describe('a search', () => {
   test.each<[string, string, object, boolean, string | undefined]>([
     ['is none where none is asked for', 'plain', {}, false, undefined],
-    ['by plugin comes before the answer', 'plain', { plugins }, false, 'before'],
-    ['by :online comes before the answer', 'plain', {}, true, 'before'],
+    ['by plugin comes before the answer', 'plain', { plugins }, false, 'pre_search'],
+    ['by :online comes before the answer', 'plain', {}, true, 'pre_search'],
     ['by tool is up to the model', 'plain', { tools: [tool] }, false, 'tool'],
-    ['by plugin is made once, whatever tool is there', 'plain', { plugins, tools: [tool] }, false, 'before'],
+    ['by plugin is made once, whatever tool is there', 'plain', { plugins, tools: [tool] }, false, 'pre_search'],
     ['by :online leaves the tool to the model', 'plain', { tools: [tool] }, true, 'tool'],
     ['by a plugin that is off is none', 'plain', { plugins: [{ id: 'web', enabled: false }] }, true, undefined],
     ['by a tool that must not be called is none', 'plain', { tools: [tool], tool_choice: 'none' }, false, undefined],
-    ['without tools comes before the answer', 'toolless', { tools: [tool] }, false, 'before'],
-    ['for several answers comes before them', 'plain', { tools: [tool], n: 2 }, false, 'before'],
+    ['without tools comes before the answer', 'toolless', { tools: [tool] }, false, 'pre_search'],
+    ['for several answers comes before them', 'plain', { tools: [tool], n: 2 }, false, 'pre_search'],
     ['for nothing is none', 'plain', { plugins, messages: [{ role: 'user', content: ' ' }] }, false, undefined],
     ['is the upstream’s where it can', 'native', { plugins }, false, 'upstream'],
     ['is the upstream’s by tool as well', 'native', { tools: [tool] }, false, 'upstream'],
     ['is the first endpoint’s affair', 'mixed', { plugins }, false, 'upstream'],
-    ['is Exa’s where the first endpoint cannot', 'late', { plugins }, false, 'before'],
+    ['is Exa’s where the first endpoint cannot', 'late', { plugins }, false, 'pre_search'],
     ['is the upstream’s where that is said', 'late', { plugins: [{ id: 'web', engine: 'native' }] }, false, 'upstream'],
     ['is Exa’s where that is said', 'native', { tools: [{ ...tool, engine: 'exa' }] }, false, 'tool'],
     ['is Exa’s beside a function of that name', 'native', { tools: [tool, own('web_search')] }, false, 'tool'],
-    ['is in the price of some models', 'anyway', { plugins }, false, 'anyway'],
-    ['is in the price unless Exa is named', 'anyway', { plugins: [{ id: 'web', engine: 'exa' }] }, false, 'before'],
+    ['is in the price of some models', 'anyway', { plugins }, false, 'built_in'],
+    ['is in the price unless Exa is named', 'anyway', { plugins: [{ id: 'web', engine: 'exa' }] }, false, 'pre_search'],
     ['for free is none', 'free', { plugins, tools: [tool] }, true, undefined],
   ])('%s', (_, id, more, online, kind) => {
     expect(planned(id, more, online).plan?.kind).toBe(kind);
@@ -121,7 +121,7 @@ describe('where nothing may be kept', () => {
   });
 
   test('a model that searches anyway is as private as its endpoint', () => {
-    expect(planned('anyway', asked, false, true).plan?.kind).toBe('anyway');
+    expect(planned('anyway', asked, false, true).plan?.kind).toBe('built_in');
   });
 
   test('a search that keeps nothing is made', () => {
@@ -133,7 +133,7 @@ describe('where nothing may be kept', () => {
     const model = forgetful.findModel('m') as TokenPricedModel;
     const search = parseSearchRequest(body, model, false) as SearchRequest;
     const { plan } = planSearch(search, { body, model, endpoints: model.endpoints, zdr: true }, forgetful);
-    expect(plan).toMatchObject({ kind: 'before', fee: { of: 'web_search' } });
+    expect(plan).toMatchObject({ kind: 'pre_search', fee: { of: 'web_search' } });
   });
 });
 
@@ -141,7 +141,7 @@ describe('a search in OpenAI’s words', () => {
   const user_location = { type: 'approximate', approximate: { city: 'Bern', country: 'CH' } };
 
   test.each<[string, string, object, object]>([
-    ['an option', 'plain', {}, { kind: 'before', maxResults: 5, location: undefined }],
+    ['an option', 'plain', {}, { kind: 'pre_search', maxResults: 5, location: undefined }],
     [
       'an option, of the model’s vendor',
       'native',

@@ -22,7 +22,7 @@ export interface SearchTerms {
 
 /** The web is searched once, for the last question, before the model is asked. */
 export interface PreSearchPlan extends SearchTerms {
-  readonly kind: 'before';
+  readonly kind: 'pre_search';
   readonly query: string;
   /** The caller's own text above the results; ours where it is omitted. */
   readonly prompt: string | undefined;
@@ -45,7 +45,7 @@ export interface NativeSearchPlan {
 
 /** The model searches for every answer, and that is in its price. */
 export interface BuiltInSearchPlan {
-  readonly kind: 'anyway';
+  readonly kind: 'built_in';
 }
 
 export type SearchPlan = PreSearchPlan | ToolSearchPlan | NativeSearchPlan | BuiltInSearchPlan;
@@ -78,7 +78,7 @@ export function planSearch(
 ): PlannedSearch {
   const allowsService = (service: string) => !zdr || catalogue.hasZeroDataRetention(service);
   if (request.engine !== 'exa') {
-    if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };
+    if (model.searchesWeb) return { plan: { kind: 'built_in' }, endpoints };
     const searches = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => canSearch(endpoint, body));
     const capable = searches.filter(({ searchFee }) => allowsService(String(searchFee)));
     const [first] = request.engine === 'native' ? capable : endpoints;
@@ -108,7 +108,7 @@ function createPlan(
   const callsTools = endpoints.every(({ parameters }) => parameters.includes('tools'));
   if (isModelDecided && callsTools && (body.n ?? 1) === 1) return { kind: 'tool', ...terms, maxUses, isRequired };
   const query = getLastUserText(body).slice(0, MAX_QUERY_LENGTH);
-  return query.trim() === '' ? undefined : { kind: 'before', ...terms, query, prompt };
+  return query.trim() === '' ? undefined : { kind: 'pre_search', ...terms, query, prompt };
 }
 
 function toNativeSearch({ isModelDecided, isRequired, ...search }: SearchRequest): NativeSearch {

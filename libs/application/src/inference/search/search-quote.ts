@@ -32,7 +32,7 @@ export interface SearchQuoteInput {
 export function quoteSearch(plan: SearchPlan, input: SearchQuoteInput): ChatQuote {
   const { body, model, endpoints, extraInputTokens = 0 } = input;
   switch (plan.kind) {
-    case 'before': {
+    case 'pre_search': {
       const extraInput = { inputTokens: countMaxPreSearchTokens(plan), fees: calculateSearchPrice(plan.fee, 1) };
       return quoteChatRequest(body, model, endpoints, extraInput);
     }
@@ -48,7 +48,7 @@ export function quoteSearch(plan: SearchPlan, input: SearchQuoteInput): ChatQuot
         search: { price: isRequired ? minPrice : quoteNativeSearch(plan, 1, input).minPrice, isRequired },
       };
     }
-    case 'anyway':
+    case 'built_in':
       return quoteChatRequest(body, model, endpoints, toExtraInput(extraInputTokens));
   }
 }

@@ -4,7 +4,15 @@ import { getCoin, type PaymentCase, paymentBackendContract, SandboxWallet } from
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
 const terms = readPayments();
-const onChain: PaymentCase['capabilities'] = ['more', 'less', 'late', 'twice', 'waiting', 'replaced', 'undone'];
+const onChain: PaymentCase['capabilities'] = [
+  'overpaid',
+  'underpaid',
+  'after_expiry',
+  'twice',
+  'waiting',
+  'replaced',
+  'reversed',
+];
 const chain = (code: string, units: bigint): PaymentCase => ({
   coin: getCoin(terms, code),
   kind: 'address',
@@ -12,7 +20,7 @@ const chain = (code: string, units: bigint): PaymentCase => ({
   capabilities: onChain,
 });
 const ALL: readonly PaymentCase[] = [
-  { coin: getCoin(terms, 'BTC'), kind: 'bolt11', units: 1_000_000n, capabilities: ['more', 'late'] },
+  { coin: getCoin(terms, 'BTC'), kind: 'bolt11', units: 1_000_000n, capabilities: ['overpaid', 'after_expiry'] },
   chain('BTC', 20_000_000n),
   chain('LTC', 12_345_676n),
   chain('LBTC', 50_000n),

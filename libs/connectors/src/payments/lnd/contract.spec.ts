@@ -11,7 +11,7 @@ const lightning = (can: PaymentCase['capabilities']): PaymentCase => ({
   capabilities: can,
 });
 
-paymentBackendContract('LND', [lightning(['more', 'late', 'hinted'])], async () => {
+paymentBackendContract('LND', [lightning(['overpaid', 'after_expiry', 'hinted'])], async () => {
   const sandbox = await startSandbox({ port: 0 });
   const backend = new LndBackend({ lndUrl: `${sandbox.url}/lnd`, lndMacaroon: '00', lndCertificate: undefined });
   const close = async () => {
@@ -35,7 +35,7 @@ if (lndUrl) {
     };
     return { backend, wallet: payingWith(payer), close };
   };
-  const can: PaymentCase['capabilities'] = payerUrl === undefined ? [] : ['more', 'hinted'];
+  const can: PaymentCase['capabilities'] = payerUrl === undefined ? [] : ['overpaid', 'hinted'];
   paymentBackendContract('a real LND', [lightning(can)], open, payerUrl === undefined ? 'without' : 'with a wallet');
 }
 

@@ -9,7 +9,7 @@ const monero: PaymentCase = {
   coin: getCoin(readPayments(), 'XMR'),
   kind: 'address',
   units: 123_456_789_012n,
-  capabilities: ['more', 'less', 'late', 'twice', 'waiting', 'replaced'],
+  capabilities: ['overpaid', 'underpaid', 'after_expiry', 'twice', 'waiting', 'replaced'],
 };
 
 paymentBackendContract('monero-wallet-rpc', [monero], async () => {
@@ -35,7 +35,7 @@ if (url) {
     };
     return payer ? { backend, wallet: payingWith(payer), close } : { backend, close };
   };
-  const taken: PaymentCase = { ...monero, capabilities: ['more', 'less', 'twice'] };
+  const taken: PaymentCase = { ...monero, capabilities: ['overpaid', 'underpaid', 'twice'] };
   paymentBackendContract('a real monero-wallet-rpc', [taken], open, payerUrl ? 'with a wallet' : 'without');
 }
 

@@ -8,7 +8,7 @@ const lightning: PaymentCase = {
   coin: getCoin(readPayments(), 'BTC'),
   kind: 'bolt11',
   units: 1_000_000n,
-  capabilities: ['late'],
+  capabilities: ['after_expiry'],
 };
 
 paymentBackendContract('a wallet behind Nostr Wallet Connect', [lightning], async () => {

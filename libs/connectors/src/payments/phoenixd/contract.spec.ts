@@ -7,7 +7,7 @@ const lightning: PaymentCase = {
   coin: getCoin(readPayments(), 'BTC'),
   kind: 'bolt11',
   units: 1_000_000n,
-  capabilities: ['more', 'late'],
+  capabilities: ['overpaid', 'after_expiry'],
 };
 
 paymentBackendContract('phoenixd', [lightning], async () => {

@@ -38,7 +38,7 @@ function callOf(content: string, more: object = {}, signal = AbortSignal.timeout
 
 async function whole(content: string, more?: object): Promise<Completion> {
   const answer = await chat.chat(callOf(content, more));
-  if (answer.kind !== 'whole') throw new Error('a stream');
+  if (answer.kind !== 'complete') throw new Error('a stream');
   return answer;
 }
 
@@ -103,7 +103,7 @@ describe('an answer in one piece', () => {
   test.each([true, false])('shows no reasoning where none is wanted, streamed: %s', async (streamed) => {
     const call = callOf('[[sandbox text=Yes reasoning=3]]', { reasoning: { max_tokens: 1_024 } });
     const answer = await chat.chat({ ...call, stream: streamed, withoutReasoning: true });
-    let text = answer.kind === 'whole' ? JSON.stringify(answer.body) : '';
+    let text = answer.kind === 'complete' ? JSON.stringify(answer.body) : '';
     if (answer.kind === 'stream') {
       await answer.pipeTo((events) => {
         text += Buffer.from(events).toString();

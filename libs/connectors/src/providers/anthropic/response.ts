@@ -36,7 +36,7 @@ export function parseAnthropicCompletion(
     ...(stop_sequence ? { stop_sequence } : {}),
   };
   return {
-    kind: 'whole',
+    kind: 'complete',
     protocol: 'chat',
     body: { ...identity, object: 'chat.completion', choices: [choice], system_fingerprint: null },
     usage: parseAnthropicUsage(usage),

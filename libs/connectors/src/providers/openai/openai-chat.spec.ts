@@ -72,7 +72,7 @@ test('reasoning has one name in an answer, whatever the upstream calls it', asyn
 test('a choice without words is an answer', async () => {
   said = { choices: [choice({ role: 'assistant', content: null })], usage };
   const answer = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
-  expect(answer.kind).toBe('whole');
+  expect(answer.kind).toBe('complete');
 });
 
 test('a stream whose receiver fails at its beginning is not read on', async () => {

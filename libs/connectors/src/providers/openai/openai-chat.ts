@@ -54,7 +54,7 @@ function parseChatCompletion(text: string, { identity, withoutReasoning }: ChatC
   const completion = parseCompletionJson(text);
   const transformMessage = withoutReasoning ? omitReasoning : normalizeReasoningField;
   return {
-    kind: 'whole',
+    kind: 'complete',
     protocol: 'chat',
     body: {
       ...completion,

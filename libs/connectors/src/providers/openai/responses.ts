@@ -111,7 +111,7 @@ export function parseResponsesCompletion(text: string): Completion {
     throw toResponseError(response.error, { deliveredText: delivered, vendorId: parseProviderRequestId(response) });
   }
   return {
-    kind: 'whole',
+    kind: 'complete',
     protocol: 'responses',
     body: response,
     usage: parseResponsesUsage(response.usage),
