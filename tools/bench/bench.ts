@@ -26,7 +26,7 @@ const PRIVATE_SECONDS = 0.5;
 const VOLUME_EVENTS = Number(process.env.BENCH_EVENTS ?? 5_000_000);
 
 const HEADINGS: Readonly<Record<GatewayBenchMode, string>> = {
-  whole: 'Whole answers',
+  buffered: 'Whole answers',
   stream: 'Streams',
   'paced stream': 'Streams whose pieces come one by one',
 };
@@ -58,7 +58,7 @@ const formatMs = (value: number) => value.toFixed(2);
 async function runGateways(): Promise<void> {
   await withTempDirectory(async (dataDir) => {
     const metrics = await benchGateways({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
-    for (const mode of ['whole', 'stream', 'paced stream'] as const) printGatewayTable(metrics, mode);
+    for (const mode of ['buffered', 'stream', 'paced stream'] as const) printGatewayTable(metrics, mode);
     printAddedLatency(metrics);
     printCpuTimes(metrics);
   });
@@ -115,7 +115,7 @@ function printGatewayTable(metrics: readonly GatewayMetric[], mode: GatewayBench
 }
 
 function printAddedLatency(metrics: readonly GatewayMetric[]): void {
-  const rows = (['whole', 'stream', 'paced stream'] as const).map((mode) => {
+  const rows = (['buffered', 'stream', 'paced stream'] as const).map((mode) => {
     const upstream = summarizeRuns(metrics, mode, 1, UPSTREAM).p50Ms;
     const getAddedMs = (candidate: string) => summarizeRuns(metrics, mode, 1, candidate).p50Ms - upstream;
     return [
@@ -133,7 +133,7 @@ function printAddedLatency(metrics: readonly GatewayMetric[]): void {
 
 function printCpuTimes(metrics: readonly GatewayMetric[]): void {
   const processes = ['gateway', 'postgres', 'projector', 'sagas', 'upstream'];
-  const rows = (['whole', 'stream', 'paced stream'] as const).flatMap((mode) =>
+  const rows = (['buffered', 'stream', 'paced stream'] as const).flatMap((mode) =>
     [1, 64].map((concurrency) => {
       const { getCpuMs } = summarizeRuns(metrics, mode, concurrency, GATEWAY);
       return [mode, concurrency, ...processes.map((process) => formatMs(getCpuMs(process)))];

@@ -18,7 +18,7 @@ const WARMUP_SECONDS = 4;
 /** What is asked for: sixteen tokens at once, as a stream as fast as it goes, and a millisecond apart, which no client can
  *  pass on as fewer than sixteen pieces. */
 const MODES = {
-  whole: '[[sandbox tokens=16]]',
+  buffered: '[[sandbox tokens=16]]',
   stream: '[[sandbox tokens=16]]',
   'paced stream': '[[sandbox tokens=16 chunk_delay=1]]',
 } as const;
@@ -195,7 +195,7 @@ function createHeaders(key: string): Record<string, string> {
 
 function createBody(model: string, mode: GatewayBenchMode): string {
   const messages = [{ role: 'user', content: MODES[mode] }];
-  const stream = mode !== 'whole';
+  const stream = mode !== 'buffered';
   return JSON.stringify({
     model,
     messages,

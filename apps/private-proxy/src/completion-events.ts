@@ -1,13 +1,7 @@
 /** The answers of a chat, whole or not at all: that an answer ends is proven by what it says. */
-import {
-  ChatChunkCollector,
-  isJsonObject,
-  type JsonObject,
-  MAX_EVENT_CHARACTERS,
-  parseSseData,
-  SSE_DONE,
-  SseParser,
-} from '#application/messages';
+
+import { ChatChunkCollector, MAX_EVENT_CHARACTERS, parseSseData, SSE_DONE, SseParser } from '#application/messages';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { parseJson } from './gateway.ts';
 import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
 

@@ -1,7 +1,9 @@
 /** A request of a caller's, from its JSON to the last byte of its answer. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isJsonObject, isWithinJsonLimits, type JsonObject } from '#application/messages';
+import { isWithinJsonLimits } from '#application/messages';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { BODY_TOO_LARGE, MAX_BODY_BYTES } from './bodies.ts';
 import { PRIVATE_MODEL_PREFIX, parseJson } from './gateway.ts';
 import type { PrivateModelResolver, ResolvedPrivateModel } from './model-names.ts';

@@ -1,8 +1,10 @@
 /** What the proxy asks of the gateway, which is not trusted with anything that is said. */
+
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
-import { ByteAccumulator, isJsonObject, type JsonObject } from '#application/messages';
+import { ByteAccumulator } from '#application/messages';
 import { ENCAPSULATED_KEY_HEADER, RESPONSE_NONCE_HEADER, type SealedRequest } from '#ehbp';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { ProxyError, parseErrorBody, parseMoneyDetails, sanitizeForDisplay } from './proxy-error.ts';
 
 export const PRIVATE_MODEL_PREFIX = 'private/';

@@ -1,6 +1,7 @@
 /** One chat with an enclave: attest, encrypt, send, decrypt. */
-import { isJsonObject } from '#application/messages';
+
 import { EhbpError, KEY_CONFIG_PROBLEM, type SealedRequest, sealRequest } from '#ehbp';
+import { isJsonObject } from '#kernel';
 import type { VerifiedEnclave } from './attestation/attestation-verifier.ts';
 import type { Enclaves } from './enclaves.ts';
 import { type GatewayClient, type GatewayResponse, parseJson, readBody, toProxyError } from './gateway.ts';

@@ -4,7 +4,7 @@
  * `GET /v2/prices/{pair}/spot`, CoinGecko's `GET /api/v3/simple/price`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { money, toJsonNumber } from '#kernel';
+import { isJsonObject, money, toJsonNumber } from '#kernel';
 import { type Handler, HttpError, parseObject, type Routes } from './router.ts';
 
 const SOURCES = ['kraken', 'coinbase', 'coingecko'] as const;
@@ -217,7 +217,7 @@ function parseChanges(body: Readonly<Record<string, unknown>>): readonly Change[
     }
     const source = SOURCES.find((candidate) => candidate === name) ?? reject(`there is no source "${name}"`);
     if (value === null) return [(prices) => prices.fail(source)];
-    const byCoin = isObject(value) ? Object.entries(value) : [['BTC', value] as const];
+    const byCoin = isJsonObject(value) ? Object.entries(value) : [['BTC', value] as const];
     return byCoin.map(([coinCode, setting]) =>
       createOverrideChange(source, coinCode, parseOverride(coinCode, setting)),
     );
@@ -233,7 +233,7 @@ function createOverrideChange(source: Source, coin: string, quoteOverride: Quote
 
 function parseOverride(coin: string, value: unknown): QuoteOverride {
   if (value === null) return { ...NO_OVERRIDE, isDown: true };
-  if (!isObject(value)) return { ...NO_OVERRIDE, usd: parseRate(coin, value) };
+  if (!isJsonObject(value)) return { ...NO_OVERRIDE, usd: parseRate(coin, value) };
   const { usd, times, age_s = 0, delay_ms = 0, nonsense = false, ...unknown } = value;
   for (const name in unknown) reject(`there is no option "${name}"`);
   if (typeof nonsense !== 'boolean') reject('"nonsense" must be true or false');
@@ -245,10 +245,6 @@ function parseOverride(coin: string, value: unknown): QuoteOverride {
     ageSeconds: parseInteger('age_s', age_s, MAX_SECONDS),
     delayMs: parseInteger('delay_ms', delay_ms, MAX_DELAY_MS),
   };
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function parseRate(name: string, value: unknown): bigint {

@@ -288,7 +288,7 @@ export { type AvailablePaymentMethod, CARD_METHOD, PaymentMethods } from './topu
 export { toReceivedAmount } from './topups/received-amount.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
 export { TopupPollTrigger } from './topups/topup-poll-trigger.ts';
-export type { JsonObject } from './wire/json-object.ts';
+
 export {
   formatSseComment,
   formatSseEvent,

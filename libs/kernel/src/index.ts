@@ -8,6 +8,7 @@ export {
 } from './command-runner.ts';
 export { type Decider, fold, type StateCodec } from './decider.ts';
 export { parseJsonWithNumbersAsText, toJsonNumber, toUsdJsonNumber } from './json-number.ts';
+export { isJsonObject, type JsonObject } from './json-object.ts';
 export type { Message, Metadata, NewEvent, StoredEvent } from './message.ts';
 export * as money from './money.ts';
 export { formatUsd, type PicoUsd, parseUsd, toPicoUsd, ZERO_USD } from './money.ts';

@@ -61,7 +61,7 @@ function createEnvironment(url: string, key: string) {
   return {
     GATEWAY_URL: url,
     API_KEY: key,
-    TOOL_SAYS: TOOL_RESULT,
+    TOOL_RESULT,
     NODE: process.execPath,
     MCP_SERVER: getScriptPath('mcp-server.mjs'),
   };

@@ -102,7 +102,7 @@ export const ATTACKS: Readonly<Record<string, string>> = {
   'module script': `for (const src of urls) element('script', { src, type: 'module' })`,
   stylesheet: `for (const href of urls) element('link', { rel: 'stylesheet', href })`,
   prefetch: `for (const href of urls) element('link', { rel: 'prefetch', href })`,
-  sound: `for (const src of urls) element('audio', { src, autoplay: true })`,
+  audio: `for (const src of urls) element('audio', { src, autoplay: true })`,
   object: `for (const data of urls) element('object', { data })`,
   iframe: `for (const src of [...urls, target + '/']) element('iframe', { src })`,
   WebSocket: `for (const url of urls) new WebSocket(url.replace('http', 'ws')).onopen = (open) => open.target.send(json)`,

@@ -58,7 +58,7 @@ function createForms(stem: string): readonly Form[] {
   const characters = [...stem];
   const codes = characters.map((character) => character.charCodeAt(0).toString(16));
   const textForms: Readonly<Record<string, string>> = {
-    plain: stem,
+    verbatim: stem,
     'in capitals': stem.toUpperCase(),
     reversed: characters.toReversed().join(''),
     'JSON escapes': codes.map((code) => `\\u00${code}`).join(''),
@@ -89,7 +89,7 @@ function createForms(stem: string): readonly Form[] {
     ...Object.entries(textForms).flatMap(([name, text]) => [
       { name, bytes: Buffer.from(text) },
       // As V8 keeps a text with a letter beyond Latin-1 in it.
-      ...(name === 'plain' ? [] : [{ name: `${name}, UTF-16`, bytes: Buffer.from(text, 'utf16le') }]),
+      ...(name === 'verbatim' ? [] : [{ name: `${name}, UTF-16`, bytes: Buffer.from(text, 'utf16le') }]),
     ]),
     ...encoded,
   ];

@@ -1,6 +1,7 @@
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readCatalogue, readProviders } from '#catalogue';
+import { type JsonObject } from '#kernel';
 import { formatTotalCost, isEstimated, isExplained, listCharges, type TestAccount, TestWorld } from '#testing';
 import { respondWithJson, type StubHandler, StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { verify } from '../../../ledger/src/verify.ts';
@@ -38,8 +39,6 @@ const SATS_PER_USD = 1_000;
 const AT_ONCE = 8;
 const NEWS = '/v1/data/api/serp/news';
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** As the list has it. */
 interface Listed {
   readonly path: string;
@@ -48,7 +47,7 @@ interface Listed {
   readonly price_usd: number;
 }
 
-function ask(method: string, path: string, fields: Fields, by = account) {
+function ask(method: string, path: string, fields: JsonObject, by = account) {
   const headers = { authorization: `Bearer ${by.apiKey}` };
   if (method === 'POST') return world.send(method, path, { headers, body: fields });
   return world.send(method, `${path}?${new URLSearchParams(fields as Record<string, string>)}`, { headers });
@@ -256,7 +255,7 @@ const NOTHING = '0.000000000000';
 const FREE: Expected = { types: RELEASED, spent: NOTHING, owed: '0' };
 
 /** One lookup of a new account: its answer, its facts, its record, and what it cost whom. */
-async function outcomeOf(method: string, path: string, fields: Fields) {
+async function outcomeOf(method: string, path: string, fields: JsonObject) {
   const by = await world.createAccount(1.05);
   const answer = await ask(method, path, fields, by);
   const facts = await world.listEvents(by);
@@ -331,7 +330,7 @@ describe('a vendor that fails', () => {
 });
 
 describe('a lookup that finds nothing', () => {
-  test.each<[string, string, Fields, number, Expected]>([
+  test.each<[string, string, JsonObject, number, Expected]>([
     // Its vendor charges for the search.
     ['serper', 'serp/news', { q: 'x' }, 200, { types: SETTLED, spent: '0.046000000000', owed: '0.04' }],
     // Charges for nothing that it does not find.

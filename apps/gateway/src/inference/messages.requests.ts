@@ -1,5 +1,6 @@
 import { IsArray, IsBoolean, IsObject, IsOptional } from 'class-validator';
-import type { JsonObject, MessagesBody } from '#application';
+import type { MessagesBody } from '#application';
+import { type JsonObject } from '#kernel';
 import { IsModelId, IsNumberBetween, IsPositiveInteger, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';

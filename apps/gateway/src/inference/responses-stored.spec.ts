@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import {
   ConversationService,
-  type JsonObject,
   type LoadedConversation,
   PreviousResponseRemovedError,
   ResponseStore,
@@ -15,6 +14,7 @@ import {
   SystemClock,
 } from '#application';
 import { PostgresResponseStore } from '#connectors';
+import { type JsonObject } from '#kernel';
 import { createTestDatabase, type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';

@@ -1,5 +1,6 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
-import type { JsonObject, ResponsesBody } from '#application';
+import type { ResponsesBody } from '#application';
+import { type JsonObject } from '#kernel';
 import { IsModelId, IsNumberBetween, IsPositiveInteger, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 

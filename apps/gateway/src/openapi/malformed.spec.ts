@@ -1,7 +1,9 @@
 /** A body with one member that is malformed, at every depth and for every protocol behind us: never our fault, never charged. */
+
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type JsonObject } from '#kernel';
 import { generateMalformed, type Malformed, type TestAccount, TestWorld } from '#testing';
 import type { OpenApiDocument } from './document.ts';
 
@@ -170,12 +172,10 @@ describe('one malformed member is a clear answer', () => {
     expect((await money()).held_usd).toBe(0);
   });
 });
-
-type Fields = Readonly<Record<string, unknown>>;
-const spoken = (message: Fields) => ({ messages: [{ role: 'user', content: 'Hello' }, message] });
+const spoken = (message: JsonObject) => ({ messages: [{ role: 'user', content: 'Hello' }, message] });
 
 describe('what is malformed is named by its place, for every model alike:', () => {
-  test.each<readonly [path: string, must: string, Fields]>([
+  test.each<readonly [path: string, must: string, JsonObject]>([
     ['model', 'a non-empty string', { model: '' }],
     ['messages', 'a non-empty array', { messages: [] }],
     ['messages[0]', 'an object', { messages: [null] }],

@@ -6,8 +6,6 @@ import {
   formatSseEvent,
   getMessageErrorType,
   InvalidRequestError,
-  isJsonObject,
-  type JsonObject,
   MessageBuilder,
   type MessagesBody,
   type MessageUsage,
@@ -15,6 +13,7 @@ import {
   parseMessagesRequest,
   type TypedEvent,
 } from '#application/messages';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { limitSize, parseChunks } from '../completion-events.ts';
 import type { TranslatedExchange } from '../exchanges.ts';
 import { PRIVATE_MODEL_PREFIX } from '../gateway.ts';

@@ -1,6 +1,7 @@
 /** A message's chat as an enclave takes it: without what only Claude, or a router, understands. */
 
-import { type ChatBody, isJsonObject, type JsonObject } from '#application/messages';
+import { type ChatBody } from '#application/messages';
+import { isJsonObject, type JsonObject } from '#kernel';
 import type { ResolvedPrivateModel } from '../model-names.ts';
 import { ProxyError } from '../proxy-error.ts';
 

@@ -3,7 +3,8 @@
  * come back as they are, or as the answer in one piece that they come to.
  */
 
-import { formatSseEvent, isJsonObject, type JsonObject } from '#application/messages';
+import { formatSseEvent } from '#application/messages';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { type CompletionEvent, collectCompletion, parseEvents } from '../completion-events.ts';
 import type { TranslatedExchange } from '../exchanges.ts';
 import type { ResolvedPrivateModel } from '../model-names.ts';

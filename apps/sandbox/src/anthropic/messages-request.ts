@@ -1,4 +1,5 @@
 /** A Messages request as Anthropic would understand it, or refuse it. */
+import { type JsonObject } from '#kernel';
 import type { OutputFormat } from '../provider/model-output.ts';
 import type { ProtocolRequest } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
@@ -15,8 +16,6 @@ const TOKENS_PER_TURN = 4;
 const TOKENS_PER_ATTACHMENT = 85;
 /** Of one message, where the request does not say. */
 const MAX_SEARCHES = 10;
-
-type Fields = Readonly<Record<string, unknown>>;
 
 export interface SandboxMessagesRequest extends ProtocolRequest<AnthropicModel> {
   readonly isThinkingVisible: boolean;
@@ -55,17 +54,17 @@ export function readMessagesRequest(text: string, version: Version): SandboxMess
 }
 
 function isThinkingEnabled(thinking: unknown): boolean {
-  const { type } = (thinking ?? {}) as Fields;
+  const { type } = (thinking ?? {}) as JsonObject;
   return type === 'enabled' || type === 'adaptive';
 }
 
 function isThinkingVisible(thinking: unknown, { adaptive }: AnthropicModel): boolean {
-  const { display = adaptive ? 'omitted' : 'summarized' } = (thinking ?? {}) as Fields;
+  const { display = adaptive ? 'omitted' : 'summarized' } = (thinking ?? {}) as JsonObject;
   return display !== 'omitted';
 }
 
-function parseFormat({ output_config }: Fields, seed: string): OutputFormat | undefined {
-  const { format } = (output_config ?? {}) as { readonly format?: Fields | null };
+function parseFormat({ output_config }: JsonObject, seed: string): OutputFormat | undefined {
+  const { format } = (output_config ?? {}) as { readonly format?: JsonObject | null };
   return format ? { schema: format.schema, seed } : undefined;
 }
 
@@ -75,8 +74,8 @@ interface Choice {
   readonly disable_parallel_tool_use?: boolean;
 }
 
-function parseToolbox({ tools, tool_choice, thinking }: Fields, turns: readonly MessageTurn[]): Toolbox {
-  const parsedTools = ((tools ?? []) as readonly Fields[]).map(parseTool);
+function parseToolbox({ tools, tool_choice, thinking }: JsonObject, turns: readonly MessageTurn[]): Toolbox {
+  const parsedTools = ((tools ?? []) as readonly JsonObject[]).map(parseTool);
   if (new Set(parsedTools.map(({ name }) => name)).size < parsedTools.length)
     throw invalidRequestError('tools: Tool names must be unique.');
   const choice = (tool_choice ?? { type: 'auto' }) as Choice;
@@ -100,7 +99,7 @@ function countRounds(turns: readonly MessageTurn[]): number {
   return since.at(-1)?.role === 'user' ? since.filter(({ role }) => role === 'user').length : 0;
 }
 
-function parseTool(tool: Fields | null, index: number): Tool {
+function parseTool(tool: JsonObject | null, index: number): Tool {
   if (typeof tool !== 'object' || tool === null) throw invalidRequestError(`tools.${index}: Input should be an object`);
   const { type = 'custom', name, input_schema } = tool;
   if (type === 'web_search_20250305') return parseWebSearch(tool, index);
@@ -113,7 +112,7 @@ function parseTool(tool: Fields | null, index: number): Tool {
   if (typeof name !== 'string' || !/^[a-zA-Z0-9_-]{1,128}$/.test(name)) {
     throw invalidRequestError(`tools.${index}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'`);
   }
-  if ((input_schema as Fields | undefined)?.type !== 'object') {
+  if ((input_schema as JsonObject | undefined)?.type !== 'object') {
     throw invalidRequestError(`tools.${index}.custom.input_schema.type: Input should be 'object'`);
   }
   return { name, schema: input_schema };
@@ -129,7 +128,7 @@ const SEARCH_FIELDS = [
   'cache_control',
 ];
 
-function parseWebSearch(tool: Fields, index: number): Tool {
+function parseWebSearch(tool: JsonObject, index: number): Tool {
   const where = `tools.${index}.web_search_20250305`;
   const { name, max_uses, allowed_domains, blocked_domains } = tool;
   const unknown = Object.keys(tool).find((field) => !SEARCH_FIELDS.includes(field));
@@ -157,7 +156,7 @@ function parseToolChoice({ type, name }: Choice, tools: readonly Tool[]): Toolbo
 }
 
 /** Input tokens as the sandbox counts them: the system prompt counts as a turn, tools and schemas as their JSON. */
-function countPrompt({ system, tools, output_config }: Fields, turns: readonly MessageTurn[]): number {
+function countPrompt({ system, tools, output_config }: JsonObject, turns: readonly MessageTurn[]): number {
   let tokens = TOKENS_PER_REQUEST;
   const contents = [...(system === undefined ? [] : [system]), ...turns.map(({ content }) => content)];
   for (const content of contents) {

@@ -1,9 +1,11 @@
 /** One request to a vendor of data: its key, what a directive wants, the answer, the bill. The same for all of them. */
+
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type JsonObject } from '#kernel';
 import type { SandboxBill } from '../bill.ts';
 import { dropResponse, isBilled, type SandboxFile, sendFile } from '../media/sandbox-file.ts';
 import { DATA_ERROR_FAULTS, type Directive, type Fault, parseDirective } from '../provider/directive.ts';
@@ -11,15 +13,7 @@ import { applyFault, FaultCounter } from '../provider/faults.ts';
 import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
 import { Seed } from './invented.ts';
 import { ReceivedRequests } from './received.ts';
-import type {
-  DataVendor,
-  DataVendorRequest,
-  DataVendorResult,
-  JsonObject,
-  KeyLocation,
-  Lookup,
-  LookupPath,
-} from './vendor.ts';
+import type { DataVendor, DataVendorRequest, DataVendorResult, KeyLocation, Lookup, LookupPath } from './vendor.ts';
 
 /** The one key that is no vendor's. */
 const INVALID_KEY = 'wrong';

@@ -1,14 +1,8 @@
 /** A web to search, as Exa answers (https://docs.exa.ai/reference): pages that are made up from the question, always the same ones. */
+import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson, generateProse, generateTime, type Seed } from './invented.ts';
-import {
-  type DataVendor,
-  type DataVendorRequest,
-  findNumber,
-  findText,
-  generateResults,
-  type JsonObject,
-} from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, findNumber, findText, generateResults } from './vendor.ts';
 
 const DEFAULT_RESULTS = 10;
 const MAX_RESULTS = 100;

@@ -1,4 +1,5 @@
 /** Google's Places (New), Solar and Aerial View: https://developers.google.com/maps/documentation */
+import { type JsonObject } from '#kernel';
 import { createError } from '../google/errors.ts';
 import type { HttpError } from '../router.ts';
 import { createAerialImage } from './aerial-image.ts';
@@ -10,7 +11,6 @@ import {
   findNumber,
   findText,
   generateResults,
-  type JsonObject,
 } from './vendor.ts';
 
 const FIELD_MASK = 'x-goog-fieldmask';

@@ -1,7 +1,8 @@
 /** A person, as People Data Labs answers: https://docs.peopledatalabs.com/docs. What it does not have is a 404, and free. */
+import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson } from './invented.ts';
-import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText, type JsonObject } from './vendor.ts';
+import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText } from './vendor.ts';
 
 export const peopleDataLabs: DataVendor = {
   name: 'people-data-labs',

@@ -1,5 +1,7 @@
 /** Posts and users of X, in the shapes of its API v2 (https://docs.x.com/x-api), as twit.sh sells them. */
+
 import { STATUS_CODES } from 'node:http';
+import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson, generateProse, generateTime, type Seed } from './invented.ts';
 import {
@@ -9,7 +11,6 @@ import {
   findNumber,
   findText,
   generateResults,
-  type JsonObject,
   type Lookup,
 } from './vendor.ts';
 

@@ -1,5 +1,7 @@
 /** What one vendor of data is: where its key must stand, how it words a refusal, and a table of what it looks up. */
+
 import type { IncomingHttpHeaders } from 'node:http';
+import { type JsonObject } from '#kernel';
 import type { SandboxFile } from '../media/sandbox-file.ts';
 import type { HttpError } from '../router.ts';
 import type { Seed } from './invented.ts';
@@ -10,8 +12,6 @@ export interface KeyLocation {
   /** What stands before it, such as `Bearer `. */
   readonly prefix?: string;
 }
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 export type LookupPath = `${'GET' | 'POST'} /${string}`;
 
 export interface DataVendor {

@@ -1,10 +1,9 @@
 /** What a model that draws is asked for, read as strictly as Google reads it. */
+import { type JsonObject } from '#kernel';
 import { isImage } from '../media/files/images.ts';
 import { parseObject } from '../router.ts';
 import { createError, unknownNameError } from './errors.ts';
 import type { ImageOffer } from './google-offers.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 export interface GeminiImageRequest {
   /** All texts that were said. */
@@ -48,7 +47,7 @@ export function parseImageRequest(json: string, { tokens, ratios }: ImageOffer):
   };
 }
 
-function parseFields(value: unknown, path: string, names: readonly string[]): Fields {
+function parseFields(value: unknown, path: string, names: readonly string[]): JsonObject {
   if (value === undefined && path !== '') return {};
   if (typeof value !== 'object' || value === null)
     throw createError(
@@ -57,19 +56,19 @@ function parseFields(value: unknown, path: string, names: readonly string[]): Fi
     );
   const unknown = Object.keys(value).find((name) => !names.includes(name));
   if (unknown !== undefined) throw unknownNameError(unknown, path);
-  return value as Fields;
+  return value as JsonObject;
 }
 
-function parseParts(contents: unknown): readonly Fields[] {
+function parseParts(contents: unknown): readonly JsonObject[] {
   const all = Array.isArray(contents) ? contents : [];
-  const parts = all.flatMap((content) => (Array.isArray(content?.parts) ? (content.parts as Fields[]) : []));
+  const parts = all.flatMap((content) => (Array.isArray(content?.parts) ? (content.parts as JsonObject[]) : []));
   if (parts.length > 0) return parts;
   throw createError(400, '* GenerateContentRequest.contents: contents is not specified');
 }
 
-function hasImage({ inlineData }: Fields): boolean {
+function hasImage({ inlineData }: JsonObject): boolean {
   if (inlineData === undefined) return false;
-  const { mimeType, data } = (inlineData ?? {}) as Fields;
+  const { mimeType, data } = (inlineData ?? {}) as JsonObject;
   if (!/^image\/(png|jpeg|webp|heic|heif)$/.test(String(mimeType)))
     throw createError(400, `Unsupported MIME type: ${mimeType}`);
   if (typeof data === 'string' && isImage(Buffer.from(data, 'base64'))) return true;

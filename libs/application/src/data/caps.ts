@@ -1,7 +1,9 @@
 /** Fields that multiply what a vendor invoices are bounded, so that a lookup never costs more than it is sold for. */
+
 import type { DataEndpoint, FieldCap } from '#catalogue';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../errors.ts';
-import { getByPath, isJsonObject, type JsonObject, normalizeFieldName } from './field-paths.ts';
+import { getByPath, normalizeFieldName } from './field-paths.ts';
 
 /** In a query a number is a text. */
 const DIGITS = /^[1-9]\d{0,15}$/;

@@ -1,11 +1,5 @@
 /** Fields of a request, and of an answer, by their dotted paths. */
-
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
+import { isJsonObject, type JsonObject } from '#kernel';
 /**
  * What vendors may take for the same name: some ignore case, read `page_size` as `pageSize`, or `limit[]` and `[limit]` as
  * `limit`. What is bounded, or ours to say, must not come in by another spelling.

@@ -1,8 +1,9 @@
 /** Requests for data are checked by the schemas of the catalogue, each of which is compiled once. */
+
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { DataEndpoint } from '#catalogue';
+import { type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../errors.ts';
-import type { JsonObject } from './field-paths.ts';
 
 const AJV_OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
 const bodyAjv = new Ajv2020(AJV_OPTIONS);

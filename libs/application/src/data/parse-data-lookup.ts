@@ -1,9 +1,11 @@
 /** What a request for data asks of its vendor: checked before anything is held, and nothing in it that is ours to say. */
+
 import type { DataEndpoint } from '#catalogue';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../errors.ts';
 import type { DataCall } from '../providers/data-calls.ts';
 import { applyCaps, getMaxResults } from './caps.ts';
-import { isJsonObject, type JsonObject, normalizeFieldName } from './field-paths.ts';
+import { normalizeFieldName } from './field-paths.ts';
 import { assertParameters } from './parameter-schemas.ts';
 
 /** As the client has sent it. */

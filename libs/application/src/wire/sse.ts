@@ -2,8 +2,8 @@
  * Server-sent events, as all protocols of answers have them, read and written nowhere else:
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
+import { type JsonObject } from '#kernel';
 import { UpstreamError } from '../errors.ts';
-import type { JsonObject } from './json-object.ts';
 
 /** The data of the event that ends a stream of OpenAI's. */
 export const SSE_DONE = '[DONE]';

@@ -4,12 +4,12 @@
  * listed goes out. What a list does not have is left out, as an unknown field always was; what the caller would miss, a
  * tool or a part of the content, is refused by its name.
  */
+
 import { UpstreamError } from '#application';
+import { isJsonObject, type JsonObject } from '#kernel';
 
 /** @returns what is sent of a value, or undefined for nothing of it @throws UpstreamError with `invalid_request` */
 export type FieldFilter = (value: unknown, at: string) => unknown;
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The value as it is, whatever it consists of: what the model reads, or what says nothing about what is billed. */
 export const allowAny: FieldFilter = (value) => value;
@@ -18,7 +18,7 @@ export const allowAny: FieldFilter = (value) => value;
 export const allowFields = (filters: Readonly<Record<string, FieldFilter>>): FieldFilter => {
   const filtersByName = new Map(Object.entries(filters));
   return (value, at) => {
-    if (!isObject(value)) return toScalar(value);
+    if (!isJsonObject(value)) return toScalar(value);
     let copy: Record<string, unknown> | undefined;
     for (const name of Object.keys(value)) {
       const original = value[name];
@@ -60,7 +60,7 @@ export const allowByType =
   ): FieldFilter =>
   (value, at) => {
     if (typeof value !== 'object' || value === null) return value;
-    const object = isObject(value) ? value : {};
+    const object = isJsonObject(value) ? value : {};
     const type = object.type ?? inferType?.(object);
     if (typeof type === 'string' && Object.hasOwn(filters, type)) return filters[type]?.(object, at);
     const name = type ?? Object.keys(object)[0] ?? null;
@@ -91,8 +91,4 @@ export function invalidRequest(message: string, param: string): UpstreamError {
 /** What cannot have anything in it is for the vendor to judge. */
 function toScalar(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? undefined : value;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

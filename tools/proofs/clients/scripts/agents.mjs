@@ -14,7 +14,7 @@ import {
 import OpenAI from 'openai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_SAYS, NODE, MCP_SERVER } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, NODE, MCP_SERVER } = process.env;
 setTracingDisabled(true);
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
 const PIXEL =
@@ -24,7 +24,7 @@ const forecastTool = tool({
   name: 'weather',
   description: 'Returns the weather of a city',
   parameters: z.object({ city: z.enum(['Ur']) }),
-  execute: async () => TOOL_SAYS,
+  execute: async () => TOOL_RESULT,
 });
 const imageTool = tool({
   name: 'picture',

@@ -4,14 +4,14 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { generateObject, generateText, isStepCount, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
 const openai = createOpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY });
 const forecastTool = tool({
   description: 'Returns the weather of a city',
   inputSchema: z.object({ city: z.enum(['Ur']) }),
-  execute: async () => TOOL_SAYS,
+  execute: async () => TOOL_RESULT,
 });
-const custom = openai.tools.customTool({ description: 'Runs a line', execute: async () => TOOL_SAYS });
+const custom = openai.tools.customTool({ description: 'Runs a line', execute: async () => TOOL_RESULT });
 const stopWhen = isStepCount(3);
 const maxRetries = 0;
 

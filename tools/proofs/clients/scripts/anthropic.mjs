@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import Anthropic from '@anthropic-ai/sdk';
 
-const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
 const client = new Anthropic({ baseURL: GATEWAY_URL, apiKey: API_KEY, maxRetries: 0 });
 const forecastTool = {
   name: 'weather',
@@ -34,7 +34,7 @@ for (const model of ['anthropic/claude-haiku-4.5', 'claude-haiku-4-5', 'openai/g
       calls.map(({ input }) => input),
       [{ city: 'Ur' }, { city: 'Ur' }],
     );
-    const results = calls.map(({ id }) => ({ type: 'tool_result', tool_use_id: id, content: TOOL_SAYS }));
+    const results = calls.map(({ id }) => ({ type: 'tool_result', tool_use_id: id, content: TOOL_RESULT }));
     messages.push({ role: 'assistant', content: called.content }, user(results));
     const reply = await sendMessages();
     assert.match(reply.content.at(-1).text, /^every coin/);

@@ -5,9 +5,9 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
 const configuration = { baseURL: `${GATEWAY_URL}/v1` };
-const forecastTool = tool(async () => TOOL_SAYS, {
+const forecastTool = tool(async () => TOOL_RESULT, {
   name: 'weather',
   description: 'Returns the weather of a city',
   schema: z.object({ city: z.enum(['Ur']) }),

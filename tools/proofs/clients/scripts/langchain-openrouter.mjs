@@ -5,8 +5,8 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenRouter } from '@langchain/openrouter';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
-const forecastTool = tool(async () => TOOL_SAYS, {
+const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
+const forecastTool = tool(async () => TOOL_RESULT, {
   name: 'weather',
   description: 'Returns the weather of a city',
   schema: z.object({ city: z.enum(['Ur']) }),

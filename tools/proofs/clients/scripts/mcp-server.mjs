@@ -15,7 +15,7 @@ const METHODS = {
   }),
   ping: () => ({}),
   'tools/list': () => ({ tools: [TOOL] }),
-  'tools/call': () => ({ content: [{ type: 'text', text: process.env.TOOL_SAYS ?? 'proof-42' }] }),
+  'tools/call': () => ({ content: [{ type: 'text', text: process.env.TOOL_RESULT ?? 'proof-42' }] }),
 };
 
 const respond = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);

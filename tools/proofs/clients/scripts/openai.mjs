@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 
-const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
 const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-oss-120b'];
 const PROMPT = '[[sandbox tokens=3]]';
@@ -37,7 +37,7 @@ for (const model of MODELS) {
     description: 'The weather',
     parameters,
     parse: JSON.parse,
-    function: () => TOOL_SAYS,
+    function: () => TOOL_RESULT,
   };
   const tools = [{ type: 'function', function: forecastTool }];
   const chats = client.chat.completions.runTools ? client.chat.completions : client.beta.chat.completions;
@@ -54,7 +54,7 @@ for (const model of MODELS) {
   const { id, output } = await stream.finalResponse();
   const call = output.find(({ type }) => type === 'function_call');
   assert.deepEqual(JSON.parse(call.arguments), { city: 'Ur' });
-  const input = [{ type: 'function_call_output', call_id: call.call_id, output: TOOL_SAYS }];
+  const input = [{ type: 'function_call_output', call_id: call.call_id, output: TOOL_RESULT }];
   const followUp = await client.responses.create({ ...request, previous_response_id: id, input });
   assert.match(followUp.output_text, /^every coin/);
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { OpenRouter } from '@openrouter/sdk';
 
-const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
 const client = new OpenRouter({ apiKey: API_KEY, serverURL: `${GATEWAY_URL}/v1`, retryConfig: { strategy: 'none' } });
 const parameters = { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] };
 const tools = [{ type: 'function', function: { name: 'weather', description: 'The weather', parameters } }];
@@ -18,7 +18,7 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/
       assert.match(message.content, /^every coin/);
       break;
     }
-    for (const { id } of message.toolCalls) messages.push({ role: 'tool', toolCallId: id, content: TOOL_SAYS });
+    for (const { id } of message.toolCalls) messages.push({ role: 'tool', toolCallId: id, content: TOOL_RESULT });
   }
 
   const request = { model, messages: [{ role: 'user', content: '[[sandbox tokens=3]]' }], stream: true };

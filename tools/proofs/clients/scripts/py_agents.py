@@ -15,15 +15,15 @@ from agents.mcp import MCPServerStdio
 from openai import AsyncOpenAI
 
 set_tracing_disabled(True)
-TOOL_SAYS = os.environ["TOOL_SAYS"]
+TOOL_RESULT = os.environ["TOOL_RESULT"]
 client = AsyncOpenAI(base_url=os.environ["GATEWAY_URL"] + "/v1", api_key=os.environ["API_KEY"], max_retries=0)
-SERVER = {"command": os.environ["NODE"], "args": [os.environ["MCP_SERVER"]], "env": {"TOOL_SAYS": TOOL_SAYS}}
+SERVER = {"command": os.environ["NODE"], "args": [os.environ["MCP_SERVER"]], "env": {"TOOL_RESULT": TOOL_RESULT}}
 
 
 @function_tool
 def picture(city: str) -> str:
     """Describes a picture of a city."""
-    return TOOL_SAYS
+    return TOOL_RESULT
 
 
 async def ask(agent, question):

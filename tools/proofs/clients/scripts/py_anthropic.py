@@ -6,7 +6,7 @@ import os
 from anthropic import Anthropic, AsyncAnthropic
 
 options = {"base_url": os.environ["GATEWAY_URL"], "api_key": os.environ["API_KEY"], "max_retries": 0}
-TOOL_SAYS = os.environ["TOOL_SAYS"]
+TOOL_RESULT = os.environ["TOOL_RESULT"]
 client = Anthropic(**options)
 WORDS = "Hello [[sandbox tokens=3]]"
 SAID = "every coin that"
@@ -35,7 +35,7 @@ for model in ["anthropic/claude-haiku-4.5", "openai/gpt-5-mini"]:
     called = client.messages.create(**question, tools=TOOLS)
     calls = [block for block in called.content if block.type == "tool_use"]
     assert (called.stop_reason, [call.input for call in calls]) == ("tool_use", [{"city": "Ur"}] * 2)
-    results = [{"type": "tool_result", "tool_use_id": call.id, "content": TOOL_SAYS} for call in calls]
+    results = [{"type": "tool_result", "tool_use_id": call.id, "content": TOOL_RESULT} for call in calls]
     turns = [{"role": "assistant", "content": called.content}, {"role": "user", "content": results}]
     question["messages"].extend(turns)
     with client.messages.stream(**question, tools=TOOLS) as stream:

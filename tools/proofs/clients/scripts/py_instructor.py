@@ -28,5 +28,5 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
         assert isinstance(last.city, str)
         if mode == instructor.Mode.TOOLS:
             message = {"content": None, **chat.choices[0].message.model_dump(exclude_none=True)}
-            result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": os.environ["TOOL_SAYS"]}
+            result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": os.environ["TOOL_RESULT"]}
             assert isinstance(structured.create(**{**asked, "messages": [*messages, message, result]}), Place)

@@ -20,7 +20,7 @@ class Place(BaseModel):
 @tool
 def weather(city: str) -> str:
     """Returns the weather of a city."""
-    return os.environ["TOOL_SAYS"]
+    return os.environ["TOOL_RESULT"]
 
 
 def text_of(message):

@@ -22,7 +22,7 @@ for name in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
     messages = [{"role": "user", "content": "Weather? [[sandbox tools=2]]"}]
     called = litellm.completion(model=model, messages=messages, tools=TOOLS, **options).choices[0].message
     assert len(called.tool_calls) == 2
-    results = [{"role": "tool", "tool_call_id": call.id, "content": os.environ["TOOL_SAYS"]} for call in called.tool_calls]
+    results = [{"role": "tool", "tool_call_id": call.id, "content": os.environ["TOOL_RESULT"]} for call in called.tool_calls]
     answered = litellm.completion(model=model, messages=[*messages, called, *results], tools=TOOLS, **options)
     assert answered.choices[0].message.content.startswith("every coin")
     response = litellm.responses(model=model, input="Hello [[sandbox tokens=3]]", **options)

@@ -12,7 +12,7 @@ SAID = "every coin that"
 
 def weather(city: str) -> str:
     """Returns the weather of a city."""
-    return os.environ["TOOL_SAYS"]
+    return os.environ["TOOL_RESULT"]
 
 
 for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:

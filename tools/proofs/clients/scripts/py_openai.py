@@ -7,7 +7,7 @@ from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
 BASE_URL = os.environ["GATEWAY_URL"] + "/v1"
-TOOL_SAYS = os.environ["TOOL_SAYS"]
+TOOL_RESULT = os.environ["TOOL_RESULT"]
 MODELS = ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]
 WORDS = "[[sandbox tokens=3]]"
 SAID = "every coin that"
@@ -52,7 +52,7 @@ def chats(model):
         calls = message.tool_calls or []
         assert [call.function.parsed_arguments for call in calls] == [{"city": "Ur"}] * tools
         messages.append(message)
-        messages.extend({"role": "tool", "tool_call_id": call.id, "content": TOOL_SAYS} for call in calls)
+        messages.extend({"role": "tool", "tool_call_id": call.id, "content": TOOL_RESULT} for call in calls)
     assert messages[-1].content.startswith("every coin")
 
 
@@ -68,7 +68,7 @@ def responses(model):
     called = client.responses.create(model=model, input="Weather? [[sandbox tools=2]]", tools=[TOOL])
     calls = [item for item in called.output if item.type == "function_call"]
     assert len(calls) == 2
-    results = [{"type": "function_call_output", "call_id": call.call_id, "output": TOOL_SAYS} for call in calls]
+    results = [{"type": "function_call_output", "call_id": call.call_id, "output": TOOL_RESULT} for call in calls]
     answered = client.responses.create(model=model, previous_response_id=called.id, input=results, tools=[TOOL])
     assert answered.output_text.startswith("every coin")
 

@@ -3,9 +3,10 @@
  * than all that a request is checked for beside; here they are put together once for each class. An object that keeps them
  * is let through; any other is for class-validator, which alone says what is wrong.
  */
-import { getMetadataStorage, ValidationTypes } from 'class-validator';
 
-type Fields = Readonly<Record<string, unknown>>;
+import { getMetadataStorage, ValidationTypes } from 'class-validator';
+import { type JsonObject } from '#kernel';
+
 type Rule = (value: unknown, object: object) => boolean;
 
 interface FieldRules {
@@ -46,7 +47,7 @@ export function createFastValidator(type: new () => object): FastValidator | und
   const all = [...fields.values()];
   return (object) =>
     all.every(({ name, conditions, validationRules }) => {
-      const value = (object as Fields)[name];
+      const value = (object as JsonObject)[name];
       return (
         conditions.some((applies) => !applies(value, object)) || validationRules.every((rule) => rule(value, object))
       );

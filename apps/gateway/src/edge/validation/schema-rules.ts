@@ -3,11 +3,10 @@
  * edge may rely on its shape, for every model alike. Known here: `type`, `properties`, `required`, `items`, `minItems`,
  * `minLength`, `enum`, `const`, and `if` with `then` and `else`; what a schema does not name is let through.
  */
+import { isJsonObject, type JsonObject } from '#kernel';
 import type { JsonSchema } from '../../openapi/operation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 import { BadRequestError } from '../errors/errors.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** What is wrong first, and where: `messages[0].content[1].type`. */
 export interface SchemaViolation {
@@ -19,7 +18,7 @@ export interface SchemaViolation {
 type Check = (value: unknown) => SchemaViolation | undefined;
 
 const TYPES: Readonly<Record<string, { readonly description: string; matches(value: unknown): boolean }>> = {
-  object: { description: 'an object', matches: isObject },
+  object: { description: 'an object', matches: isJsonObject },
   array: { description: 'an array', matches: Array.isArray },
   string: { description: 'a string', matches: (value) => typeof value === 'string' },
   number: { description: 'a number', matches: (value) => typeof value === 'number' },
@@ -45,7 +44,7 @@ function compileCheck(schema: JsonSchema): Check {
     if (constant !== undefined && value !== constant) return constViolation;
     if (typeof value === 'string') return value.length < Number(minLength) ? lengthViolation : undefined;
     if (Array.isArray(value)) return checkList(value);
-    return isObject(value) ? checkObject(value) : undefined;
+    return isJsonObject(value) ? checkObject(value) : undefined;
   };
 }
 
@@ -66,7 +65,7 @@ function compileListCheck({
   };
 }
 
-function compileObjectCheck(schema: JsonSchema): (object: Fields) => SchemaViolation | undefined {
+function compileObjectCheck(schema: JsonSchema): (object: JsonObject) => SchemaViolation | undefined {
   const properties = (schema.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
   const checks = Object.entries(properties).map(([name, rule]) => [name, compileCheck(rule)] as const);
   const checkRequired = compileRequiredCheck(schema, properties);
@@ -84,10 +83,10 @@ function compileObjectCheck(schema: JsonSchema): (object: Fields) => SchemaViola
 function compileRequiredCheck(
   schema: JsonSchema,
   properties: Readonly<Record<string, JsonSchema>>,
-): (object: Fields) => SchemaViolation | undefined {
+): (object: JsonObject) => SchemaViolation | undefined {
   const { required = [], if: condition, then = {}, else: otherwise = {} } = schema;
   const names = required as readonly string[];
-  const checkRequired = (object: Fields) => {
+  const checkRequired = (object: JsonObject) => {
     const name = names.find((requiredName) => !hasField(object, requiredName));
     return name === undefined ? undefined : { path: name, expected: describeExpected(properties[name]) };
   };
@@ -100,7 +99,7 @@ function compileRequiredCheck(
   return (object) => checkRequired(object) ?? (checkCondition(object) ? checkElse : checkThen)(object);
 }
 
-function hasField(object: Fields, name: string): boolean {
+function hasField(object: JsonObject, name: string): boolean {
   return object[name] !== undefined && Object.hasOwn(object, name);
 }
 
@@ -128,10 +127,6 @@ function formatTypes(types: readonly string[]): string {
 function prefixPath(parentPath: string, { path, expected }: SchemaViolation): SchemaViolation {
   const isNext = path === '' || path.startsWith('[');
   return { path: isNext ? `${parentPath}${path}` : `${parentPath}.${path}`, expected };
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 // --- as rules of a request ------------------------------------------------------------------------------------------
@@ -167,7 +162,7 @@ export function hasSchemaRules({ prototype }: { readonly prototype: object }): b
 export function assertMatchesSchemas(checked: object): void {
   for (let ancestor = Object.getPrototypeOf(checked); ancestor !== null; ancestor = Object.getPrototypeOf(ancestor)) {
     for (const [field, { check, optional }] of rulesByPrototype.get(ancestor) ?? []) {
-      const value = (checked as Fields)[field];
+      const value = (checked as JsonObject)[field];
       if (optional && (value ?? null) === null) continue;
       const violation = check(value);
       if (!violation) continue;

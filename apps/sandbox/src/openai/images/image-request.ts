@@ -1,4 +1,5 @@
 /** A request for OpenAI's images, as JSON or as a form, judged as OpenAI judges it. */
+import { type JsonObject } from '#kernel';
 import { isImage } from '../../media/files/images.ts';
 import { type Call, parseObject } from '../../router.ts';
 import { invalidRequestError } from '../errors.ts';
@@ -19,8 +20,6 @@ export interface SandboxImageRequest {
   readonly sources: number;
   readonly fidelity: string;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 const PARAMETERS = [
   ...['model', 'prompt', 'n', 'size', 'quality', 'output_format', 'output_compression', 'background', 'user'],
@@ -66,7 +65,7 @@ async function assertImage(file: File | string, index: number): Promise<void> {
   throw invalidRequestError(400, message, 'image', 'invalid_image_file');
 }
 
-function parseRequest(fields: Fields, parameters: ReadonlySet<string>, sources: number): SandboxImageRequest {
+function parseRequest(fields: JsonObject, parameters: ReadonlySet<string>, sources: number): SandboxImageRequest {
   const model = getGptImage(fields.model);
   const unknown = Object.keys(fields).find((name) => !parameters.has(name));
   if (unknown !== undefined)
@@ -129,7 +128,7 @@ function isSupportedSize(size: unknown, { supportsAnySize }: GptImage): size is 
   return supportsAnySize === true && fits && width % EDGE_STEP === 0 && height % EDGE_STEP === 0;
 }
 
-function parseChoice(fields: Fields, name: string, choices: readonly string[], byDefault: string): string {
+function parseChoice(fields: JsonObject, name: string, choices: readonly string[], byDefault: string): string {
   const { [name]: word = 'auto' } = fields;
   if (word === 'auto') return byDefault;
   if (typeof word === 'string' && choices.includes(word)) return word;

@@ -1,8 +1,9 @@
 /** The events of an answer as the answer in one piece that they come to. */
 
+import { type JsonObject } from '#kernel';
 import type { CompletionIdentity } from '../../providers/provider.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import { parseEventJson, parseSseEvents } from '../../wire/sse.ts';
 import { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
 import type { CompletionSink } from '../chat/completion-writer.ts';

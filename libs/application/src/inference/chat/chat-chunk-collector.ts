@@ -1,6 +1,6 @@
 /** The chunks of a chat as the answer in one piece that they come to. */
+import { type JsonObject } from '#kernel';
 import { UpstreamError } from '../../errors.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
 
 type MutableJson = Record<string, unknown>;
 

@@ -2,9 +2,11 @@
  * What messages consist of: the parts that a quote has a bound for, and that the model takes. Whatever else there is, a vendor
  * would fetch, keep or convert it, and invoice what nobody has counted.
  */
+
 import type { TokenPricedModel } from '#catalogue';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatBody } from './chat-body.ts';
 
 /** The types of parts, and what a model must take for them, as the catalogue calls it. */

@@ -1,8 +1,10 @@
 /** How many tokens a request has: a cheap upper bound before the call, and a count when no upstream reports one. */
+
 import type { TokenPricedModel } from '#catalogue';
+import { isJsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import { countMaxTextTokens, splitForTokenizer, splitForTokenizerAsync } from '../../tokenizer.ts';
-import { isJsonObject } from '../../wire/json-object.ts';
+
 import type { ChatBody } from './chat-body.ts';
 import { countMaxAudioTokens } from './max-audio-tokens.ts';
 

@@ -1,7 +1,8 @@
 /** A client that hears of a chat in the typed events of another protocol: Anthropic's messages, OpenAI's responses. */
+import { type JsonObject } from '#kernel';
 import type { Receipt } from '../../billing/purchase.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import { parseEventJson, parseSseEvents } from '../../wire/sse.ts';
 import type { CompletionSource, CompletionWriter } from './completion-writer.ts';
 

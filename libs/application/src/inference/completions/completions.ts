@@ -1,6 +1,7 @@
 /** Text completions over chats: https://platform.openai.com/docs/api-reference/completions */
+import { type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatBody } from '../chat/chat-body.ts';
 import { getChoices, type TranslateChunk, type TranslatedRequest } from './translate.ts';
 

@@ -2,8 +2,9 @@
  * Functions and calls of them as chats had them before there were tools: one call in a message, without an id.
  * https://platform.openai.com/docs/api-reference/chat/create, `functions` and `function_call`
  */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatBody } from '../chat/chat-body.ts';
 import { getChoices, type TranslatedRequest } from './translate.ts';
 

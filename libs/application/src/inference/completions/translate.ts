@@ -1,6 +1,7 @@
 /** Chat answers in OpenAI's former shapes. */
 
-import type { JsonObject } from '../../wire/json-object.ts';
+import { type JsonObject } from '#kernel';
+
 import { formatSseEvent, parseEventJson, parseSseEvents } from '../../wire/sse.ts';
 
 /** Says an answer, or a chunk of one, in another shape. */

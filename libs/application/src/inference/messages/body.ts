@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../wire/json-object.ts';
+import { type JsonObject } from '#kernel';
 
 /**
  * A request in the shape of Anthropic's Messages: https://docs.claude.com/en/api/messages. The edge has checked the types;

@@ -1,7 +1,8 @@
 /** Anthropic's shape of a message, while it is made out of the choices of a chat answer. */
 
+import { type JsonObject } from '#kernel';
 import type { SearchStatus } from '../../providers/web-search.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import { MessageOutput } from './output.ts';

@@ -6,8 +6,9 @@
  * that is open is complete: a text when something else begins, a call when its arguments are JSON.
  */
 
+import { isJsonObject, type JsonObject } from '#kernel';
 import type { SearchStatus } from '../../providers/web-search.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import { extractReasoning, type ReasoningBlock } from './reasoning.ts';
 import type { ThinkingVisibility } from './request.ts';

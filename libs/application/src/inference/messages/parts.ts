@@ -1,6 +1,6 @@
 /** Anthropic's blocks of content as content parts of a chat. */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 
 /**
  * The parts that a block of content means: none for a text without characters, which some vendors refuse.

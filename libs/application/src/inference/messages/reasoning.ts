@@ -1,5 +1,5 @@
 /** Thoughts with their signatures, which a model of Anthropic's must get back with the results of its tools. */
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+import { isJsonObject, type JsonObject } from '#kernel';
 
 /** The name that OpenRouter's clients know the format by; signatures of other vendors have other names, and mean nothing here. */
 const REASONING_FORMAT = 'anthropic-claude-v1';

@@ -1,6 +1,7 @@
 /** A request in the shape of Anthropic's Messages, and the chat request that it means. */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { MessagesBody } from './body.ts';
 import { toChatTools, toToolChoice } from './tools.ts';

@@ -1,6 +1,6 @@
 /** Anthropic's tools and the choice between them, as a chat has them. */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 
 /** Anthropic's search of the web, in every version. Of its other tools none has a price here. */
 const WEB_SEARCH_TOOL_TYPE = /^web_search_\d{8}$/;

@@ -1,4 +1,5 @@
-import type { JsonObject } from '../../wire/json-object.ts';
+import { type JsonObject } from '#kernel';
+
 import type { Toolset } from './toolset.ts';
 
 /** A request in the shape of OpenAI's Responses. The edge has checked the types; everything else is checked here. */

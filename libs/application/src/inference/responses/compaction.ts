@@ -2,8 +2,9 @@
  * A conversation in fewer words: the model writes down what it needs to go on, and an item stands for all that was said.
  * No secret: it is encoded as OpenAI's is, which clients keep as it is.
  */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import type { ChatMessage } from './parts.ts';
 

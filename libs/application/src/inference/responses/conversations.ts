@@ -1,11 +1,13 @@
 /** Responses that are kept, so that a later request can continue from one. They are a cache of conversations, not facts. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Instant } from '#domain';
+import { isJsonObject, type JsonObject } from '#kernel';
 import type { Clock } from '../../clock.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import type { SealedSecretBox, Secrets } from '../../secrets.ts';
 import type { StorageQuota } from '../../storage-quota.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import { type Conversation, joinParts, type StoredPart, toStoredPart } from './stored-parts.ts';
 
 /** As long as OpenAI keeps them. */

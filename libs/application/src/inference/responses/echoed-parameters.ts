@@ -1,6 +1,7 @@
 /** What a response repeats of its request: what was really used. What an endpoint was not told is not repeated. */
 
-import type { JsonObject } from '../../wire/json-object.ts';
+import { type JsonObject } from '#kernel';
+
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import type { ParsedResponsesRequest } from './request.ts';
 

@@ -1,6 +1,7 @@
 /** The input of a response as messages of a chat. */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import { toSummaryMessage } from './compaction.ts';
 import { type ChatMessage, toAgentMessage, toChatMessage, toToolOutput } from './parts.ts';
 import { decodeReasoning } from './reasoning.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { type JsonObject, NativeOutput } from '#application';
+import { NativeOutput } from '#application';
+import { type JsonObject } from '#kernel';
 
 const event = (type: string, more: object) => ({
   type: `response.${type}`,

@@ -3,8 +3,9 @@
  * are, and folded, so that there is something to show when the answer breaks off.
  */
 
+import { isJsonObject, type JsonObject } from '#kernel';
 import { UpstreamError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { TypedEvent } from '../chat/translating-writer.ts';
 import { omitEncryptedReasoning } from './reasoning.ts';
 import { Toolset } from './toolset.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { type JsonObject, parseResponsesRequest, type ResponsesBody } from '#application';
+import { parseResponsesRequest, type ResponsesBody } from '#application';
+import { type JsonObject } from '#kernel';
 import { parseReasoning } from '../chat/chat-body.ts';
 import { countMaxCarriedTokens, toUpstreamResponsesBody, usesNativeResponses } from './native-request.ts';
 

@@ -1,7 +1,9 @@
 /** A request in the protocol of Responses, for endpoints that speak it: the fields that the endpoint knows. */
+
 import type { Endpoint } from '#catalogue';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { countMaxTextTokens } from '../../tokenizer.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { Reasoning } from '../chat/chat-body.ts';
 import { MIN_RESPONSES_OUTPUT_TOKENS } from '../chat/chat-quote.ts';
 import type { ParsedResponsesOptions, ResponsesBody } from './body.ts';

@@ -1,5 +1,6 @@
 /** The items of an answer while it is made. */
-import type { JsonObject } from '../../wire/json-object.ts';
+import { type JsonObject } from '#kernel';
+
 import type { ToolName } from './toolset.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ChatDelta, type JsonObject, parseResponsesRequest, ResponseOutput, type TypedEvent } from '#application';
+import { type ChatDelta, parseResponsesRequest, ResponseOutput, type TypedEvent } from '#application';
+import { type JsonObject } from '#kernel';
 import { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
 import { decodeReasoning } from './reasoning.ts';
 

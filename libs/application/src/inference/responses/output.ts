@@ -3,8 +3,9 @@
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
 
+import { isJsonObject, type JsonObject } from '#kernel';
 import type { SearchStatus } from '../../providers/web-search.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import {
   type CallItem,

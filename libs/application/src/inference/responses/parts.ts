@@ -1,6 +1,6 @@
 /** What an item of the input says, as the content of a chat's messages. */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 
 /** A message of a chat, in OpenAI's shape. */
 export type ChatMessage = JsonObject & { readonly role: string };

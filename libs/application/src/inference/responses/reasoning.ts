@@ -2,8 +2,8 @@
  * What a model thought, as it wants it back to go on from there: the reasoning of a chat message with its signatures, in
  * the one field of an item that clients keep as it is. No secret: its text is the item's summary.
  */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
 
 /** What vendors encrypt by themselves begins otherwise. */
 const REASONING_PREFIX = 'chat-reasoning.';

@@ -1,7 +1,8 @@
 /** A request in the shape of OpenAI's Responses, and the chat request that it means. */
 
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { ParsedResponsesOptions, ResponsesBody } from './body.ts';
 import { COMPACTION_PROMPT, isCompactionRequest } from './compaction.ts';

@@ -1,11 +1,11 @@
 /** OpenAI's shape of a response, complete: strict clients need every key. */
 import { getQuantity } from '#domain';
-import { toUsdJsonNumber } from '#kernel';
+import { type JsonObject, toUsdJsonNumber } from '#kernel';
 import { toCostDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/purchase.ts';
 import { UpstreamError } from '../../errors.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import type { ResponsesBody } from './body.ts';

@@ -1,6 +1,7 @@
 /** The items of a conversation as they are listed: each complete, with an id. */
+import { type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import { omitEncryptedReasoning } from './reasoning.ts';
 import type { Conversation } from './stored-parts.ts';
 

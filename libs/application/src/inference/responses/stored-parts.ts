@@ -2,7 +2,7 @@
  * A conversation as it is stored: each response has what is new with it, and says what goes on in it of the conversation
  * before. So one that grows is written once, however long it is.
  */
-import type { JsonObject } from '../../wire/json-object.ts';
+import { type JsonObject } from '#kernel';
 
 /** A response and all that was said up to it, itself included. */
 export interface Conversation {

@@ -3,8 +3,9 @@
  * so a namespace becomes part of the names of its tools, and is taken off again when one is called. A tool whose input is
  * plain text is, for models that know none, a function with one argument.
  */
+import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { isJsonObject, type JsonObject } from '../../wire/json-object.ts';
+
 import { SEARCH_TOOL } from '../search/search-request.ts';
 
 /** The name of a tool, as its caller knows it. */

@@ -1,6 +1,7 @@
+import { type JsonObject } from '#kernel';
 import type { Completion } from '../../providers/provider.ts';
 import type { SearchResult, SearchStatus } from '../../providers/web-search.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import { toCitations } from './results.ts';
 import type { RoundCollector, RoundOutput, SearchCall } from './search-tool.ts';
 

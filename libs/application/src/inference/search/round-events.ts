@@ -3,8 +3,9 @@
  * rounds and further roles are held back.
  */
 
+import { type JsonObject } from '#kernel';
 import type { CompletionIdentity } from '../../providers/provider.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import { formatSseEvent, parseEventJson, parseSseEvents } from '../../wire/sse.ts';
 import { createChunkEvent } from '../chat/completion-writer.ts';
 import type { RoundOutput, SearchCall } from './search-tool.ts';

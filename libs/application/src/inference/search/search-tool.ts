@@ -1,7 +1,9 @@
 /** The tool by which a model searches: how it is offered, and how the model's calls of it are read and answered. */
+
 import type { Endpoint } from '#catalogue';
+import { type JsonObject } from '#kernel';
 import type { SearchResult, SearchStatus } from '../../providers/web-search.ts';
-import type { JsonObject } from '../../wire/json-object.ts';
+
 import type { ChatBody } from '../chat/chat-body.ts';
 import { hasFunction, WEB_SEARCH } from './search-plan.ts';
 

@@ -4,13 +4,11 @@
  */
 import type { BackendPayment } from '#application';
 import type { CoinTerms, Destination } from '#domain';
-import { money } from '#kernel';
+import { type JsonObject, money } from '#kernel';
 import { isBtcPayId } from './reference.ts';
 
 /** An answer that cannot be true. The message goes on: what BTCPay Server answered … */
 export class ImplausibleBtcPayResponseError extends Error {}
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 /** What was asked for. */
 export interface RequestedInvoice {

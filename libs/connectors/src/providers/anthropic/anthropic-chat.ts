@@ -5,9 +5,10 @@ import {
   type CompletionStream,
   UpstreamError,
 } from '#application';
+import { type JsonObject } from '#kernel';
 import { type JsonHttpClient, toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import type { Headers } from '../../http/stream-relay.ts';
-import type { JsonObject } from './body.ts';
+
 import { AnthropicEventTranslator } from './message-events.ts';
 import { toMessagesRequest } from './request.ts';
 import { parseAnthropicCompletion } from './response.ts';

@@ -1,7 +1,7 @@
 /** What is read of a chat request in OpenAI's shape. */
-import { type Reasoning, UpstreamError } from '#application';
 
-export type JsonObject = Readonly<Record<string, unknown>>;
+import { type Reasoning, UpstreamError } from '#application';
+import { type JsonObject } from '#kernel';
 
 export interface ChatRequestBody extends JsonObject {
   readonly model?: unknown;

@@ -1,4 +1,4 @@
-import type { JsonObject } from './body.ts';
+import { type JsonObject } from '#kernel';
 
 /** Where a schema has one more, a list of more, or more by name. */
 const SUBSCHEMA_KEYWORDS = ['items', 'not', 'additionalProperties'];

@@ -1,6 +1,7 @@
 /** OpenAI's messages as Anthropic's turns. */
+import { type JsonObject } from '#kernel';
 import { REASONING_FORMAT } from './blocks.ts';
-import { type JsonObject, toCacheControl, unsupportedError } from './body.ts';
+import { toCacheControl, unsupportedError } from './body.ts';
 
 export interface ConversationTurn {
   readonly role: 'user' | 'assistant';

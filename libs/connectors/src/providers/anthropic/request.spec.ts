@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { UpstreamError } from '#application';
-import type { JsonObject } from './body.ts';
+import { type JsonObject } from '#kernel';
+
 import { toMessagesRequest } from './request.ts';
 
 const hello = { role: 'user', content: 'Hello' };

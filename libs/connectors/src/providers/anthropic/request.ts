@@ -1,6 +1,8 @@
 /** OpenAI's chat request in the words of Anthropic's Messages. What they have no word for is left out. */
+
 import type { NativeSearch } from '#application';
-import { type ChatRequestBody, type JsonObject, toCacheControl, unsupportedError } from './body.ts';
+import { type JsonObject } from '#kernel';
+import { type ChatRequestBody, toCacheControl, unsupportedError } from './body.ts';
 import { closeSchema } from './closed-schema.ts';
 import { toConversation } from './conversation.ts';
 import { SEARCH_TOOL_TYPE, WEB_SEARCH } from './searches.ts';

@@ -1,7 +1,9 @@
 /** How a model is to think, from the caller's reasoning settings. */
+
 import type { Reasoning } from '#application';
+import { type JsonObject } from '#kernel';
 import { resolveBudgetTokens, resolveEffort } from '../chat/effort.ts';
-import type { ChatRequestBody, JsonObject } from './body.ts';
+import type { ChatRequestBody } from './body.ts';
 
 /** Anthropic's smallest budget. */
 const MIN_BUDGET_TOKENS = 1_024;

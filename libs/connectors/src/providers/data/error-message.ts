@@ -1,5 +1,7 @@
 /** What a vendor of data means by a status that is no success. */
+
 import { UpstreamError } from '#application';
+import { type JsonObject } from '#kernel';
 import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
@@ -34,12 +36,10 @@ function parseMessage(text: string): string | undefined {
 function findText(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value;
   if (typeof value !== 'object' || value === null || depth === 0) return undefined;
-  const inside = Array.isArray(value) ? value.slice(0, 1) : FIELDS.map((name) => (value as Fields)[name]);
+  const inside = Array.isArray(value) ? value.slice(0, 1) : FIELDS.map((name) => (value as JsonObject)[name]);
   for (const item of inside) {
     const text = findText(item, depth - 1);
     if (text !== undefined) return text;
   }
   return undefined;
 }
-
-type Fields = Readonly<Record<string, unknown>>;

@@ -1,7 +1,9 @@
 /** Answers of an endpoint that speaks Responses and nothing else, as those of a chat. */
+
 import type { Completion, CompletionIdentity, SearchStatus } from '#application';
+import { type JsonObject } from '#kernel';
 import type { ForwardEvents } from '../../http/stream-relay.ts';
-import { formatJsonEvent, type JsonObject, ResponsesEventTranslator, toSearchStatus } from './responses.ts';
+import { formatJsonEvent, ResponsesEventTranslator, toSearchStatus } from './responses.ts';
 
 const FINISH_REASONS: Readonly<Record<string, string>> = {
   max_output_tokens: 'length',

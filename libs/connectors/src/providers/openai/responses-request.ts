@@ -1,6 +1,7 @@
 /** A chat request in the words of Responses, for endpoints that speak nothing else. What they have no word for is left out. */
+
 import { LOGPROBS_INCLUDE, MIN_RESPONSES_OUTPUT_TOKENS, type NativeSearch, UpstreamError } from '#application';
-import type { JsonObject } from './responses.ts';
+import { isJsonObject, type JsonObject } from '#kernel';
 
 /** Named and meant alike. */
 const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
@@ -124,8 +125,4 @@ function omitNullish(fields: JsonObject): JsonObject {
 
 function toArray(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value : [];
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

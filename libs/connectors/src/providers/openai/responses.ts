@@ -2,16 +2,16 @@
  * OpenAI's Responses: events of the output, and answers in one piece, as the upstream makes them. What the response is
  * called, and how its events are numbered, is up to the caller.
  */
+
 import { type Completion, formatSseEvent, type SearchStatus, UpstreamError } from '#application';
 import type { Usage } from '#domain';
+import { type JsonObject } from '#kernel';
 import { MESSAGE_RATE_LIMITED } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
 import { MESSAGE_INTERRUPTED } from './chat-chunks.ts';
 import { parseOpenAiUsage } from './usage.ts';
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Fields in which what is generated is sent, piece by piece. */
 const DELTA_TYPES = new Set([

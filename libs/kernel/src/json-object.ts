@@ -1,4 +1,4 @@
-/** What JSON is made of. */
+/** Any JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isJsonObject(value: unknown): value is JsonObject {
