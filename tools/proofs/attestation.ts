@@ -8,9 +8,9 @@
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { AttestationError } from '../../apps/private-proxy/src/attestation/attestation-verifier.ts';
-import { loadPinnedAnchors, type TrustAnchors } from '../../apps/private-proxy/src/attestation/pinned.ts';
 import { verifySignedStatement } from '../../apps/private-proxy/src/attestation/release.ts';
-import { verifyReport } from '../../apps/private-proxy/src/attestation/snp/authentic-report.ts';
+import { verifyReport } from '../../apps/private-proxy/src/attestation/snp/verify-report.ts';
+import { loadPinnedAnchors, type TrustAnchors } from '../../apps/private-proxy/src/attestation/trust-anchors.ts';
 import amdVector from '../../apps/private-proxy/src/attestation/vectors/amd-report.json' with { type: 'json' };
 import sigstoreVector from '../../apps/private-proxy/src/attestation/vectors/sigstore-bundle.json' with {
   type: 'json',

@@ -8,7 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Customer, ProofCluster, post } from '../cluster.ts';
-import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from './works.ts';
+import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from './role-checks.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;
 /** So that a process that was woken up has had time for what it was about to do. */

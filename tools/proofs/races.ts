@@ -13,7 +13,7 @@ import { type Customer, ProofCluster } from '../cluster.ts';
 import { formatStoreName } from '../stores.ts';
 import { countCharges } from './clients/charged.ts';
 import { type EventStoreServer, openServerToKill } from './eventstore-server.ts';
-import { waitUntil } from './works.ts';
+import { waitUntil } from './role-checks.ts';
 
 const REQUESTS = 1_000;
 /** Of the model with a price per request. */

@@ -9,14 +9,14 @@ import { createRootModule, type ProcessRole } from '#modules';
 import { Authenticator, MAX_BODY_BYTES, registerAuthentication } from './edge/authentication/authenticator.ts';
 import { BadRequestError, INTERNAL_ERROR, sendError, toErrorResponse } from './edge/errors/errors.ts';
 import { registerUnsupportedRequestHandlers, rejectMalformedRequest } from './edge/errors/malformed-requests.ts';
-import { trackRouteMethods } from './edge/errors/methods.ts';
-import { PublicBaseUrl } from './edge/network/public-address.ts';
+import { trackRouteMethods } from './edge/errors/route-methods.ts';
+import { PublicBaseUrl } from './edge/network/public-base-url.ts';
 import { PayPerRequestGate } from './edge/pay-per-request/pay-per-request-gate.ts';
 import { handleOnSend } from './edge/responses/response-recording.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { BodyParser } from './edge/validation/body-parser.ts';
 import { GatewayModule } from './gateway.module.ts';
-import { AudioServer } from './media/audio/audio-listener.ts';
+import { AudioServer } from './media/audio/audio-server.ts';
 
 const CORS = {
   origin: '*',

@@ -1,6 +1,6 @@
 import { type DomainEvent, toPostings } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
-import { formatColumns, parseUntilFilter, ReplayExtent } from './point-in-time.ts';
+import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
 
 /** Prints the balance of every account and the trial balance as they were at a position or a booking time. */
 export async function replay(

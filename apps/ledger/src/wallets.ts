@@ -9,7 +9,7 @@ import {
   toPostings,
 } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
-import { formatColumns, parseUntilFilter, ReplayExtent } from './point-in-time.ts';
+import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
 
 /**
  * Prints what each back end should hold in each coin, and by payment method what exchange rates have won and lost and what

@@ -2,7 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { AttestedEnclave, type EnclaveOverrides, FakeGateway } from '#testing';
-import { loadPinnedAnchors } from './attestation/pinned.ts';
+import { loadPinnedAnchors } from './attestation/trust-anchors.ts';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';

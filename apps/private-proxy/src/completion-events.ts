@@ -2,7 +2,7 @@
 
 import { ChatChunkCollector, MAX_EVENT_CHARACTERS, parseSseData, SSE_DONE, SseParser } from '#application/messages';
 import { isJsonObject, type JsonObject } from '#kernel';
-import { parseJson } from './gateway.ts';
+import { parseJson } from './gateway-client.ts';
 import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
 
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;

@@ -5,8 +5,8 @@ import {
   type AttestationVerifier,
   type VerifiedEnclave,
 } from './attestation/attestation-verifier.ts';
-import type { GatewayClient, PrivateModel } from './gateway.ts';
-import { PRIVATE_MODEL_PREFIX } from './gateway.ts';
+import type { GatewayClient, PrivateModel } from './gateway-client.ts';
+import { PRIVATE_MODEL_PREFIX } from './gateway-client.ts';
 import { ProxyError } from './proxy-error.ts';
 
 /** A key that was attested is used for so long without a new look: releases are revoked, and processors' firmware turns out to be unsafe. */

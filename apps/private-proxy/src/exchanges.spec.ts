@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Exchanges, parseJsonBody } from './exchanges.ts';
-import type { PrivateModelResolver } from './model-names.ts';
 import type { EnclaveResponse, PrivateChats } from './private-chats.ts';
+import type { PrivateModelResolver } from './private-model-resolver.ts';
 import { OPENAI_PROTOCOL } from './protocols/openai.ts';
 
 const whole = async () => 'an answer';

@@ -4,7 +4,7 @@ import { EhbpError, KEY_CONFIG_PROBLEM, type SealedRequest, sealRequest } from '
 import { isJsonObject } from '#kernel';
 import type { VerifiedEnclave } from './attestation/attestation-verifier.ts';
 import type { Enclaves } from './enclaves.ts';
-import { type GatewayClient, type GatewayResponse, parseJson, readBody, toProxyError } from './gateway.ts';
+import { type GatewayClient, type GatewayResponse, parseJson, readBody, toProxyError } from './gateway-client.ts';
 import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
 
 const ENCLAVE_ERROR = 'enclave_error';

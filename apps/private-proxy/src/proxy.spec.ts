@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { generateKeys } from '#ehbp';
 import { createChatEvents, createEncryptedReply, createPlaintextReply, FakeGateway, sendKeyProblem } from '#testing';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
-import { getCallerRejection } from './callers.ts';
+import { getCallerRejection } from './caller-rejection.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
 

@@ -3,13 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
 import { ConnectionGuard, type Log, SERVER_TIMEOUTS, StartError } from '#foundation/program';
 import type { AttestationVerifier } from './attestation/attestation-verifier.ts';
-import { MAX_BODY_BYTES, registerBodyParser } from './bodies.ts';
-import { getCallerRejection } from './callers.ts';
+import { MAX_BODY_BYTES, registerBodyParser } from './body-parser.ts';
+import { getCallerRejection } from './caller-rejection.ts';
 import { Enclaves } from './enclaves.ts';
 import { Exchanges, parseJsonBody } from './exchanges.ts';
-import { GatewayClient, PRIVATE_MODEL_PREFIX, type PrivateModel } from './gateway.ts';
-import { PrivateModelResolver } from './model-names.ts';
+import { GatewayClient, PRIVATE_MODEL_PREFIX, type PrivateModel } from './gateway-client.ts';
 import { PrivateChats } from './private-chats.ts';
+import { PrivateModelResolver } from './private-model-resolver.ts';
 import {
   ANTHROPIC_PROTOCOL,
   createMessageExchange,

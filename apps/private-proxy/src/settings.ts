@@ -10,7 +10,7 @@ import {
   text,
   url,
 } from '#foundation/program';
-import { MODEL_ID_PATTERN } from './gateway.ts';
+import { MODEL_ID_PATTERN } from './gateway-client.ts';
 
 const REPOSITORIES = /^[\w.-]+\/[\w.-]+(\s*,\s*[\w.-]+\/[\w.-]+){0,31}$/;
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;

@@ -1,8 +1,8 @@
 /** What a person sees at the proxy's address. */
 import { createHash } from 'node:crypto';
 import { type EnclaveState, type Enclaves } from './enclaves.ts';
-import { PRIVATE_MODEL_PREFIX, type PrivateModel } from './gateway.ts';
-import { describeInvalidDefault, stripPrivatePrefix } from './model-names.ts';
+import { PRIVATE_MODEL_PREFIX, type PrivateModel } from './gateway-client.ts';
+import { describeInvalidDefault, stripPrivatePrefix } from './private-model-resolver.ts';
 import { ProxyError, sanitizeForDisplay } from './proxy-error.ts';
 
 const STYLE = `

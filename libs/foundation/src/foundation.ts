@@ -18,7 +18,7 @@ import { masterKeyMigrations } from './known-master-keys.ts';
 import { leaseMigrations } from './lease.ts';
 import type { Log } from './log.ts';
 import { type Migration, prepareDatabase } from './migrate.ts';
-import { openWithCleanup } from './open-all.ts';
+import { openWithCleanup } from './open-with-cleanup.ts';
 import { presenceMigrations } from './process-presence.ts';
 import { assertSessionPooling } from './sessions.ts';
 import type { Settings } from './settings.ts';

@@ -20,7 +20,7 @@ export {
 export { createLog, type Log } from './log.ts';
 export { findMasterKeys, readOrCreateMasterKeys } from './master-key.ts';
 export { type Migration, migrate, prepareDatabase } from './migrate.ts';
-export { openWithCleanup } from './open-all.ts';
+export { openWithCleanup } from './open-with-cleanup.ts';
 export { type ReadyFields, type RunningProcess, runProcess } from './process.ts';
 export { findStaleProcesses, ProcessPresence } from './process-presence.ts';
 export type { ProviderSettingsSpec } from './provider-settings.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLog, type Log } from './log.ts';
-import { openWithCleanup } from './open-all.ts';
+import { openWithCleanup } from './open-with-cleanup.ts';
 import { type Environment, SettingError } from './setting-types.ts';
 import { StartError } from './start-error.ts';
 

@@ -53,8 +53,8 @@ export {
   skipEvent,
 } from './skipped-events.ts';
 export { StartupCatchUp } from './startup-catch-up.ts';
+export { TopupFinder, type TopupLookupResult } from './topup-finder.ts';
 export { findTopupIds, foldTopup, type TopupStatus, type TopupView } from './topups.ts';
-export { TopupFinder, type TopupLookupResult } from './topups-by-reference.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 
 /** Every read model. The order is that of their migrations. */

@@ -46,7 +46,7 @@ export { NetworkLink } from './servers/network-link.ts';
 export { openS3Server, type S3Server } from './servers/s3-server.ts';
 export { createSelfSignedCertificate } from './servers/self-signed.ts';
 export { TEST_CAUSE } from './test-cause.ts';
-export { dumpDatabase, LogTap } from './world/everything-stored.ts';
+export { dumpDatabase, LogTap } from './world/dump-database.ts';
 export { KeyedRequests } from './world/keyed-requests.ts';
 export {
   type RequestedTopup,

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Customer, ProofCluster } from '../../cluster.ts';
 import { countCharges } from '../clients/charged.ts';
-import { waitUntil } from '../works.ts';
+import { waitUntil } from '../role-checks.ts';
 import type { Attack, Finding } from './attack.ts';
 
 /** In MiB: of what the database keeps, and of its log, which has a disk of its own, as where the two are kept well. */

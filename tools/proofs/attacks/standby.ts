@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { startEmbeddedPostgres } from '#foundation';
 import { type Customer, ProofCluster } from '../../cluster.ts';
 import { type StartedProcess, startProgram } from '../../processes.ts';
-import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from '../works.ts';
+import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from '../role-checks.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;

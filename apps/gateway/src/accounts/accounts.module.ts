@@ -3,7 +3,7 @@ import { CreateKeyHandler, OpenAccountHandler, RevokeKeyHandler, UpdateKeyHandle
 import { CatalogueModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AccountsController } from './accounts.controller.ts';
-import { historyReadProviders } from './history-reads.ts';
+import { historyReadProviders } from './history-read-pool.ts';
 import { KeysController } from './keys.controller.ts';
 import { QueriesController } from './queries.controller.ts';
 

@@ -5,7 +5,7 @@ import { type Caller, CreateKey, RevokeKey, Secrets, UpdateKey } from '#applicat
 import type { Cause } from '#kernel';
 import { Authenticator, CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
 import { NotFoundError } from '../edge/errors/errors.ts';
-import { Creation } from '../edge/idempotency/creations.ts';
+import { Creation } from '../edge/idempotency/creation.ts';
 import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { isTrue } from '../edge/validation/validation.ts';
 import { Operation } from '../openapi/operation.ts';

@@ -9,7 +9,7 @@ import { BadRequestError } from '../edge/errors/errors.ts';
 import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { isTrue } from '../edge/validation/validation.ts';
 import { jsonContent, Operation } from '../openapi/operation.ts';
-import { HistoryReadPool } from './history-reads.ts';
+import { HistoryReadPool } from './history-read-pool.ts';
 import { HistoryQuery, MAX_PAGE_SIZE, PAGE_SIZE, parsePageNumber, toEndOfDay } from './queries.requests.ts';
 import { HistorySchema } from './queries.schemas.ts';
 

@@ -9,7 +9,7 @@ import { NotFoundError } from '../edge/errors/errors.ts';
 import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './data.operations.ts';
-import { DataFileHttpWriter } from './data-client.ts';
+import { DataFileHttpWriter } from './data-file-writer.ts';
 import { toDataEndpointList } from './data-wire.ts';
 
 /** What a request names: a lookup in the catalogue. */

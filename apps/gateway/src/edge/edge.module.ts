@@ -31,7 +31,7 @@ import { CredentialLookups } from './limits/credential-lookups.ts';
 import { limitProviders } from './limits/limits.providers.ts';
 import { createFundedCheck, IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 import { createClientAddressResolver } from './network/client-addresses.ts';
-import { PublicBaseUrl } from './network/public-address.ts';
+import { PublicBaseUrl } from './network/public-base-url.ts';
 import { challengeProviders } from './pay-per-request/challenges.providers.ts';
 import { PayPerRequestGate } from './pay-per-request/pay-per-request-gate.ts';
 import { ReadModelReader } from './reading/read-model-reader.ts';

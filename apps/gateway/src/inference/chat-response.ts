@@ -15,7 +15,7 @@ import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { selectErrorFormat } from '../edge/errors/error-formats.ts';
 import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
-import { SseWriter } from '../edge/responses/sse.ts';
+import { SseWriter } from '../edge/responses/sse-writer.ts';
 
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
 function toUsageJson(receipt: Receipt) {

@@ -1,6 +1,6 @@
 import { IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { ChatBody } from '#application';
-import { MatchesSchema, MatchesSchemaIfPresent } from '../edge/validation/schema-rules.ts';
+import { MatchesSchema, MatchesSchemaIfPresent } from '../edge/validation/matches-schema.ts';
 import { IsModelId, IsNumberBetween, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { array, STRING } from '../openapi/schemas.ts';
 import { MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } from './chat.schemas.ts';

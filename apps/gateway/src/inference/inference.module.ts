@@ -30,8 +30,8 @@ import { CompletionsController } from './completions.controller.ts';
 import { EmbeddingsController } from './embeddings.controller.ts';
 import { MessagesController } from './messages.controller.ts';
 import { ModelsController } from './models.controller.ts';
+import { openResponseStore } from './open-response-store.ts';
 import { ResponsesController } from './responses.controller.ts';
-import { openResponseStore } from './stored-responses.ts';
 
 /** Paid use of models, and which models there are. */
 @Module({

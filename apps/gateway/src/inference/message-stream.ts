@@ -1,7 +1,7 @@
 import { formatSseEvent, type MessageEventOutput } from '#application';
 import { selectErrorFormat } from '../edge/errors/error-formats.ts';
 import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
-import { SseWriter } from '../edge/responses/sse.ts';
+import { SseWriter } from '../edge/responses/sse-writer.ts';
 
 const PING = formatSseEvent(JSON.stringify({ type: 'ping' }), 'ping');
 

@@ -1,6 +1,6 @@
 import type { ResponseError, ResponseEventOutput } from '#application';
 import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
-import { SseWriter } from '../edge/responses/sse.ts';
+import { SseWriter } from '../edge/responses/sse-writer.ts';
 
 /** OpenAI's codes for a response that failed, by the word of an error, or else by its kind. */
 const ERROR_CODES: ReadonlyMap<string, string> = new Map([

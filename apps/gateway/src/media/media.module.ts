@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { LinkSigner, MediaLinks, SignedLinks } from '#application';
 import { CatalogueModule, FilesModule, ProvidersModule, SecretsModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
-import { PublicBaseUrl } from '../edge/network/public-address.ts';
+import { PublicBaseUrl } from '../edge/network/public-base-url.ts';
 import { AudioController } from './audio/audio.controller.ts';
 import { audioProviders } from './audio/audio.providers.ts';
 import { FilesController } from './files.controller.ts';

@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Res } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { FastifyReply } from 'fastify';
-import { PublicBaseUrl } from '../edge/network/public-address.ts';
+import { PublicBaseUrl } from '../edge/network/public-base-url.ts';
 import { HtmlPageContent, OpenApiContent } from './docs.schemas.ts';
 import { CONTENT_SECURITY_POLICY, renderDocsPage } from './docs-page.ts';
 import { createOpenApiDocument } from './document.ts';

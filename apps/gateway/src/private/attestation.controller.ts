@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './attestation.operations.ts';
 import { AttestationQuery } from './attestation.requests.ts';
-import { AttestationCache } from './attestations.ts';
+import { AttestationCache } from './attestation-cache.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { type CatalogueService, Clock, type ProviderRegistry, UpstreamError } from '#application';
 import { isPrivate, readCatalogue } from '#catalogue';
 import { TestWorld } from '#testing';
-import { AttestationCache } from './attestations.ts';
+import { AttestationCache } from './attestation-cache.ts';
 
 class StoppedClock extends Clock {
   stoppedAt = Date.parse('2026-11-22T12:00:00Z');

@@ -8,9 +8,9 @@ import { CurrentCaller } from '../edge/authentication/authenticator.ts';
 import { BadRequestError } from '../edge/errors/errors.ts';
 import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
 import { Operation } from '../openapi/operation.ts';
-import { AttestationCache } from './attestations.ts';
+import { AttestationCache } from './attestation-cache.ts';
+import { CiphertextHttpWriter } from './ciphertext-writer.ts';
 import * as operations from './private-chats.operations.ts';
-import { CiphertextHttpWriter } from './private-client.ts';
 
 @Controller()
 export class PrivateChatsController {

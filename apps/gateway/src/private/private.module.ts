@@ -3,7 +3,7 @@ import { CatalogueService, Clock, OutputLengthStats, ProviderRegistry, RelayPriv
 import { CatalogueModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AttestationController } from './attestation.controller.ts';
-import { AttestationCache } from './attestations.ts';
+import { AttestationCache } from './attestation-cache.ts';
 import { PrivateChatsController } from './private-chats.controller.ts';
 
 /** Private models: what is passed on between their clients and enclaves, unread. */

@@ -5,8 +5,8 @@ import { CARD_METHOD, type Caller, CreateTopup, generateTopupId, PaymentMethods 
 import type { Cause } from '#kernel';
 import { CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
 import { NotFoundError } from '../edge/errors/errors.ts';
-import { Creation } from '../edge/idempotency/creations.ts';
-import { PublicBaseUrl } from '../edge/network/public-address.ts';
+import { Creation } from '../edge/idempotency/creation.ts';
+import { PublicBaseUrl } from '../edge/network/public-base-url.ts';
 import { Operation } from '../openapi/operation.ts';
 import { CARD_HEADERS, renderCardPage } from './card-page.ts';
 import * as operations from './topups.operations.ts';

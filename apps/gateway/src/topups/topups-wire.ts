@@ -2,7 +2,7 @@ import { TOPUP_ID_LENGTH } from '#application';
 import type { CoinTerms, Destination, PaymentMethod } from '#domain';
 import { money, toJsonNumber } from '#kernel';
 import type { TopupView } from '#projections';
-import type { PublicBaseUrl } from '../edge/network/public-address.ts';
+import type { PublicBaseUrl } from '../edge/network/public-base-url.ts';
 
 export const TOPUP_ID = new RegExp(`^[A-Za-z0-9]{${TOPUP_ID_LENGTH}}$`);
 

@@ -1,6 +1,6 @@
 import { type DomainEvent, toPostings } from '#domain';
 import { formatUsd, type PicoUsd, type StoredEvent } from '#kernel';
-import { ChallengeAuditor } from './challenge-audit.ts';
+import { ChallengeAuditor } from './challenge-auditor.ts';
 import {
   type ChargeReading,
   type EventReading,
@@ -8,7 +8,7 @@ import {
   readUpcastEvent,
   type TariffReading,
 } from './event-readings.ts';
-import { recomputeCharge } from './recomputed.ts';
+import { recomputeCharge } from './recompute-charge.ts';
 
 interface OpenHold {
   readonly amount: bigint;

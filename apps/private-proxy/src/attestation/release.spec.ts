@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals';
 import seeds from '@sigstore/tuf/seeds.json' with { type: 'json' };
 import { AttestationError } from './attestation-verifier.ts';
 import sigstoreRoot from './data/sigstore-root.json' with { type: 'json' };
-import { loadPinnedAnchors } from './pinned.ts';
 import { parseRelease, verifySignedStatement } from './release.ts';
+import { loadPinnedAnchors } from './trust-anchors.ts';
 import vector from './vectors/sigstore-bundle.json' with { type: 'json' };
 
 const { sigstore } = loadPinnedAnchors();

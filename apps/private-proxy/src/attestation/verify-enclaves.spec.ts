@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
 import { AttestedEnclave, createExtension, der, type EnclaveOverrides, TestProcessor } from '#testing';
 import { AttestationError } from './attestation-verifier.ts';
-import { loadPinnedAnchors, type TrustAnchors } from './pinned.ts';
+import { loadPinnedAnchors, type TrustAnchors } from './trust-anchors.ts';
 import { createEnclaveVerifier, type EnclaveTrust } from './verify-enclaves.ts';
 
 const KEY = Buffer.alloc(32, 0xab);

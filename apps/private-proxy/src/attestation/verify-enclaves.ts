@@ -8,12 +8,12 @@ import {
 import { type AttestationBundle, gunzip, parseBase64, parseBundle, parseBundleText } from './bundle.ts';
 import { MAX_CERTIFICATE_BYTES } from './certificate.ts';
 import { decodeDnsNames, parseEnclaveCertificate } from './enclave-certificate.ts';
-import { loadPinnedAnchors, type TrustAnchors } from './pinned.ts';
 import { parseRelease } from './release.ts';
 import { parseSimulatedEnclave, SIMULATED_FORMAT } from './simulated.ts';
-import { verifyReport } from './snp/authentic-report.ts';
 import { assertPolicy } from './snp/policy.ts';
 import { REPORT_BYTES, type SnpReport } from './snp/report.ts';
+import { verifyReport } from './snp/verify-report.ts';
+import { loadPinnedAnchors, type TrustAnchors } from './trust-anchors.ts';
 
 export interface EnclaveTrust {
   /** GitHub repositories whose releases are trusted, such as `owner/name`. */

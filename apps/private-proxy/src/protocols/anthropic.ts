@@ -16,9 +16,9 @@ import {
 import { isJsonObject, type JsonObject } from '#kernel';
 import { limitSize, parseChunks } from '../completion-events.ts';
 import type { TranslatedExchange } from '../exchanges.ts';
-import { PRIVATE_MODEL_PREFIX } from '../gateway.ts';
-import type { ResolvedPrivateModel } from '../model-names.ts';
+import { PRIVATE_MODEL_PREFIX } from '../gateway-client.ts';
 import type { EnclaveResponse } from '../private-chats.ts';
+import type { ResolvedPrivateModel } from '../private-model-resolver.ts';
 import { ProxyError } from '../proxy-error.ts';
 import type { ClientProtocol } from './client-protocol.ts';
 import { toEnclaveChat } from './enclave-chat.ts';

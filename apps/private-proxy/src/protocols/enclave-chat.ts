@@ -2,7 +2,7 @@
 
 import { type ChatBody } from '#application/messages';
 import { isJsonObject, type JsonObject } from '#kernel';
-import type { ResolvedPrivateModel } from '../model-names.ts';
+import type { ResolvedPrivateModel } from '../private-model-resolver.ts';
 import { ProxyError } from '../proxy-error.ts';
 
 /** What servers of open weights know. How hard to think is not among it: those whose model does not think refuse to hear of it. */

@@ -7,7 +7,7 @@ import { formatSseEvent } from '#application/messages';
 import { isJsonObject, type JsonObject } from '#kernel';
 import { type CompletionEvent, collectCompletion, parseEvents } from '../completion-events.ts';
 import type { TranslatedExchange } from '../exchanges.ts';
-import type { ResolvedPrivateModel } from '../model-names.ts';
+import type { ResolvedPrivateModel } from '../private-model-resolver.ts';
 import { ProxyError } from '../proxy-error.ts';
 import type { ClientProtocol } from './client-protocol.ts';
 

@@ -1,6 +1,6 @@
 /** People and companies, as Apollo answers: https://docs.apollo.io/reference */
 import { HttpError } from '../router.ts';
-import { type Company, generateCompany, generatePerson, type Seed } from './invented.ts';
+import { type Company, generateCompany, generatePerson, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, findNumber, findText, generateResults } from './vendor.ts';
 
 const MAX_PER_PAGE = 100;

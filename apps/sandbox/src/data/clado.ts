@@ -1,7 +1,7 @@
 /** Contacts and profiles of a member of a professional network, as Clado answers: https://docs.clado.ai/api-reference */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
-import { generatePerson } from './invented.ts';
+import { generatePerson } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText } from './vendor.ts';
 
 export const clado: DataVendor = {

@@ -1,7 +1,7 @@
 /** A company by its domain or its names, as CompanyEnrich answers: https://docs.companyenrich.com. Its errors are problem details (RFC 9457). */
 import { STATUS_CODES } from 'node:http';
 import { HttpError } from '../router.ts';
-import { generateCompany } from './invented.ts';
+import { generateCompany } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText } from './vendor.ts';
 
 const PROPERTIES = ['name', 'linkedinUrl', 'twitterUrl', 'facebookUrl', 'instagramUrl', 'youTubeUrl'];

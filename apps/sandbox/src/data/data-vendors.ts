@@ -11,7 +11,7 @@ import { dropResponse, isBilled, type SandboxFile, sendFile } from '../media/san
 import { DATA_ERROR_FAULTS, type Directive, type Fault, parseDirective } from '../provider/directive.ts';
 import { applyFault, FaultCounter } from '../provider/faults.ts';
 import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
-import { Seed } from './invented.ts';
+import { Seed } from './generated-data.ts';
 import { ReceivedRequests } from './received.ts';
 import type { DataVendor, DataVendorRequest, DataVendorResult, KeyLocation, Lookup, LookupPath } from './vendor.ts';
 

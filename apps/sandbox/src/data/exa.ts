@@ -1,7 +1,7 @@
 /** A web to search, as Exa answers (https://docs.exa.ai/reference): pages that are made up from the question, always the same ones. */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
-import { generatePerson, generateProse, generateTime, type Seed } from './invented.ts';
+import { generatePerson, generateProse, generateTime, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, findNumber, findText, generateResults } from './vendor.ts';
 
 const DEFAULT_RESULTS = 10;

@@ -1,6 +1,6 @@
 /** Pages fetched and read, as Firecrawl answers: https://docs.firecrawl.dev/api-reference */
 import { HttpError } from '../router.ts';
-import { generateProse, type Seed } from './invented.ts';
+import { generateProse, type Seed } from './generated-data.ts';
 import { type DataVendor, findNumber, findText, generateResults } from './vendor.ts';
 
 const DEFAULT_LIMIT = 5;

@@ -1,6 +1,6 @@
 /** People and companies by filters, as FullEnrich answers: https://docs.fullenrich.com/api/v2. Billed by what is found. */
 import { HttpError } from '../router.ts';
-import { type Company, generateCompany, generatePerson, type Seed } from './invented.ts';
+import { type Company, generateCompany, generatePerson, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, findNumber, generateResults } from './vendor.ts';
 
 const DEFAULT_LIMIT = 10;

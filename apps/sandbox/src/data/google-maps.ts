@@ -3,7 +3,7 @@ import { type JsonObject } from '#kernel';
 import { createError } from '../google/errors.ts';
 import type { HttpError } from '../router.ts';
 import { createAerialImage } from './aerial-image.ts';
-import { generateCompany, generatePlace, generateProse, generateTime, Seed } from './invented.ts';
+import { generateCompany, generatePlace, generateProse, generateTime, Seed } from './generated-data.ts';
 import {
   type DataVendor,
   type DataVendorRequest,

@@ -1,6 +1,6 @@
 /** Profiles of creators, as Influencers Club answers: https://docs.influencers.club. Nothing found costs nothing. */
 import { HttpError } from '../router.ts';
-import { generatePerson, generateProse, type Seed } from './invented.ts';
+import { generatePerson, generateProse, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText } from './vendor.ts';
 
 const PLATFORMS = ['instagram', 'youtube', 'tiktok', 'twitter', 'twitch', 'onlyfans', 'linkedin'];

@@ -1,7 +1,7 @@
 /** Who a record of a person is of, as Minerva answers: https://docs.minerva.io/api-reference */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
-import { generatePerson, generateTime, type Seed } from './invented.ts';
+import { generatePerson, generateTime, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, type DataVendorResult, generateResults } from './vendor.ts';
 
 const MAX_RECORDS = 500;

@@ -1,7 +1,7 @@
 /** A person, as People Data Labs answers: https://docs.peopledatalabs.com/docs. What it does not have is a 404, and free. */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
-import { generatePerson } from './invented.ts';
+import { generatePerson } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText } from './vendor.ts';
 
 export const peopleDataLabs: DataVendor = {

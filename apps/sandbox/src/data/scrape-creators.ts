@@ -1,6 +1,6 @@
 /** Posts of Reddit and what was answered to them, as ScrapeCreators answers: https://docs.scrapecreators.com */
 import { HttpError } from '../router.ts';
-import { generatePerson, generateProse, type Seed } from './invented.ts';
+import { generatePerson, generateProse, type Seed } from './generated-data.ts';
 import { type DataVendor, findNumber, findText, generateResults } from './vendor.ts';
 
 const DEFAULT_RESULTS = 25;

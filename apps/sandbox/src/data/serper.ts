@@ -1,6 +1,6 @@
 /** What a search engine shows, as Serper answers: https://serper.dev */
 import { HttpError } from '../router.ts';
-import { generateCompany, generateProse, generateTime, type Seed } from './invented.ts';
+import { generateCompany, generateProse, generateTime, type Seed } from './generated-data.ts';
 import {
   type DataVendor,
   type DataVendorRequest,

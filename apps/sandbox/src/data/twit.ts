@@ -3,7 +3,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
-import { generatePerson, generateProse, generateTime, type Seed } from './invented.ts';
+import { generatePerson, generateProse, generateTime, type Seed } from './generated-data.ts';
 import {
   type DataVendor,
   type DataVendorRequest,

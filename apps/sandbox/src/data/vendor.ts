@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type JsonObject } from '#kernel';
 import type { SandboxFile } from '../media/sandbox-file.ts';
 import type { HttpError } from '../router.ts';
-import type { Seed } from './invented.ts';
+import type { Seed } from './generated-data.ts';
 
 export interface KeyLocation {
   readonly in: 'header' | 'query';

@@ -1,7 +1,7 @@
 /** Public records of people and property, as Whitepages answers: https://api.whitepages.com/docs. What is not found is billed. */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
-import { generatePerson, generatePlace, type Seed } from './invented.ts';
+import { generatePerson, generatePlace, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, findText, generateResults } from './vendor.ts';
 
 const DEFAULT_RESULTS = 2;

@@ -1,8 +1,8 @@
 /** `:generateContent` of Gemini's models that draw, billed by tokens: https://ai.google.dev/api/generate-content */
 import { randomUUID } from 'node:crypto';
 import type { PricedUnits, SandboxBill } from '../bill.ts';
+import type { AppliedDirective, DirectiveRunner } from '../media/directive-runner.ts';
 import { createImage } from '../media/files/images.ts';
-import type { AppliedDirective, DirectiveRunner } from '../media/instructions.ts';
 import { applyFileFault, isBilled, sendResponse } from '../media/sandbox-file.ts';
 import { getImageSize } from '../media/sizes.ts';
 import type { Call } from '../router.ts';

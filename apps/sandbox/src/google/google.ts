@@ -1,6 +1,6 @@
 /** Google's Gemini API at `/google`: models that draw, and Veo. */
 import type { SandboxBill } from '../bill.ts';
-import { DirectiveRunner } from '../media/instructions.ts';
+import { DirectiveRunner } from '../media/directive-runner.ts';
 import type { Call, Routes } from '../router.ts';
 import { assertKey, createError, createFaultError } from './errors.ts';
 import { generateImage } from './gemini.ts';

@@ -8,7 +8,7 @@ const MAX_HEAP_MB = 256;
 const MAX_QUEUE_LENGTH = 100;
 const RETRY_AFTER_SECONDS = 5;
 
-const WORKER_URL = new URL(`./count-worker${path.extname(import.meta.filename)}`, import.meta.url);
+const WORKER_URL = new URL(`./measure-worker${path.extname(import.meta.filename)}`, import.meta.url);
 
 /**
  * Counts recordings in a thread of its own, one at a time: a file of 25 MB takes some tenths of a second of a core, and

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { Agent, type buildConnector } from 'undici';
 import { type Download, DownloadError } from '#application';
 import { type DownloadOptions, HttpDownloads } from './downloads.ts';
-import type { createPinnedAgent } from './safe-dial.ts';
+import type { createPinnedAgent } from './pinned-agent.ts';
 
 const PUBLIC = ['93.184.215.14', '2606:2800:21f::1'];
 const limits = (more: object = {}) => ({

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Download, DownloadError, Downloader, type DownloadLimits } from '#application';
+import { createPinnedAgent } from './pinned-agent.ts';
 import { type ResolveHostname, resolveByDns, resolvePublicAddresses } from './public-address.ts';
-import { createPinnedAgent } from './safe-dial.ts';
 import { USER_AGENT } from './user-agent.ts';
 
 const MAX_REDIRECTS = 5;

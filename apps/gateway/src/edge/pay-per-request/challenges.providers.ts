@@ -12,7 +12,7 @@ import {
   Streams,
 } from '#application';
 import { CredentialLookups } from '../limits/credential-lookups.ts';
-import { PublicBaseUrl } from '../network/public-address.ts';
+import { PublicBaseUrl } from '../network/public-base-url.ts';
 import { PayPerRequestGate } from './pay-per-request-gate.ts';
 
 export const challengeProviders: readonly Provider[] = [

@@ -24,7 +24,7 @@ import { createRootCause, Rejection } from '#kernel';
 import { BadRequestError, UnauthorizedError } from '../errors/errors.ts';
 import type { CredentialLookups } from '../limits/credential-lookups.ts';
 import { toNetwork } from '../network/client-addresses.ts';
-import type { PublicBaseUrl } from '../network/public-address.ts';
+import type { PublicBaseUrl } from '../network/public-base-url.ts';
 import { type ChallengeReason, sendChallenge } from './challenge-response.ts';
 import { parseCredential } from './credentials.ts';
 

@@ -3,7 +3,7 @@ import { expect, jest, test } from '@jest/globals';
 import type { FastifyReply } from 'fastify';
 import type { SavedHttpResponse } from '#application';
 import { attachRecording, handleOnSend, ResponseRecording } from './response-recording.ts';
-import { SseWriter } from './sse.ts';
+import { SseWriter } from './sse-writer.ts';
 
 /** A reply whose record is done when the test says so. */
 function recorded() {

@@ -19,7 +19,7 @@ import { BadRequestError } from '../errors/errors.ts';
 import { assertBodyWithinLimits, assertShortParameters } from '../limits/body-limits.ts';
 import { Upload, type UploadFields } from '../uploads/upload.ts';
 import { createFastValidator, type FastValidator } from './fast-validator.ts';
-import { assertMatchesSchemas, hasSchemaRules } from './schema-rules.ts';
+import { assertMatchesSchemas, hasSchemaRules } from './matches-schema.ts';
 
 /**
  * Checks what a controller takes from the body, the query or the path: first its size, and then, where its type is a class

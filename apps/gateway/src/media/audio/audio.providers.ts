@@ -2,7 +2,7 @@ import type { Provider } from '@nestjs/common';
 import { AudioDurationCounter, SpeakHandler, TranscribeHandler } from '#application';
 import { WorkerAudioDurationCounter } from '#connectors';
 import { ProcessRole } from '#modules';
-import { AudioServer } from './audio-listener.ts';
+import { AudioServer } from './audio-server.ts';
 
 export const audioProviders: readonly Provider[] = [
   SpeakHandler,

@@ -5,8 +5,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { type Call, parseObject, type Routes } from '../../router.ts';
+import { DirectiveRunner, findDirectiveText, isForbidden } from '../directive-runner.ts';
 import { measureAudio } from '../duration/recording.ts';
-import { DirectiveRunner, findDirectiveText, isForbidden } from '../instructions.ts';
 import { isBilled, sendResponse } from '../sandbox-file.ts';
 import { createTranscript } from '../transcript.ts';
 import { assertKey, createError, createFaultError } from './errors.ts';

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { parseObject, type Routes } from '../../router.ts';
+import { DirectiveRunner, isForbidden } from '../directive-runner.ts';
 import { estimateSpeechSeconds } from '../files/audio.ts';
-import { DirectiveRunner, isForbidden } from '../instructions.ts';
 import { isBilled } from '../sandbox-file.ts';
-import { sendSpeech } from '../spoken.ts';
+import { sendSpeech } from '../send-speech.ts';
 import { createSpeech, type VoiceFormat } from '../voice-formats.ts';
 import { assertKey, createCategorizedError, createError, createFaultError } from './errors.ts';
 

@@ -1,8 +1,8 @@
 /** What a model of fal's is asked for: read, judged, and turned into sizes and numbers. */
 
 import { HttpError, parseObject } from '../../router.ts';
+import { findDirectiveText } from '../directive-runner.ts';
 import { isImage } from '../files/images.ts';
-import { findDirectiveText } from '../instructions.ts';
 import { getImageSize, getVideoSize } from '../sizes.ts';
 import type { FalOffer } from './offers.ts';
 

@@ -1,9 +1,9 @@
 /** `POST /openai/v1/audio/speech`: sound as it is made, billed by the character. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
+import { DirectiveRunner, isForbidden } from '../../media/directive-runner.ts';
 import { estimateSpeechSeconds } from '../../media/files/audio.ts';
-import { DirectiveRunner, isForbidden } from '../../media/instructions.ts';
-import { sendSpeech } from '../../media/spoken.ts';
+import { sendSpeech } from '../../media/send-speech.ts';
 import { createSpeech } from '../../media/voice-formats.ts';
 import { parseObject, type Routes } from '../../router.ts';
 import { assertKey, createError, createFaultError, invalidRequestError } from '../errors.ts';

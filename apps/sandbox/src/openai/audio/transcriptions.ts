@@ -1,8 +1,8 @@
 /** `POST /openai/v1/audio/transcriptions`, billed by whole seconds. A directive may stand among the bytes of the recording, or in the prompt. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
+import { DirectiveRunner, findDirectiveText, isForbidden } from '../../media/directive-runner.ts';
 import { measureAudio } from '../../media/duration/recording.ts';
-import { DirectiveRunner, findDirectiveText, isForbidden } from '../../media/instructions.ts';
 import { dropResponse } from '../../media/sandbox-file.ts';
 import { createTranscript, normalizeWord, type SandboxTranscript } from '../../media/transcript.ts';
 import type { Routes } from '../../router.ts';

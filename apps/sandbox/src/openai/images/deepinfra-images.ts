@@ -1,8 +1,8 @@
 /** `POST /deepinfra/v1/images/generations`: OpenAI's words, with what DeepInfra thinks of them. Billed by the picture. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
+import { DirectiveRunner, isForbidden } from '../../media/directive-runner.ts';
 import { createImage } from '../../media/files/images.ts';
-import { DirectiveRunner, isForbidden } from '../../media/instructions.ts';
 import { applyFileFault, isBilled, sendResponse } from '../../media/sandbox-file.ts';
 import { HttpError, parseObject, type Routes } from '../../router.ts';
 import { assertKey, createFaultError } from '../errors.ts';

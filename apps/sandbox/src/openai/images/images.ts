@@ -1,8 +1,8 @@
 /** OpenAI's `POST /images/generations` and `/images/edits`, billed by tokens, as the usage says. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
+import { type AppliedDirective, DirectiveRunner, isForbidden } from '../../media/directive-runner.ts';
 import { createImage } from '../../media/files/images.ts';
-import { type AppliedDirective, DirectiveRunner, isForbidden } from '../../media/instructions.ts';
 import { applyFileFault, isBilled, sendResponse } from '../../media/sandbox-file.ts';
 import type { Call, Routes } from '../../router.ts';
 import { assertKey, createError, createFaultError } from '../errors.ts';

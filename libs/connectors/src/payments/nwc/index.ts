@@ -13,8 +13,8 @@ import {
 } from '#application';
 import { resolveByDns } from '../../http/public-address.ts';
 import { type ConnectionString, parseConnectionString } from '../../wallets/nwc/connection-string.ts';
-import { type SendWalletRequest, withWalletSession } from '../../wallets/nwc/conversation.ts';
 import { Nip47Error } from '../../wallets/nwc/nip47.ts';
+import { type SendWalletRequest, withWalletSession } from '../../wallets/nwc/wallet-session.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { unixSecondsToInstant } from '../exact-json.ts';
 import { isHex32 } from '../lightning.ts';

@@ -16,7 +16,6 @@ import {
 } from '#application';
 import type { BackendKind } from '../backend-kind.ts';
 import { EVENT_TYPES, parseStripeEvent, type StripeEventSubject } from './events.ts';
-import { StripeHttpClient } from './limited-http.ts';
 import {
   assertSessionMatches,
   ImplausibleStripeResponseError,
@@ -24,6 +23,7 @@ import {
   type PaidSession,
   parseSessionPayment,
 } from './responses.ts';
+import { StripeHttpClient } from './stripe-http-client.ts';
 
 const TIMEOUT_MS = 10_000;
 /** Stripe takes sessions of half an hour to a day. A top-up that expires sooner is credited all the same. */

@@ -5,7 +5,7 @@ import { StripeBackend } from '#connectors';
 import { getCoin } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { respondWithJson, type StubHandler, StubServer } from '../../../../testing/src/servers/stub-server.ts';
-import { StripeHttpClient } from './limited-http.ts';
+import { StripeHttpClient } from './stripe-http-client.ts';
 
 const KEY = 'sk_test_planted77ab';
 const SECRET = 'whsec_planted';

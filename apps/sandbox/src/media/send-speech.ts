@@ -1,7 +1,7 @@
 /** Sound as it is spoken: sent in pieces, before all of it is there. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
-import type { AppliedDirective } from './instructions.ts';
+import type { AppliedDirective } from './directive-runner.ts';
 import { applyFileFault, dropResponse, type SandboxFile, sendFile } from './sandbox-file.ts';
 
 const DEFAULT_CHUNKS = 8;

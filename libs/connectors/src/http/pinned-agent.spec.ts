@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { createSelfSignedCertificate } from '../../../testing/src/servers/self-signed.ts';
-import { createPinnedAgent } from './safe-dial.ts';
+import { createPinnedAgent } from './pinned-agent.ts';
 
 const NAME = 'pictures.example.com';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { ALL_UNITS, calculateCostAndPrice, type Price, type Usage } from '#domain';
-import { recomputeCharge } from './recomputed.ts';
+import { recomputeCharge } from './recompute-charge.ts';
 
 const prices: readonly Price[] = [
   { unit: 'input', per: 3n, cost: 1n, price: 2n, when: { inputTokens: { above: 10 } } },

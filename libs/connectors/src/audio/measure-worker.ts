@@ -1,7 +1,7 @@
 /** Counts recordings beside the main thread, one after the other. */
 import { readFile } from 'node:fs/promises';
 import { parentPort } from 'node:worker_threads';
-import { measureRecording } from './count.ts';
+import { measureRecording } from './measure-recording.ts';
 
 parentPort?.on('message', async (path: string) => {
   parentPort?.postMessage(await measureFile(path));

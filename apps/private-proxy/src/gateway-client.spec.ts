@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { GatewayClient } from './gateway.ts';
+import { GatewayClient } from './gateway-client.ts';
 
 let answer: (response: ServerResponse) => void;
 const server = createServer((_, response) => answer(response));

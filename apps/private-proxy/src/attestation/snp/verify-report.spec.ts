@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { AttestationError } from '../attestation-verifier.ts';
-import { loadPinnedAnchors } from '../pinned.ts';
+import { loadPinnedAnchors } from '../trust-anchors.ts';
 import vector from '../vectors/amd-report.json' with { type: 'json' };
-import { verifyReport } from './authentic-report.ts';
 import type { AmdRoot } from './chip-key.ts';
 import { assertPolicy } from './policy.ts';
+import { verifyReport } from './verify-report.ts';
 
 const REPORT = Buffer.from(vector.report, 'base64');
 const CHIP = Buffer.from(vector.vcek, 'base64');

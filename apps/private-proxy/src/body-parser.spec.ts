@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from '@jest/globals';
 import { fastify } from 'fastify';
-import { registerBodyParser } from './bodies.ts';
+import { registerBodyParser } from './body-parser.ts';
 
 const app = fastify();
 afterAll(() => app.close());

@@ -1,6 +1,6 @@
 /** Which private model a caller means. */
 import type { Enclaves } from './enclaves.ts';
-import { MODEL_ID_PATTERN, PRIVATE_MODEL_PREFIX } from './gateway.ts';
+import { MODEL_ID_PATTERN, PRIVATE_MODEL_PREFIX } from './gateway-client.ts';
 import { ProxyError } from './proxy-error.ts';
 
 /** A private model. */

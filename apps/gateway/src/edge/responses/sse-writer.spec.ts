@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fastify from 'fastify';
-import { SseWriter } from './sse.ts';
+import { SseWriter } from './sse-writer.ts';
 
 test('a silent stream gets comments, which are no events, until it speaks and ends', async () => {
   const app = fastify();
