@@ -32,14 +32,14 @@ export class PrivateChats {
   async send(model: string, request: Uint8Array, signal: AbortSignal): Promise<EnclaveResponse> {
     const firstEnclave = await this.enclaves.getEnclave(model);
     const response = await this.sendOnce(model, firstEnclave, request, signal);
-    if (response !== 'another key') return response;
+    if (response !== 'key_changed') return response;
     const retryResponse = await this.sendOnce(
       model,
       await this.enclaves.getEnclave(model, firstEnclave),
       request,
       signal,
     );
-    if (retryResponse !== 'another key') return retryResponse;
+    if (retryResponse !== 'key_changed') return retryResponse;
     throw new ProxyError(502, 'The enclave does not have the key that it has shown', { code: 'key_changed' });
   }
 
@@ -67,13 +67,13 @@ export class PrivateChats {
     { publicKey }: VerifiedEnclave,
     request: Uint8Array,
     signal: AbortSignal,
-  ): Promise<EnclaveResponse | 'another key'> {
+  ): Promise<EnclaveResponse | 'key_changed'> {
     signal.throwIfAborted();
     const sealed = await encryptRequest(publicKey, request);
     const reply = await this.gateway.sendChat(model, sealed, signal);
     const { status, nonce, requestId } = reply;
     if (nonce === undefined) {
-      if (status === 422 && (await confirmKeyProblem(reply))) return 'another key';
+      if (status === 422 && (await confirmKeyProblem(reply))) return 'key_changed';
       throw await toProxyError(reply, true);
     }
     const plaintext = decrypt(() => sealed.openResponse(nonce).open(reply.body), signal);

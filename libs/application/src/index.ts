@@ -92,7 +92,7 @@ export { type TranslateChunk, translateEvents } from './inference/completions/tr
 export {
   CreateEmbeddings,
   CreateEmbeddingsHandler,
-  type EmbeddingBody,
+  type EmbeddingRequestBody,
   type EmbeddingsResult,
 } from './inference/embeddings/create-embeddings.ts';
 export type { MessagesBody } from './inference/messages/body.ts';

@@ -41,7 +41,7 @@ import { ValidationPipe } from './validation/validation.ts';
 
 const SWEEP_INTERVAL_MS = 60_000;
 /** Payers whose refusals are noted. */
-const RECORDING_PAYER_FACTORY = Symbol('noted payers');
+const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
 
 /** What all surfaces share: callers, reads that follow writes, answers that are kept, and the one error shape. */
 @Module({

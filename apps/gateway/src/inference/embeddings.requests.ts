@@ -1,11 +1,11 @@
 import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
-import type { EmbeddingBody } from '#application';
+import type { EmbeddingRequestBody } from '#application';
 import { IsModelId, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 
 // Rules are checked from the last one up. What `input` may be depends on the model, and is checked with it.
-export class EmbeddingRequest implements EmbeddingBody {
+export class EmbeddingRequest implements EmbeddingRequestBody {
   [field: string]: unknown;
 
   @IsModelId('The id of an embedding model')

@@ -1,6 +1,6 @@
 /** Calls of vendors that make images, videos and sound, and what they answer. */
 import type { WireMapping } from '#catalogue';
-import type { InvoiceExpectation, PriceTerms, Usage } from '#domain';
+import type { PriceTerms, ProviderInvoiceExpectation, Usage } from '#domain';
 
 /** A picture that a request brings, or a mask for one. */
 export interface SourceImage {
@@ -97,7 +97,7 @@ export type VideoStatus =
       readonly state: 'failed';
       readonly code: string;
       readonly message: string;
-      readonly invoiced: InvoiceExpectation;
+      readonly invoiced: ProviderInvoiceExpectation;
     };
 
 /** A request that a vendor sends us, as it came. */

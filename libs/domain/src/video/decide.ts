@@ -9,8 +9,8 @@ import { reject } from '../rejections.ts';
 import { parsePriceJson } from '../tariff.ts';
 import type { Instant } from '../value-types.ts';
 import type {
-  InvoiceExpectation,
   OpenCost,
+  ProviderInvoiceExpectation,
   VideoCostClosed,
   VideoEvent,
   VideoFailed,
@@ -57,7 +57,7 @@ interface VideoFailure {
   readonly errorCode: string;
   readonly message: string;
   /** Whether its vendor sends its invoice nevertheless. */
-  readonly invoiced?: InvoiceExpectation;
+  readonly invoiced?: ProviderInvoiceExpectation;
 }
 
 /** What a vendor has answered that was handed a video. What leaves it open whether it has it is thrown instead. */
@@ -199,7 +199,7 @@ function fail({ phase, invoiced, ...failure }: DataOf<'FailVideo'>, video: Video
 }
 
 function calculateFailureCost(
-  invoiced: InvoiceExpectation = 'no',
+  invoiced: ProviderInvoiceExpectation = 'no',
   { errorCode }: { readonly errorCode: string },
   video: VideoState,
 ): Pick<VideoFailed['data'], 'absorbed' | 'open'> {

@@ -118,7 +118,7 @@ export type VideoStored = Message<
 export type VideoSettled = Message<'VideoSettled', { readonly charged: Amount; readonly at: Instant }>;
 
 /** Whether a vendor invoices what came to nothing; `perhaps`: it does not say. */
-export type InvoiceExpectation = 'no' | 'yes' | 'perhaps';
+export type ProviderInvoiceExpectation = 'no' | 'yes' | 'perhaps';
 
 /** What a vendor may invoice for a job that failed, of which it has not said whether it does. */
 export interface OpenCost extends Seller {

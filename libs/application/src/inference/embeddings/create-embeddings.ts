@@ -28,7 +28,7 @@ import {
 } from './inputs.ts';
 
 /** A request in OpenAI's shape, as far as the gateway reads it. */
-export interface EmbeddingBody {
+export interface EmbeddingRequestBody {
   readonly model: string;
   readonly input: unknown;
   readonly encoding_format?: string | null;
@@ -55,7 +55,7 @@ export class CreateEmbeddings extends Command<EmbeddingsResult> {
   constructor(
     readonly payer: Payer,
     readonly request: CreateEmbeddingsParams,
-    readonly body: EmbeddingBody,
+    readonly body: EmbeddingRequestBody,
   ) {
     super();
   }
@@ -105,7 +105,11 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
   }
 
   /** An endpoint that does not know `dimensions` would ignore them, and its vectors could not be compared. */
-  private selectEndpoints(body: EmbeddingBody, { model, sort }: ResolvedModel, source: string): readonly Endpoint[] {
+  private selectEndpoints(
+    body: EmbeddingRequestBody,
+    { model, sort }: ResolvedModel,
+    source: string,
+  ): readonly Endpoint[] {
     const supportsDimensions = (endpoint: Endpoint) => endpoint.parameters.includes('dimensions');
     const capable =
       (body.dimensions ?? undefined) === undefined ? model.endpoints : model.endpoints.filter(supportsDimensions);
@@ -133,7 +137,7 @@ function calculateMaxInputPrice(
 }
 
 /** @throws InvalidRequestError when there is no such model, it makes no embeddings, or none of this length */
-function resolveEmbeddingModel(body: EmbeddingBody, catalogue: Catalogue): ResolvedModel {
+function resolveEmbeddingModel(body: EmbeddingRequestBody, catalogue: Catalogue): ResolvedModel {
   const resolved = resolveModel(body.model, catalogue);
   const { id, type } = resolved.model;
   if (type !== 'embedding')
@@ -148,7 +152,7 @@ function resolveEmbeddingModel(body: EmbeddingBody, catalogue: Catalogue): Resol
 }
 
 /** The fields that the upstream knows. The vectors are requested in the caller's format, so that they are passed on unchanged. */
-function toUpstreamBody(body: EmbeddingBody, { parameters }: Endpoint, model: string): Record<string, unknown> {
+function toUpstreamBody(body: EmbeddingRequestBody, { parameters }: Endpoint, model: string): Record<string, unknown> {
   const sent: Record<string, unknown> = { model, input: body.input, encoding_format: body.encoding_format ?? 'float' };
   for (const field of parameters) {
     const value = body[field];
