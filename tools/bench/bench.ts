@@ -7,32 +7,23 @@ import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import { createLog, openFoundation, readSettings } from '#foundation';
 import { formatStoreName, getStoreSettings } from '../stores.ts';
+import { GATEWAY, UPSTREAM } from './candidates.ts';
 import { benchChallenges } from './challenges.ts';
 import { benchData } from './data.ts';
-import { benchGateways, type GatewayBenchMode, type GatewayMetric } from './gateways.ts';
+import { printAddedLatency, printCpuTimes, printGatewayTable } from './gateway-tables.ts';
+import { benchGateways } from './gateways.ts';
 import { benchImages } from './images.ts';
 import { benchLedger } from './ledger.ts';
 import { computeMedian, type LoadMetric } from './load.ts';
+import { formatInteger, formatMs, formatRatio, print, printProgress, printTable } from './print-table.ts';
 import { benchPrivate, type PrivateMetric, type PrivateMode, type Side } from './private.ts';
 import { benchSpeech } from './speech.ts';
 import { benchVolume } from './volume.ts';
 
-const GATEWAY = 'countinghouse';
-const PEER = 'portkey';
-const UPSTREAM = 'upstream itself';
 const SECONDS = 3;
 const ROUNDS = 3;
 const PRIVATE_SECONDS = 0.5;
 const VOLUME_EVENTS = Number(process.env.BENCH_EVENTS ?? 5_000_000);
-
-const HEADINGS: Readonly<Record<GatewayBenchMode, string>> = {
-  buffered: 'Whole answers',
-  stream: 'Streams',
-  'paced stream': 'Streams whose pieces come one by one',
-};
-
-const print = (line = '') => void process.stdout.write(`${line}\n`);
-const printProgress = (line: string) => void process.stderr.write(`  ${line}\n`);
 
 /** Runs in a directory of its own, which is gone afterwards. */
 async function withTempDirectory(run: (directory: string) => Promise<void>): Promise<void> {
@@ -44,17 +35,6 @@ async function withTempDirectory(run: (directory: string) => Promise<void>): Pro
   }
 }
 
-function printTable(head: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
-  print(`| ${head.join(' | ')} |`);
-  print(`|${head.map((_, i) => (i === 0 ? '---' : '---:')).join('|')}|`);
-  for (const row of rows) print(`| ${row.join(' | ')} |`);
-  print();
-}
-
-const formatInteger = (value: number) => Math.round(value).toLocaleString('en');
-const formatRatio = (value: number) => `${value.toFixed(2)} ×`;
-const formatMs = (value: number) => value.toFixed(2);
-
 async function runGateways(): Promise<void> {
   await withTempDirectory(async (dataDir) => {
     const metrics = await benchGateways({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
@@ -62,86 +42,6 @@ async function runGateways(): Promise<void> {
     printAddedLatency(metrics);
     printCpuTimes(metrics);
   });
-}
-
-function summarizeRuns(
-  metrics: readonly GatewayMetric[],
-  mode: GatewayBenchMode,
-  concurrency: number,
-  candidate: string,
-) {
-  const mine = metrics.filter(
-    (metric) => metric.mode === mode && metric.concurrency === concurrency && metric.candidate === candidate,
-  );
-  const getMedian = (of: (metric: GatewayMetric) => number) => computeMedian(mine.map(of));
-  return {
-    perSecond: getMedian(({ perSecond }) => perSecond),
-    p50Ms: getMedian(({ p50Ms }) => p50Ms),
-    p99Ms: getMedian(({ p99Ms }) => p99Ms),
-    cpuMs: getMedian(({ cpuMsPerRequest }) => cpuMsPerRequest),
-    megabytes: getMedian(({ megabytes }) => megabytes),
-    failures: mine.reduce((sum, { failures }) => sum + failures, 0),
-    getCpuMs: (process: string) => getMedian(({ cpuMsByProcess }) => cpuMsByProcess[process] ?? 0),
-  };
-}
-
-function printGatewayTable(metrics: readonly GatewayMetric[], mode: GatewayBenchMode): void {
-  const head = ['', 'at once', 'per second', `to ${PEER}`, 'p50 ms', 'p99 ms', 'CPU ms each', 'memory MB', 'failed'];
-  const rows = [1, 16, 64].flatMap((concurrency) => {
-    const peer = summarizeRuns(metrics, mode, concurrency, PEER);
-    return [GATEWAY, PEER, 'bare pass-through', UPSTREAM].map((candidate) => {
-      const { perSecond, p50Ms, p99Ms, cpuMs, megabytes, failures } = summarizeRuns(
-        metrics,
-        mode,
-        concurrency,
-        candidate,
-      );
-      const cost = candidate === UPSTREAM ? ['', ''] : [formatMs(cpuMs), formatInteger(megabytes)];
-      return [
-        candidate,
-        concurrency,
-        formatInteger(perSecond),
-        formatRatio(perSecond / peer.perSecond),
-        formatMs(p50Ms),
-        formatMs(p99Ms),
-        ...cost,
-        failures,
-      ];
-    });
-  });
-  print(`### ${HEADINGS[mode]}, with the facts in ${formatStoreName(process.env)}`);
-  print();
-  printTable(head, rows);
-}
-
-function printAddedLatency(metrics: readonly GatewayMetric[]): void {
-  const rows = (['buffered', 'stream', 'paced stream'] as const).map((mode) => {
-    const upstream = summarizeRuns(metrics, mode, 1, UPSTREAM).p50Ms;
-    const getAddedMs = (candidate: string) => summarizeRuns(metrics, mode, 1, candidate).p50Ms - upstream;
-    return [
-      mode,
-      formatMs(getAddedMs(GATEWAY)),
-      formatMs(getAddedMs(PEER)),
-      formatMs(getAddedMs('bare pass-through')),
-      formatRatio(getAddedMs(GATEWAY) / getAddedMs(PEER)),
-    ];
-  });
-  print('### Added to the upstream, p50 ms at concurrency 1');
-  print();
-  printTable(['', GATEWAY, PEER, 'bare pass-through', `to ${PEER}`], rows);
-}
-
-function printCpuTimes(metrics: readonly GatewayMetric[]): void {
-  const processes = ['gateway', 'postgres', 'projector', 'sagas', 'upstream'];
-  const rows = (['buffered', 'stream', 'paced stream'] as const).flatMap((mode) =>
-    [1, 64].map((concurrency) => {
-      const { getCpuMs } = summarizeRuns(metrics, mode, concurrency, GATEWAY);
-      return [mode, concurrency, ...processes.map((process) => formatMs(getCpuMs(process)))];
-    }),
-  );
-  print('### Where the time goes: CPU ms for each request');
-  print();
-  printTable(['', 'at once', ...processes], rows);
 }
 
 async function runLedger(): Promise<void> {

@@ -40,6 +40,7 @@ export {
   IdempotencyStore,
   type SavedHttpResponse,
 } from './billing/idempotency-store.ts';
+export type { Receipt } from './billing/order.ts';
 export {
   type Caller,
   type Hold,
@@ -50,7 +51,6 @@ export {
   toActor,
 } from './billing/payer.ts';
 export { PayerFactory } from './billing/payer-factory.ts';
-export type { Receipt } from './billing/purchase.ts';
 export { PaymentRequiredError, QuoteOnlyPayer } from './billing/quote-only-payer.ts';
 export { RefusedRequestRecorder } from './billing/refused-request-recorder.ts';
 export type { ByteWriter } from './billing/relay-bytes.ts';

@@ -1,11 +1,5 @@
 export { type Cause, createCauseFromEvent, createRootCause, toMetadata } from './cause.ts';
-export {
-  type CommandOutcome,
-  type CommandRunner,
-  createCommandRunner,
-  type StreamStateReader,
-  toStreamName,
-} from './command-runner.ts';
+export { type CommandRunner, createCommandRunner, type StreamStateReader, toStreamName } from './command-runner.ts';
 export { type Decider, fold, type StateCodec } from './decider.ts';
 export { parseJsonWithNumbersAsText, toJsonNumber, toUsdJsonNumber } from './json-number.ts';
 export { isJsonObject, type JsonObject } from './json-object.ts';
@@ -38,6 +32,7 @@ export { type EventSink, pump } from './pump.ts';
 export { Rejection } from './rejection.ts';
 export { retryWhileUnavailable } from './retry-while-unavailable.ts';
 export { withStoreTimeout } from './store-timeout.ts';
+export type { CommandOutcome } from './stream-command-queue.ts';
 export { type CachedStream, StreamStateCache } from './stream-state-cache.ts';
 export {
   type DecodedEventStore,
@@ -66,9 +61,5 @@ export {
   type WorkflowSchedule,
   type WorkflowStep,
 } from './workflow.ts';
-export {
-  type PendingQuery,
-  type RunningWorkflow,
-  startWorkflow,
-  type WorkflowDependencies,
-} from './workflow-runner.ts';
+export type { PendingQuery, WorkflowDependencies } from './workflow-dependencies.ts';
+export { type RunningWorkflow, startWorkflow } from './workflow-runner.ts';

@@ -2,10 +2,9 @@
  * Runs a workflow while this process has the turn. Facts and hints make a stream due, and so does the time; a stream
  * that is due is folded, asked what is next, and its steps are done. What they change comes back as facts.
  */
-import type { Cause } from './cause.ts';
-import { type CommandRunner, toStreamName } from './command-runner.ts';
+import { toStreamName } from './command-runner.ts';
 import type { Message, StoredEvent } from './message.ts';
-import { type CheckpointStore, type EventReader, type Lease, LeaseLostError, type Runtime } from './ports.ts';
+import { type Lease, LeaseLostError } from './ports.ts';
 import { type EventSink, pump } from './pump.ts';
 import { Rejection } from './rejection.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
@@ -16,9 +15,9 @@ import {
   type RescheduledStream,
   type Workflow,
   type WorkflowPlan,
-  type WorkflowSchedule,
   type WorkflowStep,
 } from './workflow.ts';
+import type { StepOfKind, WorkflowDependencies } from './workflow-dependencies.ts';
 import { WorkflowStateCache } from './workflow-state-cache.ts';
 
 /** How long something that is due waits at most before it is found, unless this process has made it due. */
@@ -31,32 +30,6 @@ const OUTCOME_TIMEOUT_MS = 15_000;
 const MAX_ACTIVE_STREAMS = 256;
 /** and those of them that are only looked at again: where their answers are slow, they must not keep others out. */
 const MAX_CONCURRENT_POLLS = 128;
-type StepOfKind<S extends WorkflowStep, Kind extends S['step']> = Extract<S, { readonly step: Kind }>;
-
-/** A question of a stream. */
-export interface PendingQuery<S extends WorkflowStep> {
-  readonly id: string;
-  /** Something has happened to it: it is not only looked at again. */
-  readonly isUrgent: boolean;
-  readonly query: StepOfKind<S, 'query'>['query'];
-}
-
-/** Where the steps of a workflow go. */
-export interface WorkflowDependencies<Command extends Message, Event extends Message, S extends WorkflowStep> {
-  readonly eventReader: Pick<EventReader, 'read' | 'subscribe'>;
-  /** The write path of its own streams. */
-  readonly runner: CommandRunner<Command, Event>;
-  send(step: StepOfKind<S, 'send'>, id: string, cause: Cause): Promise<void>;
-  /** Asks together. @returns for each, in order, the commands for its own stream that follow from the answer */
-  query(queries: readonly PendingQuery<S>[]): readonly Promise<readonly Command[]>[];
-  /** @returns the answer of the world, also where it is a refusal; throws when it is not known what came of it */
-  perform(step: StepOfKind<S, 'effect'>, id: string, signal: AbortSignal): Promise<unknown>;
-  readonly schedule: WorkflowSchedule;
-  readonly checkpoints: CheckpointStore;
-  /** ISO 8601. */
-  now(): string;
-  readonly runtime: Pick<Runtime, 'sleep' | 'reportError'>;
-}
 
 export interface RunningWorkflow {
   /** They end with the turn; they reject with `LeaseLostError` when another process has it. */

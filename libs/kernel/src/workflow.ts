@@ -60,7 +60,7 @@ export interface Effects<Command extends Message, State, S extends WorkflowStep>
   /** The effect that was started and whose result is not known yet. */
   findStarted(state: State): StartedEffect | undefined;
   /** The command whose fact says that it is about to be done, by the process whose turn has this token. */
-  createStartCommand(step: Extract<S, { step: 'effect' }>, token: number, at: string): Command;
+  createStartCommand(step: Extract<S, { readonly step: 'effect' }>, token: number, at: string): Command;
   /** The command whose fact records the result. An answer may come after a fact that said "unknown". */
   createEndCommand(key: string, outcome: EffectOutcome, at: string): Command;
   /** So many that are being done occupy no place of other streams: where strangers say how long they take. */

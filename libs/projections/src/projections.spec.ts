@@ -19,12 +19,8 @@ import {
   rebuildIfOutdated,
   skipEvent,
 } from '#projections';
-import {
-  createHistoryArbitrary,
-  createSampleHistory,
-  type HistoryEvent,
-  toNewEvent,
-} from '../../testing/src/scenarios/histories.ts';
+import { createHistoryArbitrary, createSampleHistory, toNewEvent } from '../../testing/src/scenarios/histories.ts';
+import type { HistoryEvent } from '../../testing/src/scenarios/history-builder.ts';
 import {
   computeTable,
   computeTables,

@@ -19,7 +19,8 @@ import {
   readChallenges,
   readKeys,
 } from '#projections';
-import { createHistoryArbitrary, type History, type HistoryEvent } from '../../testing/src/scenarios/histories.ts';
+import { createHistoryArbitrary, type History } from '../../testing/src/scenarios/histories.ts';
+import type { HistoryEvent } from '../../testing/src/scenarios/history-builder.ts';
 import { ReadModelTables, splitIntoBatches } from '../../testing/src/world/read-model-tables.ts';
 
 const RUNS = 5;

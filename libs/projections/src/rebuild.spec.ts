@@ -9,7 +9,8 @@ import {
   rebuild,
   rebuildIfOutdated,
 } from '#projections';
-import { createSampleHistory, type HistoryEvent, toNewEvent } from '../../testing/src/scenarios/histories.ts';
+import { createSampleHistory, toNewEvent } from '../../testing/src/scenarios/histories.ts';
+import type { HistoryEvent } from '../../testing/src/scenarios/history-builder.ts';
 import { computeTable, ReadModelTables } from '../../testing/src/world/read-model-tables.ts';
 
 const { events: facts } = createSampleHistory();

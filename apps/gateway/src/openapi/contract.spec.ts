@@ -8,7 +8,8 @@ import type { FastifyInstance } from 'fastify';
 import pg from 'pg';
 import { parsePublicKey, sealRequest } from '#ehbp';
 import { createForm, OPENAPI_STRUCTURE, PIXEL, type TestAccount, type TestResponse, TestWorld } from '#testing';
-import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
+import type { DocumentedResponse } from './components.ts';
+import type { OpenApiDocument, PathOperation } from './document.ts';
 
 interface Place {
   readonly method: string;

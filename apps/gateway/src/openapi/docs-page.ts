@@ -1,7 +1,8 @@
 /** The document as one page for people, without scripts or external resources. */
 import { createHash } from 'node:crypto';
 import { Html, html } from '../edge/pages/html.ts';
-import type { DocumentedResponse, OpenApiDocument, Parameter, PathOperation } from './document.ts';
+import type { DocumentedResponse } from './components.ts';
+import type { OpenApiDocument, Parameter, PathOperation } from './document.ts';
 import type { JsonSchema } from './operation.ts';
 
 const STYLE = `

@@ -1,28 +1,10 @@
 /** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
-import { STATUS_CODES } from 'node:http';
-import type { ErrorFormatName } from '../edge/errors/error-formats.ts';
 import type { UploadOptions } from '../edge/uploads/upload.ts';
-import {
-  getResponseHeaders,
-  IDEMPOTENCY_KEY_PARAMETER,
-  QUERY_SOURCE_PARAMETER,
-  RESPONSE_HEADERS,
-  type ResponseHeaderOptions,
-} from './headers.ts';
-import {
-  type Auth,
-  type Content,
-  type Dto,
-  getSchemaName,
-  type JsonSchema,
-  jsonContent,
-  nameSchema,
-  type OperationOptions,
-  TAGS,
-} from './operation.ts';
+import { Components, type DocumentedResponse } from './components.ts';
+import { IDEMPOTENCY_KEY_PARAMETER, QUERY_SOURCE_PARAMETER, RESPONSE_HEADERS } from './headers.ts';
+import { type Auth, type Dto, type JsonSchema, nameSchema, type OperationOptions, TAGS } from './operation.ts';
 import { createRequestSchema } from './request-schema.ts';
 import type { ControllerRoute } from './routes.ts';
-import { AnthropicErrorSchema, ErrorSchema, PaymentRequiredSchema, text } from './schemas.ts';
 
 /** The version of the interface, not of the program. */
 const API_VERSION = '1.0.0';
@@ -108,12 +90,6 @@ export interface Parameter {
   readonly description?: string;
   readonly schema: JsonSchema;
   readonly example?: unknown;
-}
-
-export interface DocumentedResponse {
-  readonly description: string;
-  readonly headers?: object;
-  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
 /** @param url where clients reach the API */
@@ -295,77 +271,6 @@ function toResponses(
       contents.map(([status, content]) => [status, components.createResponse(Number(status), content, options)]),
     ),
   };
-}
-
-/** How an error is described, by its shape: what its name begins with, and what it is. */
-const ERROR_CONTENT: Readonly<Record<ErrorFormatName, { readonly prefix: string; readonly content: Content }>> = {
-  openai: { prefix: '', content: jsonContent(ErrorSchema) },
-  openrouter: { prefix: '', content: jsonContent(ErrorSchema) },
-  anthropic: { prefix: 'Anthropic', content: jsonContent(AnthropicErrorSchema) },
-  page: { prefix: 'Page', content: { 'text/html': text('A page that says what went wrong') } },
-};
-
-/** What the document refers to by name. */
-class Components {
-  readonly schemas: Record<string, JsonSchema> = {};
-  readonly responses: Record<string, DocumentedResponse> = {};
-  private readonly contentByName = new Map<string, string>();
-
-  registerErrorResponse(
-    status: number,
-    { paid, payPerRequest: challenge, creates, streamed, errorFormat }: OperationOptions,
-  ): { readonly $ref: string } {
-    const statusName = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
-    if (challenge && status === 402) {
-      this.responses[`Challenge${statusName}`] ??= this.createResponse(status, jsonContent(PaymentRequiredSchema), {
-        paid,
-        payPerRequest: challenge,
-      });
-      return { $ref: `#/components/responses/Challenge${statusName}` };
-    }
-    const { prefix, content } = ERROR_CONTENT[errorFormat ?? 'openai'];
-    const name = `${prefix}${streamed ? 'Streamed' : ''}${paid ? 'Paid' : creates ? 'Creation' : ''}${statusName}`;
-    const kind = {
-      ...(paid ? { paid } : {}),
-      ...(streamed ? { streamed } : {}),
-      ...(creates ? { creates } : {}),
-      ...(errorFormat ? { errorFormat } : {}),
-    };
-    this.responses[name] ??= this.createResponse(status, content, kind);
-    return { $ref: `#/components/responses/${name}` };
-  }
-
-  createResponse(status: number, content: Content, kind: Partial<ResponseHeaderOptions>): DocumentedResponse {
-    const headers = ['x-request-id', ...getResponseHeaders(status, kind)];
-    return {
-      description: STATUS_CODES[status] ?? String(status),
-      headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
-      content: Object.fromEntries(
-        Object.entries(content).map(([type, schema]) => [type, { schema: this.registerSchema(schema) }]),
-      ),
-    };
-  }
-
-  /** The schema with every named one in it, itself included, replaced by a reference. */
-  registerSchema(schema: JsonSchema): JsonSchema {
-    const name = getSchemaName(schema);
-    if (name === undefined) return this.registerNestedSchemas(schema);
-    const content = JSON.stringify(schema);
-    if (this.contentByName.get(name) === undefined) {
-      this.contentByName.set(name, content);
-      this.schemas[name] = this.registerNestedSchemas(schema);
-    } else if (this.contentByName.get(name) !== content) throw new Error(`two schemas are called ${name}`);
-    return { $ref: `#/components/schemas/${name}` };
-  }
-
-  private registerNestedSchemas(schema: JsonSchema): JsonSchema {
-    return Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, this.registerValue(value)]));
-  }
-
-  private registerValue(value: unknown): unknown {
-    if (Array.isArray(value)) return value.map((item) => this.registerValue(item));
-    return typeof value === 'object' && value !== null ? this.registerSchema(value as JsonSchema) : value;
-  }
 }
 
 function getProperties(schema: JsonSchema): Readonly<Record<string, JsonSchema>> {

@@ -2,8 +2,9 @@
 import type { Charge } from '#domain';
 import { type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
+import { type Deadline, EMPTY_RECEIPT, type Order, type Receipt } from './order.ts';
 import type { Hold, Payer } from './payer.ts';
-import { type Deadline, EMPTY_RECEIPT, type Order, Purchase, type Receipt } from './purchase.ts';
+import { Purchase } from './purchase.ts';
 
 /** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
 const HOLD_MARGIN_MS = 60_000;

@@ -1,5 +1,5 @@
 import { money, toUsdJsonNumber } from '#kernel';
-import type { Receipt } from './purchase.ts';
+import type { Receipt } from './order.ts';
 
 /**
  * What the cost in a usage is made of, in USD, as OpenRouter's strict clients read it, with what it is beside the vendor's

@@ -6,8 +6,9 @@ import { Clock } from '../clock.ts';
 import { UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import { BillingEngine } from './billing-engine.ts';
+import type { Order } from './order.ts';
 import type { Payer } from './payer.ts';
-import { type Order, Purchase } from './purchase.ts';
+import { Purchase } from './purchase.ts';
 
 class StillClock extends Clock {
   nowMs(): number {

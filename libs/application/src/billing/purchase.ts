@@ -1,6 +1,6 @@
 /** One request while it is served: its hold, the endpoints that it has called, and what it has used. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AnyModel, Endpoint, PriceList } from '#catalogue';
+import type { Endpoint } from '#catalogue';
 import {
   type Attempt,
   addUsage,
@@ -10,8 +10,6 @@ import {
   countAffordableUnits,
   getQuantity,
   NO_USAGE,
-  type PartialHold,
-  type Query,
   type Tariff,
   toCharge,
   toChargeItem,
@@ -21,8 +19,8 @@ import {
 } from '#domain';
 import { money, type PicoUsd, toPicoUsd, ZERO_USD } from '#kernel';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
-import type { EndpointHealth } from '../routing/endpoint-health.ts';
-import { breakDownCharge, type ChargeBreakdown, calculateInputCost } from './charge-breakdown.ts';
+import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
+import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
 import { canFallBack, isRetryable, toAttemptOutcome } from './retry-policy.ts';
 import type { CallResult, EndpointResponse, StreamResult, UpstreamCall } from './upstream-call.ts';
@@ -32,54 +30,6 @@ const MAX_ATTEMPTS = 3;
 const MIN_BACKOFF_MS = 50;
 /** An upstream that asks for a longer pause is not tried again. */
 const MAX_BACKOFF_MS = 2_000;
-
-/** What is about to be sold: the endpoints that may serve it, and what it may cost. */
-export interface Order {
-  /** One request, one charge: the id of the request, and of its hold. */
-  readonly id: string;
-  readonly query: Query;
-  readonly model: Pick<AnyModel, 'id'>;
-  /** In the order in which they are asked; at least one. */
-  readonly endpoints: readonly Endpoint[];
-  readonly priceList: PriceList;
-  readonly minPrice: PicoUsd;
-  readonly maxPrice: PicoUsd;
-  /** How much of it is held at first; all of it where this is left out. */
-  readonly partialHold?: PartialHold | undefined;
-}
-
-/** The time that a request has. */
-export interface Deadline {
-  /** Aborts when it has taken too long, or must be cut short; its reason is an `UpstreamError`. */
-  readonly signal: AbortSignal;
-  abort(failure: UpstreamError): void;
-}
-
-/** Who pays, and what is held of it. */
-export interface Funds {
-  readonly payer: Payer;
-  readonly hold: Hold;
-}
-
-/** Receives how endpoints perform, and what should not happen. */
-export interface PurchaseObserver {
-  readonly health: EndpointHealth;
-  readonly reportError: (problem: string, error: unknown) => void;
-}
-
-/** The result of a request in money. */
-export interface Receipt {
-  readonly usage: Usage;
-  readonly charged: PicoUsd;
-  readonly parts: ChargeBreakdown;
-}
-
-/** Of a request that cost its payer nothing. */
-export const EMPTY_RECEIPT: Receipt = {
-  usage: NO_USAGE,
-  charged: ZERO_USD,
-  parts: breakDownCharge(ZERO_USD, [], ZERO_USD),
-};
 
 export class Purchase {
   readonly attempts: Attempt[] = [];

@@ -3,44 +3,14 @@
  * For read models and other readers of facts.
  */
 import fc from 'fast-check';
-import {
-  type AccountCommand,
-  type AccountState,
-  type AutoTopupCommand,
-  type AutoTopupState,
-  accountDecider,
-  autoTopupDecider,
-  type ChallengeCommand,
-  type ChallengeState,
-  challengeDecider,
-  type DomainEvent,
-  type PriceListPublished,
-  priceListDecider,
-  type ResetPeriod,
-  type TopupCommand,
-  type TopupState,
-  topupDecider,
-  type VideoCommand,
-  type VideoState,
-  videoDecider,
-} from '#domain';
-import {
-  type Decider,
-  fold,
-  type Message,
-  type NewEvent,
-  type PicoUsd,
-  parseUsd,
-  Rejection,
-  type StoredEvent,
-} from '#kernel';
+import type { AccountState, ChallengeState, ResetPeriod, TopupState } from '#domain';
+import { type NewEvent, type PicoUsd, parseUsd } from '#kernel';
 import { type AutoTopupAttempt, autoTopupAttempts, createAttemptCommands } from './auto-topup-scenarios.ts';
 import { challengeScenarios, runChallengeScenario } from './challenge-scenarios.ts';
+import { HistoryBuilder, type HistoryEvent, MINUTE_MS, type Step, toAccountId } from './history-builder.ts';
 import { createTestCharge } from './history-charges.ts';
 import { runTopupScenario } from './topup-scenarios.ts';
 import { runVideoScenario, videoScenarios } from './video-scenarios.ts';
-
-export type HistoryEvent = StoredEvent<DomainEvent>;
 
 export interface History {
   readonly events: readonly HistoryEvent[];
@@ -52,114 +22,10 @@ export interface History {
   readonly end: string;
 }
 
-const START_MS = Date.parse('2026-11-26T22:00:00.000Z'); // soon a day ends, and then a week and a month
-const MINUTE_MS = 60_000;
 const EXPIRY_MS = 15 * MINUTE_MS;
 const MSAT_PER_USD = 1_000_000n;
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-
-/** All streams of a category. */
-interface Streams<Command extends Message, State, Event extends Message> {
-  readonly category: string;
-  readonly decider: Decider<Command, State, Event>;
-  readonly states: Map<string, State>;
-}
-
-/** The facts so far. A command that is rejected leaves none. */
-class HistoryBuilder {
-  readonly events: HistoryEvent[] = [];
-  readonly accounts = new Map<string, AccountState>();
-  readonly topups = new Map<string, TopupState>();
-  readonly autoTopups = new Map<string, AutoTopupState>();
-  readonly videos = new Map<string, VideoState>();
-  readonly challenges = new Map<string, ChallengeState>();
-  /** Also those that came to nothing. */
-  videosRequested = 0;
-  /** Which account asked for each hold, `h0` and on. */
-  readonly holds: number[] = [];
-  private now = START_MS;
-  private readonly lists = new Map<string, PriceListPublished['data'] | null>();
-  private readonly lengths = new Map<string, number>();
-
-  /** Nothing happens at the same time as something else. */
-  apply(step: Step): void {
-    this.now++;
-    step(this);
-  }
-
-  advance(minutes: number): void {
-    this.now += minutes * MINUTE_MS;
-  }
-
-  getInstant(inMs = 0): string {
-    return new Date(this.now + inMs).toISOString();
-  }
-
-  runAccountCommand(accountNumber: number, command: AccountCommand): void {
-    this.run(
-      { category: 'account', decider: accountDecider, states: this.accounts },
-      toAccountId(accountNumber),
-      command,
-    );
-  }
-
-  runTopupCommand(id: string, command: TopupCommand): void {
-    this.run({ category: 'topup', decider: topupDecider, states: this.topups }, id, command);
-  }
-
-  runAutoTopupCommand(accountNumber: number, command: AutoTopupCommand): void {
-    this.run(
-      { category: 'autotopup', decider: autoTopupDecider, states: this.autoTopups },
-      toAccountId(accountNumber),
-      command,
-    );
-  }
-
-  runVideoCommand(id: string, command: VideoCommand): void {
-    this.run({ category: 'video', decider: videoDecider, states: this.videos }, id, command);
-  }
-
-  runChallengeCommand(id: string, command: ChallengeCommand): void {
-    this.run({ category: 'challenge', decider: challengeDecider, states: this.challenges }, id, command);
-  }
-
-  publish(version: string): void {
-    const data = { version, lines: [], at: this.getInstant() };
-    const lists = { category: 'pricelist', decider: priceListDecider, states: this.lists };
-    this.run(lists, version, { type: 'PublishPriceList', data });
-  }
-
-  private run<Command extends Message, State, Event extends DomainEvent>(
-    { category, decider, states }: Streams<Command, State, Event>,
-    id: string,
-    command: Command,
-  ): void {
-    const state = states.get(id) ?? decider.getInitialState();
-    try {
-      const events = decider.decide(command, state);
-      states.set(id, fold(decider, state, events));
-      for (const event of events) this.record(`${category}-${id}`, event);
-    } catch (error) {
-      if (!(error instanceof Rejection)) throw error;
-    }
-  }
-
-  /** As a store would: positions grow, with gaps. */
-  private record(stream: string, event: DomainEvent): void {
-    const index = this.events.length;
-    const revision = this.lengths.get(stream) ?? 0;
-    this.lengths.set(stream, revision + 1);
-    const envelope = { id: `fact-${index}`, stream, revision, position: BigInt(index * 3 + (index % 2)) };
-    this.events.push({ ...event, ...envelope, recordedAt: this.getInstant(7), metadata: {} } as HistoryEvent);
-  }
-}
-
-type Step = (history: HistoryBuilder) => void;
-
-function toAccountId(accountNumber: number): string {
-  return `00000000-0000-4000-8000-${String(accountNumber).padStart(12, '0')}`;
-}
 
 function createKey(keyId: string, limit: string | null, resetPeriod: ResetPeriod | null) {
   const secret = { key: '1', box: `box of ${keyId} "ä"\\` };

@@ -11,7 +11,7 @@ import {
   type ReadModelRow,
   TEXT_TYPE_PARSERS,
 } from '#projections';
-import type { HistoryEvent } from '../scenarios/histories.ts';
+import type { HistoryEvent } from '../scenarios/history-builder.ts';
 import { createTestDatabase } from './test-database.ts';
 
 /** Rows as text, sorted, so that those that were computed and those that were read are equal when they say the same. */

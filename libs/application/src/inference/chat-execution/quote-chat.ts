@@ -2,7 +2,7 @@
 import type { Catalogue, Endpoint, PriceList } from '#catalogue';
 import type { QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
-import type { Order } from '../../billing/purchase.ts';
+import type { Order } from '../../billing/order.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import type { NativeSearch } from '../../providers/web-search.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';

@@ -1,7 +1,7 @@
 /** How an answer reaches the client. */
 import type { TokenPricedModel } from '#catalogue';
 import type { StreamWriter } from '../../billing/billing-engine.ts';
-import type { Receipt } from '../../billing/purchase.ts';
+import type { Receipt } from '../../billing/order.ts';
 import type { EndpointResponse } from '../../billing/upstream-call.ts';
 import type { UpstreamError } from '../../errors.ts';
 import type {

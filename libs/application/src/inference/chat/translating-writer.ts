@@ -1,6 +1,6 @@
 /** A client that hears of a chat in the typed events of another protocol: Anthropic's messages, OpenAI's responses. */
 import { type JsonObject } from '#kernel';
-import type { Receipt } from '../../billing/purchase.ts';
+import type { Receipt } from '../../billing/order.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
 
 import { parseEventJson, parseSseEvents } from '../../wire/sse.ts';

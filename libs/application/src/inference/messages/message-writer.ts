@@ -1,4 +1,4 @@
-import type { Receipt } from '../../billing/purchase.ts';
+import type { Receipt } from '../../billing/order.ts';
 import { formatSseEvent } from '../../wire/sse.ts';
 import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/translating-writer.ts';
 import type { MessageBuilder } from './message-builder.ts';

@@ -1,7 +1,7 @@
 import { getQuantity } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { toCostDetails } from '../../billing/cost-details.ts';
-import type { Receipt } from '../../billing/purchase.ts';
+import type { Receipt } from '../../billing/order.ts';
 import type { MessageUsage } from './message-builder.ts';
 
 /** Usage with its cost, as Messages count it: the parts of the input stand beside each other. */

@@ -1,8 +1,8 @@
 /** Which enclave a private chat is for, and what it may cost. */
 import { type Catalogue, type Endpoint, isPrivate, type TokenPricedModel } from '#catalogue';
 import { money } from '#kernel';
+import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
-import type { Order } from '../../billing/purchase.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import { calculateMaxCallPrice, EXTENSIBLE_HOLD_DIVISOR } from '../chat/chat-quote.ts';
 import type { OutputLengthStats } from '../chat-execution/output-length-stats.ts';

@@ -2,7 +2,7 @@
 import { getQuantity } from '#domain';
 import { type JsonObject, toUsdJsonNumber } from '#kernel';
 import { toCostDetails } from '../../billing/cost-details.ts';
-import type { Receipt } from '../../billing/purchase.ts';
+import type { Receipt } from '../../billing/order.ts';
 import { UpstreamError } from '../../errors.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
 

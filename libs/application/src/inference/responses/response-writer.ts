@@ -1,4 +1,4 @@
-import type { Receipt } from '../../billing/purchase.ts';
+import type { Receipt } from '../../billing/order.ts';
 import { formatSseEvent, SSE_DONE } from '../../wire/sse.ts';
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/translating-writer.ts';

@@ -1,7 +1,7 @@
 /** Which endpoints may make the images of a request, and what that costs. */
 import type { Endpoint, MediaModel } from '#catalogue';
+import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
-import type { Order } from '../../billing/purchase.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';

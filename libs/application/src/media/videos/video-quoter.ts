@@ -2,8 +2,8 @@
 import type { Endpoint, MediaChoices, MediaModel } from '#catalogue';
 import { calculatePrice, toPriceJson, type Usage, type VideoEndpoint } from '#domain';
 import { money, type PicoUsd } from '#kernel';
+import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
-import type { Order } from '../../billing/purchase.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
