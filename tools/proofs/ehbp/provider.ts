@@ -37,7 +37,7 @@ export function createProviderHandler(key: string, receivedBodies: string[]) {
       total_tokens: USAGE.prompt + USAGE.completion,
     };
     if (!stream) {
-      const choices = [{ index: 0, message: { role: 'assistant', content: content }, finish_reason: 'stop' }];
+      const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }];
       const headers = { 'content-type': 'application/json', [HEADER]: REPORT };
       const completion = JSON.stringify({ ...common, object: 'chat.completion', choices, usage });
       return void response.writeHead(200, headers).end(completion);

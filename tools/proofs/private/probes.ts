@@ -50,7 +50,7 @@ export async function runProbe(
   const expectedText = `${phrases.completions.createPhrase()} and ${phrases.completions.createPhrase()}`;
   if (!probe.withTool) return [await send(url, probe, createBody(phrases, probe, expectedText), expectedText)];
   const city = phrases.completions.createPhrase();
-  const first = await send(url, probe, createBody(phrases, probe, JSON.stringify({ city: city }), 'called'), city);
+  const first = await send(url, probe, createBody(phrases, probe, JSON.stringify({ city }), 'called'), city);
   if (!first.complete) return [first];
   return [first, await send(url, probe, createBody(phrases, probe, expectedText, 'returned'), expectedText)];
 }

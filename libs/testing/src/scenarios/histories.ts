@@ -55,7 +55,7 @@ function endHold(history: HistoryBuilder, { back, resolution, price, output }: H
   const charge = createTestCharge(query.model, price, output);
   const failed = { ...hold, errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
   if (resolution === 'settle')
-    history.runAccountCommand(accountNumber, { type: 'SettleHold', data: { ...hold, charge: charge } });
+    history.runAccountCommand(accountNumber, { type: 'SettleHold', data: { ...hold, charge } });
   if (resolution === 'release') history.runAccountCommand(accountNumber, { type: 'ReleaseHold', data: failed });
   if (resolution === 'absorb')
     history.runAccountCommand(accountNumber, { type: 'ReleaseHold', data: { ...failed, absorbed: charge } });
@@ -93,7 +93,7 @@ const steps = fc.oneof(
     9,
     fc.tuple(accountNumbers, fc.option(keySuffixes), amount, amount),
     (history, [accountNumber, keySuffix, minAmount, extra]) => {
-      const part = { minAmount: minAmount, divisor: 4n };
+      const part = { minAmount, divisor: 4n };
       const amounts = {
         minAmount,
         maxAmount: (minAmount + extra) as PicoUsd,

@@ -85,10 +85,10 @@ export function createFile({ falOffer, input }: FalJob, index: number): SandboxF
   const seed = `${prompt || directiveText} ${index}`;
   if (falOffer.output === 'video') {
     const hasAudio = fields.generate_audio === 'true';
-    return { type: 'video/mp4', bytes: createVideo({ seed: seed, seconds, width, height, hasAudio }) };
+    return { type: 'video/mp4', bytes: createVideo({ seed, seconds, width, height, hasAudio }) };
   }
   const format = (fields.output_format ?? 'png') as ImageFormat;
-  return { type: `image/${format}`, bytes: createImage({ seed: seed, width, height, format }) };
+  return { type: `image/${format}`, bytes: createImage({ seed, width, height, format }) };
 }
 
 function getFileName({ id, falOffer, input }: FalJob, index: number): string {

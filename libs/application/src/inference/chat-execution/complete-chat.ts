@@ -115,7 +115,7 @@ async function createPreSearchedChat(
   const { results, vendorId } = await providers.get(hold, plan.fee.provider, 'search')({ ...plan, signal });
   purchase.billSearches(plan.fee, 1, vendorId);
   const searches = [{ at: 0, query: plan.query, state: 'completed', results }] as const;
-  const body = withResults(order.body, plan, { results: results, day: new Date().toISOString().slice(0, 10) });
+  const body = withResults(order.body, plan, { results, day: new Date().toISOString().slice(0, 10) });
   return new SingleCallChat({ ...order, body, searchResults: results, searches }, purchase, providers);
 }
 

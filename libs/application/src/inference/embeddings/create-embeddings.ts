@@ -85,7 +85,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     const maxPrice = calculateMaxInputPrice(inputs, model, endpoints);
     const query: Query = { model: model.id, type: 'embedding', source, online: false, free: maxPrice === 0n };
     const { priceList } = catalogue;
-    const order: Order = { id: requestId, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice: maxPrice };
+    const order: Order = { id: requestId, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice };
     const embed = async (purchase: Purchase) => {
       const { hold, signal } = purchase;
       const call: UpstreamCall<EmbeddingsResponse> = {

@@ -214,7 +214,7 @@ export class MessageOutput {
       segment.argumentsText += delta.partial_json;
     }
     if (index < 0) segment.pendingDeltas.push(delta);
-    else this.events.push({ type: 'content_block_delta', index: index, delta });
+    else this.events.push({ type: 'content_block_delta', index, delta });
   }
 
   /** Goes on to the next block as long as the one that is open is complete. */
@@ -239,7 +239,7 @@ export class MessageOutput {
     segment.isEnded = true;
     if (block.type === 'tool_use' || block.type === 'server_tool_use')
       block.input = parseCallInput(argumentsText) ?? {};
-    if (index >= 0) this.events.push({ type: 'content_block_stop', index: index });
+    if (index >= 0) this.events.push({ type: 'content_block_stop', index });
     if (this.queue[0]) this.open(this.queue[0]);
   }
 

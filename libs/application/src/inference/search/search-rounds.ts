@@ -133,7 +133,7 @@ export class SearchRounds {
     await onStatus({ at, query, state: 'searching' });
     const results = await this.fetchResults(query);
     if (results) allResults.push(...results);
-    await onStatus(results ? { at, query, state: 'completed', results: results } : { at, query, state: 'failed' });
+    await onStatus(results ? { at, query, state: 'completed', results } : { at, query, state: 'failed' });
     return results ? formatResults(results) : SEARCH_FAILED;
   }
 

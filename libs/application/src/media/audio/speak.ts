@@ -70,7 +70,7 @@ export class SpeakHandler implements ICommandHandler<Speak> {
     const endpoints = selectAudioEndpoints(model, body.provider);
     const maxPrice = calculateMaxAudioPrice(usage, endpoints);
     const query: Query = { model: model.id, type: 'text_to_speech', source, online: false, free: maxPrice === 0n };
-    const order: Order = { id, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice: maxPrice };
+    const order: Order = { id, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice };
     const speak = async (purchase: Purchase) => {
       const { hold, signal } = purchase;
       const { input } = body;

@@ -88,7 +88,7 @@ export class TranscribeHandler implements ICommandHandler<Transcribe> {
     const quoted = roundUpForQuote(recording);
     const maxPrice = calculateMaxAudioPrice({ audioMillisecond: quoted }, endpoints, { language });
     const query: Query = { model: model.id, type: 'speech_to_text', source, online: false, free: maxPrice === 0n };
-    const order: Order = { id, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice: maxPrice };
+    const order: Order = { id, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice };
     const transcribe = async (purchase: Purchase) => {
       const call = this.createCall({ purchase, file, recording, language, body });
       const { response } = await purchase.call(call);
