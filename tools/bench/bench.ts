@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- runGateways|runLedger|runVolume|runMedia|runData|private]`: what the paths of a request and of an event cost, beside peers, in one run
+ * `npm run bench [-- gateways|ledger|volume|media|data|private]`: what the paths of a request and of an event cost, beside peers, in one run
  * on one machine. Prints tables that can go into docs/performance.md as they are.
  */
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 /**
- * `npm runCommand prove:challenges`: payments for single requests (HTTP 402), on the built program. One proof is presented 500
+ * `npm run prove:challenges`: payments for single requests (HTTP 402), on the built program. One proof is presented 500
  * times at once, to one gateway and to three: it is served once. Gateways are killed with SIGKILL at every moment between
  * the claim and the answer: every payer gets the answer by asking again. The three clients of
  * `@getalby/lightning-tools` pay for everything that can be paid for so, and `mppx` for each kind of request; it is

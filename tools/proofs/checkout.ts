@@ -1,5 +1,5 @@
 /**
- * `npm runCommand prove:checkout`: the page on which a top-up is paid, in a real browser (Chromium) against the built program: on
+ * `npm run prove:checkout`: the page on which a top-up is paid, in a real browser (Chromium) against the built program: on
  * a phone, in both colour schemes, without scripts, by keyboard alone and by an accessibility checker; what is copied and
  * what its QR code says is the invoice, and the status follows a payment within a second. Browser, driver and checker are
  * installed when they are needed. Screenshots are left in `.proofs/checkout`.

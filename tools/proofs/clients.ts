@@ -1,5 +1,5 @@
 /**
- * `npm runCommand prove:clients [-- NAME…]`: other people's clients and agents, unmodified, against the built program. Each has a
+ * `npm run prove:clients [-- NAME…]`: other people's clients and agents, unmodified, against the built program. Each has a
  * tool run and reads a stream; then its account's balance has fallen by what its history says, to the last digit, and in
  * the end the books verify with a drift of 0. They are installed when they are needed: see clients/install.ts.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm runCommand prove:ehbp`: the encryption of private models with implementations that are not ours, in both directions. As
+ * `npm run prove:ehbp`: the encryption of private models with implementations that are not ours, in both directions. As
  * clients of our enclave through our gateway: the reference implementation in Go, OpenAI's client for Python over
  * tinfoil-ehbp, and npm's ehbp. As the enclave behind our gateway, asked by our proxy: the server of the Go
  * implementation. Whatever they ask is charged once, and the books verify. They are built and installed when they are needed.

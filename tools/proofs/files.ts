@@ -1,5 +1,5 @@
 /**
- * `npm runCommand prove:files`: the contract of file stores against another server that speaks S3 (versitygw, built from the Go
+ * `npm run prove:files`: the contract of file stores against another server that speaks S3 (versitygw, built from the Go
  * module proxy when it is needed), the whole product with its files there, and a disk that fills up (as root).
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';

@@ -1,7 +1,7 @@
 /**
- * `npm run prove:jobCount`: videos of every kind are made, and while they are, the process that has them made or the gateway that
+ * `npm run prove:jobs`: videos of every kind are made, and while they are, the process that has them made or the gateway that
  * was asked is killed (SIGKILL), or stopped for longer than its lease and woken, at many moments. Every video ends, is paid once
- * or not at all, and what the vendor bills beyond the books is what `runLedger -- jobCount` lists as open; once that is closed, the
+ * or not at all, and what the vendor bills beyond the books is what `ledger -- jobs` lists as open; once that is closed, the
  * books are the bill. Then: 1,000 pending videos cost at most 1 % of a core over 60 s, and 10,000 are taken up and listed
  * within 5 s after a restart.
  */

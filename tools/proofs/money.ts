@@ -1,5 +1,5 @@
 /**
- * `npm runCommand prove:money [-- monero] [lightning]`: payments on real networks, which run here and belong to nobody. Monero's
+ * `npm run prove:money [-- monero] [lightning]`: payments on real networks, which run here and belong to nobody. Monero's
  * node (`monerod --regtest`) and wallet server come from Debian's package, LND and btcd from their Go modules. The contract
  * of payment back ends runs against each; then the built program takes payments that are exact, less, more, several, late,
  * never confirmed, locked by their payer, undone by a reorganisation, and that come while the wallet server is dead. Each

@@ -1,5 +1,5 @@
 /**
- * `npm runCommand prove:schema`: Schemathesis makes requests from our own `/openapi.json`, good ones and bad ones, with a key that
+ * `npm run prove:schema`: Schemathesis makes requests from our own `/openapi.json`, good ones and bad ones, with a key that
  * has money, with one that has none, and with none at all. No answer is a server error, has a status or a shape that the
  * document does not have; and with money every operation has succeeded. It is installed when it is needed, into `.proofs/`.
  */

@@ -101,7 +101,7 @@ function parseCommand(positionals: readonly string[], options: { readonly [name 
 
 /**
  * The finance command line: proves the books from the events alone.
- * @param args what stands behind `npm run runLedgerCommand --`
+ * @param args what stands behind `npm run ledger --`
  * @returns false when what it looked at is not as it should be
  * @throws StartError, with a sentence for whoever called it
  */

@@ -9,7 +9,7 @@ type Print = (line: string) => void;
 
 /**
  * Lists the videos that are being made, and those that failed and that a vendor may nevertheless invoice. Its invoice says
- * whether it does: `printJobs close` notes that.
+ * whether it does: `jobs close` notes that.
  */
 export async function printJobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
   const pool = openPool({

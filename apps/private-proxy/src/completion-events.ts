@@ -63,12 +63,12 @@ export async function* limitSize(bytes: AsyncIterable<Uint8Array>): AsyncGenerat
 export interface CompletionEvent {
   /** Without its end. */
   readonly text: string;
-  /** What it carries, unless it is a comment or `[SSE_DONE]`. */
+  /** What it carries, unless it is a comment or `[DONE]`. */
   readonly chunk?: JsonObject;
 }
 
 /**
- * The events of a streamed answer, several at a time. The last one is `[SSE_DONE]`.
+ * The events of a streamed answer, several at a time. The last one is `[DONE]`.
  * @throws ProxyError when there is none, or one that cannot be read, after the events that came
  */
 export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly CompletionEvent[]> {

@@ -35,7 +35,7 @@ export function withParent({ owner, field, path }: FieldLocation, ...names: Json
   return { owner, field: fullPath.replace(/^\./, ''), path: [...path, ...names] };
 }
 
-/** @returns the error that says it: `endpoints[0].margin of model "vendor/model" predicateRule be …` */
+/** @returns the error that says it: `endpoints[0].margin of model "vendor/model" must be …` */
 export function createDataFileError(location: FieldLocation, problem: string): DataFileError {
   return new DataFileError(
     `${location.field ? `${location.field} of ${location.owner}` : location.owner} ${problem}`,

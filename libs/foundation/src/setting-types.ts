@@ -136,7 +136,7 @@ export function url(
   return address({ variable, protocols, meaning, defaultValue, validate: isValid });
 }
 
-/** An address that is right where `isRight` says so; a sentence's end instead says what is wrong. */
+/** An address that is right where `validate` says so; a sentence's end instead says what is wrong. */
 export function address(setting: {
   readonly variable: string;
   readonly protocols: readonly string[];

@@ -56,7 +56,7 @@ export interface EventAppender {
   append(stream: string, expectedRevision: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'>;
 }
 
-/** The store of facts. Every adapter passes the same contract (`libs/testing/contracts/event-store.ts`). */
+/** The store of facts. Every adapter passes the same contract (`libs/testing/src/contracts/event-store.ts`). */
 export interface EventStore extends EventReader, EventAppender {}
 
 /** The store did not answer, so it is unknown whether an append happened. */

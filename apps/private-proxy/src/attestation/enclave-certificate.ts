@@ -37,7 +37,7 @@ export function parseEnclaveCertificate(value: unknown, domain: string, now: Dat
 }
 
 /**
- * What Tinfoil puts into names of the certificate: `00<decodeBase32>.<label>.<domain>`, `01<decodeBase32>.…`, base32 without padding.
+ * What Tinfoil puts into names of the certificate: `00<base32>.<label>.<domain>`, `01<base32>.…`, base32 without padding.
  * @returns undefined where there are no such names
  * @throws AttestationError where they are there and cannot be read
  */

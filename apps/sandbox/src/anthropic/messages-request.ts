@@ -21,7 +21,7 @@ export interface SandboxMessagesRequest extends ProtocolRequest<AnthropicModel> 
   readonly isThinkingVisible: boolean;
 }
 
-/** @throws Refusal in Anthropic's shape */
+/** @throws HttpError in Anthropic's shape */
 export function readMessagesRequest(text: string, version: Version): SandboxMessagesRequest {
   const body = parseObject(text);
   if (!body) throw invalidRequestError('The request body is not valid JSON');

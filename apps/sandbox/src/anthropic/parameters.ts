@@ -28,7 +28,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
 
 const SAMPLING: ReadonlySet<string> = new Set(['temperature', 'top_p', 'top_k']);
 
-/** @throws Refusal */
+/** @throws HttpError */
 export function assertParameters(body: Body, version: Version): void {
   for (const name of ['model', 'max_tokens', 'messages']) {
     if (body[name] === undefined) throw invalidRequestError(`${name}: Field required`);
@@ -50,7 +50,7 @@ export function assertParameters(body: Body, version: Version): void {
   assertFormat(body);
 }
 
-/** What differs between models. @throws Refusal */
+/** What differs between models. @throws HttpError */
 export function assertModelSupports(body: Body, { id, adaptive }: AnthropicModel): void {
   const { type } = (body.thinking ?? {}) as Body;
   if (adaptive && type === 'enabled') {

@@ -39,7 +39,7 @@ export function toBlocks(content: unknown): readonly MessageBlock[] {
   return Array.isArray(content) ? content : [];
 }
 
-/** @throws Refusal */
+/** @throws HttpError */
 export function assertTurns(messages: unknown): readonly MessageTurn[] {
   const turns = messages as readonly MessageTurn[];
   if (turns.length === 0) throw invalidRequestError('messages: at least one message is required');

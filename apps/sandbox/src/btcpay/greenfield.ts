@@ -1,6 +1,6 @@
 /**
- * A BTCPay Server with one store, through its Greenfield API. Facts: its description in `swagger.template.invoices.sendJson`
- * and `swagger.template.webhooks.sendJson`, and its controllers: decimals are strings, times are Unix seconds, a list of
+ * A BTCPay Server with one store, through its Greenfield API. Facts: its description in `swagger.template.invoices.json`
+ * and `swagger.template.webhooks.json`, and its controllers: decimals are strings, times are Unix seconds, a list of
  * invoices leaves out payments that do not count.
  */
 import { money } from '#kernel';

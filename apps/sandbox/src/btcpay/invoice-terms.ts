@@ -12,7 +12,7 @@ const MIN_EXPIRY_SECONDS = 30;
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** @throws Refusal */
+/** @throws HttpError */
 export function parseTerms({ amount, currency, metadata = {}, checkout = {} }: Body): BtcPayInvoiceTerms {
   const {
     paymentMethods,

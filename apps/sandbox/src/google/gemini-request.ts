@@ -23,7 +23,7 @@ const CONFIG = [
 const IMAGE_CONFIG = ['aspectRatio', 'imageSize', 'personGeneration'];
 const MODALITIES = ['TEXT', 'IMAGE'];
 
-/** @throws Refusal 400 */
+/** @throws HttpError 400 */
 export function parseImageRequest(json: string, { tokens, ratios }: ImageOffer): GeminiImageRequest {
   const body = parseFields(parseObject(json), '', NAMES);
   const config = parseFields(body.generationConfig, 'generation_config', CONFIG);

@@ -126,7 +126,7 @@ function toResult({ id, host, fault }: Operation) {
   return { response: { '@type': type, generateVideoResponse: isFiltered ? filtered : samples } };
 }
 
-/** @throws Refusal 400 */
+/** @throws HttpError 400 */
 function parseOrder(json: string, { usd }: VideoOffer): VideoOrder {
   const { instances, parameters = {} } = parseObject(json) ?? {};
   const [instance] = Array.isArray(instances) ? instances : [];

@@ -13,7 +13,7 @@ const MAX_EXPIRY_SECONDS = 365 * 86_400;
 /** gRPC status codes by name, with the HTTP status that each becomes. */
 const CODES = { unknown: [2, 500], invalid: [3, 400], notFound: [5, 404] } as const;
 
-/** Fields of LND's `LightningInvoice` that a caller may set. Only some mean something here. */
+/** Fields of LND's `Invoice` that a caller may set. Only some mean something here. */
 const FIELDS: ReadonlySet<string> = new Set([
   'memo',
   'r_preimage',

@@ -20,7 +20,7 @@ export class DirectiveRunner {
   /**
    * Waits and fails as the words of a request say.
    * @returns undefined where the request has come to its end
-   * @throws HttpError, MisunderstoodDirective
+   * @throws HttpError, InvalidDirectiveError
    */
   async runDirective(call: Call, text: string): Promise<AppliedDirective | undefined> {
     const directive = parseDirective(text);

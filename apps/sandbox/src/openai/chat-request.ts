@@ -36,7 +36,7 @@ const TOKENS_PER_ATTACHMENT = 85;
 
 export type SandboxContentPart = Readonly<Record<string, unknown>>;
 
-/** @throws Refusal in OpenAI's shape */
+/** @throws HttpError in OpenAI's shape */
 export function readChatRequest(text: string, provider: OpenAiProvider): SandboxChatRequest {
   const body = parseObject(text);
   if (!body)
@@ -88,7 +88,7 @@ function parseToolbox(
   };
 }
 
-/** @throws Refusal when one is no object */
+/** @throws HttpError when one is no object */
 export function parseTools(tools: unknown): readonly SandboxContentPart[] {
   return ((tools ?? []) as readonly unknown[]).map((tool, at) => {
     if (!isObject(tool)) throw invalidTypeError(`tools[${at}]`, 'an object', tool);
@@ -103,7 +103,7 @@ function parseFormat({ response_format }: SandboxBody, seed: string): OutputForm
   return type === 'json_schema' && isPresent(schema) ? { schema, seed } : undefined;
 }
 
-/** @throws Refusal */
+/** @throws HttpError */
 export function assertNoImage(messages: readonly SandboxContentPart[]): void {
   messages.forEach(({ content }, at) => {
     const part = Array.isArray(content)

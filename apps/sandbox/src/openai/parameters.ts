@@ -48,7 +48,7 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
 
 const SAMPLING = ['stop', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty'];
 
-/** @throws Refusal */
+/** @throws HttpError */
 export function assertParameters(body: SandboxBody, { extraParameters, unsupportedParameters }: OpenAiProvider): void {
   for (const name in body) {
     if (extraParameters.has(name)) {
@@ -71,7 +71,7 @@ export function assertParameters(body: SandboxBody, { extraParameters, unsupport
 
 /**
  * The most tokens that a choice may have.
- * @throws Refusal
+ * @throws HttpError
  */
 export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
   const { max_tokens, max_completion_tokens, reasoning_effort } = body;

@@ -79,7 +79,7 @@ const TOKENS_PER_SEARCH = 200;
 const RUN = randomBytes(10).toString('hex');
 let outputCount = 0;
 
-/** @throws MisunderstoodDirective when it wants a tool that was not offered */
+/** @throws InvalidDirectiveError when it wants a tool that was not offered */
 export function composeOutput<M extends SandboxModel>(
   request: SandboxModelRequest<M>,
   directive: Directive,

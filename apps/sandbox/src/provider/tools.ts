@@ -20,7 +20,7 @@ export interface Toolbox {
   readonly rounds: number;
 }
 
-/** @throws MisunderstoodDirective when the directive wants a tool that was not offered */
+/** @throws InvalidDirectiveError when the directive wants a tool that was not offered */
 export function selectTool(
   { tools, choice, rounds }: Toolbox,
   requestedName: string | undefined,

@@ -1,5 +1,5 @@
 /**
- * `IdempotencyService-Key`: the same request with the same key is served once, and answered as often as it comes. A proof of payment
+ * `Idempotency-Key`: the same request with the same key is served once, and answered as often as it comes. A proof of payment
  * is the key of the one request that it pays for.
  *
  * A key is claimed before money is held, in one insert, for a few seconds. Once the money is held the claim is confirmed,
@@ -86,7 +86,7 @@ export interface IdempotentRequest {
   createRetryPayer?(): Payer;
 }
 
-/** The request is to be served: with this payer, and `ended` is called with the answer, if it can be kept, before its end is sent. */
+/** The request is to be served: with this payer, and `complete` is called with the answer, if it can be kept, before its end is sent. */
 export interface ClaimedRequest {
   readonly payer: Payer;
   complete(response: SavedHttpResponse | undefined): Promise<void>;

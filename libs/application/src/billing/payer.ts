@@ -70,8 +70,8 @@ export interface Payer {
    */
   hold(request: HoldRequest): Promise<Hold>;
   /**
-   * Holds more for a request that runs. `not now`: other requests hold the rest, and may give it back. `no more`: there is
-   * less, or the key may not spend any more; the hold stays as it is. `gone`: it has expired or ended, and nothing may be
+   * Holds more for a request that runs. `retry_later`: other requests hold the rest, and may give it back. `exhausted`: there is
+   * less, or the key may not spend any more; the hold stays as it is. `expired`: it has expired or ended, and nothing may be
    * served for it any more. While the store is away this waits.
    */
   extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;

@@ -24,7 +24,7 @@ export class DownloadError extends Error {
 
   constructor(
     message: string,
-    /** `gone`: its sender has it no more (404, 410). `refused`: it is not fetched at all. `failed`: it may be tried again. */
+    /** `not_found`: its sender has it no more (404, 410). `rejected`: it is not fetched at all. `failed`: it may be tried again. */
     readonly reason: 'rejected' | 'not_found' | 'failed' | 'too_large',
     options?: ErrorOptions,
   ) {

@@ -56,7 +56,7 @@ export interface GeneratedImages extends GenerationUsage {
 /** What can be asked of a vendor that makes videos: each takes long, and is asked for again and again. */
 export interface VideoProvider {
   /**
-   * Hands a job over. Only an `UpstreamError` with a `status`, or that was `unsent`, says for certain that it was not
+   * Hands a job over. Only an `UpstreamError` with a `status`, or that was `isUnsent`, says for certain that it was not
    * taken: anything else leaves it unknown, and it must not be handed over again.
    */
   submit(order: VideoOrder): Promise<SubmittedVideo>;

@@ -11,7 +11,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 export interface ProviderHttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly headers: Readonly<Record<string, string>>;
-  /** An object goes as JSON, with a `Base64` wherever a file is to stand in it. */
+  /** An object goes as JSON, with a `Base64File` wherever a file is to stand in it. */
   readonly body?: object | Uint8Array | Readable | AsyncIterable<Uint8Array> | FormData | undefined;
   readonly signal: AbortSignal;
   /** It is made, and invoiced, though we hang up. */

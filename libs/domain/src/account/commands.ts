@@ -17,7 +17,7 @@ export type AccountCommand =
   | Command<'RevokeKey', { keyId: string }>
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
-  /** `bearable`: what the house bears for the account in an hour; any amount where it is left out. */
+  /** `lossLimit`: what the house bears for the account in an hour; any amount where it is left out. */
   | Command<'HoldFunds', HoldLimits & { lossLimit?: PicoUsd | undefined }>
   | Command<'ExtendHold', HoldExtension>
   | HoldCommand;

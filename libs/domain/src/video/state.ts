@@ -14,7 +14,7 @@ import type {
 } from './events.ts';
 
 /**
- * `requested` → `held` → `submitting` → `acceptSubmission` → `made` → `stored` → `settled`, or `failed` → `released`. Back to `held`
+ * `requested` → `held` → `submitting` → `submitted` → `made` → `stored` → `settled`, or `failed` → `released`. Back to `held`
  * where a vendor has surely not taken it and another may; `unknown` where it may have.
  */
 export type VideoPhase =

@@ -15,7 +15,7 @@ async function* splitIntoChunks(bytes: Buffer, size: number): AsyncIterable<Uint
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-/** What every adapter of the `FileStore` port keeps to. `open` gives an empty one; `leftovers`, what it has there in all. */
+/** What every adapter of the `FileStore` port keeps to. `open` gives an empty one; `listLeftovers`, what it has there in all. */
 export function fileStoreContract(
   name: string,
   open: () => Promise<{ readonly store: FileStore; listLeftovers(): Promise<readonly string[]> }>,

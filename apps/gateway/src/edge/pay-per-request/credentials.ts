@@ -1,7 +1,7 @@
 /**
  * How a request says who pays for it, by its headers alone. Nothing of this is ever logged: a preimage is money.
  *
- * `Payment <base64url of JSON>` is the credential of the `Payment` scheme, `L402_PATTERN|LSAT <token>:<preimage>` that of L402, whose
+ * `Payment <base64url of JSON>` is the credential of the `Payment` scheme, `L402|LSAT <token>:<preimage>` that of L402, whose
  * token may also be the id of the challenge.
  */
 import type { FastifyRequest } from 'fastify';

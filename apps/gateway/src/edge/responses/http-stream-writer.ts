@@ -5,7 +5,7 @@ import { getRecording, isResponseStored, type ResponseRecording, waitForDisconne
 
 /**
  * A client that receives its answer piece by piece. Nothing is sent before it begins: a failure until then has a status of
- * its own. Bytes go out as they come; a slow reader is waited for, until `Connections` ends the connection of one that reads nothing.
+ * its own. Bytes go out as they come; a slow reader is waited for, until `ConnectionGuard` ends the connection of one that reads nothing.
  */
 export class HttpStreamWriter {
   hasStarted = false;

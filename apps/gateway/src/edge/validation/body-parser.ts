@@ -83,7 +83,7 @@ export class BodyParser {
 
   /**
    * Takes of the same memory what is read for a request, whose body may be small, until it is answered.
-   * @throws Busy
+   * @throws OverloadedError
    */
   async reserveMemory(reply: FastifyReply, bytes: number): Promise<void> {
     const share = reply.request.inMemory ?? (await this.getOrCreateShare(reply));

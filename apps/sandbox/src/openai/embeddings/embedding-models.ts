@@ -46,7 +46,7 @@ export const EMBEDDING_MODELS: Readonly<Record<string, readonly EmbeddingModel[]
   deepinfra: [defineModel('Qwen/Qwen3-Embedding-8B', '0.01', QWEN)],
 };
 
-/** @throws Refusal 404, or 403 for a model that only chats */
+/** @throws HttpError 404, or 403 for a model that only chats */
 export function findEmbeddingModel(provider: OpenAiProvider, id: string): EmbeddingModel {
   const model = EMBEDDING_MODELS[provider.name]?.find((candidate) => candidate.id === id);
   if (model) return model;

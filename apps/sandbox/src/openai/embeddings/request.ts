@@ -22,7 +22,7 @@ const PARAMETERS: ReadonlySet<string> = new Set(['model', 'input', 'encoding_for
 const MAX_INPUTS = 2_048;
 const MAX_TOKENS = 300_000;
 
-/** @throws Refusal in OpenAI's shape */
+/** @throws HttpError in OpenAI's shape */
 export function readEmbeddingRequest(json: string, provider: OpenAiProvider): SandboxEmbeddingRequest {
   const body = parseObject(json);
   if (!body)

@@ -51,7 +51,7 @@ export const IMAGE_MODELS: Readonly<Record<string, readonly { readonly id: strin
   deepinfra: FLAT_IMAGES,
 };
 
-/** @throws Refusal 400 */
+/** @throws HttpError 400 */
 export function getGptImage(id: unknown): GptImage {
   const model = GPT_IMAGES.find((candidate) => candidate.id === id);
   if (model) return model;

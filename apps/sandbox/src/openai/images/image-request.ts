@@ -37,14 +37,14 @@ const MAX_EDGE = 3_840;
 const MAX_PIXELS = 3_840 * 2_160;
 const MAX_PROMPT_LENGTH = 32_000;
 
-/** @throws Refusal 400 */
+/** @throws HttpError 400 */
 export async function parseGeneration(call: Call): Promise<SandboxImageRequest> {
   const body = parseObject(await call.readText());
   if (!body) throw invalidRequestError(400, 'We could not parse the JSON body of your request.');
   return parseRequest(body, GENERATION_PARAMETERS, 0);
 }
 
-/** @throws Refusal 400 unless there is a picture in it */
+/** @throws HttpError 400 unless there is a picture in it */
 export async function parseEdit(call: Call): Promise<SandboxImageRequest> {
   const form = await parseForm(call);
   const files = [...form.getAll('image'), ...form.getAll('image[]')];

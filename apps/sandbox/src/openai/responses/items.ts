@@ -31,7 +31,7 @@ const PARTS: Readonly<Record<string, string>> = {
   refusal: 'refusal',
 };
 
-/** @throws Refusal */
+/** @throws HttpError */
 export function parseTurn(input: unknown): InputTurn {
   if (typeof input === 'string') return { messages: [{ role: 'user', content: input }], reasoning: 0 };
   const items = input as readonly unknown[];
@@ -99,7 +99,7 @@ function toToolMessage({ call_id, output }: SandboxContentPart, name: string): S
   return { role: 'tool', tool_call_id: call_id, content };
 }
 
-/** A call may have several outputs. @throws Refusal when a call has none, or an output no call */
+/** A call may have several outputs. @throws HttpError when a call has none, or an output no call */
 function assertCallsHaveOutputs(messages: readonly SandboxContentPart[]): void {
   const open = new Set<unknown>();
   const resolvedCallIds = new Set<unknown>();

@@ -78,7 +78,7 @@ export interface Extras {
   readonly logprobs: number | undefined;
 }
 
-/** @throws Refusal */
+/** @throws HttpError */
 export function assertParameters(body: SandboxBody): void {
   for (const name in body) {
     const check = CHECKS.get(name);
@@ -100,7 +100,7 @@ export function assertParameters(body: SandboxBody): void {
   assertFormat(body.text as SandboxContentPart | null | undefined);
 }
 
-/** The most tokens that a response may have. @throws Refusal */
+/** The most tokens that a response may have. @throws HttpError */
 export function getOutputLimit({ max_output_tokens }: SandboxBody, { id, maxOutput }: OpenAiModel): number {
   const limit = (max_output_tokens ?? maxOutput) as number;
   if (limit <= maxOutput) return limit;
@@ -108,7 +108,7 @@ export function getOutputLimit({ max_output_tokens }: SandboxBody, { id, maxOutp
   throw invalidRequestError(400, message, 'max_output_tokens', 'invalid_value');
 }
 
-/** @throws Refusal when the model does not have it */
+/** @throws HttpError when the model does not have it */
 export function parseExtras(body: SandboxBody, model: OpenAiModel): Extras {
   const { reasoning, include, top_logprobs } = body;
   const { reasons } = model;

@@ -24,7 +24,7 @@ export function encryptReasoning(id: string, tokens: number): string {
 /**
  * The tokens of a reasoning item that comes back, with or without its id.
  * @param next the item behind it
- * @throws Refusal when it is not one of ours, or has come off what it led to
+ * @throws HttpError when it is not one of ours, or has come off what it led to
  */
 export function parseReasoningTokens(
   { id, encrypted_content }: SandboxContentPart,

@@ -30,7 +30,7 @@ const TOOL_TYPES = ['function', 'custom', 'web_search'];
 /** Searches for one answer, where the request does not say. */
 const MAX_SEARCHES = 10;
 
-/** @throws Refusal in OpenAI's shape */
+/** @throws HttpError in OpenAI's shape */
 export function readResponsesRequest(text: string, provider: OpenAiProvider): SandboxResponsesRequest {
   const body = parseObject(text);
   if (!body)
@@ -59,7 +59,7 @@ export function readResponsesRequest(text: string, provider: OpenAiProvider): Sa
   };
 }
 
-/** With truncation the oldest messages are left out until the rest fits. @throws Refusal */
+/** With truncation the oldest messages are left out until the rest fits. @throws HttpError */
 function countPromptTokens(
   { tools, text, instructions, truncation }: SandboxBody,
   turn: InputTurn,

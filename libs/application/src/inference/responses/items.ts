@@ -9,7 +9,7 @@ import { type ToolName, type Toolset, toFunctionArguments } from './toolset.ts';
 
 /**
  * What a model has done by itself, and what a client sends back with the rest of an answer: its text says what came of
- * it, and no chat takes it. Of reasoning only its maker can go on from, see `reasoningDetails.ts`.
+ * it, and no chat takes it. Of reasoning only its maker can go on from, see `reasoning.ts`.
  */
 export const OMITTED_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 const CALL_OUTPUT_TYPES: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output']);

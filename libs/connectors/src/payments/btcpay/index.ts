@@ -2,7 +2,7 @@
  * BTCPay Server through its Greenfield API, for any coin on its chain and Bitcoin over Lightning. Rates are ours, so an
  * invoice is in the coin itself, of exactly our amount, with one payment method. Its status says nothing here: an
  * expired invoice stays expired when it is paid. What counts are its payments.
- * Facts from BTCPay Server's description of the API (`swagger.template.invoicesPath.json`, 2.4) and what it does.
+ * Facts from BTCPay Server's description of the API (`swagger.template.invoices.json`, 2.4) and what it does.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import {

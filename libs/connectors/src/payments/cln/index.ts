@@ -2,7 +2,7 @@
  * A Lightning node through Core Lightning's REST plugin, `clnrest`. A reference is a payment hash, and so is the id of a
  * payment: an invoice is paid once.
  * Facts from Core Lightning's documentation of `invoice`, `listinvoices` and `waitanyinvoice`, and from the plugin's
- * source: every command is `POST /v1/<call>`, what succeeds has status 201, what does not 500 with the code of the
+ * source: every command is `POST /v1/<command>`, what succeeds has status 201, what does not 500 with the code of the
  * command, a missing or wrong rune 401 or 403.
  */
 import {

@@ -17,7 +17,7 @@ export function createDataProvider(client: ProviderClient, { credential = BEARER
   return { data: createDataLookup(client, credential), close: () => client.http.close() } satisfies Provider;
 }
 
-/** Lookups of a vendor, which may do other things as well. @param place where it wants its credential */
+/** Lookups of a vendor, which may do other things as well. @param location where it wants its credential */
 export function createDataLookup(
   { http, credential }: ProviderClient,
   { in: location, name, prefix = '' }: CredentialLocation,
